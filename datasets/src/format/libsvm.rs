@@ -1,0 +1,122 @@
+//! LIBSVM's text: `label index:value index:value ...`, indices from 1, what is left out is 0.
+//! Source: <https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/>.
+
+use super::read_text;
+use super::table::{integer, number, text};
+use crate::DataError;
+use ndarray::Array2;
+use std::path::Path;
+
+/// Reads `width` features and a class a line.
+///
+/// # Arguments
+/// - `class_of`: the class index of a label, `None` for a label that does not belong here.
+/// - `allowed`: the labels that do, in words, for the error message.
+///
+/// # Returns
+/// Features `[rows, width]` and one class index a row.
+///
+/// # Errors
+/// An index outside `1..=width` or not larger than the one before it, a value that is no finite number, an
+/// unknown label, no rows, damaged gzip. Each names file and line.
+pub fn read(
+    path: &Path,
+    width: usize,
+    allowed: &str,
+    class_of: impl Fn(i64) -> Option<usize>,
+) -> Result<(Array2<f32>, Vec<usize>), DataError> {
+    parse(path, &read_text(path)?, width, allowed, class_of)
+}
+
+/// [`read`] on bytes that are already in memory; `path` is only for messages.
+pub fn parse(
+    path: &Path,
+    bytes: &[u8],
+    width: usize,
+    allowed: &str,
+    class_of: impl Fn(i64) -> Option<usize>,
+) -> Result<(Array2<f32>, Vec<usize>), DataError> {
+    let mut features: Vec<f32> = Vec::new();
+    let mut labels = Vec::new();
+    for (index, row) in bytes.split(|&b| b == b'\n').enumerate() {
+        let line = index as u64 + 1;
+        let row = row.split(|&b| b == b'#').next().unwrap_or(row);
+        let mut fields = row.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+        let Some(label) = fields.next() else { continue };
+        labels.push(integer(label).and_then(&class_of).ok_or_else(|| DataError::Label {
+            path: path.to_path_buf(),
+            row: line,
+            label: text(label),
+            allowed: allowed.to_owned(),
+        })?);
+        let start = features.len();
+        features.resize(start + width, 0.0);
+        let mut last = 0;
+        for (position, field) in fields.enumerate() {
+            let (at, value) = pair(field, last, width).map_err(|expected| DataError::Field {
+                path: path.to_path_buf(),
+                line,
+                column: (position + 2).to_string(),
+                value: text(field),
+                expected,
+            })?;
+            features[start + at - 1] = value;
+            last = at;
+        }
+    }
+    if labels.is_empty() {
+        return Err(DataError::Empty { path: path.to_path_buf() });
+    }
+    let shape = (labels.len(), width);
+    let features = Array2::from_shape_vec(shape, features).expect("every row added `width` numbers");
+    Ok((features, labels))
+}
+
+/// The 1-based index and the value of one field, or what would be right.
+fn pair(field: &[u8], last: usize, width: usize) -> Result<(usize, f32), String> {
+    let colon = field.iter().position(|&b| b == b':').ok_or("index:value")?;
+    let at = integer(&field[..colon])
+        .and_then(|at| usize::try_from(at).ok())
+        .filter(|at| (1..=width).contains(at))
+        .ok_or_else(|| format!("index:value with an index from 1 to {width}"))?;
+    if at <= last {
+        return Err(format!("index:value with an index above {last}, the one before it"));
+    }
+    let value = number(&field[colon + 1..]).ok_or("index:value with a finite value")?;
+    Ok((at, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    fn parse_three(bytes: &str) -> Result<(Array2<f32>, Vec<usize>), DataError> {
+        parse(Path::new("t.libsvm"), bytes.as_bytes(), 3, "-1 and +1", |label| match label {
+            1 => Some(1),
+            -1 => Some(0),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn what_is_left_out_is_zero() {
+        let (x, y) = parse_three("+1 1:0.5 3:-2 \n-1 2:7 # a comment\n\n1\n").unwrap();
+        assert_eq!(x, array![[0.5, 0., -2.], [0., 7., 0.], [0., 0., 0.]]);
+        assert_eq!(y, vec![1, 0, 1]);
+    }
+
+    #[test]
+    fn errors_name_line_and_field() {
+        let message = |s: &str| parse_three(s).unwrap_err().to_string();
+        assert!(message("1 4:1").contains("line 1, column 2: `4:1` is not index:value with an index from 1 to 3"));
+        assert!(message("1 0:1").contains("index from 1 to 3"));
+        assert!(
+            message("1 1:1\n1 2:1 2:1").contains("line 2, column 3: `2:1` is not index:value with an index above 2")
+        );
+        assert!(message("1 1:nan").contains("finite value"));
+        assert!(message("1 1").contains("`1` is not index:value"));
+        assert!(message("7 1:1").contains("label 7 is out of range, the labels are -1 and +1"));
+        assert!(message("\n").contains("no data rows"));
+    }
+}

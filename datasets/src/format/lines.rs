@@ -1,0 +1,243 @@
+//! A table line by line through the csv crate: the header, columns by name or index, numbers, and complaints that
+//! name line and column.
+
+use super::csv::Header;
+use super::table::text;
+use super::{open, read_error};
+use crate::DataError;
+use csv::{ByteRecord, ReaderBuilder, Trim};
+use ndarray::Array2;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// A file line by line, all of the first line's width.
+pub(super) struct Lines {
+    path: PathBuf,
+    gzipped: bool,
+    reader: csv::Reader<Counted>,
+    newlines: Rc<RefCell<Newlines>>,
+    record: ByteRecord,
+    /// 1-based line of `record`.
+    line: u64,
+    /// `record` was looked at but not yet handed out.
+    waiting: bool,
+    /// Line 1 was taken for data although nobody said so.
+    guessed_data: bool,
+    /// Fields a line.
+    pub width: usize,
+    /// The header.
+    pub names: Option<Vec<String>>,
+}
+
+impl Lines {
+    pub fn open(path: &Path, delimiter: u8) -> Result<Self, DataError> {
+        let source = open(path)?;
+        let newlines = Rc::new(RefCell::new(Newlines::default()));
+        let reader = ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(Trim::All)
+            .delimiter(delimiter)
+            .from_reader(Counted { inner: source.reader, newlines: Rc::clone(&newlines) });
+        let mut lines = Lines {
+            path: path.to_path_buf(),
+            gzipped: source.gzipped,
+            reader,
+            newlines,
+            record: ByteRecord::new(),
+            line: 0,
+            waiting: false,
+            guessed_data: false,
+            width: 0,
+            names: None,
+        };
+        if !lines.advance()? {
+            return Err(DataError::Empty { path: path.to_path_buf() });
+        }
+        lines.waiting = true;
+        lines.width = lines.record.len();
+        Ok(lines)
+    }
+
+    fn advance(&mut self) -> Result<bool, DataError> {
+        let more = self.reader.read_byte_record(&mut self.record).map_err(|error| match error.into_kind() {
+            csv::ErrorKind::Io(error) => read_error(&self.path, self.gzipped, error),
+            other => DataError::Columns { path: self.path.clone(), problem: format!("not a table: {other:?}") },
+        })?;
+        // The csv crate's own line is that of the end of the last record, off by the empty lines between.
+        let ends = self.reader.position().byte();
+        self.line = self.newlines.borrow_mut().line(ends);
+        self.line -= self.record.iter().flatten().filter(|&&b| b == b'\n').count() as u64;
+        Ok(more)
+    }
+
+    /// Decides about the header, given the columns that are no features.
+    pub fn header(&mut self, header: Header, keys: &[&str]) -> Result<(), DataError> {
+        let first: Vec<String> = self.record.iter().map(|f| String::from_utf8_lossy(f).into_owned()).collect();
+        let by_name = keys.iter().any(|key| !key.is_empty() && key.parse::<i64>().is_err());
+        let others: Vec<usize> = keys.iter().filter_map(|key| place(key, self.width)).collect();
+        let features = || (0..self.width).filter(|column| !others.contains(column)).map(|column| &first[column]);
+        let is_header = match header {
+            Header::Yes => true,
+            Header::No => false,
+            Header::Auto => by_name || (features().any(|f| is_name(f)) && !features().any(|f| is_number(f))),
+        };
+        if is_header {
+            self.names = Some(first);
+            self.waiting = false;
+        }
+        self.guessed_data = header == Header::Auto && !is_header;
+        Ok(())
+    }
+
+    /// The column of a name or an index; a name comes first.
+    pub fn column(&self, key: &str) -> Result<usize, DataError> {
+        let named: Vec<usize> = match &self.names {
+            Some(names) => (0..names.len()).filter(|&column| names[column] == key).collect(),
+            None => Vec::new(),
+        };
+        match named[..] {
+            [column] => return Ok(column),
+            [_, _, ..] => {
+                return Err(self.columns(format!("{} columns are called `{key}`", named.len())));
+            }
+            [] => {}
+        }
+        place(key, self.width).ok_or_else(|| {
+            let width = self.width;
+            let known = match &self.names {
+                Some(names) => format!("the header has {}", listed(names)),
+                None => format!("there is no header, so columns are 0 to {} or -{width} to -1", width - 1),
+            };
+            self.columns(format!("no column `{key}`: {known}"))
+        })
+    }
+
+    /// Goes to the next data row; `false` at the end.
+    pub fn next(&mut self) -> Result<bool, DataError> {
+        if !std::mem::take(&mut self.waiting) && !self.advance()? {
+            return Ok(false);
+        }
+        if self.record.len() != self.width {
+            let (path, line) = (self.path.clone(), self.line);
+            return Err(DataError::Ragged { path, line, found: self.record.len(), expected: self.width });
+        }
+        Ok(true)
+    }
+
+    pub fn number(&self, column: usize) -> Result<f64, DataError> {
+        let field = &self.record[column];
+        let value: Option<f64> = std::str::from_utf8(field).ok().and_then(|text| text.parse().ok());
+        value.filter(|value| value.is_finite()).ok_or_else(|| self.bad(column, self.wanted()))
+    }
+
+    pub fn feature(&self, column: usize) -> Result<f32, DataError> {
+        let value = self.number(column)? as f32;
+        if value.is_finite() { Ok(value) } else { Err(self.bad(column, "a number below 3.4e38".to_owned())) }
+    }
+
+    /// What a number's place should hold.
+    fn wanted(&self) -> String {
+        match self.guessed_data && self.line == 1 {
+            true => "a finite number (if this line is a header, say so)".to_owned(),
+            false => "a finite number".to_owned(),
+        }
+    }
+
+    pub fn name(&self, column: usize, what: &str) -> Result<String, DataError> {
+        match std::str::from_utf8(&self.record[column]) {
+            Ok("") => Err(self.bad(column, what.to_owned())),
+            Ok(name) => Ok(name.to_owned()),
+            Err(_) => Err(self.bad(column, "UTF-8 text".to_owned())),
+        }
+    }
+
+    fn bad(&self, column: usize, expected: String) -> DataError {
+        let name = self.names.as_ref().map(|names| format!(" ({})", names[column])).unwrap_or_default();
+        DataError::Field {
+            path: self.path.clone(),
+            line: self.line,
+            column: format!("{}{name}", column + 1),
+            value: text(&self.record[column]),
+            expected,
+        }
+    }
+
+    pub fn columns(&self, problem: String) -> DataError {
+        DataError::Columns { path: self.path.clone(), problem }
+    }
+
+    pub fn finish(&self, features: Vec<f32>, width: usize) -> Result<Array2<f32>, DataError> {
+        if features.is_empty() {
+            return Err(DataError::Empty { path: self.path.clone() });
+        }
+        let shape = (features.len() / width, width);
+        Ok(Array2::from_shape_vec(shape, features).expect("every line pushed `width` numbers"))
+    }
+}
+
+/// The column of an index, negative from the end.
+fn place(key: &str, width: usize) -> Option<usize> {
+    let index: i64 = key.parse().ok()?;
+    let column = if index < 0 { index.checked_add(i64::try_from(width).ok()?)? } else { index };
+    usize::try_from(column).ok().filter(|&column| column < width)
+}
+
+fn is_number(field: &str) -> bool {
+    field.parse::<f64>().is_ok()
+}
+
+/// Whether a field of the first line reads like a column's name: no number, no mark for a missing one.
+fn is_name(field: &str) -> bool {
+    const MISSING: [&str; 7] = ["", "na", "n/a", "?", "null", "none", "-"];
+    !is_number(field) && !MISSING.contains(&field.to_lowercase().as_str())
+}
+
+/// The first names of a header for a message.
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(12).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    if names.len() > 12 { format!("{shown} and {} more", names.len() - 12) } else { shown }
+}
+
+/// Where the line ends of a stream are, as far as it was read ahead.
+#[derive(Default)]
+struct Newlines {
+    /// Bytes read so far.
+    read: u64,
+    /// Offsets of the line ends that no record has passed yet.
+    ahead: VecDeque<u64>,
+    /// Line ends that were passed.
+    passed: u64,
+}
+
+impl Newlines {
+    /// The 1-based line of the last byte before a record's end, its own line end left out.
+    fn line(&mut self, ends: u64) -> u64 {
+        while self.ahead.front().is_some_and(|&at| at + 1 < ends) {
+            self.ahead.pop_front();
+            self.passed += 1;
+        }
+        self.passed + 1
+    }
+}
+
+/// A reader that notes the line ends it hands on.
+struct Counted {
+    inner: Box<dyn Read>,
+    newlines: Rc<RefCell<Newlines>>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        let mut newlines = self.newlines.borrow_mut();
+        let start = newlines.read;
+        let ends = buffer[..count].iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| start + i as u64);
+        newlines.ahead.extend(ends);
+        newlines.read += count as u64;
+        Ok(count)
+    }
+}

@@ -1,0 +1,78 @@
+//! Files in, numbers out: one module a format. A file may be gzipped whatever its name says.
+
+pub mod csv;
+pub mod idx;
+pub mod libsvm;
+mod lines;
+pub mod table;
+
+use crate::DataError;
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// No text file of a known data set is near this size decompressed (Covertype: 75 MB).
+const TEXT_LIMIT: u64 = 1 << 31;
+
+/// Deflate never expands more than this many times (zlib's documentation: 1032:1).
+const DEFLATE_MOST: u64 = 1032;
+
+/// The bytes of a file, decompressed where they start with gzip's magic number.
+pub(crate) struct Source {
+    /// The decompressed bytes.
+    pub reader: Box<dyn Read>,
+    /// Whether the file is gzipped.
+    pub gzipped: bool,
+    /// The most bytes that `reader` can yield.
+    pub at_most: u64,
+}
+
+/// Opens a file; the content decides whether it is decompressed.
+pub(crate) fn open(path: &Path) -> Result<Source, DataError> {
+    let file = File::open(path).map_err(|e| DataError::io(path, e))?;
+    let meta = file.metadata().map_err(|e| DataError::io(path, e))?;
+    if meta.is_dir() {
+        return Err(DataError::io(path, io::Error::new(io::ErrorKind::IsADirectory, "is a directory")));
+    }
+    let length = if meta.is_file() { meta.len() } else { u64::MAX };
+    let mut file = BufReader::with_capacity(1 << 16, file);
+    let gzipped = file.fill_buf().map_err(|e| DataError::io(path, e))?.starts_with(&[0x1f, 0x8b]);
+    Ok(if gzipped {
+        let at_most = length.saturating_mul(DEFLATE_MOST);
+        Source { reader: Box::new(MultiGzDecoder::new(file)), gzipped, at_most }
+    } else {
+        Source { reader: Box::new(file), gzipped, at_most: length }
+    })
+}
+
+/// A read error in the words of what was being read.
+pub(crate) fn read_error(path: &Path, gzipped: bool, error: io::Error) -> DataError {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    if gzipped && matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof) {
+        let detail = match error.kind() {
+            UnexpectedEof => "it ends early".to_owned(),
+            _ => error.to_string(),
+        };
+        return DataError::Gzip { path: path.to_path_buf(), detail };
+    }
+    DataError::io(path, error)
+}
+
+/// The whole of a text file, decompressed.
+pub(crate) fn read_text(path: &Path) -> Result<Vec<u8>, DataError> {
+    let source = open(path)?;
+    let mut bytes = Vec::new();
+    let mut limited = source.reader.take(TEXT_LIMIT + 1);
+    limited.read_to_end(&mut bytes).map_err(|e| read_error(path, source.gzipped, e))?;
+    if bytes.len() as u64 > TEXT_LIMIT {
+        let problem = format!("more than {TEXT_LIMIT} bytes of text; this reader stops there");
+        return Err(DataError::Columns { path: path.to_path_buf(), problem });
+    }
+    Ok(bytes)
+}
+
+/// The first of `names` that is a file in `directory`.
+pub(crate) fn first_file(directory: &Path, names: &[&str]) -> Option<PathBuf> {
+    names.iter().map(|name| directory.join(name)).find(|path| path.is_file())
+}

@@ -1,0 +1,334 @@
+//! From the `[data]` table of a config to training and test rows, scaled: in comes a [`DataConfig`], out goes a
+//! [`TrainTest`].
+
+use crate::format::csv::{CsvOptions, Header, Task};
+use crate::source;
+use crate::synthetic::{breiman, mixture};
+use crate::{DataError, Dataset, FeatureScale, Normalisation, TargetScale, split};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Which data, and how they are prepared. No key has a default here: the caller writes all of them.
+///
+/// `train_limit` and `test_limit` keep a seeded random subset of that many rows; 0 keeps all.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum DataConfig {
+    /// MNIST: 60,000 + 10,000 images of 28×28, classes `0` to `9`, the publisher's split.
+    Mnist {
+        /// Scale of the pixels; `auto` is `mnist`.
+        normalise: Normalise,
+        /// Training rows to keep, 0 for all.
+        train_limit: usize,
+        /// Test rows to keep, 0 for all.
+        test_limit: usize,
+    },
+    /// Fashion-MNIST: as MNIST, ten kinds of clothes.
+    FashionMnist {
+        /// Scale of the pixels; `auto` is `mnist`.
+        normalise: Normalise,
+        /// Training rows to keep, 0 for all.
+        train_limit: usize,
+        /// Test rows to keep, 0 for all.
+        test_limit: usize,
+    },
+    /// Covertype in two classes: 581,012 rows of 54 numbers. Class 0 (−1 in the papers) is lodgepole pine (UCI's
+    /// class 2, LIBSVM's label 2), class 1 (+1) the other six (LIBSVM's label 1).
+    Covertype {
+        /// Scale of the features; `auto` is `minmax`.
+        normalise: Normalise,
+        /// Share of the rows for testing.
+        test_fraction: f64,
+        /// Training rows to keep, 0 for all.
+        train_limit: usize,
+        /// Test rows to keep, 0 for all.
+        test_limit: usize,
+    },
+    /// 8×8 digits, embedded in the crate: 1,797 rows of 64 pixels from 0 to 16.
+    Digits {
+        /// Scale of the pixels; `auto` is `unit`: x / 16.
+        normalise: Normalise,
+        /// Share of the rows for testing.
+        test_fraction: f64,
+        /// Training rows to keep, 0 for all.
+        train_limit: usize,
+        /// Test rows to keep, 0 for all.
+        test_limit: usize,
+    },
+    /// Any table of numbers.
+    Csv {
+        /// The file, gzipped or not.
+        path: PathBuf,
+        /// A separate file of test rows with the same columns; empty for none, then `test_fraction` splits.
+        test_path: String,
+        /// Target column: its name, or its index from 0, negative from the end (`-1` is the last).
+        target: String,
+        /// Whether the first line names the columns.
+        header: Header,
+        /// What the target column holds.
+        task: Task,
+        /// One character between the fields; `tab` is accepted.
+        delimiter: String,
+        /// Column of each row's natural client, as `target`; empty for none. It is no feature.
+        client_column: String,
+        /// Scale of the features; `auto` is `standard`.
+        normalise: Normalise,
+        /// Share of the rows for testing; not used with `test_path`.
+        test_fraction: f64,
+        /// Training rows to keep, 0 for all.
+        train_limit: usize,
+        /// Test rows to keep, 0 for all.
+        test_limit: usize,
+    },
+    /// Breiman's twonorm, drawn ([`breiman::twonorm`]).
+    Twonorm {
+        /// Rows to draw, train and test together.
+        rows: usize,
+        /// Scale of the features; `auto` is `none`.
+        normalise: Normalise,
+        /// Share of the rows for testing.
+        test_fraction: f64,
+        /// Training rows to keep, 0 for all.
+        train_limit: usize,
+        /// Test rows to keep, 0 for all.
+        test_limit: usize,
+    },
+    /// Breiman's ringnorm, drawn ([`breiman::ringnorm`]).
+    Ringnorm {
+        /// Rows to draw, train and test together.
+        rows: usize,
+        /// Scale of the features; `auto` is `none`.
+        normalise: Normalise,
+        /// Share of the rows for testing.
+        test_fraction: f64,
+        /// Training rows to keep, 0 for all.
+        train_limit: usize,
+        /// Test rows to keep, 0 for all.
+        test_limit: usize,
+    },
+    /// Breiman's waveform, drawn ([`breiman::waveform`]).
+    Waveform {
+        /// Rows to draw, train and test together.
+        rows: usize,
+        /// Scale of the features; `auto` is `standard`.
+        normalise: Normalise,
+        /// Share of the rows for testing.
+        test_fraction: f64,
+        /// Training rows to keep, 0 for all.
+        train_limit: usize,
+        /// Test rows to keep, 0 for all.
+        test_limit: usize,
+    },
+    /// The 1-D toy of the DSVGD paper: two rows, one likelihood each ([`mixture`]); train and test are the same.
+    #[serde(rename = "mixture-1d")]
+    Mixture1d {
+        /// `auto` or `none`: a row is a likelihood, not a sample.
+        normalise: Normalise,
+        /// 0: both rows are needed.
+        train_limit: usize,
+        /// 0: both rows are needed.
+        test_limit: usize,
+    },
+    /// The 2-D toy of the DSVGD paper: two rows, one likelihood each ([`mixture`]); train and test are the same.
+    #[serde(rename = "mixture-2d")]
+    Mixture2d {
+        /// `auto` or `none`: a row is a likelihood, not a sample.
+        normalise: Normalise,
+        /// 0: both rows are needed.
+        train_limit: usize,
+        /// 0: both rows are needed.
+        test_limit: usize,
+    },
+}
+
+/// Scale of the features. What depends on data is taken from the training rows alone, after `train_limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normalise {
+    /// What suits the data set: see each kind of [`DataConfig`].
+    Auto,
+    /// As they are.
+    None,
+    /// (x − min) / (max − min) per column.
+    Minmax,
+    /// (x − mean) / sd per column; a constant column is only centred.
+    Standard,
+    /// x · 0.99 / 255 + 0.01: the DSVGD and client-selection papers on images.
+    Mnist,
+    /// x / 255 for MNIST and Fashion-MNIST, x / 16 for digits.
+    Unit,
+    /// (x / 255 − m) / s with the published mean and deviation: the FedWBA paper on MNIST and Fashion-MNIST.
+    Published,
+}
+
+/// Training and test rows of one data set.
+#[derive(Clone, Debug)]
+pub struct TrainTest {
+    /// Training rows, features scaled, real targets in the original scale.
+    pub train: Dataset,
+    /// Test rows, scaled by the same numbers, real targets in the original scale.
+    pub test: Dataset,
+    /// The scales, for rows that come later and for predictions that go back.
+    pub normalisation: Normalisation,
+}
+
+/// Loads, splits, limits and scales, in this order.
+///
+/// # Arguments
+/// - `data_dir`: the directory that holds `mnist/`, `fashion-mnist/`, `covertype/`.
+/// - `rng`: the only source of randomness (split, limits, generators).
+///
+/// # Errors
+/// A missing or damaged file, a value that cannot work, a file that is not what the config says it is.
+pub fn load(config: &DataConfig, data_dir: &Path, rng: &mut impl Rng) -> Result<TrainTest, DataError> {
+    use DataConfig::*;
+    let limits = config.limits();
+    let (train, test) = match config {
+        Mnist { .. } => source::mnist(data_dir)?,
+        FashionMnist { .. } => source::fashion_mnist(data_dir)?,
+        Covertype { test_fraction, .. } => split::train_test(&source::covertype(data_dir)?, *test_fraction, rng)?,
+        Digits { test_fraction, .. } => split::train_test(&source::digits()?, *test_fraction, rng)?,
+        Csv { path, test_path, target, header, task, delimiter, client_column, test_fraction, .. } => {
+            let delimiter = source::delimiter(delimiter)?;
+            let columns = CsvOptions { target, header: *header, task: *task, delimiter, client: client_column };
+            match source::csv(path, test_path, &columns)? {
+                (train, Some(test)) => (train, test),
+                (all, None) => split::train_test(&all, *test_fraction, rng)?,
+            }
+        }
+        Twonorm { rows, test_fraction, .. } => {
+            split::train_test(&breiman::twonorm(enough(*rows)?, rng), *test_fraction, rng)?
+        }
+        Ringnorm { rows, test_fraction, .. } => {
+            split::train_test(&breiman::ringnorm(enough(*rows)?, rng), *test_fraction, rng)?
+        }
+        Waveform { rows, test_fraction, .. } => {
+            split::train_test(&breiman::waveform(enough(*rows)?, rng), *test_fraction, rng)?
+        }
+        Mixture1d { .. } | Mixture2d { .. } => return toy(config),
+    };
+    let train = split::limit(train, limits.0, rng);
+    let test = split::limit(test, limits.1, rng);
+    scaled(config, train, test)
+}
+
+impl DataConfig {
+    /// The word after `kind =`.
+    pub fn kind(&self) -> &'static str {
+        use DataConfig::*;
+        match self {
+            Mnist { .. } => "mnist",
+            FashionMnist { .. } => "fashion-mnist",
+            Covertype { .. } => "covertype",
+            Digits { .. } => "digits",
+            Csv { .. } => "csv",
+            Twonorm { .. } => "twonorm",
+            Ringnorm { .. } => "ringnorm",
+            Waveform { .. } => "waveform",
+            Mixture1d { .. } => "mixture-1d",
+            Mixture2d { .. } => "mixture-2d",
+        }
+    }
+
+    /// The scale asked for.
+    pub fn normalise(&self) -> Normalise {
+        use DataConfig::*;
+        match self {
+            Mnist { normalise, .. }
+            | FashionMnist { normalise, .. }
+            | Covertype { normalise, .. }
+            | Digits { normalise, .. }
+            | Csv { normalise, .. }
+            | Twonorm { normalise, .. }
+            | Ringnorm { normalise, .. }
+            | Waveform { normalise, .. }
+            | Mixture1d { normalise, .. }
+            | Mixture2d { normalise, .. } => *normalise,
+        }
+    }
+
+    /// `(train_limit, test_limit)`.
+    pub fn limits(&self) -> (usize, usize) {
+        use DataConfig::*;
+        match self {
+            Mnist { train_limit, test_limit, .. }
+            | FashionMnist { train_limit, test_limit, .. }
+            | Covertype { train_limit, test_limit, .. }
+            | Digits { train_limit, test_limit, .. }
+            | Csv { train_limit, test_limit, .. }
+            | Twonorm { train_limit, test_limit, .. }
+            | Ringnorm { train_limit, test_limit, .. }
+            | Waveform { train_limit, test_limit, .. }
+            | Mixture1d { train_limit, test_limit, .. }
+            | Mixture2d { train_limit, test_limit, .. } => (*train_limit, *test_limit),
+        }
+    }
+
+    /// The scale's numbers, from the training rows where they depend on data.
+    fn scale(&self, train: &Dataset) -> Result<FeatureScale, DataError> {
+        use DataConfig::*;
+        let asked = match (self.normalise(), self) {
+            (Normalise::Auto, Mnist { .. } | FashionMnist { .. }) => Normalise::Mnist,
+            (Normalise::Auto, Covertype { .. }) => Normalise::Minmax,
+            (Normalise::Auto, Digits { .. }) => Normalise::Unit,
+            (Normalise::Auto, Csv { .. } | Waveform { .. }) => Normalise::Standard,
+            (Normalise::Auto, _) => Normalise::None,
+            (asked, _) => asked,
+        };
+        let affine = |scale, offset| FeatureScale::AffineAll { scale, offset };
+        // Mean and deviation of x / 255, as the FedWBA code has them.
+        let published = |mean: f64, sd: f64| affine(1.0 / (255.0 * sd), -mean / sd);
+        let wrong = |only: &str| {
+            let problem = format!("is for {only} only; `{}` takes auto, none, minmax or standard", self.kind());
+            Err(DataError::config("data.normalise", format!("{asked:?}").to_lowercase(), problem))
+        };
+        Ok(match (asked, self) {
+            (Normalise::Auto | Normalise::None, _) => FeatureScale::Identity,
+            (Normalise::Minmax, _) => FeatureScale::minmax(&train.features),
+            (Normalise::Standard, _) => FeatureScale::standard(&train.features),
+            (Normalise::Mnist, _) => affine(0.99 / 255.0, 0.01),
+            (Normalise::Unit, Mnist { .. } | FashionMnist { .. }) => affine(1.0 / 255.0, 0.0),
+            (Normalise::Unit, Digits { .. }) => affine(1.0 / 16.0, 0.0),
+            (Normalise::Unit, _) => return wrong("mnist, fashion-mnist and digits"),
+            (Normalise::Published, Mnist { .. }) => published(0.1307, 0.3081),
+            (Normalise::Published, FashionMnist { .. }) => published(0.2860, 0.3530),
+            (Normalise::Published, _) => return wrong("mnist and fashion-mnist"),
+        })
+    }
+}
+
+/// Rows that a generator may be asked for; more would not fit into most machines.
+fn enough(rows: usize) -> Result<usize, DataError> {
+    const MOST: usize = 20_000_000;
+    if (2..=MOST).contains(&rows) {
+        return Ok(rows);
+    }
+    Err(DataError::config("data.rows", rows, format!("must be from 2 to {MOST}")))
+}
+
+fn scaled(config: &DataConfig, mut train: Dataset, mut test: Dataset) -> Result<TrainTest, DataError> {
+    let features = config.scale(&train)?;
+    features.apply(&mut train.features)?;
+    features.apply(&mut test.features)?;
+    let target = TargetScale::of(&train.targets);
+    Ok(TrainTest { train, test, normalisation: Normalisation { features, target } })
+}
+
+fn toy(config: &DataConfig) -> Result<TrainTest, DataError> {
+    if !matches!(config.normalise(), Normalise::Auto | Normalise::None) {
+        let problem = "a row of a mixture is a likelihood; it takes auto or none";
+        return Err(DataError::config("data.normalise", format!("{:?}", config.normalise()).to_lowercase(), problem));
+    }
+    if config.limits() != (0, 0) {
+        let problem = "a mixture has one row a client and needs them all; it takes 0";
+        return Err(DataError::config("data.train_limit, data.test_limit", format!("{:?}", config.limits()), problem));
+    }
+    let likelihoods = match config {
+        DataConfig::Mixture1d { .. } => mixture::paper_1d(),
+        _ => mixture::paper_2d(),
+    };
+    let data = mixture::dataset(config.kind(), &likelihoods);
+    let normalisation = Normalisation { features: FeatureScale::Identity, target: None };
+    Ok(TrainTest { train: data.clone(), test: data, normalisation })
+}

@@ -1,0 +1,201 @@
+//! Feature and target scales: taken from the training rows alone, applied to any rows, saved with a run.
+
+use crate::{DataError, Targets};
+use ndarray::{Array2, Axis};
+use serde::{Deserialize, Serialize};
+
+/// How raw data became what a model saw.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Normalisation {
+    /// Scale of the features.
+    pub features: FeatureScale,
+    /// Scale of a regression target; `None` for classification.
+    pub target: Option<TargetScale>,
+}
+
+/// Scale of the features.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum FeatureScale {
+    /// As they are.
+    Identity,
+    /// `scale * x + offset` everywhere.
+    AffineAll {
+        /// Factor.
+        scale: f64,
+        /// Added after the factor.
+        offset: f64,
+    },
+    /// `(x - shift[j]) / scale[j]` in column `j`.
+    PerColumn {
+        /// Subtracted first, one a column.
+        shift: Vec<f64>,
+        /// Divided by afterwards, one a column, never 0.
+        scale: Vec<f64>,
+    },
+}
+
+/// Scale of a regression target: a model sees `(y - mean) / sd`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq)]
+pub struct TargetScale {
+    /// Mean of the training targets.
+    pub mean: f64,
+    /// Their standard deviation (divisor n); 1 where they are all equal.
+    pub sd: f64,
+}
+
+impl FeatureScale {
+    /// `(x - min) / (max - min)` per column; a constant column keeps its scale.
+    pub fn minmax(features: &Array2<f32>) -> Self {
+        let columns = features.axis_iter(Axis(1)).map(|column| {
+            let (low, high) =
+                column.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &x| (low.min(x), high.max(x)));
+            if low > high { (0.0, 1.0) } else { (f64::from(low), not_zero(f64::from(high) - f64::from(low))) }
+        });
+        let (shift, scale) = columns.unzip();
+        FeatureScale::PerColumn { shift, scale }
+    }
+
+    /// `(x - mean) / sd` per column, sd with divisor n; a constant column keeps its scale.
+    pub fn standard(features: &Array2<f32>) -> Self {
+        let columns = features.axis_iter(Axis(1)).map(|column| {
+            let moments = mean_sd(column.iter().map(|&x| f64::from(x)));
+            (moments.mean, moments.sd)
+        });
+        let (shift, scale) = columns.unzip();
+        FeatureScale::PerColumn { shift, scale }
+    }
+
+    /// Scales raw features `[rows, p]` in place.
+    ///
+    /// # Errors
+    /// The features have another number of columns than the scale; they are then left as they are.
+    pub fn apply(&self, features: &mut Array2<f32>) -> Result<(), DataError> {
+        match self {
+            FeatureScale::Identity => {}
+            FeatureScale::AffineAll { scale, offset } => {
+                features.mapv_inplace(|x| (f64::from(x) * scale + offset) as f32);
+            }
+            FeatureScale::PerColumn { shift, scale } => {
+                let found = features.ncols();
+                if let Some(&expected) = [shift.len(), scale.len()].iter().find(|&&width| width != found) {
+                    return Err(DataError::Width { expected, found });
+                }
+                for mut row in features.rows_mut() {
+                    for (x, (shift, scale)) in row.iter_mut().zip(shift.iter().zip(scale)) {
+                        *x = ((f64::from(*x) - shift) / scale) as f32;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TargetScale {
+    /// The scale of regression targets, `None` for anything else.
+    pub fn of(targets: &Targets) -> Option<Self> {
+        match targets {
+            Targets::Real { values } => Some(mean_sd(values.iter().copied())),
+            _ => None,
+        }
+    }
+
+    /// Original scale to a model's.
+    pub fn standardise(&self, y: f64) -> f64 {
+        (y - self.mean) / self.sd
+    }
+
+    /// A model's scale to the original. (A log density in the original scale is smaller by `ln sd`.)
+    pub fn restore(&self, z: f64) -> f64 {
+        z * self.sd + self.mean
+    }
+}
+
+/// Mean and standard deviation in two passes; no values give 0 and 1, equal values themselves and 1.
+fn mean_sd(mut values: impl Iterator<Item = f64> + Clone) -> TargetScale {
+    let all = values.clone();
+    let Some(first) = values.next() else {
+        return TargetScale { mean: 0.0, sd: 1.0 };
+    };
+    // Asked directly: the rounded mean of equal values can leave a deviation of a few ulps, which is no scale.
+    if values.all(|x| x == first) {
+        return TargetScale { mean: first, sd: 1.0 };
+    }
+    let count = all.clone().count() as f64;
+    let mean = all.clone().sum::<f64>() / count;
+    let variance = all.map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+    TargetScale { mean, sd: not_zero(variance.sqrt()) }
+}
+
+fn not_zero(scale: f64) -> f64 {
+    if scale > 0.0 && scale.is_finite() { scale } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn minmax_maps_the_training_rows_onto_0_to_1_and_leaves_constants_finite() {
+        let train = array![[2., 5.], [4., 5.], [6., 5.]];
+        let scale = FeatureScale::minmax(&train);
+        let mut rows = array![[2., 5.], [6., 5.], [8., 6.]];
+        scale.apply(&mut rows).unwrap();
+        assert_eq!(rows, array![[0., 0.], [1., 0.], [1.5, 1.]]);
+    }
+
+    #[test]
+    fn standard_gives_mean_0_and_sd_1_with_divisor_n() {
+        let train = array![[1., 0.1], [3., 0.1]];
+        let scale = FeatureScale::standard(&train);
+        let tenth = f64::from(0.1f32);
+        assert_eq!(scale, FeatureScale::PerColumn { shift: vec![2., tenth], scale: vec![1., 1.] });
+        let mut rows = train.clone();
+        scale.apply(&mut rows).unwrap();
+        assert_eq!(rows, array![[-1., 0.], [1., 0.]]);
+    }
+
+    #[test]
+    fn a_constant_column_whose_mean_rounds_has_sd_1() {
+        let column = vec![0.1; 1000];
+        assert_eq!(TargetScale::of(&Targets::Real { values: column }).unwrap().sd, 1.0);
+    }
+
+    #[test]
+    fn the_papers_mnist_scale_leads_into_the_open_interval() {
+        // x * 0.99 / 255 + 0.01, ALGORITHMS.md section 3.6
+        let scale = FeatureScale::AffineAll { scale: 0.99 / 255.0, offset: 0.01 };
+        let mut rows = array![[0., 255.]];
+        scale.apply(&mut rows).unwrap();
+        assert_eq!(rows, array![[0.01, 1.0]]);
+    }
+
+    #[test]
+    fn another_width_is_an_error_and_changes_nothing() {
+        let scale = FeatureScale::standard(&array![[1., 2.], [3., 4.]]);
+        let mut rows = array![[1., 2., 3.]];
+        assert!(scale.apply(&mut rows).unwrap_err().to_string().contains("2 columns, the features have 3"));
+        assert_eq!(rows, array![[1., 2., 3.]]);
+    }
+
+    #[test]
+    fn target_scales_go_there_and_back() {
+        let scale = TargetScale::of(&Targets::Real { values: vec![1.0, 3.0] }).unwrap();
+        assert_eq!((scale.mean, scale.sd), (2.0, 1.0));
+        assert_eq!(scale.restore(scale.standardise(17.0)), 17.0);
+        assert_eq!(TargetScale::of(&Targets::None { rows: 3 }), None);
+    }
+
+    #[test]
+    fn a_normalisation_survives_json() {
+        let saved = Normalisation {
+            features: FeatureScale::PerColumn { shift: vec![0.1, -3.0], scale: vec![1.0, 2.5] },
+            target: Some(TargetScale { mean: 0.1 + 0.2, sd: 1.0 / 3.0 }),
+        };
+        let text = serde_json::to_string(&saved).unwrap();
+        assert!(text.contains(r#""kind":"per-column""#), "{text}");
+        assert_eq!(serde_json::from_str::<Normalisation>(&text).unwrap(), saved);
+    }
+}

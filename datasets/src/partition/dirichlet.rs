@@ -1,0 +1,74 @@
+//! `dirichlet`: the shares of each class over the clients are drawn from Dir(α, ..., α), class by class (Hsu, Qi and
+//! Brown, *Measuring the effects of non-identical data distribution for federated visual classification*, 2019).
+//!
+//! Drawn at most 100 times until every client holds a row; after that, of all draws the one with the fewest empty
+//! clients is repaired by moving one row to each. It always ends, however many clients and however small α.
+
+use super::{Classes, Partition, boundaries, fill_empty, moved_notes};
+use crate::DataError;
+use rand::Rng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, distr::Open01};
+use rand_distr::{Distribution, Gamma};
+
+const DRAWS: usize = 100;
+
+pub(super) fn deal(
+    mut classes: Classes,
+    clients: usize,
+    alpha: f64,
+    rng: &mut impl Rng,
+) -> Result<Partition, DataError> {
+    let refuse = || DataError::config("partition.alpha", alpha, "must be a finite number above 0, e.g. 0.5");
+    if !(alpha > 0.0 && alpha.is_finite()) {
+        return Err(refuse());
+    }
+    let gamma = Gamma::new(alpha + 1.0, 1.0).map_err(|_| refuse())?;
+    for rows in &mut classes.rows {
+        rows.shuffle(rng);
+    }
+
+    let mut best: Option<(usize, Vec<Vec<usize>>)> = None;
+    for _ in 0..DRAWS {
+        let cuts: Vec<Vec<usize>> =
+            classes.rows.iter().map(|rows| boundaries(rows.len(), &shares(&gamma, alpha, clients, rng))).collect();
+        let empty = (0..clients).filter(|&k| cuts.iter().all(|cut| cut[k] == cut[k + 1])).count();
+        if best.as_ref().is_none_or(|(fewest, _)| empty < *fewest) {
+            best = Some((empty, cuts));
+        }
+        if empty == 0 {
+            break;
+        }
+    }
+    let (_, cuts) = best.ok_or_else(refuse)?;
+
+    let mut rows = vec![Vec::new(); clients];
+    for (class, cuts) in classes.rows.iter().zip(&cuts) {
+        for (client, cut) in cuts.windows(2).enumerate() {
+            rows[client].extend_from_slice(&class[cut[0]..cut[1]]);
+        }
+    }
+    let moved = fill_empty(&mut rows, rng);
+    let why = format!("alpha = {alpha}, {clients} clients, the best of {DRAWS} draws");
+    Ok(Partition::new(rows, moved_notes(&moved, &why)))
+}
+
+/// One draw of Dir(α, ..., α) of length K.
+///
+/// A Gamma(α) variate is Gamma(α + 1)·U^(1/α); in logarithms, because for small α it underflows (below α = 0.01 all K
+/// of them often do).
+fn shares(gamma: &Gamma<f64>, alpha: f64, clients: usize, rng: &mut impl Rng) -> Vec<f64> {
+    let logs: Vec<f64> = (0..clients)
+        .map(|_| {
+            let uniform: f64 = rng.sample(Open01);
+            gamma.sample(rng).ln() + uniform.ln() / alpha
+        })
+        .collect();
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if !most.is_finite() {
+        // The limit α → 0: one client takes the class.
+        let winner = rng.random_range(0..clients);
+        return (0..clients).map(|k| if k == winner { 1.0 } else { 0.0 }).collect();
+    }
+    logs.iter().map(|log| (log - most).exp()).collect()
+}

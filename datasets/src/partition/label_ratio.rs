@@ -1,0 +1,83 @@
+//! `label-ratio`: two classes in another mix at each client. Two forms, see
+//! [`PartitionConfig::LabelRatio`](super::PartitionConfig): `[1, 9]` (client-selection paper, BLR) and one percentage
+//! a client (DSVGD paper, Fig. 5).
+
+use super::{Classes, Partition, boundaries, fill_empty, moved_notes};
+use crate::DataError;
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+const KIND: &str = "label-ratio";
+
+pub(super) fn deal(
+    mut classes: Classes,
+    clients: usize,
+    ratio: &[f64],
+    rng: &mut impl Rng,
+) -> Result<Partition, DataError> {
+    if classes.rows.len() != 2 {
+        let problem = format!("it mixes two classes, these data have {}", classes.rows.len());
+        return Err(DataError::Partition { kind: KIND, problem });
+    }
+    let usable = ratio.iter().all(|share| *share >= 0.0 && share.is_finite()) && ratio.iter().sum::<f64>() > 0.0;
+    if !usable || !(ratio.len() == 2 || ratio.len() == clients) {
+        let problem =
+            format!("must be two numbers, e.g. [1, 9], or one a client ({clients}); none negative, not all 0");
+        return Err(DataError::config("partition.ratio", format!("{ratio:?}"), problem));
+    }
+    let counts = [classes.rows[0].len(), classes.rows[1].len()];
+    let mut notes = Vec::new();
+    let weights = match ratio {
+        &[minority, majority] => mixed(counts, clients, minority, majority).unwrap_or_else(|| {
+            notes.push(format!(
+                "{} rows of class {} and {} of class {} cannot be dealt so that all are used and every client \
+                 holds {minority} : {majority}; the classes are dealt with these weights instead",
+                counts[0], classes.names[0], counts[1], classes.names[1]
+            ));
+            let weight =
+                |class: usize| (0..clients).map(|k| if k % 2 == class { majority } else { minority }).collect();
+            [weight(0), weight(1)]
+        }),
+        shares => [shares.to_vec(), shares.iter().rev().copied().collect()],
+    };
+
+    let mut rows = vec![Vec::new(); clients];
+    for (class, weights) in weights.iter().enumerate() {
+        // All weights of a class can be 0 only for [0, b] and one client, which then takes everything.
+        let weights = if weights.iter().sum::<f64>() > 0.0 { weights.clone() } else { vec![1.0; clients] };
+        classes.rows[class].shuffle(rng);
+        let cuts = boundaries(counts[class], &weights);
+        for (client, cut) in cuts.windows(2).enumerate() {
+            rows[client].extend_from_slice(&classes.rows[class][cut[0]..cut[1]]);
+        }
+    }
+    let moved = fill_empty(&mut rows, rng);
+    notes.extend(moved_notes(&moved, "its shares rounded to none"));
+    Ok(Partition::new(rows, notes))
+}
+
+/// How many rows of each class each client gets, so that client k holds `minority : majority` exactly, class k mod 2
+/// being the majority, and all rows are used.
+///
+/// Even clients all have size s, odd ones size t, which the two class totals determine:
+/// E·p·s + O·q·t = n₀ and E·q·s + O·p·t = n₁, with p, q the shares of majority and minority and E, O the numbers of
+/// even and odd clients. `None` where a size would be less than a row.
+fn mixed(counts: [usize; 2], clients: usize, minority: f64, majority: f64) -> Option<[Vec<f64>; 2]> {
+    let (p, q) = (majority / (majority + minority), minority / (majority + minority));
+    let (even, odd) = (clients.div_ceil(2) as f64, (clients / 2) as f64);
+    let [zeros, ones] = counts.map(|count| count as f64);
+    let determinant = even * odd * (p * p - q * q);
+    if determinant.abs() < 1e-9 {
+        return None;
+    }
+    let size_even = odd * (p * zeros - q * ones) / determinant;
+    let size_odd = even * (p * ones - q * zeros) / determinant;
+    if size_even < 1.0 || size_odd < 1.0 {
+        return None;
+    }
+    let of_class = |class: usize| {
+        let share = |k: usize| if k % 2 == class { p } else { q };
+        (0..clients).map(|k| share(k) * if k % 2 == 0 { size_even } else { size_odd }).collect()
+    };
+    Some([of_class(0), of_class(1)])
+}

@@ -1,0 +1,4 @@
+//! Data that are drawn, not read.
+
+pub mod breiman;
+pub mod mixture;

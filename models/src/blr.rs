@@ -1,0 +1,130 @@
+//! Bayesian logistic regression: θ = [w, log ξ], p(y = 1 | x) = σ(w·x), w | ξ ~ N(0, I/ξ), ξ ~ Gamma(a, b).
+//!
+//! Source: [D] section 6.1, Liu & Wang 2016; ALGORITHMS 3.1 and 3.7.
+
+use std::f64::consts::PI;
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor, activation};
+use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::error::ModelError;
+use crate::layer::unset;
+use crate::layout::Layout;
+use crate::model::{Architecture, Batch, ParticleModel, Task};
+use crate::prior::{Prior, PriorTerm};
+
+/// The widening of the predictive by the KDE kernel around each particle: σ(κ w·x), κ = (1 + π λ²‖x‖²/8)^(−1/2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probit {
+    /// Standard deviation λ of the KDE kernel.
+    pub lambda: f64,
+}
+
+/// Bayesian logistic regression for two classes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlrConfig {
+    /// Number of features p.
+    pub features: usize,
+    /// Shape a of the Gamma prior of ξ.
+    pub gamma_shape: f64,
+    /// Rate b of the Gamma prior of ξ.
+    pub gamma_rate: f64,
+    /// Appends a column of ones to the features.
+    pub bias: bool,
+    /// Probit predictive; `None` averages σ(w·x) over the particles.
+    pub probit: Option<Probit>,
+}
+
+impl BlrConfig {
+    /// The papers' regression on `features` columns: Gamma(1, scale 0.01), no bias, plain average.
+    pub fn new(features: usize) -> Self {
+        Self { features, gamma_shape: 1.0, gamma_rate: 100.0, bias: false, probit: None }
+    }
+
+    /// Refuses zero features.
+    pub fn check(self) -> Result<Self, ModelError> {
+        if self.features == 0 {
+            return Err(ModelError::Empty { what: "the number of features" });
+        }
+        Ok(self)
+    }
+}
+
+/// N logistic regressions.
+#[derive(Module, Debug)]
+pub struct Blr {
+    /// w, `[N, 1, p]`
+    pub weight: Param<Tensor<3>>,
+    /// log ξ, `[N, 1, 1]`
+    pub log_precision: Param<Tensor<3>>,
+    bias: bool,
+    probit_lambda: Option<f64>,
+}
+
+impl Blr {
+    /// Logits w_n·x.
+    ///
+    /// # Shapes
+    /// - `inputs`: `[B, p]`
+    /// - returns `[N, B]`
+    pub fn logits(&self, inputs: Tensor<2>) -> Tensor<2> {
+        let [particles, _, width] = self.weight.val().dims();
+        self.weight.val().reshape([particles, width]).matmul(self.with_bias(inputs).transpose())
+    }
+
+    fn with_bias(&self, inputs: Tensor<2>) -> Tensor<2> {
+        if !self.bias {
+            return inputs;
+        }
+        let ones = inputs.clone().narrow(1, 0, 1).ones_like();
+        Tensor::cat(vec![inputs, ones], 1)
+    }
+}
+
+impl ParticleModel for Blr {
+    fn log_likelihood(&self, batch: &Batch) -> Tensor<1> {
+        // y in {-1, +1} from the one-hot columns; log σ(y z) stays finite for every z.
+        let positive = batch.targets.clone().narrow(1, 1, 1);
+        let sign = positive.mul_scalar(2.0).sub_scalar(1.0).transpose();
+        activation::log_sigmoid(self.logits(batch.inputs.clone()) * sign).sum_dim(1).squeeze_dim(1)
+    }
+
+    fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {
+        let mut logits = self.logits(inputs.clone());
+        if let Some(lambda) = self.probit_lambda {
+            let norm = self.with_bias(inputs).square().sum_dim(1).transpose();
+            let kappa = norm.mul_scalar(PI * lambda * lambda / 8.0).add_scalar(1.0).sqrt().recip();
+            logits = logits * kappa;
+        }
+        Tensor::stack(vec![activation::log_sigmoid(logits.clone().neg()), activation::log_sigmoid(logits)], 2)
+    }
+}
+
+impl Architecture for BlrConfig {
+    type Module = Blr;
+
+    fn module(&self, particles: usize, device: &Device) -> Blr {
+        Blr {
+            weight: unset([particles, 1, self.features + usize::from(self.bias)], device),
+            log_precision: unset([particles, 1, 1], device),
+            bias: self.bias,
+            probit_lambda: self.probit.map(|probit| probit.lambda),
+        }
+    }
+
+    fn task(&self) -> Task {
+        Task::Classification { classes: 2 }
+    }
+
+    fn prior(&self, _layout: &Layout) -> Prior {
+        let (shape, rate) = (self.gamma_shape, self.gamma_rate);
+        Prior { terms: vec![PriorTerm::HierarchicalNormal { weights: 0, log_precision: 1, shape, rate }] }
+    }
+}
+
+/// Draws z ~ N(0, 1).
+pub(crate) fn standard_normal(rng: &mut dyn Rng) -> f64 {
+    StandardNormal.sample(rng)
+}

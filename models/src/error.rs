@@ -1,0 +1,22 @@
+use thiserror::Error;
+
+/// Why a model cannot be built or cannot read what it is given.
+#[derive(Debug, Error)]
+pub enum ModelError {
+    /// A size that must be at least one is zero.
+    #[error("{what} must be at least 1")]
+    Empty {
+        /// The size in words.
+        what: &'static str,
+    },
+    /// Two sizes that must agree do not.
+    #[error("{what} is {got}, but {want} is needed")]
+    Mismatch {
+        /// The quantity in words.
+        what: String,
+        /// What was given.
+        got: String,
+        /// What would be right.
+        want: String,
+    },
+}

@@ -1,0 +1,230 @@
+//! Priors p0(θ) in closed form: log density, score and draws.
+//!
+//! A prior is a sum of terms, each over one or two parameter blocks. The scores are added to a likelihood score in
+//! place, so that the prior costs one pass over the parameters and no autodiff.
+
+use burn::tensor::Tensor;
+use rand::{Rng, RngExt};
+use rand_distr::{Distribution, Gamma, StandardNormal};
+use std::f64::consts::PI;
+
+use crate::layout::Layout;
+
+/// One independent factor of a prior. Blocks are named by their index in the [`Layout`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum PriorTerm {
+    /// Every coordinate of the block ~ N(0, 1/precision).
+    Normal {
+        /// Index of the block.
+        block: usize,
+        /// λ > 0.
+        precision: f64,
+    },
+    /// Coordinates of `weights` ~ N(0, 1/ξ) given ξ, and ξ ~ Gamma(shape, rate); the particle holds log ξ.
+    /// Source: [D] section 6, ALGORITHMS 3.1; the Jacobian of log ξ is included.
+    HierarchicalNormal {
+        /// Index of the weights w.
+        weights: usize,
+        /// Index of log ξ (one coordinate).
+        log_precision: usize,
+        /// Gamma shape a.
+        shape: f64,
+        /// Gamma rate b.
+        rate: f64,
+    },
+    /// γ ~ Gamma(shape, rate); the particle holds log γ, Jacobian included.
+    LogGamma {
+        /// Index of log γ (one coordinate).
+        block: usize,
+        /// Gamma shape a0.
+        shape: f64,
+        /// Gamma rate b0.
+        rate: f64,
+    },
+    /// One block ~ N(mean, Σ), given by Σ⁻¹ (row-major) and a lower Cholesky factor of Σ for draws.
+    Gaussian {
+        /// Index of the block.
+        block: usize,
+        /// Mean, length of the block.
+        mean: Vec<f64>,
+        /// Σ⁻¹, row-major.
+        precision: Vec<f64>,
+        /// Lower Cholesky factor of Σ, row-major.
+        cholesky: Vec<f64>,
+    },
+    /// Every coordinate ~ U(low, high). The score is 0 everywhere, as in the public code (`uniform_prior.outside`).
+    Uniform {
+        /// Index of the block.
+        block: usize,
+        /// Lower end.
+        low: f64,
+        /// Upper end.
+        high: f64,
+    },
+}
+
+/// A prior over all blocks of a layout: a product of [`PriorTerm`]s.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prior {
+    /// The factors.
+    pub terms: Vec<PriorTerm>,
+}
+
+impl Prior {
+    /// Every coordinate of every block ~ N(0, 1/precision).
+    pub fn normal(layout: &Layout, precision: f64) -> Self {
+        let terms = (0..layout.blocks().len()).map(|block| PriorTerm::Normal { block, precision }).collect();
+        Self { terms }
+    }
+
+    /// Adds ∇ log p0 at the particles to `score`.
+    ///
+    /// # Shapes
+    /// - `particles`, `score`: one `[N, size]` tensor a block
+    pub fn add_score(&self, particles: &[Tensor<2>], mut score: Vec<Tensor<2>>) -> Vec<Tensor<2>> {
+        for term in &self.terms {
+            match term {
+                PriorTerm::Normal { block, precision } => {
+                    add(&mut score, *block, particles[*block].clone().mul_scalar(-precision));
+                }
+                PriorTerm::HierarchicalNormal { weights, log_precision, shape, rate } => {
+                    let w = particles[*weights].clone();
+                    let xi = particles[*log_precision].clone().exp();
+                    let half_p = 0.5 * w.dims()[1] as f64;
+                    let half_norm = w.clone().square().sum_dim(1).mul_scalar(0.5);
+                    add(&mut score, *weights, (w * xi.clone()).neg());
+                    let on_xi = (xi * half_norm.add_scalar(*rate)).neg().add_scalar(half_p + shape);
+                    add(&mut score, *log_precision, on_xi);
+                }
+                PriorTerm::LogGamma { block, shape, rate } => {
+                    let gamma = particles[*block].clone().exp();
+                    add(&mut score, *block, gamma.mul_scalar(-rate).add_scalar(*shape));
+                }
+                PriorTerm::Gaussian { block, mean, precision, .. } => {
+                    let theta = &particles[*block];
+                    let offset = theta.clone() - row(mean, theta);
+                    add(&mut score, *block, offset.matmul(square(precision, mean.len(), theta)).neg());
+                }
+                PriorTerm::Uniform { .. } => {}
+            }
+        }
+        score
+    }
+
+    /// log p0 of each particle with every constant, `[N]`.
+    pub fn log_density(&self, particles: &[Tensor<2>]) -> Tensor<1> {
+        let rows = particles[0].dims()[0];
+        let mut total = particles[0].clone().narrow(1, 0, 1).reshape([rows]).mul_scalar(0.0);
+        for term in &self.terms {
+            total = total + self.term_log_density(term, particles);
+        }
+        total
+    }
+
+    fn term_log_density(&self, term: &PriorTerm, particles: &[Tensor<2>]) -> Tensor<1> {
+        let sum = |t: Tensor<2>| t.sum_dim(1).squeeze_dim::<1>(1);
+        let log_two_pi = (2.0 * PI).ln();
+        match term {
+            PriorTerm::Normal { block, precision } => {
+                let size = particles[*block].dims()[1] as f64;
+                sum(particles[*block].clone().square())
+                    .mul_scalar(-0.5 * precision)
+                    .add_scalar(0.5 * size * (precision.ln() - log_two_pi))
+            }
+            PriorTerm::HierarchicalNormal { weights, log_precision, shape, rate } => {
+                let p = particles[*weights].dims()[1] as f64;
+                let log_xi = sum(particles[*log_precision].clone());
+                let half_norm = sum(particles[*weights].clone().square()).mul_scalar(0.5);
+                let constant = shape * rate.ln() - libm::lgamma(*shape) - 0.5 * p * log_two_pi;
+                log_xi.clone().mul_scalar(0.5 * p + shape).add_scalar(constant)
+                    - log_xi.exp() * half_norm.add_scalar(*rate)
+            }
+            PriorTerm::LogGamma { block, shape, rate } => {
+                let log_gamma = sum(particles[*block].clone());
+                log_gamma.clone().mul_scalar(*shape).add_scalar(shape * rate.ln() - libm::lgamma(*shape))
+                    - log_gamma.exp().mul_scalar(*rate)
+            }
+            PriorTerm::Gaussian { block, mean, precision, cholesky } => {
+                let theta = &particles[*block];
+                let d = mean.len();
+                let offset = theta.clone() - row(mean, theta);
+                let quadratic = sum(offset.clone().matmul(square(precision, d, theta)) * offset);
+                let log_det: f64 = (0..d).map(|i| cholesky[i * d + i].ln()).sum();
+                quadratic.mul_scalar(-0.5).add_scalar(-0.5 * d as f64 * log_two_pi - log_det)
+            }
+            PriorTerm::Uniform { block, low, high } => {
+                let theta = particles[*block].clone();
+                let size = theta.dims()[1] as f64;
+                let outside = theta.clone().lower_elem(*low).bool_or(theta.clone().greater_elem(*high));
+                let mass = theta.mul_scalar(0.0).mask_fill(outside, f64::NEG_INFINITY);
+                sum(mass).add_scalar(-size * (high - low).ln())
+            }
+        }
+    }
+
+    /// One draw of a flat particle, length d. Blocks without a term stay 0.
+    pub fn sample(&self, layout: &Layout, rng: &mut dyn Rng) -> Vec<f64> {
+        let mut theta = vec![0.0; layout.dim()];
+        let range = |block: usize| {
+            let block = &layout.blocks()[block];
+            block.offset..block.offset + block.size()
+        };
+        for term in &self.terms {
+            match term {
+                PriorTerm::Normal { block, precision } => {
+                    fill_normal(&mut theta[range(*block)], precision.powf(-0.5), rng);
+                }
+                PriorTerm::HierarchicalNormal { weights, log_precision, shape, rate } => {
+                    let xi = gamma_draw(*shape, *rate, rng);
+                    theta[range(*log_precision)].fill(xi.ln());
+                    fill_normal(&mut theta[range(*weights)], xi.powf(-0.5), rng);
+                }
+                PriorTerm::LogGamma { block, shape, rate } => {
+                    theta[range(*block)].fill(gamma_draw(*shape, *rate, rng).ln());
+                }
+                PriorTerm::Gaussian { block, mean, cholesky, .. } => {
+                    let d = mean.len();
+                    let z: Vec<f64> = (0..d).map(|_| StandardNormal.sample(rng)).collect();
+                    let draw = (0..d).map(|i| mean[i] + (0..=i).map(|j| cholesky[i * d + j] * z[j]).sum::<f64>());
+                    theta[range(*block)].iter_mut().zip(draw).for_each(|(to, value)| *to = value);
+                }
+                PriorTerm::Uniform { block, low, high } => {
+                    theta[range(*block)].iter_mut().for_each(|to| *to = rng.random_range(*low..*high));
+                }
+            }
+        }
+        theta
+    }
+}
+
+/// A host vector as one row `[1, d]`, in the dtype and on the device of `like`.
+fn row(values: &[f64], like: &Tensor<2>) -> Tensor<2> {
+    square_or_row(values, [1, values.len()], like)
+}
+
+/// A host matrix `[d, d]`, row-major, in the dtype and on the device of `like`.
+fn square(values: &[f64], d: usize, like: &Tensor<2>) -> Tensor<2> {
+    square_or_row(values, [d, d], like)
+}
+
+fn square_or_row(values: &[f64], shape: [usize; 2], like: &Tensor<2>) -> Tensor<2> {
+    let data = burn::tensor::TensorData::new(values.to_vec(), shape);
+    Tensor::from_data(data, (&like.device(), like.dtype()))
+}
+
+fn add(score: &mut [Tensor<2>], block: usize, term: Tensor<2>) {
+    let likelihood = score[block].clone();
+    score[block] = likelihood + term;
+}
+
+fn fill_normal(to: &mut [f64], sd: f64, rng: &mut dyn Rng) {
+    for value in to {
+        let z: f64 = StandardNormal.sample(rng);
+        *value = sd * z;
+    }
+}
+
+fn gamma_draw(shape: f64, rate: f64, rng: &mut dyn Rng) -> f64 {
+    let gamma = Gamma::new(shape, 1.0 / rate).expect("shape and rate are checked to be positive");
+    gamma.sample(rng).max(f64::MIN_POSITIVE)
+}

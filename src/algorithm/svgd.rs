@@ -1,0 +1,40 @@
+//! SVGD with all rows in one place: the baseline that federation is measured against.
+//!
+//! Θ ~ p0; I·L times: S = ∇ log p0 + (1/α)(n/B) Σ_{i ∈ batch} ∇ log p(y_i | x_i, θ); Θ ← step(Θ, φ(Θ, S)).
+//! Source: Liu & Wang 2016; [D] section 6 compares at the same total I·L. ALGORITHMS 4.1.
+
+use super::local::LocalSteps;
+use super::relay::Relay;
+use super::{Halves, LocalData, Setup};
+use crate::backend::Backend;
+use crate::stein::OptimizerState;
+
+/// Constants of SVGD.
+#[derive(Clone, Copy, Debug)]
+pub struct SvgdConfig {
+    /// N.
+    pub particles: usize,
+    /// L steps between two evaluations ("rounds").
+    pub local_steps: usize,
+    /// How rows become scores.
+    pub data: LocalData,
+}
+
+/// One client that holds every row; its optimiser runs on through all rounds.
+pub(super) fn build<B: Backend>(config: SvgdConfig, mut setup: Setup<B>) -> Halves<B> {
+    let clients = setup.likelihoods(config.data).into_iter().map(|likelihood| {
+        let client = LocalSteps {
+            svgd: setup.svgd,
+            steps: config.local_steps,
+            with_prior: true,
+            reset_optimizer: false,
+            likelihood,
+            state: OptimizerState::default(),
+            like: setup.initial.clone(),
+            session: setup.session.clone(),
+        };
+        Box::new(client) as _
+    });
+    let clients = clients.collect();
+    Halves { server: Box::new(Relay { particles: setup.initial, session: setup.session }), clients }
+}

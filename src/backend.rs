@@ -1,0 +1,235 @@
+//! Where tensors live and run. Burn 0.22 moved this choice to run time; fedstein keeps it in the types, so that
+//! mixing two devices is a type error and not a panic.
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+#[cfg(feature = "wgpu")]
+use std::sync::OnceLock;
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The choice of CPU or GPU as a type parameter: one zero-sized type a Burn device.
+pub trait Backend: Copy + Debug + Default + Send + Sync + 'static {
+    /// The word after `--backend`.
+    const NAME: &'static str;
+    /// Whether several clients may run in parallel threads. A GPU is driven from one thread.
+    const PARALLEL_CLIENTS: bool;
+
+    /// Opens the device. No adapter is an error, never a panic.
+    fn open() -> Result<Device, BackendError>;
+}
+
+/// Why a backend cannot be used.
+#[derive(Clone, Debug, Error)]
+pub enum BackendError {
+    /// The word is known, but this program was built without it.
+    #[error(
+        "backend \"{name}\" is not compiled in; build with `cargo build --release --features {name}`, or choose one of {available}"
+    )]
+    NotCompiled {
+        /// The word after `--backend`.
+        name: String,
+        /// The words that would work.
+        available: String,
+    },
+    /// The word is not the name of a backend.
+    #[error("backend \"{name}\" is unknown; choose one of {available}")]
+    Unknown {
+        /// The word after `--backend`.
+        name: String,
+        /// The words that would work.
+        available: String,
+    },
+    /// The device does not open on this machine.
+    #[error("backend \"{name}\" finds no device on this machine: {reason}; `fedstein backends` lists what opens")]
+    NoDevice {
+        /// The word after `--backend`.
+        name: &'static str,
+        /// What the driver said.
+        reason: String,
+    },
+    /// The device cannot compute in the wanted precision.
+    #[error("backend \"{name}\" cannot compute in {precision}; use precision = \"f32\" or --backend flex")]
+    NoPrecision {
+        /// The word after `--backend`.
+        name: &'static str,
+        /// The wanted precision.
+        precision: &'static str,
+    },
+}
+
+/// Pure Rust on the CPU: SIMD and all cores. The default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flex;
+
+/// The older CPU backend, on the `ndarray` crate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NdArray;
+
+/// GPUs through Vulkan, Metal or DirectX 12.
+#[cfg(feature = "wgpu")]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wgpu;
+
+/// NVIDIA GPUs. Building it downloads LLVM.
+#[cfg(feature = "cuda")]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cuda;
+
+impl Backend for Flex {
+    const NAME: &'static str = "flex";
+    const PARALLEL_CLIENTS: bool = true;
+
+    fn open() -> Result<Device, BackendError> {
+        Ok(Device::flex())
+    }
+}
+
+impl Backend for NdArray {
+    const NAME: &'static str = "ndarray";
+    const PARALLEL_CLIENTS: bool = true;
+
+    #[allow(deprecated)] // Burn deprecates the constructor in favour of flex; this is the one place that names it.
+    fn open() -> Result<Device, BackendError> {
+        Ok(Device::ndarray())
+    }
+}
+
+#[cfg(feature = "wgpu")]
+impl Backend for Wgpu {
+    const NAME: &'static str = "wgpu";
+    const PARALLEL_CLIENTS: bool = false;
+
+    fn open() -> Result<Device, BackendError> {
+        // Burn refuses to initialise a device twice: the first answer is kept.
+        static OPENED: OnceLock<Result<Device, BackendError>> = OnceLock::new();
+        let open = || {
+            let device = Device::wgpu_options().init();
+            device.map_err(|error| BackendError::NoDevice { name: Self::NAME, reason: error.to_string() })
+        };
+        OPENED.get_or_init(open).clone()
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl Backend for Cuda {
+    const NAME: &'static str = "cuda";
+    const PARALLEL_CLIENTS: bool = false;
+
+    fn open() -> Result<Device, BackendError> {
+        let open = || Device::cuda(burn::tensor::DeviceIndex::Default);
+        std::panic::catch_unwind(open)
+            .map_err(|_| BackendError::NoDevice { name: Self::NAME, reason: "no CUDA device or driver".into() })
+    }
+}
+
+/// Every word that `--backend` knows, compiled in or not.
+pub const KNOWN: [&str; 4] = ["flex", "ndarray", "wgpu", "cuda"];
+
+/// Something generic in the backend that is to be run on the one that a word names.
+pub trait OnBackend {
+    /// What comes out.
+    type Output;
+    /// Runs on B.
+    fn run<B: Backend>(self) -> Self::Output;
+}
+
+/// From the word after `--backend` to the type parameter: `dispatch("wgpu", job)` is `job.run::<Wgpu>()`.
+pub fn dispatch<J: OnBackend>(name: &str, job: J) -> Result<J::Output, BackendError> {
+    match name {
+        Flex::NAME => Ok(job.run::<Flex>()),
+        NdArray::NAME => Ok(job.run::<NdArray>()),
+        #[cfg(feature = "wgpu")]
+        Wgpu::NAME => Ok(job.run::<Wgpu>()),
+        #[cfg(feature = "cuda")]
+        Cuda::NAME => Ok(job.run::<Cuda>()),
+        _ => Err(refusal(name)),
+    }
+}
+
+fn refusal(name: &str) -> BackendError {
+    let compiled = |name: &&str| match *name {
+        "wgpu" => cfg!(feature = "wgpu"),
+        "cuda" => cfg!(feature = "cuda"),
+        _ => true,
+    };
+    let available = KNOWN.iter().filter(|name| compiled(name)).copied().collect::<Vec<_>>().join(", ");
+    let name = name.to_owned();
+    if KNOWN.contains(&name.as_str()) {
+        BackendError::NotCompiled { name, available }
+    } else {
+        BackendError::Unknown { name, available }
+    }
+}
+
+/// Number format of particles and scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 32-bit floats.
+    #[default]
+    F32,
+    /// 64-bit floats, CPU backends only in general.
+    F64,
+}
+
+/// An open device and the precision that everything on it has.
+#[derive(Clone, Debug)]
+pub struct Session<B> {
+    device: Device,
+    dtype: DType,
+    on: PhantomData<B>,
+}
+
+impl<B: Backend> Session<B> {
+    /// Opens B's device.
+    pub fn open(precision: Precision) -> Result<Self, BackendError> {
+        let device = B::open()?;
+        let (dtype, word) = match precision {
+            Precision::F32 => (DType::F32, "f32"),
+            Precision::F64 => (DType::F64, "f64"),
+        };
+        if !device.supports_dtype(dtype) {
+            return Err(BackendError::NoPrecision { name: B::NAME, precision: word });
+        }
+        Ok(Self { device, dtype, on: PhantomData })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// A host matrix of f32, row-major, on the device.
+    pub fn upload(&self, values: Vec<f32>, shape: [usize; 2]) -> Tensor<2> {
+        Tensor::from_data(TensorData::new(values, shape), (&self.device, self.dtype))
+    }
+
+    /// A host matrix of f64 on the device.
+    pub fn matrix(&self, values: &Array2<f64>) -> Tensor<2> {
+        upload_matrix(values, &self.device, self.dtype)
+    }
+
+    /// The name of the hardware, as far as the driver tells it.
+    pub fn hardware(&self) -> String {
+        match self.device.identity() {
+            Some(identity) => format!("{identity:?}"),
+            None => format!("{} CPU threads", rayon::current_num_threads()),
+        }
+    }
+}
+
+/// A host matrix on a device, in its dtype.
+pub(crate) fn upload_matrix(values: &Array2<f64>, device: &Device, dtype: DType) -> Tensor<2> {
+    let shape = [values.nrows(), values.ncols()];
+    let data: Vec<f64> = values.iter().copied().collect();
+    Tensor::from_data(TensorData::new(data, shape), (device, dtype))
+}

@@ -1,0 +1,160 @@
+//! What the user typed.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
+
+use crate::experiment::schema::BACKENDS;
+
+/// Federated Bayesian learning with Stein particles: train over data that stays where it is, and see how far the result's confidence can be trusted.
+#[derive(Debug, Parser)]
+#[command(name = "fedstein", version, arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Train(TrainArgs),
+    Report(ReportArgs),
+    Predict(PredictArgs),
+    /// List, describe or download data sets.
+    Data {
+        #[command(subcommand)]
+        action: DataAction,
+    },
+    /// Say which backends are compiled in, which open on this machine, and on what hardware.
+    Backends,
+}
+
+/// Run an experiment and write its results and calibration report.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein train                                       the built-in digits, no download
+  fedstein train configs/mnist/dsvgd-bnn.toml --backend wgpu
+  fedstein train --set model.hidden=[100,50] --set algorithm.particles=10 --out runs/wide
+  fedstein train --set algorithm.kind=fedavg --out runs/fedavg
+
+Keys and defaults: docs/configuration.md")]
+pub struct TrainArgs {
+    /// The experiment [default: the built-in configs/digits/dsvgd-bnn.toml]
+    #[arg(value_name = "CONFIG.toml")]
+    pub config: Option<PathBuf>,
+
+    /// Where to compute, instead of the config's `backend`
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
+    pub backend: Option<String>,
+
+    /// Override a key of the config, such as algorithm.particles=50; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Where the results go [default: runs/<name>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub data_dir: DataDir,
+
+    /// Instead of the config's `seed`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    pub seed: Option<u64>,
+
+    /// Show no progress
+    #[arg(long, conflicts_with = "json")]
+    pub quiet: bool,
+
+    /// Print one JSON object a round on standard output, and nothing else there
+    #[arg(long)]
+    pub json: bool,
+
+    /// Replace the results of an earlier run in the same place
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Write the calibration report of a run, or of any model's predictions.
+#[derive(Debug, ClapArgs)]
+#[command(group(ArgGroup::new("source").required(true).args(["run", "predictions"])))]
+#[command(after_help = "\
+The file of --predictions has the header `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes) and one row a sample.")]
+pub struct ReportArgs {
+    /// The directory of a run
+    #[arg(value_name = "RUN_DIR")]
+    pub run: Option<PathBuf>,
+
+    /// A file of labels and predicted probabilities, instead of a run
+    #[arg(long, value_name = "FILE.csv")]
+    pub predictions: Option<PathBuf>,
+
+    /// Bins of confidence [default: the run's `evaluation.bins`, else 15]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub bins: Option<u16>,
+
+    /// Where the report goes [default: RUN_DIR/report, or <FILE>-report here]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Replace a report in the same place (RUN_DIR/report always is)
+    #[arg(long)]
+    pub force: bool,
+
+    /// Show another run beside it; may be repeated
+    #[arg(long, value_name = "RUN_DIR")]
+    pub compare: Vec<PathBuf>,
+
+    /// The report's heading
+    #[arg(long)]
+    pub title: Option<String>,
+}
+
+/// Predict the rows of a CSV file with a trained run.
+#[derive(Debug, ClapArgs)]
+pub struct PredictArgs {
+    /// The directory of a run
+    #[arg(value_name = "RUN_DIR")]
+    pub run: PathBuf,
+
+    /// Rows with the features of the training data
+    #[arg(long, value_name = "FILE.csv")]
+    pub input: PathBuf,
+
+    /// Where the predictions go [default: standard output]
+    #[arg(long, value_name = "FILE.csv")]
+    pub out: Option<PathBuf>,
+
+    /// Where to compute, instead of the run's backend
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
+    pub backend: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DataAction {
+    /// List the data sets and say which are at hand.
+    List {
+        #[command(flatten)]
+        data_dir: DataDir,
+    },
+    /// Describe a data set: size, source, licence, files.
+    Info {
+        name: String,
+        #[command(flatten)]
+        data_dir: DataDir,
+    },
+    /// Download a data set and check its sums.
+    Fetch {
+        name: String,
+        #[command(flatten)]
+        data_dir: DataDir,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct DataDir {
+    /// Where data sets lie [default: $FEDSTEIN_DATA, else data]
+    #[arg(long = "data-dir", value_name = "DIR")]
+    pub path: Option<PathBuf>,
+}

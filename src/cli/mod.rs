@@ -1,0 +1,303 @@
+//! The command line in, an [`Invocation`] out: everything that was typed is resolved and checked before anything runs.
+
+mod args;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::experiment::config::Config;
+use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
+use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
+
+use args::{Args, Command, DataAction, DataDir, PredictArgs, ReportArgs, TrainArgs};
+
+/// The experiment of `fedstein train` without a config.
+pub const DEFAULT_CONFIG: Source<'static> = Source {
+    name: "the built-in configs/digits/dsvgd-bnn.toml",
+    text: include_str!("../../configs/digits/dsvgd-bnn.toml"),
+};
+
+/// The environment variable that names the data directory.
+pub const DATA_VARIABLE: &str = "FEDSTEIN_DATA";
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Invocation {
+    /// `fedstein train`
+    Train(Box<Train>),
+    /// `fedstein report`
+    Report(Report),
+    /// `fedstein predict`
+    Predict(Predict),
+    /// `fedstein data`
+    Data(Data),
+    /// `fedstein backends`
+    Backends,
+}
+
+/// An experiment to run.
+#[derive(Debug)]
+pub struct Train {
+    /// The experiment.
+    pub config: Config,
+    /// The same as a table, for the run's `config.toml`, with notes for the user.
+    pub resolved: Resolved,
+    /// Where data sets lie.
+    pub data_dir: PathBuf,
+    /// Where the results go.
+    pub out: PathBuf,
+    /// Whether a run in that place is replaced.
+    pub force: bool,
+    /// How progress is shown.
+    pub display: Display,
+}
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Display {
+    /// A bar on standard error, or plain lines where that is no terminal.
+    Bar,
+    /// One JSON object a round on standard output, and nothing else there.
+    Json,
+    /// Not at all.
+    Quiet,
+}
+
+impl Display {
+    /// The observer that shows it.
+    pub fn observer(self) -> Box<dyn Observer> {
+        match self {
+            Self::Bar => Box::new(Bar::stderr()),
+            Self::Json => Box::new(JsonLines::stdout()),
+            Self::Quiet => Box::new(Quiet),
+        }
+    }
+}
+
+/// A report to write.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Report {
+    /// On what.
+    pub source: ReportSource,
+    /// Bins of confidence; `None`: the run's, else 15.
+    pub bins: Option<usize>,
+    /// Where it goes.
+    pub out: PathBuf,
+    /// Whether a report in that place is replaced.
+    pub replace: bool,
+    /// Runs to show beside it.
+    pub compare: Vec<PathBuf>,
+    /// Its heading.
+    pub title: Option<String>,
+}
+
+/// What a report is on.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ReportSource {
+    /// The directory of a run.
+    Run(PathBuf),
+    /// A CSV file of labels and probabilities.
+    Predictions(PathBuf),
+}
+
+/// Predictions to make.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Predict {
+    /// The directory of the run.
+    pub run: PathBuf,
+    /// The rows.
+    pub input: PathBuf,
+    /// Where they go; `None`: standard output.
+    pub out: Option<PathBuf>,
+    /// `None`: the run's.
+    pub backend: Option<String>,
+}
+
+/// What to do with data sets.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Data {
+    /// What to do.
+    pub action: DataRequest,
+    /// Where data sets lie.
+    pub data_dir: PathBuf,
+}
+
+/// What to do with which data set.
+#[derive(Debug, PartialEq, Eq)]
+pub enum DataRequest {
+    /// List them all.
+    List,
+    /// Describe one.
+    Info(String),
+    /// Download one.
+    Fetch(String),
+}
+
+/// How a command ends that does not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// What was typed or named is wrong: exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// The command failed on the way: exit code 1.
+    #[error("{0}")]
+    Failed(String),
+    /// Nobody reads standard output any more, as in `fedstein data list | head -1`: no failure, exit code 0.
+    #[error("standard output is closed")]
+    Closed,
+}
+
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> Self {
+        match error {
+            ConfigError::Internal(_) => Self::Failed(error.to_string()),
+            _ => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// The whole command: parses `args` (the program's name first), hands the invocation to `execute`, and reports on
+/// standard error what went wrong.
+///
+/// Exit code 0: fine; 1: the command failed; 2: what was typed, or a file it names, is wrong.
+pub fn run<A, T>(args: A, execute: impl FnOnce(Invocation) -> Result<(), CliError>) -> ExitCode
+where
+    A: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    let args = match Args::try_parse_from(args) {
+        Ok(args) => args,
+        // Help and version arrive here too: clap prints them on standard output and knows their code, 0.
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
+    };
+    let result = Invocation::from_args(args, std::env::var_os(DATA_VARIABLE)).and_then(execute);
+    let code = match &result {
+        Ok(()) | Err(CliError::Closed) => return ExitCode::SUCCESS,
+        Err(CliError::Failed(_)) => 1,
+        Err(CliError::Usage(_)) => 2,
+    };
+    if let Err(error) = result {
+        // With standard error closed there is nobody to tell; the exit code remains.
+        let _ = writeln!(io::stderr(), "error: {error}");
+    }
+    ExitCode::from(code)
+}
+
+impl Invocation {
+    /// What a command line means, given the value of [`DATA_VARIABLE`].
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] with the sentence for the user; for clap's own errors, clap's message.
+    pub fn parse<A, T>(args: A, data_variable: Option<OsString>) -> Result<Self, CliError>
+    where
+        A: IntoIterator<Item = T>,
+        T: Into<OsString> + Clone,
+    {
+        let args = Args::try_parse_from(args).map_err(|error| CliError::Usage(error.to_string()))?;
+        Self::from_args(args, data_variable)
+    }
+
+    fn from_args(args: Args, data_variable: Option<OsString>) -> Result<Self, CliError> {
+        let data_dir = |typed: DataDir| data_dir(typed.path, data_variable);
+        Ok(match args.command {
+            Command::Train(mut typed) => {
+                let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
+                Self::Train(Box::new(train(typed, data_dir)?))
+            }
+            Command::Report(typed) => Self::Report(report(typed)),
+            Command::Predict(PredictArgs { run, input, out, backend }) => {
+                Self::Predict(Predict { run, input, out, backend })
+            }
+            Command::Data { action } => {
+                let (action, typed) = match action {
+                    DataAction::List { data_dir } => (DataRequest::List, data_dir),
+                    DataAction::Info { name, data_dir } => (DataRequest::Info(name), data_dir),
+                    DataAction::Fetch { name, data_dir } => (DataRequest::Fetch(name), data_dir),
+                };
+                Self::Data(Data { action, data_dir: data_dir(typed) })
+            }
+            Command::Backends => Self::Backends,
+        })
+    }
+}
+
+fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
+    let overrides = Overrides { set: args.set, seed: args.seed, backend: args.backend };
+    let (config, resolved) = match &args.config {
+        None => Config::load(DEFAULT_CONFIG, &overrides)?,
+        Some(path) => load_file(path, &overrides)?,
+    };
+    let display = match (args.json, args.quiet) {
+        (true, _) => Display::Json,
+        (_, true) => Display::Quiet,
+        _ => Display::Bar,
+    };
+    let out = args.out.unwrap_or_else(|| Path::new("runs").join(&config.name));
+    Ok(Train { config, resolved, data_dir, out, force: args.force, display })
+}
+
+fn load_file(path: &Path, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
+    Config::load(Source { name: &path.display().to_string(), text: &text }, overrides)
+}
+
+fn report(args: ReportArgs) -> Report {
+    let ReportArgs { run, predictions, bins, out, force, compare, title } = args;
+    // A run's own report may be written again at any time: it holds nothing that the run does not.
+    let (source, default_out, own) = match (run, predictions) {
+        (Some(run), _) => (ReportSource::Run(run.clone()), run.join("report"), true),
+        (None, predictions) => {
+            // The group of arguments requires one of the two.
+            let file = predictions.unwrap_or_default();
+            let mut name = file.file_stem().unwrap_or_default().to_os_string();
+            name.push("-report");
+            (ReportSource::Predictions(file), PathBuf::from(name), false)
+        }
+    };
+    Report {
+        source,
+        bins: bins.map(usize::from),
+        replace: force || (own && out.is_none()),
+        out: out.unwrap_or(default_out),
+        compare,
+        title,
+    }
+}
+
+/// `--data-dir`, else [`DATA_VARIABLE`], else `data`.
+fn data_dir(typed: Option<PathBuf>, variable: Option<OsString>) -> PathBuf {
+    let variable = variable.filter(|value| !value.is_empty()).map(PathBuf::from);
+    typed.or(variable).unwrap_or_else(|| PathBuf::from("data"))
+}
+
+/// Writes a text to standard output; a reader that went away is no failure.
+pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+/// Writes one line to standard output.
+pub(crate) fn print_line(line: &str) -> Result<(), CliError> {
+    print_text(&format!("{line}\n"))
+}
+
+#[cfg(test)]
+mod tests;

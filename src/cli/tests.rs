@@ -1,0 +1,151 @@
+use super::*;
+
+fn parse(line: &str) -> Result<Invocation, CliError> {
+    Invocation::parse(line.split(' '), None)
+}
+
+fn train(line: &str) -> Train {
+    match parse(line) {
+        Ok(Invocation::Train(train)) => *train,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn usage(line: &str) -> String {
+    match parse(line) {
+        Err(CliError::Usage(message)) => message,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn report(line: &str) -> Report {
+    match parse(line) {
+        Ok(Invocation::Report(report)) => report,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn clap_finds_no_contradiction_in_the_arguments() {
+    use clap::CommandFactory;
+    Args::command().debug_assert();
+}
+
+#[test]
+fn train_without_a_config_is_the_built_in_experiment() {
+    let train = train("fedstein train");
+    assert_eq!(train.config.name, "digits-dsvgd-bnn");
+    assert_eq!(train.config.data_kind(), "digits");
+    assert_eq!(train.out, Path::new("runs/digits-dsvgd-bnn"));
+    assert_eq!(train.data_dir, Path::new("data"));
+    assert_eq!((train.display, train.force), (Display::Bar, false));
+}
+
+#[test]
+fn options_override_the_config_and_seed_and_backend_override_set() {
+    let train = train(
+        "fedstein train --set name=a --set seed=2 --seed 3 --set backend=cuda --backend ndarray --json --force --data-dir d",
+    );
+    assert_eq!((train.config.seed, train.config.backend.as_str()), (3, "ndarray"));
+    assert_eq!(train.out, Path::new("runs/a"));
+    assert_eq!(train.data_dir, Path::new("d"));
+    assert_eq!((train.display, train.force), (Display::Json, true));
+}
+
+#[test]
+fn the_data_directory_is_the_option_else_the_variable_else_data() {
+    let of =
+        |typed: Option<&str>, variable: Option<&str>| data_dir(typed.map(PathBuf::from), variable.map(OsString::from));
+    assert_eq!(of(Some("typed"), Some("variable")), Path::new("typed"));
+    assert_eq!(of(None, Some("variable")), Path::new("variable"));
+    assert_eq!(of(None, Some("")), Path::new("data"));
+    assert_eq!(of(None, None), Path::new("data"));
+}
+
+#[test]
+fn a_config_that_is_missing_or_not_utf8_is_named() {
+    assert!(usage("fedstein train no/such.toml").contains("cannot read the config `no/such.toml`"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), [0xff, 0xfe]).unwrap();
+    let message = usage(&format!("fedstein train {}", file.path().display()));
+    assert!(message.contains("cannot read the config"), "{message}");
+}
+
+#[test]
+fn an_unknown_backend_is_refused_with_the_list() {
+    for line in ["fedstein train --backend gpu", "fedstein predict r --input i --backend gpu"] {
+        let message = usage(line);
+        assert!(message.contains("flex, ndarray, wgpu, cuda"), "{message}");
+    }
+}
+
+#[test]
+fn negative_and_huge_seeds_are_refused() {
+    for seed in ["-1", "9223372036854775808", "x"] {
+        let message = usage(&format!("fedstein train --seed={seed}"));
+        assert!(message.contains("--seed"), "{message}");
+    }
+}
+
+#[test]
+fn quiet_and_json_exclude_each_other() {
+    assert!(usage("fedstein train --quiet --json").contains("cannot be used with"));
+}
+
+#[test]
+fn report_takes_a_run_or_predictions_and_not_both_or_neither() {
+    assert!(usage("fedstein report").contains("RUN_DIR"));
+    assert!(usage("fedstein report r --predictions p.csv").contains("cannot be used with"));
+    let of_run = report("fedstein report r --bins 10 --compare a --compare b --title T");
+    let expected = Report {
+        source: ReportSource::Run("r".into()),
+        bins: Some(10),
+        out: "r/report".into(),
+        replace: true,
+        compare: vec!["a".into(), "b".into()],
+        title: Some("T".into()),
+    };
+    assert_eq!(of_run, expected);
+    let elsewhere = report("fedstein report r --out o");
+    assert_eq!((elsewhere.out, elsewhere.replace), ("o".into(), false));
+    let of_file = report("fedstein report --predictions dir/p.csv");
+    assert_eq!((of_file.out, of_file.replace, of_file.bins), ("p-report".into(), false, None));
+}
+
+#[test]
+fn zero_bins_are_refused() {
+    assert!(usage("fedstein report r --bins 0").contains("1..=1000"));
+}
+
+#[test]
+fn data_asks_for_a_list_a_description_or_a_download() {
+    for (line, action) in [
+        ("fedstein data list --data-dir d", DataRequest::List),
+        ("fedstein data info mnist --data-dir d", DataRequest::Info("mnist".into())),
+        ("fedstein data fetch mnist --data-dir d", DataRequest::Fetch("mnist".into())),
+    ] {
+        match parse(line) {
+            Ok(Invocation::Data(data)) => assert_eq!(data, Data { action, data_dir: "d".into() }),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+}
+
+/// `ExitCode` has no `PartialEq`.
+fn assert_code(code: ExitCode, expected: u8) {
+    assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(expected)));
+}
+
+#[test]
+fn exit_codes_are_0_for_success_help_and_a_broken_pipe_1_for_failure_2_for_usage() {
+    let run_with = |line: &str, result: fn() -> Result<(), CliError>| run(line.split(' '), |_| result());
+    assert_code(run_with("fedstein backends", || Ok(())), 0);
+    assert_code(run_with("fedstein --help", || Ok(())), 0);
+    assert_code(run_with("fedstein --version", || Ok(())), 0);
+    let broken: fn() -> Result<(), CliError> = || Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
+    assert_code(run_with("fedstein backends", broken), 0);
+    assert_code(run_with("fedstein backends", || Err(CliError::Failed("f".into()))), 1);
+    assert_code(run_with("fedstein backends", || Err(CliError::Usage("u".into()))), 2);
+    assert_code(run_with("fedstein nonsense", || Ok(())), 2);
+    assert_code(run_with("fedstein train --set rounds=0", || Ok(())), 2);
+}

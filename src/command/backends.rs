@@ -1,0 +1,25 @@
+//! `fedstein backends`: what is compiled in, what opens on this machine, the adapter's name.
+
+use crate::backend::{Backend, KNOWN, OnBackend, Precision, Session, dispatch};
+use crate::cli::{CliError, print_text};
+
+pub(super) fn backends() -> Result<(), CliError> {
+    let line = |name: &&str| match dispatch(name, Open) {
+        Ok(state) => format!("{name:<10}{state}\n"),
+        Err(_) => format!("{name:<10}not compiled in (cargo build --release --features {name})\n"),
+    };
+    print_text(&KNOWN.iter().map(line).collect::<String>())
+}
+
+struct Open;
+
+impl OnBackend for Open {
+    type Output = String;
+
+    fn run<B: Backend>(self) -> String {
+        match Session::<B>::open(Precision::F32) {
+            Ok(session) => format!("opens: {}", session.hardware()),
+            Err(error) => format!("does not open: {error}"),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `fedstein data`: which data sets there are, what they are, and where to get them.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::cli::{CliError, Data, DataRequest, print_text};
+use crate::datasets::registry::{FileStatus, Origin, find, sets, status};
+use crate::datasets::{DataSet, Progress, fetch};
+use crate::error::RunError;
+
+pub(super) fn data(typed: Data) -> Result<(), CliError> {
+    let dir = &typed.data_dir;
+    match typed.action {
+        DataRequest::List => {
+            let lines: String =
+                sets().iter().map(|set| format!("{:<16}{:<20}{}\n", set.name, state(set, dir), set.summary)).collect();
+            print_text(&format!("data directory: {}\n{lines}", dir.display()))
+        }
+        DataRequest::Info(name) => print_text(&info(find(&name).map_err(RunError::from)?, dir)),
+        DataRequest::Fetch(name) => {
+            let set = find(&name).map_err(RunError::from)?;
+            if set.origin != Origin::Download {
+                return print_text(&format!("{}: {}, there is nothing to fetch\n", set.name, state(set, dir)));
+            }
+            // A mirror that fails is the network's fault, not the user's.
+            let paths = fetch(set, dir, &mut told).map_err(|error| CliError::Failed(error.to_string()))?;
+            let lines: String = paths.iter().map(|path| format!("{}\n", path.display())).collect();
+            print_text(&lines)
+        }
+    }
+}
+
+fn state(set: &DataSet, dir: &Path) -> &'static str {
+    match set.origin {
+        Origin::Embedded => "built in",
+        Origin::Generated => "generated",
+        Origin::Own => "your file",
+        Origin::Download => {
+            let files = status(set, dir);
+            let here = |status: &FileStatus| matches!(status, FileStatus::Present | FileStatus::Alternative(_));
+            if files.iter().all(|(_, status)| here(status)) { "here" } else { "to be fetched" }
+        }
+    }
+}
+
+fn info(set: &DataSet, dir: &Path) -> String {
+    let mut text = format!(
+        "{}\n  {}\n  source   {}\n  licence  {}\n  state    {}\n",
+        set.name,
+        set.summary,
+        set.source,
+        set.licence,
+        state(set, dir)
+    );
+    for (file, status) in status(set, dir) {
+        let state = match status {
+            FileStatus::Present => "here".to_owned(),
+            FileStatus::Alternative(path) => format!("{} stands in for it", path.display()),
+            FileStatus::Missing => "missing".to_owned(),
+            FileStatus::WrongSize { bytes } => format!("damaged: {bytes} bytes"),
+        };
+        let _ = writeln!(
+            text,
+            "  {}  {} bytes  sha256 {}  {state}",
+            dir.join(file.path).display(),
+            file.bytes,
+            file.sha256
+        );
+    }
+    text
+}
+
+/// Progress on standard error, one line an event; a download's bytes on a line of its own.
+fn told(progress: Progress) {
+    let mut stderr = io::stderr().lock();
+    // Without a standard error there is nobody to tell.
+    let _ = match progress {
+        Progress::Present { file } => writeln!(stderr, "{file}: already here"),
+        Progress::Started { file, url, .. } => writeln!(stderr, "{file}: from {url}"),
+        Progress::Received { bytes, total, .. } if bytes == total => writeln!(stderr, "  {total} bytes"),
+        Progress::Received { .. } => Ok(()),
+        Progress::Failed { file, url, reason } => writeln!(stderr, "{file}: {url} failed: {reason}"),
+        Progress::Done { file } => writeln!(stderr, "{file}: complete, checksum right"),
+    };
+}

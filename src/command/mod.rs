@@ -1,0 +1,37 @@
+//! What each command does once its words are understood.
+
+mod backends;
+mod data;
+mod predict;
+mod report;
+mod train;
+
+use crate::backend::BackendError;
+use crate::cli::{CliError, Invocation};
+use crate::error::RunError;
+
+/// Carries out an invocation.
+pub fn execute(invocation: Invocation) -> Result<(), CliError> {
+    match invocation {
+        Invocation::Train(train) => train::train(*train),
+        Invocation::Report(report) => report::report(report),
+        Invocation::Predict(predict) => predict::predict(predict),
+        Invocation::Data(data) => data::data(data),
+        Invocation::Backends => backends::backends(),
+    }
+}
+
+impl From<RunError> for CliError {
+    fn from(error: RunError) -> Self {
+        match error.exit_code() {
+            2 => Self::Usage(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<BackendError> for CliError {
+    fn from(error: BackendError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}

@@ -1,0 +1,113 @@
+//! `fedstein predict`: the predictive of a finished run on new rows.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::report::config_of;
+use crate::backend::{Backend, OnBackend, Session, dispatch};
+use crate::cli::{CliError, Predict};
+use crate::datasets::{DataConfig, Dataset, Targets, read_features};
+use crate::error::RunError;
+use crate::experiment::artifact::{Finished, write_text};
+use crate::experiment::evaluate::predict_rows;
+use crate::experiment::{Config, schema};
+use crate::federation::shard::Table;
+use crate::metrics::{ParticleLogProbs, RegressionPredictions, Scale, predictive_moments};
+use crate::models::Task;
+
+pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
+    let run = Finished::open(&typed.run)?;
+    let config = config_of(&run)?;
+    let backend = typed.backend.clone().unwrap_or_else(|| config.backend.clone());
+    schema::check_backend(&backend)?;
+    let text = dispatch(&backend, Job { run: &run, config: &config, input: &typed.input })??;
+    match typed.out {
+        Some(path) => Ok(write_text(&path, &text)?),
+        None => crate::cli::print_text(&text),
+    }
+}
+
+struct Job<'a> {
+    run: &'a Finished,
+    config: &'a Config,
+    input: &'a Path,
+}
+
+impl OnBackend for Job<'_> {
+    type Output = Result<String, RunError>;
+
+    fn run<B: Backend>(self) -> Self::Output {
+        let Self { run, config, input } = self;
+        let shape = run.shape();
+        let table = self.rows(&shape)?;
+        let model = config.model(&shape)?;
+        let session = Session::<B>::open(config.precision)?;
+        let particles = run.particles::<B>(&*model, &session)?;
+        let wrong = |error: &dyn std::fmt::Display| RunError::Device(format!("{}: {error}", input.display()));
+        let outputs = |outputs| predict_rows(&*model, &particles, &table, outputs, config.evaluation.chunk, &session);
+        let (count, rows) = (particles.count(), table.rows());
+        match (model.task(), &shape.targets) {
+            (Task::Classification { classes }, Targets::Classes { names, .. }) => {
+                let log_probs = ParticleLogProbs::from_f32(count, rows, classes, &outputs(classes)?);
+                Ok(class_text(&log_probs.map_err(|error| wrong(&error))?, names))
+            }
+            (Task::Regression, _) => {
+                let outputs = outputs(2)?;
+                let mean = outputs.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
+                let precision = outputs.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
+                let scale = run.card.normalisation.target.as_ref();
+                let scale = scale.map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
+                let predictions = RegressionPredictions::new(count, mean, precision, vec![0.0; rows])
+                    .and_then(|standardised| standardised.original_scale(scale))
+                    .map_err(|error| wrong(&error))?;
+                Ok(regression_text(&predictions))
+            }
+            _ => Err(RunError::Config("this run's model makes no predictions from rows".into())),
+        }
+    }
+}
+
+impl Job<'_> {
+    fn rows(&self, shape: &Dataset) -> Result<Table, RunError> {
+        // Columns of the training file that are no features may stand in the new file too.
+        let (delimiter, ignore) = match self.config.data()? {
+            DataConfig::Csv { delimiter, target, client_column, .. } => {
+                (crate::datasets::delimiter(&delimiter)?, vec![target, client_column])
+            }
+            _ => (b',', Vec::new()),
+        };
+        let ignore: Vec<&str> = ignore.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        let mut features = read_features(self.input, shape.width(), delimiter, &ignore)?;
+        self.run.card.normalisation.features.apply(&mut features)?;
+        let rows = features.nrows();
+        let data = Dataset { features, targets: Targets::None { rows }, ..shape.clone() };
+        Ok(Table::new(data, &self.run.card.normalisation))
+    }
+}
+
+/// `prediction,confidence,p_0,...`: the class's name, and the ensemble's probabilities in the order of the classes.
+fn class_text(log_probs: &ParticleLogProbs, names: &[String]) -> String {
+    let mut text = String::from("prediction,confidence");
+    (0..names.len()).for_each(|class| text.push_str(&format!(",p_{class}")));
+    text.push('\n');
+    for row in log_probs.ensemble().chunks_exact(names.len()) {
+        let best = crate::metrics::argmax(row);
+        let name = &names[best];
+        let quoted =
+            if name.contains([',', '"', '\n']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.clone() };
+        let _ = write!(text, "{quoted},{}", row[best]);
+        row.iter().for_each(|p| text.push_str(&format!(",{p}")));
+        text.push('\n');
+    }
+    text
+}
+
+/// `mean,sd`: of the predictive mixture, on the scale of the data.
+fn regression_text(predictions: &RegressionPredictions) -> String {
+    let mut text = String::from("mean,sd\n");
+    let moments = predictive_moments(predictions);
+    for (mean, variance) in moments.mean.iter().zip(&moments.variance) {
+        let _ = writeln!(text, "{mean},{}", variance.sqrt());
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! `fedstein report`: a calibration report on a run, or on anybody's predictions.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::{CliError, Report, ReportSource};
+use crate::error::RunError;
+use crate::experiment::Config;
+use crate::experiment::artifact::Finished;
+use crate::experiment::run_dir;
+use crate::experiment::schema::{Overrides, Source};
+use crate::metrics::equal_width;
+use crate::report::{self, Comparison, Content, ReportError, RunSummary, csv};
+
+/// Bins where neither the command nor the run says how many.
+const BINS: usize = 15;
+
+pub(super) fn report(typed: Report) -> Result<(), CliError> {
+    let Report { source, bins, out, replace, compare, title } = typed;
+    let occupied = out.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+    if out.exists() && !replace && (occupied || !out.is_dir()) {
+        let message = "exists and is not empty; choose another with --out or replace it with --force";
+        return Err(CliError::Usage(format!("`{}` {message}", out.display())));
+    }
+    let others = compare.iter().map(|run| Finished::open(run)).collect::<Result<Vec<_>, _>>()?;
+    let written = match source {
+        ReportSource::Run(path) => {
+            let run = Finished::open(&path)?;
+            let bins = match bins {
+                Some(bins) => bins,
+                None => config_of(&run)?.evaluation.bins,
+            };
+            report_on(&run, bins, title, &others, &out)?
+        }
+        ReportSource::Predictions(path) => {
+            let predictions = csv::read_predictions(&path).map_err(input)?;
+            let bins = bins.unwrap_or(BINS);
+            let compare = comparisons(&others, bins)?;
+            let name =
+                path.file_stem().map_or_else(|| "predictions".into(), |stem| stem.to_string_lossy().into_owned());
+            let run = (!compare.is_empty()).then(|| RunSummary { compare, ..RunSummary::default() });
+            let content = Content::Classification { predictions: &predictions, uncertainty: None };
+            let report = report::Report { title: title.unwrap_or(name), content, bins, seed: 1, run };
+            Some(written(&report, &out)?)
+        }
+    };
+    if let Some(html) = written {
+        crate::cli::print_line(&html.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Writes the report of a run into `out`; `None` where there is nothing to report on (a toy density).
+pub(super) fn report_on(
+    run: &Finished,
+    bins: usize,
+    title: Option<String>,
+    compare: &[Finished],
+    out: &Path,
+) -> Result<Option<PathBuf>, CliError> {
+    let summary = &run.summary;
+    let path = run.path.join(run_dir::PREDICTIONS);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let title = title.unwrap_or_else(|| summary.name.clone());
+    let config = config_of(run)?;
+    let about = RunSummary {
+        config_toml: run.config_toml.clone(),
+        rounds: summary.rounds.clone(),
+        partition: summary.partition.clone(),
+        facts: summary.facts.clone(),
+        compare: comparisons(compare, bins)?,
+    };
+    let run_about = Some(about);
+    let seed = config.seed;
+    if run.card.classes.is_some() {
+        let predictions = csv::read_predictions(&path).map_err(input)?;
+        let content = Content::Classification { predictions: &predictions, uncertainty: summary.uncertainty.clone() };
+        written(&report::Report { title, content, bins, seed, run: run_about }, out).map(Some)
+    } else {
+        let predictions = csv::read_regression(&path).map_err(input)?;
+        let content = Content::Regression { predictions: &predictions };
+        written(&report::Report { title, content, bins, seed, run: run_about }, out).map(Some)
+    }
+}
+
+/// The configuration of a finished run.
+pub(super) fn config_of(run: &Finished) -> Result<Config, CliError> {
+    let name = run.path.join(run_dir::CONFIG).display().to_string();
+    let source = Source { name: &name, text: &run.config_toml };
+    Ok(Config::load(source, &Overrides::default())?.0)
+}
+
+fn comparisons(runs: &[Finished], bins: usize) -> Result<Vec<Comparison>, CliError> {
+    let comparison = |run: &Finished| {
+        let predictions = csv::read_predictions(&run.path.join(run_dir::PREDICTIONS)).map_err(input)?;
+        let top = predictions.top_label();
+        let bins = equal_width(&top.confidence, &top.correct, bins)
+            .map_err(|error| CliError::Usage(error.to_string()))?
+            .bins()
+            .to_vec();
+        let summary = &run.summary;
+        let (name, evaluation, rounds) = (summary.name.clone(), summary.evaluation.clone(), summary.rounds.clone());
+        Ok(Comparison { name, evaluation, bins, rounds })
+    };
+    runs.iter().map(comparison).collect()
+}
+
+fn written(report: &report::Report<'_>, out: &Path) -> Result<PathBuf, CliError> {
+    let files = report::write(report, out).map_err(|error| match error {
+        ReportError::Metric(_) => CliError::Usage(error.to_string()),
+        _ => CliError::from(RunError::Output(error.to_string())),
+    })?;
+    Ok(files.html)
+}
+
+/// A predictions file that cannot be read is the user's to mend.
+fn input(error: ReportError) -> CliError {
+    CliError::Usage(error.to_string())
+}

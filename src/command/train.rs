@@ -1,0 +1,81 @@
+//! `fedstein train`: run the experiment, print the final table, write the report.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::report::report_on;
+use crate::backend::{Backend, OnBackend, dispatch};
+use crate::cli::{CliError, Display, Train};
+use crate::error::RunError;
+use crate::experiment::artifact::{Artifacts, Finished};
+use crate::experiment::progress::Observer;
+use crate::experiment::{Experiment, run, run_dir};
+use crate::metrics::Evaluation;
+
+pub(super) fn train(train: Train) -> Result<(), CliError> {
+    let Train { config, resolved, data_dir, out, force, display } = train;
+    let observer = display.observer();
+    resolved.notes.iter().for_each(|note| observer.note(note));
+    let (backend, bins) = (config.backend.clone(), config.evaluation.bins);
+    let experiment = Experiment { config, data_dir, model: None };
+    let mut artifacts = Artifacts::new(out.clone(), force, resolved);
+    let job = Job { experiment: &experiment, observer: &*observer, artifacts: &mut artifacts };
+    let evaluation = dispatch(&backend, job)??;
+    let files = report_on(&Finished::open(&out)?, bins, None, &[], &out.join(run_dir::REPORT))?;
+
+    // Standard output belongs to --json; with --quiet nobody wants it.
+    if display == Display::Bar {
+        let mut stdout = io::stdout().lock();
+        write!(stdout, "{}", table(&evaluation))?;
+        match files {
+            Some(html) => writeln!(stdout, "\nreport  {}", link(&html.display().to_string()))?,
+            None => writeln!(stdout, "\nrun     {}", out.display())?,
+        }
+    }
+    Ok(())
+}
+
+/// The experiment, waiting for its backend.
+struct Job<'a> {
+    experiment: &'a Experiment,
+    observer: &'a dyn Observer,
+    artifacts: &'a mut Artifacts,
+}
+
+impl OnBackend for Job<'_> {
+    type Output = Result<Evaluation, RunError>;
+
+    fn run<B: Backend>(self) -> Self::Output {
+        Ok(run::<B>(self.experiment, self.observer, Some(self.artifacts))?.evaluation)
+    }
+}
+
+/// The numbers of the last round, one a line.
+fn table(evaluation: &Evaluation) -> String {
+    let about = |name: &str| match name {
+        "accuracy" => "of the ensemble",
+        "accuracy_mean_particle" => "mean over particles",
+        "nll" => "negative log-likelihood, nats",
+        "ece" => "expected calibration error",
+        "mce" => "maximum calibration error",
+        "brier" => "Brier score, 0 to 2",
+        "signed_gap" => "mean confidence − accuracy: above 0 is overconfident",
+        "mutual_information" => "what the particles disagree about, nats",
+        "rmse" => "root mean squared error, units of the data",
+        "log_likelihood" => "mean log density of the targets, nats",
+        "crps" => "continuous ranked probability score",
+        "coverage_90" => "share of targets inside the 90 % interval",
+        _ => "",
+    };
+    let rows = evaluation.columns().into_iter().filter(|(name, _)| !about(name).is_empty());
+    let lines = rows.filter_map(|(name, value)| {
+        let value = value?;
+        Some(format!("  {:<24}{value:>10.4}   {}\n", name.replace('_', " "), about(name)))
+    });
+    let lines: String = lines.collect();
+    if lines.is_empty() { String::new() } else { format!("\ntest rows: {}\n{lines}", evaluation.rows) }
+}
+
+/// Bold where a terminal shows it.
+fn link(path: &str) -> String {
+    if io::stdout().is_terminal() { format!("\x1b[1m{path}\x1b[0m") } else { path.to_owned() }
+}

@@ -1,0 +1,19 @@
+//! Score functions ∇ log p(θ) of the densities that particles are moved towards.
+
+pub mod kde;
+pub mod likelihood;
+pub mod score;
+
+pub use kde::{Kde, KdeBandwidth, KdeConfig, KdeMode};
+pub use likelihood::{Likelihood, LikelihoodScale};
+pub use score::Score;
+
+use crate::backend::Backend;
+use crate::error::RunError;
+use crate::particles::Particles;
+
+/// A density known up to a constant, by its score.
+pub trait LogDensity<B: Backend> {
+    /// ∇ log p at every particle.
+    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError>;
+}

@@ -1,0 +1,321 @@
+//! What a run leaves behind, written as soon as it exists, and read again for reports and predictions.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use burn::tensor::DType;
+use ndarray::Array2;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::backend::{Backend, Session};
+use crate::datasets::{Dataset, Normalisation, Partition, Targets, TrainTest};
+use crate::error::RunError;
+use crate::metrics::{Evaluation, UncertaintySummary};
+use crate::models::{Layout, Model, Task};
+use crate::particles::Particles;
+use crate::report::{PartitionTable, RoundPoint, csv, write_atomic};
+
+use super::config::Config;
+use super::evaluate::Predicted;
+use super::record::{RoundRecord, RoundsCsv};
+use super::run::Outcome;
+use super::run_dir::{self, RunDir, RunDirError};
+use super::schema::Resolved;
+
+/// Version of the layout of `summary.json` and `model.json`.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Everything that predictions need beside particles and configuration: `model.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ModelCard {
+    schema_version: u32,
+    /// The data set that the model was trained on.
+    pub data: String,
+    /// Number of features p.
+    pub features: usize,
+    /// Names of the classes; `None` for a regression.
+    pub classes: Option<Vec<String>>,
+    /// How features and targets were scaled.
+    pub normalisation: Normalisation,
+}
+
+/// What a run was and how it ended: `summary.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    schema_version: u32,
+    /// The run's name.
+    pub name: String,
+    /// Numbers after the last round.
+    pub evaluation: Evaluation,
+    /// What the particles tell beyond the predictive.
+    pub uncertainty: Option<UncertaintySummary>,
+    /// Backend, device, seed, seconds, bytes.
+    pub facts: Vec<(String, String)>,
+    /// Headline numbers of every evaluated round.
+    pub rounds: Vec<RoundPoint>,
+    /// Rows of every class at every client.
+    pub partition: Option<PartitionTable>,
+}
+
+/// The files of a run in the making.
+#[derive(Debug)]
+pub struct Artifacts {
+    path: PathBuf,
+    force: bool,
+    resolved: Resolved,
+    dir: Option<RunDir>,
+    rounds: Option<RoundsCsv<File>>,
+    facts: Vec<(String, String)>,
+    partition: Option<PartitionTable>,
+    name: String,
+}
+
+impl Artifacts {
+    /// Files for a run at `path`; nothing is written yet.
+    pub fn new(path: PathBuf, force: bool, resolved: Resolved) -> Self {
+        let (dir, rounds, partition) = (None, None, None);
+        Self { path, force, resolved, dir, rounds, facts: Vec::new(), partition, name: String::new() }
+    }
+
+    /// Creates the directory, once configuration and data have proved good.
+    pub(super) fn open<B: Backend>(
+        &mut self,
+        config: &Config,
+        data: &TrainTest,
+        partition: &Partition,
+        model: &dyn Model,
+        session: &Session<B>,
+    ) -> Result<(), RunError> {
+        let dir = RunDir::create(&self.path, self.force).map_err(directory)?;
+        dir.write(run_dir::CONFIG, self.resolved.to_toml().as_bytes()).map_err(directory)?;
+        let card = ModelCard {
+            schema_version: SCHEMA_VERSION,
+            data: data.train.name.clone(),
+            features: data.train.width(),
+            classes: class_names(&data.train.targets),
+            normalisation: data.normalisation.clone(),
+        };
+        dir.write(run_dir::MODEL, &to_json(&card)?).map_err(directory)?;
+        let rounds = dir.join(run_dir::ROUNDS);
+        self.rounds = Some(RoundsCsv::create(&rounds).map_err(|error| file(&rounds, &error))?);
+        self.partition = match model.task() {
+            Task::Classification { .. } => Some(PartitionTable {
+                class_names: card.classes.unwrap_or_default(),
+                counts: partition.counts(&data.train.targets),
+            }),
+            Task::Regression | Task::Density => None,
+        };
+        self.name = config.name.clone();
+        let fact = |name: &str, value: String| (name.to_owned(), value);
+        self.facts = vec![
+            fact("data", format!("{}, {} training and {} test rows", card.data, data.train.rows(), data.test.rows())),
+            fact("model", format!("{}, d = {}", config.model.kind(), model.layout().dim())),
+            fact("algorithm", config.algorithm.kind().to_owned()),
+            fact("particles", config.algorithm.particles().to_string()),
+            fact("clients", format!("{} ({})", partition.clients().len(), config.partition_kind())),
+            fact("backend", format!("{} on {}", B::NAME, session.hardware())),
+            fact("seed", config.seed.to_string()),
+            fact("fedstein", env!("CARGO_PKG_VERSION").to_owned()),
+        ];
+        self.dir = Some(dir);
+        Ok(())
+    }
+
+    /// Adds a row to `rounds.csv`; from the first one on the directory stays, whatever comes.
+    pub(super) fn round(&mut self, record: &RoundRecord) -> Result<(), RunError> {
+        let (Some(dir), Some(rounds)) = (&mut self.dir, &mut self.rounds) else { return Ok(()) };
+        dir.keep().map_err(directory)?;
+        rounds.append(record).map_err(|error| file(&dir.join(run_dir::ROUNDS), &error))
+    }
+
+    /// Writes particles, predictions and the summary.
+    pub(super) fn finish<B: Backend>(&mut self, outcome: &Outcome<B>) -> Result<(), RunError> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        dir.write(run_dir::PARTICLES, &to_safetensors(&outcome.particles)?).map_err(directory)?;
+        let mut uncertainty = None;
+        match &outcome.predicted {
+            Predicted::Classes { log_probs, labels } => {
+                let path = dir.join(run_dir::PREDICTIONS);
+                let predictions = log_probs.predictions(labels).map_err(|error| file(&path, &error))?;
+                csv::write_predictions(&path, &predictions).map_err(|error| file(&path, &error))?;
+                let summary = UncertaintySummary::new(log_probs, labels).map_err(|error| file(&path, &error))?;
+                let rows: String = summary.row_mutual_information.iter().map(|mi| format!("{mi}\n")).collect();
+                dir.write(run_dir::UNCERTAINTY, format!("mutual_information\n{rows}").as_bytes()).map_err(directory)?;
+                uncertainty = Some(summary);
+            }
+            Predicted::Real { predictions, scale } => {
+                let path = dir.join(run_dir::PREDICTIONS);
+                let original = predictions.original_scale(*scale).map_err(|error| file(&path, &error))?;
+                csv::write_regression(&path, &original).map_err(|error| file(&path, &error))?;
+            }
+            Predicted::Density => {}
+        }
+        let bytes = |of: fn(&RoundRecord) -> u64| outcome.rounds.iter().map(of).sum::<u64>().to_string();
+        let mut facts = self.facts.clone();
+        facts.push(("rounds".into(), outcome.rounds.len().to_string()));
+        facts.push(("seconds".into(), format!("{:.1}", outcome.seconds)));
+        facts.push(("uplink bytes".into(), bytes(|round| round.uplink_bytes)));
+        facts.push(("downlink bytes".into(), bytes(|round| round.downlink_bytes)));
+        let point = |record: &RoundRecord| RoundPoint {
+            round: record.round,
+            accuracy: record.metric("accuracy"),
+            nll: record.metric("nll"),
+            ece: record.metric("ece"),
+            rmse: record.metric("rmse"),
+        };
+        let summary = Summary {
+            schema_version: SCHEMA_VERSION,
+            name: self.name.clone(),
+            evaluation: outcome.evaluation.clone(),
+            uncertainty,
+            facts,
+            rounds: outcome.rounds.iter().map(point).collect(),
+            partition: self.partition.clone(),
+        };
+        dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)
+    }
+}
+
+/// A finished run, read back.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its directory.
+    pub path: PathBuf,
+    /// The resolved configuration, as text.
+    pub config_toml: String,
+    /// `summary.json`.
+    pub summary: Summary,
+    /// `model.json`.
+    pub card: ModelCard,
+}
+
+impl Finished {
+    /// Reads the small files of a run.
+    pub fn open(path: &Path) -> Result<Self, RunError> {
+        let text = |name: &str| {
+            let file = path.join(name);
+            std::fs::read_to_string(&file).map_err(|error| {
+                RunError::Config(format!("{}: {error}; is this the directory of a finished run?", file.display()))
+            })
+        };
+        fn parse<T: for<'a> Deserialize<'a>>(path: &Path, name: &str, text: &str) -> Result<T, RunError> {
+            serde_json::from_str(text)
+                .map_err(|error| RunError::Config(format!("{}: {error}", path.join(name).display())))
+        }
+        let mut summary: Summary = parse(path, run_dir::SUMMARY, &text(run_dir::SUMMARY)?)?;
+        let card = parse(path, run_dir::MODEL, &text(run_dir::MODEL)?)?;
+        if let (Some(uncertainty), Ok(rows)) = (&mut summary.uncertainty, text(run_dir::UNCERTAINTY)) {
+            uncertainty.row_mutual_information = rows.lines().skip(1).filter_map(|row| row.parse().ok()).collect();
+        }
+        Ok(Self { path: path.to_owned(), config_toml: text(run_dir::CONFIG)?, summary, card })
+    }
+
+    /// An empty data set of the shape that the model was trained on.
+    pub fn shape(&self) -> Dataset {
+        let targets = match &self.card.classes {
+            Some(names) => Targets::Classes { labels: Vec::new(), names: names.clone() },
+            None => Targets::Real { values: Vec::new() },
+        };
+        Dataset {
+            name: self.card.data.clone(),
+            features: Array2::zeros((0, self.card.features)),
+            feature_shape: vec![self.card.features],
+            targets,
+            clients: None,
+        }
+    }
+
+    /// The particles after the last round.
+    pub fn particles<B: Backend>(&self, model: &dyn Model, session: &Session<B>) -> Result<Particles<B>, RunError> {
+        let path = self.path.join(run_dir::PARTICLES);
+        let wrong = |reason: String| RunError::Config(format!("{}: {reason}", path.display()));
+        let bytes = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;
+        let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(error.to_string()))?;
+        from_safetensors(&tensors, model.layout(), session).map_err(wrong)
+    }
+}
+
+/// One tensor a block, `[N, ...]`, under the block's name.
+fn to_safetensors<B: Backend>(particles: &Particles<B>) -> Result<Vec<u8>, RunError> {
+    let layout = particles.layout();
+    let mut blocks = Vec::with_capacity(layout.blocks().len());
+    for (tensor, block) in particles.blocks().iter().zip(layout.blocks()) {
+        let bytes: Vec<u8> = if particles.dtype() == DType::F64 {
+            tensor.clone().try_into_vec_as::<f64>()?.iter().flat_map(|value| value.to_le_bytes()).collect()
+        } else {
+            tensor.clone().try_into_vec_as::<f32>()?.iter().flat_map(|value| value.to_le_bytes()).collect()
+        };
+        let shape: Vec<usize> = [particles.count()].iter().chain(&block.shape).copied().collect();
+        blocks.push((block.name.clone(), shape, bytes));
+    }
+    let dtype = if particles.dtype() == DType::F64 { Dtype::F64 } else { Dtype::F32 };
+    let views = blocks.iter().map(|(name, shape, bytes)| {
+        let view = TensorView::new(dtype, shape.clone(), bytes);
+        view.map(|view| (name.clone(), view))
+    });
+    let views = views.collect::<Result<Vec<_>, _>>().map_err(|error| RunError::Device(error.to_string()))?;
+    let metadata = HashMap::from([("fedstein".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
+    safetensors::serialize(views, Some(metadata)).map_err(|error| RunError::Device(error.to_string()))
+}
+
+fn from_safetensors<B: Backend>(
+    tensors: &SafeTensors,
+    layout: &std::sync::Arc<Layout>,
+    session: &Session<B>,
+) -> Result<Particles<B>, String> {
+    let mut blocks = Vec::with_capacity(layout.blocks().len());
+    let mut count = None;
+    for block in layout.blocks() {
+        let view = tensors.tensor(&block.name).map_err(|error| error.to_string())?;
+        let values: Vec<f64> = match view.dtype() {
+            Dtype::F32 => {
+                view.data().chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()
+            }
+            Dtype::F64 => {
+                let number = |b: &[u8]| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
+                view.data().chunks_exact(8).map(number).collect()
+            }
+            other => return Err(format!("tensor \"{}\" is {other:?}, not F32 or F64", block.name)),
+        };
+        let (rows, shape) =
+            view.shape().split_first().ok_or_else(|| format!("tensor \"{}\" is a number", block.name))?;
+        if shape != block.shape || *count.get_or_insert(*rows) != *rows || *rows == 0 {
+            return Err(format!("tensor \"{}\" is {:?}, not [N, {:?}]", block.name, view.shape(), block.shape));
+        }
+        let matrix = Array2::from_shape_vec((*rows, block.size()), values).map_err(|error| error.to_string())?;
+        blocks.push(session.matrix(&matrix));
+    }
+    Ok(Particles::from_blocks(blocks, layout.clone()))
+}
+
+/// Names of the classes, if there are classes.
+fn class_names(targets: &Targets) -> Option<Vec<String>> {
+    match targets {
+        Targets::Classes { names, .. } => Some(names.clone()),
+        Targets::Real { .. } | Targets::None { .. } => None,
+    }
+}
+
+fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {
+    let text = serde_json::to_string_pretty(&json!(value)).map_err(|error| RunError::Device(error.to_string()))?;
+    Ok(format!("{text}\n").into_bytes())
+}
+
+fn directory(error: RunDirError) -> RunError {
+    if error.is_usage() {
+        return RunError::Config(error.to_string());
+    }
+    RunError::Output(error.to_string())
+}
+
+fn file(path: &Path, error: &dyn std::fmt::Display) -> RunError {
+    RunError::Output(format!("{}: {error}", path.display()))
+}
+
+/// Writes a text file whole or not at all.
+pub fn write_text(path: &Path, text: &str) -> Result<(), RunError> {
+    write_atomic(path, text.as_bytes()).map_err(|error| file(path, &error))
+}

@@ -1,0 +1,237 @@
+//! From the words of a config to the values that they name.
+
+use std::sync::Arc;
+
+use crate::algorithm::{Algorithm, LocalData, dsvgd, fedavg, svgd};
+use crate::backend::{Backend, Session};
+use crate::datasets::{DataConfig, Dataset, PartitionConfig, Targets};
+use crate::density::kde::{KdeBandwidth, KdeConfig};
+use crate::error::RunError;
+use crate::federation::message::{Array, Values};
+use crate::federation::shard::Table;
+use crate::models::{BlrConfig, BnnConfig, Head, MixtureConfig, Model, Network, Probit, Task};
+use crate::particles::Particles;
+use crate::random::{Purpose, Streams};
+use crate::schedule::{Random, RoundRobin, Schedule};
+use crate::stein::{AccumulatorStart, Bandwidth, EpsilonPlace, Kernel, Optimizer, Rule, Svgd};
+
+use super::config::{
+    AlgorithmConfig, BandwidthRule, Config, DsvgdConfig, FedavgConfig, KdeRule, KernelConfig, LocalConfig, ModelConfig,
+    NumberOr, OptimizerConfig, Predictive, RadialConfig, Reset, ScheduleConfig, SvgdConfig,
+};
+
+/// Rows from which the noise of an untrained regression network is measured.
+const NOISE_ROWS: usize = 1000;
+
+impl Config {
+    /// `[data]`.
+    pub fn data(&self) -> Result<DataConfig, RunError> {
+        self.data.clone().try_into().map_err(|error| RunError::Config(format!("[data]: {error}")))
+    }
+
+    /// `[partition]`.
+    pub fn partition(&self) -> Result<PartitionConfig, RunError> {
+        self.partition.clone().try_into().map_err(|error| RunError::Config(format!("[partition]: {error}")))
+    }
+
+    /// `[model]` for a data set of this shape.
+    pub fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, RunError> {
+        let features = data.width();
+        match &self.model {
+            ModelConfig::Bnn { hidden, activation, weight_precision, gamma_shape, gamma_rate, init } => {
+                let head = match &data.targets {
+                    Targets::Classes { names, .. } => Head::Classes(names.len()),
+                    Targets::Real { .. } => Head::Real { gamma_shape: *gamma_shape, gamma_rate: *gamma_rate },
+                    Targets::None { .. } => return Err(no_targets("bnn")),
+                };
+                let (activation, weight_precision, init) = (*activation, *weight_precision, *init);
+                let network = BnnConfig { features, hidden: hidden.clone(), activation, head, weight_precision, init };
+                Ok(Arc::new(Network::new(network.check()?)))
+            }
+            ModelConfig::Blr { gamma_shape, gamma_rate, bias, predictive, probit_lambda } => {
+                match data.classes() {
+                    Some(2) => {}
+                    Some(classes) => {
+                        return Err(RunError::Config(format!(
+                            "model.kind = \"blr\" separates two classes, but {} has {classes}; use model.kind = \"bnn\"",
+                            data.name
+                        )));
+                    }
+                    None => return Err(no_targets("blr")),
+                }
+                let probit = (*predictive == Predictive::Probit).then_some(Probit { lambda: *probit_lambda });
+                let (gamma_shape, gamma_rate, bias) = (*gamma_shape, *gamma_rate, *bias);
+                let regression = BlrConfig { features, gamma_shape, gamma_rate, bias, probit };
+                Ok(Arc::new(Network::new(regression.check()?)))
+            }
+            ModelConfig::Mixture { prior } => {
+                // Both toys have at most two components a row.
+                Ok(Arc::new(Network::new(MixtureConfig::new(features, 2, *prior)?)))
+            }
+        }
+    }
+
+    /// `[algorithm]`.
+    pub fn algorithm(&self) -> Algorithm {
+        match &self.algorithm {
+            AlgorithmConfig::Dsvgd(DsvgdConfig {
+                particles,
+                local,
+                distill_steps,
+                temperature,
+                kde,
+                kde_bandwidth,
+                kde_damping,
+                kde_clip,
+                factors,
+            }) => Algorithm::Dsvgd(dsvgd::DsvgdConfig {
+                particles: *particles,
+                local_steps: local.local_steps,
+                distill_steps: *distill_steps,
+                data: local.data(*temperature),
+                kde: KdeConfig { mode: *kde, bandwidth: (*kde_bandwidth).into() },
+                damping: *kde_damping,
+                clip: (*kde_clip > 0.0).then_some(*kde_clip),
+                factors: *factors,
+            }),
+            AlgorithmConfig::Svgd(SvgdConfig { particles, local, temperature }) => {
+                let (particles, local_steps) = (*particles, local.local_steps);
+                Algorithm::Svgd(svgd::SvgdConfig { particles, local_steps, data: local.data(*temperature) })
+            }
+            AlgorithmConfig::Fedavg(FedavgConfig { local, mix }) => {
+                let (local_steps, mix) = (local.local_steps, *mix);
+                Algorithm::FedAvg(fedavg::FedAvgConfig { local_steps, data: local.data(1.0), mix })
+            }
+        }
+    }
+
+    /// `[kernel]` and `[optimizer]`.
+    pub fn svgd(&self) -> Svgd {
+        Svgd { kernel: self.kernel.build(), optimizer: self.optimizer.build() }
+    }
+
+    /// `optimizer.reset`.
+    pub fn reset_optimizer(&self) -> bool {
+        self.optimizer.reset() == Reset::PerVisit
+    }
+
+    /// `[schedule]` over K clients.
+    pub fn schedule(&self, clients: usize, streams: Streams) -> Box<dyn Schedule> {
+        match self.schedule {
+            ScheduleConfig::RoundRobin { first, clients: per_round } => {
+                Box::new(RoundRobin::new(clients, per_round, first))
+            }
+            ScheduleConfig::Random { clients: per_round } => Box::new(Random::new(clients, per_round, streams)),
+        }
+    }
+}
+
+/// Θ^(0), drawn on the host: the same numbers on every backend.
+pub(super) fn initial_particles<B: Backend>(
+    model: &dyn Model,
+    count: usize,
+    train: &Table,
+    streams: Streams,
+    session: &Session<B>,
+) -> Result<Particles<B>, RunError> {
+    let layout = model.layout();
+    let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
+    let mut rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
+    let upload = |rows: &[f64]| {
+        let array = Array { shape: vec![count, layout.dim()], values: Values::F64(rows.to_vec()) };
+        Particles::from_array(&array, layout, session).map_err(RunError::Device)
+    };
+    let particles = upload(&rows)?;
+    let (Task::Regression, Some(block)) = (model.task(), model.log_noise_precision()) else {
+        return Ok(particles);
+    };
+    // log γ = −log MSE of the initial network on some training rows (ALGORITHMS 3.2).
+    let mut sample: Vec<usize> =
+        rand::seq::index::sample(&mut rng, train.rows(), NOISE_ROWS.min(train.rows())).into_vec();
+    sample.sort_unstable();
+    let batch = train.batch(sample.iter().copied(), session);
+    let targets = batch.targets.try_into_vec_as::<f64>()?;
+    let outputs = model.predict(particles.blocks(), batch.inputs).try_into_vec_as::<f64>()?;
+    let log_gamma = layout.blocks()[block].offset;
+    for (n, outputs) in outputs.chunks_exact(2 * targets.len()).enumerate() {
+        let squares = outputs.chunks_exact(2).zip(&targets).map(|(output, target)| (output[0] - target).powi(2));
+        let mse = squares.sum::<f64>() / targets.len() as f64;
+        rows[n * layout.dim() + log_gamma] = -mse.max(1e-12).ln();
+    }
+    upload(&rows)
+}
+
+fn no_targets(model: &str) -> RunError {
+    RunError::Config(format!("model.kind = \"{model}\" needs labels, and this data set has none it can learn"))
+}
+
+impl LocalConfig {
+    fn data(&self, temperature: f64) -> LocalData {
+        LocalData { batch: self.batch, order: self.minibatch, scale: self.likelihood_scale, temperature }
+    }
+}
+
+impl From<NumberOr<KdeRule>> for KdeBandwidth {
+    fn from(value: NumberOr<KdeRule>) -> Self {
+        match value {
+            NumberOr::Fixed(lambda) => Self::Fixed(lambda),
+            NumberOr::Rule(KdeRule::Median) => Self::Median,
+            NumberOr::Rule(KdeRule::Scott) => Self::Scott,
+        }
+    }
+}
+
+impl From<RadialConfig> for Bandwidth {
+    fn from(config: RadialConfig) -> Self {
+        let rule = match config.bandwidth {
+            NumberOr::Fixed(h) => Rule::Fixed(h),
+            NumberOr::Rule(BandwidthRule::Reference) => Rule::Reference,
+            NumberOr::Rule(BandwidthRule::Paper) => Rule::Paper,
+            NumberOr::Rule(BandwidthRule::Pyro) => Rule::Pyro,
+            NumberOr::Rule(BandwidthRule::FullMatrix) => Rule::FullMatrix,
+        };
+        Self { rule, median: config.median }
+    }
+}
+
+impl KernelConfig {
+    fn build(&self) -> Kernel {
+        match *self {
+            Self::Rbf(radial) => Kernel::Rbf(radial.into()),
+            Self::Imq { radial, exponent } => Kernel::Imq { bandwidth: radial.into(), exponent },
+            Self::Laplacian(radial) => Kernel::Laplacian(radial.into()),
+            Self::Mixture(radial) => Kernel::Mixture(radial.into()),
+            Self::Polynomial { degree, offset, gradient } => {
+                Kernel::Polynomial { degree: degree.min(i32::MAX as u32) as i32, offset, gradient }
+            }
+            Self::Sigmoid { slope, offset, gradient } => Kernel::Sigmoid { slope, offset, gradient },
+        }
+    }
+}
+
+impl OptimizerConfig {
+    fn build(&self) -> Optimizer {
+        match *self {
+            Self::Adagrad { lr, epsilon, momentum, init, epsilon_place: place, .. } => {
+                Optimizer::AdaGrad { lr, epsilon, momentum, init, place }
+            }
+            Self::AdagradSum { lr, epsilon, epsilon_place: place, .. } => Optimizer::AdaGradSum { lr, epsilon, place },
+            // RMSProp is AdaGrad with momentum whose average starts at zero.
+            Self::Rmsprop { lr, epsilon, momentum, .. } => {
+                Optimizer::AdaGrad { lr, epsilon, momentum, init: AccumulatorStart::Zero, place: EpsilonPlace::Outside }
+            }
+            Self::Adam { lr, epsilon, beta1, beta2, .. } => Optimizer::Adam { lr, epsilon, beta1, beta2 },
+            Self::Sgd { lr, .. } => Optimizer::Sgd { lr },
+        }
+    }
+
+    fn reset(&self) -> Reset {
+        match self {
+            Self::Adagrad { reset, .. }
+            | Self::AdagradSum { reset, .. }
+            | Self::Rmsprop { reset, .. }
+            | Self::Adam { reset, .. }
+            | Self::Sgd { reset, .. } => *reset,
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! A resolved table of keys in, the typed experiment out; [`Config::check`] finds what is wrong only in combination.
+//!
+//! What each key means stands in the table of keys (`schema`, `docs/configuration.md`); the fields here bear the same names.
+
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+use crate::algorithm::dsvgd::Factors;
+use crate::algorithm::fedavg::Mix;
+use crate::backend::Precision;
+use crate::density::{KdeMode, LikelihoodScale};
+use crate::federation::shard::Order;
+use crate::models::{Activation, MixturePrior, WeightInit};
+use crate::stein::{AccumulatorStart, EpsilonPlace, Gradient, MedianOfEven};
+
+use super::schema::{self, ConfigError, Overrides, Resolved, Source};
+
+/// An experiment: what a config file says once every default is written out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Config {
+    pub name: String,
+    pub preset: Preset,
+    pub seed: u64,
+    pub rounds: usize,
+    /// One of [`schema::BACKENDS`].
+    pub backend: String,
+    pub precision: Precision,
+    /// For the crate `fedstein-datasets`, which has its own types; tagged by `kind`.
+    pub data: Table,
+    /// Likewise.
+    pub partition: Table,
+    pub model: ModelConfig,
+    pub algorithm: AlgorithmConfig,
+    pub kernel: KernelConfig,
+    pub optimizer: OptimizerConfig,
+    pub schedule: ScheduleConfig,
+    pub evaluation: EvaluationConfig,
+}
+
+/// Declares enums of unit variants that are read and written in kebab case.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident),+ $(,)? })+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name { $($(#[$variant_doc])* $variant),+ }
+    )+};
+}
+
+words! {
+    /// Which set of defaults was used.
+    Preset {
+        /// Sound methods.
+        Sound,
+        /// The papers' text.
+        Paper,
+        /// The papers' public code.
+        Reference,
+    }
+    /// Predictive probability of logistic regression.
+    Predictive {
+        /// Mean over particles.
+        Mean,
+        /// Mean over Gaussians around the particles.
+        Probit,
+    }
+    /// Rule for the standard deviation of the density's kernel.
+    KdeRule {
+        /// Median heuristic on the centres.
+        Median,
+        /// Scott's.
+        Scott,
+    }
+    /// Rule for the bandwidth of Stein's kernel.
+    BandwidthRule {
+        /// median of all r² / log(N+1)
+        Reference,
+        /// (median of r over pairs)² / log N
+        Paper,
+        /// median of r² over pairs / log(N+1)
+        Pyro,
+        /// (median of all r)² / log N
+        FullMatrix,
+    }
+    /// When a client forgets its optimiser's averages.
+    Reset {
+        /// At the start of every loop of every visit.
+        PerVisit,
+        /// Never.
+        Never,
+    }
+}
+
+/// A positive number, or the rule that computes one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum NumberOr<Rule> {
+    /// This number.
+    Fixed(f64),
+    /// What this rule yields.
+    Rule(Rule),
+}
+
+/// `[model]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum ModelConfig {
+    /// Bayesian network of dense layers.
+    Bnn {
+        hidden: Vec<usize>,
+        activation: Activation,
+        weight_precision: f64,
+        gamma_shape: f64,
+        gamma_rate: f64,
+        init: WeightInit,
+    },
+    /// Bayesian logistic regression.
+    Blr { gamma_shape: f64, gamma_rate: f64, bias: bool, predictive: Predictive, probit_lambda: f64 },
+    /// The toy densities.
+    Mixture { prior: MixturePrior },
+}
+
+/// `[algorithm]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum AlgorithmConfig {
+    /// Distributed SVGD.
+    Dsvgd(DsvgdConfig),
+    /// SVGD in one place.
+    Svgd(SvgdConfig),
+    /// Federated averaging.
+    Fedavg(FedavgConfig),
+}
+
+/// The steps of a client and the rows they see: what every algorithm has.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct LocalConfig {
+    pub local_steps: usize,
+    pub batch: usize,
+    pub minibatch: Order,
+    pub likelihood_scale: LikelihoodScale,
+}
+
+/// `[algorithm] kind = "dsvgd"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct DsvgdConfig {
+    pub particles: usize,
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub distill_steps: usize,
+    pub temperature: f64,
+    pub kde: KdeMode,
+    pub kde_bandwidth: NumberOr<KdeRule>,
+    pub kde_damping: f64,
+    /// 0: no clipping.
+    pub kde_clip: f64,
+    pub factors: Factors,
+}
+
+/// `[algorithm] kind = "svgd"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct SvgdConfig {
+    pub particles: usize,
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub temperature: f64,
+}
+
+/// `[algorithm] kind = "fedavg"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct FedavgConfig {
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub mix: Mix,
+}
+
+impl ModelConfig {
+    /// The word for it in a config.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Bnn { .. } => "bnn",
+            Self::Blr { .. } => "blr",
+            Self::Mixture { .. } => "mixture",
+        }
+    }
+}
+
+impl AlgorithmConfig {
+    /// The word for it in a config.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Dsvgd(_) => "dsvgd",
+            Self::Svgd(_) => "svgd",
+            Self::Fedavg(_) => "fedavg",
+        }
+    }
+
+    /// Particles N; 1 for a method with one parameter vector.
+    pub fn particles(&self) -> usize {
+        match self {
+            Self::Dsvgd(dsvgd) => dsvgd.particles,
+            Self::Svgd(svgd) => svgd.particles,
+            Self::Fedavg(_) => 1,
+        }
+    }
+
+    /// A client's steps and minibatches.
+    pub fn local(&self) -> &LocalConfig {
+        match self {
+            Self::Dsvgd(DsvgdConfig { local, .. }) => local,
+            Self::Svgd(SvgdConfig { local, .. }) => local,
+            Self::Fedavg(FedavgConfig { local, .. }) => local,
+        }
+    }
+}
+
+/// `[kernel]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum KernelConfig {
+    /// exp(-r²/h)
+    Rbf(RadialConfig),
+    /// (1 + r²/h)^exponent
+    Imq {
+        #[serde(flatten)]
+        radial: RadialConfig,
+        exponent: f64,
+    },
+    /// exp(-r/h)
+    Laplacian(RadialConfig),
+    /// (x·y + offset)^degree
+    Polynomial { degree: u32, offset: f64, gradient: Gradient },
+    /// tanh(slope x·y + offset)
+    Sigmoid { slope: f64, offset: f64, gradient: Gradient },
+    /// Three RBF.
+    Mixture(RadialConfig),
+}
+
+/// Bandwidth of a kernel of the distance.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct RadialConfig {
+    pub bandwidth: NumberOr<BandwidthRule>,
+    pub median: MedianOfEven,
+}
+
+/// `[optimizer]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum OptimizerConfig {
+    /// With a moving average of squares.
+    Adagrad { lr: f64, epsilon: f64, momentum: f64, init: AccumulatorStart, epsilon_place: EpsilonPlace, reset: Reset },
+    /// With their sum.
+    AdagradSum { lr: f64, epsilon: f64, epsilon_place: EpsilonPlace, reset: Reset },
+    /// RMSProp.
+    Rmsprop { lr: f64, epsilon: f64, momentum: f64, reset: Reset },
+    /// Adam.
+    Adam { lr: f64, epsilon: f64, beta1: f64, beta2: f64, reset: Reset },
+    /// Plain ascent.
+    Sgd { lr: f64, reset: Reset },
+}
+
+/// `[schedule]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum ScheduleConfig {
+    /// In turn, from client `first` modulo K.
+    RoundRobin { first: usize, clients: usize },
+    /// Drawn every round.
+    Random { clients: usize },
+}
+
+impl ScheduleConfig {
+    /// Clients a round.
+    pub fn clients(&self) -> usize {
+        match self {
+            Self::RoundRobin { clients, .. } | Self::Random { clients } => *clients,
+        }
+    }
+}
+
+/// `[evaluation]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct EvaluationConfig {
+    pub every: usize,
+    pub bins: usize,
+    pub chunk: usize,
+}
+
+impl Config {
+    /// Reads, merges and checks a config; also returns it as the table that goes to the run's `config.toml`.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the file or the overrides and can be seen without the data.
+    pub fn load(source: Source<'_>, overrides: &Overrides) -> Result<(Self, Resolved), ConfigError> {
+        let resolved = schema::resolve(source, overrides)?;
+        let config = Self::from_resolved(&resolved)?;
+        config.check()?;
+        Ok((config, resolved))
+    }
+
+    /// The typed form of a resolved table.
+    ///
+    /// # Errors
+    /// [`ConfigError::Internal`] if the table of keys and these types disagree.
+    pub fn from_resolved(resolved: &Resolved) -> Result<Self, ConfigError> {
+        let config = resolved.table.clone().try_into();
+        config.map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))
+    }
+
+    /// `[data] kind`
+    pub fn data_kind(&self) -> &str {
+        word(&self.data, "kind")
+    }
+
+    /// `[partition] kind`
+    pub fn partition_kind(&self) -> &str {
+        word(&self.partition, "kind")
+    }
+
+    /// Finds keys that are right one by one and wrong together.
+    ///
+    /// # Errors
+    /// [`ConfigError::Conflict`], with both keys and what would be right.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let conflicts = [self.schedule_conflict(), self.model_conflict(), self.partition_conflict()];
+        match conflicts.into_iter().flatten().next() {
+            Some(conflict) => Err(ConfigError::Conflict(conflict)),
+            None => Ok(()),
+        }
+    }
+
+    fn schedule_conflict(&self) -> Option<String> {
+        let scheduled = self.schedule.clients();
+        if matches!(self.algorithm, AlgorithmConfig::Dsvgd(_)) && scheduled != 1 {
+            return Some(format!(
+                "algorithm kind `dsvgd` moves one client a round, but `schedule.clients` is {scheduled}; it must be 1"
+            ));
+        }
+        let clients = self.partition.get("clients").and_then(toml::Value::as_integer);
+        let clients = clients.and_then(|clients| usize::try_from(clients).ok())?;
+        (scheduled > clients).then(|| {
+            format!("`schedule.clients` is {scheduled}, but there are only `partition.clients` = {clients} clients")
+        })
+    }
+
+    fn model_conflict(&self) -> Option<String> {
+        let data = self.data_kind();
+        let toy = data.starts_with("mixture-");
+        match &self.model {
+            ModelConfig::Mixture { .. } if !toy => Some(format!(
+                "model kind `mixture` is the density of the data `mixture-1d` and `mixture-2d`; it cannot be fitted to `{data}`"
+            )),
+            ModelConfig::Bnn { .. } | ModelConfig::Blr { .. } if toy => {
+                Some(format!("data kind `{data}` is a toy density; it needs model kind `mixture`"))
+            }
+            ModelConfig::Blr { .. } if ["digits", "mnist", "fashion-mnist"].contains(&data) => Some(format!(
+                "model kind `blr` tells two classes apart, but `{data}` has ten; model kind `bnn` takes any number"
+            )),
+            ModelConfig::Blr { .. } if self.is_regression() => {
+                Some("model kind `blr` tells two classes apart; data task `regression` needs model kind `bnn`".into())
+            }
+            _ => None,
+        }
+    }
+
+    fn partition_conflict(&self) -> Option<String> {
+        match self.partition_kind() {
+            "by-column" if word(&self.data, "client_column").is_empty() => Some(
+                "partition kind `by-column` needs data kind `csv` with `data.client_column`, the column that tells whose row it is"
+                    .into(),
+            ),
+            kind @ ("labels-per-client" | "label-ratio" | "dirichlet") if self.is_regression() => {
+                Some(format!("partition kind `{kind}` deals by label, but data task `regression` has none; use `iid`"))
+            }
+            _ => None,
+        }
+    }
+
+    fn is_regression(&self) -> bool {
+        word(&self.data, "task") == "regression"
+    }
+}
+
+/// A key that is text, `""` where there is none.
+fn word<'a>(section: &'a Table, key: &str) -> &'a str {
+    section.get(key).and_then(toml::Value::as_str).unwrap_or_default()
+}

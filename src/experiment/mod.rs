@@ -1,0 +1,14 @@
+//! One experiment: its configuration, its run, and what the run leaves behind.
+
+pub mod artifact;
+mod assemble;
+pub mod config;
+pub mod evaluate;
+pub mod progress;
+pub mod record;
+pub mod run;
+pub mod run_dir;
+pub mod schema;
+
+pub use config::Config;
+pub use run::{Experiment, Outcome, run};

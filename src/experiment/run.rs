@@ -1,0 +1,187 @@
+//! The whole data path on one page: data → clients → rounds → metrics → files.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::algorithm::Setup;
+use crate::backend::{Backend, Session};
+use crate::datasets::{self, Partition};
+use crate::error::RunError;
+use crate::federation::fleet::InProcess;
+use crate::federation::message::ClientId;
+use crate::federation::server::{Round, Told, serve};
+use crate::federation::shard::{Shard, Table};
+use crate::metrics::Evaluation;
+use crate::models::Model;
+use crate::particles::Particles;
+use crate::random::{Purpose, Streams};
+
+use super::artifact::Artifacts;
+use super::assemble::initial_particles;
+use super::config::Config;
+use super::evaluate::{Evaluator, Predicted};
+use super::progress::Observer;
+use super::record::RoundRecord;
+
+/// What is to be run.
+#[derive(Debug)]
+pub struct Experiment {
+    /// The resolved configuration.
+    pub config: Config,
+    /// Where data sets lie.
+    pub data_dir: PathBuf,
+    /// One's own model; `None` builds the one that `[model]` names.
+    pub model: Option<Arc<dyn Model>>,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Outcome<B: Backend> {
+    /// The global particles after the last round.
+    pub particles: Particles<B>,
+    /// What they say about the test rows.
+    pub predicted: Predicted,
+    /// Their numbers after the last round.
+    pub evaluation: Evaluation,
+    /// Every round.
+    pub rounds: Vec<RoundRecord>,
+    /// Seconds from the first round to the last.
+    pub seconds: f64,
+}
+
+/// Runs an experiment on backend B; files go to `artifacts`, if given, as soon as they exist.
+///
+/// # Errors
+/// Whatever is wrong with data or configuration is found before the first round and before a file is written.
+pub fn run<B: Backend>(
+    experiment: &Experiment,
+    observer: &dyn Observer,
+    mut artifacts: Option<&mut Artifacts>,
+) -> Result<Outcome<B>, RunError> {
+    let config = &experiment.config;
+    let streams = Streams::new(config.seed);
+    let algorithm = config.algorithm();
+
+    // Data, dealt to the clients.
+    let data = datasets::load(&config.data()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?;
+    let partition = datasets::partition(&config.partition()?, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
+    partition.notes.iter().for_each(|note| observer.note(note));
+    let shards =
+        if algorithm.is_centralised() { vec![(0..data.train.rows()).collect()] } else { partition.clients().to_vec() };
+
+    // A model, and its first particles.
+    let model = match &experiment.model {
+        Some(model) => model.clone(),
+        None => config.model(&data.train)?,
+    };
+    let session = Session::<B>::open(config.precision)?;
+    if let Some(artifacts) = artifacts.as_deref_mut() {
+        artifacts.open(config, &data, &partition, &*model, &session)?;
+    }
+    let train = Table::new(data.train, &data.normalisation);
+    let initial = initial_particles(&*model, algorithm.particles(), &train, streams, &session)?;
+
+    // The algorithm's halves over a fleet of clients.
+    let clients = shards.len();
+    let halves = algorithm.build(Setup {
+        model: model.clone(),
+        shards: shards.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())).collect(),
+        initial,
+        session: session.clone(),
+        streams,
+        svgd: config.svgd(),
+        reset_optimizer: config.reset_optimizer(),
+    });
+    let mut server = halves.server;
+    let fleet = InProcess::new(halves.clients);
+    let mut schedule = config.schedule(clients, streams);
+
+    // Rounds.
+    let limits = (config.evaluation.chunk, config.evaluation.bins);
+    let evaluator = Evaluator::new(model, session, data.test, &data.normalisation, limits);
+    observer.started(config.rounds, &headline(config, &partition, clients));
+    let start = Instant::now();
+    let mut diary = Diary {
+        config,
+        evaluator: &evaluator,
+        observer,
+        artifacts,
+        start,
+        last: 0.0,
+        rounds: Vec::new(),
+        latest: None,
+    };
+    let watch = |done, total| observer.step(done, total);
+    serve(&mut *server, &mut *schedule, &fleet, config.rounds, &watch, &mut diary)?;
+
+    // What remains.
+    let Diary { rounds, latest, artifacts, .. } = diary;
+    let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let outcome = Outcome { particles: server.particles().clone(), predicted, evaluation, rounds, seconds };
+    if let Some(artifacts) = artifacts {
+        artifacts.finish(&outcome)?;
+    }
+    observer.finished();
+    Ok(outcome)
+}
+
+fn headline(config: &Config, partition: &Partition, clients: usize) -> String {
+    let rows: usize = partition.clients().iter().map(Vec::len).sum();
+    let (algorithm, particles) = (config.algorithm.kind(), config.algorithm.particles());
+    format!(
+        "{}: {algorithm}, {particles} particles, {rows} rows of {} at {clients} clients ({}), backend {}, seed {}",
+        config.name,
+        config.data_kind(),
+        config.partition_kind(),
+        config.backend,
+        config.seed
+    )
+}
+
+/// Evaluates and writes down what the loop over rounds tells.
+struct Diary<'a, B: Backend> {
+    config: &'a Config,
+    evaluator: &'a Evaluator<B>,
+    observer: &'a dyn Observer,
+    artifacts: Option<&'a mut Artifacts>,
+    start: Instant,
+    last: f64,
+    rounds: Vec<RoundRecord>,
+    latest: Option<(Predicted, Evaluation)>,
+}
+
+impl<B: Backend> Told<B> for Diary<'_, B> {
+    fn begins(&mut self, round: usize, clients: &[ClientId]) {
+        self.observer.round(round, clients);
+    }
+
+    fn ended(&mut self, round: Round, particles: &Particles<B>) -> Result<(), RunError> {
+        let due = round.round % self.config.evaluation.every == 0 || round.round == self.config.rounds;
+        let mut metrics = Evaluation::default().columns();
+        if due {
+            let predicted = self.evaluator.predict(particles)?;
+            let evaluation = self.evaluator.evaluate(&predicted)?;
+            metrics = evaluation.columns();
+            self.latest = Some((predicted, evaluation));
+        }
+        let seconds = self.start.elapsed().as_secs_f64();
+        let record = RoundRecord {
+            round: round.round,
+            clients: round.clients,
+            metrics,
+            uplink_bytes: round.uplink_bytes,
+            downlink_bytes: round.downlink_bytes,
+            seconds,
+            round_seconds: seconds - self.last,
+        };
+        self.last = seconds;
+        if let Some(artifacts) = self.artifacts.as_deref_mut() {
+            artifacts.round(&record)?;
+        }
+        self.observer.finished_round(&record);
+        self.rounds.push(record);
+        Ok(())
+    }
+}

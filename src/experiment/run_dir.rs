@@ -1,0 +1,298 @@
+//! The directory that a run leaves behind: created when everything about the input is known to be right,
+//! gone again if the run fails before [`RunDir::keep`].
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::report::{ReportError, write_atomic};
+
+/// The resolved config.
+pub const CONFIG: &str = "config.toml";
+/// One row a round.
+pub const ROUNDS: &str = "rounds.csv";
+/// The final figures.
+pub const SUMMARY: &str = "summary.json";
+/// The test rows' labels and predicted probabilities.
+pub const PREDICTIONS: &str = "predictions.csv";
+/// The particles, block by block.
+pub const PARTICLES: &str = "particles.safetensors";
+/// What `fedstein predict` must know beside the particles.
+pub const MODEL: &str = "model.json";
+/// The calibration report, a directory.
+pub const REPORT: &str = "report";
+/// The state to resume from, a directory.
+pub const CHECKPOINT: &str = "checkpoint";
+/// Mutual information of every test row.
+pub const UNCERTAINTY: &str = "uncertainty.csv";
+
+/// All that a run writes. `--force` removes nothing else, so a name that a run writes must stand here.
+const CONTENTS: &[&str] = &[CONFIG, ROUNDS, SUMMARY, PREDICTIONS, PARTICLES, MODEL, REPORT, CHECKPOINT, UNCERTAINTY];
+
+/// Why a run's directory cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunDirError {
+    /// It is there already.
+    #[error("the output directory `{}` exists and is not empty; choose another with --out or replace it with --force", .0.display())]
+    Exists(PathBuf),
+    /// `--force` would remove something that no run has written.
+    #[error("--force replaces only the directory of a run; `{}` holds {found}", path.display())]
+    NotARun {
+        /// The directory.
+        path: PathBuf,
+        /// What speaks against it.
+        found: String,
+    },
+    /// Something else has this name.
+    #[error("the output directory `{}` cannot be created: a file of this name exists", .0.display())]
+    NotADirectory(PathBuf),
+    /// A file in it cannot be written.
+    #[error("cannot write {0}")]
+    Write(#[from] ReportError),
+    /// The file system refuses.
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl RunDirError {
+    /// Whether the user's choice of directory is wrong (exit 2), rather than the machine (exit 1).
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, Self::Io { .. } | Self::Write(_))
+    }
+}
+
+/// A run's directory. Dropped before [`RunDir::keep`], it is removed, and what it replaced is put back.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    kept: bool,
+    /// Parents that were created with it, the innermost first.
+    parents: Vec<PathBuf>,
+    /// Where the directory that `--force` replaces waits.
+    former: Option<PathBuf>,
+}
+
+impl RunDir {
+    /// Creates the directory, and its parents where they are missing.
+    ///
+    /// # Errors
+    /// It exists and is not empty (without `force`); it is not a run's (with `force`); the file system refuses.
+    pub fn create(path: &Path, force: bool) -> Result<Self, RunDirError> {
+        let former = match content(path)? {
+            None => None,
+            Some(names) if names.is_empty() => Some(set_aside(path)?),
+            Some(_) if !force => return Err(RunDirError::Exists(path.to_path_buf())),
+            Some(names) => {
+                must_be_a_run(path, &names)?;
+                Some(set_aside(path)?)
+            }
+        };
+        // From here on, dropping the value undoes what has been done.
+        let mut dir = Self { path: path.to_path_buf(), kept: false, parents: Vec::new(), former };
+        for parent in path.ancestors().skip(1) {
+            if parent.as_os_str().is_empty() || parent.exists() {
+                break;
+            }
+            dir.parents.push(parent.to_path_buf());
+        }
+        fs::create_dir_all(path).map_err(io_error("create", path))?;
+        Ok(dir)
+    }
+
+    /// Says that the run has results: the directory stays whatever comes, and what it replaced goes.
+    ///
+    /// # Errors
+    /// The directory that `--force` replaced cannot be removed.
+    pub fn keep(&mut self) -> Result<(), RunDirError> {
+        self.kept = true;
+        match self.former.take() {
+            Some(former) => fs::remove_dir_all(&former).map_err(io_error("remove", &former)),
+            None => Ok(()),
+        }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of something in it, such as [`ROUNDS`].
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Writes a file in it, whole or not at all.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunDirError> {
+        Ok(write_atomic(&self.join(name), bytes)?)
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        // Cleaning up after an error that is being reported: a second error would only hide it.
+        let _ = fs::remove_dir_all(&self.path);
+        if let Some(former) = &self.former {
+            let _ = fs::rename(former, &self.path);
+        }
+        for parent in &self.parents {
+            // Only if it is empty.
+            let _ = fs::remove_dir(parent);
+        }
+    }
+}
+
+/// The names in a directory; `None` if there is no directory.
+fn content(path: &Path) -> Result<Option<Vec<String>>, RunDirError> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            return Err(RunDirError::NotADirectory(path.to_path_buf()));
+        }
+        Err(error) => return Err(io_error("read", path)(error)),
+    };
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    names.collect::<io::Result<_>>().map(Some).map_err(io_error("read", path))
+}
+
+fn must_be_a_run(path: &Path, names: &[String]) -> Result<(), RunDirError> {
+    let stranger = names.iter().find(|name| !CONTENTS.contains(&name.as_str()));
+    let found = match stranger {
+        Some(name) => format!("`{name}`, which no run writes"),
+        None if !names.iter().any(|name| name == CONFIG) => format!("no `{CONFIG}`"),
+        None => return Ok(()),
+    };
+    Err(RunDirError::NotARun { path: path.to_path_buf(), found })
+}
+
+/// Renames a directory to a free name beside it.
+fn set_aside(path: &Path) -> Result<PathBuf, RunDirError> {
+    // Through the file system's own name, so that `.` and `..` have a parent and a name too.
+    let full = path.canonicalize().map_err(io_error("read", path))?;
+    let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let aside = full.with_file_name(format!(".{name}.former-{}", std::process::id()));
+    fs::rename(&full, &aside).map_err(io_error("set aside", path))?;
+    Ok(aside)
+}
+
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RunDirError + use<> {
+    let path = path.to_path_buf();
+    move |source| RunDirError::Io { action, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn temp() -> TempDir {
+        TempDir::new().unwrap()
+    }
+
+    fn former_run(root: &TempDir) -> PathBuf {
+        let path = root.path().join("run");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join(CONFIG), "former").unwrap();
+        fs::create_dir(path.join(REPORT)).unwrap();
+        path
+    }
+
+    fn names(path: &Path) -> Vec<String> {
+        content(path).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_run_that_fails_early_leaves_nothing_behind_not_even_parents() {
+        let root = temp();
+        let dir = RunDir::create(&root.path().join("runs/a/b"), false).unwrap();
+        dir.write(CONFIG, b"x").unwrap();
+        drop(dir);
+        assert!(names(root.path()).is_empty());
+    }
+
+    #[test]
+    fn a_run_that_is_kept_stays() {
+        let root = temp();
+        let path = root.path().join("runs/a");
+        let mut dir = RunDir::create(&path, false).unwrap();
+        dir.write(CONFIG, b"x").unwrap();
+        dir.keep().unwrap();
+        drop(dir);
+        assert_eq!(fs::read(path.join(CONFIG)).unwrap(), b"x");
+    }
+
+    #[test]
+    fn an_existing_run_is_refused_without_force_and_untouched() {
+        let root = temp();
+        let path = former_run(&root);
+        let error = RunDir::create(&path, false).unwrap_err();
+        assert!(matches!(error, RunDirError::Exists(_)) && error.is_usage());
+        assert_eq!(names(&path).len(), 2);
+    }
+
+    #[test]
+    fn force_replaces_a_run_when_the_new_one_has_results() {
+        let root = temp();
+        let path = former_run(&root);
+        let mut dir = RunDir::create(&path, true).unwrap();
+        assert!(names(&path).is_empty());
+        dir.keep().unwrap();
+        drop(dir);
+        assert!(names(&path).is_empty());
+        assert_eq!(names(root.path()), ["run"]);
+    }
+
+    #[test]
+    fn force_puts_the_former_run_back_when_the_new_one_fails_early() {
+        let root = temp();
+        let path = former_run(&root);
+        drop(RunDir::create(&path, true).unwrap());
+        assert_eq!(fs::read(path.join(CONFIG)).unwrap(), b"former");
+        assert_eq!(names(root.path()), ["run"]);
+    }
+
+    #[test]
+    fn force_never_removes_what_no_run_has_written() {
+        let root = temp();
+        let path = former_run(&root);
+        fs::write(path.join("thesis.tex"), "years").unwrap();
+        let message = RunDir::create(&path, true).unwrap_err().to_string();
+        assert!(message.contains("thesis.tex"), "{message}");
+        fs::remove_file(path.join("thesis.tex")).unwrap();
+        fs::remove_file(path.join(CONFIG)).unwrap();
+        let message = RunDir::create(&path, true).unwrap_err().to_string();
+        assert!(message.contains("no `config.toml`"), "{message}");
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_named() {
+        let root = temp();
+        let path = root.path().join("run");
+        fs::write(&path, "").unwrap();
+        let error = RunDir::create(&path, true).unwrap_err();
+        assert!(matches!(error, RunDirError::NotADirectory(_)));
+    }
+
+    #[test]
+    fn an_empty_directory_is_taken_without_force() {
+        let root = temp();
+        let path = root.path().join("run");
+        fs::create_dir(&path).unwrap();
+        RunDir::create(&path, false).unwrap().keep().unwrap();
+        assert_eq!(names(root.path()), ["run"]);
+    }
+}

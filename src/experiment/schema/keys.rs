@@ -1,0 +1,283 @@
+//! The table of all config keys: the single source of what may be written, what it means and what it is by default.
+//!
+//! One entry a key, section by section. To change a default, change its entry; checks, resolved configs and
+//! `docs/configuration.md` follow. "[D]" is the DSVGD paper (Kassab and Simeone), "[W]" FedWBA, "[C]" client
+//! selection; "reference" is a paper's public code.
+
+use super::value::Accepts::{self, Bool, Character, Choice, Column, Float, FloatList, IntList, Name, NumberOr, Text};
+use super::value::Interval;
+use super::value::Literal::{self, Float as F, Floats, Int as I, Ints, Text as T};
+
+/// One key of the config.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// `section.key`, or `key` at the top of the file.
+    pub path: &'static str,
+    /// The kinds of its section that use it; empty: every kind.
+    pub kinds: &'static [&'static str],
+    /// The values it accepts.
+    pub accepts: Accepts,
+    /// Its default in preset `sound`; `None`: it must be given.
+    pub default: Option<Literal>,
+    /// Defaults of kinds that differ from `default`.
+    pub by_kind: &'static [(&'static str, Literal)],
+    /// Its default in preset `paper`, where that differs.
+    pub paper: Option<Literal>,
+    /// Its default in preset `reference`, where that differs.
+    pub reference: Option<Literal>,
+    /// What it means, with unit and source.
+    pub doc: &'static str,
+}
+
+impl Key {
+    const fn only(mut self, kinds: &'static [&'static str]) -> Self {
+        self.kinds = kinds;
+        self
+    }
+
+    const fn by_kind(mut self, defaults: &'static [(&'static str, Literal)]) -> Self {
+        self.by_kind = defaults;
+        self
+    }
+
+    const fn paper(mut self, value: Literal) -> Self {
+        self.paper = Some(value);
+        self
+    }
+
+    const fn reference(mut self, value: Literal) -> Self {
+        self.reference = Some(value);
+        self
+    }
+}
+
+const fn key(path: &'static str, accepts: Accepts, default: Literal, doc: &'static str) -> Key {
+    Key { path, kinds: &[], accepts, default: Some(default), by_kind: &[], paper: None, reference: None, doc }
+}
+
+const fn required(path: &'static str, accepts: Accepts, doc: &'static str) -> Key {
+    Key { path, kinds: &[], accepts, default: None, by_kind: &[], paper: None, reference: None, doc }
+}
+
+const fn from(min: i64, max: i64) -> Accepts {
+    Accepts::Int { min, max }
+}
+
+/// A number of things of which there must be one, and a limit that only a slip of the keyboard exceeds.
+const COUNT: Accepts = from(1, 1_000_000_000);
+const COUNT_OR_ZERO: Accepts = from(0, 1_000_000_000);
+const POSITIVE: Accepts = Float(Interval::POSITIVE);
+
+/// The words after `--backend`.
+pub const BACKENDS: &[&str] = &["flex", "ndarray", "wgpu", "cuda"];
+
+const STEIN: &[&str] = &["dsvgd", "svgd"];
+const RADIAL: &[&str] = &["rbf", "imq", "laplacian", "mixture"];
+const DOT_PRODUCT: &[&str] = &["polynomial", "sigmoid"];
+/// The data without a split of their publisher's.
+const UNSPLIT: &[&str] = &["digits", "covertype", "csv", "twonorm", "ringnorm", "waveform"];
+
+/// The sections in the order of the file, with what each is about; `""` is the top of the file.
+pub const SECTIONS: &[(&str, &str)] = &[
+    ("", "The experiment as a whole. These keys stand above the first section."),
+    ("data", "Which data, how they are scaled and how many rows are used."),
+    ("partition", "How the training rows are dealt to the clients. Every row goes to exactly one client."),
+    ("model", "The model whose parameters are the particles."),
+    ("algorithm", "How clients and server learn together."),
+    ("kernel", "The kernel of Stein's method; `fedavg`, which has one particle, ignores this section."),
+    ("optimizer", "How a particle moves along its direction (ascent)."),
+    ("schedule", "Which clients take part in a round; `svgd`, which is centralised, ignores this section."),
+    ("evaluation", "When and how the test rows are looked at."),
+];
+
+/// Every key, in the order of a resolved config.
+pub const KEYS: &[Key] = &[
+    // The top of the file.
+    key("name", Name, T("digits-dsvgd-bnn"), "The run's name; without `--out` the run goes to `runs/<name>`."),
+    key(
+        "preset",
+        Choice(&["sound", "paper", "reference"]),
+        T("sound"),
+        "Sets the defaults of the keys on which the papers' text (`paper`), their public code (`reference`) and a sound method differ; a key that is written down wins over the preset.",
+    ),
+    key("seed", from(0, i64::MAX), I(1), "All random numbers of the run follow from it, the same on every backend."),
+    key("rounds", COUNT, I(10), "Rounds of communication I; with `svgd`, which has none, it multiplies `local_steps`."),
+    key(
+        "backend",
+        Choice(BACKENDS),
+        T("flex"),
+        "Where tensors live: `flex` and `ndarray` on the CPU, `wgpu` (Vulkan, Metal, DX12) and `cuda` on a GPU; `--backend` overrides it.",
+    ),
+    key("precision", Choice(&["f32", "f64"]), T("f32"), "Floating point type of the particles; not every GPU has f64. Metrics are always f64."),
+    // [data]
+    key(
+        "data.kind",
+        Choice(&["mnist", "fashion-mnist", "covertype", "digits", "csv", "twonorm", "ringnorm", "waveform", "mixture-1d", "mixture-2d"]),
+        T("digits"),
+        "The data set: `digits` is built in, `twonorm`, `ringnorm`, `waveform` are generated, `mixture-1d`, `mixture-2d` are the toy densities of [D], `csv` is a file of yours, the rest lie in the data directory (`fedstein data list`).",
+    ),
+    required("data.path", Text { may_be_empty: false }, "The CSV file, seen from the working directory; may be compressed with gzip.").only(&["csv"]),
+    required("data.target", Column { may_be_empty: false }, "The column to predict, by name, by number from 0, or from the end: -1 is the last.").only(&["csv"]),
+    key("data.task", Choice(&["classification", "regression"]), T("classification"), "What the target is: a label or a number.").only(&["csv"]),
+    key("data.header", Choice(&["auto", "yes", "no"]), T("auto"), "Whether the first row names the columns; `auto`: it does if the target is given by name or its features are no numbers.").only(&["csv"]),
+    key("data.delimiter", Character, T(","), "What separates two cells, such as `,` or `;` or `tab`.").only(&["csv"]),
+    key("data.client_column", Column { may_be_empty: true }, T(""), "The column that tells whose row it is, for partition `by-column`; never a feature. `\"\"`: none.").only(&["csv"]),
+    key("data.test_path", Text { may_be_empty: true }, T(""), "A second CSV file with the test rows; `test_fraction` is then ignored. `\"\"`: none.").only(&["csv"]),
+    key("data.rows", from(2, 1_000_000_000), I(7400), "Rows to generate, training and test together (default: Rätsch's sizes).")
+        .only(&["twonorm", "ringnorm", "waveform"])
+        .by_kind(&[("waveform", I(5000))]),
+    key(
+        "data.normalise",
+        Choice(&["auto", "none", "minmax", "standard", "mnist", "unit", "published"]),
+        T("auto"),
+        "Scaling of the features, learnt on training rows: `minmax` to [0, 1], `standard` to mean 0 and sd 1, `mnist` = x·0.99/255 + 0.01 ([D], [C]), `unit` = a pixel over its largest possible value, `published` = pixels by published mean and sd ([W]). `auto`: `mnist` for the two MNIST sets, `unit` for `digits`, `minmax` for `covertype`, `standard` for `csv` and `waveform`, else `none`.",
+    ),
+    key("data.test_fraction", Float(Interval::INSIDE_UNIT), F(0.2), "Share of the rows held out for the test, drawn with `seed`.").only(UNSPLIT),
+    key("data.train_limit", COUNT_OR_ZERO, I(0), "Training rows to use, drawn with `seed` after the split; 0: all."),
+    key("data.test_limit", COUNT_OR_ZERO, I(0), "Test rows to use, drawn with `seed` after the split; 0: all."),
+    // [partition]
+    key(
+        "partition.kind",
+        Choice(&["iid", "labels-per-client", "label-ratio", "dirichlet", "by-column"]),
+        T("iid"),
+        "`iid`: shuffled, equal shares; `labels-per-client`: each client sees a few labels; `label-ratio`: two classes in unequal shares; `dirichlet`: each label's shares drawn from Dirichlet(alpha); `by-column`: natural clients, by `data.client_column`.",
+    ),
+    key("partition.clients", COUNT, I(10), "Clients K.").only(&["iid", "labels-per-client", "label-ratio", "dirichlet"]),
+    key("partition.labels", COUNT, I(3), "Distinct labels a client holds.").only(&["labels-per-client"]),
+    key(
+        "partition.ratio",
+        FloatList { each: Interval::NOT_NEGATIVE, length: 2 },
+        Floats(&[1.0, 9.0]),
+        "Two classes: `[a, b]` mixes them a : b at a client, the other way round at the next ([C]: 1:9); K numbers deal the first class to the clients, read backwards the second ([D] Fig. 5: `[40, 40, 10, 10]`).",
+    )
+    .only(&["label-ratio"]),
+    key("partition.alpha", POSITIVE, F(0.5), "Concentration: small is skewed, large is even.").only(&["dirichlet"]),
+    // [model]
+    key(
+        "model.kind",
+        Choice(&["bnn", "blr", "mixture"]),
+        T("bnn"),
+        "`bnn`: Bayesian network of dense layers, classification or regression; `blr`: Bayesian logistic regression, two classes; `mixture`: the toy densities of `mixture-1d` and `mixture-2d` themselves.",
+    ),
+    key("model.hidden", IntList { min: 1 }, Ints(&[50]), "Units of each hidden layer; `[]`: none, a linear model.").only(&["bnn"]),
+    key("model.activation", Choice(&["relu", "tanh", "sigmoid", "gelu", "silu"]), T("relu"), "After each hidden layer.").only(&["bnn"]),
+    key("model.weight_precision", POSITIVE, F(std::f64::consts::E), "Precision of the Gaussian prior of weights and biases (default e: [D], log λ = 1).").only(&["bnn"]),
+    key("model.gamma_shape", POSITIVE, F(1.0), "Shape of the Gamma prior of a precision: `bnn` the noise's (regression only), `blr` the weights'.").only(&["bnn", "blr"]),
+    key(
+        "model.gamma_rate",
+        POSITIVE,
+        F(0.1),
+        "Rate of the same prior; the default of `blr` is [D]'s code, which reads \"Gamma(1, 0.01)\" as scale 0.01, so rate 100.",
+    )
+    .only(&["bnn", "blr"])
+    .by_kind(&[("blr", F(100.0))]),
+    key("model.init", Choice(&["scaled-normal", "kaiming-uniform"]), T("scaled-normal"), "First weights: normal over √(fan-in + 1) ([D]) or uniform within √(6/fan-in) ([W]); biases 0.").only(&["bnn"]),
+    key("model.bias", Bool, Literal::Bool(false), "Whether a constant feature is added ([D]: no).").only(&["blr"]),
+    key("model.predictive", Choice(&["mean", "probit"]), T("mean"), "Mean over particles of the probability, or with each particle widened to a Gaussian of sd `probit_lambda` ([D] eq. 24).").only(&["blr"]),
+    key("model.probit_lambda", POSITIVE, F(0.55), "Standard deviation for `predictive = \"probit\"` ([D]: 0.55); ignored otherwise.").only(&["blr"]),
+    key("model.prior", Choice(&["gaussian", "uniform"]), T("gaussian"), "The toy's prior: standard normal, or uniform on [-6, 6].").only(&["mixture"]),
+    // [algorithm]
+    key(
+        "algorithm.kind",
+        Choice(&["dsvgd", "svgd", "fedavg"]),
+        T("dsvgd"),
+        "`dsvgd`: distributed Stein variational gradient descent ([D]); `svgd`: the same over all rows in one place; `fedavg`: federated averaging of one parameter vector.",
+    ),
+    key("algorithm.particles", from(1, 1_000_000), I(20), "Particles N.").only(STEIN),
+    key("algorithm.local_steps", COUNT, I(200), "Steps L of a client in its round ([D]: 200)."),
+    key("algorithm.distill_steps", COUNT_OR_ZERO, I(200), "Steps L' that move the client's particles onto its new factor ([D]: 200).").only(&["dsvgd"]),
+    key("algorithm.batch", COUNT, I(100), "Rows of a minibatch; a client with fewer uses all it has."),
+    key(
+        "algorithm.minibatch",
+        Choice(&["epoch-permutation", "sequential-restart", "iid"]),
+        T("epoch-permutation"),
+        "Order of the rows: a permutation per epoch that goes on over rounds; the first rows anew every round (reference for BNNs); independent draws.",
+    )
+    .reference(T("sequential-restart")),
+    key(
+        "algorithm.likelihood_scale",
+        Choice(&["full", "batch-sum", "mean"]),
+        T("full"),
+        "Weight of a minibatch of B out of n rows: n/B (unbiased, [D]), 1 ([W]'s code), 1/B.",
+    ),
+    key("algorithm.temperature", POSITIVE, F(1.0), "α: the likelihood's score is divided by it; below 1 is colder, more certain.").only(STEIN),
+    key(
+        "algorithm.kde",
+        Choice(&["exact", "reference", "off"]),
+        T("exact"),
+        "Density of a set of particles: log-sum-exp; the public code's, which underflows to nothing beyond some 15 dimensions; no such terms.",
+    )
+    .only(&["dsvgd"])
+    .reference(T("reference")),
+    key(
+        "algorithm.kde_bandwidth",
+        NumberOr(Interval::POSITIVE, &["median", "scott"]),
+        F(0.55),
+        "Standard deviation λ of the density's kernel (all papers: 0.55), or a rule that takes it from the particles.",
+    )
+    .only(&["dsvgd"]),
+    key("algorithm.kde_damping", Float(Interval::FRACTION), F(1.0), "Factor on the difference of the two densities' scores; below 1 tames drift.").only(&["dsvgd"]),
+    key("algorithm.kde_clip", Float(Interval::NOT_NEGATIVE), F(0.0), "Longest allowed such difference, in units of √d/λ; 0: any.").only(&["dsvgd"]),
+    key(
+        "algorithm.factors",
+        Choice(&["with-prior", "paper"]),
+        T("with-prior"),
+        "What a client's factor is: prior times likelihood (the public code; a proper density), or likelihood alone (the text; diverges).",
+    )
+    .only(&["dsvgd"])
+    .paper(T("paper")),
+    key(
+        "algorithm.mix",
+        Choice(&["replace", "reference"]),
+        T("replace"),
+        "A single client's parameters replace the server's, or are mixed in by the client's share of all rows.",
+    )
+    .only(&["fedavg"])
+    .reference(T("reference")),
+    // [kernel]
+    key(
+        "kernel.kind",
+        Choice(&["rbf", "imq", "laplacian", "polynomial", "sigmoid", "mixture"]),
+        T("rbf"),
+        "exp(-r²/h); (1 + r²/h)^exponent; exp(-r/h); (x·y + offset)^degree; tanh(slope x·y + offset), not positive definite; the mean of three RBF at h/4, h, 4h.",
+    ),
+    key(
+        "kernel.bandwidth",
+        NumberOr(Interval::POSITIVE, &["reference", "paper", "pyro", "full-matrix"]),
+        T("reference"),
+        "h, as a number or a rule on the distances r: `reference` median of all r² / log(N+1), `paper` (median of r, pairs)² / log N, `pyro` median of r², pairs / log(N+1), `full-matrix` (median of all r)² / log N.",
+    )
+    .only(RADIAL)
+    .paper(T("paper")),
+    key("kernel.median", Choice(&["mean", "lower"]), T("mean"), "Median of an even count: mean of the middle two (numpy) or the lower one (torch, [W]'s code).").only(RADIAL),
+    key("kernel.exponent", Float(Interval::NEGATIVE), F(-0.5), "Exponent of the inverse multiquadric.").only(&["imq"]),
+    key("kernel.degree", from(1, 100), I(2), "Degree ([W]: 2).").only(&["polynomial"]),
+    key("kernel.slope", Float(Interval::FINITE), F(1.0), "Slope ([W]: 1).").only(&["sigmoid"]),
+    key("kernel.offset", Float(Interval::FINITE), F(1.0), "Constant term ([W]: 0 in the sigmoid, not stated in the polynomial).")
+        .only(DOT_PRODUCT)
+        .by_kind(&[("sigmoid", F(0.0))]),
+    key("kernel.gradient", Choice(&["correct", "reference"]), T("correct"), "The kernel's gradient, or the slip for it in [W]'s code.").only(DOT_PRODUCT),
+    // [optimizer]
+    key(
+        "optimizer.kind",
+        Choice(&["adagrad", "adagrad-sum", "rmsprop", "adam", "sgd"]),
+        T("adagrad"),
+        "`adagrad`: with a moving average of squares ([D]); `adagrad-sum`: with their sum ([W] App. G.4); the rest as usual.",
+    ),
+    key("optimizer.lr", POSITIVE, F(1e-3), "Step size ε ([D]: BNN 1e-3, BLR 0.05)."),
+    key("optimizer.epsilon", POSITIVE, F(1e-6), "What is added to the root of the squares ([D]: BNN 1e-6, BLR 1e-9).").only(&["adagrad", "adagrad-sum", "rmsprop", "adam"]),
+    key("optimizer.momentum", Float(Interval::DECAY), F(0.9), "Decay of the moving average of squares ([D]: 0.9).").only(&["adagrad", "rmsprop"]),
+    key("optimizer.init", Choice(&["g2", "zero"]), T("g2"), "The average begins at the first square ([D]: the first step is ε·sign) or at 0 ([W]'s code).").only(&["adagrad"]),
+    key("optimizer.epsilon_place", Choice(&["outside", "inside"]), T("outside"), "φ/(ϵ + √G) (all codes) or φ/√(G + ϵ) ([W]'s text).").only(&["adagrad", "adagrad-sum"]),
+    key("optimizer.beta1", Float(Interval::DECAY), F(0.9), "Decay of the average direction.").only(&["adam"]),
+    key("optimizer.beta2", Float(Interval::DECAY), F(0.999), "Decay of the average of squares.").only(&["adam"]),
+    key("optimizer.reset", Choice(&["per-visit", "never"]), T("per-visit"), "Whether a client forgets its averages between visits (reference: it does)."),
+    // [schedule]
+    key("schedule.kind", Choice(&["round-robin", "random"]), T("round-robin"), "In turn, or drawn without replacement every round."),
+    key("schedule.first", COUNT_OR_ZERO, I(0), "The client whose turn is first, modulo K (the public code: 1).").only(&["round-robin"]).reference(I(1)),
+    key("schedule.clients", COUNT, I(1), "Clients a round; `dsvgd` is defined for one."),
+    // [evaluation]
+    key("evaluation.every", COUNT, I(1), "Rounds from one evaluation to the next; the last round is always evaluated."),
+    key("evaluation.bins", from(1, 1000), I(15), "Bins of confidence in calibration errors and diagrams (15: Guo et al. 2017)."),
+    key("evaluation.chunk", COUNT, I(1000), "Test rows evaluated at once; bounds memory, changes no result."),
+];

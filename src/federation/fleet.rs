@@ -1,0 +1,51 @@
+//! Who executes the server's requests.
+
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+
+use super::message::{Reply, Request};
+use crate::algorithm::ClientHalf;
+use crate::backend::Backend;
+use crate::error::RunError;
+
+/// Told by a client how many of how many steps of its visit are done.
+pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+/// Carries requests to clients and brings their replies, in the order of the requests.
+pub trait Fleet {
+    /// One answer for each request.
+    fn dispatch(&self, requests: Vec<Request>, watch: Watch) -> Vec<Result<Reply, RunError>>;
+}
+
+/// All clients in this process: in parallel on a CPU, one after the other on a GPU.
+pub struct InProcess<B: Backend> {
+    clients: Vec<Mutex<Box<dyn ClientHalf<B>>>>,
+}
+
+impl<B: Backend> InProcess<B> {
+    /// A fleet of these clients; a client's id is its index.
+    pub fn new(clients: Vec<Box<dyn ClientHalf<B>>>) -> Self {
+        Self { clients: clients.into_iter().map(Mutex::new).collect() }
+    }
+
+    fn answer(&self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
+        let (round, client) = (request.round, request.client);
+        let failed = |reason: String| RunError::Client { round, client, reason };
+        let half = self.clients.get(client).ok_or_else(|| failed("there is no such client".into()))?;
+        // A client that panicked in an earlier round left its state half-changed: it does not answer again.
+        let mut half = half.lock().map_err(|_| failed("the client stopped in an earlier round".into()))?;
+        let message = half.handle(request, watch).map_err(|error| failed(error.to_string()))?;
+        Ok(Reply { round, client, message })
+    }
+}
+
+impl<B: Backend> Fleet for InProcess<B> {
+    fn dispatch(&self, requests: Vec<Request>, watch: Watch) -> Vec<Result<Reply, RunError>> {
+        if B::PARALLEL_CLIENTS && requests.len() > 1 {
+            requests.par_iter().map(|request| self.answer(request, watch)).collect()
+        } else {
+            requests.iter().map(|request| self.answer(request, watch)).collect()
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What travels between server and clients: named arrays and named numbers, nothing else.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Index of a client, from 0.
+pub type ClientId = usize;
+
+/// Elements of an array, row-major.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Values {
+    /// 32-bit floats.
+    F32(Vec<f32>),
+    /// 64-bit floats.
+    F64(Vec<f64>),
+}
+
+impl Values {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::F64(values) => values.len(),
+        }
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements in f64.
+    pub fn to_f64(&self) -> Vec<f64> {
+        match self {
+            Self::F32(values) => values.iter().map(|value| f64::from(*value)).collect(),
+            Self::F64(values) => values.clone(),
+        }
+    }
+
+    /// Index of the first element that is not finite.
+    pub fn first_non_finite(&self) -> Option<usize> {
+        match self {
+            Self::F32(values) => values.iter().position(|value| !value.is_finite()),
+            Self::F64(values) => values.iter().position(|value| !value.is_finite()),
+        }
+    }
+}
+
+/// A host array.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Array {
+    /// Sizes of the axes; particles are `[N, d]`.
+    pub shape: Vec<usize>,
+    /// The elements, row-major.
+    pub values: Values,
+}
+
+impl Array {
+    /// Size on the wire, without headers.
+    pub fn bytes(&self) -> u64 {
+        let width = match self.values {
+            Values::F32(_) => 4,
+            Values::F64(_) => 8,
+        };
+        self.values.len() as u64 * width
+    }
+}
+
+/// The body of a request or a reply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Arrays by name.
+    pub arrays: BTreeMap<String, Array>,
+    /// Numbers by name.
+    pub scalars: BTreeMap<String, f64>,
+}
+
+impl Message {
+    /// The message with one more array.
+    pub fn with_array(mut self, name: &str, array: Array) -> Self {
+        self.arrays.insert(name.to_owned(), array);
+        self
+    }
+
+    /// Size of the arrays on the wire, without headers.
+    pub fn bytes(&self) -> u64 {
+        self.arrays.values().map(Array::bytes).sum()
+    }
+
+    /// The array of that name.
+    pub fn array(&self, name: &str) -> Result<&Array, String> {
+        self.arrays.get(name).ok_or_else(|| format!("the message has no array \"{name}\""))
+    }
+}
+
+/// The server asks a client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Round, from 1.
+    pub round: usize,
+    /// Who is asked.
+    pub client: ClientId,
+    /// What the algorithm's server half says.
+    pub message: Message,
+}
+
+/// A client answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The round of the request.
+    pub round: usize,
+    /// Who answers.
+    pub client: ClientId,
+    /// What the algorithm's client half says.
+    pub message: Message,
+}

@@ -1,0 +1,7 @@
+//! Server, clients and what passes between them.
+
+pub mod fleet;
+pub mod message;
+pub mod server;
+pub mod shard;
+pub mod validate;

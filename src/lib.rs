@@ -1,0 +1,27 @@
+//! Federated Bayesian learning with Stein particles, on Burn.
+//!
+//! Every model is a set of N *particles*, whole parameter vectors moved by Stein variational gradient descent. Clients
+//! and server exchange particles, never data. Out come predictions with calibrated uncertainty, and a report on how far
+//! that uncertainty can be trusted. The data path is the layout: `datasets` → [`federation`] → [`metrics`] → [`report`];
+//! `experiment::run` shows it on one page.
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+#![recursion_limit = "256"]
+
+pub mod algorithm;
+pub mod backend;
+pub mod cli;
+pub mod command;
+pub mod density;
+pub mod error;
+pub mod experiment;
+pub mod federation;
+pub mod metrics;
+pub mod particles;
+pub mod random;
+pub mod report;
+pub mod schedule;
+pub mod stein;
+
+pub use fedstein_datasets as datasets;
+pub use fedstein_models as models;

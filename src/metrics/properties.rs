@@ -1,0 +1,109 @@
+//! Properties that the definitions imply, on random predictions.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Confidences, among them the edges of common bin counts, with their outcomes.
+fn outcomes() -> impl Strategy<Value = Vec<(f64, bool)>> {
+    let confidence = prop_oneof![0.0..=1.0, (0_u32..=20).prop_map(|j| f64::from(j) / 20.0)];
+    prop::collection::vec((confidence, any::<bool>()), 1..200)
+}
+
+/// `[N, n, C]` log probabilities from bounded logits, no label's probability near the floor, and
+/// labels.
+fn particles() -> impl Strategy<Value = (ParticleLogProbs, Vec<usize>)> {
+    (1_usize..5, 1_usize..30, 2_usize..5).prop_flat_map(|(particles, rows, classes)| {
+        let logits = prop::collection::vec(-4.0..4.0_f64, particles * rows * classes);
+        (logits, prop::collection::vec(0..classes, rows)).prop_map(move |(logits, labels)| {
+            let normalise = |row: &[f64]| {
+                let log_sum = row.iter().map(|z| z.exp()).sum::<f64>().ln();
+                row.iter().map(|z| z - log_sum).collect::<Vec<_>>()
+            };
+            let log_probs = logits.chunks(classes).flat_map(normalise).collect();
+            (ParticleLogProbs::new(particles, rows, classes, log_probs).expect("a softmax"), labels)
+        })
+    })
+}
+
+proptest! {
+    /// Sums of at most 200 terms of size 1: 1e-12 leaves room for rounding only.
+    #[test]
+    fn calibration_errors_are_ordered_and_bounded(rows in outcomes(), bins in 1_usize..40) {
+        let (conf, correct): (Vec<f64>, Vec<bool>) = rows.iter().copied().unzip();
+        let got = equal_width(&conf, &correct, bins).unwrap();
+        let (ece, mce, gap) = (got.ece().unwrap(), got.mce().unwrap(), got.signed_gap().unwrap());
+        prop_assert!(ece <= mce + 1e-12 && mce <= 1.0 + 1e-12);
+        prop_assert!(ece >= gap.abs() - 1e-12);
+        prop_assert!(ece <= got.rmsce().unwrap() + 1e-12);
+        prop_assert_eq!(got.bins().iter().map(|b| b.n).sum::<usize>(), rows.len());
+        prop_assert!(got.bins().iter().all(|b| (b.n == 0) == b.accuracy.is_none()));
+
+        let one = equal_width(&conf, &correct, 1).unwrap();
+        prop_assert!((one.ece().unwrap() - gap.abs()).abs() < 1e-12);
+
+        let (conf, correct): (Vec<f64>, Vec<bool>) = rows.iter().rev().copied().unzip();
+        let reversed = equal_width(&conf, &correct, bins).unwrap();
+        prop_assert!((reversed.ece().unwrap() - ece).abs() < 1e-12);
+    }
+
+    #[test]
+    fn every_confidence_lies_in_its_bin(rows in outcomes(), bins in 1_usize..200) {
+        for (confidence, correct) in rows {
+            let got = equal_width(&[confidence], &[correct], bins).unwrap();
+            let bin = got.bins().iter().find(|b| b.n == 1).unwrap();
+            prop_assert!(confidence <= bin.hi && (bin.lo < confidence || confidence == 0.0 && bin.lo == 0.0));
+        }
+    }
+
+    #[test]
+    fn the_brier_decomposition_is_exact(rows in outcomes(), bins in 1_usize..40) {
+        let (conf, correct): (Vec<f64>, Vec<bool>) = rows.iter().copied().unzip();
+        let d = brier_decomposition(&conf, &correct, bins).unwrap().unwrap();
+        prop_assert!((d.brier - (d.uncertainty - d.resolution + d.reliability + d.within)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_ensemble_is_never_worse_than_its_particles_on_average((log_probs, labels) in particles()) {
+        let predictions = log_probs.predictions(&labels).unwrap();
+        prop_assert!(gibbs_nll(&log_probs, &labels).unwrap() >= nll(&predictions).value - 1e-12);
+        let bound = (log_probs.particles().min(log_probs.classes()) as f64).ln();
+        let split = RowUncertainty::new(&log_probs);
+        prop_assert!(split.epistemic.iter().all(|mi| (0.0..=bound + 1e-12).contains(mi)));
+    }
+
+    #[test]
+    fn the_single_pass_agrees_with_the_functions((log_probs, labels) in particles(), bins in 1_usize..20) {
+        let one_pass = Evaluation::classification(&log_probs, &labels, bins).unwrap();
+        let predictions = log_probs.predictions(&labels).unwrap();
+        let summary = UncertaintySummary::new(&log_probs, &labels).unwrap();
+        let same = |a: Option<f64>, b: f64| a.is_some_and(|a| (a - b).abs() < 1e-12);
+        prop_assert!(same(one_pass.accuracy, accuracy(&predictions)));
+        prop_assert!(same(one_pass.nll, nll(&predictions).value));
+        prop_assert!(same(one_pass.reference_max, reference_max(&predictions)));
+        prop_assert!(same(one_pass.accuracy_mean_particle, summary.accuracy_mean_particle));
+        prop_assert!(same(one_pass.nll_mean_particle, summary.nll_mean_particle));
+        prop_assert!(same(one_pass.mutual_information, summary.mutual_information.unwrap()));
+        prop_assert_eq!(one_pass.disagreement.is_some(), log_probs.particles() > 1);
+    }
+
+    #[test]
+    fn temperature_leaves_the_accuracy_and_never_hurts_its_own_rows((log_probs, labels) in particles()) {
+        let predictions = log_probs.predictions(&labels).unwrap();
+        let fit = fit_temperature(&logits_of(&predictions), &labels, predictions.classes()).unwrap();
+        prop_assert!(fit.nll_after <= fit.nll_before);
+        let scaled = apply_temperature(&predictions, fit.temperature).unwrap();
+        prop_assert_eq!(accuracy(&scaled), accuracy(&predictions));
+        prop_assert!((nll(&scaled).value - fit.nll_after).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_quantile_inverts_the_distribution_function(means in prop::collection::vec(-50.0..50.0_f64, 1..6), share in 0.01..0.99_f64) {
+        let n = means.len();
+        let precision: Vec<f64> = (0..n).map(|i| 10_f64.powi(i as i32 - 2)).collect();
+        let at = RegressionPredictions::new(n, means.clone(), precision.clone(), vec![0.0]).unwrap();
+        let y = quantile(&at, 0, share).unwrap();
+        let there = RegressionPredictions::new(n, means, precision, vec![y]).unwrap();
+        prop_assert!((pit(&there)[0] - share).abs() < 1e-10);
+    }
+}

@@ -1,0 +1,135 @@
+//! Temperature scaling (Guo et al. 2017): one number T that divides every logit, fitted on rows
+//! that are never reported.
+
+use serde::Serialize;
+
+use super::classification::{PROBABILITY_FLOOR, floored_nll};
+use super::error::{MetricError, check_finite, check_length};
+use super::predictions::{ClassPredictions, check_labels};
+
+/// The search covers `ln T` in `[-3, 3]`.
+pub const TEMPERATURE_LIMIT: f64 = 3.0;
+/// Width of `ln T` at which the search stops; the objective is flat to rounding below it.
+const RESOLUTION: f64 = 1e-10;
+
+/// A fitted temperature.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TemperatureFit {
+    /// T: above 1 the model was over-confident.
+    pub temperature: f64,
+    /// NLL of the fitting rows at T = 1, nats.
+    pub nll_before: f64,
+    /// NLL of the fitting rows at T, never above `nll_before`.
+    pub nll_after: f64,
+    /// Whether the search ended at `exp(-3)` or `exp(3)`: the optimum may lie beyond (all rows
+    /// right, for example).
+    pub at_limit: bool,
+}
+
+/// Minimises the mean NLL of `softmax(logits / T)` over `ln T` by golden-section search; the NLL is
+/// convex in `1/T`.
+///
+/// # Arguments
+/// * `logits`: `[n, classes]`, row-major; log probabilities will do
+/// * `labels`: `[n]`
+///
+/// # Errors
+/// No rows, lengths that do not fit, a label out of range, a logit that is not finite.
+pub fn fit_temperature(logits: &[f64], labels: &[usize], classes: usize) -> Result<TemperatureFit, MetricError> {
+    if labels.is_empty() {
+        return Err(MetricError::NoRows);
+    }
+    if classes < 2 {
+        return Err(MetricError::TooFewClasses { got: classes });
+    }
+    check_length("logits", logits.len(), labels.len() * classes)?;
+    check_labels(labels, classes)?;
+    check_finite("logit", logits)?;
+    let nll_at = |log_t: f64| {
+        let inverse = (-log_t).exp();
+        let rows = logits.chunks_exact(classes).zip(labels);
+        rows.map(|(row, &label)| cross_entropy(row, label, inverse)).sum::<f64>() / labels.len() as f64
+    };
+    let log_t = golden_section(&nll_at, -TEMPERATURE_LIMIT, TEMPERATURE_LIMIT);
+    let (before, after) = (nll_at(0.0), nll_at(log_t));
+    let (log_t, after) = if after < before { (log_t, after) } else { (0.0, before) };
+    Ok(TemperatureFit {
+        temperature: log_t.exp(),
+        nll_before: before,
+        nll_after: after,
+        at_limit: log_t.abs() > TEMPERATURE_LIMIT - 1e-6,
+    })
+}
+
+/// Logits of probabilities: their logarithms, floored at 1e-12 so that a probability of 0 stays
+/// movable.
+pub fn logits_of(predictions: &ClassPredictions) -> Vec<f64> {
+    predictions.probabilities().iter().map(|&p| -floored_nll(p)).collect()
+}
+
+/// The predictions at temperature T, `softmax(ln p / T)`. The ranking inside a row, hence the
+/// accuracy, is unchanged.
+///
+/// # Errors
+/// A temperature that is not finite and positive.
+pub fn apply_temperature(predictions: &ClassPredictions, temperature: f64) -> Result<ClassPredictions, MetricError> {
+    if !(temperature.is_finite() && temperature > 0.0) {
+        return Err(MetricError::NotPositive { what: "temperature", index: 0, value: temperature });
+    }
+    let mut probabilities = Vec::with_capacity(predictions.probabilities().len());
+    for row in predictions.rows() {
+        // Subtracting the largest logit first keeps every exponent at or below 0.
+        let largest = row.iter().copied().fold(PROBABILITY_FLOOR, f64::max).ln();
+        let start = probabilities.len();
+        probabilities.extend(row.iter().map(|&p| ((-floored_nll(p) - largest) / temperature).exp()));
+        let sum: f64 = probabilities[start..].iter().sum();
+        probabilities[start..].iter_mut().for_each(|p| *p /= sum);
+    }
+    ClassPredictions::new(predictions.labels().to_vec(), predictions.classes(), probabilities)
+}
+
+/// `-ln softmax(inverse * row)[label]`, floored like every NLL.
+fn cross_entropy(row: &[f64], label: usize, inverse: f64) -> f64 {
+    let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = row.iter().map(|logit| ((logit - largest) * inverse).exp()).sum();
+    (sum.ln() - (row[label] - largest) * inverse).min(-PROBABILITY_FLOOR.ln())
+}
+
+/// Minimiser of a unimodal function on `[lo, hi]`.
+fn golden_section(f: &impl Fn(f64) -> f64, mut lo: f64, mut hi: f64) -> f64 {
+    let ratio = (5.0_f64.sqrt() - 1.0) / 2.0;
+    let (mut a, mut b) = (hi - ratio * (hi - lo), lo + ratio * (hi - lo));
+    let (mut f_a, mut f_b) = (f(a), f(b));
+    while hi - lo > RESOLUTION {
+        if f_a <= f_b {
+            (hi, b, f_b) = (b, a, f_a);
+            a = hi - ratio * (hi - lo);
+            f_a = f(a);
+        } else {
+            (lo, a, f_a) = (a, b, f_b);
+            b = lo + ratio * (hi - lo);
+            f_b = f(b);
+        }
+    }
+    0.5 * (lo + hi)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_all_right_end_at_the_limit() -> Result<(), MetricError> {
+        let fit = fit_temperature(&[1.0, 0.0, 0.0, 1.0], &[0, 1], 2)?;
+        assert!(fit.at_limit && fit.temperature < 0.06);
+        Ok(())
+    }
+
+    #[test]
+    fn a_certain_mistake_becomes_movable() -> Result<(), MetricError> {
+        let predictions = ClassPredictions::new(vec![1], 2, vec![1.0, 0.0])?;
+        let fit = fit_temperature(&logits_of(&predictions), predictions.labels(), 2)?;
+        assert!(fit.nll_after < fit.nll_before && fit.temperature > 1.0);
+        Ok(())
+    }
+}

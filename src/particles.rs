@@ -1,0 +1,163 @@
+//! N particles on a backend: parameter blocks inside, flat vectors outside.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use burn::tensor::{DType, Tensor, TensorData, TensorReadError};
+use fedstein_models::Layout;
+use ndarray::Array2;
+
+use crate::backend::{Backend, Session, upload_matrix};
+use crate::federation::message::{Array, Values};
+
+/// N particles, one row each, held as one `[N, size]` tensor a parameter block.
+#[derive(Clone, Debug)]
+pub struct Particles<B: Backend> {
+    blocks: Vec<Tensor<2>>,
+    layout: Arc<Layout>,
+    on: PhantomData<B>,
+}
+
+impl<B: Backend> Particles<B> {
+    /// Particles from blocks on B's device, in the layout's order.
+    pub(crate) fn from_blocks(blocks: Vec<Tensor<2>>, layout: Arc<Layout>) -> Self {
+        debug_assert_eq!(blocks.len(), layout.blocks().len());
+        Self { blocks, layout, on: PhantomData }
+    }
+
+    /// Particles from flat host rows `[N, d]`.
+    ///
+    /// # Errors
+    /// A sentence when the array is not `[N, d]` for this layout.
+    pub fn from_array(array: &Array, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, String> {
+        let [rows, dim] = array.shape[..] else {
+            return Err(format!("particles must be a matrix [N, d], not {:?}", array.shape));
+        };
+        if dim != layout.dim() || rows == 0 {
+            return Err(format!("particles must be [N, {}] with N ≥ 1, not [{rows}, {dim}]", layout.dim()));
+        }
+        let blocks = layout.blocks().iter().map(|block| {
+            let columns = block.offset..block.offset + block.size();
+            let data = array.values.columns(rows, dim, columns);
+            Tensor::from_data(data, (session.device(), session.dtype()))
+        });
+        Ok(Self::from_blocks(blocks.collect(), layout.clone()))
+    }
+
+    /// Flat host rows `[N, d]`. Waits for the device.
+    pub fn to_array(&self) -> Result<Array, TensorReadError> {
+        let (rows, dim) = (self.count(), self.dim());
+        let values = if self.dtype() == DType::F64 {
+            Values::F64(self.gather::<f64>(rows, dim)?)
+        } else {
+            Values::F32(self.gather::<f32>(rows, dim)?)
+        };
+        Ok(Array { shape: vec![rows, dim], values })
+    }
+
+    fn gather<E: burn::tensor::Element>(&self, rows: usize, dim: usize) -> Result<Vec<E>, TensorReadError> {
+        let mut flat = vec![E::from_elem(0.0); rows * dim];
+        for (tensor, block) in self.blocks.iter().zip(self.layout.blocks()) {
+            let values = tensor.clone().try_into_vec_as::<E>()?;
+            let size = block.size();
+            for (from, to) in values.chunks_exact(size).zip(flat.chunks_exact_mut(dim)) {
+                to[block.offset..block.offset + size].copy_from_slice(from);
+            }
+        }
+        Ok(flat)
+    }
+
+    /// Number of particles N.
+    pub fn count(&self) -> usize {
+        self.blocks[0].dims()[0]
+    }
+
+    /// Dimension d of a particle.
+    pub fn dim(&self) -> usize {
+        self.layout.dim()
+    }
+
+    /// The blocks, `[N, size]` each.
+    pub fn blocks(&self) -> &[Tensor<2>] {
+        &self.blocks
+    }
+
+    /// Names, shapes and offsets of the blocks.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.blocks[0].dtype()
+    }
+
+    /// Applies a function to every block.
+    pub fn map(&self, mut f: impl FnMut(Tensor<2>) -> Tensor<2>) -> Self {
+        let blocks = self.blocks.iter().map(|block| f(block.clone())).collect();
+        Self::from_blocks(blocks, self.layout.clone())
+    }
+
+    /// Applies a function to every pair of blocks.
+    pub fn zip(self, other: Self, mut f: impl FnMut(Tensor<2>, Tensor<2>) -> Tensor<2>) -> Self {
+        let layout = self.layout;
+        let blocks = self.blocks.into_iter().zip(other.blocks).map(|(a, b)| f(a, b)).collect();
+        Self::from_blocks(blocks, layout)
+    }
+
+    /// The mean particle, as a set of one.
+    pub fn mean(&self) -> Self {
+        self.map(|block| block.mean_dim(0))
+    }
+
+    /// Σ_blocks X Yᵀ on the device, `[N, M]`.
+    pub fn gram(&self, other: &Self) -> Tensor<2> {
+        let products = self.blocks.iter().zip(&other.blocks).map(|(x, y)| x.clone().matmul(y.clone().transpose()));
+        products.reduce(|sum, product| sum + product).expect("a layout has at least one block")
+    }
+
+    /// ‖θ_n‖², `[N]`. Waits for the device.
+    pub fn squared_norms(&self) -> Result<Vec<f64>, TensorReadError> {
+        let squares = self.blocks.iter().map(|block| block.clone().square().sum_dim(1));
+        let total = squares.reduce(|sum, block| sum + block).expect("a layout has at least one block");
+        total.try_into_vec_as::<f64>()
+    }
+
+    /// ‖θ_n‖, `[N]`. Waits for the device.
+    pub fn row_norms(&self) -> Result<Vec<f64>, TensorReadError> {
+        Ok(self.squared_norms()?.into_iter().map(f64::sqrt).collect())
+    }
+
+    /// C·X for a small host matrix C `[M, N]`: M linear combinations of the particles.
+    pub fn combine(&self, coefficients: &Array2<f64>) -> Self {
+        let c = upload_matrix(coefficients, &self.blocks[0].device(), self.dtype());
+        self.map(|block| c.clone().matmul(block))
+    }
+
+    /// Offsets from the mean particle, and the mean. Distances do not change, f32 digits do: ‖θ‖ ≫ spread would eat them.
+    pub fn centred(&self) -> (Self, Self) {
+        let mean = self.mean();
+        let offsets = self.clone().zip(mean.clone(), |block, mean| block - mean);
+        (offsets, mean)
+    }
+}
+
+/// A small device matrix on the host, in f64. Waits for the device.
+pub fn read_matrix(tensor: Tensor<2>) -> Result<Array2<f64>, TensorReadError> {
+    let [rows, columns] = tensor.dims();
+    let values = tensor.try_into_vec_as::<f64>()?;
+    Ok(Array2::from_shape_vec((rows, columns), values).expect("a tensor holds rows x columns values"))
+}
+
+impl Values {
+    fn columns(&self, rows: usize, dim: usize, range: std::ops::Range<usize>) -> TensorData {
+        fn cut<T: Copy>(values: &[T], dim: usize, range: &std::ops::Range<usize>) -> Vec<T> {
+            values.chunks_exact(dim).flat_map(|row| row[range.clone()].iter().copied()).collect()
+        }
+        let shape = [rows, range.len()];
+        match self {
+            Self::F32(values) => TensorData::new(cut(values, dim, &range), shape),
+            Self::F64(values) => TensorData::new(cut(values, dim, &range), shape),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Predictions as text: header `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes), one row a
+//! sample.
+//!
+//! Values stay `f64` on their way in and out: 0.6 rounded to `f32` lies above the bin edge 0.6.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::{ReportError, write_atomic};
+use crate::metrics::{Bin, ClassPredictions, CoverageRow, ROW_SUM_TOLERANCE, RegressionPredictions};
+
+/// Reads a predictions file.
+///
+/// A byte order mark, CRLF line ends, quotes around a field and empty lines at the end are fine.
+/// Rows whose sum is within [`ROW_SUM_TOLERANCE`] of 1 are kept as given. With the header
+/// `label,p_1`, `p_0 = 1 - p_1`.
+///
+/// # Errors
+/// Names the file, the line (the header is line 1), the column and what would be right.
+pub fn read_predictions(path: &Path) -> Result<ClassPredictions, ReportError> {
+    let bytes = std::fs::read(path).map_err(|source| ReportError::io(path, source))?;
+    let at = |line: usize, column: Option<&str>, problem: String| ReportError::Input {
+        path: path.to_path_buf(),
+        line,
+        column: column.map(str::to_owned),
+        problem,
+    };
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count();
+        at(line, None, "not UTF-8 text; a predictions file is a CSV".into())
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let lines: Vec<&str> = text.trim_end_matches(['\n', '\r', ' ', '\t']).split('\n').collect();
+    let header = fields(lines[0]);
+    if lines == [""] {
+        return Err(at(1, None, format!("the file is empty; the header is {HEADER}")));
+    }
+    let columns = Columns::new(&header).map_err(|(column, problem)| at(1, column, problem))?;
+    if lines.len() == 1 {
+        return Err(at(1, None, "there are no rows below the header".into()));
+    }
+    let mut labels = Vec::with_capacity(lines.len() - 1);
+    let mut probabilities = Vec::with_capacity((lines.len() - 1) * columns.classes);
+    for (index, line) in lines.iter().enumerate().skip(1) {
+        let label = columns
+            .read(&fields(line), &mut probabilities)
+            .map_err(|(column, problem)| at(index + 1, column.as_deref(), problem))?;
+        labels.push(label);
+    }
+    Ok(ClassPredictions::new(labels, columns.classes, probabilities)?)
+}
+
+/// Writes a predictions file that [`read_predictions`] reads back to the same bits.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_predictions(path: &Path, predictions: &ClassPredictions) -> Result<(), ReportError> {
+    let mut text = String::from("label");
+    for class in 0..predictions.classes() {
+        let _ = write!(text, ",p_{class}");
+    }
+    text.push('\n');
+    for (row, label) in predictions.rows().zip(predictions.labels()) {
+        let _ = write!(text, "{label}");
+        for p in row {
+            let _ = write!(text, ",{p}");
+        }
+        text.push('\n');
+    }
+    write_atomic(path, text.as_bytes())
+}
+
+/// Writes the predictions of a regression: header `target,mean_0,precision_0,...`, one row a sample, one Gaussian a
+/// particle, on the scale of the data.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_regression(path: &Path, predictions: &RegressionPredictions) -> Result<(), ReportError> {
+    let mut text = String::from("target");
+    for n in 0..predictions.particles() {
+        let _ = write!(text, ",mean_{n},precision_{n}");
+    }
+    text.push('\n');
+    for (row, target) in predictions.target().iter().enumerate() {
+        let _ = write!(text, "{target}");
+        for (mean, precision) in predictions.components(row) {
+            let _ = write!(text, ",{mean},{precision}");
+        }
+        text.push('\n');
+    }
+    write_atomic(path, text.as_bytes())
+}
+
+/// Reads what [`write_regression`] wrote, to the same bits.
+///
+/// # Errors
+/// Names the file, the line and what would be right.
+pub fn read_regression(path: &Path) -> Result<RegressionPredictions, ReportError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ReportError::io(path, source))?;
+    let at =
+        |line: usize, problem: String| ReportError::Input { path: path.to_path_buf(), line, column: None, problem };
+    let mut lines = text.lines();
+    let header = lines.next().map(fields).unwrap_or_default();
+    let particles = header.len().saturating_sub(1) / 2;
+    if header.first() != Some(&"target") || particles == 0 || header.len() != 1 + 2 * particles {
+        return Err(at(1, "the header is `target,mean_0,precision_0,...`".into()));
+    }
+    let (mut target, mut components) = (Vec::new(), Vec::new());
+    for (index, line) in lines.enumerate() {
+        let values = fields(line).into_iter().map(str::parse::<f64>).collect::<Result<Vec<_>, _>>();
+        let values = values.map_err(|error| at(index + 2, error.to_string()))?;
+        if values.len() != header.len() {
+            return Err(at(index + 2, format!("{} fields, where the header has {}", values.len(), header.len())));
+        }
+        target.push(values[0]);
+        components.push(values);
+    }
+    let column = |offset: usize| -> Vec<f64> {
+        (0..particles).flat_map(|n| components.iter().map(move |row| row[1 + 2 * n + offset])).collect()
+    };
+    Ok(RegressionPredictions::new(particles, column(0), column(1), target)?)
+}
+
+/// `lo,hi,n,accuracy,confidence,gap`; an empty bin leaves the last three blank.
+pub(super) fn bins_csv(bins: &[Bin]) -> String {
+    let mut text = String::from("lo,hi,n,accuracy,confidence,gap\n");
+    for bin in bins {
+        let [accuracy, confidence, gap] = [bin.accuracy, bin.confidence, bin.gap].map(cell);
+        let _ = writeln!(text, "{},{},{},{accuracy},{confidence},{gap}", bin.lo, bin.hi, bin.n);
+    }
+    text
+}
+
+/// `level,coverage,mean_width`.
+pub(super) fn coverage_csv(rows: &[CoverageRow]) -> String {
+    let mut text = String::from("level,coverage,mean_width\n");
+    for row in rows {
+        let _ = writeln!(text, "{},{},{}", row.level, row.coverage, cell(row.mean_width));
+    }
+    text
+}
+
+fn cell(value: Option<f64>) -> String {
+    value.map_or(String::new(), |v| v.to_string())
+}
+
+const HEADER: &str = "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes";
+
+/// No field of a predictions file contains a comma, so that a line can be cut without a CSV state
+/// machine and its number is exact.
+fn fields(line: &str) -> Vec<&str> {
+    line.split(',').map(unquote).collect()
+}
+
+fn unquote(field: &str) -> &str {
+    let field = field.trim();
+    field.strip_prefix('"').and_then(|f| f.strip_suffix('"')).unwrap_or(field)
+}
+
+/// What the header promises.
+struct Columns {
+    classes: usize,
+    /// Only `p_1` is given.
+    positive_only: bool,
+}
+
+impl Columns {
+    fn new<'h>(header: &[&'h str]) -> Result<Self, (Option<&'h str>, String)> {
+        let given = header.join(",");
+        if header[0] != "label" {
+            return Err((None, format!("the first column is `{}`; the header is {HEADER}", header[0])));
+        }
+        if header == ["label", "p_1"] {
+            return Ok(Self { classes: 2, positive_only: true });
+        }
+        if header.len() < 3 {
+            return Err((None, format!("`{given}` has no probabilities of two classes; the header is {HEADER}")));
+        }
+        for (class, &name) in header[1..].iter().enumerate() {
+            let expected = format!("p_{class}");
+            if name == expected {
+                continue;
+            }
+            let problem = if header[1..=class].contains(&name) {
+                format!("`{name}` appears twice; `{expected}` comes here")
+            } else if header.contains(&expected.as_str()) {
+                format!("`{name}` stands where `{expected}` belongs; the columns are in the order of the classes")
+            } else {
+                format!("found `{name}`, but `{expected}` is missing; the header is {HEADER}")
+            };
+            return Err((Some(name), problem));
+        }
+        Ok(Self { classes: header.len() - 1, positive_only: false })
+    }
+
+    fn name(&self, at: usize) -> String {
+        match at {
+            0 => "label".into(),
+            _ if self.positive_only => "p_1".into(),
+            _ => format!("p_{}", at - 1),
+        }
+    }
+
+    /// Reads one line: returns the label, appends the probabilities.
+    fn read(&self, values: &[&str], into: &mut Vec<f64>) -> Result<usize, (Option<String>, String)> {
+        let expected = if self.positive_only { 2 } else { self.classes + 1 };
+        if values.len() != expected {
+            return Err((None, format!("{} fields; the header has {expected}", values.len())));
+        }
+        let label = self.label(values[0]).map_err(|problem| (Some(self.name(0)), problem))?;
+        let start = into.len();
+        for (at, text) in values.iter().enumerate().skip(1) {
+            let p = probability(text).map_err(|problem| (Some(self.name(at)), problem))?;
+            if self.positive_only {
+                into.push(1.0 - p);
+            }
+            into.push(p);
+        }
+        let sum: f64 = into[start..].iter().sum();
+        if (sum - 1.0).abs() > ROW_SUM_TOLERANCE {
+            return Err((
+                None,
+                format!("the probabilities sum to {sum}; they must sum to 1 within {ROW_SUM_TOLERANCE}"),
+            ));
+        }
+        Ok(label)
+    }
+
+    fn label(&self, text: &str) -> Result<usize, String> {
+        let range = format!("labels are the integers 0 to {}", self.classes - 1);
+        match text.parse::<i128>() {
+            Ok(label) if (0..self.classes as i128).contains(&label) => Ok(label as usize),
+            Ok(label) => Err(format!("label {label} is out of range; {range}")),
+            Err(_) => Err(format!("`{text}` is not an integer; {range}")),
+        }
+    }
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    let value: f64 =
+        text.parse().map_err(|_| format!("`{text}` is not a number; a probability such as 0.25 belongs here"))?;
+    if (0.0..=1.0).contains(&value) {
+        // Adding 0 turns -0 into 0.
+        Ok(value + 0.0)
+    } else {
+        Err(format!("{text} is not a probability; probabilities lie in [0, 1]"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: impl AsRef<[u8]>) -> Result<ClassPredictions, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p.csv");
+        fs::write(&path, text).unwrap();
+        read_predictions(&path).map_err(|error| error.to_string().replace(&format!("{}/", dir.path().display()), ""))
+    }
+
+    #[test]
+    fn every_spelling_of_a_good_file_is_read() {
+        let want = ClassPredictions::new(vec![1, 0], 2, vec![0.25, 0.75, 0.5, 0.5]).unwrap();
+        for text in [
+            "label,p_0,p_1\n1,0.25,0.75\n0,0.5,0.5\n",
+            "label,p_1\n1,0.75\n0,.5",
+            "\u{feff}label,p_0,p_1\r\n1,0.25,0.75\r\n0,5e-1,0.5\r\n\r\n",
+            "\"label\", \"p_0\", \"p_1\"\n\"1\", 0.25, 0.75\n0,0.5,0.5\n\n",
+        ] {
+            assert_eq!(read(text).as_ref(), Ok(&want), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_file_is_told_where_and_what_would_be_right() {
+        let head = "label,p_0,p_1\n0,0.5,0.5\n";
+        let row = |line: &str| format!("{head}{line}\n");
+        let cases = [
+            (String::new(), "p.csv, line 1: the file is empty"),
+            ("label,p_0,p_1\n".into(), "line 1: there are no rows"),
+            ("p_0,p_1\n0.5,0.5\n".into(), "line 1: the first column is `p_0`"),
+            ("label,p_0\n0,1\n".into(), "line 1: `label,p_0` has no probabilities of two classes"),
+            ("label,p_0,p_2\n".into(), "line 1, column p_2: found `p_2`, but `p_1` is missing"),
+            ("label,p_1,p_0\n".into(), "line 1, column p_1: `p_1` stands where `p_0` belongs"),
+            ("label,p_0,p_0\n".into(), "line 1, column p_0: `p_0` appears twice"),
+            (row("0,0.5"), "line 3: 2 fields; the header has 3"),
+            (row("0,0.5,0.5,"), "line 3: 4 fields"),
+            (row("0,half,0.5"), "line 3, column p_0: `half` is not a number"),
+            (row("0,,1"), "line 3, column p_0: `` is not a number"),
+            (row("0,0.5,NaN"), "line 3, column p_1: NaN is not a probability"),
+            (row("0,inf,0.5"), "line 3, column p_0: inf is not a probability"),
+            (row("0,-0.1,1"), "line 3, column p_0: -0.1 is not a probability"),
+            (row("0,1.1,0"), "line 3, column p_0: 1.1 is not a probability"),
+            (row("0,0.5,0.6"), "line 3: the probabilities sum to 1.1; they must sum to 1 within 0.001"),
+            (row("2,0.5,0.5"), "line 3, column label: label 2 is out of range; labels are the integers 0 to 1"),
+            (row("-1,0.5,0.5"), "line 3, column label: label -1 is out of range"),
+            (row("0.0,0.5,0.5"), "line 3, column label: `0.0` is not an integer"),
+            (row("\n0,0.5,0.5"), "line 3: 1 fields"),
+        ];
+        for (text, want) in cases {
+            let got = read(&text).unwrap_err();
+            assert!(got.contains(want), "{text:?}: {got}");
+        }
+        assert!(read(b"label,p_1\n1,\xff\n").unwrap_err().contains("line 2: not UTF-8"));
+    }
+
+    #[test]
+    fn a_row_within_the_tolerance_is_kept_as_given() {
+        assert_eq!(read("label,p_0,p_1\n0,0.3333,0.6666\n").unwrap().probabilities(), [0.3333, 0.6666]);
+        assert!(read("label,p_0,p_1\n0,0.3333,0.6655\n").is_err());
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = read_predictions(Path::new("/nowhere/p.csv")).unwrap_err().to_string();
+        assert!(error.starts_with("/nowhere/p.csv: "), "{error}");
+    }
+
+    #[test]
+    fn an_empty_bin_is_blank() {
+        let bin = Bin { lo: 0.0, hi: 0.5, n: 0, accuracy: None, confidence: None, gap: None };
+        assert_eq!(bins_csv(&[bin]), "lo,hi,n,accuracy,confidence,gap\n0,0.5,0,,,\n");
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_comes_back_to_the_same_bits(rows in prop::collection::vec((0_usize..3, 0.0..=1.0_f64, 0.0..=1.0_f64), 1..20)) {
+            let labels = rows.iter().map(|row| row.0).collect();
+            let probabilities = rows.iter().flat_map(|(_, a, b)| [a * b, a * (1.0 - b), 1.0 - a]).collect();
+            let predictions = ClassPredictions::new(labels, 3, probabilities).unwrap();
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("p.csv");
+            write_predictions(&path, &predictions).unwrap();
+            let back = read_predictions(&path).unwrap();
+            let bits = |of: &ClassPredictions| of.probabilities().iter().map(|p| p.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&back), bits(&predictions));
+            prop_assert_eq!(back.labels(), predictions.labels());
+        }
+    }
+}

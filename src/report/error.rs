@@ -1,0 +1,43 @@
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::metrics::MetricError;
+
+/// Why a report could not be made or a predictions file not be read.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// A file or directory that cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A predictions file that is not what it should be.
+    #[error("{}, line {line}{}: {problem}", path.display(), column.as_ref().map_or(String::new(), |c| format!(", column {c}")))]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1; the header is line 1.
+        line: usize,
+        /// Name of the column, where one is to blame.
+        column: Option<String>,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+    /// Predictions that cannot be scored.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
+    /// A report that cannot be written as JSON.
+    #[error("report.json: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl ReportError {
+    /// An [`ReportError::Io`] about a path.
+    pub(super) fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_path_buf(), source }
+    }
+}

@@ -1,0 +1,231 @@
+//! `report.html`: one file without script and network, readable on a phone, light and dark.
+
+mod classification;
+mod regression;
+
+use std::fmt::Write as _;
+
+use super::definitions::{CLASSIFICATION, Definition, REGRESSION};
+use super::svg::{Picture, STYLE};
+use super::text::{escape, number, percent, thousands};
+use super::{Analysis, Comparison, Report, RunSummary, Verdict};
+
+const PAGE_STYLE: &str = include_str!("page.css");
+
+/// The pictures of a report.
+#[derive(Debug)]
+pub(super) struct Pictures<'a> {
+    pub(super) reliability: &'a Picture,
+    pub(super) curves: Option<&'a Picture>,
+    pub(super) partition: Option<&'a Picture>,
+}
+
+/// The whole page.
+pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures<'_>) -> String {
+    let mut body = Body::default();
+    let (verdict, definitions) = match analysis {
+        Analysis::Classification(a) => (&a.verdict, CLASSIFICATION),
+        Analysis::Regression(a) => (&a.verdict, REGRESSION),
+    };
+    body.raw(&format!("<header><h1>{}</h1></header>", escape(&report.title)));
+    verdict_box(&mut body, verdict);
+    match analysis {
+        Analysis::Classification(a) => classification::cards(&mut body, a),
+        Analysis::Regression(a) => regression::cards(&mut body, a),
+    }
+    body.picture(pictures.reliability);
+    if let Analysis::Classification(a) = analysis {
+        classification::bins(&mut body, a);
+    }
+    if let Some(run) = &report.run {
+        comparison(&mut body, &report.title, analysis, &run.compare);
+    }
+    if let Some(curves) = pictures.curves {
+        body.heading("Over the rounds");
+        body.picture(curves);
+    }
+    match analysis {
+        Analysis::Classification(a) => classification::details(&mut body, a, class_names(report)),
+        Analysis::Regression(a) => regression::details(&mut body, a),
+    }
+    if let Some(partition) = pictures.partition {
+        body.heading("Who holds what");
+        body.picture(partition);
+    }
+    if let Some(run) = &report.run {
+        run_section(&mut body, run);
+    }
+    meanings(&mut body, definitions);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
+         <style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n{}</main>\n\
+         <footer>Made by fedstein. The same numbers are in report.json.</footer>\n</body>\n</html>\n",
+        escape(&report.title),
+        body.text
+    )
+}
+
+fn verdict_box(body: &mut Body, verdict: &Verdict) {
+    let class = match verdict.kind {
+        "over-confident" => "over",
+        "under-confident" => "under",
+        _ => "level",
+    };
+    body.raw(&format!(
+        "<section class=\"verdict {class}\"><h2>{}</h2><p>{}</p></section>",
+        escape(&verdict.headline),
+        escape(&verdict.text)
+    ));
+}
+
+/// Class names of the partition, where they fit.
+fn class_names<'a>(report: &'a Report<'_>) -> &'a [String] {
+    let partition = report.run.as_ref().and_then(|run| run.partition.as_ref());
+    partition.map_or(&[], |table| &table.class_names)
+}
+
+fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Comparison]) {
+    if others.is_empty() {
+        return;
+    }
+    body.heading("Beside other runs");
+    let share = |value: Option<f64>| value.map_or(NOTHING.to_owned(), percent);
+    let classification = matches!(analysis, Analysis::Classification(_));
+    let (header, own): (&[&str], Vec<String>) = match analysis {
+        Analysis::Classification(a) => {
+            let o = &a.overall;
+            let own = vec![share(o.accuracy), share(o.mean_confidence), or_dash(o.nll), or_dash(o.brier)];
+            let calibration = [o.ece, o.mce, o.ace].map(or_dash);
+            (
+                &["Run", "Accuracy", "Confidence", "NLL", "Brier", "ECE", "MCE", "ACE"],
+                own.into_iter().chain(calibration).collect(),
+            )
+        }
+        Analysis::Regression(a) => {
+            let o = &a.overall;
+            let at = |level: f64| share(a.coverage.iter().find(|row| row.level == level).map(|row| row.coverage));
+            let own =
+                vec![or_dash(o.rmse), or_dash(o.mae), or_dash(o.nll), or_dash(o.crps), at(0.5), at(0.9), at(0.95)];
+            (&["Run", "RMSE", "MAE", "NLL", "CRPS", "50 %", "90 %", "95 %"], own)
+        }
+    };
+    let mut rows = vec![std::iter::once(escape(title)).chain(own).collect::<Vec<_>>()];
+    for other in others {
+        let e = &other.evaluation;
+        let numbers = if classification {
+            let scores = [e.nll, e.brier, e.ece, e.mce, e.ace].map(or_dash);
+            [share(e.accuracy), share(e.mean_confidence)].into_iter().chain(scores).collect::<Vec<_>>()
+        } else {
+            let errors = [e.rmse, e.mae, e.nll, e.crps].map(or_dash);
+            errors.into_iter().chain([e.coverage_50, e.coverage_90, e.coverage_95].map(share)).collect()
+        };
+        rows.push(std::iter::once(escape(&other.name)).chain(numbers).collect());
+    }
+    body.table(header, &rows);
+}
+
+fn run_section(body: &mut Body, run: &RunSummary) {
+    if !run.facts.is_empty() {
+        body.heading("The run");
+        let rows: Vec<Vec<String>> = run.facts.iter().map(|(name, fact)| vec![escape(name), escape(fact)]).collect();
+        body.table_of_words(&[], &rows);
+    }
+    if !run.config_toml.trim().is_empty() {
+        body.raw(&format!(
+            "<details><summary>Resolved config (TOML)</summary><pre>{}</pre></details>",
+            escape(run.config_toml.trim())
+        ));
+    }
+}
+
+fn meanings(body: &mut Body, definitions: &[Definition]) {
+    body.raw("<details><summary>What every number means</summary><dl>");
+    for definition in definitions {
+        body.raw(&format!("<dt>{}</dt><dd>{}</dd>", escape(definition.name), escape(definition.meaning)));
+    }
+    body.raw("</dl></details>");
+}
+
+/// What stands where there is no value.
+const NOTHING: &str = "\u{2013}";
+
+fn or_dash(value: Option<f64>) -> String {
+    value.map_or(NOTHING.to_owned(), number)
+}
+
+/// A headline number: name, value, a note below.
+struct Card {
+    name: &'static str,
+    value: String,
+    note: String,
+}
+
+impl Card {
+    fn new(name: &'static str, value: String, note: String) -> Self {
+        Self { name, value, note }
+    }
+}
+
+/// The page's content so far; cells and notes are HTML, escaped by who makes them.
+#[derive(Debug, Default)]
+struct Body {
+    text: String,
+}
+
+impl Body {
+    fn raw(&mut self, html: &str) {
+        self.text.push_str(html);
+        self.text.push('\n');
+    }
+
+    fn heading(&mut self, title: &str) {
+        self.raw(&format!("<h2>{}</h2>", escape(title)));
+    }
+
+    fn paragraph(&mut self, text: &str) {
+        self.raw(&format!("<p>{}</p>", escape(text)));
+    }
+
+    fn picture(&mut self, picture: &Picture) {
+        self.raw(&format!("<figure>{}</figure>", picture.inline()));
+    }
+
+    fn cards(&mut self, cards: &[Card]) {
+        self.raw("<section class=\"cards\">");
+        for Card { name, value, note } in cards {
+            let note = if note.is_empty() { String::new() } else { format!("<small>{}</small>", escape(note)) };
+            self.raw(&format!("<div><b>{}</b><strong>{}</strong>{note}</div>", escape(name), escape(value)));
+        }
+        self.raw("</section>");
+    }
+
+    /// A table that scrolls sideways on its own; the first column is text, the others numbers.
+    fn table(&mut self, header: &[&str], rows: &[Vec<String>]) {
+        self.table_of("scroll", header, rows);
+    }
+
+    /// A table whose last column is text too.
+    fn table_of_words(&mut self, header: &[&str], rows: &[Vec<String>]) {
+        self.table_of("scroll words", header, rows);
+    }
+
+    fn table_of(&mut self, class: &str, header: &[&str], rows: &[Vec<String>]) {
+        let _ = write!(self.text, "<div class=\"{class}\"><table>");
+        if !header.is_empty() {
+            let cells: String = header.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
+            let _ = write!(self.text, "<thead><tr>{cells}</tr></thead>");
+        }
+        self.text.push_str("<tbody>");
+        for row in rows {
+            let cells: String = row.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+            let _ = writeln!(self.text, "<tr>{cells}</tr>");
+        }
+        self.raw("</tbody></table></div>");
+    }
+}
+
+fn count(n: usize) -> String {
+    thousands(n)
+}

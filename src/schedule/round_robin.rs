@@ -1,0 +1,42 @@
+use super::Schedule;
+use crate::federation::message::ClientId;
+
+/// Clients in turn: `first`, `first` + 1, ..., modulo K; `per_round` of them a round.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundRobin {
+    clients: usize,
+    per_round: usize,
+    first: usize,
+}
+
+impl RoundRobin {
+    /// A schedule over K clients; `per_round` is cut to K.
+    pub fn new(clients: usize, per_round: usize, first: usize) -> Self {
+        Self { clients, per_round: per_round.min(clients), first }
+    }
+}
+
+impl Schedule for RoundRobin {
+    fn select(&mut self, round: usize) -> Vec<ClientId> {
+        let start = self.first + (round - 1) * self.per_round;
+        (start..start + self.per_round).map(|turn| turn % self.clients).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_visited_in_turn_from_the_first() {
+        let mut schedule = RoundRobin::new(3, 1, 1);
+        let visits: Vec<_> = (1..=5).flat_map(|round| schedule.select(round)).collect();
+        assert_eq!(visits, [1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn several_clients_a_round_never_repeat_within_it() {
+        let mut schedule = RoundRobin::new(3, 5, 0);
+        assert_eq!(schedule.select(1), [0, 1, 2]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Kernels of SVGD, on the host in f64 from `[N, N]` matrices. Source: ALGORITHMS 2.1.
+//!
+//! A kernel answers two small matrices: K with K_ij = k(θ_j, θ_i), and M with Σ_j ∇_{θ_j} k(θ_j, θ_i) = Σ_j M_ij θ_j.
+//! All work on the long particles is then a matrix product. No gradient flows through the bandwidth.
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+use super::bandwidth::Bandwidth;
+
+/// Which gradient the dot-product kernels use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gradient {
+    /// ∇_{θ_j} k(θ_j, θ_i) = f'_ij θ_i.
+    #[default]
+    Correct,
+    /// f'_ij θ_j, as the public FedWBA code has it; only to reproduce its figures.
+    Reference,
+}
+
+/// k(x, y) with r = ‖x − y‖.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kernel {
+    /// exp(−r²/h)
+    Rbf(Bandwidth),
+    /// (1 + r²/h)^exponent, exponent < 0
+    Imq {
+        /// h.
+        bandwidth: Bandwidth,
+        /// b < 0, −½ by default.
+        exponent: f64,
+    },
+    /// exp(−r/h)
+    Laplacian(Bandwidth),
+    /// ⅓ Σ_s exp(−r²/(s·h)), s ∈ {¼, 1, 4}
+    Mixture(Bandwidth),
+    /// (x·y + offset)^degree; no repulsion
+    Polynomial {
+        /// m ≥ 1.
+        degree: i32,
+        /// c.
+        offset: f64,
+        /// Correct or the reference code's.
+        gradient: Gradient,
+    },
+    /// tanh(slope x·y + offset); not positive definite
+    Sigmoid {
+        /// a.
+        slope: f64,
+        /// c.
+        offset: f64,
+        /// Correct or the reference code's.
+        gradient: Gradient,
+    },
+}
+
+/// What a kernel says about N particles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelMatrix {
+    /// K, `[N, N]`.
+    pub values: Array2<f64>,
+    /// M, `[N, N]`: row i of M·Θ is Σ_j ∇_{θ_j} k(θ_j, θ_i).
+    pub drift: Array2<f64>,
+    /// h, where the kernel has one.
+    pub bandwidth: Option<f64>,
+}
+
+impl Default for Kernel {
+    fn default() -> Self {
+        Self::Rbf(Bandwidth::default())
+    }
+}
+
+impl Kernel {
+    /// Whether k depends on θ only through distances; the others need inner products of uncentred particles.
+    pub fn is_stationary(&self) -> bool {
+        !matches!(self, Self::Polynomial { .. } | Self::Sigmoid { .. })
+    }
+
+    /// K and M from the Gram matrix `[N, N]` of the particles (centred ones for a stationary kernel).
+    pub fn evaluate(&self, gram: &Array2<f64>) -> KernelMatrix {
+        match *self {
+            Self::Rbf(bandwidth) => radial(gram, bandwidth, 2, |r2, h| {
+                let k = (-r2 / h).exp();
+                (k, 2.0 / h * k)
+            }),
+            Self::Imq { bandwidth, exponent } => radial(gram, bandwidth, 2, |r2, h| {
+                let q = 1.0 + r2 / h;
+                (q.powf(exponent), -2.0 * exponent / h * q.powf(exponent - 1.0))
+            }),
+            Self::Laplacian(bandwidth) => radial(gram, bandwidth, 1, |r2, h| {
+                let r = r2.sqrt();
+                let k = (-r / h).exp();
+                (k, if r > 0.0 { k / (h * r) } else { 0.0 })
+            }),
+            Self::Mixture(bandwidth) => radial(gram, bandwidth, 2, |r2, h| {
+                let parts = [0.25, 1.0, 4.0].map(|s| ((-r2 / (s * h)).exp() / 3.0, s * h));
+                parts.iter().fold((0.0, 0.0), |(k, g), (part, h)| (k + part, g + 2.0 / h * part))
+            }),
+            Self::Polynomial { degree, offset, gradient } => dot_product(gram, gradient, |xy| {
+                let base = xy + offset;
+                (base.powi(degree), f64::from(degree) * base.powi(degree - 1))
+            }),
+            Self::Sigmoid { slope, offset, gradient } => dot_product(gram, gradient, |xy| {
+                let k = (slope * xy + offset).tanh();
+                (k, slope * (1.0 - k * k))
+            }),
+        }
+    }
+}
+
+/// Squared distances from a Gram matrix: symmetric, ≥ 0, zero on the diagonal.
+pub fn squared_distances(gram: &Array2<f64>) -> Array2<f64> {
+    let norms = gram.diag().to_owned();
+    Array2::from_shape_fn(gram.raw_dim(), |(i, j)| {
+        if i == j { 0.0 } else { (norms[i] + norms[j] - gram[[i, j]] - gram[[j, i]]).max(0.0) }
+    })
+}
+
+/// ∇_{θ_j} k(θ_j, θ_i) = G_ij (θ_i − θ_j), so M = diag(G·1) − G. `f(r², h)` gives (k, G).
+fn radial(gram: &Array2<f64>, bandwidth: Bandwidth, power: i32, f: impl Fn(f64, f64) -> (f64, f64)) -> KernelMatrix {
+    let d2 = squared_distances(gram);
+    let h = bandwidth.evaluate(&d2, power);
+    let values = d2.mapv(|r2| f(r2, h).0);
+    let weights = d2.mapv(|r2| f(r2, h).1);
+    let drift = Array2::from_diag(&weights.sum_axis(ndarray::Axis(1))) - weights;
+    KernelMatrix { values, drift, bandwidth: Some(h) }
+}
+
+/// ∇_{θ_j} k(θ_j, θ_i) = f'_ij θ_i, so M = diag(F'·1). `f(x·y)` gives (k, f').
+fn dot_product(gram: &Array2<f64>, gradient: Gradient, f: impl Fn(f64) -> (f64, f64)) -> KernelMatrix {
+    let values = gram.mapv(|xy| f(xy).0);
+    let slopes = gram.mapv(|xy| f(xy).1);
+    let drift = match gradient {
+        Gradient::Correct => Array2::from_diag(&slopes.sum_axis(ndarray::Axis(1))),
+        Gradient::Reference => slopes,
+    };
+    KernelMatrix { values, drift, bandwidth: None }
+}

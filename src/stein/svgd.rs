@@ -1,0 +1,86 @@
+//! The inner loop that every particle method shares: score, direction, step.
+
+use burn::tensor::TensorReadError;
+use thiserror::Error;
+
+use super::direction::direction;
+use super::kernel::Kernel;
+use super::optimizer::{Optimizer, OptimizerState};
+use crate::backend::Backend;
+use crate::density::Score;
+use crate::error::RunError;
+use crate::particles::Particles;
+
+/// Kernel and step rule of an SVGD loop.
+#[derive(Clone, Copy, Debug)]
+pub struct Svgd {
+    /// k and its bandwidth rule; h is taken anew from the moving particles in every step.
+    pub kernel: Kernel,
+    /// The step rule.
+    pub optimizer: Optimizer,
+}
+
+/// Why an SVGD loop stopped.
+#[derive(Clone, Debug, Error)]
+pub enum SvgdError {
+    /// A particle is no longer a number. Never replaced by zeros.
+    #[error("step {step}: particle {particle} is not finite; a smaller optimizer.lr usually helps")]
+    NotFinite {
+        /// Step of the loop, from 1.
+        step: usize,
+        /// Index of the first bad particle.
+        particle: usize,
+    },
+    /// The device did not answer.
+    #[error("step {step}: the device failed: {reason}")]
+    Device {
+        /// Step of the loop, from 1.
+        step: usize,
+        /// What it said.
+        reason: String,
+    },
+}
+
+impl Svgd {
+    /// `steps` times: S = score(Θ); Θ ← step(Θ, φ(Θ, S)).
+    ///
+    /// # Arguments
+    /// - `score` draws its own minibatches; `after` is told the number of steps done.
+    pub fn run<B: Backend>(
+        &self,
+        mut particles: Particles<B>,
+        steps: usize,
+        state: &mut OptimizerState,
+        mut score: impl FnMut(&Particles<B>) -> Result<Score<B>, RunError>,
+        mut after: impl FnMut(usize),
+    ) -> Result<Particles<B>, RunError> {
+        for step in 1..=steps {
+            let scores = score(&particles)?;
+            let device = |error: TensorReadError| SvgdError::Device { step, reason: error.to_string() };
+            let (phi, kernel) = direction(&self.kernel, &particles, &scores).map_err(device)?;
+            if let Some(kernel) = kernel {
+                let bad = kernel.values.rows().into_iter().position(|row| !row.iter().all(|k| k.is_finite()));
+                if let Some(first) = bad {
+                    // One bad particle spoils the centre and with it every distance: ask the particles themselves.
+                    let particle = first_non_finite(&particles).map_err(device)?.unwrap_or(first);
+                    return Err(SvgdError::NotFinite { step: step - 1, particle }.into());
+                }
+            }
+            particles = self.optimizer.step(particles, phi, state);
+            after(step);
+        }
+        let device = |error: TensorReadError| SvgdError::Device { step: steps, reason: error.to_string() };
+        match first_non_finite(&particles).map_err(device)? {
+            Some(particle) => Err(SvgdError::NotFinite { step: steps, particle }.into()),
+            None => Ok(particles),
+        }
+    }
+}
+
+/// The first particle with a coordinate that is not finite.
+fn first_non_finite<B: Backend>(particles: &Particles<B>) -> Result<Option<usize>, TensorReadError> {
+    let sums = particles.map(|block| block.abs().sum_dim(1));
+    let total = sums.blocks().iter().cloned().reduce(|sum, block| sum + block);
+    let total = total.expect("a layout has at least one block").try_into_vec_as::<f64>()?;
+    Ok(total.iter().position(|value| !value.is_finite()))
+}

@@ -1,0 +1,103 @@
+//! What the test files share: golden cases, comparison, particles from plain lists.
+#![allow(dead_code)] // every test binary uses its own part
+
+use std::sync::Arc;
+
+use fedstein::backend::{Backend, Precision, Session};
+use fedstein::federation::message::{Array, Values};
+use fedstein::models::Layout;
+use fedstein::particles::Particles;
+use ndarray::Array2;
+use serde_json::Value;
+
+/// A case of a golden file.
+pub struct Case(pub Value);
+
+/// |got − want| ≤ atol + rtol·|want|.
+#[derive(Clone, Copy, Debug)]
+pub struct Tolerance {
+    pub rtol: f64,
+    pub atol: f64,
+}
+
+/// The cases of `tests/golden/<file>.json`.
+pub fn golden(file: &str) -> Vec<Case> {
+    let path = format!("{}/tests/golden/{file}.json", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let value: Value = serde_json::from_str(&text).unwrap();
+    value["cases"].as_array().unwrap().iter().cloned().map(Case).collect()
+}
+
+impl Case {
+    pub fn name(&self) -> &str {
+        self.0["name"].as_str().unwrap()
+    }
+
+    pub fn input(&self, key: &str) -> &Value {
+        &self.0["inputs"][key]
+    }
+
+    pub fn expected(&self, key: &str) -> &Value {
+        &self.0["expected"][key]
+    }
+
+    pub fn number(&self, key: &str) -> f64 {
+        self.input(key).as_f64().unwrap_or_else(|| panic!("{}: no number {key}", self.name()))
+    }
+
+    pub fn tolerance(&self, precision: Precision) -> Tolerance {
+        let of = match precision {
+            Precision::F64 => &self.0["tolerance"]["f64"],
+            Precision::F32 => &self.0["tolerance"]["f32"],
+        };
+        Tolerance { rtol: of["rtol"].as_f64().unwrap(), atol: of["atol"].as_f64().unwrap() }
+    }
+}
+
+/// Numbers of a JSON value in reading order, whatever its nesting.
+pub fn flat(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Number(number) => vec![number.as_f64().unwrap()],
+        Value::Array(items) => items.iter().flat_map(flat).collect(),
+        Value::Bool(_) | Value::Null | Value::String(_) | Value::Object(_) => panic!("not a number: {value}"),
+    }
+}
+
+/// A matrix from a list of rows.
+pub fn matrix(value: &Value) -> Array2<f64> {
+    let rows = value.as_array().unwrap().len();
+    let values = flat(value);
+    Array2::from_shape_vec((rows, values.len() / rows), values).unwrap()
+}
+
+pub fn assert_close(got: &[f64], want: &[f64], tolerance: Tolerance, what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}: number of values");
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        let bound = tolerance.atol + tolerance.rtol * want.abs();
+        assert!((got - want).abs() <= bound, "{what}[{i}]: got {got:e}, want {want:e} within {bound:e}");
+    }
+}
+
+/// A layout of d coordinates cut into two blocks where possible, so that sums over blocks are exercised.
+pub fn plain_layout(d: usize) -> Arc<Layout> {
+    let cut = d / 2;
+    if cut == 0 {
+        return Arc::new(Layout::new([("theta", [d].as_slice())]));
+    }
+    Arc::new(Layout::new([("a", [cut].as_slice()), ("b", [d - cut].as_slice())]))
+}
+
+/// Particles from rows.
+pub fn particles<B: Backend>(rows: &Array2<f64>, session: &Session<B>) -> Particles<B> {
+    with_layout(rows, &plain_layout(rows.ncols()), session)
+}
+
+pub fn with_layout<B: Backend>(rows: &Array2<f64>, layout: &Arc<Layout>, session: &Session<B>) -> Particles<B> {
+    let array = Array { shape: vec![rows.nrows(), rows.ncols()], values: Values::F64(rows.iter().copied().collect()) };
+    Particles::from_array(&array, layout, session).unwrap()
+}
+
+/// Rows of particles, flattened.
+pub fn values<B: Backend>(particles: &Particles<B>) -> Vec<f64> {
+    particles.to_array().unwrap().values.to_f64()
+}
