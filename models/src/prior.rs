@@ -77,33 +77,33 @@ impl Prior {
         Self { terms }
     }
 
-    /// Adds ∇ log p0 at the particles to `score`.
+    /// Adds `weight`·∇ log p0 at the particles to `score`.
     ///
     /// # Shapes
     /// - `particles`, `score`: one `[N, size]` tensor a block
-    pub fn add_score(&self, particles: &[Tensor<2>], mut score: Vec<Tensor<2>>) -> Vec<Tensor<2>> {
+    pub fn add_score(&self, particles: &[Tensor<2>], mut score: Vec<Tensor<2>>, weight: f64) -> Vec<Tensor<2>> {
         for term in &self.terms {
             match term {
                 PriorTerm::Normal { block, precision } => {
-                    add(&mut score, *block, particles[*block].clone().mul_scalar(-precision));
+                    add(&mut score, *block, particles[*block].clone().mul_scalar(-precision * weight));
                 }
                 PriorTerm::HierarchicalNormal { weights, log_precision, shape, rate } => {
                     let w = particles[*weights].clone();
                     let xi = particles[*log_precision].clone().exp();
                     let half_p = 0.5 * w.dims()[1] as f64;
                     let half_norm = w.clone().square().sum_dim(1).mul_scalar(0.5);
-                    add(&mut score, *weights, (w * xi.clone()).neg());
-                    let on_xi = (xi * half_norm.add_scalar(*rate)).neg().add_scalar(half_p + shape);
+                    add(&mut score, *weights, (w * xi.clone()).mul_scalar(-weight));
+                    let on_xi = (xi * half_norm.add_scalar(*rate)).neg().add_scalar(half_p + shape).mul_scalar(weight);
                     add(&mut score, *log_precision, on_xi);
                 }
                 PriorTerm::LogGamma { block, shape, rate } => {
                     let gamma = particles[*block].clone().exp();
-                    add(&mut score, *block, gamma.mul_scalar(-rate).add_scalar(*shape));
+                    add(&mut score, *block, gamma.mul_scalar(-rate * weight).add_scalar(shape * weight));
                 }
                 PriorTerm::Gaussian { block, mean, precision, .. } => {
                     let theta = &particles[*block];
                     let offset = theta.clone() - row(mean, theta);
-                    add(&mut score, *block, offset.matmul(square(precision, mean.len(), theta)).neg());
+                    add(&mut score, *block, offset.matmul(square(precision, mean.len(), theta)).mul_scalar(-weight));
                 }
                 PriorTerm::Uniform { .. } => {}
             }

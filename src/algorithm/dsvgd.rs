@@ -5,10 +5,12 @@
 //! 1. moves Θ towards the *tilted* density p̃_k ∝ (q/t_k)·exp(−L_k/α): what everybody else says, times its own rows;
 //! 2. *distils* the change into its factor: moves Θ_k towards t_k ← t_k·q_new/q.
 //!
-//! Densities of particles are kernel density estimates. Θ goes down and up, Θ_k never leaves the client.
+//! Densities of particles are kernel density estimates. Θ goes down and up, Θ_k never leaves the client. How the prior
+//! is dealt to the factors is [`Factors`]; docs/algorithms.md derives why it matters.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 use fedstein_models::Model;
 
@@ -23,12 +25,15 @@ use crate::federation::message::{Message, Request};
 use crate::particles::Particles;
 use crate::stein::{OptimizerState, Svgd};
 
-/// Where the prior stands.
+/// What a client's factor holds beside its likelihood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Factors {
-    /// Factors t̂_k = p0·t_k: proper densities that start at Θ^(0); every local score contains p0.
+    /// t̂_k = p0^(1/K)·t_k: the product of the K factors is q, and each has 1/K of q's precision, λ_t = √K·λ. Ours,
+    /// beyond the paper, for the high dimensions in which a single centre speaks in each density estimate.
     #[default]
+    SharedPrior,
+    /// t̂_k = p0·t_k, a proper density that starts at Θ^(0); every local score contains p0 (the public code).
     WithPrior,
     /// t_k^(0) = 1 and q^(0) = p0, as printed.
     Paper,
@@ -51,7 +56,7 @@ pub struct DsvgdConfig {
     pub damping: f64,
     /// Clips the norm of every row of that difference at c·√d/λ.
     pub clip: Option<f64>,
-    /// Where the prior stands.
+    /// What a factor holds beside the likelihood.
     pub factors: Factors,
 }
 
@@ -64,36 +69,37 @@ struct Client<B: Backend> {
     /// Θ_k; Θ^(0) until the first visit.
     factor: Particles<B>,
     visited: bool,
-    optimizer: [OptimizerState; 2],
+    /// Of the local and of the distillation loop.
+    optimizers: [OptimizerState; 2],
     session: Session<B>,
+    /// K.
+    clients: f64,
 }
 
 impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.factor, &self.session)?;
-        let first_round = request.round == 1;
-        let cavity = self.cavity(&theta, first_round)?;
+        let cavity = self.cavity(&theta, request.round)?;
         if self.reset_optimizer {
-            self.optimizer = Default::default();
+            self.optimizers = Default::default();
         }
         self.likelihood.start_visit(request.round);
 
-        let DsvgdConfig { local_steps, distill_steps, .. } = self.config;
-        let steps = local_steps + if cavity.is_silent() { 0 } else { distill_steps };
-        let Self { svgd, likelihood, optimizer: [local, distill], .. } = self;
+        let DsvgdConfig { local_steps, distill_steps, kde, .. } = self.config;
+        let steps = local_steps + if cavity.silent { 0 } else { distill_steps };
+        let distillation = self.distillation();
+        let Self { svgd, likelihood, optimizers: [local, distill], .. } = self;
 
-        // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k + ∇ log p0 − (1/α) ∇L_k
-        let with_prior = cavity.prior == Prior::InLocalScore;
-        let tilted = |at: &Particles<B>| Ok(likelihood.next_score(at, with_prior).plus(cavity.score(at)?));
+        // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and this client's share of ∇ log p0
+        let tilted = |at: &Particles<B>| Ok(likelihood.next_score(at, cavity.prior_weight).plus(cavity.score(at)?));
         let moved = svgd.run(theta, local_steps, local, tilted, |done| watch(done, steps))?;
 
-        // (15): ∇ log t_k,new = ∇ log q_new − ∇ log q + ∇ log t_k. Without densities there is nothing to distil.
-        if !cavity.is_silent() {
-            let q_new = Kde::new(&moved, self.config.kde)?;
+        // (15): ∇ log t_k,new = ∇ log q_new − ∇ log q + ∇ log t_k. Where densities are silent there is nothing to distil.
+        if !cavity.silent {
+            let q_new = Kde::new(&moved, kde)?;
             let distilled = |at: &Particles<B>| Ok(q_new.score(at)?.minus(cavity.difference(at)?));
-            let factor = self.factor.clone();
-            self.factor =
-                svgd.run(factor, distill_steps, distill, distilled, |done| watch(local_steps + done, steps))?;
+            let after = |done| watch(local_steps + done, steps);
+            self.factor = distillation.run(self.factor.clone(), distill_steps, distill, distilled, after)?;
         }
         self.visited = true;
         message_of(&moved)
@@ -101,63 +107,61 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 impl<B: Backend> Client<B> {
-    /// ∇ log q − ∇ log t_k of this round, with the centres fixed at its start.
-    fn cavity(&self, theta: &Particles<B>, first_round: bool) -> Result<Cavity<B>, RunError> {
+    /// q/t_k of this round, with the centres fixed at its start.
+    fn cavity(&self, theta: &Particles<B>, round: usize) -> Result<Cavity<B>, RunError> {
         let DsvgdConfig { kde, damping, clip, factors, .. } = self.config;
-        let paper = factors == Factors::Paper;
-        let q = if paper && first_round { None } else { Some(Kde::new(theta, kde)?) };
-        let t = if paper && !self.visited { None } else { Some(Kde::new(&self.factor, kde)?) };
-        let prior = match (factors, first_round) {
-            (Factors::WithPrior, _) => Prior::InLocalScore,
-            (Factors::Paper, true) => Prior::IsGlobal,
-            (Factors::Paper, false) => Prior::Absent,
+        let (q, t) = (Kde::new(theta, kde)?, Kde::new(&self.factor, kde)?);
+        let silent = q.is_silent() && t.is_silent();
+        // Silent densities carry no prior either: then the local score has to contain all of it.
+        let (q, t, prior_weight) = match if silent { Factors::WithPrior } else { factors } {
+            Factors::WithPrior => (Some(q), Some(t), 1.0),
+            Factors::SharedPrior => (Some(q), Some(t.widened(self.clients.sqrt())), 1.0 / self.clients),
+            Factors::Paper => ((round > 1).then_some(q), self.visited.then_some(t), 0.0),
         };
-        Ok(Cavity { q, t, prior, damping, clip, model: self.model.clone() })
+        Ok(Cavity { q, t, prior_weight, silent, damping, clip, model: self.model.clone() })
     }
-}
 
-/// Where p0 stands in a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Prior {
-    /// In the client's own score (factors with prior).
-    InLocalScore,
-    /// It *is* q (first round of the printed algorithm).
-    IsGlobal,
-    /// Already inside q.
-    Absent,
+    /// The loop that moves Θ_k. Where a factor has 1/K of q's precision, its particles have K times as far to go as Θ.
+    fn distillation(&self) -> Svgd {
+        match self.config.factors {
+            Factors::SharedPrior => {
+                Svgd { optimizer: self.svgd.optimizer.scaled(self.clients), kernel: self.svgd.kernel }
+            }
+            Factors::WithPrior | Factors::Paper => self.svgd,
+        }
+    }
 }
 
 /// The cavity q/t_k as particles see it.
 struct Cavity<B: Backend> {
+    /// `None`: q is p0 itself.
     q: Option<Kde<B>>,
+    /// `None`: t_k = 1.
     t: Option<Kde<B>>,
-    prior: Prior,
+    /// How much of ∇ log p0 the local score contains.
+    prior_weight: f64,
+    /// Both densities say nothing anywhere.
+    silent: bool,
     damping: f64,
     clip: Option<f64>,
     model: Arc<dyn Model>,
 }
 
 impl<B: Backend> Cavity<B> {
-    /// Whether both densities say nothing anywhere.
-    fn is_silent(&self) -> bool {
-        let silent = |kde: &Option<Kde<B>>| kde.as_ref().is_some_and(Kde::is_silent);
-        silent(&self.q) && silent(&self.t)
-    }
-
     /// ∇ log q − ∇ log t_k.
     fn difference(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
-        let mut score = match &self.q {
+        let q = match &self.q {
             Some(q) => q.score(at)?,
             None => {
                 let zeros = at.blocks().iter().map(|block| block.zeros_like()).collect();
-                let prior = self.model.prior().add_score(at.blocks(), zeros);
+                let prior = self.model.prior().add_score(at.blocks(), zeros, 1.0);
                 Score::dense(Particles::from_blocks(prior, at.layout().clone()))
             }
         };
-        if let Some(t) = &self.t {
-            score = score.minus(t.score(at)?);
+        match &self.t {
+            Some(t) => Ok(q.minus(t.score(at)?)),
+            None => Ok(q),
         }
-        Ok(score)
     }
 
     /// ρ·(∇ log q − ∇ log t_k), clipped.
@@ -165,15 +169,17 @@ impl<B: Backend> Cavity<B> {
         let score = self.difference(at)?.times(self.damping);
         let Some(clip) = self.clip else { return Ok(score) };
         let lambda = self.q.as_ref().or(self.t.as_ref()).map_or(1.0, Kde::lambda);
-        let bound = clip * (at.dim() as f64).sqrt() / lambda;
-        Ok(score.clipped(at, bound)?)
+        Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / lambda)?)
     }
 }
 
 /// A relay server and clients with their factors at Θ^(0).
 pub(super) fn build<B: Backend>(config: DsvgdConfig, mut setup: Setup<B>) -> Halves<B> {
-    let clients = setup.likelihoods(config.data).into_iter().map(|likelihood| {
+    let likelihoods = setup.likelihoods(config.data);
+    let count = likelihoods.len() as f64;
+    let clients = likelihoods.into_iter().map(|likelihood| {
         let client = Client {
+            clients: count,
             config,
             svgd: setup.svgd,
             reset_optimizer: setup.reset_optimizer,
@@ -181,7 +187,7 @@ pub(super) fn build<B: Backend>(config: DsvgdConfig, mut setup: Setup<B>) -> Hal
             likelihood,
             factor: setup.initial.clone(),
             visited: false,
-            optimizer: Default::default(),
+            optimizers: Default::default(),
             session: setup.session.clone(),
         };
         Box::new(client) as _

@@ -79,7 +79,7 @@ pub(super) fn build<B: Backend>(config: FedAvgConfig, mut setup: Setup<B>) -> Ha
         let client = LocalSteps {
             svgd: setup.svgd,
             steps: config.local_steps,
-            with_prior: false,
+            prior_weight: 0.0,
             reset_optimizer: setup.reset_optimizer,
             likelihood,
             state: OptimizerState::default(),

@@ -13,7 +13,7 @@ use crate::stein::{OptimizerState, Svgd};
 pub(super) struct LocalSteps<B: Backend> {
     pub svgd: Svgd,
     pub steps: usize,
-    pub with_prior: bool,
+    pub prior_weight: f64,
     pub reset_optimizer: bool,
     pub likelihood: Likelihood<B>,
     pub state: OptimizerState,
@@ -28,8 +28,8 @@ impl<B: Backend> ClientHalf<B> for LocalSteps<B> {
             self.state = OptimizerState::default();
         }
         self.likelihood.start_visit(request.round);
-        let Self { svgd, steps, with_prior, likelihood, state, .. } = self;
-        let score = |at: &Particles<B>| Ok(likelihood.next_score(at, *with_prior));
+        let Self { svgd, steps, prior_weight, likelihood, state, .. } = self;
+        let score = |at: &Particles<B>| Ok(likelihood.next_score(at, *prior_weight));
         let moved = svgd.run(particles, *steps, state, score, |done| watch(done, *steps))?;
         let mut reply = message_of(&moved)?;
         reply.scalars.insert("rows".into(), self.likelihood.rows() as f64);

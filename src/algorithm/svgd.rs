@@ -26,7 +26,7 @@ pub(super) fn build<B: Backend>(config: SvgdConfig, mut setup: Setup<B>) -> Halv
         let client = LocalSteps {
             svgd: setup.svgd,
             steps: config.local_steps,
-            with_prior: true,
+            prior_weight: 1.0,
             reset_optimizer: false,
             likelihood,
             state: OptimizerState::default(),

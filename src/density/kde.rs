@@ -73,6 +73,12 @@ impl<B: Backend> Kde<B> {
         Ok(Self { mode: config.mode, centres: centres.clone(), offsets, mean, lambda, shift })
     }
 
+    /// The same centres with λ·`factor`: the density to the power 1/factor², where one centre speaks.
+    pub fn widened(mut self, factor: f64) -> Self {
+        self.lambda *= factor;
+        self
+    }
+
     /// λ.
     pub fn lambda(&self) -> f64 {
         self.lambda

@@ -55,13 +55,13 @@ impl<B: Backend> Likelihood<B> {
         Self { model, shard, minibatches, scale: factor / temperature }
     }
 
-    /// The scaled score of the next minibatch: (1/α)(N_k/B) ∇ Σ_{i ∈ batch} log p(y_i | x_i, θ), plus ∇ log p0(θ) if
-    /// `with_prior`.
-    pub fn next_score(&mut self, at: &Particles<B>, with_prior: bool) -> Score<B> {
+    /// The scaled score of the next minibatch: (1/α)(N_k/B) ∇ Σ_{i ∈ batch} log p(y_i | x_i, θ), plus
+    /// `prior_weight`·∇ log p0(θ).
+    pub fn next_score(&mut self, at: &Particles<B>, prior_weight: f64) -> Score<B> {
         let batch = self.shard.batch(self.minibatches.next());
         let mut score = self.model.likelihood_score(at.blocks(), &batch, self.scale);
-        if with_prior {
-            score = self.model.prior().add_score(at.blocks(), score);
+        if prior_weight > 0.0 {
+            score = self.model.prior().add_score(at.blocks(), score, prior_weight);
         }
         Score::dense(Particles::from_blocks(score, at.layout().clone()))
     }

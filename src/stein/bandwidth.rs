@@ -43,10 +43,17 @@ pub struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// h for squared distances `d2` `[N, N]`; always finite and positive.
+    /// h for squared distances `d2` `[N, N]`; always finite and positive: where the rule itself gives 0 or nothing (most
+    /// particles equal, N = 1), the mean of the positive distances takes its place, and 1 where there are none.
     ///
     /// `power` is 2 for kernels of r² and 1 for the Laplacian kernel of r.
     pub fn evaluate(&self, d2: &Array2<f64>, power: i32) -> f64 {
+        let h = self.rule_value(d2, power);
+        if h.is_finite() && h > 0.0 { h } else { fallback(d2, power) }
+    }
+
+    /// What the rule says, 0 and NaN included.
+    pub fn rule_value(&self, d2: &Array2<f64>, power: i32) -> f64 {
         let n = d2.nrows();
         let (pairs, log) = match self.rule {
             Rule::Fixed(h) => return h,
@@ -65,8 +72,7 @@ impl Bandwidth {
         };
         let median = self.median(&mut values);
         let spread = if of_distances && power == 2 { median * median } else { median };
-        let h = spread / log;
-        if h.is_finite() && h > 0.0 { h } else { fallback(d2, power) }
+        spread / log
     }
 
     fn median(&self, values: &mut [f64]) -> f64 {

@@ -86,6 +86,14 @@ pub struct OptimizerState {
 }
 
 impl Optimizer {
+    /// The same rule with its step size times `factor`.
+    pub fn scaled(mut self, factor: f64) -> Self {
+        let (Self::AdaGrad { lr, .. } | Self::AdaGradSum { lr, .. } | Self::Adam { lr, .. } | Self::Sgd { lr }) =
+            &mut self;
+        *lr *= factor;
+        self
+    }
+
     /// Moves the particles along φ.
     pub fn step<B: Backend>(
         &self,

@@ -220,12 +220,13 @@ pub const KEYS: &[Key] = &[
     key("algorithm.kde_clip", Float(Interval::NOT_NEGATIVE), F(0.0), "Longest allowed such difference, in units of √d/λ; 0: any.").only(&["dsvgd"]),
     key(
         "algorithm.factors",
-        Choice(&["with-prior", "paper"]),
-        T("with-prior"),
-        "What a client's factor is: prior times likelihood (the public code; a proper density), or likelihood alone (the text; diverges).",
+        Choice(&["shared-prior", "with-prior", "paper"]),
+        T("shared-prior"),
+        "What a client's factor holds beside its likelihood: 1/K of the prior, so that the product of the factors is the posterior (remembers; for d ≳ 10), the whole prior (the public code; right for toys of one or two dimensions), or nothing (the text; diverges).",
     )
     .only(&["dsvgd"])
-    .paper(T("paper")),
+    .paper(T("paper"))
+    .reference(T("with-prior")),
     key(
         "algorithm.mix",
         Choice(&["replace", "reference"]),
