@@ -17,6 +17,8 @@ pub trait Backend: Copy + Debug + Default + Send + Sync + 'static {
     const NAME: &'static str;
     /// Whether several clients may run in parallel threads. A GPU is driven from one thread.
     const PARALLEL_CLIENTS: bool;
+    /// Whether 64-bit floats are sound on every device of this backend. Drivers claim more than they hold.
+    const DOUBLE: bool;
 
     /// Opens the device. No adapter is an error, never a panic.
     fn open() -> Result<Device, BackendError>;
@@ -82,6 +84,7 @@ pub struct Cuda;
 impl Backend for Flex {
     const NAME: &'static str = "flex";
     const PARALLEL_CLIENTS: bool = true;
+    const DOUBLE: bool = true;
 
     fn open() -> Result<Device, BackendError> {
         Ok(Device::flex())
@@ -91,6 +94,7 @@ impl Backend for Flex {
 impl Backend for NdArray {
     const NAME: &'static str = "ndarray";
     const PARALLEL_CLIENTS: bool = true;
+    const DOUBLE: bool = true;
 
     #[allow(deprecated)] // Burn deprecates the constructor in favour of flex; this is the one place that names it.
     fn open() -> Result<Device, BackendError> {
@@ -102,6 +106,7 @@ impl Backend for NdArray {
 impl Backend for Wgpu {
     const NAME: &'static str = "wgpu";
     const PARALLEL_CLIENTS: bool = false;
+    const DOUBLE: bool = false;
 
     fn open() -> Result<Device, BackendError> {
         // Burn refuses to initialise a device twice: the first answer is kept.
@@ -118,6 +123,7 @@ impl Backend for Wgpu {
 impl Backend for Cuda {
     const NAME: &'static str = "cuda";
     const PARALLEL_CLIENTS: bool = false;
+    const DOUBLE: bool = false;
 
     fn open() -> Result<Device, BackendError> {
         let open = || Device::cuda(burn::tensor::DeviceIndex::Default);
@@ -192,7 +198,7 @@ impl<B: Backend> Session<B> {
             Precision::F32 => (DType::F32, "f32"),
             Precision::F64 => (DType::F64, "f64"),
         };
-        if !device.supports_dtype(dtype) {
+        if precision == Precision::F64 && !B::DOUBLE {
             return Err(BackendError::NoPrecision { name: B::NAME, precision: word });
         }
         Ok(Self { device, dtype, on: PhantomData })
@@ -221,7 +227,7 @@ impl<B: Backend> Session<B> {
     /// The name of the hardware, as far as the driver tells it.
     pub fn hardware(&self) -> String {
         match self.device.identity() {
-            Some(identity) => format!("{identity:?}"),
+            Some(identity) => identity.name.clone(),
             None => format!("{} CPU threads", rayon::current_num_threads()),
         }
     }

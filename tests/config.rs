@@ -3,12 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fedstein::algorithm::dsvgd::Factors;
+use fedstein::algorithm::fedavg::Mix;
 use fedstein::datasets::{DataConfig, PartitionConfig};
+use fedstein::density::KdeMode;
 use fedstein::experiment::config::{
-    AlgorithmConfig, BandwidthRule, Config, Factors, Kde, KdeRule, KernelConfig, Minibatch, Mix, ModelConfig, NumberOr,
-    OptimizerConfig, ScheduleConfig,
+    AlgorithmConfig, BandwidthRule, Config, KdeRule, KernelConfig, ModelConfig, NumberOr, OptimizerConfig,
+    ScheduleConfig,
 };
 use fedstein::experiment::schema::{self, Accepts, KEYS, Overrides, Resolved, SECTIONS, Source};
+use fedstein::federation::shard::Order;
 use proptest::prelude::*;
 
 fn load_with(text: &str, set: &[&str]) -> Result<(Config, Resolved), String> {
@@ -142,16 +146,16 @@ fn a_resolved_config_lists_top_level_keys_then_sections_in_the_order_of_the_tabl
 fn presets_set_the_switches_and_a_written_key_wins() {
     let config = load("preset = \"reference\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
-    assert_eq!((dsvgd.kde, dsvgd.local.minibatch), (Kde::Reference, Minibatch::SequentialRestart));
+    assert_eq!((dsvgd.kde, dsvgd.local.minibatch), (KdeMode::Reference, Order::SequentialRestart));
     assert_eq!(config.schedule, ScheduleConfig::RoundRobin { first: 1, clients: 1 });
 
     let config = load("preset = \"reference\"\n[algorithm]\nkde = \"exact\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
-    assert_eq!((dsvgd.kde, dsvgd.local.minibatch), (Kde::Exact, Minibatch::SequentialRestart));
+    assert_eq!((dsvgd.kde, dsvgd.local.minibatch), (KdeMode::Exact, Order::SequentialRestart));
 
     let config = load("preset = \"paper\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
-    assert_eq!((dsvgd.kde, dsvgd.factors), (Kde::Exact, Factors::Paper));
+    assert_eq!((dsvgd.kde, dsvgd.factors), (KdeMode::Exact, Factors::Paper));
     let KernelConfig::Rbf(rbf) = config.kernel else { panic!("not rbf") };
     assert_eq!(rbf.bandwidth, NumberOr::Rule(BandwidthRule::Paper));
 

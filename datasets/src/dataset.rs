@@ -11,6 +11,8 @@ pub struct Dataset {
     pub features: Array2<f32>,
     /// Shape of one row: `[28, 28]` for an image, `[p]` otherwise. Its product is `p`.
     pub feature_shape: Vec<usize>,
+    /// Names of the columns `[p]`, where the data come with them.
+    pub feature_names: Option<Vec<String>>,
     /// What is to be predicted, one a row.
     pub targets: Targets,
     /// The natural client of each row, `0..K`, where the data come with one.
@@ -89,6 +91,7 @@ impl Dataset {
             name: self.name.clone(),
             features: select_rows(&self.features, rows),
             feature_shape: self.feature_shape.clone(),
+            feature_names: self.feature_names.clone(),
             targets: self.targets.select(rows),
             clients: self.clients.as_ref().map(|clients| rows.iter().map(|&r| clients[r]).collect()),
         }
@@ -135,6 +138,7 @@ mod tests {
             name: "small".into(),
             features: array![[1., 2.], [3., 4.], [5., 6.]],
             feature_shape: vec![2],
+            feature_names: Some(vec!["x".into(), "y".into()]),
             targets: Targets::Classes { labels: vec![0, 1, 1], names: vec!["a".into(), "b".into()] },
             clients: Some(vec![7, 8, 9]),
         }
@@ -146,6 +150,7 @@ mod tests {
         assert_eq!(picked.features, array![[5., 6.], [1., 2.], [5., 6.]]);
         assert_eq!(picked.labels(), Some(&[1, 0, 1][..]));
         assert_eq!(picked.clients, Some(vec![9, 7, 9]));
+        assert_eq!(picked.feature_names, small().feature_names);
         assert_eq!(picked.classes(), Some(2));
         assert_eq!((picked.rows(), picked.width()), (3, 2));
     }

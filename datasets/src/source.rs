@@ -53,6 +53,7 @@ fn idx_set(name: &str, data_dir: &Path, classes: Vec<String>) -> Result<(Dataset
             name: name.to_owned(),
             features: Array2::from_shape_vec((labels.len(), width), flat).expect("idx checks its dimensions"),
             feature_shape: shape,
+            feature_names: None,
             targets: Targets::Classes { labels, names: classes.clone() },
             clients: None,
         })
@@ -89,6 +90,7 @@ pub fn covertype(data_dir: &Path) -> Result<Dataset, DataError> {
         name: "covertype".to_owned(),
         features,
         feature_shape: vec![COVERTYPE_WIDTH],
+        feature_names: None,
         targets: Targets::Classes { labels, names: COVERTYPE_CLASSES.map(str::to_owned).to_vec() },
         clients: None,
     })
@@ -121,6 +123,7 @@ pub fn digits() -> Result<Dataset, DataError> {
         name: "digits".to_owned(),
         features,
         feature_shape: vec![8, 8],
+        feature_names: None,
         targets: Targets::Classes { labels, names: (0..10).map(|d| d.to_string()).collect() },
         clients: None,
     })
@@ -167,6 +170,7 @@ pub fn csv(path: &Path, test_path: &str, columns: &CsvOptions) -> Result<(Datase
     let assemble = |table: CsvTable| Dataset {
         name: name.clone(),
         feature_shape: vec![table.features.ncols()],
+        feature_names: table.names,
         features: table.features,
         targets: match columns.task {
             Task::Classification => Targets::Classes {

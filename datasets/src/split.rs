@@ -53,6 +53,7 @@ mod tests {
             name: "numbered".into(),
             features: Array2::from_shape_fn((rows, 1), |(row, _)| row as f32),
             feature_shape: vec![1],
+            feature_names: None,
             targets: Targets::Real { values: (0..rows).map(|r| r as f64).collect() },
             clients: None,
         }

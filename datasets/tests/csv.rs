@@ -208,9 +208,9 @@ fn gzipped_tables_are_read_and_damaged_ones_called_so() {
     let packed = encoder.finish().unwrap();
     let path = dir.path().join("x.csv");
     std::fs::write(&path, &packed).unwrap();
-    assert_eq!(read_features(&path, 2, b',', &[]).unwrap(), array![[1., 2.], [3., 4.]]);
+    assert_eq!(read_features(&path, 2, None, b',', &[]).unwrap(), array![[1., 2.], [3., 4.]]);
     std::fs::write(&path, &packed[..packed.len() - 4]).unwrap();
-    assert!(read_features(&path, 2, b',', &[]).unwrap_err().to_string().contains("damaged gzip"));
+    assert!(read_features(&path, 2, None, b',', &[]).unwrap_err().to_string().contains("damaged gzip"));
 }
 
 #[test]
@@ -226,13 +226,30 @@ fn features_to_predict_may_come_with_a_header_and_a_target() {
         ("1,2,9\n3,4,9\n", &["-1"]),
         ("1,2\n3,4\n", &["-1"]),
     ] {
-        assert_eq!(read_features(&file(&dir, text), 2, b',', ignore).unwrap(), expected, "{text:?}");
+        assert_eq!(read_features(&file(&dir, text), 2, None, b',', ignore).unwrap(), expected, "{text:?}");
     }
     let message =
-        |text: &str, ignore: &[&str]| read_features(&file(&dir, text), 2, b',', ignore).unwrap_err().to_string();
+        |text: &str, ignore: &[&str]| read_features(&file(&dir, text), 2, None, b',', ignore).unwrap_err().to_string();
     assert!(message("1,2,3\n", &[]).contains("x.csv: 3 feature columns, the model takes 2"));
     assert!(message("1,2\n3,x\n", &[]).contains("line 2, column 2: `x` is not a finite number"));
     assert!(message("a,b\n1,\n", &[]).contains("line 2, column 2 (b): ``"));
     assert!(message("a,b\n", &[]).contains("no data rows"));
     assert!(message("", &[]).contains("no data rows"));
+}
+
+#[test]
+fn features_to_predict_are_found_by_their_names_in_any_order() {
+    let dir = TempDir::new().unwrap();
+    let names = ["a".to_owned(), "b".to_owned()];
+    let read = |text: &str, names: &[String]| read_features(&file(&dir, text), 2, Some(names), b',', &["y"]);
+    for text in ["a,b\n1,2\n3,4\n", "b,a\n2,1\n4,3\n", "b,id,a,y\n2,x,1,u\n4,x,3,v\n", "1,2\n3,4\n"] {
+        assert_eq!(read(text, &names).unwrap(), array![[1., 2.], [3., 4.]], "{text:?}");
+    }
+    let message = read("a,c\n1,2\n", &names).unwrap_err().to_string();
+    assert!(message.contains("no column `b`: the header has `a`, `c`"), "{message}");
+    let message = read("a,b,a\n1,2,3\n", &names).unwrap_err().to_string();
+    assert!(message.contains("2 columns are called `a`"), "{message}");
+    // Names that do not tell the columns apart: by position.
+    let twins = ["a".to_owned(), "a".to_owned()];
+    assert_eq!(read("a,a\n1,2\n", &twins).unwrap(), array![[1., 2.]]);
 }

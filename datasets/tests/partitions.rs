@@ -10,6 +10,7 @@ fn labelled(labels: Vec<usize>, classes: usize) -> Dataset {
         name: "test".into(),
         features: Array2::zeros((labels.len(), 1)),
         feature_shape: vec![1],
+        feature_names: None,
         targets: Targets::Classes { labels, names: (0..classes).map(|c| format!("c{c}")).collect() },
         clients: None,
     }

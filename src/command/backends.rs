@@ -1,6 +1,6 @@
 //! `fedstein backends`: what is compiled in, what opens on this machine, the adapter's name.
 
-use crate::backend::{Backend, KNOWN, OnBackend, Precision, Session, dispatch};
+use crate::backend::{Backend, BackendError, KNOWN, OnBackend, Precision, Session, dispatch};
 use crate::cli::{CliError, print_text};
 
 pub(super) fn backends() -> Result<(), CliError> {
@@ -19,6 +19,7 @@ impl OnBackend for Open {
     fn run<B: Backend>(self) -> String {
         match Session::<B>::open(Precision::F32) {
             Ok(session) => format!("opens: {}", session.hardware()),
+            Err(BackendError::NoDevice { reason, .. }) => format!("does not open: {reason}"),
             Err(error) => format!("does not open: {error}"),
         }
     }

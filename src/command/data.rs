@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::cli::{CliError, Data, DataRequest, print_text};
 use crate::datasets::registry::{FileStatus, Origin, find, sets, status};
 use crate::datasets::{DataSet, Progress, fetch};
-use crate::error::RunError;
+use crate::experiment::schema::nearest;
 
 pub(super) fn data(typed: Data) -> Result<(), CliError> {
     let dir = &typed.data_dir;
@@ -17,9 +17,9 @@ pub(super) fn data(typed: Data) -> Result<(), CliError> {
                 sets().iter().map(|set| format!("{:<16}{:<20}{}\n", set.name, state(set, dir), set.summary)).collect();
             print_text(&format!("data directory: {}\n{lines}", dir.display()))
         }
-        DataRequest::Info(name) => print_text(&info(find(&name).map_err(RunError::from)?, dir)),
+        DataRequest::Info(name) => print_text(&info(named(&name)?, dir)),
         DataRequest::Fetch(name) => {
-            let set = find(&name).map_err(RunError::from)?;
+            let set = named(&name)?;
             if set.origin != Origin::Download {
                 return print_text(&format!("{}: {}, there is nothing to fetch\n", set.name, state(set, dir)));
             }
@@ -29,6 +29,13 @@ pub(super) fn data(typed: Data) -> Result<(), CliError> {
             print_text(&lines)
         }
     }
+}
+
+fn named(name: &str) -> Result<&'static DataSet, CliError> {
+    find(name).map_err(|error| {
+        let hint = nearest(name, sets().iter().map(|set| set.name));
+        CliError::Usage(format!("{error}{}", hint.map_or_else(String::new, |set| format!("; did you mean `{set}`?"))))
+    })
 }
 
 fn state(set: &DataSet, dir: &Path) -> &'static str {

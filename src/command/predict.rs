@@ -20,11 +20,20 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let config = config_of(&run)?;
     let backend = typed.backend.clone().unwrap_or_else(|| config.backend.clone());
     schema::check_backend(&backend)?;
+    if let Some(out) = typed.out.as_deref().filter(|out| same_file(out, &typed.input)) {
+        let message = "is the file of --input; the predictions need another name";
+        return Err(CliError::Usage(format!("--out `{}` {message}", out.display())));
+    }
     let text = dispatch(&backend, Job { run: &run, config: &config, input: &typed.input })??;
     match typed.out {
         Some(path) => Ok(write_text(&path, &text)?),
         None => crate::cli::print_text(&text),
     }
+}
+
+/// Whether two names lead to one file that exists.
+fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 struct Job<'a> {
@@ -77,7 +86,8 @@ impl Job<'_> {
             _ => (b',', Vec::new()),
         };
         let ignore: Vec<&str> = ignore.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-        let mut features = read_features(self.input, shape.width(), delimiter, &ignore)?;
+        let names = shape.feature_names.as_deref();
+        let mut features = read_features(self.input, shape.width(), names, delimiter, &ignore)?;
         self.run.card.normalisation.features.apply(&mut features)?;
         let rows = features.nrows();
         let data = Dataset { features, targets: Targets::None { rows }, ..shape.clone() };

@@ -29,24 +29,27 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
                 Some(bins) => bins,
                 None => config_of(&run)?.evaluation.bins,
             };
-            report_on(&run, bins, title, &others, &out)?
+            let written = report_on(&run, bins, title, &others, &out)?;
+            written.ok_or_else(|| CliError::Usage(nothing_to_report(&path)))?
         }
         ReportSource::Predictions(path) => {
             let predictions = csv::read_predictions(&path).map_err(input)?;
             let bins = bins.unwrap_or(BINS);
-            let compare = comparisons(&others, bins)?;
+            let compare = comparisons(&others, true, bins)?;
             let name =
                 path.file_stem().map_or_else(|| "predictions".into(), |stem| stem.to_string_lossy().into_owned());
             let run = (!compare.is_empty()).then(|| RunSummary { compare, ..RunSummary::default() });
             let content = Content::Classification { predictions: &predictions, uncertainty: None };
             let report = report::Report { title: title.unwrap_or(name), content, bins, seed: 1, run };
-            Some(written(&report, &out)?)
+            written(&report, &out)?
         }
     };
-    if let Some(html) = written {
-        crate::cli::print_line(&html.display().to_string())?;
-    }
-    Ok(())
+    crate::cli::print_line(&written.display().to_string())
+}
+
+fn nothing_to_report(run: &Path) -> String {
+    let predictions = run.join(run_dir::PREDICTIONS);
+    format!("no {}: a toy density predicts nothing, any other run writes this file at its end", predictions.display())
 }
 
 /// Writes the report of a run into `out`; `None` where there is nothing to report on (a toy density).
@@ -69,11 +72,11 @@ pub(super) fn report_on(
         rounds: summary.rounds.clone(),
         partition: summary.partition.clone(),
         facts: summary.facts.clone(),
-        compare: comparisons(compare, bins)?,
+        compare: comparisons(compare, classifies(run), bins)?,
     };
     let run_about = Some(about);
     let seed = config.seed;
-    if run.card.classes.is_some() {
+    if classifies(run) {
         let predictions = csv::read_predictions(&path).map_err(input)?;
         let content = Content::Classification { predictions: &predictions, uncertainty: summary.uncertainty.clone() };
         written(&report::Report { title, content, bins, seed, run: run_about }, out).map(Some)
@@ -91,14 +94,27 @@ pub(super) fn config_of(run: &Finished) -> Result<Config, CliError> {
     Ok(Config::load(source, &Overrides::default())?.0)
 }
 
-fn comparisons(runs: &[Finished], bins: usize) -> Result<Vec<Comparison>, CliError> {
+/// Whether a run is a classification; else it is a regression.
+fn classifies(run: &Finished) -> bool {
+    run.card.classes.is_some()
+}
+
+/// The runs beside the report's own, all of its task.
+fn comparisons(runs: &[Finished], classes: bool, bins: usize) -> Result<Vec<Comparison>, CliError> {
     let comparison = |run: &Finished| {
-        let predictions = csv::read_predictions(&run.path.join(run_dir::PREDICTIONS)).map_err(input)?;
-        let top = predictions.top_label();
-        let bins = equal_width(&top.confidence, &top.correct, bins)
-            .map_err(|error| CliError::Usage(error.to_string()))?
-            .bins()
-            .to_vec();
+        if classifies(run) != classes {
+            let task = |classes| if classes { "a classification" } else { "a regression" };
+            let message = format!("is {}, the report is on {}", task(!classes), task(classes));
+            return Err(CliError::Usage(format!("--compare `{}` {message}", run.path.display())));
+        }
+        let path = run.path.join(run_dir::PREDICTIONS);
+        let bins = if classes {
+            let top = csv::read_predictions(&path).map_err(input)?.top_label();
+            let bins = equal_width(&top.confidence, &top.correct, bins);
+            bins.map_err(|error| CliError::Usage(error.to_string()))?.bins().to_vec()
+        } else {
+            Vec::new()
+        };
         let summary = &run.summary;
         let (name, evaluation, rounds) = (summary.name.clone(), summary.evaluation.clone(), summary.rounds.clone());
         Ok(Comparison { name, evaluation, bins, rounds })

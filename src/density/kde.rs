@@ -153,7 +153,7 @@ impl<B: Backend> LogDensity<B> for Kde<B> {
             let factor = |row: ArrayView1<f64>| reference_factor(row, self.centres.dim(), self.lambda);
             strength *= &Array1::from_iter(self.exponents(at)?.rows().into_iter().map(factor));
         }
-        let weights = self.weights(at)? * &strength.view().insert_axis(Axis(1));
+        let weights = self.weights(at)? * strength.view().insert_axis(Axis(1));
         Ok(Score::linear(-strength, weights, self.centres.clone()))
     }
 }

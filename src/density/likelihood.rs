@@ -58,7 +58,7 @@ impl<B: Backend> Likelihood<B> {
     /// The scaled score of the next minibatch: (1/α)(N_k/B) ∇ Σ_{i ∈ batch} log p(y_i | x_i, θ), plus
     /// `prior_weight`·∇ log p0(θ).
     pub fn next_score(&mut self, at: &Particles<B>, prior_weight: f64) -> Score<B> {
-        let batch = self.shard.batch(self.minibatches.next());
+        let batch = self.shard.batch(self.minibatches.next_batch());
         let mut score = self.model.likelihood_score(at.blocks(), &batch, self.scale);
         if prior_weight > 0.0 {
             score = self.model.prior().add_score(at.blocks(), score, prior_weight);

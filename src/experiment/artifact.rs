@@ -16,7 +16,7 @@ use crate::error::RunError;
 use crate::metrics::{Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model, Task};
 use crate::particles::Particles;
-use crate::report::{PartitionTable, RoundPoint, csv, write_atomic};
+use crate::report::{PartitionTable, ReportError, RoundPoint, csv, write_atomic};
 
 use super::config::Config;
 use super::evaluate::Predicted;
@@ -36,6 +36,9 @@ pub struct ModelCard {
     pub data: String,
     /// Number of features p.
     pub features: usize,
+    /// Their names `[p]`, where the data came with them.
+    #[serde(default)]
+    pub feature_names: Option<Vec<String>>,
     /// Names of the classes; `None` for a regression.
     pub classes: Option<Vec<String>>,
     /// How features and targets were scaled.
@@ -95,6 +98,7 @@ impl Artifacts {
             schema_version: SCHEMA_VERSION,
             data: data.train.name.clone(),
             features: data.train.width(),
+            feature_names: data.train.feature_names.clone(),
             classes: class_names(&data.train.targets),
             normalisation: data.normalisation.clone(),
         };
@@ -140,7 +144,7 @@ impl Artifacts {
             Predicted::Classes { log_probs, labels } => {
                 let path = dir.join(run_dir::PREDICTIONS);
                 let predictions = log_probs.predictions(labels).map_err(|error| file(&path, &error))?;
-                csv::write_predictions(&path, &predictions).map_err(|error| file(&path, &error))?;
+                csv::write_predictions(&path, &predictions).map_err(output)?;
                 let summary = UncertaintySummary::new(log_probs, labels).map_err(|error| file(&path, &error))?;
                 let rows: String = summary.row_mutual_information.iter().map(|mi| format!("{mi}\n")).collect();
                 dir.write(run_dir::UNCERTAINTY, format!("mutual_information\n{rows}").as_bytes()).map_err(directory)?;
@@ -149,7 +153,7 @@ impl Artifacts {
             Predicted::Real { predictions, scale } => {
                 let path = dir.join(run_dir::PREDICTIONS);
                 let original = predictions.original_scale(*scale).map_err(|error| file(&path, &error))?;
-                csv::write_regression(&path, &original).map_err(|error| file(&path, &error))?;
+                csv::write_regression(&path, &original).map_err(output)?;
             }
             Predicted::Density => {}
         }
@@ -223,6 +227,7 @@ impl Finished {
             name: self.card.data.clone(),
             features: Array2::zeros((0, self.card.features)),
             feature_shape: vec![self.card.features],
+            feature_names: self.card.feature_names.clone(),
             targets,
             clients: None,
         }
@@ -315,7 +320,12 @@ fn file(path: &Path, error: &dyn std::fmt::Display) -> RunError {
     RunError::Output(format!("{}: {error}", path.display()))
 }
 
+/// The message of a report's file names it already.
+fn output(error: ReportError) -> RunError {
+    RunError::Output(error.to_string())
+}
+
 /// Writes a text file whole or not at all.
 pub fn write_text(path: &Path, text: &str) -> Result<(), RunError> {
-    write_atomic(path, text.as_bytes()).map_err(|error| file(path, &error))
+    write_atomic(path, text.as_bytes()).map_err(output)
 }

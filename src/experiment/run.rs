@@ -158,7 +158,7 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
     }
 
     fn ended(&mut self, round: Round, particles: &Particles<B>) -> Result<(), RunError> {
-        let due = round.round % self.config.evaluation.every == 0 || round.round == self.config.rounds;
+        let due = round.round.is_multiple_of(self.config.evaluation.every) || round.round == self.config.rounds;
         let mut metrics = Evaluation::default().columns();
         if due {
             let predicted = self.evaluator.predict(particles)?;

@@ -69,14 +69,16 @@ impl RunDirError {
     }
 }
 
-/// A run's directory. Dropped before [`RunDir::keep`], it is removed, and what it replaced is put back.
+/// A run's directory. Dropped before [`RunDir::keep`], it is as it was before: gone, empty, or with what it held.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
     kept: bool,
+    /// Whether it was there already. Such a directory stays itself, for it may be the one we work in.
+    existed: bool,
     /// Parents that were created with it, the innermost first.
     parents: Vec<PathBuf>,
-    /// Where the directory that `--force` replaces waits.
+    /// Where the files that `--force` replaces wait: a directory beside it.
     former: Option<PathBuf>,
 }
 
@@ -86,17 +88,18 @@ impl RunDir {
     /// # Errors
     /// It exists and is not empty (without `force`); it is not a run's (with `force`); the file system refuses.
     pub fn create(path: &Path, force: bool) -> Result<Self, RunDirError> {
-        let former = match content(path)? {
-            None => None,
-            Some(names) if names.is_empty() => Some(set_aside(path)?),
-            Some(_) if !force => return Err(RunDirError::Exists(path.to_path_buf())),
-            Some(names) => {
-                must_be_a_run(path, &names)?;
-                Some(set_aside(path)?)
+        let content = content(path)?;
+        let existed = content.is_some();
+        let replaced = content.filter(|names| !names.is_empty());
+        if let Some(names) = &replaced {
+            if !force {
+                return Err(RunDirError::Exists(path.to_path_buf()));
             }
-        };
+            must_be_a_run(path, names)?;
+        }
+        let former = replaced.map(|_| set_aside(path)).transpose()?;
         // From here on, dropping the value undoes what has been done.
-        let mut dir = Self { path: path.to_path_buf(), kept: false, parents: Vec::new(), former };
+        let mut dir = Self { path: path.to_path_buf(), kept: false, existed, parents: Vec::new(), former };
         for parent in path.ancestors().skip(1) {
             if parent.as_os_str().is_empty() || parent.exists() {
                 break;
@@ -110,7 +113,7 @@ impl RunDir {
     /// Says that the run has results: the directory stays whatever comes, and what it replaced goes.
     ///
     /// # Errors
-    /// The directory that `--force` replaced cannot be removed.
+    /// The files that `--force` replaced cannot be removed.
     pub fn keep(&mut self) -> Result<(), RunDirError> {
         self.kept = true;
         match self.former.take() {
@@ -144,9 +147,9 @@ impl Drop for RunDir {
             return;
         }
         // Cleaning up after an error that is being reported: a second error would only hide it.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = if self.existed { clear(&self.path) } else { fs::remove_dir_all(&self.path) };
         if let Some(former) = &self.former {
-            let _ = fs::rename(former, &self.path);
+            let _ = move_content(former, &self.path).and_then(|()| fs::remove_dir(former));
         }
         for parent in &self.parents {
             // Only if it is empty.
@@ -179,14 +182,34 @@ fn must_be_a_run(path: &Path, names: &[String]) -> Result<(), RunDirError> {
     Err(RunDirError::NotARun { path: path.to_path_buf(), found })
 }
 
-/// Renames a directory to a free name beside it.
+/// Moves what a directory holds into a new one beside it; all of it or nothing.
 fn set_aside(path: &Path) -> Result<PathBuf, RunDirError> {
     // Through the file system's own name, so that `.` and `..` have a parent and a name too.
     let full = path.canonicalize().map_err(io_error("read", path))?;
     let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let aside = full.with_file_name(format!(".{name}.former-{}", std::process::id()));
-    fs::rename(&full, &aside).map_err(io_error("set aside", path))?;
+    fs::create_dir(&aside).map_err(io_error("set aside", path))?;
+    if let Err(error) = move_content(&full, &aside) {
+        let _ = move_content(&aside, &full).and_then(|()| fs::remove_dir(&aside));
+        return Err(io_error("set aside", path)(error));
+    }
     Ok(aside)
+}
+
+fn clear(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let path = entry?.path();
+        if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
+    }
+    Ok(())
+}
+
+fn move_content(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::rename(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RunDirError + use<> {
@@ -288,10 +311,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_directory_is_taken_without_force() {
+    fn an_empty_directory_is_taken_without_force_and_empty_again_after_a_failure() {
         let root = temp();
         let path = root.path().join("run");
         fs::create_dir(&path).unwrap();
+        RunDir::create(&path, false).unwrap().write(CONFIG, b"x").unwrap();
+        assert!(names(&path).is_empty());
         RunDir::create(&path, false).unwrap().keep().unwrap();
         assert_eq!(names(root.path()), ["run"]);
     }

@@ -163,7 +163,7 @@ impl Minibatches {
     }
 
     /// The next minibatch, as positions in the shard.
-    pub fn next(&mut self) -> &[usize] {
+    pub fn next_batch(&mut self) -> &[usize] {
         self.current.clear();
         if self.order == Order::Iid {
             // Partial Fisher-Yates: the first `batch` places become a uniform draw without replacement.
@@ -193,7 +193,7 @@ mod tests {
 
     fn epochs(order: Order, batch: usize) -> Vec<usize> {
         let mut minibatches = Minibatches::new(order, 10, batch, Streams::new(3), 4);
-        (0..20 / batch).flat_map(|_| minibatches.next().to_vec()).collect()
+        (0..20 / batch).flat_map(|_| minibatches.next_batch().to_vec()).collect()
     }
 
     #[test]
@@ -210,9 +210,9 @@ mod tests {
     #[test]
     fn sequential_reading_starts_again_at_every_visit() {
         let mut minibatches = Minibatches::new(Order::SequentialRestart, 10, 3, Streams::new(3), 0);
-        assert_eq!(minibatches.next(), [0, 1, 2]);
+        assert_eq!(minibatches.next_batch(), [0, 1, 2]);
         minibatches.start_visit(2);
-        assert_eq!(minibatches.next(), [0, 1, 2]);
+        assert_eq!(minibatches.next_batch(), [0, 1, 2]);
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
         let draw = || {
             let mut minibatches = Minibatches::new(Order::Iid, 10, 6, Streams::new(3), 1);
             minibatches.start_visit(5);
-            minibatches.next().to_vec()
+            minibatches.next_batch().to_vec()
         };
         let mut batch = draw();
         assert_eq!(batch, draw());

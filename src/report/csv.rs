@@ -83,8 +83,8 @@ pub fn write_regression(path: &Path, predictions: &RegressionPredictions) -> Res
     text.push('\n');
     for (row, target) in predictions.target().iter().enumerate() {
         let _ = write!(text, "{target}");
-        for (mean, precision) in predictions.components(row) {
-            let _ = write!(text, ",{mean},{precision}");
+        for at in (row..predictions.mean().len()).step_by(predictions.rows()) {
+            let _ = write!(text, ",{},{}", predictions.mean()[at], predictions.precision()[at]);
         }
         text.push('\n');
     }
@@ -318,6 +318,21 @@ mod tests {
     fn a_missing_file_is_named() {
         let error = read_predictions(Path::new("/nowhere/p.csv")).unwrap_err().to_string();
         assert!(error.starts_with("/nowhere/p.csv: "), "{error}");
+    }
+
+    #[test]
+    fn predictions_of_a_regression_are_read_as_they_were_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p.csv");
+        let (mean, precision) = (vec![1.5, 2.5, -0.1, 1e-9, 4.0, 0.3], vec![0.25, 4.0, 1e5, 0.1, 3.0, 7.0]);
+        let predictions = RegressionPredictions::new(2, mean, precision, vec![1.0, 2.0, 1.0 / 3.0]).unwrap();
+        write_regression(&path, &predictions).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(
+            text.starts_with("target,mean_0,precision_0,mean_1,precision_1\n1,1.5,0.25,0.000000001,0.1\n"),
+            "{text}"
+        );
+        assert_eq!(read_regression(&path).unwrap(), predictions);
     }
 
     #[test]

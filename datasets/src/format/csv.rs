@@ -159,6 +159,8 @@ pub fn read(
 ///
 /// # Arguments
 /// - `width`: the number of features `p`.
+/// - `names`: their names `[p]`, where the model knows them. A file with a header gives each by its name, in any
+///   order, beside any other columns; a file without one gives them by position.
 /// - `delimiter`: one ASCII character between the fields.
 /// - `ignore`: columns that are no features, such as target and client. A name is left out wherever the header
 ///   has it; indices (from 0, negative from the end) are left out only when the file has that many columns too many.
@@ -169,9 +171,40 @@ pub fn read(
 /// # Errors
 /// No such file, another number of columns, a field that is no finite number, no data row; each names line and
 /// column.
-pub fn read_features(path: &Path, width: usize, delimiter: u8, ignore: &[&str]) -> Result<Array2<f32>, DataError> {
+pub fn read_features(
+    path: &Path,
+    width: usize,
+    names: Option<&[String]>,
+    delimiter: u8,
+    ignore: &[&str],
+) -> Result<Array2<f32>, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
     lines.header(Header::Auto, &[])?;
+    let columns = match names {
+        Some(names) if lines.names.is_some() && distinct(names) => by_name(&lines, names)?,
+        _ => by_position(&lines, width, ignore)?,
+    };
+    let mut features = Vec::new();
+    while lines.next()? {
+        for &column in &columns {
+            features.push(lines.feature(column)?);
+        }
+    }
+    lines.finish(features, width)
+}
+
+/// Whether each column can be told from the others by its name.
+fn distinct(names: &[String]) -> bool {
+    let different: std::collections::HashSet<&String> = names.iter().collect();
+    different.len() == names.len()
+}
+
+fn by_name(lines: &Lines, names: &[String]) -> Result<Vec<usize>, DataError> {
+    names.iter().map(|name| lines.named(name)?.ok_or_else(|| lines.no_column(name))).collect()
+}
+
+/// All columns but those to ignore.
+fn by_position(lines: &Lines, width: usize, ignore: &[&str]) -> Result<Vec<usize>, DataError> {
     let ignore: Vec<&str> = ignore.iter().copied().filter(|key| !key.is_empty()).collect();
     let mut taken: Vec<usize> = match &lines.names {
         Some(names) => (0..names.len()).filter(|&c| ignore.contains(&names[c].as_str())).collect(),
@@ -186,11 +219,5 @@ pub fn read_features(path: &Path, width: usize, delimiter: u8, ignore: &[&str]) 
         let found = lines.width - taken.len();
         return Err(lines.columns(format!("{found} feature columns{besides}, the model takes {width}")));
     }
-    let mut features = Vec::new();
-    while lines.next()? {
-        for column in (0..lines.width).filter(|column| !taken.contains(column)) {
-            features.push(lines.feature(column)?);
-        }
-    }
-    lines.finish(features, width)
+    Ok((0..lines.width).filter(|column| !taken.contains(column)).collect())
 }

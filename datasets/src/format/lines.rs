@@ -95,25 +95,28 @@ impl Lines {
 
     /// The column of a name or an index; a name comes first.
     pub fn column(&self, key: &str) -> Result<usize, DataError> {
-        let named: Vec<usize> = match &self.names {
-            Some(names) => (0..names.len()).filter(|&column| names[column] == key).collect(),
-            None => Vec::new(),
-        };
-        match named[..] {
-            [column] => return Ok(column),
-            [_, _, ..] => {
-                return Err(self.columns(format!("{} columns are called `{key}`", named.len())));
-            }
-            [] => {}
+        let column = self.named(key)?.or_else(|| place(key, self.width));
+        column.ok_or_else(|| self.no_column(key))
+    }
+
+    /// The column of a name in the header, if there is one.
+    pub fn named(&self, name: &str) -> Result<Option<usize>, DataError> {
+        let names = self.names.as_deref().unwrap_or_default();
+        let mut columns = (0..names.len()).filter(|&column| names[column] == name);
+        let first = columns.next();
+        match columns.count() {
+            0 => Ok(first),
+            more => Err(self.columns(format!("{} columns are called `{name}`", more + 1))),
         }
-        place(key, self.width).ok_or_else(|| {
-            let width = self.width;
-            let known = match &self.names {
-                Some(names) => format!("the header has {}", listed(names)),
-                None => format!("there is no header, so columns are 0 to {} or -{width} to -1", width - 1),
-            };
-            self.columns(format!("no column `{key}`: {known}"))
-        })
+    }
+
+    pub fn no_column(&self, key: &str) -> DataError {
+        let width = self.width;
+        let known = match &self.names {
+            Some(names) => format!("the header has {}", listed(names)),
+            None => format!("there is no header, so columns are 0 to {} or -{width} to -1", width - 1),
+        };
+        self.columns(format!("no column `{key}`: {known}"))
     }
 
     /// Goes to the next data row; `false` at the end.

@@ -82,6 +82,7 @@ fn generate<const C: usize, R: Rng>(
         name: name.to_owned(),
         features: Array2::from_shape_vec((rows, width), flat).expect("rows * width numbers were made"),
         feature_shape: vec![width],
+        feature_names: None,
         targets: Targets::Classes { labels, names: names.map(str::to_owned).to_vec() },
         clients: None,
     }

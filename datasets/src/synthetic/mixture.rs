@@ -185,6 +185,7 @@ pub fn dataset(name: &str, likelihoods: &[GaussianMixture; 2]) -> Dataset {
         name: name.to_owned(),
         features: Array2::from_shape_fn((2, width), |(row, column)| rows[row][column]),
         feature_shape: vec![width],
+        feature_names: None,
         targets: Targets::None { rows: 2 },
         clients: Some(vec![0, 1]),
     }

@@ -108,7 +108,7 @@ pub const KEYS: &[Key] = &[
         T("flex"),
         "Where tensors live: `flex` and `ndarray` on the CPU, `wgpu` (Vulkan, Metal, DX12) and `cuda` on a GPU; `--backend` overrides it.",
     ),
-    key("precision", Choice(&["f32", "f64"]), T("f32"), "Floating point type of the particles; not every GPU has f64. Metrics are always f64."),
+    key("precision", Choice(&["f32", "f64"]), T("f32"), "Floating point type of the particles; f64 on `flex` and `ndarray` only. Metrics are always f64."),
     // [data]
     key(
         "data.kind",

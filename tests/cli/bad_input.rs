@@ -1,0 +1,303 @@
+//! Mistakes in words, configs and data files: each is refused with what a user needs to mend it, and leaves nothing.
+
+use super::place::{Mnist, Place, TINY, gzip, idx, pets, prices};
+
+/// What `TINY` with these words is refused with.
+#[track_caller]
+fn refused(words: &str, with: &[&str]) {
+    Place::new().refuses(&format!("{TINY} --out run {words}"), with);
+}
+
+// The config.
+
+#[test]
+fn an_unknown_key_is_refused_with_the_nearest() {
+    refused(
+        "--set algorithm.particels=3",
+        &["unknown key `algorithm.particels`", "did you mean `algorithm.particles`?"],
+    );
+    refused("--set particles=3", &["unknown key `particles`", "`algorithm.particles`"]);
+    refused("--set algoritm.particles=3", &["unknown section [algoritm]", "did you mean [algorithm]?"]);
+    let place = Place::new();
+    place.write("mine.toml", "rounds = 2\n\n[algorithm]\nparticels = 3\n");
+    let words = ["mine.toml, line 4", "unknown key `algorithm.particels`", "did you mean `algorithm.particles`?"];
+    place.refuses("train mine.toml --out run", &words);
+    place.write("mine.toml", "[algoritm]\nparticles = 3\n");
+    place.refuses("train mine.toml", &["mine.toml, line 1", "unknown section [algoritm]", "did you mean [algorithm]?"]);
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_refused_with_what_belongs_there() {
+    refused("--set rounds=two", &["`rounds` cannot be \"two\"", "a whole number"]);
+    refused("--set algorithm.particles=2.5", &["`algorithm.particles` cannot be 2.5", "a whole number"]);
+    refused("--set algorithm.particles=\"5\"", &["`algorithm.particles` cannot be \"5\"", "a whole number"]);
+    refused("--set model.hidden=50", &["`model.hidden` cannot be 50", "a list of whole numbers"]);
+    refused("--set optimizer.lr=fast", &["`optimizer.lr` cannot be \"fast\"", "a number greater than 0"]);
+    refused("--set algorithm=fedavg", &["`algorithm` is a section", "`algorithm.kind = "]);
+    refused("--set rounds", &["--set takes `key=value`", "`rounds` has no `=`"]);
+    let place = Place::new();
+    place.write("mine.toml", "rounds = true\n");
+    place.refuses("train mine.toml --out run", &["mine.toml, line 1", "`rounds` cannot be true", "a whole number"]);
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_with_the_range() {
+    refused("--set algorithm.particles=0", &["`algorithm.particles` cannot be 0", "from 1 to"]);
+    refused("--set partition.clients=0", &["`partition.clients` cannot be 0", "from 1 to"]);
+    refused("--set rounds=0", &["`rounds` cannot be 0", "from 1 to"]);
+    refused("--set algorithm.batch=-5", &["`algorithm.batch` cannot be -5", "from 1 to"]);
+    refused("--set optimizer.lr=nan", &["`optimizer.lr` cannot be nan", "greater than 0"]);
+    refused("--set data.test_fraction=1.0", &["`data.test_fraction` cannot be 1.0", "less than 1"]);
+    refused("--set seed=-1", &["`seed` cannot be -1", "at least 0"]);
+    refused("--seed=-1", &["--seed", "-1"]);
+}
+
+#[test]
+fn more_clients_than_rows_are_refused_with_both_numbers() {
+    refused("--set partition.clients=2000", &["partition.clients = 2000", "only 1438 training rows"]);
+    refused("--set data.train_limit=5", &["partition.clients = 10", "only 5 training rows"]);
+    for kind in ["labels-per-client", "dirichlet"] {
+        let words = ["partition.clients = 1439", "only 1438 training rows"];
+        refused(&format!("--set partition.kind={kind} --set partition.clients=1439"), &words);
+    }
+    let words = ["partition.clients = 161", "only 160 training rows"];
+    refused(
+        "--set data.kind=twonorm --set data.rows=200 --set partition.kind=label-ratio --set partition.clients=161",
+        &words,
+    );
+}
+
+#[test]
+fn an_unknown_kind_is_refused_with_the_nearest_and_the_list() {
+    refused("--set data.kind=mnsit", &["`data.kind` cannot be \"mnsit\"", "did you mean `mnist`?", "`covertype`"]);
+    refused("--set model.kind=bn", &["`model.kind` cannot be \"bn\"", "did you mean `bnn`?", "`blr`"]);
+    refused("--set algorithm.kind=dsvdg", &["\"dsvdg\"", "did you mean `dsvgd`?", "`fedavg`"]);
+    refused("--set kernel.kind=rbff", &["\"rbff\"", "did you mean `rbf`?", "`imq`"]);
+}
+
+#[test]
+fn a_key_of_another_kind_is_refused_with_the_kinds_that_use_it() {
+    let place = Place::new();
+    let fedavg = "train --set algorithm.kind=fedavg --set algorithm.particles=4";
+    place.refuses(fedavg, &["`algorithm.particles` is not used by algorithm kind `fedavg`", "`dsvgd`, `svgd`"]);
+    refused("--set data.path=x.csv", &["`data.path` is not used by data kind `digits`", "`csv`"]);
+    place.write("mine.toml", "[model]\nkind = \"blr\"\nhidden = [5]\n[data]\nkind = \"twonorm\"\n");
+    let words = ["mine.toml, line 3", "`model.hidden` is not used by model kind `blr`", "`bnn`"];
+    place.refuses("train mine.toml", &words);
+}
+
+#[test]
+fn kinds_that_do_not_go_together_are_refused_with_both() {
+    refused("--set model.kind=blr", &["`blr` tells two classes apart", "`digits` has ten", "`bnn`"]);
+    refused("--set model.kind=mixture", &["`mixture`", "`digits`"]);
+    refused("--set data.kind=waveform --set data.rows=50 --set model.kind=blr", &["blr", "waveform has 3", "bnn"]);
+    refused("--set partition.kind=by-column", &["`by-column`", "`data.client_column`"]);
+    refused("--set partition.kind=label-ratio", &["`label-ratio`", "two classes", "have 10"]);
+    refused("--set schedule.clients=3", &["`dsvgd` moves one client a round", "`schedule.clients` is 3"]);
+    refused("--set data.normalise=published", &["data.normalise = published", "mnist", "`digits`"]);
+}
+
+#[test]
+fn a_config_that_cannot_be_read_is_named() {
+    let place = Place::new();
+    place.refuses("train gone.toml", &["`gone.toml`", "No such file"]);
+    place.refuses("train .", &["`.`", "directory"]);
+    place.write("mine.toml", "rounds = = 2\n");
+    place.refuses("train mine.toml", &["mine.toml, line 1, column", "not valid TOML"]);
+    place.write("mine.toml", [0xff, 0xfe, 0x00]);
+    place.refuses("train mine.toml", &["`mine.toml`", "UTF-8"]);
+}
+
+#[test]
+fn words_that_are_no_command_or_option_are_refused_with_the_nearest() {
+    let place = Place::new();
+    place.refuses("trian", &["'trian'", "'train'"]);
+    place.refuses("train --sett rounds=2", &["'--sett'", "'--set'"]);
+    place.refuses("train --quiet --json", &["--quiet", "--json"]);
+    // With too few words, the help says what there is.
+    for line in ["", "data"] {
+        let output = place.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("Usage: fedstein"));
+    }
+}
+
+// The output directory.
+
+#[test]
+fn an_output_directory_that_exists_is_refused_unless_it_is_empty() {
+    let place = Place::new();
+    place.write("full/mine.txt", "x");
+    let train = format!("{TINY} --quiet");
+    place.refuses(&format!("{train} --out full"), &["`full`", "exists and is not empty", "--out", "--force"]);
+    place.refuses(&format!("{train} --out full --force"), &["--force", "`full`", "`mine.txt`"]);
+    place.refuses(&format!("{train} --out full/mine.txt"), &["`full/mine.txt`", "a file of this name exists"]);
+    place.refuses(&format!("{train} --out full/mine.txt/run"), &["full/mine.txt", "a file of this name exists"]);
+    std::fs::create_dir(place.path("empty")).unwrap();
+    // A run that is refused leaves it as it was, one that is not fills it.
+    place.refuses(&format!("{train} --out empty --set partition.clients=5000"), &["5000"]);
+    place.fails(&format!("{train} --out empty --set optimizer.lr=1e30"), &["optimizer.lr"]);
+    place.works(&format!("{train} --out empty"));
+    assert!(place.names("empty").contains(&"report".to_owned()));
+}
+
+// Files of images and labels.
+
+fn mnist_refused(mnist: &Mnist, words: &[&str]) {
+    let place = Place::new();
+    mnist.write(&place, "sets");
+    let line = format!("{TINY} --set data.kind=mnist --set partition.clients=3 --data-dir sets --out run");
+    place.refuses(&line, words);
+}
+
+const IMAGES: &str = "train-images-idx3-ubyte";
+const LABELS: &str = "train-labels-idx1-ubyte";
+
+#[test]
+fn small_idx_files_train_with_gzip_and_without() {
+    let place = Place::new();
+    let mut packed = Mnist::new();
+    Mnist::new().write(&place, "plain");
+    for name in [IMAGES, LABELS, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"] {
+        let bytes = gzip(packed.file(name));
+        packed = packed.without(name).with(&format!("{name}.gz"), bytes);
+    }
+    packed.write(&place, "packed");
+    for sets in ["plain", "packed"] {
+        let line = format!("{TINY} --set data.kind=mnist --set partition.clients=3 --data-dir {sets} --out {sets}-run");
+        place.works(&format!("{line} --quiet"));
+    }
+    assert!(place.bytes("plain-run/particles.safetensors") == place.bytes("packed-run/particles.safetensors"));
+}
+
+#[test]
+fn a_missing_data_set_is_refused_with_where_it_was_looked_for_and_how_to_get_it() {
+    for file in [IMAGES, "t10k-labels-idx1-ubyte"] {
+        let words = [&format!("sets/mnist/{file}"), "`fedstein data fetch mnist`", "--data-dir"];
+        mnist_refused(&Mnist::new().without(file), &words);
+    }
+    for set in ["fashion-mnist", "covertype"] {
+        let words = [&format!("nowhere/{set}/"), &format!("`fedstein data fetch {set}`") as &str, "--data-dir"];
+        refused(&format!("--set data.kind={set} --data-dir nowhere"), &words);
+    }
+}
+
+#[test]
+fn a_truncated_idx_file_is_refused_with_what_is_there() {
+    let whole = Mnist::new().file(IMAGES).to_vec();
+    let words = [IMAGES, "truncated", "480 data bytes (30 x 4 x 4)", "there are 84"];
+    mnist_refused(&Mnist::new().with(IMAGES, &whole[..100]), &words);
+    mnist_refused(&Mnist::new().with(IMAGES, &whole[..10]), &[IMAGES, "truncated", "within the header"]);
+    mnist_refused(&Mnist::new().with(IMAGES, []), &[IMAGES, "truncated", "within the header"]);
+    mnist_refused(&Mnist::new().with(IMAGES, [&whole[..], &[0]].concat()), &[IMAGES, "trailing bytes"]);
+}
+
+#[test]
+fn a_wrong_magic_number_is_refused_with_what_it_may_mean() {
+    let mnist = Mnist::new();
+    let (images, labels) = (mnist.file(IMAGES).to_vec(), mnist.file(LABELS).to_vec());
+    let words = [IMAGES, "wrong idx magic number 0x00000801, expected 0x00000803", "swapped"];
+    mnist_refused(&mnist.with(IMAGES, labels).with(LABELS, images), &words);
+    let words = [IMAGES, "wrong idx magic number 0x6c616265", "not an idx file"];
+    mnist_refused(&Mnist::new().with(IMAGES, b"label,pixel\n"), &words);
+}
+
+#[test]
+fn a_header_that_claims_2_to_the_31_items_is_refused_without_the_memory_for_them() {
+    let images = idx(0x803, &[1 << 31, 28, 28], &[1; 100]);
+    let words = [IMAGES, "2147483648 x 28 x 28", "the header is damaged"];
+    mnist_refused(&Mnist::new().with(IMAGES, images.clone()), &words);
+    mnist_refused(&Mnist::new().without(IMAGES).with(&format!("{IMAGES}.gz"), gzip(&images)), &words);
+    let labels = idx(0x801, &[1 << 31], &[1; 100]);
+    mnist_refused(&Mnist::new().with(LABELS, labels), &[LABELS, "2147483648 data bytes", "there are 100"]);
+}
+
+#[test]
+fn damaged_gzip_is_called_so() {
+    let packed = gzip(Mnist::new().file(IMAGES));
+    let mut flipped = packed.clone();
+    flipped[200] ^= 0xff;
+    let name = format!("{IMAGES}.gz");
+    for bytes in [&flipped, &packed[..packed.len() - 20], &packed[..5]] {
+        mnist_refused(&Mnist::new().without(IMAGES).with(&name, bytes), &[&name, "damaged gzip"]);
+    }
+}
+
+#[test]
+fn labels_that_do_not_belong_to_the_images_are_refused() {
+    let labels = |last: u8| idx(0x801, &[30], &[[0; 29].as_slice(), &[last]].concat());
+    let words = [LABELS, "row 30", "label 10 is out of range", "0 to 9"];
+    mnist_refused(&Mnist::new().with(LABELS, labels(10)), &words);
+    let words = [LABELS, "29 labels for the 30 images", IMAGES];
+    mnist_refused(&Mnist::new().with(LABELS, idx(0x801, &[29], &[0; 29])), &words);
+    let words = ["test images are [2, 2], training images [4, 4]"];
+    mnist_refused(&Mnist::new().with("t10k-images-idx3-ubyte", idx(0x803, &[30, 2, 2], &[0; 120])), &words);
+}
+
+// A table of one's own.
+
+fn table_refused(text: impl AsRef<[u8]>, set: &str, words: &[&str]) {
+    let place = Place::new();
+    place.write("mine.csv", text);
+    let line = format!("{TINY} --set data.kind=csv --set data.path=mine.csv --set partition.clients=2 --out run {set}");
+    place.refuses(&line, words);
+}
+
+#[test]
+fn a_ragged_table_is_refused_with_the_line() {
+    let ragged = pets(9).replacen("cat,", "cat,1,", 1);
+    table_refused(ragged, "--set data.target=kind", &["mine.csv: line 2", "4 columns, expected 3"]);
+    table_refused("a,b,y\n1,2,u\n3,4,v\n5,u\n", "--set data.target=y", &["mine.csv: line 4", "2 columns, expected 3"]);
+}
+
+#[test]
+fn a_cell_that_is_no_number_is_refused_with_line_and_column() {
+    for cell in ["tall", "", "nan", "inf", "1e99"] {
+        let text = format!("a,b,y\n1,2,u\n3,{cell},v\n5,6,u\n");
+        table_refused(text, "--set data.target=y", &["mine.csv: line 3, column 2 (b)", &format!("`{cell}`"), "number"]);
+    }
+    table_refused("1,2,0\n3,x,1\n", "--set data.target=-1", &["mine.csv: line 2, column 2", "`x`", "a finite number"]);
+    // A target in words is no regression.
+    let words = ["mine.csv: line 2, column 2 (kind)", "`cat`", "a finite number"];
+    table_refused(pets(9), "--set data.target=kind --set data.task=regression", &words);
+    table_refused("a,y\n1,u\n2,\n", "--set data.target=y", &["mine.csv: line 3, column 2 (y)", "``", "a label"]);
+}
+
+#[test]
+fn a_target_that_is_not_given_or_not_there_is_refused_with_the_columns() {
+    table_refused(pets(9), "", &["`data.target` is missing", "kind `csv` needs it", "a column's name"]);
+    table_refused(pets(9), "--set data.target=kidn", &["mine.csv", "no column `kidn`", "`width`, `kind`, `height`"]);
+    table_refused("1,2\n3,4\n", "--set data.target=5", &["mine.csv", "no column `5`", "0 to 1"]);
+    Place::new().refuses(&format!("{TINY} --set data.kind=csv --set data.target=y"), &["`data.path` is missing"]);
+}
+
+#[test]
+fn a_table_that_is_no_table_is_refused() {
+    table_refused("", "--set data.target=0", &["mine.csv", "no data rows"]);
+    table_refused("a,y\n", "--set data.target=y", &["mine.csv", "no data rows"]);
+    table_refused("y\n1\n2\n", "--set data.target=y", &["mine.csv", "no column is left for the features"]);
+    table_refused("a,y\n1,u\n2,u\n3,u\n", "--set data.target=y", &["mine.csv", "one class only, `u`"]);
+    table_refused("a,y\n1,u\n", "--set data.target=y --set data.task=classification", &["mine.csv", "one class only"]);
+    let mut damaged = gzip(pets(30).as_bytes());
+    let checksum = damaged.len() - 6;
+    damaged[checksum] ^= 0xff;
+    table_refused(damaged, "--set data.target=kind", &["mine.csv", "damaged gzip"]);
+    let place = Place::new();
+    let csv = format!("{TINY} --set data.kind=csv --set data.target=0 --out run");
+    place.refuses(&format!("{csv} --set data.path=gone.csv"), &["gone.csv", "data.path"]);
+    place.refuses(&format!("{csv} --set data.path=."), &[".: is a directory"]);
+}
+
+#[test]
+fn test_rows_of_another_table_are_refused_with_the_column() {
+    let place = Place::new();
+    place.write("train.csv", prices(30)).write("test.csv", "size,years,price\n1,2,110\n");
+    let line = format!(
+        "{TINY} --set data.kind=csv --set data.path=train.csv --set data.target=price --set data.task=regression --set partition.clients=2 --out run"
+    );
+    let words = ["test.csv", "column `years` stands where the training file has `age`"];
+    place.refuses(&format!("{line} --set data.test_path=test.csv"), &words);
+    place.refuses(&format!("{line} --set data.test_path=gone.csv"), &["gone.csv", "data.test_path"]);
+    let words = ["partition.clients = 25", "only 24 training rows"];
+    place.refuses(&format!("{line} --set partition.clients=25"), &words);
+}

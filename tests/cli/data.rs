@@ -1,0 +1,82 @@
+//! `fedstein data`, and where data sets are looked for.
+
+use super::place::{Mnist, Place, TINY, works};
+
+const SETS: [&str; 10] = [
+    "mnist",
+    "fashion-mnist",
+    "covertype",
+    "digits",
+    "twonorm",
+    "ringnorm",
+    "waveform",
+    "mixture-1d",
+    "mixture-2d",
+    "csv",
+];
+
+#[test]
+fn list_names_the_directory_and_every_set_with_its_state() {
+    let place = Place::new();
+    Mnist::new().write(&place, "mine");
+    let printed = place.works("data list --data-dir mine").stdout;
+    let mut lines = printed.lines();
+    assert_eq!(lines.next(), Some("data directory: mine"));
+    let sets: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(sets.iter().map(|words| words[0]).collect::<Vec<_>>(), SETS);
+    let state = |name: &str| sets.iter().find(|words| words[0] == name).unwrap()[1..].join(" ");
+    assert!(state("mnist").starts_with("here "), "{printed}");
+    assert!(state("fashion-mnist").starts_with("to be fetched "), "{printed}");
+    assert!(state("digits").starts_with("built in "), "{printed}");
+    assert!(state("twonorm").starts_with("generated "), "{printed}");
+}
+
+#[test]
+fn info_tells_source_licence_files_and_sums_of_every_set() {
+    let place = Place::new();
+    for set in SETS {
+        let printed = place.works(&format!("data info {set}")).stdout;
+        assert!(printed.starts_with(&format!("{set}\n")), "{printed}");
+        for word in ["source ", "licence ", "state "] {
+            assert!(printed.contains(word), "{printed}");
+        }
+    }
+    let printed = place.works("data info mnist").stdout;
+    assert!(printed.contains("data/mnist/train-images-idx3-ubyte.gz  9912422 bytes  sha256 440fcabf"), "{printed}");
+    assert!(printed.contains("missing"), "{printed}");
+    place.write("data/mnist/train-images-idx3-ubyte.gz", "half");
+    let printed = place.works("data info mnist").stdout;
+    assert!(printed.contains("damaged: 4 bytes"), "{printed}");
+}
+
+#[test]
+fn an_unknown_set_is_refused_with_the_nearest_and_the_list() {
+    let place = Place::new();
+    for verb in ["info", "fetch"] {
+        let words = ["`mnsit`", "did you mean `mnist`?", "mnist, fashion-mnist, covertype"];
+        place.refuses(&format!("data {verb} mnsit"), &words);
+        let message = place.refuses(&format!("data {verb} zzz"), &["`zzz`", "mnist, fashion-mnist, covertype"]);
+        assert!(!message.contains("did you mean"), "{message}");
+    }
+}
+
+#[test]
+fn what_is_built_in_or_generated_needs_no_download() {
+    let place = Place::new();
+    for set in ["digits", "twonorm", "csv"] {
+        let printed = place.works(&format!("data fetch {set}")).stdout;
+        assert!(printed.contains("nothing to fetch"), "{printed}");
+    }
+    assert!(place.names(".").is_empty());
+}
+
+#[test]
+fn data_lie_in_the_option_else_the_variable_else_data() {
+    let place = Place::new();
+    Mnist::new().write(&place, "mine");
+    let train = format!("{TINY} --set data.kind=mnist --set partition.clients=3 --quiet");
+    place.refuses(&train, &["data/mnist/train-images-idx3-ubyte.gz", "fedstein data fetch mnist", "--data-dir"]);
+    works(place.command(&format!("{train} --out a")).env("FEDSTEIN_DATA", "mine"));
+    works(place.command(&format!("{train} --out b --data-dir mine")).env("FEDSTEIN_DATA", "elsewhere"));
+    assert_eq!(place.bytes("a/particles.safetensors"), place.bytes("b/particles.safetensors"));
+}

@@ -1,0 +1,157 @@
+//! `fedstein predict`: the predictive of a finished run on rows of a CSV file.
+
+use super::place::{Place, TINY, assert_near, cells, numbers, pets, prices};
+
+const PETS: &str = "--set data.kind=csv --set data.path=pets.csv --set data.test_path=more.csv --set data.target=kind --set partition.clients=2 --quiet";
+const PRICES: &str = "--set data.kind=csv --set data.path=prices.csv --set data.test_path=more.csv --set data.target=price --set data.task=regression --set partition.clients=2 --quiet";
+
+/// A run on three kinds of pets, named in words.
+fn classification() -> Place {
+    let place = Place::new();
+    place.write("pets.csv", pets(60)).write("more.csv", pets(17)).works(&format!("{TINY} {PETS} --out run"));
+    place
+}
+
+fn regression() -> Place {
+    let place = Place::new();
+    place.write("prices.csv", prices(60)).write("more.csv", prices(17)).works(&format!("{TINY} {PRICES} --out run"));
+    place
+}
+
+#[test]
+fn predictions_of_the_test_rows_are_those_that_the_run_made() {
+    let place = classification();
+    let table = cells(&place.works("predict run --input more.csv").stdout);
+    assert_eq!(table[0].join(","), "prediction,confidence,p_0,p_1,p_2");
+    let of_run = place.table("run/predictions.csv");
+    assert_eq!(table.len(), of_run.len());
+    let classes = ["cat", "dog", "eel"];
+    assert_eq!(place.json("run/model.json")["classes"], serde_json::json!(classes));
+    for (row, run) in table[1..].iter().zip(&of_run[1..]) {
+        let (got, want) = (numbers(&row[2..]), numbers(&run[1..]));
+        got.iter().zip(&want).for_each(|(got, want)| assert_near(*got, *want, 1e-6)); // f32, batches of other sizes
+        assert_near(got.iter().sum(), 1.0, 1e-6);
+        let best = got.iter().copied().fold(0.0, f64::max);
+        assert_eq!(numbers(&row[1..2]), [best]);
+        assert_eq!(got[classes.iter().position(|class| *class == row[0]).unwrap()], best);
+    }
+}
+
+#[test]
+fn a_trained_model_tells_the_kinds_apart() {
+    let place = Place::new();
+    place.write("pets.csv", pets(60)).write("more.csv", pets(17));
+    let train = format!("train {PETS} --set rounds=4 --set algorithm.particles=5 --set optimizer.lr=0.05 --out run");
+    place.works(&train);
+    let table = cells(&place.works("predict run --input more.csv").stdout);
+    let kinds = place.table("more.csv");
+    let right = table.iter().zip(&kinds).skip(1).filter(|(row, truth)| row[0] == truth[1]).count();
+    assert_eq!(right, 17);
+}
+
+#[test]
+fn predictions_go_to_a_file_and_on_another_backend() {
+    let place = classification();
+    let printed = place.works("predict run --input more.csv").stdout;
+    assert_eq!(place.works("predict run --input more.csv --out p.csv").stdout, "");
+    assert_eq!(place.text("p.csv"), printed);
+    let other = cells(&place.works("predict run --input more.csv --backend ndarray").stdout);
+    for (row, want) in other.iter().zip(cells(&printed)).skip(1) {
+        numbers(&row[1..]).iter().zip(numbers(&want[1..])).for_each(|(got, want)| assert_near(*got, want, 1e-5)); // f32
+    }
+}
+
+#[test]
+fn columns_are_found_by_their_names_and_the_target_may_be_missing() {
+    let place = classification();
+    let want = place.write("new.csv", "width,height\n-2,0.5\n2,0.1\n").works("predict run --input new.csv").stdout;
+    assert_eq!(want.lines().count(), 3);
+    for text in [
+        "height,width\n0.5,-2\n0.1,2\n",
+        "id,height,kind,width\na,0.5,eel,-2\nb,0.1,,2\n",
+        "-2,0.5\n2,0.1\n", // no header: by position
+    ] {
+        assert_eq!(place.write("new.csv", text).works("predict run --input new.csv").stdout, want, "{text}");
+    }
+    place.write("new.csv", "width,depth\n1,2\n");
+    place.refuses("predict run --input new.csv", &["new.csv", "no column `height`", "`width`, `depth`"]);
+}
+
+#[test]
+fn a_regression_predicts_mean_and_deviation_on_the_scale_of_the_data() {
+    let place = regression();
+    let table = cells(&place.works("predict run --input more.csv").stdout);
+    assert_eq!(table[0].join(","), "mean,sd");
+    // The mixture's moments, from the run's own mean and precision of every particle.
+    let of_run = place.table("run/predictions.csv");
+    assert_eq!(table.len(), of_run.len());
+    for (row, run) in table[1..].iter().zip(&of_run[1..]) {
+        let particles: Vec<(f64, f64)> =
+            numbers(&run[1..]).chunks_exact(2).map(|pair| (pair[0], 1.0 / pair[1])).collect();
+        let average = |of: &dyn Fn(&(f64, f64)) -> f64| particles.iter().map(of).sum::<f64>() / particles.len() as f64;
+        let mean = average(&|(mean, _)| *mean);
+        let variance = average(&|(each, variance)| variance + (each - mean).powi(2));
+        let got = numbers(row);
+        assert_near(got[0], mean, 1e-4); // f32 of numbers around 100
+        assert_near(got[1], variance.sqrt(), 1e-4);
+        assert!((50.0..200.0).contains(&got[0]), "{got:?}");
+    }
+    let summary = place.json("run/summary.json");
+    assert!(summary["evaluation"]["rmse"].as_f64().is_some_and(f64::is_finite), "{summary}");
+    assert!(summary["evaluation"]["accuracy"].is_null());
+}
+
+#[test]
+fn class_names_with_commas_and_quotes_survive() {
+    let place = Place::new();
+    let row = |i: usize| format!("{},{}\n", i % 2, ["\"red, \"\"dark\"\"\"", "blue"][i % 2]);
+    place.write("c.csv", format!("x,colour\n{}", (0..20).map(row).collect::<String>()));
+    place.works(&format!("{TINY} --set data.kind=csv --set data.path=c.csv --set data.target=colour --set partition.clients=2 --out run --quiet"));
+    assert_eq!(place.json("run/model.json")["classes"], serde_json::json!(["blue", "red, \"dark\""]));
+    let printed = place.works("predict run --input c.csv").stdout;
+    for line in printed.lines().skip(1) {
+        assert!(line.starts_with("blue,") || line.starts_with("\"red, \"\"dark\"\"\","), "{line}");
+    }
+}
+
+#[test]
+fn rows_that_do_not_fit_the_model_are_refused_with_line_and_column() {
+    let place = classification();
+    for (text, words) in [
+        ("width,height\n1,2\n3,tall\n", ["line 3, column 2 (height)", "`tall` is not a finite number"]),
+        ("width,height\n1,2\n3,nan\n", ["line 3, column 2 (height)", "`nan` is not a finite number"]),
+        ("width,height\n1,2\n3\n", ["line 3", "1 columns, expected 2"]),
+        ("1,2,3\n", ["3 feature columns", "the model takes 2"]),
+        ("width,height\n", ["new.csv", "no data rows"]),
+        ("", ["new.csv", "no data rows"]),
+    ] {
+        place.write("new.csv", text);
+        place.refuses("predict run --input new.csv --out p.csv", &[&words[..], &["new.csv"]].concat());
+    }
+    place.refuses("predict run --input gone.csv", &["gone.csv", "No such file"]);
+    place.refuses("predict run --input run", &["run: is a directory"]);
+}
+
+#[test]
+fn predictions_never_replace_their_input() {
+    let place = classification();
+    place.refuses("predict run --input more.csv --out ./run/../more.csv", &["--out", "--input"]);
+    let message = place.fails("predict run --input more.csv --out no/such/p.csv", &["no/such/p.csv"]);
+    assert_eq!(message.matches("no/such/p.csv").count(), 1, "{message}");
+    place.fails("predict run --input more.csv --out run", &["run: Is a directory"]);
+}
+
+#[test]
+fn a_directory_that_is_no_finished_run_is_refused_with_the_file() {
+    let place = classification();
+    place.refuses("predict gone --input more.csv", &["gone/summary.json", "finished run"]);
+    place.refuses("predict pets.csv --input more.csv", &["pets.csv/summary.json", "finished run"]);
+    place.works(&format!("{TINY} --out digits --quiet"));
+    for (bytes, words) in [
+        (b"x".to_vec(), ["run/particles.safetensors", "header"]),
+        (place.bytes("digits/particles.safetensors"), ["run/particles.safetensors", "[4, 50, 64]"]),
+    ] {
+        place.write("run/particles.safetensors", bytes);
+        place.refuses("predict run --input more.csv", &words);
+    }
+}

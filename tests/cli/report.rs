@@ -1,0 +1,254 @@
+//! `fedstein report`: on a run, on anybody's predictions, beside other runs.
+
+use serde_json::Value;
+
+use super::place::{Place, TINY, assert_near, numbers, prices};
+
+/// What every report on classes says at least (issue 2).
+const OVERALL: [&str; 10] =
+    ["n", "accuracy", "nll", "brier", "ece", "mce", "ace", "classwise_ece", "signed_gap", "mean_confidence"];
+
+const FILES: [&str; 4] = ["bins.csv", "reliability.svg", "report.html", "report.json"];
+
+/// Binary predictions away from the bins' edges: rows 0 and 1 are right, 2 and 3 wrong.
+const BINARY: &str = "label,p_1\n1,0.91\n0,0.22\n1,0.37\n0,0.64\n";
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The form of a report: keys, finite numbers, nulls in empty bins only, files that need no network.
+#[track_caller]
+fn assert_sound(place: &Place, directory: &str, bins: usize) -> Value {
+    let report = place.json(&format!("{directory}/report.json"));
+    assert_eq!(report["schema_version"], 1);
+    for key in OVERALL {
+        assert!(number(&report["overall"][key]).is_finite(), "{key}");
+        assert!(report["definitions"][key].as_str().is_some_and(|text| !text.is_empty()), "{key} is not defined");
+    }
+    let overall = &report["overall"];
+    for key in ["accuracy", "ece", "mce", "ace", "classwise_ece", "mean_confidence"] {
+        assert!((0.0..=1.0).contains(&number(&overall[key])), "{key}");
+    }
+    assert_near(
+        number(&overall["signed_gap"]),
+        number(&overall["mean_confidence"]) - number(&overall["accuracy"]),
+        1e-12,
+    );
+
+    let listed = report["bins"].as_array().unwrap();
+    assert_eq!(listed.len(), bins);
+    let mut ece = 0.0;
+    for (index, bin) in listed.iter().enumerate() {
+        assert_near(number(&bin["lo"]), index as f64 / bins as f64, 1e-12);
+        assert_near(number(&bin["hi"]), (index + 1) as f64 / bins as f64, 1e-12);
+        let n = number(&bin["n"]);
+        for key in ["accuracy", "confidence", "gap"] {
+            assert_eq!(bin[key].is_null(), n == 0.0, "{key} of {bin}");
+        }
+        if n > 0.0 {
+            assert_near(number(&bin["gap"]), number(&bin["confidence"]) - number(&bin["accuracy"]), 1e-12);
+            ece += n * number(&bin["gap"]).abs() / number(&overall["n"]);
+        }
+    }
+    assert_eq!(listed.iter().map(|bin| number(&bin["n"])).sum::<f64>(), number(&overall["n"]));
+    assert_near(number(&overall["ece"]), ece, 1e-12);
+
+    let table = place.table(&format!("{directory}/bins.csv"));
+    assert_eq!(table[0].join(","), "lo,hi,n,accuracy,confidence,gap");
+    assert_eq!(table.len(), 1 + bins);
+    for (row, bin) in table[1..].iter().zip(listed) {
+        let of_json = ["lo", "hi", "n"].map(|key| number(&bin[key]));
+        numbers(&row[..3]).iter().zip(of_json).for_each(|(cell, number)| assert_near(*cell, number, 1e-15));
+        assert!(row[3..].iter().all(|cell| cell.is_empty() == bin["gap"].is_null()), "{row:?}");
+    }
+    let html = place.text(&format!("{directory}/report.html"));
+    let picture = place.text(&format!("{directory}/reliability.svg"));
+    assert!(html.starts_with("<!DOCTYPE html>") || html.starts_with("<!doctype html>"), "{}", &html[..80]);
+    assert!(picture.contains("<svg"));
+    for text in [&html, &picture] {
+        for foreign in ["<script", "src=\"http", "href=\"http", "@import", "url(http", "NaN", "inf%"] {
+            assert!(!text.contains(foreign), "{foreign}");
+        }
+    }
+    report
+}
+
+#[test]
+fn a_report_on_a_run_holds_what_the_issue_lists() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out run --quiet"));
+    let report = assert_sound(&place, "run/report", 15);
+    assert_eq!(report["overall"]["n"], 359);
+    // The same numbers as the run's own.
+    let evaluation = place.json("run/summary.json")["evaluation"].clone();
+    for key in ["accuracy", "nll", "brier", "ece", "classwise_ece"] {
+        assert_near(number(&report["overall"][key]), number(&evaluation[key]), 1e-12);
+    }
+    let html = place.text("run/report/report.html");
+    assert!(html.contains("digits-dsvgd-bnn") && html.contains("kde_bandwidth"), "name and config stand in the page");
+
+    // Written again, it is the same; --title is its heading.
+    let before = place.bytes("run/report/report.json");
+    let printed = place.works("report run");
+    assert_eq!(printed.stdout, "run/report/report.html\n");
+    assert!(place.bytes("run/report/report.json") == before);
+    place.works("report run --title Ours");
+    assert_eq!(place.json("run/report/report.json")["title"], "Ours");
+}
+
+#[test]
+fn bins_are_the_options_else_the_runs_else_15() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out run --quiet --set evaluation.bins=7"));
+    assert_sound(&place, "run/report", 7);
+    place.works("report run --bins 10 --out ten");
+    assert_sound(&place, "ten", 10);
+    place.works("report run");
+    assert_sound(&place, "run/report", 7);
+    place.write("p.csv", BINARY).works("report --predictions p.csv");
+    assert_sound(&place, "p-report", 15);
+    for bins in ["0", "1001", "-1", "ten"] {
+        place.refuses(&format!("report run --bins={bins}"), &["--bins", bins]);
+    }
+}
+
+#[test]
+fn binary_predictions_are_reported_from_their_positive_column() {
+    let place = Place::new();
+    let printed = place.write("p.csv", BINARY).works("report --predictions p.csv --bins 10 --out r").stdout;
+    assert_eq!(printed, "r/report.html\n");
+    assert_eq!(place.names("r"), FILES);
+    let report = assert_sound(&place, "r", 10);
+    let overall = |key: &str| number(&report["overall"][key]);
+    // Confidences 0.91, 0.78 (right), 0.63, 0.64 (wrong, in one bin).
+    assert_eq!((overall("n"), overall("accuracy")), (4.0, 0.5));
+    assert_near(overall("mean_confidence"), (0.91 + 0.78 + 0.63 + 0.64) / 4.0, 1e-12);
+    assert_near(overall("nll"), -(0.91f64.ln() + 0.78f64.ln() + 0.37f64.ln() + 0.36f64.ln()) / 4.0, 1e-12);
+    let squares = 0.09f64.powi(2) + 0.22f64.powi(2) + 0.63f64.powi(2) + 0.64f64.powi(2);
+    assert_near(overall("brier"), 2.0 * squares / 4.0, 1e-12);
+    assert_near(overall("ece"), (0.09 + 0.22 + 0.63 + 0.64) / 4.0, 1e-12);
+    assert_near(overall("mce"), (0.63 + 0.64) / 2.0, 1e-12);
+}
+
+#[test]
+fn predictions_of_many_classes_are_reported() {
+    let place = Place::new();
+    place.write("three.csv", "label,p_0,p_1,p_2\n0,0.7,0.2,0.1\n1,0.1,0.85,0.05\n2,0.25,0.35,0.4\n2,0.6,0.3,0.1\n");
+    place.works("report --predictions three.csv");
+    let report = assert_sound(&place, "three-report", 15);
+    assert_near(number(&report["overall"]["accuracy"]), 0.75, 1e-12);
+    assert_near(number(&report["overall"]["nll"]), -(0.7f64 * 0.85 * 0.4 * 0.1).ln() / 4.0, 1e-12);
+    // The same file as two columns of two classes.
+    place.write("a.csv", BINARY).write("b.csv", "label,p_0,p_1\n1,0.09,0.91\n0,0.78,0.22\n1,0.63,0.37\n0,0.36,0.64\n");
+    place.works("report --predictions a.csv --title T");
+    place.works("report --predictions b.csv --title T");
+    let overall = |name: &str| place.json(name)["overall"].clone();
+    let (a, b) = (overall("a-report/report.json"), overall("b-report/report.json"));
+    OVERALL.iter().for_each(|key| assert_near(number(&a[key]), number(&b[key]), 1e-12));
+}
+
+#[test]
+fn a_runs_own_predictions_give_the_same_numbers_as_the_run() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out run --quiet"));
+    place.works("report --predictions run/predictions.csv --out r");
+    let (run, file) = (place.json("run/report/report.json"), place.json("r/report.json"));
+    assert_eq!((&run["overall"], &run["bins"]), (&file["overall"], &file["bins"]));
+}
+
+#[test]
+fn other_runs_stand_beside_a_run_or_predictions() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out a --quiet --set name=first"));
+    place.works(&format!("{TINY} --out b --quiet --set name=second --seed 2"));
+    place.works("report a --compare b --out both");
+    assert_sound(&place, "both", 15);
+    let html = place.text("both/report.html");
+    assert!(html.contains("first") && html.contains("second"));
+    place.write("p.csv", BINARY).works("report --predictions p.csv --compare a --compare b");
+    let html = place.text("p-report/report.html");
+    assert!(html.contains("first") && html.contains("second"));
+    place.refuses("report a --compare no-such --out c", &["no-such/summary.json", "finished run"]);
+}
+
+#[test]
+fn regressions_are_compared_with_regressions_alone() {
+    let place = Place::new();
+    place.write("prices.csv", prices(60));
+    let regression = "--set data.kind=csv --set data.path=prices.csv --set data.target=price --set data.task=regression --set partition.clients=2 --quiet";
+    place.works(&format!("{TINY} {regression} --out a --set name=first"));
+    place.works(&format!("{TINY} {regression} --out b --set name=second --seed 2"));
+    place.works("report a --compare b --out both");
+    let html = place.text("both/report.html");
+    assert!(html.contains("first") && html.contains("second"));
+    let report = place.json("both/report.json");
+    assert_eq!((&report["schema_version"], &report["task"]), (&Value::from(1), &Value::from("regression")));
+    let evaluation = place.json("a/summary.json")["evaluation"].clone();
+    for key in ["rmse", "mae", "nll", "crps"] {
+        assert_near(number(&report["overall"][key]), number(&evaluation[key]), 1e-9);
+    }
+    place.works(&format!("{TINY} --out classes --quiet"));
+    let words = ["--compare `a` is a regression, the report is on a classification"];
+    place.refuses("report classes --compare a --out c", &words);
+    let words = ["--compare `classes` is a classification, the report is on a regression"];
+    place.refuses("report a --compare classes --out c", &words);
+}
+
+#[test]
+fn a_report_is_not_written_over_anything_without_force() {
+    let place = Place::new();
+    place.write("p.csv", BINARY).works("report --predictions p.csv");
+    place.refuses("report --predictions p.csv", &["`p-report`", "exists and is not empty", "--force"]);
+    place.works("report --predictions p.csv --bins 3 --force");
+    assert_sound(&place, "p-report", 3);
+    place.refuses("report --predictions p.csv --out p.csv", &["`p.csv`", "exists"]);
+    place.works(&format!("{TINY} --out run --quiet"));
+    place.refuses("report run --out p-report", &["`p-report`", "exists and is not empty"]);
+}
+
+#[test]
+fn predictions_that_cannot_be_scored_are_refused_with_line_and_column() {
+    let place = Place::new();
+    let head = "label,p_0,p_1,p_2\n0,0.5,0.25,0.25\n";
+    let row = |row: &str| format!("{head}{row}\n");
+    for (text, words) in [
+        (row("3,0.5,0.25,0.25"), ["line 3, column label", "label 3 is out of range", "0 to 2"]),
+        (row("-1,0.5,0.25,0.25"), ["line 3, column label", "label -1 is out of range", "0 to 2"]),
+        (row("cat,0.5,0.25,0.25"), ["line 3, column label", "`cat` is not an integer", "0 to 2"]),
+        (row("0,0.5,NaN,0.5"), ["line 3, column p_1", "NaN is not a probability", "[0, 1]"]),
+        (row("0,0.5,-0.25,0.75"), ["line 3, column p_1", "-0.25 is not a probability", "[0, 1]"]),
+        (row("0,inf,0,0"), ["line 3, column p_0", "inf is not a probability", "[0, 1]"]),
+        (row("0,0.5,0.25,0.5"), ["line 3", "sum to 1.25", "must sum to 1"]),
+        (row("0,0.5,0.25"), ["line 3", "3 fields", "the header has 4"]),
+        (row("0,0.5,0.25,x"), ["line 3, column p_2", "`x` is not a number", "0.25"]),
+        (String::new(), ["line 1", "empty", "`label,p_0,...,p_{C-1}`"]),
+        (head.lines().next().unwrap().to_owned(), ["line 1", "no rows", "header"]),
+        ("y,p_0,p_1\n0,0.5,0.5\n".into(), ["line 1", "the first column is `y`", "`label,p_1`"]),
+        ("label,p_0,p_2\n0,0.5,0.5\n".into(), ["line 1, column p_2", "`p_1` is missing", "`label,p_0,...,p_{C-1}`"]),
+    ] {
+        place.write("p.csv", text);
+        place.refuses("report --predictions p.csv", &[&words[..], &["p.csv"]].concat());
+    }
+    place.write("p.csv", [b"label,p_1\n1,".as_slice(), &[0xff, 0xfe]].concat());
+    place.refuses("report --predictions p.csv", &["p.csv, line 2", "UTF-8"]);
+    place.refuses("report --predictions gone.csv", &["gone.csv", "No such file"]);
+    place.refuses("report --predictions .", &[".: Is a directory"]);
+    place.refuses("report gone", &["gone/summary.json", "is this the directory of a finished run?"]);
+    place.refuses("report", &["RUN_DIR"]);
+}
+
+#[test]
+fn a_damaged_run_is_refused_with_the_file() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out run --quiet"));
+    for (file, text, words) in [
+        ("predictions.csv", "label,p_0,p_1\n0,2,0\n", ["run/predictions.csv, line 2", "2 is not a probability"]),
+        ("config.toml", "rounds = 0\n", ["run/config.toml, line 1", "`rounds` cannot be 0"]),
+        ("model.json", "{}", ["run/model.json", "missing field"]),
+        ("summary.json", "{", ["run/summary.json", "line 1"]),
+    ] {
+        place.write(&format!("run/{file}"), text);
+        place.refuses("report run --out r", &words);
+    }
+}

@@ -1,0 +1,292 @@
+//! `fedstein train`: what it prints, what it leaves behind, and that the same words give the same run.
+
+use std::io::pipe;
+
+use serde_json::Value;
+
+use super::place::{Place, TINY, assert_near, numbers, pets, works};
+
+/// All that a run of a classification leaves.
+const FILES: [&str; 8] = [
+    "config.toml",
+    "model.json",
+    "particles.safetensors",
+    "predictions.csv",
+    "report",
+    "rounds.csv",
+    "summary.json",
+    "uncertainty.csv",
+];
+
+/// `rounds.csv` without the column that tells the time.
+fn rounds_but_seconds(place: &Place, run: &str) -> Vec<Vec<String>> {
+    let mut table = place.table(&format!("{run}/rounds.csv"));
+    assert_eq!(table[0].last().unwrap(), "seconds");
+    table.iter_mut().for_each(|row| drop(row.pop()));
+    table
+}
+
+#[track_caller]
+fn assert_same_run(place: &Place, a: &str, b: &str) {
+    assert_eq!(rounds_but_seconds(place, a), rounds_but_seconds(place, b));
+    for file in ["particles.safetensors", "predictions.csv", "uncertainty.csv", "model.json"] {
+        assert!(place.bytes(&format!("{a}/{file}")) == place.bytes(&format!("{b}/{file}")), "{file} differs");
+    }
+}
+
+/// The JSON objects of `--json`.
+fn json_rounds(stdout: &str) -> Vec<Value> {
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+#[test]
+fn the_built_in_experiment_reaches_the_accuracy_it_promises() {
+    let place = Place::new();
+    let printed = place.works("train");
+    let summary = place.json("runs/digits-dsvgd-bnn/summary.json");
+    let accuracy = summary["evaluation"]["accuracy"].as_f64().unwrap();
+    assert!(accuracy >= 0.95, "{accuracy}");
+    assert!(printed.stdout.contains(&format!("{accuracy:.4}   of the ensemble")), "{}", printed.stdout);
+    assert!(printed.stdout.ends_with("report  runs/digits-dsvgd-bnn/report/report.html\n"), "{}", printed.stdout);
+    assert_eq!(place.table("runs/digits-dsvgd-bnn/rounds.csv").len(), 1 + 10);
+}
+
+#[test]
+fn training_prints_progress_on_standard_error_and_the_table_on_standard_output() {
+    let printed = Place::new().works(&format!("{TINY} --out run"));
+    for word in ["accuracy", "nll", "ece", "brier", "test rows: 359", "report  run/report/report.html"] {
+        assert!(printed.stdout.contains(word), "{}", printed.stdout);
+    }
+    for word in ["1438 rows of digits at 10 clients (iid)", "round 1/2  client 0", "round 2/2  client 1", "s left"] {
+        assert!(printed.stderr.contains(word), "{}", printed.stderr);
+    }
+}
+
+#[test]
+fn json_prints_one_object_a_round_and_nothing_else_on_standard_output() {
+    let place = Place::new();
+    let rounds = json_rounds(&place.works(&format!("{TINY} --out run --json")).stdout);
+    assert_eq!(rounds.len(), 2);
+    let table = place.table("run/rounds.csv");
+    for (index, round) in rounds.iter().enumerate() {
+        assert_eq!((&round["round"], &round["clients"]), (&Value::from(index + 1), &Value::from(vec![index])));
+        for key in ["accuracy", "nll", "ece", "brier", "uplink_bytes", "downlink_bytes", "seconds"] {
+            assert!(round[key].as_f64().is_some_and(f64::is_finite), "{key}: {round}");
+        }
+        // The same numbers as in the file.
+        let accuracy = table[0].iter().position(|name| name == "accuracy").unwrap();
+        assert_near(numbers(&table[index + 1][accuracy..=accuracy])[0], round["accuracy"].as_f64().unwrap(), 1e-15);
+    }
+}
+
+#[test]
+fn quiet_prints_nothing() {
+    let printed = Place::new().works(&format!("{TINY} --quiet"));
+    assert_eq!((printed.stdout.as_str(), printed.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn a_run_leaves_its_files_and_no_other() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out runs/a --quiet"));
+    assert_eq!(place.names("."), ["runs"]);
+    assert_eq!(place.names("runs"), ["a"]);
+    assert_eq!(place.names("runs/a"), FILES);
+    let report = ["bins.csv", "curves.svg", "partition.svg", "reliability.svg", "report.html", "report.json"];
+    assert_eq!(place.names("runs/a/report"), report);
+
+    let config: toml::Table = place.text("runs/a/config.toml").parse().unwrap();
+    assert_eq!(config["algorithm"]["particles"].as_integer(), Some(4));
+    assert_eq!(config["algorithm"]["kde_bandwidth"].as_float(), Some(0.55), "defaults are written out");
+
+    let bytes = place.bytes("runs/a/particles.safetensors");
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let shapes: Vec<Vec<usize>> = tensors.iter().map(|(_, tensor)| tensor.shape().to_vec()).collect();
+    // 64 -> 50 -> 10 with biases, 4 particles.
+    assert_eq!(shapes.iter().map(|shape| shape.iter().product::<usize>()).sum::<usize>(), 4 * (50 * 65 + 10 * 51));
+    assert!(shapes.iter().all(|shape| shape[0] == 4) && shapes.contains(&vec![4, 50, 64]), "{shapes:?}");
+
+    let rounds = place.table("runs/a/rounds.csv");
+    assert_eq!(rounds.len(), 3);
+    assert!(rounds.iter().all(|row| row.len() == rounds[0].len()));
+    let predictions = place.table("runs/a/predictions.csv");
+    assert_eq!(predictions[0].join(","), "label,p_0,p_1,p_2,p_3,p_4,p_5,p_6,p_7,p_8,p_9");
+    assert_eq!(predictions.len(), 1 + 359);
+    for row in &predictions[1..] {
+        assert_near(numbers(&row[1..]).iter().sum(), 1.0, 1e-6); // f32 arithmetic
+    }
+    assert_eq!(place.table("runs/a/uncertainty.csv").len(), 1 + 359);
+    let summary = place.json("runs/a/summary.json");
+    assert_eq!(summary["evaluation"]["rows"], 359);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_on_any_number_of_threads() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out a --quiet"));
+    works(place.command(&format!("{TINY} --out b --quiet")).env("RAYON_NUM_THREADS", "1"));
+    works(place.command(&format!("{TINY} --out c --quiet")).env("RAYON_NUM_THREADS", "3"));
+    assert_same_run(&place, "a", "b");
+    assert_same_run(&place, "a", "c");
+}
+
+#[test]
+fn several_clients_a_round_give_the_same_run_on_any_number_of_threads() {
+    let place = Place::new();
+    let fedavg = "train --set algorithm.kind=fedavg --set algorithm.local_steps=5 --set rounds=2 --set schedule.kind=random --set schedule.clients=4 --quiet";
+    works(place.command(&format!("{fedavg} --out a")).env("RAYON_NUM_THREADS", "1"));
+    works(place.command(&format!("{fedavg} --out b")).env("RAYON_NUM_THREADS", "4"));
+    assert_same_run(&place, "a", "b");
+}
+
+#[test]
+fn a_run_can_be_repeated_from_its_own_config() {
+    let place = Place::new();
+    place.write("pets.csv", pets(60));
+    let own = "--set data.kind=csv --set data.path=pets.csv --set data.target=kind --set partition.clients=2";
+    for (name, set) in [("digits", ""), ("pets", own), ("skewed", "--set partition.kind=dirichlet --seed 7")] {
+        place.works(&format!("{TINY} {set} --out {name} --quiet"));
+        place.works(&format!("train {name}/config.toml --out {name}-again --quiet"));
+        assert_same_run(&place, name, &format!("{name}-again"));
+        assert_eq!(place.text(&format!("{name}/config.toml")), place.text(&format!("{name}-again/config.toml")));
+    }
+}
+
+#[test]
+fn another_seed_gives_another_run() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out a --quiet"));
+    place.works(&format!("{TINY} --out b --quiet --seed 2"));
+    assert!(place.bytes("a/particles.safetensors") != place.bytes("b/particles.safetensors"));
+    assert!(place.bytes("a/predictions.csv") != place.bytes("b/predictions.csv"));
+    assert!(place.text("b/config.toml").contains("\nseed = 2\n"));
+}
+
+#[test]
+fn flex_and_ndarray_agree_on_the_first_round() {
+    let place = Place::new();
+    let first = |backend: &str| {
+        let line = format!("{TINY} --backend {backend} --out {backend} --json");
+        json_rounds(&place.works(&line).stdout).swap_remove(0)
+    };
+    let (flex, ndarray) = (first("flex"), first("ndarray"));
+    let number = |round: &Value, key: &str| round[key].as_f64().unwrap();
+    // f32 sums in another order: a row or two of 359 near a tie may change sides.
+    assert_near(number(&flex, "accuracy"), number(&ndarray, "accuracy"), 2.0 / 359.0);
+    assert_near(number(&flex, "nll"), number(&ndarray, "nll"), 1e-3);
+    assert!(place.json("ndarray/summary.json")["facts"].to_string().contains("ndarray on "));
+}
+
+#[test]
+fn every_algorithm_and_model_trains_from_the_command_line() {
+    let place = Place::new();
+    let short = "--set rounds=2 --set algorithm.local_steps=5 --quiet";
+    for (name, set) in [
+        ("svgd", "--set algorithm.kind=svgd --set algorithm.particles=4"),
+        ("fedavg", "--set algorithm.kind=fedavg"),
+        ("blr", "--set data.kind=twonorm --set model.kind=blr --set data.rows=200 --set partition.kind=label-ratio"),
+        ("deep", "--set model.hidden=[8,6] --set model.activation=tanh --set partition.kind=labels-per-client"),
+        ("waveform", "--set data.kind=waveform --set data.rows=100 --set kernel.kind=imq --set optimizer.kind=adam"),
+    ] {
+        place.works(&format!("train {set} {short} --out {name}"));
+        assert_eq!(place.names(name), FILES);
+    }
+}
+
+#[test]
+fn a_toy_density_trains_and_has_nothing_to_report() {
+    let place = Place::new();
+    place.works("train --set data.kind=mixture-1d --set model.kind=mixture --set partition.clients=2 --set rounds=2 --set algorithm.local_steps=5 --out toy --quiet");
+    assert_eq!(
+        place.names("toy"),
+        ["config.toml", "model.json", "particles.safetensors", "rounds.csv", "summary.json"]
+    );
+    place.refuses("report toy", &["toy/predictions.csv", "toy density"]);
+}
+
+#[test]
+fn a_changed_kind_is_told_with_the_keys_that_it_drops() {
+    let printed = Place::new()
+        .works("train --set algorithm.kind=fedavg --set rounds=1 --set algorithm.local_steps=2 --out run --json");
+    for word in ["algorithm.kind is now `fedavg`", "`algorithm.particles`", "`algorithm.distill_steps`"] {
+        assert!(printed.stderr.contains(word), "{}", printed.stderr);
+    }
+    assert_eq!(json_rounds(&printed.stdout).len(), 1);
+}
+
+#[test]
+fn a_round_without_an_evaluation_has_no_numbers_and_the_last_one_always_has() {
+    let place = Place::new();
+    let line = format!("{TINY} --set rounds=3 --set evaluation.every=2 --out run --json");
+    let rounds = json_rounds(&place.works(&line).stdout);
+    let evaluated: Vec<bool> = rounds.iter().map(|round| round["accuracy"].is_f64()).collect();
+    assert_eq!(evaluated, [false, true, true]);
+    let columns = place.table("run/rounds.csv").iter().map(Vec::len).collect::<Vec<_>>();
+    assert!(columns.windows(2).all(|pair| pair[0] == pair[1]), "{columns:?}");
+}
+
+#[test]
+fn force_replaces_a_run_and_nothing_else() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out run --quiet"));
+    let former = place.bytes("run/particles.safetensors");
+    let again = format!("{TINY} --out run --quiet --seed 2");
+    place.refuses(&again, &["`run`", "exists and is not empty", "--out", "--force"]);
+    place.works(&format!("{again} --force"));
+    assert!(place.bytes("run/particles.safetensors") != former);
+    assert_eq!(place.names("run"), FILES);
+    assert_eq!(place.names("."), ["run"]);
+    // A run that comes to nothing leaves the former one as it was.
+    place.refuses(&format!("{again} --force --set partition.clients=5000"), &["5000", "1438"]);
+    place.fails(&format!("{again} --force --set optimizer.lr=1e30"), &["round 1, client 0", "optimizer.lr"]);
+    // What is no run's is never removed.
+    place.write("run/thesis.tex", "years");
+    place.refuses(&format!("{again} --force"), &["--force replaces only the directory of a run", "`thesis.tex`"]);
+}
+
+#[test]
+fn a_run_may_go_to_the_directory_that_we_stand_in() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out . --quiet"));
+    assert_eq!(place.names("."), FILES);
+    let former = place.bytes("particles.safetensors");
+    place.fails(&format!("{TINY} --out . --force --set optimizer.lr=1e30"), &["round 1"]);
+    place.works(&format!("{TINY} --out . --force --quiet --seed 2"));
+    assert_eq!(place.names("."), FILES);
+    assert!(place.bytes("particles.safetensors") != former);
+}
+
+#[test]
+fn particles_that_diverge_fail_the_run_with_the_step_and_leave_nothing() {
+    let words = ["round 1, client 0", "step", "not finite", "optimizer.lr"];
+    Place::new().fails(&format!("{TINY} --out run --set optimizer.lr=1e30"), &words);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out run --quiet"));
+    place.write("rows.csv", format!("{}\n", ["1"; 64].join(",")));
+    for line in [
+        "--help",
+        "data list",
+        "data info mnist",
+        "backends",
+        "report run",
+        "predict run --input rows.csv",
+        &format!("{TINY} --out table"),
+        &format!("{TINY} --out json --json"),
+    ] {
+        // Closed before the first byte is written, so that no write can succeed.
+        let (reader, writer) = pipe().unwrap();
+        drop(reader);
+        let output = place.command(line).stdout(writer).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{line}: {stderr}");
+        assert!(!stderr.contains("panicked") && !stderr.contains("error:"), "{line}: {stderr}");
+    }
+    // The files are complete all the same.
+    assert_same_run(&place, "run", "table");
+    assert_same_run(&place, "run", "json");
+    assert_eq!(place.names("json"), FILES);
+}
