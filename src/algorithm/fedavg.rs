@@ -5,13 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::local::LocalSteps;
+use super::local::{self, Visit};
 use super::{Halves, LocalData, ServerHalf, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
-use crate::stein::OptimizerState;
 
 /// What the server does with the replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,22 +72,9 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
 /// A server with one parameter vector and clients that step on their own rows.
 pub(super) fn build<B: Backend>(config: FedAvgConfig, mut setup: Setup<B>) -> Halves<B> {
-    let likelihoods = setup.likelihoods(config.data);
-    let total_rows = likelihoods.iter().map(|likelihood| likelihood.rows() as f64).sum();
-    let clients = likelihoods.into_iter().map(|likelihood| {
-        let client = LocalSteps {
-            svgd: setup.svgd,
-            steps: config.local_steps,
-            prior_weight: 0.0,
-            reset_optimizer: setup.reset_optimizer,
-            likelihood,
-            state: OptimizerState::default(),
-            like: setup.initial.clone(),
-            session: setup.session.clone(),
-        };
-        Box::new(client) as _
-    });
-    let clients = clients.collect();
+    let total_rows = setup.shards.iter().map(|shard| shard.rows() as f64).sum();
+    let visit = Visit { steps: config.local_steps, prior_weight: 0.0, reset_optimizer: setup.reset_optimizer };
+    let clients = local::clients(&mut setup, config.data, visit);
     let server = Server { theta: setup.initial, session: setup.session, mix: config.mix, total_rows };
     Halves { server: Box::new(server), clients }
 }

@@ -3,11 +3,10 @@
 //! Θ ~ p0; I·L times: S = ∇ log p0 + (1/α)(n/B) Σ_{i ∈ batch} ∇ log p(y_i | x_i, θ); Θ ← step(Θ, φ(Θ, S)).
 //! Source: Liu & Wang 2016; [D] section 6 compares at the same total I·L. ALGORITHMS 4.1.
 
-use super::local::LocalSteps;
+use super::local::{self, Visit};
 use super::relay::Relay;
 use super::{Halves, LocalData, Setup};
 use crate::backend::Backend;
-use crate::stein::OptimizerState;
 
 /// Constants of SVGD.
 #[derive(Clone, Copy, Debug)]
@@ -22,19 +21,7 @@ pub struct SvgdConfig {
 
 /// One client that holds every row; its optimiser runs on through all rounds.
 pub(super) fn build<B: Backend>(config: SvgdConfig, mut setup: Setup<B>) -> Halves<B> {
-    let clients = setup.likelihoods(config.data).into_iter().map(|likelihood| {
-        let client = LocalSteps {
-            svgd: setup.svgd,
-            steps: config.local_steps,
-            prior_weight: 1.0,
-            reset_optimizer: false,
-            likelihood,
-            state: OptimizerState::default(),
-            like: setup.initial.clone(),
-            session: setup.session.clone(),
-        };
-        Box::new(client) as _
-    });
-    let clients = clients.collect();
+    let visit = Visit { steps: config.local_steps, prior_weight: 1.0, reset_optimizer: false };
+    let clients = local::clients(&mut setup, config.data, visit);
     Halves { server: Box::new(Relay { particles: setup.initial, session: setup.session }), clients }
 }

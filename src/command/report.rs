@@ -35,12 +35,13 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
         ReportSource::Predictions(path) => {
             let predictions = csv::read_predictions(&path).map_err(input)?;
             let bins = bins.unwrap_or(BINS);
-            let compare = comparisons(&others, true, bins)?;
             let name =
                 path.file_stem().map_or_else(|| "predictions".into(), |stem| stem.to_string_lossy().into_owned());
+            let title = title.unwrap_or(name);
+            let compare = comparisons(&others, &title, true, bins)?;
             let run = (!compare.is_empty()).then(|| RunSummary { compare, ..RunSummary::default() });
             let content = Content::Classification { predictions: &predictions, uncertainty: None };
-            let report = report::Report { title: title.unwrap_or(name), content, bins, seed: 1, run };
+            let report = report::Report { title, content, bins, seed: 1, run };
             written(&report, &out)?
         }
     };
@@ -72,7 +73,7 @@ pub(super) fn report_on(
         rounds: summary.rounds.clone(),
         partition: summary.partition.clone(),
         facts: summary.facts.clone(),
-        compare: comparisons(compare, classifies(run), bins)?,
+        compare: comparisons(compare, &title, classifies(run), bins)?,
     };
     let run_about = Some(about);
     let seed = config.seed;
@@ -100,7 +101,8 @@ fn classifies(run: &Finished) -> bool {
 }
 
 /// The runs beside the report's own, all of its task.
-fn comparisons(runs: &[Finished], classes: bool, bins: usize) -> Result<Vec<Comparison>, CliError> {
+/// Other runs beside one named `title`. Runs that share a name go by their directories.
+fn comparisons(runs: &[Finished], title: &str, classes: bool, bins: usize) -> Result<Vec<Comparison>, CliError> {
     let comparison = |run: &Finished| {
         if classifies(run) != classes {
             let task = |classes| if classes { "a classification" } else { "a regression" };
@@ -116,8 +118,10 @@ fn comparisons(runs: &[Finished], classes: bool, bins: usize) -> Result<Vec<Comp
             Vec::new()
         };
         let summary = &run.summary;
-        let (name, evaluation, rounds) = (summary.name.clone(), summary.evaluation.clone(), summary.rounds.clone());
-        Ok(Comparison { name, evaluation, bins, rounds })
+        let same = |other: &&Finished| other.summary.name == summary.name;
+        let ambiguous = summary.name == title || runs.iter().filter(same).count() > 1;
+        let name = if ambiguous { run.path.display().to_string() } else { summary.name.clone() };
+        Ok(Comparison { name, evaluation: summary.evaluation.clone(), bins, rounds: summary.rounds.clone() })
     };
     runs.iter().map(comparison).collect()
 }

@@ -66,7 +66,9 @@ fn table(evaluation: &Evaluation) -> String {
         "coverage_90" => "share of targets inside the 90 % interval",
         _ => "",
     };
-    let rows = evaluation.columns().into_iter().filter(|(name, _)| !about(name).is_empty());
+    // For classes the log-likelihood is the NLL with another sign.
+    let shown = |name: &str| !about(name).is_empty() && (name != "log_likelihood" || evaluation.accuracy.is_none());
+    let rows = evaluation.columns().into_iter().filter(|(name, _)| shown(name));
     let lines = rows.filter_map(|(name, value)| {
         let value = value?;
         Some(format!("  {:<24}{value:>10.4}   {}\n", name.replace('_', " "), about(name)))

@@ -333,7 +333,8 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Conflict`], with both keys and what would be right.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let conflicts = [self.schedule_conflict(), self.model_conflict(), self.partition_conflict()];
+        let conflicts =
+            [self.schedule_conflict(), self.model_conflict(), self.partition_conflict(), self.density_conflict()];
         match conflicts.into_iter().flatten().next() {
             Some(conflict) => Err(ConfigError::Conflict(conflict)),
             None => Ok(()),
@@ -351,6 +352,16 @@ impl Config {
         let clients = clients.and_then(|clients| usize::try_from(clients).ok())?;
         (scheduled > clients).then(|| {
             format!("`schedule.clients` is {scheduled}, but there are only `partition.clients` = {clients} clients")
+        })
+    }
+
+    /// The public code's densities shrink to next to nothing: factors that rely on them for most of the prior lose it.
+    fn density_conflict(&self) -> Option<String> {
+        let AlgorithmConfig::Dsvgd(dsvgd) = &self.algorithm else { return None };
+        (dsvgd.kde == KdeMode::Reference && dsvgd.factors == Factors::SharedPrior).then(|| {
+            "`algorithm.kde` = \"reference\" reproduces the public code, whose factors hold the whole prior; it needs \
+             `algorithm.factors` = \"with-prior\" (both come with `preset` = \"reference\")"
+                .into()
         })
     }
 
@@ -376,7 +387,7 @@ impl Config {
 
     fn partition_conflict(&self) -> Option<String> {
         match self.partition_kind() {
-            "by-column" if word(&self.data, "client_column").is_empty() => Some(
+            "by-column" if word(&self.data, "client_column").is_empty() && !self.data_kind().starts_with("mixture-") => Some(
                 "partition kind `by-column` needs data kind `csv` with `data.client_column`, the column that tells whose row it is"
                     .into(),
             ),

@@ -100,6 +100,9 @@ pub fn run<B: Backend>(
     // Rounds.
     let limits = (config.evaluation.chunk, config.evaluation.bins);
     let evaluator = Evaluator::new(model, session, data.test, &data.normalisation, limits);
+    if !B::PARALLEL_CLIENTS {
+        observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
+    }
     observer.started(config.rounds, &headline(config, &partition, clients));
     let start = Instant::now();
     let mut diary = Diary {
@@ -130,8 +133,9 @@ pub fn run<B: Backend>(
 fn headline(config: &Config, partition: &Partition, clients: usize) -> String {
     let rows: usize = partition.clients().iter().map(Vec::len).sum();
     let (algorithm, particles) = (config.algorithm.kind(), config.algorithm.particles());
+    let plural = if particles == 1 { "" } else { "s" };
     format!(
-        "{}: {algorithm}, {particles} particles, {rows} rows of {} at {clients} clients ({}), backend {}, seed {}",
+        "{}: {algorithm}, {particles} particle{plural}, {rows} rows of {} at {clients} clients ({}), backend {}, seed {}",
         config.name,
         config.data_kind(),
         config.partition_kind(),
