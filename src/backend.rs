@@ -68,6 +68,7 @@ pub enum BackendError {
 pub struct Flex;
 
 /// The older CPU backend, on the `ndarray` crate.
+#[cfg(feature = "ndarray")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NdArray;
 
@@ -91,6 +92,7 @@ impl Backend for Flex {
     }
 }
 
+#[cfg(feature = "ndarray")]
 impl Backend for NdArray {
     const NAME: &'static str = "ndarray";
     const PARALLEL_CLIENTS: bool = true;
@@ -147,6 +149,7 @@ pub trait OnBackend {
 pub fn dispatch<J: OnBackend>(name: &str, job: J) -> Result<J::Output, BackendError> {
     match name {
         Flex::NAME => Ok(job.run::<Flex>()),
+        #[cfg(feature = "ndarray")]
         NdArray::NAME => Ok(job.run::<NdArray>()),
         #[cfg(feature = "wgpu")]
         Wgpu::NAME => Ok(job.run::<Wgpu>()),
@@ -158,6 +161,7 @@ pub fn dispatch<J: OnBackend>(name: &str, job: J) -> Result<J::Output, BackendEr
 
 fn refusal(name: &str) -> BackendError {
     let compiled = |name: &&str| match *name {
+        "ndarray" => cfg!(feature = "ndarray"),
         "wgpu" => cfg!(feature = "wgpu"),
         "cuda" => cfg!(feature = "cuda"),
         _ => true,

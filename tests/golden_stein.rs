@@ -4,7 +4,9 @@
 mod common;
 
 use common::{Case, Tolerance, assert_close, flat, golden, matrix, particles, values};
-use fedstein::backend::{Backend, Flex, NdArray, Precision, Session};
+#[cfg(feature = "ndarray")]
+use fedstein::backend::NdArray;
+use fedstein::backend::{Backend, Flex, Precision, Session};
 use fedstein::density::kde::reference_factor;
 use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity, Score};
 use fedstein::stein::kernel::squared_distances;
@@ -178,6 +180,7 @@ fn svgd_cases_on_flex_in_f32() {
     check_svgd::<Flex>(Precision::F32);
 }
 
+#[cfg(feature = "ndarray")]
 #[test]
 fn svgd_cases_on_ndarray_in_f64() {
     check_svgd::<NdArray>(Precision::F64);

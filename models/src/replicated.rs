@@ -32,7 +32,8 @@ pub struct ReplicatedConfig<M> {
 
 impl<M: Forward> ReplicatedConfig<M> {
     /// `build` makes one network on a device; its outputs are logits of `classes` classes.
-    /// Every parameter gets the prior N(0, 1/e) and starts at N(0, 1/(fan_in + 1)); vectors start at 0.
+    /// Every parameter gets the prior N(0, 1/e) and starts at N(0, 1/(fan_in + 1)); vectors start at 0, the gains of
+    /// normalisation layers (Burn's `gamma`) at 1.
     pub fn new(classes: usize, build: impl Fn(&Device) -> M + Send + Sync + 'static) -> Self {
         Self { build: Arc::new(build), classes, weight_precision: std::f64::consts::E }
     }
@@ -120,11 +121,17 @@ impl<M: Forward + Send + Sync + 'static> Architecture for ReplicatedConfig<M> {
 
     fn initial(&self, layout: &Layout, rng: &mut dyn Rng) -> Vec<f64> {
         let mut theta = vec![0.0; layout.dim()];
-        for block in layout.blocks().iter().filter(|block| block.shape.len() > 1) {
+        for block in layout.blocks() {
+            let range = block.offset..block.offset + block.size();
+            if block.shape.len() == 1 {
+                // A gain of 0 would shut its layer, and every gradient behind it, for good.
+                let start = if block.name.ends_with("gamma") { 1.0 } else { 0.0 };
+                theta[range].fill(start);
+                continue;
+            }
             // Burn's `Linear` keeps its weight as [in, out], its convolutions as [out, in, ...].
             let fan_in: usize = if block.shape.len() == 2 { block.shape[0] } else { block.shape[1..].iter().product() };
             let sd = (fan_in as f64 + 1.0).powf(-0.5);
-            let range = block.offset..block.offset + block.size();
             theta[range].iter_mut().for_each(|value| *value = sd * standard_normal(rng));
         }
         theta

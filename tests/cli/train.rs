@@ -162,6 +162,7 @@ fn another_seed_gives_another_run() {
     assert!(place.text("b/config.toml").contains("\nseed = 2\n"));
 }
 
+#[cfg(feature = "ndarray")]
 #[test]
 fn flex_and_ndarray_agree_on_the_first_round() {
     let place = Place::new();
