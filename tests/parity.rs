@@ -1,9 +1,10 @@
 //! One suite for every backend: model scores, density estimates, SVGD steps and short federated runs in f32 agree with
 //! flex in f64, and random draws are the same bits.
 //!
-//! A GPU (or its stand-in) is driven from one thread: one `#[test]` a backend runs everything in sequence. On Mesa's
-//! llvmpipe set `CUBECL_AUTOTUNE_LEVEL=minimal`; a test cannot set it for itself, for that is unsafe beside other
-//! threads. Where no adapter opens, the test of wgpu says so and passes, unless `FEDSTEIN_REQUIRE_WGPU=1`.
+//! A GPU (or its stand-in) is driven from one thread: one `#[test]` a backend runs everything in sequence. Mesa's
+//! llvmpipe needs 100 s the first time, for it tunes every shape of a matrix product, and 40 s with the tuning on disk;
+//! `CUBECL_AUTOTUNE_LEVEL=minimal` lets more shapes share a tuning (a test cannot set it for itself: that is unsafe
+//! beside other threads). Where no adapter opens, the test of wgpu says so and passes, unless `FEDSTEIN_REQUIRE_WGPU=1`.
 
 mod common;
 
