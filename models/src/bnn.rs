@@ -1,7 +1,7 @@
 //! Bayesian neural networks: any stack of dense layers, for classes or for real targets.
 //!
 //! Classification: log p(y | x, θ) = log softmax(f(x; θ))_y. Regression: y ~ N(f(x; θ), 1/γ), log γ a coordinate of
-//! the particle with γ ~ Gamma(a0, b0). Weights and biases ~ N(0, 1/λ_w). Source: [D] section 6, ALGORITHMS 3.2-3.3.
+//! the particle with γ ~ Gamma(a0, b0). Weights and biases ~ N(0, 1/λ_w). Source: Kassab & Simeone section 6, ALGORITHMS 3.2-3.3.
 
 use std::f64::consts::PI;
 
@@ -44,10 +44,10 @@ impl Head {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WeightInit {
-    /// N(0, 1/(fan_in + 1)), as in [D].
+    /// N(0, 1/(fan_in + 1)), as in Kassab & Simeone.
     #[default]
     ScaledNormal,
-    /// U(±√(6/fan_in)), as in [W].
+    /// U(±√(6/fan_in)), as in the FedWBA paper.
     KaimingUniform,
 }
 

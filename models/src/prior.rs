@@ -21,7 +21,7 @@ pub enum PriorTerm {
         precision: f64,
     },
     /// Coordinates of `weights` ~ N(0, 1/ξ) given ξ, and ξ ~ Gamma(shape, rate); the particle holds log ξ.
-    /// Source: [D] section 6, ALGORITHMS 3.1; the Jacobian of log ξ is included.
+    /// Source: Kassab & Simeone section 6, ALGORITHMS 3.1; the Jacobian of log ξ is included.
     HierarchicalNormal {
         /// Index of the weights w.
         weights: usize,

@@ -1,4 +1,4 @@
-//! DSVGD, distributed Stein variational gradient descent. Source: [D] Algorithm 1, eq. (13)-(16); ALGORITHMS 4.2.
+//! DSVGD, distributed Stein variational gradient descent. Source: Kassab & Simeone Algorithm 1, eq. (13)-(16); ALGORITHMS 4.2.
 //!
 //! The global posterior q ∝ p0·Π_k t_k is carried by particles Θ, client k's factor t_k by local particles Θ_k. In its
 //! round the client

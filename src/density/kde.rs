@@ -1,7 +1,7 @@
 //! Kernel density estimates: how a set of particles speaks as a density, log q(θ) and ∇ log q(θ).
 //!
 //! q(θ) = (1/N) Σ_n N(θ; θ_n, λ²I). Always in the log domain: ∇ log q(θ) = (Σ_n w_n θ_n − θ)/λ² with
-//! w = softmax_n(−‖θ − θ_n‖²/2λ²). Source: [D] eq. (8), (14); ALGORITHMS 3.8, 8.2.
+//! w = softmax_n(−‖θ − θ_n‖²/2λ²). Source: Kassab & Simeone eq. (8), (14); ALGORITHMS 3.8, 8.2.
 
 use burn::tensor::TensorReadError;
 use ndarray::{Array1, Array2, ArrayView1, Axis};

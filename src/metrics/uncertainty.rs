@@ -64,9 +64,9 @@ pub(super) struct RowSplit {
 /// Buffers of one row, reused over rows.
 #[derive(Debug)]
 pub(super) struct RowScratch {
-    /// The predictive, `[C]`.
+    /// The predictive, `Yang et al.`.
     pub(super) probabilities: Vec<f64>,
-    /// Particles that predict each class, `[C]`.
+    /// Particles that predict each class, `Yang et al.`.
     pub(super) votes: Vec<usize>,
 }
 

@@ -124,9 +124,9 @@ impl RoundPoint {
 /// Rows of every class at every client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartitionTable {
-    /// Names of the classes, `[C]`.
+    /// Names of the classes, `Yang et al.`.
     pub class_names: Vec<String>,
-    /// Counts, `[clients][C]`.
+    /// Counts, `[clients]Yang et al.`.
     pub counts: Vec<Vec<usize>>,
 }
 

@@ -1,4 +1,4 @@
-//! The SVGD update direction, Liu & Wang 2016, [D] eq. (9):
+//! The SVGD update direction, Liu & Wang 2016, Kassab & Simeone eq. (9):
 //!
 //! φ_i = (1/N) Σ_j [ k(θ_j, θ_i) ∇ log p(θ_j) + ∇_{θ_j} k(θ_j, θ_i) ], in matrices: **φ = (K·S + M·Θ)/N**.
 

@@ -1,7 +1,7 @@
 //! Step rules that turn a direction φ into a move of the particles (ascent, element by element).
 //!
 //! AdaGrad with momentum, the papers' rule: G_0 = φ_0², G_l = β G_{l−1} + (1 − β) φ_l², Θ ← Θ + ε φ_l/(ϵ + √G_l).
-//! The first step is ε·sign(φ). Source: Liu & Wang 2016 code, [D] Table 3, ALGORITHMS 2.4.
+//! The first step is ε·sign(φ). Source: Liu & Wang 2016 code, Kassab & Simeone Table 3, ALGORITHMS 2.4.
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub enum EpsilonPlace {
     /// φ/(ϵ + √G), all codes.
     #[default]
     Outside,
-    /// φ/√(G + ϵ), the text of [W].
+    /// φ/√(G + ϵ), the text of the FedWBA paper.
     Inside,
 }
 

@@ -1,7 +1,7 @@
 //! The table of all config keys: the single source of what may be written, what it means and what it is by default.
 //!
 //! One entry a key, section by section. To change a default, change its entry; checks, resolved configs and
-//! `docs/configuration.md` follow. "[D]" is the DSVGD paper (Kassab and Simeone), "[W]" FedWBA, "[C]" client
+//! `docs/configuration.md` follow. "Kassab & Simeone" is the DSVGD paper (Kassab and Simeone), "the FedWBA paper" FedWBA, "Yang et al." client
 //! selection; "reference" is a paper's public code.
 
 use super::value::Accepts::{self, Bool, Character, Choice, Column, Float, FloatList, IntList, Name, NumberOr, Text};
