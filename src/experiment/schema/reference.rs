@@ -22,6 +22,8 @@ Most sections have a `kind`. A key that the chosen kind does not use is refused,
 When `--set` changes a kind, the keys that the file wrote for its former kind are dropped, with a note.
 
 The values of `--set` are TOML (`--set model.hidden=[100,50]`); what is not TOML is text (`--set algorithm.kind=fedavg`).
+
+[D], [C] and [W] are the papers on DSVGD (Kassab & Simeone), on client selection (Yang et al.) and on FedWBA; the README cites them.
 ";
 
 /// The reference of all keys, in Markdown.
