@@ -100,8 +100,7 @@ fn classifies(run: &Finished) -> bool {
     run.card.classes.is_some()
 }
 
-/// The runs beside the report's own, all of its task.
-/// Other runs beside one named `title`. Runs that share a name go by their directories.
+/// The runs beside the one named `title`, all of its task. Runs that share a name go by their directories.
 fn comparisons(runs: &[Finished], title: &str, classes: bool, bins: usize) -> Result<Vec<Comparison>, CliError> {
     let comparison = |run: &Finished| {
         if classifies(run) != classes {

@@ -110,11 +110,12 @@ impl Kernel {
     }
 }
 
-/// Squared distances from a Gram matrix: symmetric, ≥ 0, zero on the diagonal.
+/// Squared distances from a Gram matrix: symmetric, ≥ 0, zero on the diagonal. Rounding below 0 is cut; NaN stays NaN,
+/// for it is how the loop notices particles that are no longer numbers.
 pub fn squared_distances(gram: &Array2<f64>) -> Array2<f64> {
-    let norms = gram.diag().to_owned();
     Array2::from_shape_fn(gram.raw_dim(), |(i, j)| {
-        if i == j { 0.0 } else { (norms[i] + norms[j] - gram[[i, j]] - gram[[j, i]]).max(0.0) }
+        let r2 = gram[[i, i]] + gram[[j, j]] - gram[[i, j]] - gram[[j, i]];
+        if i == j || r2 < 0.0 { 0.0 } else { r2 }
     })
 }
 
@@ -137,4 +138,15 @@ fn dot_product(gram: &Array2<f64>, gradient: Gradient, f: impl Fn(f64) -> (f64, 
         Gradient::Reference => slopes,
     };
     KernelMatrix { values, drift, bandwidth: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_particle_that_is_no_number_shows_in_the_kernel() {
+        let gram = ndarray::array![[1.0, f64::NAN], [f64::NAN, f64::NAN]];
+        assert!(Kernel::default().evaluate(&gram).values[[0, 1]].is_nan());
+    }
 }
