@@ -92,6 +92,18 @@ impl<B: Backend> Particles<B> {
         self.blocks[0].dtype()
     }
 
+    /// Bytes of all coordinates.
+    pub fn bytes(&self) -> u64 {
+        (self.count() * self.dim() * self.dtype().size()) as u64
+    }
+
+    /// Root mean square over coordinates of the particles' standard deviation; 0 for N = 1. Waits for the device.
+    pub fn spread(&self) -> Result<f64, TensorReadError> {
+        let squares: f64 = self.centred().0.squared_norms()?.iter().sum();
+        let freedom = (self.count() as f64 - 1.0).max(1.0);
+        Ok((squares / (freedom * self.dim() as f64)).sqrt())
+    }
+
     /// Applies a function to every block.
     pub fn map(&self, mut f: impl FnMut(Tensor<2>) -> Tensor<2>) -> Self {
         let blocks = self.blocks.iter().map(|block| f(block.clone())).collect();
@@ -132,6 +144,22 @@ impl<B: Backend> Particles<B> {
     pub fn combine(&self, coefficients: &Array2<f64>) -> Self {
         let c = upload_matrix(coefficients, &self.blocks[0].device(), self.dtype());
         self.map(|block| c.clone().matmul(block))
+    }
+
+    /// Some of the particles, in this order.
+    pub fn rows(&self, rows: &[usize]) -> Self {
+        let pick = |block: Tensor<2>| {
+            let picked = rows.iter().map(|row| block.clone().narrow(0, *row, 1)).collect::<Vec<_>>();
+            Tensor::cat(picked, 0)
+        };
+        self.map(pick)
+    }
+
+    /// Several sets of one layout as one, in this order; at least one.
+    pub fn stack(sets: &[Self]) -> Self {
+        let blocks = 0..sets[0].blocks.len();
+        let stacked = blocks.map(|b| Tensor::cat(sets.iter().map(|set| set.blocks[b].clone()).collect::<Vec<_>>(), 0));
+        Self::from_blocks(stacked.collect(), sets[0].layout.clone())
     }
 
     /// Offsets from the mean particle, and the mean. Distances do not change, f32 digits do: ‖θ‖ ≫ spread would eat them.

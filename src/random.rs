@@ -22,6 +22,18 @@ pub enum Purpose {
     Schedule = 5,
     /// Bootstrap and calibration splits of a report.
     Report = 6,
+    /// Minibatches behind the indicators of client selection.
+    Question = 7,
+    /// The noise of Langevin chains.
+    Langevin = 8,
+    /// Which worker gets which chain.
+    Chains = 9,
+    /// Draws from a Gaussian posterior, for expectations and for predictions.
+    Gaussian = 10,
+    /// Resampling and jitter of particle mirror descent.
+    Resample = 11,
+    /// Probe vectors of stochastic trace estimates.
+    Trace = 12,
 }
 
 /// All random streams of one run.

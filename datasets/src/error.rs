@@ -17,6 +17,17 @@ pub enum DataError {
         /// The file that was looked for first.
         path: PathBuf,
     },
+    /// A file of a known data set that cannot be fetched is not below the data directory.
+    #[error(
+        "data set `{set}` is not there: looked for {}\n  it has no download: `fedstein data fetch {set}` says how to come by it; or name the directory that holds `{set}/` with --data-dir",
+        .path.display()
+    )]
+    NoDownload {
+        /// Name of the data set.
+        set: String,
+        /// The file that was looked for first.
+        path: PathBuf,
+    },
     /// A file the user named does not exist.
     #[error("no such file: {} ({key})", .path.display())]
     NoFile {
@@ -202,6 +213,20 @@ pub enum DataError {
     UnsafeName {
         /// The name.
         name: String,
+    },
+    /// Files of a set that is not downloaded are not below the data directory.
+    #[error(
+        "data set `{set}` cannot be fetched, its files are put in their place by hand\n  missing: {}{}\n  {how}",
+        .missing.first().map(|path| path.display().to_string()).unwrap_or_default(),
+        if .missing.len() > 1 { format!(" and {} more (`fedstein data info {set}`)", .missing.len() - 1) } else { String::new() }
+    )]
+    ByHand {
+        /// Name of the data set.
+        set: String,
+        /// The files that are not there.
+        missing: Vec<PathBuf>,
+        /// Where to get them, and what they must hold.
+        how: String,
     },
     /// Every mirror failed.
     #[error("could not fetch {}:{}", .path.display(), .attempts.iter().map(|a| format!("\n  {a}")).collect::<String>())]

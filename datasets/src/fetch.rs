@@ -2,7 +2,7 @@
 //! summed, flushed to the disk, and only then take the final name. A `.part` that stays behind is resumed next time.
 
 use crate::DataError;
-use crate::registry::{DataFile, DataSet};
+use crate::registry::{self, DataFile, DataSet, FileStatus};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// What [`fetch`] is doing, for a progress bar or a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// The file is there already and its checksum is right.
+    /// The file is there already and its checksum is right. (Of a set without a download: it is there.)
     Present {
         /// Path below the data directory.
         file: &'a str,
@@ -57,15 +57,20 @@ const REDIRECTS: usize = 5;
 /// Tries of one mirror, as long as each brings new bytes.
 const RESUMES: usize = 4;
 
-/// Fetches every file of a set that is not there yet, mirror after mirror. Sets without files are done at once.
+/// Fetches every file of a set that is not there yet, mirror after mirror. Sets without files are done at once; of a
+/// set without a download ([`DataSet::by_hand`]), whose files may be the user's own copies, it is only looked whether
+/// they are there.
 ///
 /// # Returns
 /// The files' final paths.
 ///
 /// # Errors
-/// A file name that leaves the data directory, a directory that cannot be written, and for each file that no mirror
+/// A set without a download some of whose files are not there, a file name that leaves the data directory, a directory that cannot be written, and for each file that no mirror
 /// gave whole and with the publisher's checksum one line a mirror with the reason.
 pub fn fetch(set: &DataSet, data_dir: &Path, report: &mut dyn FnMut(Progress)) -> Result<Vec<PathBuf>, DataError> {
+    if let Some(how) = set.by_hand {
+        return look(set, how, data_dir, report);
+    }
     let agent = agent();
     let mut paths = Vec::with_capacity(set.files.len());
     for file in set.files {
@@ -79,6 +84,32 @@ pub fn fetch(set: &DataSet, data_dir: &Path, report: &mut dyn FnMut(Progress)) -
         paths.push(path);
     }
     Ok(paths)
+}
+
+/// The files of a set without a download, in whichever form they are there.
+fn look(
+    set: &DataSet,
+    how: &str,
+    data_dir: &Path,
+    report: &mut dyn FnMut(Progress),
+) -> Result<Vec<PathBuf>, DataError> {
+    let (mut paths, mut missing) = (Vec::with_capacity(set.files.len()), Vec::new());
+    for (file, state) in registry::status(set, data_dir) {
+        let path = match state {
+            FileStatus::Missing => {
+                missing.push(data_dir.join(file.path));
+                continue;
+            }
+            FileStatus::Alternative(path) => path,
+            FileStatus::Present | FileStatus::WrongSize { .. } => data_dir.join(file.path),
+        };
+        report(Progress::Present { file: file.path });
+        paths.push(path);
+    }
+    if missing.is_empty() {
+        return Ok(paths);
+    }
+    Err(DataError::ByHand { set: set.name.to_owned(), missing, how: how.to_owned() })
 }
 
 /// A path below the data directory, or an error.

@@ -7,8 +7,13 @@
 //!
 //! # fn main() -> Result<(), fedstein_datasets::DataError> {
 //! let mut rng = ChaCha8Rng::seed_from_u64(1);
-//! let config =
-//!     DataConfig::Digits { normalise: Normalise::Auto, test_fraction: 0.2, train_limit: 0, test_limit: 0 };
+//! let config = DataConfig::Digits {
+//!     classes: vec![], // all
+//!     normalise: Normalise::Auto,
+//!     test_fraction: 0.2,
+//!     train_limit: 0,
+//!     test_limit: 0,
+//! };
 //! let data = load(&config, "data".as_ref(), &mut rng)?; // digits are embedded: no file is read
 //! assert_eq!((data.train.rows(), data.test.rows(), data.train.width()), (1438, 359, 64));
 //!
@@ -45,3 +50,5 @@ pub use normalize::{FeatureScale, Normalisation, TargetScale};
 pub use partition::{Partition, PartitionConfig, partition};
 pub use registry::{DataFile, DataSet, FileStatus, Origin, sets, status};
 pub use source::delimiter;
+pub use source::raetsch::{RaetschSet, RaetschSplit};
+pub use source::uci::UciSet;

@@ -1,8 +1,9 @@
-//! Rows into train and test, or into a seeded subset.
+//! Rows into train and test, or into a subset.
 
-use crate::{DataError, Dataset};
+use crate::{DataError, Dataset, Targets};
 use rand::Rng;
 use rand::seq::SliceRandom;
+use std::collections::{BTreeMap, HashSet};
 
 /// Splits the rows at random: ⌊n·fraction + ½⌋ rows for testing, at least one on either side.
 ///
@@ -12,22 +13,129 @@ use rand::seq::SliceRandom;
 /// # Errors
 /// A fraction that is not strictly between 0 and 1, fewer than two rows.
 pub fn train_test(data: &Dataset, test_fraction: f64, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
-    if !(test_fraction > 0.0 && test_fraction < 1.0) {
-        let problem = "must lie between 0 and 1, e.g. 0.2 (both excluded: the report needs test rows)";
-        return Err(DataError::config("data.test_fraction", test_fraction, problem));
-    }
+    check_fraction(test_fraction)?;
     let rows = data.rows();
     if rows < 2 {
         let problem = format!("{rows} row(s) cannot be split into train and test");
         return Err(DataError::config("data.test_fraction", test_fraction, problem));
     }
     let tests = ((rows as f64 * test_fraction).round() as usize).clamp(1, rows - 1);
-    let mut order: Vec<usize> = (0..rows).collect();
+    Ok(of_size(data, tests, rng))
+}
+
+/// Splits the rows at random, `tests` of them (at most all) for testing.
+///
+/// # Returns
+/// `(train, test)`, disjoint, together all rows, both in the order of `data`.
+pub fn of_size(data: &Dataset, tests: usize, rng: &mut impl Rng) -> (Dataset, Dataset) {
+    let mut order: Vec<usize> = (0..data.rows()).collect();
     order.shuffle(rng);
-    let (test, train) = order.split_at_mut(tests);
+    let (test, train) = order.split_at_mut(tests.min(data.rows()));
     test.sort_unstable();
     train.sort_unstable();
-    Ok((data.select(train), data.select(test)))
+    (data.select(train), data.select(test))
+}
+
+/// Splits the rows of each natural client at random, client after client: ⌊n·fraction + ½⌋ of a client's n rows for
+/// testing, but never its last one.
+///
+/// # Returns
+/// `(train, test)`, disjoint, together all rows, both in the order of `data`; every client has rows in `train`.
+///
+/// # Errors
+/// A fraction that is not strictly between 0 and 1, data without clients, clients so small that no row is left for
+/// testing.
+pub fn within_clients(data: &Dataset, test_fraction: f64, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
+    check_fraction(test_fraction)?;
+    let refuse = |problem: String| DataError::config("data.test_fraction", test_fraction, problem);
+    let of_row = data.clients.as_ref().ok_or_else(|| refuse(format!("`{}` does not come with clients", data.name)))?;
+    let mut clients = BTreeMap::<usize, Vec<usize>>::new();
+    for (row, &client) in of_row.iter().enumerate() {
+        clients.entry(client).or_default().push(row);
+    }
+    let (mut train, mut test) = (Vec::new(), Vec::new());
+    for rows in clients.values_mut() {
+        let tests = ((rows.len() as f64 * test_fraction).round() as usize).min(rows.len() - 1);
+        rows.shuffle(rng);
+        test.extend_from_slice(&rows[..tests]);
+        train.extend_from_slice(&rows[tests..]);
+    }
+    if test.is_empty() {
+        let most = clients.values().map(Vec::len).max().unwrap_or(0);
+        let problem = format!("leaves no test row: the largest client has {most} row(s); ask for a larger share");
+        return Err(refuse(problem));
+    }
+    test.sort_unstable();
+    train.sort_unstable();
+    Ok((data.select(&train), data.select(&test)))
+}
+
+fn check_fraction(test_fraction: f64) -> Result<(), DataError> {
+    if test_fraction > 0.0 && test_fraction < 1.0 {
+        return Ok(());
+    }
+    let problem = "must lie between 0 and 1, e.g. 0.2 (both excluded: the report needs test rows)";
+    Err(DataError::config("data.test_fraction", test_fraction, problem))
+}
+
+/// The rows that a list of test rows leaves, and those it names.
+///
+/// # Arguments
+/// - `tests`: ascending, each below the number of rows.
+///
+/// # Returns
+/// `(train, test)`, disjoint, together all rows, both in the order of `data`.
+///
+/// # Panics
+/// When a row of `tests` is out of range.
+pub fn by_rows(data: &Dataset, tests: &[usize]) -> (Dataset, Dataset) {
+    let train: Vec<usize> = (0..data.rows()).filter(|row| tests.binary_search(row).is_err()).collect();
+    (data.select(&train), data.select(tests))
+}
+
+/// The rows of some classes, in the order of `data`; no class keeps them all. Classes keep their indices and names.
+///
+/// # Errors
+/// Targets that are no classes, a class that there is not or that is listed twice, classes without a row.
+pub fn only_classes(data: Dataset, classes: &[usize]) -> Result<Dataset, DataError> {
+    if classes.is_empty() {
+        return Ok(data);
+    }
+    let refuse = |problem: String| Err(DataError::config("data.classes", format!("{classes:?}"), problem));
+    let Targets::Classes { labels, names } = &data.targets else {
+        return refuse(format!("the targets of `{}` are no classes", data.name));
+    };
+    let mut keep = vec![false; names.len()];
+    for &class in classes {
+        match keep.get_mut(class) {
+            Some(kept) if !*kept => *kept = true,
+            Some(_) => return refuse(format!("lists {class} twice")),
+            None => return refuse(format!("`{}` has the classes 0 to {}", data.name, names.len() - 1)),
+        }
+    }
+    let rows: Vec<usize> = (0..labels.len()).filter(|&row| keep[labels[row]]).collect();
+    if rows.is_empty() {
+        return refuse(format!("`{}` has no row of these classes", data.name));
+    }
+    Ok(data.select(&rows))
+}
+
+/// The first of each set of rows that have the same features and the same target, in the order of `data`.
+pub fn distinct(data: &Dataset) -> Dataset {
+    let mut seen = HashSet::with_capacity(data.rows());
+    let rows: Vec<usize> = (0..data.rows())
+        .filter(|&row| {
+            // -0 is 0, and nothing that was read is NaN: equal bits are then equal numbers.
+            let features: Vec<u32> = data.features.row(row).iter().map(|x| (x + 0.0).to_bits()).collect();
+            let target = match &data.targets {
+                Targets::Classes { labels, .. } => labels[row] as u64,
+                Targets::Real { values } => (values[row] + 0.0).to_bits(),
+                Targets::None { .. } => 0,
+            };
+            seen.insert((features, target))
+        })
+        .collect();
+    data.select(&rows)
 }
 
 /// At most `limit` rows drawn without replacement, in the order of `data`; 0 keeps all.
@@ -44,8 +152,7 @@ pub fn limit(data: Dataset, limit: usize, rng: &mut impl Rng) -> Dataset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Targets;
-    use ndarray::Array2;
+    use ndarray::{Array2, array};
     use rand::{SeedableRng, rngs::ChaCha8Rng};
 
     fn numbered(rows: usize) -> Dataset {
@@ -104,5 +211,68 @@ mod tests {
         assert!(few.windows(2).all(|w| w[0] < w[1]) && few.len() == 10, "{few:?}");
         assert_eq!(limit(numbered(100), 0, &mut rng).rows(), 100);
         assert_eq!(limit(numbered(100), 1000, &mut rng).rows(), 100);
+    }
+
+    #[test]
+    fn the_test_rows_of_a_list_are_the_test_and_the_others_the_training() {
+        let (train, test) = by_rows(&numbered(6), &[1, 4]);
+        assert_eq!((rows_of(&train), rows_of(&test)), (vec![0, 2, 3, 5], vec![1, 4]));
+    }
+
+    #[test]
+    fn each_client_is_split_on_its_own_and_keeps_a_training_row() {
+        let mut data = numbered(111);
+        // client 5: 100 rows, client 2: 10, client 9: 1
+        data.clients = Some((0..111).map(|row| [5, 2, 9][usize::from(row >= 100) + usize::from(row == 110)]).collect());
+        let split = |fraction, seed| within_clients(&data, fraction, &mut ChaCha8Rng::seed_from_u64(seed));
+        let counts = |half: &Dataset| {
+            let of_row = half.clients.as_ref().unwrap();
+            [5, 2, 9].map(|client| of_row.iter().filter(|&&k| k == client).count())
+        };
+        let (train, test) = split(0.2, 1).unwrap();
+        assert_eq!((counts(&train), counts(&test)), ([80, 8, 1], [20, 2, 0]));
+        let mut all = [rows_of(&train), rows_of(&test)].concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..111).collect::<Vec<_>>());
+        assert_eq!(counts(&split(0.999, 1).unwrap().0), [1, 1, 1]);
+        assert_eq!(rows_of(&test), rows_of(&split(0.2, 1).unwrap().1));
+        assert_ne!(rows_of(&test), rows_of(&split(0.2, 2).unwrap().1));
+        let message = split(0.001, 1).unwrap_err().to_string();
+        assert!(message.contains("leaves no test row: the largest client has 100"), "{message}");
+        assert!(split(0.0, 1).unwrap_err().to_string().contains("between 0 and 1"));
+        let message = within_clients(&numbered(4), 0.5, &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
+        assert!(message.contains("`numbered` does not come with clients"), "{message}");
+    }
+
+    fn labelled(labels: &[usize]) -> Dataset {
+        let names = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+        Dataset { targets: Targets::Classes { labels: labels.to_vec(), names }, ..numbered(labels.len()) }
+    }
+
+    #[test]
+    fn chosen_classes_keep_their_indices_and_names() {
+        let kept = only_classes(labelled(&[0, 2, 1, 2, 0]), &[2, 0]).unwrap();
+        assert_eq!(rows_of(&kept), [0, 1, 3, 4]);
+        assert_eq!((kept.labels(), kept.classes()), (Some(&[0, 2, 2, 0][..]), Some(4)));
+        assert_eq!(only_classes(labelled(&[0, 2]), &[]).unwrap().rows(), 2);
+    }
+
+    #[test]
+    fn classes_that_there_are_not_are_refused() {
+        let message = |classes: &[usize]| only_classes(labelled(&[0, 2]), classes).unwrap_err().to_string();
+        assert_eq!(message(&[4]), "data.classes = [4]: `numbered` has the classes 0 to 3");
+        assert_eq!(message(&[2, 2]), "data.classes = [2, 2]: lists 2 twice");
+        assert_eq!(message(&[1, 3]), "data.classes = [1, 3]: `numbered` has no row of these classes");
+        assert!(only_classes(numbered(2), &[0]).unwrap_err().to_string().contains("are no classes"));
+    }
+
+    #[test]
+    fn equal_rows_of_one_class_are_one_and_of_two_classes_two() {
+        let mut data = labelled(&[0, 0, 1, 0, 1]);
+        data.features = array![[1., 0.], [1., -0.], [1., 0.], [2., 0.], [1., 0.]];
+        data.feature_shape = vec![2];
+        let kept = distinct(&data);
+        assert_eq!(kept.features, array![[1., 0.], [1., 0.], [2., 0.]]);
+        assert_eq!(kept.labels(), Some(&[0, 1, 0][..]));
     }
 }

@@ -101,7 +101,15 @@ fn set_of(path: &'static str, mirrors: &[String]) -> DataSet {
         mirrors: mirrors.leak(),
         alternatives: &[],
     };
-    DataSet { name: "test", summary: "", source: "", licence: "", origin: Origin::Download, files: vec![file].leak() }
+    DataSet {
+        name: "test",
+        summary: "",
+        source: "",
+        licence: "",
+        origin: Origin::Download,
+        files: vec![file].leak(),
+        by_hand: None,
+    }
 }
 
 fn get(set: &DataSet, dir: &Path) -> Result<Vec<String>, DataError> {
@@ -251,6 +259,35 @@ fn nobody_listening_is_an_error_with_the_address() {
     let message =
         get(&set_of("test/file", std::slice::from_ref(&url)), TempDir::new().unwrap().path()).unwrap_err().to_string();
     assert!(message.contains(&url), "{message}");
+}
+
+#[test]
+fn a_set_without_a_download_says_what_is_missing_and_how_to_come_by_it() {
+    let dir = TempDir::new().unwrap();
+    let set = |name| fedstein_datasets::registry::find(name).unwrap();
+    let message = |name| get(set(name), dir.path()).unwrap_err().to_string();
+    let year = message("year-prediction");
+    assert!(year.contains("https://archive.ics.uci.edu/dataset/203/yearpredictionmsd"), "{year}");
+    assert!(year.contains("missing: ") && year.contains("year-prediction/YearPredictionMSD.txt\n"), "{year}");
+    let raetsch = message("raetsch");
+    assert!(raetsch.contains("raetsch/banana.csv.gz and 12 more (`fedstein data info raetsch`)"), "{raetsch}");
+    assert!(raetsch.contains("the label -1 or +1"), "{raetsch}");
+    assert!(message("uci-regression").contains("NAME.test-splits.txt.gz: line k has the rows of test split k"));
+    assert!(message("vehicle").contains("the client 0 to 22, 100 features and the label -1 or +1"));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_users_own_copy_counts_as_there_whatever_its_size() {
+    let dir = TempDir::new().unwrap();
+    for (set, file) in [("year-prediction", "YearPredictionMSD.txt"), ("vehicle", "vehicle-23-ditto-train.csv")] {
+        std::fs::create_dir(dir.path().join(set)).unwrap();
+        let path = dir.path().join(set).join(file);
+        std::fs::write(&path, "mine").unwrap();
+        let set = fedstein_datasets::registry::find(set).unwrap();
+        assert_eq!(get(set, dir.path()).unwrap(), ["present"]);
+        assert_eq!(fetch(set, dir.path(), &mut |_| {}).unwrap(), [path]);
+    }
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn any_config() -> impl Strategy<Value = PartitionConfig> {
     prop_oneof![
         clients.clone().prop_map(|clients| PartitionConfig::Iid { clients }),
         (clients.clone(), 1usize..8).prop_map(|(clients, labels)| PartitionConfig::LabelsPerClient { clients, labels }),
+        (clients.clone(), 1usize..8).prop_map(|(clients, labels)| PartitionConfig::CyclicLabels { clients, labels }),
         (clients.clone(), 0.0f64..10.0, 0.1f64..10.0)
             .prop_map(|(clients, a, b)| { PartitionConfig::LabelRatio { clients, ratio: vec![a, b] } }),
         proptest::collection::vec(0.0f64..50.0, 3..60)
@@ -85,16 +86,18 @@ proptest! {
     ) {
         prop_assume!(labels <= classes && clients * labels >= classes);
         let data = with_counts(&vec![200; classes]);
-        let dealt = deal(&PartitionConfig::LabelsPerClient { clients, labels }, &data, seed).unwrap();
-        assert_cover(&dealt, data.rows());
-        for counts in dealt.counts(&data.targets) {
-            prop_assert_eq!(counts.iter().filter(|&&count| count > 0).count(), labels);
-        }
-        // A class's rows are shared equally by its holders.
-        let counts = dealt.counts(&data.targets);
-        for class in 0..classes {
-            let held: Vec<usize> = counts.iter().map(|c| c[class]).filter(|&count| count > 0).collect();
-            prop_assert!(held.iter().max().unwrap() - held.iter().min().unwrap() <= 1);
+        for config in [PartitionConfig::LabelsPerClient { clients, labels }, PartitionConfig::CyclicLabels { clients, labels }] {
+            let dealt = deal(&config, &data, seed).unwrap();
+            assert_cover(&dealt, data.rows());
+            for counts in dealt.counts(&data.targets) {
+                prop_assert_eq!(counts.iter().filter(|&&count| count > 0).count(), labels);
+            }
+            // A class's rows are shared equally by its holders.
+            let counts = dealt.counts(&data.targets);
+            for class in 0..classes {
+                let held: Vec<usize> = counts.iter().map(|c| c[class]).filter(|&count| count > 0).collect();
+                prop_assert!(held.iter().max().unwrap() - held.iter().min().unwrap() <= 1);
+            }
         }
     }
 }
@@ -105,6 +108,7 @@ fn another_seed_deals_other_rows() {
     for config in [
         PartitionConfig::Iid { clients: 4 },
         PartitionConfig::LabelsPerClient { clients: 4, labels: 1 },
+        PartitionConfig::CyclicLabels { clients: 4, labels: 1 },
         PartitionConfig::LabelRatio { clients: 4, ratio: vec![1.0, 9.0] },
         PartitionConfig::Dirichlet { clients: 4, alpha: 1.0 },
     ] {
@@ -122,17 +126,45 @@ fn iid_blocks_have_the_sizes_of_the_specification() {
 
 #[test]
 fn one_to_nine_is_exact_and_alternates() {
-    let config = PartitionConfig::LabelRatio { clients: 30, ratio: vec![1.0, 9.0] };
-    // Covertype's training part is as unbalanced as this.
-    let data = with_counts(&[22664, 23816]);
-    let dealt = deal(&config, &data, 1).unwrap();
-    assert_cover(&dealt, data.rows());
-    assert!(dealt.notes.is_empty(), "{:?}", dealt.notes);
-    for (client, counts) in dealt.counts(&data.targets).iter().enumerate() {
-        let (major, minor) = (counts[client % 2], counts[1 - client % 2]);
-        let ratio = major as f64 / minor as f64;
-        assert!((ratio - 9.0).abs() < 0.06, "client {client}: {major} to {minor}");
+    // 80 % of Covertype; the client-selection paper deals it to 30 and to 120 clients.
+    let data = with_counts(&[226_641, 238_169]);
+    for clients in [30, 120] {
+        let config = PartitionConfig::LabelRatio { clients, ratio: vec![1.0, 9.0] };
+        let dealt = deal(&config, &data, 1).unwrap();
+        // Every row is used, none is left out to make the mix exact.
+        assert_cover(&dealt, data.rows());
+        assert!(dealt.notes.is_empty(), "{:?}", dealt.notes);
+        for (client, counts) in dealt.counts(&data.targets).iter().enumerate() {
+            // Both counts are rounded to whole rows.
+            let (major, minor) = (counts[client % 2] as f64, counts[1 - client % 2] as f64);
+            let tenth = (major + minor) / 10.0;
+            assert!((minor - tenth).abs() < 1.0, "client {client} of {clients}: {major} to {minor}");
+        }
     }
+}
+
+#[test]
+fn cyclic_hands_follow_the_order_of_the_classes_that_have_rows() {
+    // Digits 0 to 8 of ten, as in the client-selection paper: class 9 is nobody's.
+    let mut counts = vec![60; 9];
+    counts.push(0);
+    let data = with_counts(&counts);
+    let held = |clients, labels| -> Vec<Vec<usize>> {
+        let dealt = deal(&PartitionConfig::CyclicLabels { clients, labels }, &data, 1).unwrap();
+        assert_cover(&dealt, data.rows());
+        let counts = dealt.counts(&data.targets);
+        counts.iter().map(|counts| (0..10).filter(|&class| counts[class] > 0).collect()).collect()
+    };
+    for clients in [27, 120] {
+        for (client, hand) in held(clients, 3).iter().enumerate() {
+            let first = 3 * (client % 3);
+            assert_eq!(*hand, [first, first + 1, first + 2], "client {client}");
+        }
+    }
+    assert_eq!(held(3, 4), [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![0, 1, 2, 8]]);
+    let dealt = deal(&PartitionConfig::CyclicLabels { clients: 27, labels: 3 }, &data, 1).unwrap();
+    // 60 rows a class, nine holders: 6 or 7 each
+    assert!(dealt.counts(&data.targets).iter().flatten().all(|count| [0, 6, 7].contains(count)));
 }
 
 #[test]
@@ -197,6 +229,10 @@ fn refusals_say_both_numbers_and_what_would_be_right() {
     assert!(message(labels(2, 1), &data).contains("nobody would hold c"));
     assert!(message(labels(2, 4), &data).contains("must be from 1 to 3"));
     assert!(message(labels(2, 0), &data).contains("must be from 1 to 3"));
+    let cyclic = |clients, labels| PartitionConfig::CyclicLabels { clients, labels };
+    assert!(message(cyclic(2, 1), &data).starts_with("partition `cyclic-labels`: 2 clients with 1 labels each"));
+    assert!(message(cyclic(2, 1), &data).contains("nobody would hold c2"));
+    assert!(message(cyclic(2, 4), &data).contains("must be from 1 to 3"));
     let ratio = |ratio| PartitionConfig::LabelRatio { clients: 4, ratio };
     assert!(message(ratio(vec![1.0, 9.0]), &data).contains("two classes, these data have 3"));
     let two = with_counts(&[5, 5]);
@@ -220,6 +256,7 @@ fn configs_have_the_words_of_the_documentation() {
             r#"{"kind":"labels-per-client","clients":3,"labels":2}"#,
             PartitionConfig::LabelsPerClient { clients: 3, labels: 2 },
         ),
+        (r#"{"kind":"cyclic-labels","clients":3,"labels":2}"#, PartitionConfig::CyclicLabels { clients: 3, labels: 2 }),
         (
             r#"{"kind":"label-ratio","clients":3,"ratio":[1.0,9.0]}"#,
             PartitionConfig::LabelRatio { clients: 3, ratio: vec![1.0, 9.0] },

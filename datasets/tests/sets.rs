@@ -22,16 +22,24 @@ fn write(dir: &TempDir, name: &str, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap();
 }
 
-const MNIST: &str = r#"{"kind":"mnist","normalise":"auto","train_limit":0,"test_limit":0}"#;
+const MNIST: &str = r#"{"kind":"mnist","classes":[],"normalise":"auto","train_limit":0,"test_limit":0}"#;
 const COVERTYPE: &str = r#"{"kind":"covertype","normalise":"none","test_fraction":0.5,"train_limit":0,"test_limit":0}"#;
 
 fn digits(normalise: &str) -> String {
-    format!(r#"{{"kind":"digits","normalise":"{normalise}","test_fraction":0.2,"train_limit":0,"test_limit":0}}"#)
+    format!(
+        r#"{{"kind":"digits","classes":[],"normalise":"{normalise}","test_fraction":0.2,"train_limit":0,"test_limit":0}}"#
+    )
 }
 
 #[test]
 fn configs_have_the_words_of_the_documentation() {
-    for kind in ["mnist", "fashion-mnist", "mixture-1d", "mixture-2d"] {
+    for kind in ["mnist", "fashion-mnist"] {
+        let text =
+            format!(r#"{{"kind":"{kind}","classes":[0,8],"normalise":"published","train_limit":1,"test_limit":2}}"#);
+        assert_eq!(serde_json::to_string(&config(&text)).unwrap(), text);
+        assert_eq!((config(&text).kind(), config(&text).limits()), (kind, (1, 2)));
+    }
+    for kind in ["year-prediction", "mixture-1d", "mixture-2d"] {
         let text = format!(r#"{{"kind":"{kind}","normalise":"published","train_limit":1,"test_limit":2}}"#);
         assert_eq!(serde_json::to_string(&config(&text)).unwrap(), text);
         assert_eq!(config(&text).kind(), kind);
@@ -42,6 +50,14 @@ fn configs_have_the_words_of_the_documentation() {
         );
         assert_eq!(serde_json::to_string(&config(&text)).unwrap(), text);
         assert_eq!((config(&text).kind(), config(&text).limits()), (kind, (1, 2)));
+    }
+    for text in [
+        r#"{"kind":"raetsch","set":"breast-cancer","distinct":true,"split":"raetsch","test_fraction":0.2,"normalise":"none","train_limit":1,"test_limit":2}"#,
+        r#"{"kind":"uci-regression","set":"wine-red","test_split":-1,"test_fraction":0.1,"normalise":"auto","train_limit":1,"test_limit":2}"#,
+        r#"{"kind":"vehicle","test_fraction":0.2,"normalise":"auto","train_limit":1,"test_limit":2}"#,
+    ] {
+        assert_eq!(serde_json::to_string(&config(text)).unwrap(), text);
+        assert!(text.contains(config(text).kind()) && config(text).limits() == (1, 2));
     }
     let csv = r#"{"kind":"csv","path":"a.csv","test_path":"","target":"-1","header":"auto","task":"regression","delimiter":",","client_column":"","normalise":"standard","test_fraction":0.2,"train_limit":0,"test_limit":0}"#;
     assert_eq!(serde_json::to_string(&config(csv)).unwrap(), csv);
@@ -61,6 +77,19 @@ fn digits_are_embedded_and_scaled_to_1() {
     let mut counts = [0; 10];
     data.train.labels().unwrap().iter().chain(data.test.labels().unwrap()).for_each(|&label| counts[label] += 1);
     assert_eq!(counts, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
+}
+
+#[test]
+fn chosen_classes_are_not_renumbered_and_the_head_stays_as_wide() {
+    let chosen = |classes: &str| read(&digits("auto").replace("[]", classes), Path::new(""));
+    let data = chosen("[0,1,2,3,4,5,6,7,8]").unwrap();
+    // 1,797 digits, 180 of them nines
+    assert_eq!((data.train.rows() + data.test.rows(), data.test.rows()), (1617, 323));
+    assert_eq!((data.train.classes(), data.test.classes()), (Some(10), Some(10)));
+    let data = chosen("[8,3]").unwrap();
+    assert!(data.train.labels().unwrap().iter().all(|label| [3, 8].contains(label)));
+    let message = chosen("[10]").unwrap_err().to_string();
+    assert_eq!(message, "data.classes = [10]: `digits` has the classes 0 to 9");
 }
 
 #[test]
@@ -100,6 +129,13 @@ fn idx_files_are_read_gzipped_or_not_and_missing_ones_named() {
     assert_eq!((data.train.features.dim(), &data.train.feature_shape[..]), ((3, 6), &[2, 3][..]));
     assert_eq!(data.train.features[[1, 0]], (30.0 * 0.99 / 255.0 + 0.01) as f32);
     assert_eq!(data.train.labels(), Some(&[1, 2, 9][..]));
+
+    let chosen = |classes: &str| read(&MNIST.replace("[]", classes), dir.path());
+    let data = chosen("[0,2,9]").unwrap();
+    assert_eq!((data.train.labels(), data.test.labels()), (Some(&[2, 9][..]), Some(&[0][..])));
+    assert_eq!(data.train.features[[0, 0]], (30.0 * 0.99 / 255.0 + 0.01) as f32);
+    let message = chosen("[1,2]").unwrap_err().to_string();
+    assert_eq!(message, "data.classes = [1, 2]: `mnist` has no row of these classes");
 
     write(&dir, "mnist/t10k-labels-idx1-ubyte", &Idx { dims: vec![1], data: vec![10] }.to_bytes());
     assert!(read(MNIST, dir.path()).unwrap_err().to_string().contains("label 10 is out of range"));

@@ -15,14 +15,15 @@ use serde::{Deserialize, Serialize};
 use fedstein_models::Model;
 
 use super::relay::Relay;
-use super::{ClientHalf, Halves, LocalData, Setup, message_of, particles_of};
+use super::{ClientHalf, Halves, LocalData, Setup, diagnosed, mean, mean_norm, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::density::kde::{Kde, KdeConfig};
 use crate::density::{Likelihood, LogDensity, Score};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
+use crate::federation::message::{Message, Question, Request};
 use crate::particles::Particles;
+use crate::schedule::indicator;
 use crate::stein::{OptimizerState, Svgd};
 
 /// What a client's factor holds beside its likelihood.
@@ -62,6 +63,7 @@ pub struct DsvgdConfig {
 
 struct Client<B: Backend> {
     config: DsvgdConfig,
+    sends: Sends,
     svgd: Svgd,
     reset_optimizer: bool,
     model: Arc<dyn Model>,
@@ -91,7 +93,14 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let Self { svgd, likelihood, optimizers: [local, distill], .. } = self;
 
         // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and this client's share of ∇ log p0
-        let tilted = |at: &Particles<B>| Ok(likelihood.next_score(at, cavity.prior_weight).plus(cavity.score(at)?));
+        let mut score_norm = None;
+        let tilted = |at: &Particles<B>| {
+            let score = likelihood.next_score(at, cavity.prior_weight).plus(cavity.score(at)?);
+            if score_norm.is_none() {
+                score_norm = Some(mean_norm(&score, at)?);
+            }
+            Ok(score)
+        };
         let moved = svgd.run(theta, local_steps, local, tilted, |done| watch(done, steps))?;
 
         // (15): ∇ log t_k,new = ∇ log q_new − ∇ log q + ∇ log t_k. Where densities are silent there is nothing to distil.
@@ -102,7 +111,28 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             self.factor = distillation.run(self.factor.clone(), distill_steps, distill, distilled, after)?;
         }
         self.visited = true;
-        message_of(&moved)
+        let reply = match self.sends {
+            Sends::Global => message_of(&moved)?,
+            Sends::Factor => message_of(&self.factor)?,
+        };
+        Ok(diagnosed(reply, score_norm, cavity.effective_sample_size(&moved)?))
+    }
+
+    fn answer(&mut self, request: &Request, question: &Question) -> Result<Message, RunError> {
+        let theta = particles_of(&request.message, &self.factor, &self.session)?;
+        let score = match question {
+            Question::LikelihoodScore { rows, .. } => self.likelihood.score_in(&theta, *rows, request.round, 0.0),
+            Question::Discrepancy { rows, .. } => {
+                let cavity = self.cavity(&theta, request.round)?;
+                let local = self.likelihood.score_in(&theta, *rows, request.round, cavity.prior_weight);
+                Score::dense(local).plus(cavity.score(&theta)?).evaluate(&theta)
+            }
+        };
+        indicator::answer(question, &theta, &score)
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.factor.bytes()
     }
 }
 
@@ -164,6 +194,14 @@ impl<B: Backend> Cavity<B> {
         }
     }
 
+    /// How many of q's particles speak at a θ_i, on average; `None` where q is no density of particles.
+    fn effective_sample_size(&self, at: &Particles<B>) -> Result<Option<f64>, RunError> {
+        match &self.q {
+            Some(q) if !self.silent => Ok(Some(mean(&q.effective_sample_size(at)?))),
+            _ => Ok(None),
+        }
+    }
+
     /// ρ·(∇ log q − ∇ log t_k), clipped.
     fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
         let score = self.difference(at)?.times(self.damping);
@@ -173,14 +211,28 @@ impl<B: Backend> Cavity<B> {
     }
 }
 
-/// A relay server and clients with their factors at Θ^(0).
-pub(super) fn build<B: Backend>(config: DsvgdConfig, mut setup: Setup<B>) -> Halves<B> {
+/// What a client sends back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sends {
+    /// The moved Θ.
+    Global,
+    /// Its factor Θ_k (P-DSVGD).
+    Factor,
+}
+
+/// Clients with their factors at Θ^(0).
+pub(super) fn clients<B: Backend>(
+    config: DsvgdConfig,
+    setup: &mut Setup<B>,
+    sends: Sends,
+) -> Vec<Box<dyn ClientHalf<B>>> {
     let likelihoods = setup.likelihoods(config.data);
     let count = likelihoods.len() as f64;
-    let clients = likelihoods.into_iter().map(|likelihood| {
+    let client = |likelihood| {
         let client = Client {
             clients: count,
             config,
+            sends,
             svgd: setup.svgd,
             reset_optimizer: setup.reset_optimizer,
             model: setup.model.clone(),
@@ -191,7 +243,12 @@ pub(super) fn build<B: Backend>(config: DsvgdConfig, mut setup: Setup<B>) -> Hal
             session: setup.session.clone(),
         };
         Box::new(client) as _
-    });
-    let clients = clients.collect();
+    };
+    likelihoods.into_iter().map(client).collect()
+}
+
+/// A relay server over [`clients`].
+pub(super) fn build<B: Backend>(config: DsvgdConfig, mut setup: Setup<B>) -> Halves<B> {
+    let clients = clients(config, &mut setup, Sends::Global);
     Halves { server: Box::new(Relay { particles: setup.initial, session: setup.session }), clients }
 }

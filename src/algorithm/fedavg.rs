@@ -12,6 +12,9 @@ use crate::error::RunError;
 use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
 
+/// The name under which a reply tells N_k.
+pub(super) const ROWS: &str = "rows";
+
 /// What the server does with the replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -47,7 +50,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let rows = |reply: &Reply| reply.message.scalars.get("rows").copied().unwrap_or(0.0);
+        let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
         let selected: f64 = replies.iter().map(rows).sum();
         let total = match self.mix {
             Mix::Replace => selected,

@@ -1,5 +1,6 @@
 //! A client that moves the particles it is sent on its own rows, and remembers nothing of them.
 
+use super::fedavg::ROWS;
 use super::{ClientHalf, LocalData, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::density::Likelihood;
@@ -56,8 +57,6 @@ impl<B: Backend> ClientHalf<B> for LocalSteps<B> {
         let Self { svgd, visit, likelihood, state, .. } = self;
         let score = |at: &Particles<B>| Ok(likelihood.next_score(at, visit.prior_weight));
         let moved = svgd.run(particles, visit.steps, state, score, |done| watch(done, visit.steps))?;
-        let mut reply = message_of(&moved)?;
-        reply.scalars.insert("rows".into(), self.likelihood.rows() as f64);
-        Ok(reply)
+        Ok(message_of(&moved)?.with_scalar(ROWS, self.likelihood.rows() as f64))
     }
 }

@@ -2,21 +2,32 @@
 //!
 //! To add one: a file here with its configuration and its halves, and a line in [`Algorithm::build`].
 
+pub mod dsgld;
 pub mod dsvgd;
 pub mod fedavg;
+pub mod fedsgd;
+pub mod gaussian;
+pub mod gvi;
+pub mod langevin;
 mod local;
+pub mod npv;
+pub mod p_dsvgd;
+pub mod pmd;
+pub mod pvi;
 mod relay;
+pub mod sgld;
 pub mod svgd;
+pub mod u_dsvgd;
 
 use std::sync::Arc;
 
 use fedstein_models::Model;
 
 use crate::backend::{Backend, Session};
-use crate::density::{Likelihood, LikelihoodScale};
+use crate::density::{Likelihood, LikelihoodScale, Score};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
+use crate::federation::message::{ClientId, Message, Question, Reply, Request};
 use crate::federation::shard::{Minibatches, Order, Shard};
 use crate::particles::Particles;
 use crate::random::Streams;
@@ -24,6 +35,11 @@ use crate::stein::Svgd;
 
 /// The server's side of an algorithm.
 pub trait ServerHalf<B: Backend>: Send {
+    /// A round begins with these clients.
+    fn begin(&mut self, _round: usize, _clients: &[ClientId]) -> Result<(), RunError> {
+        Ok(())
+    }
+
     /// What a selected client is sent.
     fn configure(&self, round: usize, client: ClientId) -> Result<Message, RunError>;
 
@@ -32,12 +48,51 @@ pub trait ServerHalf<B: Backend>: Send {
 
     /// The global particles Θ: what predictions are made with.
     fn particles(&self) -> &Particles<B>;
+
+    /// q as a density over θ, where it is more than its particles.
+    fn posterior(&self) -> Posterior {
+        Posterior::Particles
+    }
+
+    /// Bytes of what the server keeps between rounds.
+    fn state_bytes(&self) -> u64 {
+        self.particles().bytes()
+    }
 }
 
 /// A client's side of an algorithm.
 pub trait ClientHalf<B: Backend>: Send {
     /// Does the client's part of a round.
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError>;
+
+    /// Answers a question about the particles in the request; leaves the client as it was.
+    fn answer(&mut self, _request: &Request, _question: &Question) -> Result<Message, RunError> {
+        Err(RunError::Config("this algorithm's clients have no tilted density to be asked about".into()))
+    }
+
+    /// Bytes of what the client keeps between rounds, its rows apart.
+    fn state_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// What the global posterior q is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Posterior {
+    /// Particles; a density only with a kernel around each.
+    Particles,
+    /// N(mean, covariance).
+    Gaussian {
+        /// `[d]`
+        mean: Vec<f64>,
+        /// `[d, d]`, row-major.
+        covariance: Vec<f64>,
+    },
+    /// (1/N) Σ_n N(θ_n, v_n·I) around the particles.
+    Mixture {
+        /// v, `[N]`.
+        variances: Vec<f64>,
+    },
 }
 
 /// Both sides, ready to run.
@@ -66,10 +121,28 @@ pub struct LocalData {
 pub enum Algorithm {
     /// Distributed SVGD.
     Dsvgd(dsvgd::DsvgdConfig),
+    /// DSVGD whose factors are remembered exactly.
+    UDsvgd(u_dsvgd::UDsvgdConfig),
+    /// DSVGD of many clients at once.
+    PDsvgd(p_dsvgd::PDsvgdConfig),
     /// SVGD on all rows in one place.
     Svgd(svgd::SvgdConfig),
+    /// Langevin dynamics on all rows in one place.
+    Sgld(sgld::SgldConfig),
+    /// Langevin chains that travel between clients.
+    Dsgld(dsgld::DsgldConfig),
+    /// Partitioned variational inference with Gaussians.
+    Pvi(pvi::PviConfig),
+    /// Gaussian variational inference on all rows in one place.
+    Gvi(gvi::GviConfig),
+    /// Particle mirror descent on all rows in one place.
+    Pmd(pmd::PmdConfig),
+    /// Nonparametric variational inference on all rows in one place.
+    Npv(npv::NpvConfig),
     /// Federated averaging.
     FedAvg(fedavg::FedAvgConfig),
+    /// Federated gradient steps.
+    FedSgd(fedsgd::FedSgdConfig),
 }
 
 /// What every algorithm starts from.
@@ -107,23 +180,51 @@ impl Algorithm {
     pub fn particles(&self) -> usize {
         match self {
             Self::Dsvgd(config) => config.particles,
+            Self::UDsvgd(config) => config.particles,
+            Self::PDsvgd(config) => config.local.particles,
             Self::Svgd(config) => config.particles,
-            Self::FedAvg(_) => 1,
+            Self::Sgld(config) => config.particles,
+            Self::Dsgld(config) => config.particles,
+            Self::Pvi(config) => config.particles,
+            Self::Gvi(config) => config.particles,
+            Self::Pmd(config) => config.particles,
+            Self::Npv(config) => config.particles,
+            Self::FedAvg(_) | Self::FedSgd(_) => 1,
         }
     }
 
     /// Whether all rows are in one place: then there is one client, whatever the partition.
     pub fn is_centralised(&self) -> bool {
-        matches!(self, Self::Svgd(_))
+        matches!(self, Self::Svgd(_) | Self::Sgld(_) | Self::Gvi(_) | Self::Pmd(_) | Self::Npv(_))
+    }
+
+    /// How many of K clients a round takes, where the algorithm itself decides.
+    pub fn clients_a_round(&self, clients: usize) -> Option<usize> {
+        match self {
+            Self::Dsgld(config) => Some(config.workers(clients)),
+            _ => None,
+        }
     }
 
     /// Server and clients.
-    pub fn build<B: Backend>(&self, setup: Setup<B>) -> Halves<B> {
-        match *self {
+    ///
+    /// # Errors
+    /// The algorithm cannot work on this model or with these clients.
+    pub fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        Ok(match *self {
             Self::Dsvgd(config) => dsvgd::build(config, setup),
+            Self::UDsvgd(config) => u_dsvgd::build(config, setup),
+            Self::PDsvgd(config) => p_dsvgd::build(config, setup)?,
             Self::Svgd(config) => svgd::build(config, setup),
+            Self::Sgld(config) => sgld::build(config, setup),
+            Self::Dsgld(config) => dsgld::build(config, setup),
+            Self::Pvi(config) => pvi::build(config, setup)?,
+            Self::Gvi(config) => gvi::build(config, setup)?,
+            Self::Pmd(config) => pmd::build(config, setup),
+            Self::Npv(config) => npv::build(config, setup),
             Self::FedAvg(config) => fedavg::build(config, setup),
-        }
+            Self::FedSgd(config) => fedsgd::build(config, setup),
+        })
     }
 }
 
@@ -143,6 +244,28 @@ fn particles_of<B: Backend>(
 }
 
 /// A message that carries particles.
-fn message_of<B: Backend>(particles: &Particles<B>) -> Result<Message, RunError> {
+pub(crate) fn message_of<B: Backend>(particles: &Particles<B>) -> Result<Message, RunError> {
     Ok(Message::default().with_array(PARTICLES, particles.to_array()?))
+}
+
+/// The name under which a client reports how many particles speak in the density of its cavity: 1 is one-hot.
+pub const KDE_ESS: &str = "kde_ess";
+
+/// The name under which a client reports the mean length of its target's score at the start of a visit.
+pub const SCORE_NORM: &str = "score_norm";
+
+/// A reply with what a client noticed on its visit.
+fn diagnosed(reply: Message, score_norm: Option<f64>, kde_ess: Option<f64>) -> Message {
+    let numbers = [(SCORE_NORM, score_norm), (KDE_ESS, kde_ess)];
+    let known = numbers.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    known.fold(reply, |reply, (name, value)| reply.with_scalar(name, value))
+}
+
+/// Mean over particles of ‖S_n‖.
+fn mean_norm<B: Backend>(score: &Score<B>, at: &Particles<B>) -> Result<f64, RunError> {
+    Ok(mean(&score.evaluate(at).row_norms()?))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }

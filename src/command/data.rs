@@ -44,9 +44,20 @@ fn state(set: &DataSet, dir: &Path) -> &'static str {
         Origin::Generated => "generated",
         Origin::Own => "your file",
         Origin::Download => {
-            let files = status(set, dir);
-            let here = |status: &FileStatus| matches!(status, FileStatus::Present | FileStatus::Alternative(_));
-            if files.iter().all(|(_, status)| here(status)) { "here" } else { "to be fetched" }
+            let (files, own) = (status(set, dir), set.by_hand.is_some());
+            let here = |status: &FileStatus| match status {
+                FileStatus::Present | FileStatus::Alternative(_) => true,
+                // A user's own copy is read.
+                FileStatus::WrongSize { .. } => own,
+                FileStatus::Missing => false,
+            };
+            let count = files.iter().filter(|(_, status)| here(status)).count();
+            match (count == files.len(), own) {
+                (true, _) => "here",
+                (false, true) if count > 0 => "partly here",
+                (false, true) => "by hand",
+                (false, false) => "to be fetched",
+            }
         }
     }
 }
@@ -65,15 +76,17 @@ fn info(set: &DataSet, dir: &Path) -> String {
             FileStatus::Present => "here".to_owned(),
             FileStatus::Alternative(path) => format!("{} stands in for it", path.display()),
             FileStatus::Missing => "missing".to_owned(),
+            FileStatus::WrongSize { bytes } if set.by_hand.is_some() => format!("another copy: {bytes} bytes"),
             FileStatus::WrongSize { bytes } => format!("damaged: {bytes} bytes"),
         };
-        let _ = writeln!(
-            text,
-            "  {}  {} bytes  sha256 {}  {state}",
-            dir.join(file.path).display(),
-            file.bytes,
-            file.sha256
-        );
+        let sum = match file.is_known() {
+            true => format!("{} bytes  sha256 {}", file.bytes, file.sha256),
+            false => "size and sum not known".to_owned(),
+        };
+        let _ = writeln!(text, "  {}  {sum}  {state}", dir.join(file.path).display());
+    }
+    if let Some(how) = set.by_hand {
+        let _ = writeln!(text, "  by hand  {how}");
     }
     text
 }

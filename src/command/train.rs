@@ -64,6 +64,7 @@ fn table(evaluation: &Evaluation) -> String {
         "log_likelihood" => "mean log density of the targets, nats",
         "crps" => "continuous ranked probability score",
         "coverage_90" => "share of targets inside the 90 % interval",
+        "kl" => "divergence from the exact posterior, nats",
         _ => "",
     };
     // For classes the log-likelihood is the NLL with another sign.

@@ -7,8 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Score;
 use crate::backend::Backend;
+use crate::error::RunError;
+use crate::federation::message::Rows;
 use crate::federation::shard::{Minibatches, Shard};
 use crate::particles::Particles;
+
+/// Rows whose score is taken at once where all rows are asked for.
+const CHUNK: usize = 1000;
 
 /// How a minibatch stands for all N_k rows of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +69,63 @@ impl<B: Backend> Likelihood<B> {
             score = self.model.prior().add_score(at.blocks(), score, prior_weight);
         }
         Score::dense(Particles::from_blocks(score, at.layout().clone()))
+    }
+
+    /// (1/α)(N_k/B) log p(batch | θ_n) of the next minibatch, `[N]`. Waits for the device.
+    pub fn next_log_likelihood(&mut self, at: &Particles<B>) -> Result<Vec<f64>, RunError> {
+        let batch = self.shard.batch(self.minibatches.next_batch());
+        let values = self.model.log_likelihood(at.blocks(), &batch).try_into_vec_as::<f64>()?;
+        Ok(values.into_iter().map(|value| self.scale * value).collect())
+    }
+
+    /// The score of what minibatches estimate, −(1/α) ∇L_k(θ) where they are scaled in full, from all rows or from one
+    /// minibatch of this round, plus `prior_weight`·∇ log p0(θ). Training reads on where it was.
+    pub fn score_in(&self, at: &Particles<B>, rows: Rows, round: usize, prior_weight: f64) -> Particles<B> {
+        let mut score = match rows {
+            Rows::Minibatch => {
+                let batch = self.shard.batch(&self.minibatches.aside(round));
+                self.model.likelihood_score(at.blocks(), &batch, self.scale)
+            }
+            Rows::Full => {
+                let parts = self.chunks().map(|chunk| {
+                    let batch = self.shard.batch(&chunk);
+                    self.model.likelihood_score(at.blocks(), &batch, self.whole_scale())
+                });
+                let sum = parts.reduce(|sum, part| sum.into_iter().zip(part).map(|(a, b)| a + b).collect());
+                sum.unwrap_or_else(|| at.blocks().iter().map(|block| block.zeros_like()).collect())
+            }
+        };
+        if prior_weight > 0.0 {
+            score = self.model.prior().add_score(at.blocks(), score, prior_weight);
+        }
+        Particles::from_blocks(score, at.layout().clone())
+    }
+
+    /// −(1/α) L_k(θ_n) from all rows, `[N]`, in the scale of [`Self::score_in`]. Waits for the device.
+    pub fn log_likelihood(&self, at: &Particles<B>) -> Result<Vec<f64>, RunError> {
+        let mut total = vec![0.0; at.count()];
+        for chunk in self.chunks() {
+            let batch = self.shard.batch(&chunk);
+            let values = self.model.log_likelihood(at.blocks(), &batch).try_into_vec_as::<f64>()?;
+            total.iter_mut().zip(values).for_each(|(sum, value)| *sum += self.whole_scale() * value);
+        }
+        Ok(total)
+    }
+
+    /// All rows as positions in the shard, some at a time, so that memory does not grow with N_k.
+    fn chunks(&self) -> impl Iterator<Item = Vec<usize>> + use<B> {
+        let rows = self.shard.rows();
+        (0..rows).step_by(CHUNK).map(move |start| (start..(start + CHUNK).min(rows)).collect())
+    }
+
+    /// What a minibatch's scale says about a row among all rows.
+    fn whole_scale(&self) -> f64 {
+        self.scale * self.minibatches.batch() as f64 / self.shard.rows() as f64
+    }
+
+    /// The model whose likelihood this is.
+    pub fn model(&self) -> &Arc<dyn Model> {
+        &self.model
     }
 
     /// A new visit begins; see [`Minibatches::start_visit`].

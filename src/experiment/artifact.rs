@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::DType;
@@ -71,6 +72,8 @@ pub struct Artifacts {
     resolved: Resolved,
     dir: Option<RunDir>,
     rounds: Option<RoundsCsv<File>>,
+    /// `selection.jsonl`, once there is something to say in it.
+    selection: Option<File>,
     facts: Vec<(String, String)>,
     partition: Option<PartitionTable>,
     name: String,
@@ -79,8 +82,8 @@ pub struct Artifacts {
 impl Artifacts {
     /// Files for a run at `path`; nothing is written yet.
     pub fn new(path: PathBuf, force: bool, resolved: Resolved) -> Self {
-        let (dir, rounds, partition) = (None, None, None);
-        Self { path, force, resolved, dir, rounds, facts: Vec::new(), partition, name: String::new() }
+        let (dir, rounds, selection, partition) = (None, None, None, None);
+        Self { path, force, resolved, dir, rounds, selection, facts: Vec::new(), partition, name: String::new() }
     }
 
     /// Creates the directory, once configuration and data have proved good.
@@ -135,6 +138,19 @@ impl Artifacts {
         rounds.append(record).map_err(|error| file(&dir.join(run_dir::ROUNDS), &error))
     }
 
+    /// Adds a line to `selection.jsonl`.
+    pub(super) fn selection(&mut self, line: &str) -> Result<(), RunError> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        let path = dir.join(run_dir::SELECTION);
+        let mut out = match self.selection.take() {
+            Some(out) => out,
+            None => File::create(&path).map_err(|error| file(&path, &error))?,
+        };
+        writeln!(out, "{line}").map_err(|error| file(&path, &error))?;
+        self.selection = Some(out);
+        Ok(())
+    }
+
     /// Writes particles, predictions and the summary.
     pub(super) fn finish<B: Backend>(&mut self, outcome: &Outcome<B>) -> Result<(), RunError> {
         let Some(dir) = &self.dir else { return Ok(()) };
@@ -155,7 +171,7 @@ impl Artifacts {
                 let original = predictions.original_scale(*scale).map_err(|error| file(&path, &error))?;
                 csv::write_regression(&path, &original).map_err(output)?;
             }
-            Predicted::Density => {}
+            Predicted::Density { .. } => {}
         }
         let bytes = |of: fn(&RoundRecord) -> u64| outcome.rounds.iter().map(of).sum::<u64>().to_string();
         let mut facts = self.facts.clone();

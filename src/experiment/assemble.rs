@@ -2,22 +2,28 @@
 
 use std::sync::Arc;
 
-use crate::algorithm::{Algorithm, LocalData, dsvgd, fedavg, svgd};
+use crate::algorithm::langevin::Langevin;
+use crate::algorithm::{
+    Algorithm, LocalData, dsgld, dsvgd, fedavg, fedsgd, gaussian, gvi, npv, p_dsvgd, pmd, pvi, sgld, svgd, u_dsvgd,
+};
 use crate::backend::{Backend, Session};
 use crate::datasets::{DataConfig, Dataset, PartitionConfig, Targets};
+use crate::density::KdeMode;
 use crate::density::kde::{KdeBandwidth, KdeConfig};
 use crate::error::RunError;
-use crate::federation::message::{Array, Values};
+use crate::federation::message::{Array, Question, Rows, Values};
 use crate::federation::shard::Table;
 use crate::models::{BlrConfig, BnnConfig, Head, MixtureConfig, Model, Network, Probit, Task};
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
-use crate::schedule::{Random, RoundRobin, Schedule};
+use crate::schedule::{Draw, Hip, Ksd, Negative, Random, RoundRobin, Schedule};
 use crate::stein::{AccumulatorStart, Bandwidth, EpsilonPlace, Kernel, Optimizer, Rule, Svgd};
 
 use super::config::{
-    AlgorithmConfig, BandwidthRule, Config, DsvgdConfig, FedavgConfig, KdeRule, KernelConfig, LocalConfig, ModelConfig,
-    NumberOr, OptimizerConfig, Predictive, RadialConfig, Reset, ScheduleConfig, SvgdConfig,
+    AlgorithmConfig, BandwidthRule, Config, DensityConfig, DsgldConfig, DsvgdConfig, FedavgConfig, GaussianConfig,
+    InformedConfig, KdeRule, KernelConfig, LocalConfig, ModelConfig, NegativePolicy, NpvConfig, NumberOr,
+    OptimizerConfig, PDsvgdConfig, PmdConfig, Predictive, RadialConfig, Reset, SameKde, ScheduleConfig,
+    SelectionKernel, SelectionRule, SgldConfig, SoftmaxRule, SvgdConfig, UDsvgdConfig,
 };
 
 /// Rows from which the noise of an untrained regression network is measured.
@@ -74,34 +80,59 @@ impl Config {
     /// `[algorithm]`.
     pub fn algorithm(&self) -> Algorithm {
         match &self.algorithm {
-            AlgorithmConfig::Dsvgd(DsvgdConfig {
-                particles,
-                local,
-                distill_steps,
-                temperature,
-                kde,
-                kde_bandwidth,
-                kde_damping,
-                kde_clip,
-                factors,
-            }) => Algorithm::Dsvgd(dsvgd::DsvgdConfig {
-                particles: *particles,
-                local_steps: local.local_steps,
-                distill_steps: *distill_steps,
-                data: local.data(*temperature),
-                kde: KdeConfig { mode: *kde, bandwidth: (*kde_bandwidth).into() },
-                damping: *kde_damping,
-                clip: (*kde_clip > 0.0).then_some(*kde_clip),
-                factors: *factors,
-            }),
+            AlgorithmConfig::Dsvgd(config) => Algorithm::Dsvgd(config.build()),
+            AlgorithmConfig::UDsvgd(UDsvgdConfig { particles, local, temperature, density }) => {
+                Algorithm::UDsvgd(u_dsvgd::UDsvgdConfig {
+                    particles: *particles,
+                    local_steps: local.local_steps,
+                    data: local.data(*temperature),
+                    kde: density.kde(),
+                    damping: density.kde_damping,
+                    clip: density.clip(),
+                })
+            }
+            AlgorithmConfig::PDsvgd(PDsvgdConfig { client, server_steps }) => {
+                Algorithm::PDsvgd(p_dsvgd::PDsvgdConfig { local: client.build(), server_steps: *server_steps })
+            }
             AlgorithmConfig::Svgd(SvgdConfig { particles, local, temperature }) => {
                 let (particles, local_steps) = (*particles, local.local_steps);
                 Algorithm::Svgd(svgd::SvgdConfig { particles, local_steps, data: local.data(*temperature) })
+            }
+            AlgorithmConfig::Sgld(config) => Algorithm::Sgld(config.build()),
+            AlgorithmConfig::Dsgld(DsgldConfig { chains_of, gradient_scale, chains }) => {
+                let sgld::SgldConfig { particles, local_steps, data, langevin } = chains_of.build();
+                let (gradient_scale, chains) = (*gradient_scale, *chains);
+                Algorithm::Dsgld(dsgld::DsgldConfig { particles, local_steps, data, langevin, gradient_scale, chains })
+            }
+            AlgorithmConfig::Pvi(config) => {
+                let (particles, local_steps) = (config.particles, config.local.local_steps);
+                let (data, gaussian) = (config.local.data(config.temperature), config.build());
+                Algorithm::Pvi(pvi::PviConfig { particles, local_steps, data, gaussian })
+            }
+            AlgorithmConfig::Gvi(config) => {
+                let (particles, local_steps) = (config.particles, config.local.local_steps);
+                let (data, gaussian) = (config.local.data(config.temperature), config.build());
+                Algorithm::Gvi(gvi::GviConfig { particles, local_steps, data, gaussian })
+            }
+            AlgorithmConfig::Pmd(PmdConfig { particles, local, temperature, kde_bandwidth, max_step, step_decay }) => {
+                Algorithm::Pmd(pmd::PmdConfig {
+                    particles: *particles,
+                    local_steps: local.local_steps,
+                    data: local.data(*temperature),
+                    bandwidth: (*kde_bandwidth).into(),
+                    max_step: *max_step,
+                    step_decay: *step_decay,
+                })
+            }
+            AlgorithmConfig::Npv(NpvConfig { particles, local_steps, temperature }) => {
+                let (particles, local_steps, temperature) = (*particles, *local_steps, *temperature);
+                Algorithm::Npv(npv::NpvConfig { particles, local_steps, temperature })
             }
             AlgorithmConfig::Fedavg(FedavgConfig { local, mix }) => {
                 let (local_steps, mix) = (local.local_steps, *mix);
                 Algorithm::FedAvg(fedavg::FedAvgConfig { local_steps, data: local.data(1.0), mix })
             }
+            AlgorithmConfig::Fedsgd {} => Algorithm::FedSgd(fedsgd::FedSgdConfig),
         }
     }
 
@@ -117,12 +148,50 @@ impl Config {
 
     /// `[schedule]` over K clients.
     pub fn schedule(&self, clients: usize, streams: Streams) -> Box<dyn Schedule> {
+        if let Some(per_round) = self.algorithm().clients_a_round(clients) {
+            return Box::new(Random::new(clients, per_round, streams));
+        }
+        let draw = |informed: InformedConfig| Draw { per_round: informed.clients, floor: informed.floor, streams };
         match self.schedule {
             ScheduleConfig::RoundRobin { first, clients: per_round } => {
                 Box::new(RoundRobin::new(clients, per_round, first))
             }
             ScheduleConfig::Random { clients: per_round } => Box::new(Random::new(clients, per_round, streams)),
+            ScheduleConfig::Ksd(informed) => {
+                Box::new(Ksd { kernel: informed.kernel(), rows: informed.rows, draw: draw(informed) })
+            }
+            ScheduleConfig::Hip { informed, negative, softmax_temperature } => Box::new(Hip {
+                kernel: informed.kernel(),
+                rows: informed.rows,
+                negative: match (negative, softmax_temperature) {
+                    (NegativePolicy::Clip, _) => Negative::Clip,
+                    (NegativePolicy::Shift, _) => Negative::Shift,
+                    (NegativePolicy::Softmax, NumberOr::Fixed(tau)) => Negative::Softmax { temperature: Some(tau) },
+                    (NegativePolicy::Softmax, NumberOr::Rule(SoftmaxRule::Sd)) => {
+                        Negative::Softmax { temperature: None }
+                    }
+                },
+                draw: draw(informed),
+            }),
         }
+    }
+
+    /// What clients are asked each round where the schedule asks nothing: `evaluation.discrepancy`.
+    pub fn diagnosis(&self) -> Option<Question> {
+        let question = Question::Discrepancy { kernel: Kernel::default(), rows: Rows::Full };
+        self.evaluation.discrepancy.then_some(question)
+    }
+
+    /// How the particles' density is estimated where a toy's divergence is computed.
+    pub fn evaluation_kde(&self) -> KdeConfig {
+        let own = self.algorithm.density().map(|density| density.kde_bandwidth);
+        let bandwidth = match (self.evaluation.kde_bandwidth, own) {
+            (NumberOr::Fixed(lambda), _) => KdeBandwidth::Fixed(lambda),
+            (NumberOr::Rule(SameKde::Same), Some(own)) => own.into(),
+            // The papers' λ, for algorithms without a density of their own.
+            (NumberOr::Rule(SameKde::Same), None) => KdeBandwidth::Fixed(0.55),
+        };
+        KdeConfig { mode: KdeMode::Exact, bandwidth }
     }
 }
 
@@ -163,6 +232,61 @@ pub(super) fn initial_particles<B: Backend>(
 
 fn no_targets(model: &str) -> RunError {
     RunError::Config(format!("model.kind = \"{model}\" needs labels, and this data set has none it can learn"))
+}
+
+impl DsvgdConfig {
+    fn build(&self) -> dsvgd::DsvgdConfig {
+        dsvgd::DsvgdConfig {
+            particles: self.particles,
+            local_steps: self.local.local_steps,
+            distill_steps: self.distill_steps,
+            data: self.local.data(self.temperature),
+            kde: self.density.kde(),
+            damping: self.density.kde_damping,
+            clip: self.density.clip(),
+            factors: self.factors,
+        }
+    }
+}
+
+impl DensityConfig {
+    fn kde(&self) -> KdeConfig {
+        KdeConfig { mode: self.kde, bandwidth: self.kde_bandwidth.into() }
+    }
+
+    fn clip(&self) -> Option<f64> {
+        (self.kde_clip > 0.0).then_some(self.kde_clip)
+    }
+}
+
+impl SgldConfig {
+    fn build(&self) -> sgld::SgldConfig {
+        sgld::SgldConfig {
+            particles: self.particles,
+            local_steps: self.local.local_steps,
+            data: self.local.data(self.temperature),
+            langevin: Langevin { step_size: self.step_size, power: self.step_power, noise: self.noise },
+        }
+    }
+}
+
+impl GaussianConfig {
+    fn build(&self) -> gaussian::GaussianConfig {
+        gaussian::GaussianConfig { family: self.family, damping: self.damping, samples: self.samples }
+    }
+}
+
+impl InformedConfig {
+    fn kernel(&self) -> Kernel {
+        let bandwidth = match self.bandwidth {
+            NumberOr::Rule(SelectionRule::Median) => Bandwidth::default(),
+            NumberOr::Fixed(sd) => Bandwidth { rule: Rule::Fixed(2.0 * sd * sd), ..Bandwidth::default() },
+        };
+        match self.kernel {
+            SelectionKernel::Rbf => Kernel::Rbf(bandwidth),
+            SelectionKernel::Imq => Kernel::Imq { bandwidth, exponent: -0.5 },
+        }
+    }
 }
 
 impl LocalConfig {

@@ -5,10 +5,14 @@
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+use crate::algorithm::dsgld::{ChainShare, GradientScale};
 use crate::algorithm::dsvgd::Factors;
 use crate::algorithm::fedavg::Mix;
+use crate::algorithm::gaussian::Family;
+use crate::algorithm::langevin::Noise;
 use crate::backend::Precision;
 use crate::density::{KdeMode, LikelihoodScale};
+use crate::federation::message::Rows;
 use crate::federation::shard::Order;
 use crate::models::{Activation, MixturePrior, WeightInit};
 use crate::stein::{AccumulatorStart, EpsilonPlace, Gradient, MedianOfEven};
@@ -83,6 +87,37 @@ words! {
         /// (median of all r)² / log N
         FullMatrix,
     }
+    /// The density from which a toy's divergence is computed.
+    SameKde {
+        /// The density that the algorithm itself uses.
+        Same,
+    }
+    /// Kernel in which clients are compared.
+    SelectionKernel {
+        /// exp(-r²/h)
+        Rbf,
+        /// (1 + r²/h)^(-1/2)
+        Imq,
+    }
+    /// Rule for the standard deviation of that kernel.
+    SelectionRule {
+        /// Median heuristic: the kernel in which SVGD moves.
+        Median,
+    }
+    /// What becomes of negative inner products.
+    NegativePolicy {
+        /// Cut to 0.
+        Clip,
+        /// All raised by the smallest.
+        Shift,
+        /// A softmax.
+        Softmax,
+    }
+    /// Rule for the temperature of the softmax.
+    SoftmaxRule {
+        /// The standard deviation of the values.
+        Sd,
+    }
     /// When a client forgets its optimiser's averages.
     Reset {
         /// At the start of every loop of every visit.
@@ -128,13 +163,31 @@ pub enum ModelConfig {
 pub enum AlgorithmConfig {
     /// Distributed SVGD.
     Dsvgd(DsvgdConfig),
+    /// DSVGD with factors remembered exactly.
+    UDsvgd(UDsvgdConfig),
+    /// DSVGD of many clients at once.
+    PDsvgd(PDsvgdConfig),
     /// SVGD in one place.
     Svgd(SvgdConfig),
+    /// Langevin dynamics in one place.
+    Sgld(SgldConfig),
+    /// Langevin chains that travel.
+    Dsgld(DsgldConfig),
+    /// Partitioned variational inference.
+    Pvi(GaussianConfig),
+    /// Gaussian variational inference in one place.
+    Gvi(GaussianConfig),
+    /// Particle mirror descent in one place.
+    Pmd(PmdConfig),
+    /// Nonparametric variational inference in one place.
+    Npv(NpvConfig),
     /// Federated averaging.
     Fedavg(FedavgConfig),
+    /// Federated gradient steps.
+    Fedsgd {},
 }
 
-/// The steps of a client and the rows they see: what every algorithm has.
+/// The steps of a client and the rows they see: what most algorithms have.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct LocalConfig {
@@ -142,6 +195,17 @@ pub struct LocalConfig {
     pub batch: usize,
     pub minibatch: Order,
     pub likelihood_scale: LikelihoodScale,
+}
+
+/// How particles become densities.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct DensityConfig {
+    pub kde: KdeMode,
+    pub kde_bandwidth: NumberOr<KdeRule>,
+    pub kde_damping: f64,
+    /// 0: no clipping.
+    pub kde_clip: f64,
 }
 
 /// `[algorithm] kind = "dsvgd"`
@@ -153,12 +217,30 @@ pub struct DsvgdConfig {
     pub local: LocalConfig,
     pub distill_steps: usize,
     pub temperature: f64,
-    pub kde: KdeMode,
-    pub kde_bandwidth: NumberOr<KdeRule>,
-    pub kde_damping: f64,
-    /// 0: no clipping.
-    pub kde_clip: f64,
+    #[serde(flatten)]
+    pub density: DensityConfig,
     pub factors: Factors,
+}
+
+/// `[algorithm] kind = "u-dsvgd"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct UDsvgdConfig {
+    pub particles: usize,
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub temperature: f64,
+    #[serde(flatten)]
+    pub density: DensityConfig,
+}
+
+/// `[algorithm] kind = "p-dsvgd"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct PDsvgdConfig {
+    #[serde(flatten)]
+    pub client: DsvgdConfig,
+    pub server_steps: usize,
 }
 
 /// `[algorithm] kind = "svgd"`
@@ -168,6 +250,64 @@ pub struct SvgdConfig {
     pub particles: usize,
     #[serde(flatten)]
     pub local: LocalConfig,
+    pub temperature: f64,
+}
+
+/// `[algorithm] kind = "sgld"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct SgldConfig {
+    pub particles: usize,
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub temperature: f64,
+    pub step_size: f64,
+    pub step_power: f64,
+    pub noise: Noise,
+}
+
+/// `[algorithm] kind = "dsgld"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct DsgldConfig {
+    #[serde(flatten)]
+    pub chains_of: SgldConfig,
+    pub gradient_scale: GradientScale,
+    pub chains: ChainShare,
+}
+
+/// `[algorithm] kind = "pvi"` and `kind = "gvi"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct GaussianConfig {
+    pub particles: usize,
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub temperature: f64,
+    pub family: Family,
+    pub damping: f64,
+    pub samples: usize,
+}
+
+/// `[algorithm] kind = "pmd"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct PmdConfig {
+    pub particles: usize,
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub temperature: f64,
+    pub kde_bandwidth: NumberOr<KdeRule>,
+    pub max_step: f64,
+    pub step_decay: f64,
+}
+
+/// `[algorithm] kind = "npv"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct NpvConfig {
+    pub particles: usize,
+    pub local_steps: usize,
     pub temperature: f64,
 }
 
@@ -196,27 +336,58 @@ impl AlgorithmConfig {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Dsvgd(_) => "dsvgd",
+            Self::UDsvgd(_) => "u-dsvgd",
+            Self::PDsvgd(_) => "p-dsvgd",
             Self::Svgd(_) => "svgd",
+            Self::Sgld(_) => "sgld",
+            Self::Dsgld(_) => "dsgld",
+            Self::Pvi(_) => "pvi",
+            Self::Gvi(_) => "gvi",
+            Self::Pmd(_) => "pmd",
+            Self::Npv(_) => "npv",
             Self::Fedavg(_) => "fedavg",
+            Self::Fedsgd {} => "fedsgd",
         }
     }
 
     /// Particles N; 1 for a method with one parameter vector.
     pub fn particles(&self) -> usize {
         match self {
-            Self::Dsvgd(dsvgd) => dsvgd.particles,
-            Self::Svgd(svgd) => svgd.particles,
-            Self::Fedavg(_) => 1,
+            Self::Dsvgd(config) => config.particles,
+            Self::UDsvgd(config) => config.particles,
+            Self::PDsvgd(config) => config.client.particles,
+            Self::Svgd(config) => config.particles,
+            Self::Sgld(config) => config.particles,
+            Self::Dsgld(config) => config.chains_of.particles,
+            Self::Pvi(config) | Self::Gvi(config) => config.particles,
+            Self::Pmd(config) => config.particles,
+            Self::Npv(config) => config.particles,
+            Self::Fedavg(_) | Self::Fedsgd {} => 1,
         }
     }
 
-    /// A client's steps and minibatches.
-    pub fn local(&self) -> &LocalConfig {
+    /// How its particles become densities, where they do.
+    pub fn density(&self) -> Option<&DensityConfig> {
         match self {
-            Self::Dsvgd(DsvgdConfig { local, .. }) => local,
-            Self::Svgd(SvgdConfig { local, .. }) => local,
-            Self::Fedavg(FedavgConfig { local, .. }) => local,
+            Self::Dsvgd(config) => Some(&config.density),
+            Self::UDsvgd(config) => Some(&config.density),
+            Self::PDsvgd(config) => Some(&config.client.density),
+            _ => None,
         }
+    }
+
+    /// How the prior is dealt to the factors, where there are factors of particles that must carry it.
+    fn factors(&self) -> Option<Factors> {
+        match self {
+            Self::Dsvgd(config) => Some(config.factors),
+            Self::PDsvgd(config) => Some(config.client.factors),
+            _ => None,
+        }
+    }
+
+    /// Whether its clients have a tilted density that selection can ask about.
+    fn has_tilted_targets(&self) -> bool {
+        self.density().is_some()
     }
 }
 
@@ -277,6 +448,27 @@ pub enum ScheduleConfig {
     RoundRobin { first: usize, clients: usize },
     /// Drawn every round.
     Random { clients: usize },
+    /// By the Stein discrepancy of each client.
+    Ksd(InformedConfig),
+    /// By the inner product of each client's direction with the mean one.
+    Hip {
+        #[serde(flatten)]
+        informed: InformedConfig,
+        negative: NegativePolicy,
+        softmax_temperature: NumberOr<SoftmaxRule>,
+    },
+}
+
+/// How clients are compared and drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct InformedConfig {
+    pub clients: usize,
+    pub kernel: SelectionKernel,
+    /// Standard deviation: h = 2·bandwidth².
+    pub bandwidth: NumberOr<SelectionRule>,
+    pub rows: Rows,
+    pub floor: f64,
 }
 
 impl ScheduleConfig {
@@ -284,6 +476,17 @@ impl ScheduleConfig {
     pub fn clients(&self) -> usize {
         match self {
             Self::RoundRobin { clients, .. } | Self::Random { clients } => *clients,
+            Self::Ksd(informed) | Self::Hip { informed, .. } => informed.clients,
+        }
+    }
+
+    /// The word for it in a config.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::RoundRobin { .. } => "round-robin",
+            Self::Random { .. } => "random",
+            Self::Ksd(_) => "ksd",
+            Self::Hip { .. } => "hip",
         }
     }
 }
@@ -295,6 +498,8 @@ pub struct EvaluationConfig {
     pub every: usize,
     pub bins: usize,
     pub chunk: usize,
+    pub kde_bandwidth: NumberOr<SameKde>,
+    pub discrepancy: bool,
 }
 
 impl Config {
@@ -342,10 +547,23 @@ impl Config {
     }
 
     fn schedule_conflict(&self) -> Option<String> {
-        let scheduled = self.schedule.clients();
-        if matches!(self.algorithm, AlgorithmConfig::Dsvgd(_)) && scheduled != 1 {
+        let (scheduled, algorithm, schedule) = (self.schedule.clients(), self.algorithm.kind(), self.schedule.kind());
+        if matches!(self.algorithm, AlgorithmConfig::Dsvgd(_) | AlgorithmConfig::UDsvgd(_)) && scheduled != 1 {
             return Some(format!(
-                "algorithm kind `dsvgd` moves one client a round, but `schedule.clients` is {scheduled}; it must be 1"
+                "algorithm kind `{algorithm}` moves one client a round, but `schedule.clients` is {scheduled}; it must be 1 \
+                 (`p-dsvgd` moves several)"
+            ));
+        }
+        let informed = matches!(self.schedule, ScheduleConfig::Ksd(_) | ScheduleConfig::Hip { .. });
+        if informed && !self.algorithm.has_tilted_targets() {
+            return Some(format!(
+                "schedule kind `{schedule}` compares the clients' tilted densities, which algorithm kind `{algorithm}` does not \
+                 have; use `dsvgd`, `u-dsvgd` or `p-dsvgd`, or schedule kind `round-robin` or `random`"
+            ));
+        }
+        if self.evaluation.discrepancy && !self.algorithm.has_tilted_targets() {
+            return Some(format!(
+                "`evaluation.discrepancy` asks for the clients' tilted densities, which algorithm kind `{algorithm}` does not have"
             ));
         }
         let clients = self.partition.get("clients").and_then(toml::Value::as_integer);
@@ -357,8 +575,13 @@ impl Config {
 
     /// The public code's densities shrink to next to nothing: factors that rely on them for most of the prior lose it.
     fn density_conflict(&self) -> Option<String> {
-        let AlgorithmConfig::Dsvgd(dsvgd) = &self.algorithm else { return None };
-        (dsvgd.kde == KdeMode::Reference && dsvgd.factors == Factors::SharedPrior).then(|| {
+        let (density, factors) = (self.algorithm.density()?, self.algorithm.factors()?);
+        if density.kde == KdeMode::Off && matches!(self.algorithm, AlgorithmConfig::PDsvgd(_)) {
+            return Some(
+                "algorithm kind `p-dsvgd` learns through its clients' densities alone; `algorithm.kde` must be \"exact\"".into(),
+            );
+        }
+        (density.kde == KdeMode::Reference && factors == Factors::SharedPrior).then(|| {
             "`algorithm.kde` = \"reference\" reproduces the public code, whose factors hold the whole prior; it needs \
              `algorithm.factors` = \"with-prior\" (both come with `preset` = \"reference\")"
                 .into()
@@ -387,11 +610,18 @@ impl Config {
 
     fn partition_conflict(&self) -> Option<String> {
         match self.partition_kind() {
-            "by-column" if word(&self.data, "client_column").is_empty() && !self.data_kind().starts_with("mixture-") => Some(
-                "partition kind `by-column` needs data kind `csv` with `data.client_column`, the column that tells whose row it is"
-                    .into(),
-            ),
-            kind @ ("labels-per-client" | "label-ratio" | "dirichlet") if self.is_regression() => {
+            "by-column"
+                if word(&self.data, "client_column").is_empty()
+                    && self.data_kind() != "vehicle"
+                    && !self.data_kind().starts_with("mixture-") =>
+            {
+                Some(
+                    "partition kind `by-column` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the \
+                     column that tells whose row it is"
+                        .into(),
+                )
+            }
+            kind @ ("labels-per-client" | "cyclic-labels" | "label-ratio" | "dirichlet") if self.is_regression() => {
                 Some(format!("partition kind `{kind}` deals by label, but data task `regression` has none; use `iid`"))
             }
             _ => None,
@@ -399,7 +629,7 @@ impl Config {
     }
 
     fn is_regression(&self) -> bool {
-        word(&self.data, "task") == "regression"
+        word(&self.data, "task") == "regression" || ["uci-regression", "year-prediction"].contains(&self.data_kind())
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use crate::algorithm::Posterior;
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Normalisation, Targets};
+use crate::density::kde::KdeConfig;
 use crate::error::RunError;
+use crate::federation::message::{Array, Values};
 use crate::federation::shard::Table;
-use crate::metrics::{Evaluation, MetricError, ParticleLogProbs, RegressionPredictions, Scale};
+use crate::metrics::{Evaluation, Grid, MetricError, ParticleLogProbs, RegressionPredictions, Scale};
 use crate::models::{Model, Task};
-use crate::particles::Particles;
+use crate::particles::{Particles, read_matrix};
 
 /// What the particles say about the test rows.
 #[derive(Debug)]
@@ -27,8 +30,30 @@ pub enum Predicted {
         /// Back to the units of the data.
         scale: Scale,
     },
-    /// A toy density has no test rows.
-    Density,
+    /// A toy density has no test rows, but an exact posterior.
+    Density {
+        /// KL(q ‖ posterior), nats; `None` beyond two dimensions.
+        kl: Option<f64>,
+    },
+}
+
+/// How predictions are made and scored.
+#[derive(Clone, Copy, Debug)]
+pub struct EvaluatorConfig {
+    /// Rows predicted at once.
+    pub chunk: usize,
+    /// Bins of confidence.
+    pub bins: usize,
+    /// Density of the particles where a toy's divergence is computed.
+    pub kde: KdeConfig,
+}
+
+/// The exact posterior of a toy.
+#[derive(Debug)]
+struct Exact {
+    grid: Grid,
+    /// Unnormalised, `[G]`.
+    log_posterior: Vec<f64>,
 }
 
 /// Evaluates particles on a test set.
@@ -39,26 +64,32 @@ pub struct Evaluator<B: Backend> {
     table: Table,
     targets: Targets,
     scale: Scale,
-    chunk: usize,
-    bins: usize,
+    config: EvaluatorConfig,
+    exact: Option<Exact>,
 }
 
 impl<B: Backend> Evaluator<B> {
-    /// `chunk` rows are predicted at once; `bins` confidence bins are used for calibration.
+    /// # Errors
+    /// The device does not answer.
     pub fn new(
         model: Arc<dyn Model>,
         session: Session<B>,
         test: Dataset,
         normalisation: &Normalisation,
-        (chunk, bins): (usize, usize),
-    ) -> Self {
+        config: EvaluatorConfig,
+    ) -> Result<Self, RunError> {
         let targets = test.targets.clone();
         let scale = normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
-        Self { model, session, table: Table::new(test, normalisation), targets, scale, chunk, bins }
+        let table = Table::new(test, normalisation);
+        let exact = match model.task() {
+            Task::Density => exact(&*model, &table, &session)?,
+            Task::Classification { .. } | Task::Regression => None,
+        };
+        Ok(Self { model, session, table, targets, scale, config, exact })
     }
 
-    /// Predicts every test row with every particle.
-    pub fn predict(&self, particles: &Particles<B>) -> Result<Predicted, RunError> {
+    /// Predicts every test row with every particle, or compares a toy's posterior with the exact one.
+    pub fn predict(&self, particles: &Particles<B>, posterior: &Posterior) -> Result<Predicted, RunError> {
         match (&self.targets, self.model.task()) {
             (Targets::Classes { labels, .. }, Task::Classification { classes }) => {
                 let log_probs = self.outputs(particles, classes)?;
@@ -73,24 +104,52 @@ impl<B: Backend> Evaluator<B> {
                 let predictions = RegressionPredictions::new(particles.count(), mean, precision, standardised);
                 Ok(Predicted::Real { predictions: predictions.map_err(undefined)?, scale: self.scale })
             }
-            _ => Ok(Predicted::Density),
+            _ => Ok(Predicted::Density { kl: self.divergence(particles, posterior)? }),
         }
     }
 
     /// The headline numbers of predictions.
     pub fn evaluate(&self, predicted: &Predicted) -> Result<Evaluation, RunError> {
         match predicted {
-            Predicted::Classes { log_probs, labels } => Evaluation::classification(log_probs, labels, self.bins),
+            Predicted::Classes { log_probs, labels } => Evaluation::classification(log_probs, labels, self.config.bins),
             Predicted::Real { predictions, scale } => Evaluation::regression(predictions, *scale),
-            Predicted::Density => Ok(Evaluation::default()),
+            Predicted::Density { kl } => Ok(Evaluation { kl: *kl, ..Evaluation::default() }),
         }
         .map_err(undefined)
     }
 
+    /// KL(q ‖ posterior) by quadrature.
+    fn divergence(&self, particles: &Particles<B>, posterior: &Posterior) -> Result<Option<f64>, RunError> {
+        let Some(Exact { grid, log_posterior }) = &self.exact else { return Ok(None) };
+        let centres = particles.to_array()?.values.to_f64();
+        let log_q = match posterior {
+            Posterior::Particles => {
+                let (offsets, _) = particles.centred();
+                let gram = read_matrix(offsets.gram(&offsets))?;
+                let lambda = self.config.kde.bandwidth.evaluate(&gram, particles.dim());
+                grid.log_mixture(&centres, &vec![lambda * lambda; particles.count()])
+            }
+            Posterior::Mixture { variances } => grid.log_mixture(&centres, variances),
+            Posterior::Gaussian { mean, covariance } => grid.log_gaussian(mean, covariance),
+        };
+        Ok(grid.divergence(&log_q, log_posterior))
+    }
+
     /// `[N, n, outputs]`, particle by particle.
     fn outputs(&self, particles: &Particles<B>, outputs: usize) -> Result<Vec<f32>, RunError> {
-        predict_rows(&*self.model, particles, &self.table, outputs, self.chunk, &self.session)
+        predict_rows(&*self.model, particles, &self.table, outputs, self.config.chunk, &self.session)
     }
+}
+
+/// log p0 + Σ_rows log p on a grid over θ.
+fn exact<B: Backend>(model: &dyn Model, table: &Table, session: &Session<B>) -> Result<Option<Exact>, RunError> {
+    let Some(grid) = Grid::for_dimension(model.layout().dim()) else { return Ok(None) };
+    let shape = vec![grid.points().len() / grid.dim(), grid.dim()];
+    let array = Array { shape, values: Values::F64(grid.points().to_vec()) };
+    let at = Particles::from_array(&array, model.layout(), session).map_err(RunError::Device)?;
+    let likelihood = model.log_likelihood(at.blocks(), &table.batch(0..table.rows(), session));
+    let log_posterior = (likelihood + model.prior().log_density(at.blocks())).try_into_vec_as::<f64>()?;
+    Ok(Some(Exact { grid, log_posterior }))
 }
 
 /// Predicts all rows of a table, `chunk` at once, so that memory does not grow with the table: `[N, n, outputs]`.

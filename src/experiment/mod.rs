@@ -3,6 +3,7 @@
 pub mod artifact;
 mod assemble;
 pub mod config;
+mod diagnosis;
 pub mod evaluate;
 pub mod progress;
 pub mod record;

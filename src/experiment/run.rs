@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::algorithm::Setup;
+use crate::algorithm::{ServerHalf, Setup};
 use crate::backend::{Backend, Session};
 use crate::datasets::{self, Partition};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::federation::message::ClientId;
-use crate::federation::server::{Round, Told, serve};
+use crate::federation::server::{Federation, Round, Told};
 use crate::federation::shard::{Shard, Table};
 use crate::metrics::Evaluation;
 use crate::models::Model;
@@ -20,7 +20,8 @@ use crate::random::{Purpose, Streams};
 use super::artifact::Artifacts;
 use super::assemble::initial_particles;
 use super::config::Config;
-use super::evaluate::{Evaluator, Predicted};
+use super::diagnosis::{self, Advice};
+use super::evaluate::{Evaluator, EvaluatorConfig, Predicted};
 use super::progress::Observer;
 use super::record::RoundRecord;
 
@@ -92,14 +93,15 @@ pub fn run<B: Backend>(
         streams,
         svgd: config.svgd(),
         reset_optimizer: config.reset_optimizer(),
-    });
+    })?;
     let mut server = halves.server;
     let fleet = InProcess::new(halves.clients);
     let mut schedule = config.schedule(clients, streams);
 
     // Rounds.
-    let limits = (config.evaluation.chunk, config.evaluation.bins);
-    let evaluator = Evaluator::new(model, session, data.test, &data.normalisation, limits);
+    let scoring =
+        EvaluatorConfig { chunk: config.evaluation.chunk, bins: config.evaluation.bins, kde: config.evaluation_kde() };
+    let evaluator = Evaluator::new(model, session.clone(), data.test, &data.normalisation, scoring)?;
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
@@ -114,9 +116,14 @@ pub fn run<B: Backend>(
         last: 0.0,
         rounds: Vec::new(),
         latest: None,
+        visits: vec![0; clients],
+        advice: Advice::default(),
     };
     let watch = |done, total| observer.step(done, total);
-    serve(&mut *server, &mut *schedule, &fleet, config.rounds, &watch, &mut diary)?;
+    let diagnosis = config.diagnosis();
+    let (server_half, schedule) = (&mut *server, &mut *schedule);
+    let mut federation = Federation { server: server_half, schedule, fleet: &fleet, clients, diagnosis, session };
+    federation.serve(config.rounds, &watch, &mut diary)?;
 
     // What remains.
     let Diary { rounds, latest, artifacts, .. } = diary;
@@ -154,6 +161,9 @@ struct Diary<'a, B: Backend> {
     last: f64,
     rounds: Vec<RoundRecord>,
     latest: Option<(Predicted, Evaluation)>,
+    /// How often each client took part.
+    visits: Vec<usize>,
+    advice: Advice,
 }
 
 impl<B: Backend> Told<B> for Diary<'_, B> {
@@ -161,19 +171,28 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
         self.observer.round(round, clients);
     }
 
-    fn ended(&mut self, round: Round, particles: &Particles<B>) -> Result<(), RunError> {
+    fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>) -> Result<(), RunError> {
         let due = round.round.is_multiple_of(self.config.evaluation.every) || round.round == self.config.rounds;
-        let mut metrics = Evaluation::default().columns();
+        let (mut metrics, mut spread) = (Evaluation::default().columns(), None);
         if due {
-            let predicted = self.evaluator.predict(particles)?;
+            let predicted = self.evaluator.predict(server.particles(), &server.posterior())?;
             let evaluation = self.evaluator.evaluate(&predicted)?;
             metrics = evaluation.columns();
+            spread = Some(server.particles().spread()?);
             self.latest = Some((predicted, evaluation));
+        }
+        metrics.extend(diagnosis::columns(&round, spread));
+        self.advice.on(&round, server.particles().count()).iter().for_each(|note| self.observer.note(note));
+        round.selection.clients.iter().for_each(|client| self.visits[*client] += 1);
+        if let (Some(artifacts), Some(line)) =
+            (self.artifacts.as_deref_mut(), diagnosis::selection_line(&round, &self.visits))
+        {
+            artifacts.selection(&line)?;
         }
         let seconds = self.start.elapsed().as_secs_f64();
         let record = RoundRecord {
             round: round.round,
-            clients: round.clients,
+            clients: round.selection.clients,
             metrics,
             uplink_bytes: round.uplink_bytes,
             downlink_bytes: round.downlink_bytes,

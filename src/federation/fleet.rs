@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use super::message::{Reply, Request};
+use super::message::{Ask, Reply, Request};
 use crate::algorithm::ClientHalf;
 use crate::backend::Backend;
 use crate::error::RunError;
@@ -12,10 +12,13 @@ use crate::error::RunError;
 /// Told by a client how many of how many steps of its visit are done.
 pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
+/// The name under which a reply tells how much its client keeps.
+pub const CLIENT_BYTES: &str = "client_bytes";
+
 /// Carries requests to clients and brings their replies, in the order of the requests.
 pub trait Fleet {
     /// One answer for each request.
-    fn dispatch(&self, requests: Vec<Request>, watch: Watch) -> Vec<Result<Reply, RunError>>;
+    fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>>;
 }
 
 /// All clients in this process: in parallel on a CPU, one after the other on a GPU.
@@ -35,13 +38,19 @@ impl<B: Backend> InProcess<B> {
         let half = self.clients.get(client).ok_or_else(|| failed("there is no such client".into()))?;
         // A client that panicked in an earlier round left its state half-changed: it does not answer again.
         let mut half = half.lock().map_err(|_| failed("the client stopped in an earlier round".into()))?;
-        let message = half.handle(request, watch).map_err(|error| failed(error.to_string()))?;
+        let answer = match &request.ask {
+            Ask::Train => {
+                half.handle(request, watch).map(|reply| reply.with_scalar(CLIENT_BYTES, half.state_bytes() as f64))
+            }
+            Ask::Answer(question) => half.answer(request, question),
+        };
+        let message = answer.map_err(|error| failed(error.to_string()))?;
         Ok(Reply { round, client, message })
     }
 }
 
 impl<B: Backend> Fleet for InProcess<B> {
-    fn dispatch(&self, requests: Vec<Request>, watch: Watch) -> Vec<Result<Reply, RunError>> {
+    fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>> {
         if B::PARALLEL_CLIENTS && requests.len() > 1 {
             requests.par_iter().map(|request| self.answer(request, watch)).collect()
         } else {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::stein::Kernel;
+
 /// Index of a client, from 0.
 pub type ClientId = usize;
 
@@ -88,10 +90,56 @@ impl Message {
         self.arrays.values().map(Array::bytes).sum()
     }
 
+    /// The message with one more number.
+    pub fn with_scalar(mut self, name: &str, value: f64) -> Self {
+        self.scalars.insert(name.to_owned(), value);
+        self
+    }
+
     /// The array of that name.
     pub fn array(&self, name: &str) -> Result<&Array, String> {
         self.arrays.get(name).ok_or_else(|| format!("the message has no array \"{name}\""))
     }
+}
+
+/// Which rows answer a question about particles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rows {
+    /// All rows of the client.
+    #[default]
+    Full,
+    /// One minibatch, drawn anew each round.
+    Minibatch,
+}
+
+/// What the server wants to know of a client before it chooses who goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Question {
+    /// The squared Stein discrepancy between the particles and the client's tilted density p̃_k: one number.
+    Discrepancy {
+        /// The kernel of the discrepancy.
+        kernel: Kernel,
+        /// The rows behind the score.
+        rows: Rows,
+    },
+    /// The score −(1/α) ∇L_k of the client's likelihood at the particles: `[N, d]`.
+    LikelihoodScore {
+        /// The kernel in which the server will multiply it.
+        kernel: Kernel,
+        /// The rows behind the score.
+        rows: Rows,
+    },
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub enum Ask {
+    /// The client's part of a round.
+    #[default]
+    Train,
+    /// An answer to a question; the client's state stays as it is.
+    Answer(Question),
 }
 
 /// The server asks a client.
@@ -101,6 +149,8 @@ pub struct Request {
     pub round: usize,
     /// Who is asked.
     pub client: ClientId,
+    /// For what.
+    pub ask: Ask,
     /// What the algorithm's server half says.
     pub message: Message,
 }

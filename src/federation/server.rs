@@ -1,61 +1,146 @@
-//! The one loop over rounds: select → configure → (fleet) → validate → aggregate → tell.
+//! The one loop over rounds: ask → select → configure → (fleet) → validate → aggregate → tell.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
 
 use super::fleet::{Fleet, Watch};
-use super::message::{ClientId, Request};
+use super::message::{Ask, ClientId, Message, Question, Reply, Request};
 use super::validate::validate;
-use crate::algorithm::ServerHalf;
-use crate::backend::Backend;
+use crate::algorithm::{ServerHalf, message_of};
+use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::schedule::Schedule;
+use crate::schedule::{Indicators, Schedule, Selection};
 
 /// What happened in a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
     /// Round, from 1.
     pub round: usize,
-    /// Who was asked.
-    pub clients: Vec<ClientId>,
-    /// Bytes of arrays from the server to the clients, one copy for each.
+    /// Who was asked to train, and why.
+    pub selection: Selection,
+    /// What the clients answered before, where they were asked.
+    pub indicators: Option<Indicators>,
+    /// Seconds that asking and choosing took.
+    pub selection_seconds: f64,
+    /// Numbers that the trained clients sent along, by name: the mean over them.
+    pub numbers: BTreeMap<String, f64>,
+    /// Bytes of arrays and indicators from the server to the clients, one copy for each.
     pub downlink_bytes: u64,
-    /// Bytes of arrays from the clients to the server.
+    /// Bytes of arrays and indicators from the clients to the server.
     pub uplink_bytes: u64,
+    /// Bytes that the server's half keeps between rounds.
+    pub server_bytes: u64,
 }
 
 /// What an observer of the loop is told.
 pub trait Told<B: Backend> {
     /// A round begins with these clients.
     fn begins(&mut self, round: usize, clients: &[ClientId]);
-    /// A round ended with these global particles.
-    fn ended(&mut self, round: Round, particles: &Particles<B>) -> Result<(), RunError>;
+    /// A round ended; `server` has its results.
+    fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>) -> Result<(), RunError>;
 }
 
-/// Rounds 1..=`rounds` of an algorithm's server half over a fleet; `watch` counts the steps of the visits.
-pub fn serve<B: Backend>(
-    server: &mut dyn ServerHalf<B>,
-    schedule: &mut dyn Schedule,
-    fleet: &dyn Fleet,
-    rounds: usize,
-    watch: Watch,
-    told: &mut dyn Told<B>,
-) -> Result<(), RunError> {
-    for round in 1..=rounds {
-        let clients = schedule.select(round);
-        told.begins(round, &clients);
-        let requests: Vec<Request> = clients
-            .iter()
-            .map(|&client| Ok(Request { round, client, message: server.configure(round, client)? }))
-            .collect::<Result<_, RunError>>()?;
-        let downlink_bytes = requests.iter().map(|request| request.message.bytes()).sum();
-        let answers = fleet.dispatch(requests.clone(), watch);
-        let replies = requests
-            .iter()
-            .zip(answers)
-            .map(|(request, answer)| validate(request, answer?))
-            .collect::<Result<Vec<_>, RunError>>()?;
-        let uplink_bytes = replies.iter().map(|reply| reply.message.bytes()).sum();
-        server.aggregate(replies)?;
-        told.ended(Round { round, clients, downlink_bytes, uplink_bytes }, server.particles())?;
+/// A federation: who decides, who chooses, who works.
+#[allow(missing_debug_implementations)] // Halves and schedules are trait objects.
+pub struct Federation<'a, B: Backend> {
+    /// The algorithm's server half.
+    pub server: &'a mut dyn ServerHalf<B>,
+    /// Chooses the clients of a round.
+    pub schedule: &'a mut dyn Schedule,
+    /// Carries requests to clients.
+    pub fleet: &'a dyn Fleet,
+    /// Number of clients K.
+    pub clients: usize,
+    /// Asked for diagnosis where the schedule has no question of its own.
+    pub diagnosis: Option<Question>,
+    /// The server's device.
+    pub session: Session<B>,
+}
+
+impl<B: Backend> Federation<'_, B> {
+    /// Rounds 1..=`rounds`; `watch` counts the steps of the visits.
+    pub fn serve(&mut self, rounds: usize, watch: Watch, told: &mut dyn Told<B>) -> Result<(), RunError> {
+        for round in 1..=rounds {
+            let start = Instant::now();
+            let mut traffic = Traffic::default();
+            let indicators = match self.schedule.question().or(self.diagnosis) {
+                Some(question) => Some(self.ask(round, question, &mut traffic)?),
+                None => None,
+            };
+            let selection = self.schedule.select(round, indicators.as_ref());
+            let selection_seconds = start.elapsed().as_secs_f64();
+            told.begins(round, &selection.clients);
+
+            self.server.begin(round, &selection.clients)?;
+            let request = |client: &ClientId| {
+                let message = self.server.configure(round, *client)?;
+                Ok(Request { round, client: *client, ask: Ask::Train, message })
+            };
+            let requests = selection.clients.iter().map(request).collect::<Result<Vec<_>, RunError>>()?;
+            let replies = exchange(self.fleet, &requests, watch, &mut traffic)?;
+            let numbers = mean_numbers(&replies);
+            self.server.aggregate(replies)?;
+            let Traffic { down: downlink_bytes, up: uplink_bytes } = traffic;
+            let server_bytes = self.server.state_bytes();
+            let round = Round {
+                round,
+                selection,
+                indicators,
+                selection_seconds,
+                numbers,
+                downlink_bytes,
+                uplink_bytes,
+                server_bytes,
+            };
+            told.ended(round, &*self.server)?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Broadcasts Θ and asks every client.
+    fn ask(&self, round: usize, question: Question, traffic: &mut Traffic) -> Result<Indicators, RunError> {
+        let theta: &Particles<B> = self.server.particles();
+        let message: Message = message_of(theta)?;
+        let request = |client| Request { round, client, ask: Ask::Answer(question), message: message.clone() };
+        let requests: Vec<Request> = (0..self.clients).map(request).collect();
+        let replies = exchange(self.fleet, &requests, &|_, _| {}, traffic)?;
+        Indicators::of(&question, theta, &replies, &self.session)
+    }
+}
+
+#[derive(Default)]
+struct Traffic {
+    down: u64,
+    up: u64,
+}
+
+/// Requests out, validated replies in, in the same order.
+fn exchange(
+    fleet: &dyn Fleet,
+    requests: &[Request],
+    watch: Watch,
+    traffic: &mut Traffic,
+) -> Result<Vec<Reply>, RunError> {
+    traffic.down += requests.iter().map(|request| request.message.bytes()).sum::<u64>();
+    let answers = fleet.dispatch(requests, watch);
+    let replies = requests.iter().zip(answers).map(|(request, answer)| validate(request, answer?));
+    let replies = replies.collect::<Result<Vec<_>, RunError>>()?;
+    traffic.up += replies.iter().map(|reply| reply.message.bytes()).sum::<u64>();
+    // A discrepancy is a number, and all that its client sends.
+    let is_number = |request: &&Request| matches!(request.ask, Ask::Answer(Question::Discrepancy { .. }));
+    traffic.up += requests.iter().filter(is_number).count() as u64 * NUMBER_BYTES;
+    Ok(replies)
+}
+
+/// Size of an indicator on the wire: one 32-bit float.
+const NUMBER_BYTES: u64 = 4;
+
+fn mean_numbers(replies: &[Reply]) -> BTreeMap<String, f64> {
+    let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for (name, value) in replies.iter().flat_map(|reply| &reply.message.scalars) {
+        let (sum, count) = sums.entry(name.clone()).or_default();
+        (*sum, *count) = (*sum + value, *count + 1.0);
+    }
+    sums.into_iter().map(|(name, (sum, count))| (name, sum / count)).collect()
 }

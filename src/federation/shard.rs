@@ -144,6 +144,12 @@ impl Minibatches {
         self.batch
     }
 
+    /// A minibatch for a question in this round, as positions in the shard; training reads on where it was.
+    pub fn aside(&self, round: usize) -> Vec<usize> {
+        let mut rng = self.streams.rng(Purpose::Question, round, self.client);
+        rand::seq::index::sample(&mut rng, self.rows.len(), self.batch).into_vec()
+    }
+
     /// A new visit of the server begins.
     pub fn start_visit(&mut self, round: usize) {
         match self.order {

@@ -1,16 +1,21 @@
 //! What the server checks before an algorithm sees a reply: the right round and client, the right arrays, finite.
 
-use super::message::{Reply, Request};
+use super::message::{Ask, Question, Reply, Request};
 use crate::error::RunError;
 
-/// Refuses a reply that does not answer its request: another round or client, arrays that are missing, unknown or of
-/// another shape than those that were sent, elements that are not finite.
+/// Refuses a reply that does not answer its request: another round or client, arrays that are missing or of another
+/// shape than those that were sent, numbers that are missing or not finite.
 pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     let refuse = |reason: String| Err(RunError::Client { round: request.round, client: request.client, reason });
     if (reply.round, reply.client) != (request.round, request.client) {
         return refuse(format!("the reply is of round {}, client {}", reply.round, reply.client));
     }
-    for (name, sent) in &request.message.arrays {
+    let discrepancy = matches!(request.ask, Ask::Answer(Question::Discrepancy { .. }));
+    if discrepancy && !reply.message.scalars.contains_key(DISCREPANCY) {
+        return refuse(format!("the reply lacks the number \"{DISCREPANCY}\""));
+    }
+    // A discrepancy comes without arrays; everything else brings back what it was sent.
+    for (name, sent) in request.message.arrays.iter().filter(|_| !discrepancy) {
         let Some(got) = reply.message.arrays.get(name) else {
             return refuse(format!("the reply lacks the array \"{name}\""));
         };
@@ -29,6 +34,9 @@ pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     Ok(reply)
 }
 
+/// The name under which a client's squared Stein discrepancy travels.
+pub const DISCREPANCY: &str = "discrepancy";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,7 +47,7 @@ mod tests {
     }
 
     fn request() -> Request {
-        Request { round: 2, client: 3, message: message(vec![1.0, 2.0]) }
+        Request { round: 2, client: 3, ask: Ask::Train, message: message(vec![1.0, 2.0]) }
     }
 
     fn reply(values: Vec<f32>) -> Reply {

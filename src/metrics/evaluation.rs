@@ -67,6 +67,9 @@ pub struct Evaluation {
     pub coverage_90: Option<f64>,
     /// Share of targets in the central 95 % interval.
     pub coverage_95: Option<f64>,
+    /// KL(q ‖ posterior) of a toy density, by quadrature.
+    #[serde(default)]
+    pub kl: Option<f64>,
 }
 
 impl Evaluation {
@@ -93,6 +96,7 @@ impl Evaluation {
             ("mae", self.mae),
             ("crps", self.crps),
             ("coverage_90", self.coverage_90),
+            ("kl", self.kl),
         ]
     }
 

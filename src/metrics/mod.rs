@@ -19,6 +19,7 @@
 mod bootstrap;
 mod calibration;
 mod classification;
+mod divergence;
 mod error;
 mod evaluation;
 mod federated;
@@ -41,6 +42,7 @@ pub use classification::{
     ClassRow, NegativeLogLikelihood, PROBABILITY_FLOOR, accuracy, accuracy_mean_particle, argmax, brier, brier_binary,
     gibbs_nll, nll, per_class, reference_max,
 };
+pub use divergence::Grid;
 pub use error::MetricError;
 pub use evaluation::Evaluation;
 pub use federated::{ClientSummary, ClientValue, Direction, standard_error, summarise_clients};

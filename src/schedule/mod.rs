@@ -1,15 +1,43 @@
 //! Which client goes next.
 
+mod hip;
+pub mod indicator;
+mod ksd;
 mod random;
 mod round_robin;
+pub mod weigh;
 
+pub use hip::Hip;
+pub use indicator::{Indicators, Measure};
+pub use ksd::Ksd;
 pub use random::Random;
 pub use round_robin::RoundRobin;
+pub use weigh::{Draw, Negative, Reasons};
 
-use crate::federation::message::ClientId;
+use crate::federation::message::{ClientId, Question};
 
 /// Chooses the clients of a round.
 pub trait Schedule: Send {
-    /// The clients of this round, without repetition. Rounds count from 1.
-    fn select(&mut self, round: usize) -> Vec<ClientId>;
+    /// What every client is asked before the choice; `None` for schedules that need to know nothing.
+    fn question(&self) -> Option<Question> {
+        None
+    }
+
+    /// The clients of this round, without repetition. Rounds count from 1; `indicators` answer [`Schedule::question`].
+    fn select(&mut self, round: usize, indicators: Option<&Indicators>) -> Selection;
+}
+
+/// The clients of a round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selection {
+    /// In the order in which they take part.
+    pub clients: Vec<ClientId>,
+    /// How they came to be chosen, where they were weighed.
+    pub reasons: Option<Reasons>,
+}
+
+impl From<Vec<ClientId>> for Selection {
+    fn from(clients: Vec<ClientId>) -> Self {
+        Self { clients, reasons: None }
+    }
 }

@@ -1,7 +1,6 @@
 use rand::seq::index;
 
-use super::Schedule;
-use crate::federation::message::ClientId;
+use super::{Indicators, Schedule, Selection};
 use crate::random::{Purpose, Streams};
 
 /// Clients drawn uniformly without replacement, anew each round.
@@ -20,9 +19,9 @@ impl Random {
 }
 
 impl Schedule for Random {
-    fn select(&mut self, round: usize) -> Vec<ClientId> {
+    fn select(&mut self, round: usize, _indicators: Option<&Indicators>) -> Selection {
         let mut rng = self.streams.rng(Purpose::Schedule, round, 0);
-        index::sample(&mut rng, self.clients, self.per_round).into_vec()
+        index::sample(&mut rng, self.clients, self.per_round).into_vec().into()
     }
 }
 
@@ -35,12 +34,12 @@ mod tests {
         let mut schedule = Random::new(5, 2, Streams::new(9));
         let mut visits = [0; 5];
         for round in 1..=400 {
-            let selected = schedule.select(round);
+            let selected = schedule.select(round, None).clients;
             assert_ne!(selected[0], selected[1]);
             selected.iter().for_each(|client| visits[*client] += 1);
         }
         // 160 visits each on average, standard deviation below 10: six of them leave no false alarm.
         assert!(visits.iter().all(|count| (100..220).contains(count)), "{visits:?}");
-        assert_eq!(schedule.select(7), Random::new(5, 2, Streams::new(9)).select(7));
+        assert_eq!(schedule.select(7, None), Random::new(5, 2, Streams::new(9)).select(7, None));
     }
 }

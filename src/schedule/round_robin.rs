@@ -1,5 +1,4 @@
-use super::Schedule;
-use crate::federation::message::ClientId;
+use super::{Indicators, Schedule, Selection};
 
 /// Clients in turn: `first`, `first` + 1, ..., modulo K; `per_round` of them a round.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +16,9 @@ impl RoundRobin {
 }
 
 impl Schedule for RoundRobin {
-    fn select(&mut self, round: usize) -> Vec<ClientId> {
+    fn select(&mut self, round: usize, _indicators: Option<&Indicators>) -> Selection {
         let start = self.first + (round - 1) * self.per_round;
-        (start..start + self.per_round).map(|turn| turn % self.clients).collect()
+        (start..start + self.per_round).map(|turn| turn % self.clients).collect::<Vec<_>>().into()
     }
 }
 
@@ -30,13 +29,13 @@ mod tests {
     #[test]
     fn agents_are_visited_in_turn_from_the_first() {
         let mut schedule = RoundRobin::new(3, 1, 1);
-        let visits: Vec<_> = (1..=5).flat_map(|round| schedule.select(round)).collect();
+        let visits: Vec<_> = (1..=5).flat_map(|round| schedule.select(round, None).clients).collect();
         assert_eq!(visits, [1, 2, 0, 1, 2]);
     }
 
     #[test]
     fn several_clients_a_round_never_repeat_within_it() {
         let mut schedule = RoundRobin::new(3, 5, 0);
-        assert_eq!(schedule.select(1), [0, 1, 2]);
+        assert_eq!(schedule.select(1, None).clients, [0, 1, 2]);
     }
 }

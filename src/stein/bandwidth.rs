@@ -7,7 +7,7 @@ use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 /// How h follows from the distances.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Rule {
     /// Median of all N² squared distances, zeros of the diagonal included, over ln(N+1): the public codes.
     #[default]
@@ -34,7 +34,7 @@ pub enum MedianOfEven {
 }
 
 /// A rule and its median convention.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bandwidth {
     /// How h follows from the distances.
     pub rule: Rule,

@@ -20,7 +20,7 @@ pub enum Gradient {
 }
 
 /// k(x, y) with r = ‖x − y‖.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Kernel {
     /// exp(−r²/h)
     Rbf(Bandwidth),
@@ -66,6 +66,19 @@ pub struct KernelMatrix {
     pub bandwidth: Option<f64>,
 }
 
+/// What the Stein kernel of a discrepancy needs of k at N particles: ∇_{x_j}k = G_ij (x_i − x_j) = −∇_{x_i}k.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SteinKernel {
+    /// K, `[N, N]`.
+    pub values: Array2<f64>,
+    /// G, `[N, N]`.
+    pub slope: Array2<f64>,
+    /// tr ∇_{x_i}∇_{x_j}k, `[N, N]`.
+    pub trace: Array2<f64>,
+    /// h.
+    pub bandwidth: f64,
+}
+
 impl Default for Kernel {
     fn default() -> Self {
         Self::Rbf(Bandwidth::default())
@@ -76,6 +89,35 @@ impl Kernel {
     /// Whether k depends on θ only through distances; the others need inner products of uncentred particles.
     pub fn is_stationary(&self) -> bool {
         !matches!(self, Self::Polynomial { .. } | Self::Sigmoid { .. })
+    }
+
+    /// K, G and the trace of the mixed second derivative in d dimensions, from the Gram matrix `[N, N]` of centred
+    /// particles. `None` for kernels whose trace is singular (Laplacian) or that feel the origin (dot products).
+    pub fn stein(&self, gram: &Array2<f64>, d: usize) -> Option<SteinKernel> {
+        let (d, d2) = (d as f64, squared_distances(gram));
+        // (k, G, trace) at r² and h.
+        let rbf = |r2: f64, h: f64| {
+            let k = (-r2 / h).exp();
+            [k, 2.0 / h * k, k * (2.0 * d / h - 4.0 * r2 / (h * h))]
+        };
+        let of = |bandwidth: Bandwidth, terms: &dyn Fn(f64, f64) -> [f64; 3]| {
+            let h = bandwidth.evaluate(&d2, 2);
+            let part = |index: usize| d2.mapv(|r2| terms(r2, h)[index]);
+            Some(SteinKernel { values: part(0), slope: part(1), trace: part(2), bandwidth: h })
+        };
+        match *self {
+            Self::Rbf(bandwidth) => of(bandwidth, &rbf),
+            Self::Imq { bandwidth, exponent: b } => of(bandwidth, &|r2, h| {
+                let q = 1.0 + r2 / h;
+                let g = -2.0 * b / h * q.powf(b - 1.0);
+                [q.powf(b), g, d * g - 4.0 * b * (b - 1.0) / (h * h) * r2 * q.powf(b - 2.0)]
+            }),
+            Self::Mixture(bandwidth) => of(bandwidth, &|r2, h| {
+                let parts = [0.25, 1.0, 4.0].map(|s| rbf(r2, s * h));
+                [0, 1, 2].map(|index| parts.iter().map(|part| part[index]).sum::<f64>() / 3.0)
+            }),
+            Self::Laplacian(_) | Self::Polynomial { .. } | Self::Sigmoid { .. } => None,
+        }
     }
 
     /// K and M from the Gram matrix `[N, N]` of the particles (centred ones for a stationary kernel).

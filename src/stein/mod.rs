@@ -1,13 +1,15 @@
-//! Stein variational gradient descent: kernel, bandwidth, update direction, optimiser, inner loop.
+//! Stein variational gradient descent: kernel, bandwidth, update direction, optimiser, inner loop, discrepancy.
 
 pub mod bandwidth;
 pub mod direction;
+pub mod discrepancy;
 pub mod kernel;
 pub mod optimizer;
 pub mod svgd;
 
 pub use bandwidth::{Bandwidth, MedianOfEven, Rule};
 pub use direction::direction;
-pub use kernel::{Gradient, Kernel, KernelMatrix};
+pub use discrepancy::{SteinForm, SteinProduct};
+pub use kernel::{Gradient, Kernel, KernelMatrix, SteinKernel};
 pub use optimizer::{AccumulatorStart, EpsilonPlace, Optimizer, OptimizerState};
 pub use svgd::{Svgd, SvgdError};

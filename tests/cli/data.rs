@@ -2,10 +2,14 @@
 
 use super::place::{Mnist, Place, TINY, works};
 
-const SETS: [&str; 10] = [
+const SETS: [&str; 14] = [
     "mnist",
     "fashion-mnist",
     "covertype",
+    "raetsch",
+    "uci-regression",
+    "vehicle",
+    "year-prediction",
     "digits",
     "twonorm",
     "ringnorm",

@@ -4,6 +4,7 @@ pub mod csv;
 pub mod idx;
 pub mod libsvm;
 mod lines;
+pub mod splits;
 pub mod table;
 
 use crate::DataError;

@@ -1,4 +1,4 @@
-//! Numbers between commas, fast: for the big published tables whose columns are known (Covertype: 581,012 × 55).
+//! Numbers between commas, fast: for the published tables whose columns are known (Covertype: 581,012 × 55).
 //! No header, no quotes, no `String` a field. A user's own files go through [`super::csv`].
 
 use super::read_text;
@@ -35,43 +35,155 @@ pub fn parse(
     allowed: &str,
     class_of: impl Fn(i64) -> Option<usize>,
 ) -> Result<(Array2<f32>, Vec<usize>), DataError> {
-    let mut features = Vec::new();
+    let mut features = room(bytes, width);
     let mut labels = Vec::new();
+    each_field(path, bytes, width + 1, |line, column, field| {
+        if column < width {
+            features.push(number(field).ok_or_else(|| not_a_number(path, line, column, field))?);
+        } else {
+            labels.push(class(path, line, field, allowed, &class_of)?);
+        }
+        Ok(())
+    })?;
+    Ok((rectangle(path, features, labels.len(), width)?, labels))
+}
+
+/// Where the target of a regression table stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetColumn {
+    /// Before the features.
+    First,
+    /// After them.
+    Last,
+}
+
+/// Reads `width` features and a real target.
+///
+/// # Returns
+/// Features `[rows, width]` and one target a row.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_regression(path: &Path, width: usize, target: TargetColumn) -> Result<(Array2<f32>, Vec<f64>), DataError> {
+    let bytes = read_text(path)?;
+    let target = if target == TargetColumn::First { 0 } else { width };
+    let mut features = room(&bytes, width);
+    let mut values = Vec::new();
+    each_field(path, &bytes, width + 1, |line, column, field| {
+        if column == target {
+            values.push(real(field).ok_or_else(|| not_a_number(path, line, column, field))?);
+        } else {
+            features.push(number(field).ok_or_else(|| not_a_number(path, line, column, field))?);
+        }
+        Ok(())
+    })?;
+    Ok((rectangle(path, features, values.len(), width)?, values))
+}
+
+/// What a table with natural clients holds.
+#[derive(Clone, Debug)]
+pub struct OfClients {
+    /// `[rows, width]`.
+    pub features: Array2<f32>,
+    /// One class index a row.
+    pub labels: Vec<usize>,
+    /// The natural client of each row.
+    pub clients: Vec<usize>,
+}
+
+/// Reads a first column of clients, `width` features and a last column of integer labels.
+///
+/// # Arguments
+/// - `clients`: how many there are; they are numbered from 0.
+/// - `allowed`, `class_of`: as in [`read`].
+///
+/// # Errors
+/// As [`read`], and a client that is no number below `clients`.
+pub fn read_of_clients(
+    path: &Path,
+    clients: usize,
+    width: usize,
+    allowed: &str,
+    class_of: impl Fn(i64) -> Option<usize>,
+) -> Result<OfClients, DataError> {
+    let bytes = read_text(path)?;
+    let mut features = room(&bytes, width);
+    let (mut labels, mut of_row) = (Vec::new(), Vec::new());
+    each_field(path, &bytes, width + 2, |line, column, field| {
+        if column == 0 {
+            let client = integer(field).and_then(|client| usize::try_from(client).ok()).filter(|&k| k < clients);
+            of_row.push(client.ok_or_else(|| {
+                let expected = format!("a client, a whole number from 0 to {}", clients - 1);
+                not(path, line, column, field, expected)
+            })?);
+        } else if column <= width {
+            features.push(number(field).ok_or_else(|| not_a_number(path, line, column, field))?);
+        } else {
+            labels.push(class(path, line, field, allowed, &class_of)?);
+        }
+        Ok(())
+    })?;
+    Ok(OfClients { features: rectangle(path, features, labels.len(), width)?, labels, clients: of_row })
+}
+
+/// Hands on every field with its 1-based line and its column from 0; empty lines are passed over.
+fn each_field(
+    path: &Path,
+    bytes: &[u8],
+    columns: usize,
+    mut take: impl FnMut(u64, usize, &[u8]) -> Result<(), DataError>,
+) -> Result<(), DataError> {
     for (index, row) in bytes.split(|&b| b == b'\n').enumerate() {
         let row = row.trim_ascii();
         if row.is_empty() {
             continue;
         }
-        if features.is_empty() {
-            // The first row's length tells about how many rows follow; never more numbers than the bytes can hold.
-            features.reserve(bytes.len() / (row.len() + 1).max(2 * width) * width);
-        }
         let line = index as u64 + 1;
-        let mut column = 0;
+        let mut found = 0;
+        let mut taken = Ok(());
         for field in row.split(|&b| b == b',') {
-            if column < width {
-                features.push(number(field).ok_or_else(|| not_a_number(path, line, column, field))?);
-            } else if column == width {
-                let class = integer(field).and_then(&class_of);
-                labels.push(class.ok_or_else(|| DataError::Label {
-                    path: path.to_path_buf(),
-                    row: line,
-                    label: text(field),
-                    allowed: allowed.to_owned(),
-                })?);
+            if found < columns && taken.is_ok() {
+                taken = take(line, found, field);
             }
-            column += 1;
+            found += 1;
         }
-        if column != width + 1 {
-            return Err(DataError::Ragged { path: path.to_path_buf(), line, found: column, expected: width + 1 });
+        // Of a table of another width, this is the news, and not that its columns hold something else.
+        if found != columns {
+            return Err(DataError::Ragged { path: path.to_path_buf(), line, found, expected: columns });
         }
+        taken?;
     }
-    if labels.is_empty() {
+    Ok(())
+}
+
+/// Room for the features: the first row's length tells about how many rows follow; never more numbers than the bytes
+/// can hold.
+fn room(bytes: &[u8], width: usize) -> Vec<f32> {
+    let first = bytes.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).find(|row| !row.is_empty()).unwrap_or_default();
+    Vec::with_capacity(bytes.len() / (first.len() + 1).max(2 * width) * width)
+}
+
+/// Features `[rows, width]`, or that there are no rows.
+fn rectangle(path: &Path, features: Vec<f32>, rows: usize, width: usize) -> Result<Array2<f32>, DataError> {
+    if rows == 0 {
         return Err(DataError::Empty { path: path.to_path_buf() });
     }
-    let shape = (labels.len(), width);
-    let features = Array2::from_shape_vec(shape, features).expect("every row pushed `width` numbers");
-    Ok((features, labels))
+    Ok(Array2::from_shape_vec((rows, width), features).expect("every row pushed `width` numbers"))
+}
+
+fn class(
+    path: &Path,
+    row: u64,
+    field: &[u8],
+    allowed: &str,
+    class_of: impl Fn(i64) -> Option<usize>,
+) -> Result<usize, DataError> {
+    integer(field).and_then(class_of).ok_or_else(|| DataError::Label {
+        path: path.to_path_buf(),
+        row,
+        label: text(field),
+        allowed: allowed.to_owned(),
+    })
 }
 
 /// A finite number; digits alone take the short way.
@@ -84,6 +196,12 @@ pub(super) fn number(field: &[u8]) -> Option<f32> {
         return Some(value as f32);
     }
     let value: f32 = std::str::from_utf8(field).ok()?.parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+/// A finite number in double precision.
+fn real(field: &[u8]) -> Option<f64> {
+    let value: f64 = std::str::from_utf8(field.trim_ascii()).ok()?.parse().ok()?;
     value.is_finite().then_some(value)
 }
 
@@ -107,13 +225,13 @@ pub(super) fn integer(field: &[u8]) -> Option<i64> {
 }
 
 fn not_a_number(path: &Path, line: u64, column: usize, field: &[u8]) -> DataError {
-    DataError::Field {
-        path: path.to_path_buf(),
-        line,
-        column: (column + 1).to_string(),
-        value: text(field),
-        expected: "a finite number".to_owned(),
-    }
+    not(path, line, column, field, "a finite number".to_owned())
+}
+
+/// A field that is not what its column (from 0) holds.
+pub(super) fn not(path: &Path, line: u64, column: usize, field: &[u8], expected: String) -> DataError {
+    let column = (column + 1).to_string();
+    DataError::Field { path: path.to_path_buf(), line, column, value: text(field), expected }
 }
 
 /// A field for a message: readable, and not longer than a message should be.
@@ -151,7 +269,45 @@ mod tests {
         assert_eq!(message("1,,1\n"), "t.csv: line 1, column 2: `` is not a finite number");
         assert_eq!(message("1,2,1\n\n1,2\n"), "t.csv: line 3: 2 columns, expected 3");
         assert_eq!(message("1,2,1,4\n"), "t.csv: line 1: 4 columns, expected 3");
+        assert_eq!(message("1,x,3,1\n"), "t.csv: line 1: 4 columns, expected 3");
         assert_eq!(message("1,2,3\n"), "t.csv: row 1: label 3 is out of range, the labels are 1 and 2");
         assert_eq!(message("\n"), "t.csv: no data rows");
+    }
+
+    fn on_disk(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_real_target_stands_first_or_last() {
+        let file = on_disk("2001,0.5,-1e1\r\n1999.25,3,4\n");
+        let (x, y) = read_regression(file.path(), 2, TargetColumn::First).unwrap();
+        assert_eq!((x, y), (array![[0.5, -10.], [3., 4.]], vec![2001.0, 1999.25]));
+        let (x, y) = read_regression(file.path(), 2, TargetColumn::Last).unwrap();
+        assert_eq!((x, y), (array![[2001., 0.5], [1999.25, 3.]], vec![-10.0, 4.0]));
+        let message =
+            |text: &str| read_regression(on_disk(text).path(), 2, TargetColumn::First).unwrap_err().to_string();
+        assert!(message("inf,1,2\n").ends_with("line 1, column 1: `inf` is not a finite number"));
+        assert!(message("1,2,3\n1,x,2\n").ends_with("line 2, column 2: `x` is not a finite number"));
+        assert!(message("1,2\n").ends_with("line 1: 2 columns, expected 3"));
+        assert!(message("").ends_with("no data rows"));
+    }
+
+    #[test]
+    fn clients_stand_first_and_labels_last() {
+        let read = |text: &str| {
+            let class_of = |label| usize::try_from(label).ok().filter(|&class| class < 2);
+            read_of_clients(on_disk(text).path(), 3, 2, "0 and 1", class_of)
+        };
+        let table = read("2,0.5,1,0\n0,2,3,1\n").unwrap();
+        assert_eq!(table.features, array![[0.5, 1.], [2., 3.]]);
+        assert_eq!((table.labels, table.clients), (vec![0, 1], vec![2, 0]));
+        let message = |text: &str| read(text).unwrap_err().to_string();
+        assert!(message("3,1,1,0\n").ends_with("column 1: `3` is not a client, a whole number from 0 to 2"));
+        assert!(message("-1,1,1,0\n").ends_with("`-1` is not a client, a whole number from 0 to 2"));
+        assert!(message("0,1,1,2\n").ends_with("row 1: label 2 is out of range, the labels are 0 and 1"));
+        assert!(message("0,1,1\n").ends_with("line 1: 3 columns, expected 4"));
     }
 }

@@ -7,7 +7,7 @@ pub(super) fn deal(train: &Dataset) -> Result<Partition, DataError> {
     let refuse = |problem: String| DataError::Partition { kind: "by-column", problem };
     let of_row = train.clients.as_ref().ok_or_else(|| {
         let name = &train.name;
-        refuse(format!("`{name}` does not come with clients; a csv can, with data.client_column"))
+        refuse(format!("`{name}` does not come with clients; vehicle does, and a csv can, with data.client_column"))
     })?;
     let Some(&last) = of_row.iter().max() else {
         return Err(refuse("there are no training rows".to_owned()));

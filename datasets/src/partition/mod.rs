@@ -2,7 +2,9 @@
 //! [`Partition`], a disjoint cover: every row belongs to exactly one client, and no client is empty.
 
 mod by_column;
+mod cyclic_labels;
 mod dirichlet;
+mod holders;
 mod iid;
 mod label_ratio;
 mod labels_per_client;
@@ -23,6 +25,15 @@ pub enum PartitionConfig {
     },
     /// Every client holds a few classes; a class's rows are shared equally by its holders.
     LabelsPerClient {
+        /// Number of clients K.
+        clients: usize,
+        /// Distinct classes a client.
+        labels: usize,
+    },
+    /// As `labels-per-client`, but the classes are dealt in their order, round and round, and not from shuffled decks:
+    /// client k holds c consecutive classes from the ck-th on. The client-selection paper's MNIST: digits 0 to 8, three
+    /// a client, 27 or 120 clients.
+    CyclicLabels {
         /// Number of clients K.
         clients: usize,
         /// Distinct classes a client.
@@ -73,6 +84,7 @@ pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) 
     let clients = match config {
         PartitionConfig::Iid { clients }
         | PartitionConfig::LabelsPerClient { clients, .. }
+        | PartitionConfig::CyclicLabels { clients, .. }
         | PartitionConfig::LabelRatio { clients, .. }
         | PartitionConfig::Dirichlet { clients, .. } => *clients,
         PartitionConfig::ByColumn {} => return by_column::deal(train),
@@ -87,6 +99,9 @@ pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) 
         PartitionConfig::Iid { .. } => Ok(iid::deal(rows, clients, rng)),
         PartitionConfig::LabelsPerClient { labels, .. } => {
             labels_per_client::deal(Classes::of(config, &train.targets)?, clients, *labels, rng)
+        }
+        PartitionConfig::CyclicLabels { labels, .. } => {
+            cyclic_labels::deal(Classes::of(config, &train.targets)?, clients, *labels, rng)
         }
         PartitionConfig::LabelRatio { ratio, .. } => {
             label_ratio::deal(Classes::of(config, &train.targets)?, clients, ratio, rng)
@@ -104,6 +119,7 @@ impl PartitionConfig {
         match self {
             PartitionConfig::Iid { .. } => "iid",
             PartitionConfig::LabelsPerClient { .. } => "labels-per-client",
+            PartitionConfig::CyclicLabels { .. } => "cyclic-labels",
             PartitionConfig::LabelRatio { .. } => "label-ratio",
             PartitionConfig::Dirichlet { .. } => "dirichlet",
             PartitionConfig::ByColumn {} => "by-column",

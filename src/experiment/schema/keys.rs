@@ -71,11 +71,20 @@ const POSITIVE: Accepts = Float(Interval::POSITIVE);
 /// The words after `--backend`.
 pub const BACKENDS: &[&str] = &["flex", "ndarray", "wgpu", "cuda"];
 
-const STEIN: &[&str] = &["dsvgd", "svgd"];
+const BAYESIAN: &[&str] = &["dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "sgld", "dsgld", "pvi", "gvi", "pmd", "npv"];
+const STEPPING: &[&str] =
+    &["dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "sgld", "dsgld", "pvi", "gvi", "pmd", "npv", "fedavg"];
+const MINIBATCHED: &[&str] = &["dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "sgld", "dsgld", "pvi", "gvi", "pmd", "fedavg"];
+const TILTED: &[&str] = &["dsvgd", "u-dsvgd", "p-dsvgd"];
+const DISTILLING: &[&str] = &["dsvgd", "p-dsvgd"];
+const LANGEVIN: &[&str] = &["sgld", "dsgld"];
+const GAUSSIAN: &[&str] = &["pvi", "gvi"];
+const INFORMED: &[&str] = &["ksd", "hip"];
 const RADIAL: &[&str] = &["rbf", "imq", "laplacian", "mixture"];
 const DOT_PRODUCT: &[&str] = &["polynomial", "sigmoid"];
 /// The data without a split of their publisher's.
-const UNSPLIT: &[&str] = &["digits", "covertype", "csv", "twonorm", "ringnorm", "waveform"];
+const UNSPLIT: &[&str] =
+    &["digits", "covertype", "csv", "twonorm", "ringnorm", "waveform", "raetsch", "uci-regression", "vehicle"];
 
 /// The sections in the order of the file, with what each is about; `""` is the top of the file.
 pub const SECTIONS: &[(&str, &str)] = &[
@@ -84,9 +93,12 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("partition", "How the training rows are dealt to the clients. Every row goes to exactly one client."),
     ("model", "The model whose parameters are the particles."),
     ("algorithm", "How clients and server learn together."),
-    ("kernel", "The kernel of Stein's method; `fedavg`, which has one particle, ignores this section."),
+    ("kernel", "The kernel of Stein's method; methods without it ignore this section."),
     ("optimizer", "How a particle moves along its direction (ascent)."),
-    ("schedule", "Which clients take part in a round; `svgd`, which is centralised, ignores this section."),
+    (
+        "schedule",
+        "Which clients take part in a round; methods with all rows in one place, and `dsgld`, ignore this section.",
+    ),
     ("evaluation", "When and how the test rows are looked at."),
 ];
 
@@ -112,10 +124,39 @@ pub const KEYS: &[Key] = &[
     // [data]
     key(
         "data.kind",
-        Choice(&["mnist", "fashion-mnist", "covertype", "digits", "csv", "twonorm", "ringnorm", "waveform", "mixture-1d", "mixture-2d"]),
+        Choice(&[
+            "mnist", "fashion-mnist", "covertype", "raetsch", "uci-regression", "vehicle", "year-prediction", "digits", "csv", "twonorm",
+            "ringnorm", "waveform", "mixture-1d", "mixture-2d",
+        ]),
         T("digits"),
         "The data set: `digits` is built in, `twonorm`, `ringnorm`, `waveform` are generated, `mixture-1d`, `mixture-2d` are the toy densities of [D], `csv` is a file of yours, the rest lie in the data directory (`fedstein data list`).",
     ),
+    key(
+        "data.set",
+        Choice(&[
+            "banana", "breast-cancer", "diabetis", "flare-solar", "german", "heart", "image", "ringnorm", "splice", "thyroid", "titanic",
+            "twonorm", "waveform", "boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine-red", "yacht",
+        ]),
+        T("image"),
+        "Which set: `raetsch` has the first 13, `uci-regression` the last nine (`boston`, whose column B is ethically doubtful, is kept out of headline tables).",
+    )
+    .only(&["raetsch", "uci-regression"])
+    .by_kind(&[("uci-regression", T("kin8nm"))]),
+    key(
+        "data.distinct",
+        Bool,
+        Literal::Bool(false),
+        "Whether each distinct (features, label) row is kept once, before the split: the sizes of the repackaged `benchmarks.mat`, which [D] quotes (image 2,086, breast cancer 263).",
+    )
+    .only(&["raetsch"]),
+    key(
+        "data.split",
+        Choice(&["random", "raetsch"]),
+        T("random"),
+        "`random`: `test_fraction` ([D]: 0.2); `raetsch`: as many training and test rows as in Rätsch's realisations, drawn with `seed`; it needs all rows, so mostly `distinct = false`.",
+    )
+    .only(&["raetsch"]),
+    key("data.test_split", from(-1, 19), I(0), "Standard test split, 0 to 19 (`protein`: 0 to 4); -1: `test_fraction` of the rows, drawn with `seed`.").only(&["uci-regression"]),
     required("data.path", Text { may_be_empty: false }, "The CSV file, seen from the working directory; may be compressed with gzip.").only(&["csv"]),
     required("data.target", Column { may_be_empty: false }, "The column to predict, by name, by number from 0, or from the end: -1 is the last.").only(&["csv"]),
     key("data.task", Choice(&["classification", "regression"]), T("classification"), "What the target is: a label or a number.").only(&["csv"]),
@@ -123,6 +164,7 @@ pub const KEYS: &[Key] = &[
     key("data.delimiter", Character, T(","), "What separates two cells, such as `,` or `;` or `tab`.").only(&["csv"]),
     key("data.client_column", Column { may_be_empty: true }, T(""), "The column that tells whose row it is, for partition `by-column`; never a feature. `\"\"`: none.").only(&["csv"]),
     key("data.test_path", Text { may_be_empty: true }, T(""), "A second CSV file with the test rows; `test_fraction` is then ignored. `\"\"`: none.").only(&["csv"]),
+    key("data.classes", IntList { min: 0 }, Ints(&[]), "Classes to keep in training and test, not renumbered ([C]: 0 to 8); `[]`: all.").only(&["mnist", "fashion-mnist", "digits"]),
     key("data.rows", from(2, 1_000_000_000), I(7400), "Rows to generate, training and test together (default: Rätsch's sizes).")
         .only(&["twonorm", "ringnorm", "waveform"])
         .by_kind(&[("waveform", I(5000))]),
@@ -130,20 +172,22 @@ pub const KEYS: &[Key] = &[
         "data.normalise",
         Choice(&["auto", "none", "minmax", "standard", "mnist", "unit", "published"]),
         T("auto"),
-        "Scaling of the features, learnt on training rows: `minmax` to [0, 1], `standard` to mean 0 and sd 1, `mnist` = x·0.99/255 + 0.01 ([D], [C]), `unit` = a pixel over its largest possible value, `published` = pixels by published mean and sd ([W]). `auto`: `mnist` for the two MNIST sets, `unit` for `digits`, `minmax` for `covertype`, `standard` for `csv` and `waveform`, else `none`.",
+        "Scaling of the features, learnt on training rows: `minmax` to [0, 1], `standard` to mean 0 and sd 1, `mnist` = x·0.99/255 + 0.01 ([D], [C]), `unit` = a pixel over its largest possible value, `published` = pixels by published mean and sd ([W]). `auto`: `mnist` for the two MNIST sets, `unit` for `digits`, `minmax` for `covertype`, `standard` for `csv`, `waveform`, `uci-regression`, `year-prediction` and raetsch's diabetis, flare-solar, heart, splice; else `none`.",
     ),
-    key("data.test_fraction", Float(Interval::INSIDE_UNIT), F(0.2), "Share of the rows held out for the test, drawn with `seed`.").only(UNSPLIT),
+    key("data.test_fraction", Float(Interval::INSIDE_UNIT), F(0.2), "Share of the rows held out for the test, drawn with `seed`; of each client's rows with `vehicle`. Ignored by `raetsch` with `split = \"raetsch\"`, and by `uci-regression` unless `test_split` is -1.")
+        .only(UNSPLIT)
+        .by_kind(&[("uci-regression", F(0.1))]),
     key("data.train_limit", COUNT_OR_ZERO, I(0), "Training rows to use, drawn with `seed` after the split; 0: all."),
     key("data.test_limit", COUNT_OR_ZERO, I(0), "Test rows to use, drawn with `seed` after the split; 0: all."),
     // [partition]
     key(
         "partition.kind",
-        Choice(&["iid", "labels-per-client", "label-ratio", "dirichlet", "by-column"]),
+        Choice(&["iid", "labels-per-client", "cyclic-labels", "label-ratio", "dirichlet", "by-column"]),
         T("iid"),
-        "`iid`: shuffled, equal shares; `labels-per-client`: each client sees a few labels; `label-ratio`: two classes in unequal shares; `dirichlet`: each label's shares drawn from Dirichlet(alpha); `by-column`: natural clients, by `data.client_column`.",
+        "`iid`: shuffled, equal shares; `labels-per-client`: each client sees a few labels; `cyclic-labels`: the same, labels dealt in their order, round and round ([C]); `label-ratio`: two classes in unequal shares; `dirichlet`: each label's shares drawn from Dirichlet(alpha); `by-column`: natural clients, of `vehicle` or by `data.client_column`.",
     ),
-    key("partition.clients", COUNT, I(10), "Clients K.").only(&["iid", "labels-per-client", "label-ratio", "dirichlet"]),
-    key("partition.labels", COUNT, I(3), "Distinct labels a client holds.").only(&["labels-per-client"]),
+    key("partition.clients", COUNT, I(10), "Clients K.").only(&["iid", "labels-per-client", "cyclic-labels", "label-ratio", "dirichlet"]),
+    key("partition.labels", COUNT, I(3), "Distinct labels a client holds.").only(&["labels-per-client", "cyclic-labels"]),
     key(
         "partition.ratio",
         FloatList { each: Interval::NOT_NEGATIVE, length: 2 },
@@ -179,35 +223,38 @@ pub const KEYS: &[Key] = &[
     // [algorithm]
     key(
         "algorithm.kind",
-        Choice(&["dsvgd", "svgd", "fedavg"]),
+        Choice(&["dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "sgld", "dsgld", "pvi", "gvi", "pmd", "npv", "fedavg", "fedsgd"]),
         T("dsvgd"),
-        "`dsvgd`: distributed Stein variational gradient descent ([D]); `svgd`: the same over all rows in one place; `fedavg`: federated averaging of one parameter vector.",
+        "`dsvgd`: distributed Stein variational gradient descent ([D]); `u-dsvgd`: its factors remembered exactly, memory grows; `p-dsvgd`: many clients at once; `pvi`: partitioned variational inference with Gaussians; `dsgld`: Langevin chains that travel; `fedavg`, `fedsgd`: averaging of one parameter vector, or of its gradients. With all rows in one place: `svgd`, `sgld` (Langevin dynamics), `gvi` (Gaussian variational inference), `pmd` (particle mirror descent), `npv` (nonparametric variational inference).",
     ),
-    key("algorithm.particles", from(1, 1_000_000), I(20), "Particles N.").only(STEIN),
-    key("algorithm.local_steps", COUNT, I(200), "Steps L of a client in its round ([D]: 200)."),
-    key("algorithm.distill_steps", COUNT_OR_ZERO, I(200), "Steps L' that move the client's particles onto its new factor ([D]: 200).").only(&["dsvgd"]),
-    key("algorithm.batch", COUNT, I(100), "Rows of a minibatch; a client with fewer uses all it has."),
+    key("algorithm.particles", from(1, 1_000_000), I(20), "Particles N (chains, mixture components; with `pvi` and `gvi` the draws that predictions are made with).").only(BAYESIAN),
+    key("algorithm.local_steps", COUNT, I(200), "Steps L of a client in its round ([D]: 200); with `npv` the most iterations of L-BFGS in a round's sweep.").only(STEPPING).by_kind(&[("npv", I(100))]),
+    key("algorithm.distill_steps", COUNT_OR_ZERO, I(200), "Steps L' that move the client's particles onto its new factor ([D]: 200).").only(DISTILLING),
+    key("algorithm.server_steps", COUNT, I(200), "Steps L_s of the server towards the product of the factors ([D]: 200).").only(&["p-dsvgd"]),
+    key("algorithm.batch", COUNT, I(100), "Rows of a minibatch; a client with fewer uses all it has.").only(MINIBATCHED),
     key(
         "algorithm.minibatch",
         Choice(&["epoch-permutation", "sequential-restart", "iid"]),
         T("epoch-permutation"),
         "Order of the rows: a permutation per epoch that goes on over rounds; the first rows anew every round (reference for BNNs); independent draws.",
     )
+    .only(MINIBATCHED)
     .reference(T("sequential-restart")),
     key(
         "algorithm.likelihood_scale",
         Choice(&["full", "batch-sum", "mean"]),
         T("full"),
         "Weight of a minibatch of B out of n rows: n/B (unbiased, [D]), 1 ([W]'s code), 1/B.",
-    ),
-    key("algorithm.temperature", POSITIVE, F(1.0), "α: the likelihood's score is divided by it; below 1 is colder, more certain.").only(STEIN),
+    )
+    .only(MINIBATCHED),
+    key("algorithm.temperature", POSITIVE, F(1.0), "α: the likelihood's score is divided by it; below 1 is colder, more certain.").only(BAYESIAN),
     key(
         "algorithm.kde",
         Choice(&["exact", "reference", "off"]),
         T("exact"),
         "Density of a set of particles: log-sum-exp; the public code's, which underflows to nothing beyond some 15 dimensions; no such terms.",
     )
-    .only(&["dsvgd"])
+    .only(TILTED)
     .reference(T("reference")),
     key(
         "algorithm.kde_bandwidth",
@@ -215,18 +262,29 @@ pub const KEYS: &[Key] = &[
         F(0.55),
         "Standard deviation λ of the density's kernel (all papers: 0.55), or a rule that takes it from the particles.",
     )
-    .only(&["dsvgd"]),
-    key("algorithm.kde_damping", Float(Interval::FRACTION), F(1.0), "Factor on the difference of the two densities' scores; below 1 tames drift.").only(&["dsvgd"]),
-    key("algorithm.kde_clip", Float(Interval::NOT_NEGATIVE), F(0.0), "Longest allowed such difference, in units of √d/λ; 0: any.").only(&["dsvgd"]),
+    .only(&["dsvgd", "u-dsvgd", "p-dsvgd", "pmd"])
+    .by_kind(&[("pmd", T("scott"))]),
+    key("algorithm.kde_damping", Float(Interval::FRACTION), F(1.0), "Factor on the difference of the two densities' scores; below 1 tames drift.").only(TILTED),
+    key("algorithm.kde_clip", Float(Interval::NOT_NEGATIVE), F(0.0), "Longest allowed such difference, in units of √d/λ; 0: any.").only(TILTED),
     key(
         "algorithm.factors",
         Choice(&["shared-prior", "with-prior", "paper"]),
         T("shared-prior"),
         "What a client's factor holds beside its likelihood: 1/K of the prior, so that the product of the factors is the posterior (remembers; for d ≳ 10), the whole prior (the public code; right for toys of one or two dimensions), or nothing (the text; diverges).",
     )
-    .only(&["dsvgd"])
+    .only(DISTILLING)
     .paper(T("paper"))
     .reference(T("with-prior")),
+    key("algorithm.step_size", POSITIVE, F(0.01), "a0 of the Langevin step ε_t = a0 (½ + t)^-step_power ([D]: 0.01; MNIST `sgld` 0.001, `dsgld` 0.0005).").only(LANGEVIN),
+    key("algorithm.step_power", Float(Interval::NOT_NEGATIVE), F(0.55), "How fast Langevin steps shrink ([D]: 0.55); 0: not.").only(LANGEVIN),
+    key("algorithm.noise", Choice(&["correct", "reference"]), T("correct"), "Langevin noise: variance ε_t, anew for every coordinate; or the public code's, one number of sd ε_t²/N for all.").only(LANGEVIN).reference(T("reference")),
+    key("algorithm.gradient_scale", Choice(&["corrected", "reference"]), T("corrected"), "A worker's likelihood counts K times, for the rows of the others; or once, as in the public code.").only(&["dsgld"]).reference(T("reference")),
+    key("algorithm.chains", Choice(&["ceil", "floor"]), T("ceil"), "Chains a worker gets: ⌈N/K⌉ (the text), or ⌊N/K⌋ and at least 1 (the public code: the rest do not move).").only(&["dsgld"]).reference(T("floor")),
+    key("algorithm.family", Choice(&["mean-field", "full"]), T("mean-field"), "Gaussians with independent coordinates, or with any covariance (a few dimensions).").only(GAUSSIAN),
+    key("algorithm.damping", Float(Interval::FRACTION), F(0.1), "ρ: the share of the new natural parameters in a step; 1 where expectations are exact, small where they are noisy.").only(GAUSSIAN),
+    key("algorithm.samples", COUNT, I(10), "Draws behind an expectation; toys of one or two dimensions use quadrature instead.").only(GAUSSIAN),
+    key("algorithm.max_step", Float(Interval::FRACTION), F(1.0), "γ_max: the longest mirror step.").only(&["pmd"]),
+    key("algorithm.step_decay", POSITIVE, F(5.0), "c: mirror step t is min(γ_max, c/t).").only(&["pmd"]),
     key(
         "algorithm.mix",
         Choice(&["replace", "reference"]),
@@ -274,11 +332,40 @@ pub const KEYS: &[Key] = &[
     key("optimizer.beta2", Float(Interval::DECAY), F(0.999), "Decay of the average of squares.").only(&["adam"]),
     key("optimizer.reset", Choice(&["per-visit", "never"]), T("per-visit"), "Whether a client forgets its averages between visits (reference: it does)."),
     // [schedule]
-    key("schedule.kind", Choice(&["round-robin", "random"]), T("round-robin"), "In turn, or drawn without replacement every round."),
+    key(
+        "schedule.kind",
+        Choice(&["round-robin", "random", "ksd", "hip"]),
+        T("round-robin"),
+        "In turn; drawn without replacement every round; drawn in proportion to the Stein discrepancy between Θ and a client's tilted density, or to the inner product of a client's direction with the mean direction ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
+    ),
     key("schedule.first", COUNT_OR_ZERO, I(0), "The client whose turn is first, modulo K (the public code: 1).").only(&["round-robin"]).reference(I(1)),
-    key("schedule.clients", COUNT, I(1), "Clients a round; `dsvgd` is defined for one."),
+    key("schedule.clients", COUNT, I(1), "Clients a round; `dsvgd` and `u-dsvgd` are defined for one; `dsgld` decides itself."),
+    key("schedule.kernel", Choice(&["rbf", "imq"]), T("rbf"), "Kernel in which clients are compared: exp(-r²/h) or (1 + r²/h)^-½.").only(INFORMED),
+    key(
+        "schedule.bandwidth",
+        NumberOr(Interval::POSITIVE, &["median"]),
+        T("median"),
+        "Its standard deviation σ, h = 2σ² ([C] may mean 0.55, in which beyond some 50 dimensions particles no longer feel each other); or the median rule with which SVGD moves.",
+    )
+    .only(INFORMED),
+    key("schedule.rows", Choice(&["full", "minibatch"]), T("full"), "The rows behind a client's answer: all, or one minibatch.").only(INFORMED),
+    key("schedule.floor", Float(Interval::DECAY), F(0.0), "Share of the draw that is uniform: no client's probability falls below floor/K.").only(INFORMED),
+    key("schedule.negative", Choice(&["clip", "shift", "softmax"]), T("clip"), "What makes a distribution of negative inner products: cut to 0, raised by the smallest, or a softmax.").only(&["hip"]),
+    key("schedule.softmax_temperature", NumberOr(Interval::POSITIVE, &["sd"]), T("sd"), "Temperature of that softmax; `sd`: the standard deviation of the inner products.").only(&["hip"]),
     // [evaluation]
     key("evaluation.every", COUNT, I(1), "Rounds from one evaluation to the next; the last round is always evaluated."),
     key("evaluation.bins", from(1, 1000), I(15), "Bins of confidence in calibration errors and diagrams (15: Guo et al. 2017)."),
     key("evaluation.chunk", COUNT, I(1000), "Test rows evaluated at once; bounds memory, changes no result."),
+    key(
+        "evaluation.kde_bandwidth",
+        NumberOr(Interval::POSITIVE, &["same"]),
+        T("same"),
+        "λ of the density whose divergence from a toy's posterior is reported; `same`: the algorithm's own, 0.55 where it has none.",
+    ),
+    key(
+        "evaluation.discrepancy",
+        Bool,
+        Literal::Bool(false),
+        "Asks every client every round for the Stein discrepancy between Θ and its tilted density, over all its rows, whatever the schedule.",
+    ),
 ];

@@ -1,5 +1,8 @@
 //! The data sets fedstein knows by name: what they are, whose they are, which files they need and where those come
-//! from. Checksums and sizes are the publishers'; see `data/README.md` of the crate for the embedded one.
+//! from. Checksums and sizes are the publishers' (of sets without a download, those of our copies); see
+//! `data/README.md` of the crate for the embedded one.
+
+mod by_hand;
 
 use crate::DataError;
 use std::path::{Path, PathBuf};
@@ -17,14 +20,17 @@ pub struct DataSet {
     pub licence: &'static str,
     /// Where its rows come from.
     pub origin: Origin,
-    /// What has to be in the data directory; empty unless it is downloaded.
+    /// What has to be in the data directory; empty unless [`Origin::Download`]. Of `raetsch` and `uci-regression`,
+    /// which are several tables, only the files of the one that is used.
     pub files: &'static [DataFile],
+    /// Where the files are not downloaded: how a user comes by them and what they must hold. `None` otherwise.
+    pub by_hand: Option<&'static str>,
 }
 
 /// Where rows come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// From files of the publisher, below the data directory.
+    /// From files below the data directory: fetched from the publisher or, with [`DataSet::by_hand`], put there.
     Download,
     /// Part of the program.
     Embedded,
@@ -39,33 +45,41 @@ pub enum Origin {
 pub struct DataFile {
     /// Path below the data directory, with `/`.
     pub path: &'static str,
-    /// Size.
+    /// Size; 0 where it is not known ([`DataFile::is_known`]).
     pub bytes: u64,
-    /// SHA-256, lower-case hexadecimal.
+    /// SHA-256, lower-case hexadecimal; empty where it is not known.
     pub sha256: &'static str,
-    /// Where to get it; tried in turn. Whatever answers, the checksum decides.
+    /// Where to get it; tried in turn. Whatever answers, the checksum decides. Empty where it is put there by hand.
     pub mirrors: &'static [&'static str],
     /// Other files that `load` reads in its place, below the data directory.
     pub alternatives: &'static [&'static str],
 }
 
+impl DataFile {
+    /// Whether size and checksum are known. A file of which they are not is never fetched.
+    pub fn is_known(&self) -> bool {
+        !self.sha256.is_empty()
+    }
+}
+
 /// What is in the data directory for one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileStatus {
-    /// There, with the right size.
+    /// There, with the right size where that is known.
     Present,
     /// Not there, but this other form of it, which serves as well.
     Alternative(PathBuf),
     /// Not there.
     Missing,
-    /// There, but of another size: damaged, or not the publisher's.
+    /// There, but of another size: damaged, or not the publisher's. Of a set without a download perhaps a copy of the
+    /// user's own, which is read all the same.
     WrongSize {
         /// The size it has.
         bytes: u64,
     },
 }
 
-/// All data sets, the downloaded ones first.
+/// All data sets: the downloaded ones, those put there by hand, and the others.
 pub fn sets() -> &'static [DataSet] {
     &SETS
 }
@@ -84,7 +98,7 @@ pub fn find(name: &str) -> Result<&'static DataSet, DataError> {
 /// What is below `data_dir` for each file of a set. Sizes only: `fetch` checks sums.
 pub fn status(set: &DataSet, data_dir: &Path) -> Vec<(DataFile, FileStatus)> {
     let state = |file: &DataFile| match std::fs::metadata(data_dir.join(file.path)) {
-        Ok(meta) if meta.is_file() && meta.len() == file.bytes => FileStatus::Present,
+        Ok(meta) if meta.is_file() && (meta.len() == file.bytes || !file.is_known()) => FileStatus::Present,
         Ok(meta) if meta.is_file() => FileStatus::WrongSize { bytes: meta.len() },
         _ => {
             let others = file.alternatives.iter().map(|path| data_dir.join(path));
@@ -143,7 +157,7 @@ const BREIMAN: &str =
     "L. Breiman, Bias, variance, and arcing classifiers, 1996; Classification and regression trees, 1984";
 const DSVGD: &str = "R. Kassab, O. Simeone, Federated generalized Bayesian learning via distributed Stein variational gradient descent, 2022";
 
-static SETS: [DataSet; 10] = [
+static SETS: [DataSet; 14] = [
     DataSet {
         name: "mnist",
         summary: "handwritten digits: 60,000 + 10,000 images of 28x28, 10 classes",
@@ -176,6 +190,7 @@ static SETS: [DataSet; 10] = [
                 "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
             ),
         ],
+        by_hand: None,
     },
     DataSet {
         name: "fashion-mnist",
@@ -209,6 +224,7 @@ static SETS: [DataSet; 10] = [
                 "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"
             ),
         ],
+        by_hand: None,
     },
     DataSet {
         name: "covertype",
@@ -233,6 +249,43 @@ static SETS: [DataSet; 10] = [
                 "covertype/covtype.libsvm.binary.gz",
             ],
         }],
+        by_hand: None,
+    },
+    DataSet {
+        name: "raetsch",
+        summary: "Raetsch's 13 benchmarks, 215 to 7,400 rows of 2 to 60 features, 2 classes",
+        source: "G. Raetsch, T. Onoda, K.-R. Mueller, Soft margins for AdaBoost, 2001; from UCI, DELVE and STATLOG; breast-cancer: M. Zwitter, M. Soklic, University Medical Centre, Ljubljana",
+        licence: "the UCI originals CC BY 4.0; twonorm, ringnorm, titanic (DELVE): none stated",
+        origin: Origin::Download,
+        files: by_hand::RAETSCH,
+        by_hand: Some(by_hand::HOW_RAETSCH),
+    },
+    DataSet {
+        name: "uci-regression",
+        summary: "9 regression tables with the standard splits; boston, whose column B is ethically doubtful, is kept out of headline tables",
+        source: "UCI Machine Learning Repository, StatLib (boston), DELVE (kin8nm); splits: J. M. Hernandez-Lobato, R. P. Adams, Probabilistic backpropagation, 2015; files: Y. Gal, Z. Ghahramani, 2016",
+        licence: "CC BY 4.0 (UCI); boston, kin8nm: none stated; the lists of splits CC BY-NC 4.0",
+        origin: Origin::Download,
+        files: by_hand::UCI_REGRESSION,
+        by_hand: Some(by_hand::HOW_UCI),
+    },
+    DataSet {
+        name: "vehicle",
+        summary: "vehicles by 23 sensors, which are the clients: 1,860 rows (a part) of 100 features, 2 classes",
+        source: "M. Duarte, Y. H. Hu, Vehicle classification in distributed sensor networks, 2004; the training part of litian96/ditto",
+        licence: "none stated",
+        origin: Origin::Download,
+        files: by_hand::VEHICLE,
+        by_hand: Some(by_hand::HOW_VEHICLE),
+    },
+    DataSet {
+        name: "year-prediction",
+        summary: "year of a song from its sound: 463,715 + 51,630 rows of 90 features, regression",
+        source: "T. Bertin-Mahieux, YearPredictionMSD, UCI Machine Learning Repository, 2011",
+        licence: "CC BY 4.0 at UCI (not checked)",
+        origin: Origin::Download,
+        files: by_hand::YEAR_PREDICTION,
+        by_hand: Some(by_hand::HOW_YEAR_PREDICTION),
     },
     DataSet {
         name: "digits",
@@ -241,6 +294,7 @@ static SETS: [DataSet; 10] = [
         licence: "CC BY 4.0 (data), BSD-3-Clause (scikit-learn's copy)",
         origin: Origin::Embedded,
         files: NO_FILES,
+        by_hand: None,
     },
     generated("twonorm", "two 20-d unit Gaussians, 2 classes; Bayes error 2.275 %", BREIMAN),
     generated("ringnorm", "a narrow 20-d Gaussian in a wide one, 2 classes; Bayes error 1.25 %", BREIMAN),
@@ -254,6 +308,7 @@ static SETS: [DataSet; 10] = [
         licence: "yours",
         origin: Origin::Own,
         files: NO_FILES,
+        by_hand: None,
     },
 ];
 
@@ -265,6 +320,7 @@ const fn generated(name: &'static str, summary: &'static str, source: &'static s
         licence: "drawn from the run's seed: none",
         origin: Origin::Generated,
         files: NO_FILES,
+        by_hand: None,
     }
 }
 
@@ -278,10 +334,45 @@ mod tests {
             assert_eq!(set.files.is_empty(), set.origin != Origin::Download, "{}", set.name);
             for file in set.files {
                 assert!(file.path.starts_with(&format!("{}/", set.name)), "{}", file.path);
-                assert!(file.mirrors.len() >= 2 && file.mirrors.iter().all(|m| m.starts_with("http")));
-                assert!(file.sha256.len() == 64 && file.sha256.bytes().all(|b| b"0123456789abcdef".contains(&b)));
+                match set.by_hand {
+                    Some(how) => assert!(file.mirrors.is_empty() && how.contains(set.name), "{}", file.path),
+                    None => {
+                        assert!(file.mirrors.len() >= 2 && file.mirrors.iter().all(|m| m.starts_with("http")));
+                        assert!(file.is_known(), "{}", file.path);
+                    }
+                }
+                let hexadecimal = file.sha256.bytes().all(|b| b"0123456789abcdef".contains(&b));
+                assert!(
+                    !file.is_known() || (file.sha256.len() == 64 && hexadecimal && file.bytes > 0),
+                    "{}",
+                    file.path
+                );
             }
         }
+    }
+
+    #[test]
+    fn sets_put_there_by_hand_are_reported_file_by_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let states = |name| -> Vec<(DataFile, FileStatus)> { status(find(name).unwrap(), dir.path()) };
+        assert_eq!((states("raetsch").len(), states("uci-regression").len(), states("vehicle").len()), (13, 18, 1));
+        for set in ["raetsch", "year-prediction"] {
+            std::fs::create_dir(dir.path().join(set)).unwrap();
+        }
+        std::fs::write(dir.path().join("raetsch/heart.csv"), "mine").unwrap();
+        std::fs::write(dir.path().join("raetsch/image.csv.gz"), "mine").unwrap();
+        for (file, state) in states("raetsch") {
+            let expected = match file.path {
+                "raetsch/heart.csv.gz" => FileStatus::Alternative(dir.path().join("raetsch/heart.csv")),
+                "raetsch/image.csv.gz" => FileStatus::WrongSize { bytes: 4 },
+                _ => FileStatus::Missing,
+            };
+            assert_eq!(state, expected, "{}", file.path);
+        }
+        // Nothing is known about the size of this one.
+        std::fs::write(dir.path().join("year-prediction/YearPredictionMSD.txt"), "2001").unwrap();
+        assert_eq!(states("year-prediction")[0].1, FileStatus::Present);
+        assert!(!states("year-prediction")[0].0.is_known());
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! The rows of each known data set, and of a user's own table, as [`Dataset`]s: raw values, nothing split but what
 //! the publisher split.
 
+pub mod raetsch;
+pub mod uci;
+pub mod vehicle;
+pub mod year;
+
 use crate::format::csv::{self, CsvOptions, CsvTable, Names, Task};
 use crate::format::{first_file, idx, libsvm, table};
 use crate::{DataError, Dataset, Targets};
@@ -8,7 +13,7 @@ use ndarray::Array2;
 use std::path::{Path, PathBuf};
 
 /// Digits, as scikit-learn ships them; licence and source in `data/README.md`.
-const DIGITS: &[u8] = include_bytes!("../data/digits.csv.gz");
+const DIGITS: &[u8] = include_bytes!("../../data/digits.csv.gz");
 
 /// Covertype's classes; the index is the class.
 const COVERTYPE_CLASSES: [&str; 2] = ["-1 (lodgepole pine)", "+1 (other cover types)"];
@@ -94,6 +99,32 @@ pub fn covertype(data_dir: &Path) -> Result<Dataset, DataError> {
         targets: Targets::Classes { labels, names: COVERTYPE_CLASSES.map(str::to_owned).to_vec() },
         clients: None,
     })
+}
+
+/// What `-1` and `+1` are called; the index is the class.
+const SIGN_NAMES: [&str; 2] = ["-1", "+1"];
+/// The labels of a two-class table, in words.
+const SIGNS: &str = "-1 and +1";
+
+/// The class of a label −1 or +1.
+fn sign(label: i64) -> Option<usize> {
+    match label {
+        -1 => Some(0),
+        1 => Some(1),
+        _ => None,
+    }
+}
+
+/// The file that a user has put into `<data_dir>/<set>/`, under this name or one of the others.
+fn put_there(data_dir: &Path, set: &str, name: &str, others: &[&str]) -> Result<PathBuf, DataError> {
+    let directory = data_dir.join(set);
+    first_file(&directory, &[&[name], others].concat())
+        .ok_or_else(|| DataError::NoDownload { set: set.to_owned(), path: directory.join(name) })
+}
+
+/// [`put_there`] for a file that may be gzipped or not.
+fn put_there_packed(data_dir: &Path, set: &str, name: &str) -> Result<PathBuf, DataError> {
+    put_there(data_dir, set, &format!("{name}.gz"), &[name])
 }
 
 /// The first file, by name, with `libsvm` among the dots of its name (`covtype.libsvm.binary`, `x.libsvm.gz`).

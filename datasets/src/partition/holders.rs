@@ -1,0 +1,80 @@
+//! What `labels-per-client` and `cyclic-labels` have in common: some classes a client, in go the hands, out comes the
+//! partition in which a class's rows are shared equally by the clients that hold it.
+
+use super::{Classes, Partition, boundaries};
+use crate::DataError;
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+/// The classes that can be dealt: one without training rows is nobody's.
+///
+/// # Errors
+/// Fewer of them than a client is to hold, or a client that is to hold none.
+pub(super) fn present(classes: &Classes, labels: usize) -> Result<Vec<usize>, DataError> {
+    let present: Vec<usize> = (0..classes.rows.len()).filter(|&class| !classes.rows[class].is_empty()).collect();
+    if labels == 0 || labels > present.len() {
+        let problem = format!("must be from 1 to {}, the number of classes with training rows", present.len());
+        return Err(DataError::config("partition.labels", labels, problem));
+    }
+    Ok(present)
+}
+
+/// Shares the rows of each class, shuffled, equally among its holders.
+///
+/// # Arguments
+/// - `held`: the distinct classes of each client.
+///
+/// # Errors
+/// A class with rows that nobody holds, a client that gets no row.
+pub(super) fn share(
+    kind: &'static str,
+    mut classes: Classes,
+    held: &[Vec<usize>],
+    rng: &mut impl Rng,
+) -> Result<Partition, DataError> {
+    let clients = held.len();
+    let mut holders = vec![Vec::new(); classes.rows.len()];
+    for (client, hand) in held.iter().enumerate() {
+        for &class in hand {
+            holders[class].push(client);
+        }
+    }
+    let present: Vec<usize> = (0..classes.rows.len()).filter(|&class| !classes.rows[class].is_empty()).collect();
+    let nobody: Vec<&str> = present
+        .iter()
+        .filter(|&&class| holders[class].is_empty())
+        .map(|&class| classes.names[class].as_str())
+        .collect();
+    if !nobody.is_empty() {
+        let labels = held.first().map_or(0, Vec::len);
+        let problem = format!(
+            "{clients} clients with {labels} labels each cannot hold {} classes: nobody would hold {}; \
+             use more clients or more labels",
+            present.len(),
+            nobody.join(", ")
+        );
+        return Err(DataError::Partition { kind, problem });
+    }
+
+    let mut rows = vec![Vec::new(); clients];
+    let mut notes = Vec::new();
+    for &class in &present {
+        classes.rows[class].shuffle(rng);
+        let (count, sharers) = (classes.rows[class].len(), holders[class].len());
+        let cuts = boundaries(count, &vec![1.0; sharers]);
+        for (place, &client) in holders[class].iter().enumerate() {
+            rows[client].extend_from_slice(&classes.rows[class][cuts[place]..cuts[place + 1]]);
+        }
+        if count < sharers {
+            let name = &classes.names[class];
+            notes.push(format!("class {name} has {count} rows for {sharers} holders: some of them got none of it"));
+        }
+    }
+    if let Some(client) = rows.iter().position(Vec::is_empty) {
+        let hand = held[client].iter().map(|&class| classes.names[class].as_str()).collect::<Vec<_>>().join(", ");
+        let problem =
+            format!("client {client} would hold no rows: too few of its classes ({hand}) to share; use fewer clients");
+        return Err(DataError::Partition { kind, problem });
+    }
+    Ok(Partition::new(rows, notes))
+}

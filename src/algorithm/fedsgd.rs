@@ -1,0 +1,80 @@
+//! Federated gradient steps: one parameter vector, one step a round along the clients' gradients.
+//!
+//! Client: the gradient of (1/N_k) Σ_i log p(y_i | x_i, θ) over all its rows. Server: θ ← step(θ, Σ_{k ∈ S} N_k g_k /
+//! Σ_{k ∈ S} N_k), with the optimiser of the config. Source: McMahan et al. 2017 as in Kassab & Simeone section 6;
+//! ALGORITHMS 4.9.
+
+use super::fedavg::ROWS;
+use super::{ClientHalf, Halves, LocalData, ServerHalf, Setup, message_of, particles_of};
+use crate::backend::{Backend, Session};
+use crate::density::{Likelihood, LikelihoodScale};
+use crate::error::RunError;
+use crate::federation::fleet::Watch;
+use crate::federation::message::{ClientId, Message, Reply, Request, Rows};
+use crate::federation::shard::Order;
+use crate::particles::Particles;
+use crate::stein::{Optimizer, OptimizerState};
+
+/// FedSGD has no constants of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct FedSgdConfig;
+
+struct Server<B: Backend> {
+    theta: Particles<B>,
+    optimizer: Optimizer,
+    state: OptimizerState,
+    session: Session<B>,
+}
+
+impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+        message_of(&self.theta)
+    }
+
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
+        let total: f64 = replies.iter().map(rows).sum();
+        let mut gradient = self.theta.map(|block| block.zeros_like());
+        for reply in &replies {
+            let weight = rows(reply) / total;
+            let of_client = particles_of(&reply.message, &self.theta, &self.session)?;
+            gradient = gradient.zip(of_client, |sum, block| sum + block.mul_scalar(weight));
+        }
+        self.theta = self.optimizer.step(self.theta.clone(), gradient, &mut self.state);
+        Ok(())
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        &self.theta
+    }
+}
+
+struct Client<B: Backend> {
+    likelihood: Likelihood<B>,
+    like: Particles<B>,
+    session: Session<B>,
+}
+
+impl<B: Backend> ClientHalf<B> for Client<B> {
+    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
+        let theta = particles_of(&request.message, &self.like, &self.session)?;
+        let gradient = self.likelihood.score_in(&theta, Rows::Full, request.round, 0.0);
+        watch(1, 1);
+        Ok(message_of(&gradient)?.with_scalar(ROWS, self.likelihood.rows() as f64))
+    }
+}
+
+/// A server that steps and clients that differentiate.
+pub(super) fn build<B: Backend>(_config: FedSgdConfig, mut setup: Setup<B>) -> Halves<B> {
+    // The mean over rows; the batch plays no part where all rows are asked for.
+    let data = LocalData { batch: 1, order: Order::default(), scale: LikelihoodScale::Mean, temperature: 1.0 };
+    let likelihoods = setup.likelihoods(data);
+    let client = |likelihood| {
+        let (like, session) = (setup.initial.clone(), setup.session.clone());
+        Box::new(Client { likelihood, like, session }) as _
+    };
+    let clients = likelihoods.into_iter().map(client).collect();
+    let (optimizer, state) = (setup.svgd.optimizer, OptimizerState::default());
+    let server = Server { theta: setup.initial.clone(), optimizer, state, session: setup.session.clone() };
+    Halves { server: Box::new(server), clients }
+}

@@ -1,0 +1,86 @@
+//! A step of Langevin dynamics: θ ← θ + (ε_t/2)·∇ log p(θ) + √ε_t·z, z ~ N(0, I), ε_t = a0 (½ + t)^(−power).
+//!
+//! Source: Welling & Teh 2011; Kassab & Simeone Appendix B (a0 = 0.01, power 0.55); ALGORITHMS 4.6.
+
+use ndarray::Array2;
+use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{Backend, Session};
+use crate::error::RunError;
+use crate::federation::message::{Array, Values};
+use crate::particles::Particles;
+use crate::random::{Purpose, Streams};
+
+/// The noise of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Noise {
+    /// √ε_t·z, z ~ N(0, 1) anew for every coordinate.
+    #[default]
+    Correct,
+    /// ε_t²·z/N with one z for all coordinates, as in the DSVGD code: next to none.
+    Reference,
+}
+
+/// Step sizes and noise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Langevin {
+    /// a0.
+    pub step_size: f64,
+    /// How fast ε_t falls: 0 keeps it.
+    pub power: f64,
+    /// The noise of a step.
+    pub noise: Noise,
+}
+
+impl Langevin {
+    /// ε_t, t from 0.
+    pub fn epsilon(&self, t: usize) -> f64 {
+        self.step_size * (0.5 + t as f64).powf(-self.power)
+    }
+
+    /// Step t of every chain along its score. `stream` tells apart chains that step at the same t elsewhere: chain n
+    /// draws from stream `stream(n)`.
+    pub(super) fn step<B: Backend>(
+        &self,
+        chains: Particles<B>,
+        score: &Particles<B>,
+        t: usize,
+        streams: Streams,
+        stream: impl Fn(usize) -> usize + Sync,
+        session: &Session<B>,
+    ) -> Result<Particles<B>, RunError> {
+        let (n, d, epsilon) = (chains.count(), chains.dim(), self.epsilon(t));
+        let moved = chains.zip(score.clone(), |theta, score| theta + score.mul_scalar(0.5 * epsilon));
+        let draws = |coordinates: usize| -> Vec<Vec<f32>> {
+            let row = |chain: usize| {
+                let mut rng = streams.rng(Purpose::Langevin, t, stream(chain));
+                (0..coordinates).map(|_| StandardNormal.sample(&mut rng)).collect()
+            };
+            (0..n).into_par_iter().map(row).collect()
+        };
+        match self.noise {
+            Noise::Correct => {
+                let array = Array { shape: vec![n, d], values: Values::F32(draws(d).concat()) };
+                let z = Particles::from_array(&array, moved.layout(), session).map_err(RunError::Device)?;
+                Ok(moved.zip(z, |theta, z| theta + z.mul_scalar(epsilon.sqrt())))
+            }
+            Noise::Reference => {
+                let shift = f64::from(draws(1)[0][0]) * epsilon * epsilon / n as f64;
+                Ok(moved.map(|theta| theta.add_scalar(shift)))
+            }
+        }
+    }
+}
+
+/// The first chain that is no longer a number, as an error with its step.
+pub(super) fn check_finite<B: Backend>(chains: &Particles<B>, t: usize) -> Result<(), RunError> {
+    let norms = Array2::from_shape_vec((chains.count(), 1), chains.squared_norms()?);
+    let bad = norms.ok().and_then(|norms| norms.iter().position(|norm| !norm.is_finite()));
+    match bad {
+        Some(chain) => Err(RunError::Svgd(crate::stein::SvgdError::NotFinite { step: t, particle: chain })),
+        None => Ok(()),
+    }
+}

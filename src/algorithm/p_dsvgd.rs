@@ -1,0 +1,110 @@
+//! P-DSVGD, DSVGD of many clients at once. Source: Kassab & Simeone Algorithm 4, eq. (22); ALGORITHMS 4.4.
+//!
+//! Every scheduled client does both loops of DSVGD from the server's Θ and sends its *factor* Θ_k. The server moves Θ by
+//! L_s steps of SVGD towards the product of prior and factors, q(θ) ∝ p0(θ)·Π_k t_k(θ).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fedstein_models::Model;
+
+use super::dsvgd::{self, DsvgdConfig, Factors, Sends};
+use super::{Halves, ServerHalf, Setup, message_of, particles_of};
+use crate::backend::{Backend, Session};
+use crate::density::kde::Kde;
+use crate::density::{LogDensity, Score};
+use crate::error::RunError;
+use crate::federation::message::{ClientId, Message, Reply};
+use crate::particles::Particles;
+use crate::stein::{OptimizerState, Svgd};
+
+/// Constants of P-DSVGD.
+#[derive(Clone, Copy, Debug)]
+pub struct PDsvgdConfig {
+    /// What a client does.
+    pub local: DsvgdConfig,
+    /// L_s steps of the server on Θ.
+    pub server_steps: usize,
+}
+
+struct Server<B: Backend> {
+    config: PDsvgdConfig,
+    svgd: Svgd,
+    model: Arc<dyn Model>,
+    theta: Particles<B>,
+    /// Θ_k of every client that was ever asked, in the order of the clients.
+    factors: BTreeMap<ClientId, Particles<B>>,
+    /// K.
+    clients: f64,
+    session: Session<B>,
+}
+
+impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+        message_of(&self.theta)
+    }
+
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        for reply in replies {
+            let factor = particles_of(&reply.message, &self.theta, &self.session)?;
+            self.factors.insert(reply.client, factor);
+        }
+        let DsvgdConfig { kde, factors, .. } = self.config.local;
+        let visited = self.factors.len() as f64;
+        // What of the prior the visited factors leave to p0 itself, and how wide their densities are.
+        let (prior_weight, widening) = match factors {
+            Factors::SharedPrior => (1.0 - visited / self.clients, self.clients.sqrt()),
+            Factors::WithPrior => (1.0 - visited, 1.0),
+            Factors::Paper => (1.0, 1.0),
+        };
+        let densities = self.factors.values().map(|factor| Ok(Kde::new(factor, kde)?.widened(widening)));
+        let densities = densities.collect::<Result<Vec<_>, RunError>>()?;
+        let prior = |at: &Particles<B>| {
+            if prior_weight == 0.0 {
+                return Score::zero(at.count());
+            }
+            let zeros = at.blocks().iter().map(|block| block.zeros_like()).collect();
+            let prior = self.model.prior().add_score(at.blocks(), zeros, prior_weight);
+            Score::dense(Particles::from_blocks(prior, at.layout().clone()))
+        };
+        // (22): ∇ log q = ∇ log p0 + Σ_k ∇ log t_k
+        let score =
+            |at: &Particles<B>| densities.iter().try_fold(prior(at), |sum, density| Ok(sum.plus(density.score(at)?)));
+        let state = &mut OptimizerState::default();
+        self.theta = self.svgd.run(self.theta.clone(), self.config.server_steps, state, score, |_| {})?;
+        Ok(())
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        &self.theta
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.theta.bytes() + self.factors.values().map(Particles::bytes).sum::<u64>()
+    }
+}
+
+/// A server that multiplies factors, over DSVGD's clients.
+///
+/// # Errors
+/// Densities that say nothing in this many dimensions: the server learns through them alone.
+pub(super) fn build<B: Backend>(config: PDsvgdConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    if Kde::new(&setup.initial, config.local.kde)?.is_silent() {
+        let d = setup.initial.dim();
+        return Err(RunError::Config(format!(
+            "algorithm kind `p-dsvgd`: the server learns through the clients' densities alone, and with these values of \
+             `algorithm.kde` and `algorithm.kde_bandwidth` they are 0 in d = {d} dimensions; use `algorithm.kde` = \"exact\""
+        )));
+    }
+    let clients = dsvgd::clients(config.local, &mut setup, Sends::Factor);
+    let server = Server {
+        config,
+        svgd: setup.svgd,
+        model: setup.model.clone(),
+        theta: setup.initial,
+        factors: BTreeMap::new(),
+        clients: clients.len() as f64,
+        session: setup.session,
+    };
+    Ok(Halves { server: Box::new(server), clients })
+}

@@ -1,0 +1,193 @@
+//! U-DSVGD, DSVGD whose factors are remembered exactly. Source: Kassab & Simeone Algorithm 3, eq. (10)-(12); ALGORITHMS 4.3.
+//!
+//! A client keeps the global particles before and after each of its own visits. Its factor is their ratio,
+//!
+//! log t_k(θ) = Σ_{j: client's own rounds} [ log q^(j)(θ) − log q^(j−1)(θ) ],  q^(0) = p0,
+//!
+//! so nothing has to be distilled, and memory grows by 2Nd numbers a visit. How the prior is dealt to the factors makes
+//! no difference here: it cancels between q and t_k.
+
+use std::sync::Arc;
+
+use fedstein_models::Model;
+
+use super::relay::Relay;
+use super::{ClientHalf, Halves, LocalData, Setup, diagnosed, mean, mean_norm, message_of, particles_of};
+use crate::backend::{Backend, Session};
+use crate::density::kde::{Kde, KdeConfig};
+use crate::density::{Likelihood, LogDensity, Score};
+use crate::error::RunError;
+use crate::federation::fleet::Watch;
+use crate::federation::message::{Message, Question, Request};
+use crate::particles::Particles;
+use crate::schedule::indicator;
+use crate::stein::{OptimizerState, Svgd};
+
+/// Constants of U-DSVGD.
+#[derive(Clone, Copy, Debug)]
+pub struct UDsvgdConfig {
+    /// N.
+    pub particles: usize,
+    /// L.
+    pub local_steps: usize,
+    /// How rows become scores.
+    pub data: LocalData,
+    /// How particles become densities.
+    pub kde: KdeConfig,
+    /// ρ ∈ (0, 1] multiplies ∇log q − ∇log t_k.
+    pub damping: f64,
+    /// Clips the norm of every row of that difference at c·√d/λ.
+    pub clip: Option<f64>,
+}
+
+/// q of some round.
+enum Global<B: Backend> {
+    /// q^(0) = p0.
+    Prior(Arc<dyn Model>),
+    /// The density of the particles.
+    Kde(Kde<B>),
+}
+
+impl<B: Backend> Global<B> {
+    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+        match self {
+            Self::Kde(kde) => kde.score(at),
+            Self::Prior(model) => {
+                let zeros = at.blocks().iter().map(|block| block.zeros_like()).collect();
+                let prior = model.prior().add_score(at.blocks(), zeros, 1.0);
+                Ok(Score::dense(Particles::from_blocks(prior, at.layout().clone())))
+            }
+        }
+    }
+}
+
+/// q before and after one visit.
+struct Visit<B: Backend> {
+    before: Global<B>,
+    after: Kde<B>,
+}
+
+struct Client<B: Backend> {
+    config: UDsvgdConfig,
+    svgd: Svgd,
+    reset_optimizer: bool,
+    model: Arc<dyn Model>,
+    likelihood: Likelihood<B>,
+    /// The client's own rounds; their product is t_k.
+    visits: Vec<Visit<B>>,
+    optimizer: OptimizerState,
+    like: Particles<B>,
+    session: Session<B>,
+}
+
+impl<B: Backend> ClientHalf<B> for Client<B> {
+    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
+        let theta = particles_of(&request.message, &self.like, &self.session)?;
+        if self.reset_optimizer {
+            self.optimizer = OptimizerState::default();
+        }
+        self.likelihood.start_visit(request.round);
+        let before = self.global(&theta, request.round)?;
+        let cavity = Cavity { q: &before, visits: &self.visits, config: self.config };
+        let (mut score_norm, steps) = (None, self.config.local_steps);
+        let (likelihood, prior) = (&mut self.likelihood, cavity.prior_weight());
+        // ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k
+        let tilted = |at: &Particles<B>| {
+            let score = likelihood.next_score(at, prior).plus(cavity.score(at)?);
+            if score_norm.is_none() {
+                score_norm = Some(mean_norm(&score, at)?);
+            }
+            Ok(score)
+        };
+        let moved = self.svgd.run(theta, steps, &mut self.optimizer, tilted, |done| watch(done, steps))?;
+        let after = Kde::new(&moved, self.config.kde)?;
+        let kde_ess = match &before {
+            Global::Kde(q) if !q.is_silent() => Some(mean(&q.effective_sample_size(&moved)?)),
+            _ => None,
+        };
+        self.visits.push(Visit { before, after });
+        Ok(diagnosed(message_of(&moved)?, score_norm, kde_ess))
+    }
+
+    fn answer(&mut self, request: &Request, question: &Question) -> Result<Message, RunError> {
+        let theta = particles_of(&request.message, &self.like, &self.session)?;
+        let score = match question {
+            Question::LikelihoodScore { rows, .. } => self.likelihood.score_in(&theta, *rows, request.round, 0.0),
+            Question::Discrepancy { rows, .. } => {
+                let q = self.global(&theta, request.round)?;
+                let cavity = Cavity { q: &q, visits: &self.visits, config: self.config };
+                let local = self.likelihood.score_in(&theta, *rows, request.round, cavity.prior_weight());
+                Score::dense(local).plus(cavity.score(&theta)?).evaluate(&theta)
+            }
+        };
+        indicator::answer(question, &theta, &score)
+    }
+
+    fn state_bytes(&self) -> u64 {
+        // Every visit keeps q before and after; p0 needs no particles.
+        let sets = |visit: &Visit<B>| 1 + u64::from(matches!(visit.before, Global::Kde(_)));
+        self.visits.iter().map(sets).sum::<u64>() * self.like.bytes()
+    }
+}
+
+impl<B: Backend> Client<B> {
+    /// q^(i−1) of round i.
+    fn global(&self, theta: &Particles<B>, round: usize) -> Result<Global<B>, RunError> {
+        let kde = Kde::new(theta, self.config.kde)?;
+        // Silent densities say nothing of the prior either: the local score then contains it.
+        Ok(if round == 1 && !kde.is_silent() { Global::Prior(self.model.clone()) } else { Global::Kde(kde) })
+    }
+}
+
+/// q/t_k as particles see it.
+struct Cavity<'a, B: Backend> {
+    q: &'a Global<B>,
+    visits: &'a [Visit<B>],
+    config: UDsvgdConfig,
+}
+
+impl<B: Backend> Cavity<'_, B> {
+    /// How much of ∇ log p0 the local score has to contain.
+    fn prior_weight(&self) -> f64 {
+        match self.q {
+            Global::Kde(q) if q.is_silent() => 1.0,
+            _ => 0.0,
+        }
+    }
+
+    /// ρ·(∇ log q − ∇ log t_k), clipped.
+    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+        let mut score = self.q.score(at)?;
+        for Visit { before, after } in self.visits {
+            score = score.minus(after.score(at)?).plus(before.score(at)?);
+        }
+        let score = score.times(self.config.damping);
+        let Some(clip) = self.config.clip else { return Ok(score) };
+        let lambda = match self.q {
+            Global::Kde(q) => q.lambda(),
+            Global::Prior(_) => 1.0,
+        };
+        Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / lambda)?)
+    }
+}
+
+/// A relay server over clients that remember nothing yet.
+pub(super) fn build<B: Backend>(config: UDsvgdConfig, mut setup: Setup<B>) -> Halves<B> {
+    let likelihoods = setup.likelihoods(config.data);
+    let client = |likelihood| {
+        let client = Client {
+            config,
+            svgd: setup.svgd,
+            reset_optimizer: setup.reset_optimizer,
+            model: setup.model.clone(),
+            likelihood,
+            visits: Vec::new(),
+            optimizer: OptimizerState::default(),
+            like: setup.initial.clone(),
+            session: setup.session.clone(),
+        };
+        Box::new(client) as _
+    };
+    let clients = likelihoods.into_iter().map(client).collect();
+    Halves { server: Box::new(Relay { particles: setup.initial.clone(), session: setup.session.clone() }), clients }
+}

@@ -1,0 +1,110 @@
+//! What a round tells about itself beside its metrics: columns of `rounds.csv`, a line of `selection.jsonl`, and advice
+//! where a method has quietly stopped doing what its name says.
+
+use serde_json::json;
+
+use crate::algorithm::{KDE_ESS, SCORE_NORM};
+use crate::federation::fleet::CLIENT_BYTES;
+use crate::federation::server::Round;
+use crate::schedule::Measure;
+
+/// Columns of every round, in order; undefined ones stay blank.
+///
+/// `spread` is the root mean square over coordinates of the particles' standard deviation, where it was measured.
+pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, Option<f64>)> {
+    let number = |name: &str| round.numbers.get(name).copied();
+    let indicators = round.indicators.as_ref();
+    let reasons = round.selection.reasons.as_ref();
+    let gain = |measure: Measure| {
+        let measured = indicators.is_some_and(|indicators| indicators.measure == measure);
+        reasons.filter(|_| measured).map(|reasons| reasons.gain)
+    };
+    let mut sorted = indicators.map(|indicators| indicators.values.clone()).unwrap_or_default();
+    sorted.sort_by(f64::total_cmp);
+    vec![
+        ("spread", spread),
+        (KDE_ESS, number(KDE_ESS)),
+        (SCORE_NORM, number(SCORE_NORM)),
+        ("indicator_min", sorted.first().copied()),
+        ("indicator_median", sorted.get(sorted.len() / 2).copied()),
+        ("indicator_max", sorted.last().copied()),
+        ("constant_share", indicators.map(|indicators| indicators.constant_share)),
+        ("off_diagonal_mass", indicators.map(|indicators| indicators.off_diagonal_mass)),
+        ("delta_ksd", gain(Measure::Ksd)),
+        ("delta_hip", gain(Measure::Hip)),
+        ("selection_entropy", reasons.map(|reasons| reasons.entropy)),
+        ("negative_indicators", reasons.map(|reasons| reasons.negative as f64)),
+        ("selection_seconds", indicators.map(|_| round.selection_seconds)),
+        (CLIENT_BYTES, number(CLIENT_BYTES)),
+        ("server_bytes", Some(round.server_bytes as f64)),
+    ]
+}
+
+/// A line of `selection.jsonl`, without its line break; `None` where nobody was asked. `visits` counts so far.
+pub(super) fn selection_line(round: &Round, visits: &[usize]) -> Option<String> {
+    let indicators = round.indicators.as_ref()?;
+    let finite = |values: &[f64]| values.iter().map(|value| value.is_finite().then_some(*value)).collect::<Vec<_>>();
+    let reasons = round.selection.reasons.as_ref();
+    let line = json!({
+        "round": round.round,
+        "measure": indicators.measure,
+        "bandwidth": indicators.bandwidth,
+        "indicators": finite(&indicators.values),
+        "constant_share": indicators.constant_share,
+        "off_diagonal_mass": indicators.off_diagonal_mass,
+        "action": reasons.map(|reasons| reasons.action),
+        "probabilities": reasons.map(|reasons| finite(&reasons.probabilities)),
+        "gain": reasons.map(|reasons| reasons.gain),
+        "entropy": reasons.map(|reasons| reasons.entropy),
+        "selected": round.selection.clients,
+        "visits": visits,
+    });
+    Some(line.to_string())
+}
+
+/// Advice that is given once a run.
+#[derive(Debug, Default)]
+pub(super) struct Advice {
+    one_hot: bool,
+    constant: bool,
+    uniform: bool,
+}
+
+/// Below this many effective centres a density estimate is its nearest centre.
+const ONE_HOT: f64 = 1.05;
+
+impl Advice {
+    /// What the user should know after this round, if it has not been said.
+    pub fn on(&mut self, round: &Round, particles: usize) -> Vec<String> {
+        let mut advice = Vec::new();
+        let ess = round.numbers.get(KDE_ESS).copied();
+        if let Some(ess) = ess.filter(|ess| particles > 2 && *ess < ONE_HOT && !self.one_hot) {
+            self.one_hot = true;
+            advice.push(format!(
+                "round {}: the density of the {particles} particles is that of the nearest one (effective sample size \
+                 {ess:.2}): its score pulls, it does not blend. algorithm.factors = \"shared-prior\" is made for this; \
+                 algorithm.kde_bandwidth = \"median\" blends. See docs/algorithms.md, \"One-hot densities\".",
+                round.round
+            ));
+        }
+        let Some(indicators) = &round.indicators else { return advice };
+        if indicators.constant_share > 0.9 && !self.constant {
+            self.constant = true;
+            advice.push(format!(
+                "round {}: {:.0} % of the mean selection indicator is a constant of the kernel and tells no client from \
+                 another; schedule.bandwidth = \"median\" lets the particles feel each other",
+                round.round,
+                100.0 * indicators.constant_share
+            ));
+        }
+        let reasons = round.selection.reasons.as_ref();
+        if reasons.is_some_and(|reasons| reasons.entropy > 0.999 && reasons.probabilities.len() > 1) && !self.uniform {
+            self.uniform = true;
+            advice.push(format!(
+                "round {}: the clients' probabilities are all but equal: this selection costs traffic and chooses at random",
+                round.round
+            ));
+        }
+        advice
+    }
+}

@@ -1,0 +1,114 @@
+//! How much each client has to say, from what all of them answered: the squared Stein discrepancy (KSD) or the Hilbert
+//! inner product (HIP). Source: Yang et al. eq. (13)-(24); ALGORITHMS 5.1-5.3.
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{Backend, Session};
+use crate::error::RunError;
+use crate::federation::message::{Message, Question, Reply};
+use crate::federation::validate::DISCREPANCY;
+use crate::particles::Particles;
+use crate::stein::{Kernel, SteinForm, SteinProduct};
+
+/// What an indicator measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// S_k = ‖φ_k‖²_H, the discrepancy between Θ and the client's tilted density.
+    Ksd,
+    /// ⟨φ_k, φ'⟩_H of the client's likelihood and the mean over all clients' likelihoods.
+    Hip,
+}
+
+/// One number a client, and what the kernel says about their worth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Indicators {
+    /// What is measured.
+    pub measure: Measure,
+    /// S_k or HIP_k, `[K]`.
+    pub values: Vec<f64>,
+    /// The share of the mean value that is the same for every client whatever its rows: the kernel's trace terms.
+    pub constant_share: f64,
+    /// Σ_{i≠j} K_ij / N²: 0 where particles do not feel each other, and the indicator is a gradient's norm.
+    pub off_diagonal_mass: f64,
+    /// h of the kernel.
+    pub bandwidth: f64,
+}
+
+/// The name under which scores travel: that of the particles that they answer.
+const SCORES: &str = "particles";
+
+impl Indicators {
+    /// The clients' replies to a question about the particles Θ, in the order of the clients.
+    pub(crate) fn of<B: Backend>(
+        question: &Question,
+        theta: &Particles<B>,
+        replies: &[Reply],
+        session: &Session<B>,
+    ) -> Result<Self, RunError> {
+        match question {
+            Question::Discrepancy { kernel, .. } => {
+                let form = form(kernel, theta)?;
+                // The trace terms belong to the kernel at Θ: the server knows them without asking.
+                let zero = theta.map(|block| block.zeros_like());
+                let constant = form.product(&zero, &zero)?.constant;
+                let value = |reply: &Reply| reply.message.scalars.get(DISCREPANCY).copied().unwrap_or(f64::NAN);
+                Ok(Self::new(Measure::Ksd, replies.iter().map(value).collect(), constant, &form))
+            }
+            Question::LikelihoodScore { kernel, .. } => {
+                let form = form(kernel, theta)?;
+                let scores = replies.iter().map(|reply| {
+                    let array = reply.message.array(SCORES).map_err(RunError::Device)?;
+                    Particles::from_array(array, theta.layout(), session).map_err(RunError::Device)
+                });
+                let scores = scores.collect::<Result<Vec<_>, _>>()?;
+                let (values, constant) = inner_products(&form, &scores)?;
+                Ok(Self::new(Measure::Hip, values, constant, &form))
+            }
+        }
+    }
+
+    fn new<B: Backend>(measure: Measure, values: Vec<f64>, constant: f64, form: &SteinForm<B>) -> Self {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        Self {
+            measure,
+            constant_share: constant / mean,
+            off_diagonal_mass: form.off_diagonal_mass(),
+            bandwidth: form.bandwidth(),
+            values,
+        }
+    }
+}
+
+/// A client's answer to a question about Θ, from its score there.
+pub(crate) fn answer<B: Backend>(
+    question: &Question,
+    theta: &Particles<B>,
+    score: &Particles<B>,
+) -> Result<Message, RunError> {
+    match question {
+        Question::Discrepancy { kernel, .. } => {
+            let product: SteinProduct = form(kernel, theta)?.product(score, score)?;
+            Ok(Message::default().with_scalar(DISCREPANCY, product.v))
+        }
+        Question::LikelihoodScore { .. } => Ok(Message::default().with_array(SCORES, score.to_array()?)),
+    }
+}
+
+/// HIP_k = ⟨φ_k, φ'⟩ with S' = (1/K) Σ_m S_m (24), and the part of it that is the same for all k.
+pub fn inner_products<B: Backend>(
+    form: &SteinForm<B>,
+    scores: &[Particles<B>],
+) -> Result<(Vec<f64>, f64), burn::tensor::TensorReadError> {
+    let sum = scores.iter().cloned().reduce(|sum, score| sum.zip(score, |a, b| a + b));
+    let Some(sum) = sum else { return Ok((Vec::new(), 0.0)) };
+    let mean = sum.map(|block| block.div_scalar(scores.len() as f64));
+    let products = scores.iter().map(|score| form.product(score, &mean)).collect::<Result<Vec<_>, _>>()?;
+    let constant = products.first().map_or(0.0, |product| product.constant);
+    Ok((products.into_iter().map(|product| product.v).collect(), constant))
+}
+
+fn form<B: Backend>(kernel: &Kernel, at: &Particles<B>) -> Result<SteinForm<B>, RunError> {
+    let form = SteinForm::new(kernel, at)?;
+    form.ok_or_else(|| RunError::Config(format!("a Stein discrepancy has no {kernel:?} kernel; use rbf or imq")))
+}

@@ -1,0 +1,29 @@
+//! KSD selection: a client goes next with a probability in proportion to the discrepancy between the global particles
+//! and its tilted density, the largest decrease of its free energy in a step. Source: Yang et al. Algorithm 1, eq. (17).
+
+use super::weigh::{Draw, Negative};
+use super::{Indicators, Schedule, Selection};
+use crate::federation::message::{Question, Rows};
+use crate::stein::Kernel;
+
+/// P_k = S_k / Σ_m S_m.
+#[derive(Clone, Copy, Debug)]
+pub struct Ksd {
+    /// The kernel of the discrepancy.
+    pub kernel: Kernel,
+    /// The rows behind a client's score.
+    pub rows: Rows,
+    /// How probabilities become clients.
+    pub draw: Draw,
+}
+
+impl Schedule for Ksd {
+    fn question(&self) -> Option<Question> {
+        Some(Question::Discrepancy { kernel: self.kernel, rows: self.rows })
+    }
+
+    fn select(&mut self, round: usize, indicators: Option<&Indicators>) -> Selection {
+        // A V-statistic is not negative: the policy has nothing to do.
+        indicators.map_or_else(|| Vec::new().into(), |indicators| self.draw.select(round, indicators, Negative::Clip))
+    }
+}
