@@ -82,7 +82,7 @@ fn an_empty_file_is_the_default_experiment() {
     assert_eq!((config.backend.as_str(), config.data_kind(), config.partition_kind()), ("flex", "digits", "iid"));
     let AlgorithmConfig::Dsvgd(dsvgd) = config.algorithm else { panic!("not dsvgd") };
     assert_eq!((dsvgd.particles, dsvgd.local.local_steps, dsvgd.distill_steps), (20, 200, 200));
-    assert_eq!(dsvgd.kde_bandwidth, NumberOr::Fixed(0.55));
+    assert_eq!(dsvgd.density.kde_bandwidth, NumberOr::Fixed(0.1));
     assert_eq!(config.schedule, ScheduleConfig::RoundRobin { first: 0, clients: 1 });
 }
 
@@ -180,7 +180,7 @@ fn set_wins_over_the_file_and_the_last_set_over_the_first() {
     let (config, _) = load_with("seed = 7", &set).unwrap();
     assert_eq!((config.seed, config.name.as_str()), (9, "2024"));
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
-    assert_eq!(dsvgd.kde_bandwidth, NumberOr::Rule(KdeRule::Median));
+    assert_eq!(dsvgd.density.kde_bandwidth, NumberOr::Rule(KdeRule::Median));
     let ModelConfig::Bnn { hidden, .. } = config.model else { panic!("not bnn") };
     assert_eq!(hidden, [100, 50]);
 }

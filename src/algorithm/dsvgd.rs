@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use fedstein_models::Model;
 
-use super::relay::Relay;
-use super::{ClientHalf, Halves, LocalData, Setup, diagnosed, mean, mean_norm, message_of, particles_of};
+use super::relay::{Relay, SEEN};
+use super::{ClientHalf, Halves, LocalData, Setup, diagnosed, mean, mean_norm, message_of, particles_of, prior_score};
 use crate::backend::{Backend, Session};
 use crate::density::kde::{Kde, KdeConfig};
 use crate::density::{Likelihood, LogDensity, Score};
@@ -30,9 +30,12 @@ use crate::stein::{OptimizerState, Svgd};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Factors {
-    /// t̂_k = p0^(1/K)·t_k: the product of the K factors is q, and each has 1/K of q's precision, λ_t = √K·λ. Ours,
-    /// beyond the paper, for the high dimensions in which a single centre speaks in each density estimate.
+    /// t̂_k = p0^(1/K)·t_k, and p0^(1/K) itself until the client's first visit. A factor has 1/K of λ's precision,
+    /// λ_t = √K·λ, and q that of the V factors seen, λ_q = √(K/V)·λ: memory grows with what was said. Ours, beyond the
+    /// paper, for the high dimensions in which a single centre speaks in each density estimate.
     #[default]
+    Growing,
+    /// The same with factors that start at Θ^(0), as if all had been seen: q has λ's precision from the first round on.
     SharedPrior,
     /// t̂_k = p0·t_k, a proper density that starts at Θ^(0); every local score contains p0 (the public code).
     WithPrior,
@@ -81,7 +84,7 @@ struct Client<B: Backend> {
 impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.factor, &self.session)?;
-        let cavity = self.cavity(&theta, request.round)?;
+        let cavity = self.cavity(&theta, request)?;
         if self.reset_optimizer {
             self.optimizers = Default::default();
         }
@@ -89,7 +92,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
         let DsvgdConfig { local_steps, distill_steps, kde, .. } = self.config;
         let steps = local_steps + if cavity.silent { 0 } else { distill_steps };
-        let distillation = self.distillation();
+        let optimizer = self.svgd.optimizer.scaled(cavity.pace);
+        let distillation = Svgd { optimizer, ..self.svgd };
         let Self { svgd, likelihood, optimizers: [local, distill], .. } = self;
 
         // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and this client's share of ∇ log p0
@@ -105,10 +109,12 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
         // (15): ∇ log t_k,new = ∇ log q_new − ∇ log q + ∇ log t_k. Where densities are silent there is nothing to distil.
         if !cavity.silent {
-            let q_new = Kde::new(&moved, kde)?;
+            let q_new = Kde::new(&moved, kde)?.widened(cavity.widening_after);
+            // A factor that had no particles begins where q has got to.
+            let start = if cavity.t.is_some() { self.factor.clone() } else { moved.clone() };
             let distilled = |at: &Particles<B>| Ok(q_new.score(at)?.minus(cavity.difference(at)?));
             let after = |done| watch(local_steps + done, steps);
-            self.factor = distillation.run(self.factor.clone(), distill_steps, distill, distilled, after)?;
+            self.factor = distillation.run(start, distill_steps, distill, distilled, after)?;
         }
         self.visited = true;
         let reply = match self.sends {
@@ -123,7 +129,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let score = match question {
             Question::LikelihoodScore { rows, .. } => self.likelihood.score_in(&theta, *rows, request.round, 0.0),
             Question::Discrepancy { rows, .. } => {
-                let cavity = self.cavity(&theta, request.round)?;
+                let cavity = self.cavity(&theta, request)?;
                 let local = self.likelihood.score_in(&theta, *rows, request.round, cavity.prior_weight);
                 Score::dense(local).plus(cavity.score(&theta)?).evaluate(&theta)
             }
@@ -138,55 +144,81 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
 impl<B: Backend> Client<B> {
     /// q/t_k of this round, with the centres fixed at its start.
-    fn cavity(&self, theta: &Particles<B>, round: usize) -> Result<Cavity<B>, RunError> {
+    fn cavity(&self, theta: &Particles<B>, request: &Request) -> Result<Cavity<B>, RunError> {
         let DsvgdConfig { kde, damping, clip, factors, .. } = self.config;
         let (q, t) = (Kde::new(theta, kde)?, Kde::new(&self.factor, kde)?);
         let silent = q.is_silent() && t.is_silent();
-        // Silent densities carry no prior either: then the local score has to contain all of it.
-        let (q, t, prior_weight) = match if silent { Factors::WithPrior } else { factors } {
-            Factors::WithPrior => (Some(q), Some(t), 1.0),
-            Factors::SharedPrior => (Some(q), Some(t.widened(self.clients.sqrt())), 1.0 / self.clients),
-            Factors::Paper => ((round > 1).then_some(q), self.visited.then_some(t), 0.0),
+        let (clients, visited) = (self.clients, f64::from(u8::from(self.visited)));
+        let seen = request.message.scalars.get(SEEN).copied().unwrap_or(0.0);
+        let seen_after = seen + 1.0 - visited;
+        let cavity = Cavity {
+            q: None,
+            t: None,
+            prior: None,
+            prior_weight: 1.0,
+            widening_after: 1.0,
+            pace: 1.0,
+            silent,
+            damping,
+            clip,
         };
-        Ok(Cavity { q, t, prior_weight, silent, damping, clip, model: self.model.clone() })
-    }
-
-    /// The loop that moves Θ_k. Where a factor has 1/K of q's precision, its particles have K times as far to go as Θ.
-    fn distillation(&self) -> Svgd {
-        match self.config.factors {
-            Factors::SharedPrior => {
-                Svgd { optimizer: self.svgd.optimizer.scaled(self.clients), kernel: self.svgd.kernel }
-            }
-            Factors::WithPrior | Factors::Paper => self.svgd,
-        }
+        // Silent densities carry no prior either: then the local score has to contain all of it.
+        Ok(match if silent { Factors::WithPrior } else { factors } {
+            Factors::Growing => Cavity {
+                q: (seen > 0.0).then(|| q.widened((clients / seen).sqrt())),
+                t: self.visited.then(|| t.widened(clients.sqrt())),
+                // p0^((K−V)/K) of those not seen, and this client's own share where t̂_k divides it out.
+                prior_weight: (clients - seen + visited) / clients,
+                widening_after: (clients / seen_after).sqrt(),
+                pace: seen_after,
+                ..cavity
+            },
+            Factors::SharedPrior => Cavity {
+                q: Some(q),
+                t: Some(t.widened(clients.sqrt())),
+                prior_weight: 1.0 / clients,
+                pace: clients,
+                ..cavity
+            },
+            Factors::WithPrior => Cavity { q: Some(q), t: Some(t), ..cavity },
+            Factors::Paper => Cavity {
+                q: (request.round > 1).then_some(q),
+                t: self.visited.then_some(t),
+                prior: (request.round == 1).then(|| self.model.clone()),
+                prior_weight: 0.0,
+                ..cavity
+            },
+        })
     }
 }
 
 /// The cavity q/t_k as particles see it.
 struct Cavity<B: Backend> {
-    /// `None`: q is p0 itself.
+    /// The particles' part of q; `None` where nothing has been said.
     q: Option<Kde<B>>,
-    /// `None`: t_k = 1.
+    /// The particles' part of t_k; `None` where the client has said nothing.
     t: Option<Kde<B>>,
+    /// p0 in the place of q.
+    prior: Option<Arc<dyn Model>>,
     /// How much of ∇ log p0 the local score contains.
     prior_weight: f64,
+    /// What multiplies λ in q after the visit.
+    widening_after: f64,
+    /// How many times as far as Θ the particles of t_k have to go: a factor with 1/V of q's precision moves V times.
+    pace: f64,
     /// Both densities say nothing anywhere.
     silent: bool,
     damping: f64,
     clip: Option<f64>,
-    model: Arc<dyn Model>,
 }
 
 impl<B: Backend> Cavity<B> {
     /// ∇ log q − ∇ log t_k.
     fn difference(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
-        let q = match &self.q {
-            Some(q) => q.score(at)?,
-            None => {
-                let zeros = at.blocks().iter().map(|block| block.zeros_like()).collect();
-                let prior = self.model.prior().add_score(at.blocks(), zeros, 1.0);
-                Score::dense(Particles::from_blocks(prior, at.layout().clone()))
-            }
+        let q = match (&self.q, &self.prior) {
+            (Some(q), _) => q.score(at)?,
+            (None, Some(model)) => prior_score(&**model, at, 1.0),
+            (None, None) => Score::zero(at.count()),
         };
         match &self.t {
             Some(t) => Ok(q.minus(t.score(at)?)),
@@ -250,5 +282,5 @@ pub(super) fn clients<B: Backend>(
 /// A relay server over [`clients`].
 pub(super) fn build<B: Backend>(config: DsvgdConfig, mut setup: Setup<B>) -> Halves<B> {
     let clients = clients(config, &mut setup, Sends::Global);
-    Halves { server: Box::new(Relay { particles: setup.initial, session: setup.session }), clients }
+    Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients }
 }

@@ -2,7 +2,6 @@
 //!
 //! Source: Welling & Teh 2011; Kassab & Simeone Appendix B (a0 = 0.01, power 0.55); ALGORITHMS 4.6.
 
-use ndarray::Array2;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -77,8 +76,7 @@ impl Langevin {
 
 /// The first chain that is no longer a number, as an error with its step.
 pub(super) fn check_finite<B: Backend>(chains: &Particles<B>, t: usize) -> Result<(), RunError> {
-    let norms = Array2::from_shape_vec((chains.count(), 1), chains.squared_norms()?);
-    let bad = norms.ok().and_then(|norms| norms.iter().position(|norm| !norm.is_finite()));
+    let bad = chains.squared_norms()?.iter().position(|norm| !norm.is_finite());
     match bad {
         Some(chain) => Err(RunError::Svgd(crate::stein::SvgdError::NotFinite { step: t, particle: chain })),
         None => Ok(()),

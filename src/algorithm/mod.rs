@@ -9,6 +9,7 @@ pub mod fedsgd;
 pub mod gaussian;
 pub mod gvi;
 pub mod langevin;
+mod lbfgs;
 mod local;
 pub mod npv;
 pub mod p_dsvgd;
@@ -221,7 +222,7 @@ impl Algorithm {
             Self::Pvi(config) => pvi::build(config, setup)?,
             Self::Gvi(config) => gvi::build(config, setup)?,
             Self::Pmd(config) => pmd::build(config, setup),
-            Self::Npv(config) => npv::build(config, setup),
+            Self::Npv(config) => npv::build(config, setup)?,
             Self::FedAvg(config) => fedavg::build(config, setup),
             Self::FedSgd(config) => fedsgd::build(config, setup),
         })
@@ -244,7 +245,7 @@ fn particles_of<B: Backend>(
 }
 
 /// A message that carries particles.
-pub(crate) fn message_of<B: Backend>(particles: &Particles<B>) -> Result<Message, RunError> {
+fn message_of<B: Backend>(particles: &Particles<B>) -> Result<Message, RunError> {
     Ok(Message::default().with_array(PARTICLES, particles.to_array()?))
 }
 
@@ -259,6 +260,13 @@ fn diagnosed(reply: Message, score_norm: Option<f64>, kde_ess: Option<f64>) -> M
     let numbers = [(SCORE_NORM, score_norm), (KDE_ESS, kde_ess)];
     let known = numbers.into_iter().filter_map(|(name, value)| Some((name, value?)));
     known.fold(reply, |reply, (name, value)| reply.with_scalar(name, value))
+}
+
+/// `weight`·∇ log p0 at every particle.
+fn prior_score<B: Backend>(model: &dyn Model, at: &Particles<B>, weight: f64) -> Score<B> {
+    let zeros = at.blocks().iter().map(|block| block.zeros_like()).collect();
+    let prior = model.prior().add_score(at.blocks(), zeros, weight);
+    Score::dense(Particles::from_blocks(prior, at.layout().clone()))
 }
 
 /// Mean over particles of ‖S_n‖.

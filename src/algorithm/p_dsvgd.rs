@@ -9,7 +9,8 @@ use std::sync::Arc;
 use fedstein_models::Model;
 
 use super::dsvgd::{self, DsvgdConfig, Factors, Sends};
-use super::{Halves, ServerHalf, Setup, message_of, particles_of};
+use super::relay::SEEN;
+use super::{Halves, ServerHalf, Setup, message_of, particles_of, prior_score};
 use crate::backend::{Backend, Session};
 use crate::density::kde::Kde;
 use crate::density::{LogDensity, Score};
@@ -41,7 +42,7 @@ struct Server<B: Backend> {
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
     fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
-        message_of(&self.theta)
+        Ok(message_of(&self.theta)?.with_scalar(SEEN, self.factors.len() as f64))
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
@@ -53,19 +54,16 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let visited = self.factors.len() as f64;
         // What of the prior the visited factors leave to p0 itself, and how wide their densities are.
         let (prior_weight, widening) = match factors {
-            Factors::SharedPrior => (1.0 - visited / self.clients, self.clients.sqrt()),
+            // A client that was not seen has not multiplied its share of the prior with anything.
+            Factors::SharedPrior | Factors::Growing => (1.0 - visited / self.clients, self.clients.sqrt()),
             Factors::WithPrior => (1.0 - visited, 1.0),
             Factors::Paper => (1.0, 1.0),
         };
         let densities = self.factors.values().map(|factor| Ok(Kde::new(factor, kde)?.widened(widening)));
         let densities = densities.collect::<Result<Vec<_>, RunError>>()?;
-        let prior = |at: &Particles<B>| {
-            if prior_weight == 0.0 {
-                return Score::zero(at.count());
-            }
-            let zeros = at.blocks().iter().map(|block| block.zeros_like()).collect();
-            let prior = self.model.prior().add_score(at.blocks(), zeros, prior_weight);
-            Score::dense(Particles::from_blocks(prior, at.layout().clone()))
+        let prior = |at: &Particles<B>| match prior_weight {
+            0.0 => Score::zero(at.count()),
+            weight => prior_score(&*self.model, at, weight),
         };
         // (22): ∇ log q = ∇ log p0 + Σ_k ∇ log t_k
         let score =

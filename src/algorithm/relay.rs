@@ -1,25 +1,40 @@
 //! A server that hands its particles to one client after the other: Θ goes down, the moved Θ comes up.
 
+use std::collections::BTreeSet;
+
 use super::{ServerHalf, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
 
+/// The name under which a server tells how many clients have had their say.
+pub(super) const SEEN: &str = "seen";
+
 /// The server half of sequential algorithms.
 pub(super) struct Relay<B: Backend> {
-    pub particles: Particles<B>,
-    pub session: Session<B>,
+    particles: Particles<B>,
+    session: Session<B>,
+    /// Who has taken part so far.
+    seen: BTreeSet<ClientId>,
+}
+
+impl<B: Backend> Relay<B> {
+    /// A server that starts with these particles.
+    pub fn new(particles: Particles<B>, session: Session<B>) -> Self {
+        Self { particles, session, seen: BTreeSet::new() }
+    }
 }
 
 impl<B: Backend> ServerHalf<B> for Relay<B> {
     fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
-        message_of(&self.particles)
+        Ok(message_of(&self.particles)?.with_scalar(SEEN, self.seen.len() as f64))
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         for reply in replies {
             self.particles = particles_of(&reply.message, &self.particles, &self.session)?;
+            self.seen.insert(reply.client);
         }
         Ok(())
     }

@@ -73,5 +73,5 @@ pub(super) fn build<B: Backend>(config: SgldConfig, mut setup: Setup<B>) -> Halv
         Box::new(walker) as _
     };
     let clients = likelihoods.into_iter().map(walker).collect();
-    Halves { server: Box::new(Relay { particles: setup.initial.clone(), session: setup.session.clone() }), clients }
+    Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients }
 }

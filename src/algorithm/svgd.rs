@@ -23,5 +23,5 @@ pub struct SvgdConfig {
 pub(super) fn build<B: Backend>(config: SvgdConfig, mut setup: Setup<B>) -> Halves<B> {
     let visit = Visit { steps: config.local_steps, prior_weight: 1.0, reset_optimizer: false };
     let clients = local::clients(&mut setup, config.data, visit);
-    Halves { server: Box::new(Relay { particles: setup.initial, session: setup.session }), clients }
+    Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients }
 }

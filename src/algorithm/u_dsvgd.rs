@@ -12,7 +12,7 @@ use std::sync::Arc;
 use fedstein_models::Model;
 
 use super::relay::Relay;
-use super::{ClientHalf, Halves, LocalData, Setup, diagnosed, mean, mean_norm, message_of, particles_of};
+use super::{ClientHalf, Halves, LocalData, Setup, diagnosed, mean, mean_norm, message_of, particles_of, prior_score};
 use crate::backend::{Backend, Session};
 use crate::density::kde::{Kde, KdeConfig};
 use crate::density::{Likelihood, LogDensity, Score};
@@ -52,11 +52,7 @@ impl<B: Backend> Global<B> {
     fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
         match self {
             Self::Kde(kde) => kde.score(at),
-            Self::Prior(model) => {
-                let zeros = at.blocks().iter().map(|block| block.zeros_like()).collect();
-                let prior = model.prior().add_score(at.blocks(), zeros, 1.0);
-                Ok(Score::dense(Particles::from_blocks(prior, at.layout().clone())))
-            }
+            Self::Prior(model) => Ok(prior_score(&**model, at, 1.0)),
         }
     }
 }
@@ -189,5 +185,5 @@ pub(super) fn build<B: Backend>(config: UDsvgdConfig, mut setup: Setup<B>) -> Ha
         Box::new(client) as _
     };
     let clients = likelihoods.into_iter().map(client).collect();
-    Halves { server: Box::new(Relay { particles: setup.initial.clone(), session: setup.session.clone() }), clients }
+    Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients }
 }

@@ -581,7 +581,7 @@ impl Config {
                 "algorithm kind `p-dsvgd` learns through its clients' densities alone; `algorithm.kde` must be \"exact\"".into(),
             );
         }
-        (density.kde == KdeMode::Reference && factors == Factors::SharedPrior).then(|| {
+        (density.kde == KdeMode::Reference && matches!(factors, Factors::SharedPrior | Factors::Growing)).then(|| {
             "`algorithm.kde` = \"reference\" reproduces the public code, whose factors hold the whole prior; it needs \
              `algorithm.factors` = \"with-prior\" (both come with `preset` = \"reference\")"
                 .into()

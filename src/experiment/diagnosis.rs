@@ -82,8 +82,9 @@ impl Advice {
             self.one_hot = true;
             advice.push(format!(
                 "round {}: the density of the {particles} particles is that of the nearest one (effective sample size \
-                 {ess:.2}): its score pulls, it does not blend. algorithm.factors = \"shared-prior\" is made for this; \
-                 algorithm.kde_bandwidth = \"median\" blends. See docs/algorithms.md, \"One-hot densities\".",
+                 {ess:.2}): its score pulls towards one particle and does not blend. That is what densities do beyond some \
+                 20 dimensions; where clients are unlike each other, algorithm.kde_bandwidth decides how fast what the \
+                 others said is forgotten (docs/algorithms.md, \"The one-hot regime\")",
                 round.round
             ));
         }

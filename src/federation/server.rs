@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::fleet::{Fleet, Watch};
-use super::message::{Ask, ClientId, Message, Question, Reply, Request};
+use super::message::{Ask, ClientId, Question, Reply, Request};
 use super::validate::validate;
-use crate::algorithm::{ServerHalf, message_of};
+use crate::algorithm::ServerHalf;
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::particles::Particles;
 use crate::schedule::{Indicators, Schedule, Selection};
 
 /// What happened in a round.
@@ -100,12 +99,12 @@ impl<B: Backend> Federation<'_, B> {
 
     /// Broadcasts Θ and asks every client.
     fn ask(&self, round: usize, question: Question, traffic: &mut Traffic) -> Result<Indicators, RunError> {
-        let theta: &Particles<B> = self.server.particles();
-        let message: Message = message_of(theta)?;
-        let request = |client| Request { round, client, ask: Ask::Answer(question), message: message.clone() };
-        let requests: Vec<Request> = (0..self.clients).map(request).collect();
+        let request = |client| {
+            Ok(Request { round, client, ask: Ask::Answer(question), message: self.server.configure(round, client)? })
+        };
+        let requests = (0..self.clients).map(request).collect::<Result<Vec<_>, RunError>>()?;
         let replies = exchange(self.fleet, &requests, &|_, _| {}, traffic)?;
-        Indicators::of(&question, theta, &replies, &self.session)
+        Indicators::of(&question, self.server.particles(), &replies, &self.session)
     }
 }
 

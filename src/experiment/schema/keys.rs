@@ -259,18 +259,20 @@ pub const KEYS: &[Key] = &[
     key(
         "algorithm.kde_bandwidth",
         NumberOr(Interval::POSITIVE, &["median", "scott"]),
-        F(0.55),
-        "Standard deviation λ of the density's kernel (all papers: 0.55), or a rule that takes it from the particles.",
+        F(0.1),
+        "Standard deviation λ of the density's kernel: how fast what other clients said is forgotten ([D], [C], [W]: 0.55, right for toys and for clients alike; 0.1 for clients that differ; networks on many rows want about 4/√rows); or a rule that takes it from the particles.",
     )
+    .paper(F(0.55))
+    .reference(F(0.55))
     .only(&["dsvgd", "u-dsvgd", "p-dsvgd", "pmd"])
-    .by_kind(&[("pmd", T("scott"))]),
+    .by_kind(&[("pmd", T("scott")), ("u-dsvgd", F(0.55))]),
     key("algorithm.kde_damping", Float(Interval::FRACTION), F(1.0), "Factor on the difference of the two densities' scores; below 1 tames drift.").only(TILTED),
     key("algorithm.kde_clip", Float(Interval::NOT_NEGATIVE), F(0.0), "Longest allowed such difference, in units of √d/λ; 0: any.").only(TILTED),
     key(
         "algorithm.factors",
-        Choice(&["shared-prior", "with-prior", "paper"]),
-        T("shared-prior"),
-        "What a client's factor holds beside its likelihood: 1/K of the prior, so that the product of the factors is the posterior (remembers; for d ≳ 10), the whole prior (the public code; right for toys of one or two dimensions), or nothing (the text; diverges).",
+        Choice(&["growing", "shared-prior", "with-prior", "paper"]),
+        T("growing"),
+        "What a client's factor holds beside its likelihood: 1/K of the prior, so that the product of the factors is the posterior (remembers; for d ≳ 10), with memory that grows with the clients seen (`growing`) or begins in full at Θ^(0) (`shared-prior`); the whole prior (the public code; right for toys of one or two dimensions), or nothing (the text; diverges).",
     )
     .only(DISTILLING)
     .paper(T("paper"))
