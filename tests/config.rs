@@ -146,16 +146,16 @@ fn a_resolved_config_lists_top_level_keys_then_sections_in_the_order_of_the_tabl
 fn presets_set_the_switches_and_a_written_key_wins() {
     let config = load("preset = \"reference\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
-    assert_eq!((dsvgd.kde, dsvgd.local.minibatch), (KdeMode::Reference, Order::SequentialRestart));
+    assert_eq!((dsvgd.density.kde, dsvgd.local.minibatch), (KdeMode::Reference, Order::SequentialRestart));
     assert_eq!(config.schedule, ScheduleConfig::RoundRobin { first: 1, clients: 1 });
 
     let config = load("preset = \"reference\"\n[algorithm]\nkde = \"exact\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
-    assert_eq!((dsvgd.kde, dsvgd.local.minibatch), (KdeMode::Exact, Order::SequentialRestart));
+    assert_eq!((dsvgd.density.kde, dsvgd.local.minibatch), (KdeMode::Exact, Order::SequentialRestart));
 
     let config = load("preset = \"paper\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
-    assert_eq!((dsvgd.kde, dsvgd.factors), (KdeMode::Exact, Factors::Paper));
+    assert_eq!((dsvgd.density.kde, dsvgd.factors), (KdeMode::Exact, Factors::Paper));
     let KernelConfig::Rbf(rbf) = config.kernel else { panic!("not rbf") };
     assert_eq!(rbf.bandwidth, NumberOr::Rule(BandwidthRule::Paper));
 
@@ -265,7 +265,7 @@ fn a_section_used_as_a_key_is_answered_with_how_to_write_it() {
 fn a_key_of_another_kind_is_answered_with_the_kinds_that_use_it() {
     let message = error("[algorithm]\nkind = \"fedavg\"\nparticles = 5");
     let expected =
-        "e.toml, line 3: `algorithm.particles` is not used by algorithm kind `fedavg`; it belongs to `dsvgd`, `svgd`";
+        "e.toml, line 3: `algorithm.particles` is not used by algorithm kind `fedavg`; it belongs to `dsvgd`, `u-dsvgd`, `p-dsvgd`, `svgd`, `sgld`, `dsgld`, `pvi`, `gvi`, `pmd`, `npv`";
     assert_eq!(message, expected);
     assert!(error("[data]\npath = \"x\"").contains("it belongs to `csv`"));
 }
