@@ -445,7 +445,8 @@ fn a_density_that_underflows_is_no_density() {
     // bit. With 20 particles fedstein knows it beforehand and skips the densities; with 5 it computes with 1e-250.
     for particles in [5, 20] {
         let with = |kde: &str| {
-            let mut experiment = small_dsvgd(3, 2, &format!("kde = \"{kde}\"\nkde_bandwidth = 0.55\nfactors = \"with-prior\""));
+            let mut experiment =
+                small_dsvgd(3, 2, &format!("kde = \"{kde}\"\nkde_bandwidth = 0.55\nfactors = \"with-prior\""));
             if let AlgorithmConfig::Dsvgd(dsvgd) = &mut experiment.config.algorithm {
                 dsvgd.particles = particles;
             }

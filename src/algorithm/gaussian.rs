@@ -1,6 +1,58 @@
-//! Gaussian posteriors in natural parameters: what PVI and GVI share.
+//! Gaussian posteriors in natural parameters: what PVI and GVI share. Source: Bui et al. 2018, Property 4; Kassab &
+//! Simeone Algorithm 2; ALGORITHMS 4.5.
+//!
+//! A client looks for the Gaussian q closest to its tilted density, argmin KL(q ‖ cavity · exp f), f = −L_k/α. In the
+//! mean parameters μ of the family this is stationary where η = η_cav + ∇_μ E_q[f], and the natural gradient step is
+//!
+//! η ← (1 − ρ)η + ρ(η_cav + g(η)),  g(η) = ∇_μ E_q[f] = (E[∇f] − E[∇²f]·m, −E[∇²f]) in (η1, Λ),
+//!
+//! with the diagonal of E[∇²f] alone in the mean field. Expectations: [`expectation`]; bounds on a step: [`Guard`].
+//!
+//! # The prior
+//! q = p0·Π_k t_k needs p0 in the family. Terms that are (normal ones; coupled normals in the full family) enter q by
+//! their natural parameters, and their factors begin at 1. Every other term p' is known by its score alone: each of K
+//! factors holds p'^(1/K) beside its likelihood, f = −L_k/α + (1/K) log p'. At a fixed point every client has
+//! η = η_cav,k + g_k(η), so η − η_exact = Σ_k η_k = Σ_k g_k(η), which is the condition of one client with all rows:
+//! where PVI ends, GVI ends. In the coordinates of such terms q begins as some Gaussian, a K-th of it in each factor, and
+//! has forgotten it when each client was visited once:
+//!
+//! | term | start |
+//! |---|---|
+//! | U(a, b) | its mean and variance; its score is 0, so q is that of a flat prior |
+//! | log γ, γ ~ Gamma(a, b) | N(log(a/b), 1/a), Laplace's approximation |
+//! | w given ξ ~ Gamma(a, b) | N(0, b/a), the prior at E ξ; w itself has no variance for a ≤ 1 |
+//! | coupled normal in the mean field | its mean and the diagonal of its precision |
+//! | none | N(0, 1) |
+//!
+//! Starts of hierarchical priors are no wider than 1.
 
+pub mod expectation;
+mod fitter;
+pub mod natural;
+mod prior;
+mod server;
+
+use std::sync::Arc;
+
+use fedstein_models::{Layout, Prior};
+use ndarray::Array2;
 use serde::{Deserialize, Serialize};
+
+use super::{LocalData, Setup};
+use crate::backend::{Backend, Session};
+use crate::error::RunError;
+use crate::federation::message::{Array, Values};
+use crate::particles::Particles;
+use crate::random::Streams;
+
+use expectation::{Expected, Rule};
+pub(super) use fitter::Fitter;
+use natural::{Gaussian, Guard, Natural};
+use prior::DealtPrior;
+pub(super) use server::Server;
+
+/// The most dimensions in which a covariance is worth its d² numbers.
+const COVARIANCE: usize = 64;
 
 /// Which Gaussians q is sought among.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,4 +74,114 @@ pub struct GaussianConfig {
     pub damping: f64,
     /// Draws behind an expectation, where there are more than two dimensions.
     pub samples: usize,
+}
+
+/// `steps` times: η ← (1 − ρ)η + ρ(η_cav + g(η)). The cavity may be improper.
+///
+/// # Arguments
+/// - `expected` is told q and the step, from 0.
+///
+/// # Errors
+/// Those of `expected`.
+pub fn fit<E>(
+    mut q: Gaussian,
+    cavity: &Natural,
+    steps: usize,
+    damping: f64,
+    guard: &Guard,
+    mut expected: impl FnMut(&Gaussian, usize) -> Result<Expected, E>,
+) -> Result<Gaussian, E> {
+    for step in 0..steps {
+        let target = cavity.plus(&expected(&q, step)?.factor(&q));
+        q = q.step(&target, damping, guard);
+    }
+    Ok(q)
+}
+
+/// What server and clients know alike, and do not change.
+pub(super) struct Problem<B: Backend> {
+    config: GaussianConfig,
+    /// L.
+    steps: usize,
+    /// The prior's terms outside the family, and a client's part 1/K of them.
+    shared: Prior,
+    share: f64,
+    /// q^(0).
+    initial: Gaussian,
+    guard: Guard,
+    rule: Rule,
+    layout: Arc<Layout>,
+    streams: Streams,
+    session: Session<B>,
+}
+
+impl<B: Backend> Problem<B> {
+    /// q itself where it is a Gaussian; else as far towards it from q^(0) as there are Gaussians. Factors that clients
+    /// found at the same time may have an improper product.
+    fn proper(&self, q: &Natural) -> Gaussian {
+        let towards = || self.initial.step(q, 1.0, &Guard::new(&self.initial, false));
+        q.clone().normalised().unwrap_or_else(towards)
+    }
+
+    /// The points z `[N, d]` of N(0, I) as particles of q.
+    fn place(&self, q: &Gaussian, z: &Array2<f64>) -> Result<Particles<B>, RunError> {
+        let values = Values::F64(q.at(z).into_iter().collect());
+        let array = Array { shape: z.shape().to_vec(), values };
+        Particles::from_array(&array, &self.layout, &self.session).map_err(RunError::Device)
+    }
+}
+
+/// Bytes of natural parameters in memory.
+pub(super) fn bytes(natural: &Natural) -> u64 {
+    (natural.numbers() * size_of::<f64>()) as u64
+}
+
+/// What both algorithms are built from.
+pub(super) struct Parts<B: Backend> {
+    /// The server half.
+    pub server: Server<B>,
+    /// One a client.
+    pub fitters: Vec<Fitter<B>>,
+    /// The prior's terms inside the family.
+    pub prior: Natural,
+    /// A factor before its first visit.
+    pub factor: Natural,
+}
+
+impl<B: Backend> Parts<B> {
+    /// # Errors
+    /// More dimensions than the family is for, or a prior that is no density.
+    pub fn new(config: GaussianConfig, steps: usize, data: LocalData, mut setup: Setup<B>) -> Result<Self, RunError> {
+        let layout = setup.model.layout().clone();
+        let d = layout.dim();
+        if config.family == Family::Full && d > COVARIANCE {
+            return Err(RunError::Config(format!(
+                "algorithm.family = \"full\" keeps a {d} x {d} matrix and is for at most {COVARIANCE} dimensions; \
+                 use \"mean-field\""
+            )));
+        }
+        let DealtPrior { exact, start, shared } = DealtPrior::new(setup.model.prior(), &layout, config.family);
+        let initial = exact.plus(&start).normalised().ok_or_else(|| {
+            RunError::Config("the model's prior has a Gaussian term whose precision is not positive definite".into())
+        })?;
+        let likelihoods = setup.likelihoods(data);
+        let share = 1.0 / likelihoods.len() as f64;
+        let rule = Rule::new(d, config.samples);
+        let problem = Arc::new(Problem {
+            config,
+            steps,
+            shared,
+            share,
+            guard: Guard::new(&initial, rule.is_sampled()),
+            initial,
+            rule,
+            layout,
+            streams: setup.streams,
+            session: setup.session,
+        });
+        let fitter = |(client, likelihood)| Fitter::new(problem.clone(), likelihood, client);
+        let fitters = likelihoods.into_iter().enumerate().map(fitter).collect();
+        let server = Server::new(problem.clone(), setup.initial.count())?;
+        Ok(Self { server, fitters, prior: exact, factor: start.times(share) })
+    }
 }

@@ -63,12 +63,17 @@ impl<B: Backend> Likelihood<B> {
     /// The scaled score of the next minibatch: (1/α)(N_k/B) ∇ Σ_{i ∈ batch} log p(y_i | x_i, θ), plus
     /// `prior_weight`·∇ log p0(θ).
     pub fn next_score(&mut self, at: &Particles<B>, prior_weight: f64) -> Score<B> {
+        Score::dense(self.next_gradient(at, prior_weight))
+    }
+
+    /// [`Self::next_score`] as a plain `[N, d]` set, for N in the thousands: a [`Score`] has `[N, N]` coefficients.
+    pub fn next_gradient(&mut self, at: &Particles<B>, prior_weight: f64) -> Particles<B> {
         let batch = self.shard.batch(self.minibatches.next_batch());
         let mut score = self.model.likelihood_score(at.blocks(), &batch, self.scale);
         if prior_weight > 0.0 {
             score = self.model.prior().add_score(at.blocks(), score, prior_weight);
         }
-        Score::dense(Particles::from_blocks(score, at.layout().clone()))
+        Particles::from_blocks(score, at.layout().clone())
     }
 
     /// (1/α)(N_k/B) log p(batch | θ_n) of the next minibatch, `[N]`. Waits for the device.

@@ -79,7 +79,7 @@ fn an_unknown_kind_is_refused_with_the_nearest_and_the_list() {
 fn a_key_of_another_kind_is_refused_with_the_kinds_that_use_it() {
     let place = Place::new();
     let fedavg = "train --set algorithm.kind=fedavg --set algorithm.particles=4";
-    place.refuses(fedavg, &["`algorithm.particles` is not used by algorithm kind `fedavg`", "`dsvgd`, `svgd`"]);
+    place.refuses(fedavg, &["`algorithm.particles` is not used by algorithm kind `fedavg`", "`dsvgd`, `u-dsvgd`"]);
     refused("--set data.path=x.csv", &["`data.path` is not used by data kind `digits`", "`csv`"]);
     place.write("mine.toml", "[model]\nkind = \"blr\"\nhidden = [5]\n[data]\nkind = \"twonorm\"\n");
     let words = ["mine.toml, line 3", "`model.hidden` is not used by model kind `blr`", "`bnn`"];

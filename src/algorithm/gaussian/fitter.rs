@@ -1,0 +1,65 @@
+//! The local loop on a client's rows.
+
+use std::sync::Arc;
+
+use ndarray::Array2;
+
+use super::expectation::Expected;
+use super::natural::{Gaussian, Natural};
+use super::{Problem, fit};
+use crate::backend::Backend;
+use crate::density::Likelihood;
+use crate::error::RunError;
+use crate::federation::fleet::Watch;
+use crate::federation::message::{ClientId, Message};
+use crate::particles::Particles;
+use crate::random::Purpose;
+
+/// What a client has beside its factor: its rows, and how it fits them.
+pub(in crate::algorithm) struct Fitter<B: Backend> {
+    problem: Arc<Problem<B>>,
+    likelihood: Likelihood<B>,
+    client: ClientId,
+}
+
+impl<B: Backend> Fitter<B> {
+    /// A client with these rows.
+    pub(super) fn new(problem: Arc<Problem<B>>, likelihood: Likelihood<B>, client: ClientId) -> Self {
+        Self { problem, likelihood, client }
+    }
+
+    /// q out of a message.
+    pub fn read(&self, message: &Message) -> Result<Natural, RunError> {
+        let Problem { config, layout, .. } = &*self.problem;
+        Natural::from_message(message, config.family, layout.dim()).map_err(RunError::Device)
+    }
+
+    /// The Gaussian closest to cavity · exp f, by L steps from q. The draws of a visit are one stream.
+    pub fn fit(&mut self, q: &Natural, cavity: &Natural, round: usize, watch: Watch) -> Result<Gaussian, RunError> {
+        let Self { problem, likelihood, client } = self;
+        let Problem { steps, shared, share, rule, layout, .. } = &**problem;
+        let d = layout.dim();
+        likelihood.start_visit(round);
+        let mut rng = problem.streams.rng(Purpose::Gaussian, round, *client);
+        // ∇f at the nodes' places in q, f = −L_k/α + (1/K) log p'
+        let expected = |q: &Gaussian, step: usize| {
+            let nodes = rule.nodes(d, &mut rng);
+            let at = problem.place(q, &nodes.points)?;
+            let score = likelihood.next_gradient(&at, 0.0).blocks().to_vec();
+            let score = shared.add_score(at.blocks(), score, *share);
+            let score = Particles::<B>::from_blocks(score, layout.clone()).to_array()?.values;
+            if let Some(bad) = score.first_non_finite() {
+                return Err(RunError::Config(format!(
+                    "step {}: the score is not finite at point {} of q; a smaller algorithm.damping usually helps",
+                    step + 1,
+                    bad / d
+                )));
+            }
+            let gradients = Array2::from_shape_vec(nodes.points.raw_dim(), score.to_f64());
+            let gradients = gradients.map_err(|error| RunError::Device(error.to_string()))?;
+            watch(step + 1, *steps);
+            Ok(Expected::new(q, &nodes, gradients.view()))
+        };
+        fit(problem.proper(q), cavity, *steps, problem.config.damping, &problem.guard, expected)
+    }
+}

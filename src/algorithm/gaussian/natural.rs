@@ -1,0 +1,472 @@
+//! Gaussians in natural parameters η1 = Λm and Λ = Σ⁻¹ (so η2 = −Λ/2), in f64 on the host.
+//!
+//! Products and quotients of densities are sums and differences here. A [`Natural`] may be improper, as factors and
+//! cavities may; a [`Gaussian`] is proper, and only it has a mean and can be drawn from.
+
+use ndarray::{Array1, Array2, ArrayViewMut1, Axis};
+
+use super::Family;
+use crate::federation::message::{Array, Message, Values};
+
+/// The names under which natural parameters travel: η1 `[d]`, and Λ `[d]` or `[d, d]`.
+const ETA1: &str = "eta1";
+const PRECISION: &str = "precision";
+
+/// Part of q's precision that a step has to leave.
+const STEP_FLOOR: f64 = 0.5;
+/// Part of the first q's precision that must always be left.
+const FLOOR: f64 = 1e-3;
+/// How often a step is halved before it is given up.
+const HALVINGS: usize = 40;
+
+/// A symmetric matrix `[d, d]`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Symmetric {
+    /// Its diagonal `[d]`; 0 elsewhere.
+    Diagonal(Array1<f64>),
+    /// All of it.
+    Full(Array2<f64>),
+}
+
+impl Symmetric {
+    /// A diagonal matrix in the form that the family needs.
+    pub fn diagonal(family: Family, diagonal: Array1<f64>) -> Self {
+        match family {
+            Family::MeanField => Self::Diagonal(diagonal),
+            Family::Full => Self::Full(Array2::from_diag(&diagonal)),
+        }
+    }
+
+    /// All `[d, d]` elements.
+    pub fn to_full(&self) -> Array2<f64> {
+        match self {
+            Self::Diagonal(diagonal) => Array2::from_diag(diagonal),
+            Self::Full(matrix) => matrix.clone(),
+        }
+    }
+
+    /// The diagonal, `[d]`.
+    pub fn to_diagonal(&self) -> Array1<f64> {
+        match self {
+            Self::Diagonal(diagonal) => diagonal.clone(),
+            Self::Full(matrix) => matrix.diag().to_owned(),
+        }
+    }
+
+    /// A·x.
+    pub fn dot(&self, x: &Array1<f64>) -> Array1<f64> {
+        match self {
+            Self::Diagonal(diagonal) => diagonal * x,
+            Self::Full(matrix) => matrix.dot(x),
+        }
+    }
+
+    /// a·A + b·B.
+    fn combine(&self, a: f64, other: &Self, b: f64) -> Self {
+        match (self, other) {
+            (Self::Diagonal(x), Self::Diagonal(y)) => Self::Diagonal(x * a + y * b),
+            _ => Self::Full(self.to_full() * a + other.to_full() * b),
+        }
+    }
+
+    /// tr(A·B).
+    fn trace_of_product(&self, other: &Self) -> f64 {
+        match (self, other) {
+            (Self::Diagonal(x), Self::Diagonal(y)) => x.dot(y),
+            _ => (self.to_full() * other.to_full()).sum(),
+        }
+    }
+
+    /// Numbers that it takes to write it down.
+    fn len(&self) -> usize {
+        match self {
+            Self::Diagonal(diagonal) => diagonal.len(),
+            Self::Full(matrix) => matrix.len(),
+        }
+    }
+
+    fn to_array(&self) -> Array {
+        match self {
+            Self::Diagonal(diagonal) => vector(diagonal),
+            Self::Full(matrix) => {
+                let values = matrix.iter().copied().collect();
+                Array { shape: matrix.shape().to_vec(), values: Values::F64(values) }
+            }
+        }
+    }
+}
+
+/// exp(η1·θ − ½ θᵀΛθ) up to a constant: a Gaussian where Λ is positive definite, a factor or a cavity in any case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Natural {
+    /// η1 = Λm, `[d]`.
+    pub eta1: Array1<f64>,
+    /// Λ = −2·η2.
+    pub precision: Symmetric,
+}
+
+impl Natural {
+    /// The function 1.
+    pub fn flat(family: Family, d: usize) -> Self {
+        Self { eta1: Array1::zeros(d), precision: Symmetric::diagonal(family, Array1::zeros(d)) }
+    }
+
+    /// The product of two densities.
+    pub fn plus(&self, other: &Self) -> Self {
+        self.combine(1.0, other, 1.0)
+    }
+
+    /// The quotient of two densities.
+    pub fn minus(&self, other: &Self) -> Self {
+        self.combine(1.0, other, -1.0)
+    }
+
+    /// The density to the power c.
+    pub fn times(&self, c: f64) -> Self {
+        self.combine(c, self, 0.0)
+    }
+
+    fn combine(&self, a: f64, other: &Self, b: f64) -> Self {
+        Self { eta1: &self.eta1 * a + &other.eta1 * b, precision: self.precision.combine(a, &other.precision, b) }
+    }
+
+    /// The Gaussian that this is; `None` where Λ is not positive definite.
+    pub fn normalised(self) -> Option<Gaussian> {
+        let factor = Factor::of(&self.precision)?;
+        let mut mean = self.eta1.clone();
+        factor.solve(mean.view_mut());
+        Some(Gaussian { natural: self, mean, factor })
+    }
+
+    /// Numbers in a message, and in memory: d of η1 and those of Λ.
+    pub fn numbers(&self) -> usize {
+        self.eta1.len() + self.precision.len()
+    }
+
+    /// As a message of two arrays.
+    pub fn to_message(&self) -> Message {
+        Message::default().with_array(ETA1, vector(&self.eta1)).with_array(PRECISION, self.precision.to_array())
+    }
+
+    /// Out of a message.
+    ///
+    /// # Errors
+    /// A sentence when the arrays are missing or not of this family and dimension.
+    pub fn from_message(message: &Message, family: Family, d: usize) -> Result<Self, String> {
+        let read = |name: &str, shape: &[usize]| {
+            let array = message.array(name)?;
+            let fits = array.shape == shape && array.values.len() == shape.iter().product::<usize>();
+            fits.then(|| array.values.to_f64())
+                .ok_or_else(|| format!("array \"{name}\" must be {shape:?}, not {:?}", array.shape))
+        };
+        let eta1 = Array1::from_vec(read(ETA1, &[d])?);
+        let precision = match family {
+            Family::MeanField => Symmetric::Diagonal(Array1::from_vec(read(PRECISION, &[d])?)),
+            Family::Full => {
+                let matrix = Array2::from_shape_vec((d, d), read(PRECISION, &[d, d])?);
+                Symmetric::Full(matrix.map_err(|error| error.to_string())?)
+            }
+        };
+        Ok(Self { eta1, precision })
+    }
+}
+
+/// N(m, Λ⁻¹).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gaussian {
+    natural: Natural,
+    mean: Array1<f64>,
+    factor: Factor,
+}
+
+impl Gaussian {
+    /// N(mean, covariance); `None` where the covariance is not positive definite.
+    pub fn new(mean: Array1<f64>, covariance: &Symmetric) -> Option<Self> {
+        let precision = Factor::of(covariance)?.inverse();
+        Natural { eta1: precision.dot(&mean), precision }.normalised()
+    }
+
+    /// η1 and Λ.
+    pub fn natural(&self) -> &Natural {
+        &self.natural
+    }
+
+    /// m, `[d]`.
+    pub fn mean(&self) -> &Array1<f64> {
+        &self.mean
+    }
+
+    /// Σ.
+    pub fn covariance(&self) -> Symmetric {
+        self.factor.inverse()
+    }
+
+    /// L with Λ = L·Lᵀ.
+    pub(super) fn factor(&self) -> &Factor {
+        &self.factor
+    }
+
+    /// m + L⁻ᵀz of each row: draws of q where the rows z `[S, d]` are draws of N(0, I).
+    pub fn at(&self, z: &Array2<f64>) -> Array2<f64> {
+        let mut theta = z.clone();
+        for mut row in theta.rows_mut() {
+            self.factor.solve_transposed(row.view_mut());
+            row += &self.mean;
+        }
+        theta
+    }
+
+    /// KL(self ‖ other), nats.
+    pub fn divergence(&self, other: &Self) -> f64 {
+        let offset = &other.mean - &self.mean;
+        let quadratic = offset.dot(&other.natural.precision.dot(&offset));
+        let trace = other.natural.precision.trace_of_product(&self.covariance());
+        let log_dets = self.factor.log_determinant() - other.factor.log_determinant();
+        0.5 * (trace + quadratic - self.mean.len() as f64 + log_dets)
+    }
+
+    /// η ← (1 − ρ)η + ρ·target, with the largest share ≤ ρ that the guard lets pass: coordinate by coordinate in the
+    /// mean field, by halving otherwise.
+    pub fn step(&self, target: &Natural, share: f64, guard: &Guard) -> Self {
+        match (&self.natural.precision, &target.precision, &guard.floor) {
+            (Symmetric::Diagonal(from), Symmetric::Diagonal(to), Symmetric::Diagonal(floor)) => {
+                let share = |j: usize| {
+                    let (from, to) = (from[j], to[j]);
+                    let gradient = target.eta1[j] - to * self.mean[j];
+                    guard.share(share, from, to, gradient, floor[j])
+                };
+                let shares = Array1::from_shape_fn(from.len(), share);
+                let mix = |from: &Array1<f64>, to: &Array1<f64>| from + &(&shares * &(to - from));
+                let precision = Symmetric::Diagonal(mix(from, to));
+                let next = Natural { eta1: mix(&self.natural.eta1, &target.eta1), precision };
+                next.normalised().unwrap_or_else(|| self.clone())
+            }
+            _ => {
+                let shares = (0..HALVINGS).map(|halvings| share * 0.5f64.powi(halvings as i32));
+                let candidates = shares.map(|share| self.natural.combine(1.0 - share, target, share));
+                let accepted = candidates.filter_map(Natural::normalised).find(|next| guard.accepts(self, next));
+                accepted.unwrap_or_else(|| self.clone())
+            }
+        }
+    }
+}
+
+/// What keeps q a Gaussian, and near where its expectations were taken.
+///
+/// Likelihoods need not be log-concave, nor estimates of their curvature negative: the precision of a target may be
+/// anything. No step takes more than half of q's precision away, and none leaves less than a thousandth of what q began
+/// with. Both bounds are relative: they mean the same in every unit of θ. Factors are left alone: bounds on them would
+/// move the fixed point.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    /// The precision that must be left.
+    floor: Symmetric,
+    /// Whether the mean may move further than q is wide.
+    leaps: bool,
+}
+
+impl Guard {
+    /// The guard of a q that begins as `initial`. Where expectations are `sampled`, a step moves the mean by at most one
+    /// standard deviation of q (√d in the full family): there a curvature that was estimated too small would throw it
+    /// to where the likelihood is all but linear, and no estimate brings it back.
+    pub fn new(initial: &Gaussian, sampled: bool) -> Self {
+        let precision = &initial.natural.precision;
+        Self { floor: precision.combine(FLOOR, precision, 0.0), leaps: !sampled }
+    }
+
+    /// The share of one coordinate: precisions Λ → Λ', gradient η1' − Λ'm.
+    fn share(&self, share: f64, from: f64, to: f64, gradient: f64, floor: f64) -> f64 {
+        let mut share = share;
+        let least = floor.max(STEP_FLOOR * from);
+        if from + share * (to - from) < least {
+            share = ((from - least) / (from - to)).max(0.0);
+        }
+        // The mean moves by ρ·gradient/((1−ρ)Λ + ρΛ'), at most Λ^(−½).
+        let slack = gradient.abs() + (from - to) / from.sqrt();
+        if !self.leaps && share * slack > from.sqrt() {
+            share = from.sqrt() / slack;
+        }
+        share
+    }
+
+    /// Whether q may become `next`.
+    fn accepts(&self, q: &Gaussian, next: &Gaussian) -> bool {
+        let precision = &next.natural.precision;
+        let above = |part: f64, of: &Symmetric| Factor::of(&precision.combine(1.0, of, -part)).is_some();
+        let shift = &next.mean - &q.mean;
+        let near = || shift.dot(&q.natural.precision.dot(&shift)) <= shift.len() as f64;
+        above(STEP_FLOOR, &q.natural.precision) && above(1.0, &self.floor) && (self.leaps || near())
+    }
+}
+
+/// The Cholesky factor L of A = L·Lᵀ.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Factor {
+    /// √A of a diagonal A, `[d]`.
+    Diagonal(Array1<f64>),
+    /// Lower triangular `[d, d]`.
+    Lower(Array2<f64>),
+}
+
+impl Factor {
+    /// `None` where A is not positive definite.
+    fn of(matrix: &Symmetric) -> Option<Self> {
+        match matrix {
+            Symmetric::Diagonal(diagonal) => {
+                let positive = diagonal.iter().all(|value| *value > 0.0 && value.is_finite());
+                positive.then(|| Self::Diagonal(diagonal.mapv(f64::sqrt)))
+            }
+            Symmetric::Full(matrix) => cholesky(matrix).map(Self::Lower),
+        }
+    }
+
+    /// L·(ZᵀF) of rows Z and F `[S, d]`, symmetrised; its diagonal where L is one.
+    pub(super) fn curvature(&self, z: &Array2<f64>, f: &Array2<f64>) -> Symmetric {
+        match self {
+            Self::Diagonal(root) => Symmetric::Diagonal(root * &(z * f).sum_axis(Axis(0))),
+            Self::Lower(lower) => {
+                let product = lower.dot(&z.t().dot(f));
+                Symmetric::Full((&product + &product.t()) * 0.5)
+            }
+        }
+    }
+
+    /// b ← A⁻¹b.
+    fn solve(&self, mut b: ArrayViewMut1<f64>) {
+        match self {
+            Self::Diagonal(root) => b.zip_mut_with(root, |b, root| *b /= root * root),
+            Self::Lower(lower) => {
+                for i in 0..b.len() {
+                    let known: f64 = (0..i).map(|j| lower[[i, j]] * b[j]).sum();
+                    b[i] = (b[i] - known) / lower[[i, i]];
+                }
+                self.solve_transposed(b);
+            }
+        }
+    }
+
+    /// b ← L⁻ᵀb.
+    fn solve_transposed(&self, mut b: ArrayViewMut1<f64>) {
+        match self {
+            Self::Diagonal(root) => b /= root,
+            Self::Lower(lower) => {
+                for i in (0..b.len()).rev() {
+                    let known: f64 = (i + 1..b.len()).map(|j| lower[[j, i]] * b[j]).sum();
+                    b[i] = (b[i] - known) / lower[[i, i]];
+                }
+            }
+        }
+    }
+
+    /// A⁻¹.
+    fn inverse(&self) -> Symmetric {
+        match self {
+            Self::Diagonal(root) => Symmetric::Diagonal(root.mapv(|root| 1.0 / (root * root))),
+            Self::Lower(lower) => {
+                let d = lower.nrows();
+                let mut inverse = Array2::eye(d);
+                inverse.columns_mut().into_iter().for_each(|column| self.solve(column));
+                Symmetric::Full((&inverse + &inverse.t()) * 0.5)
+            }
+        }
+    }
+
+    /// log |A|.
+    fn log_determinant(&self) -> f64 {
+        let root: f64 = match self {
+            Self::Diagonal(root) => root.iter().map(|value| value.ln()).sum(),
+            Self::Lower(lower) => lower.diag().iter().map(|value| value.ln()).sum(),
+        };
+        2.0 * root
+    }
+}
+
+/// The lower factor of a symmetric positive definite matrix; `None` for any other.
+fn cholesky(matrix: &Array2<f64>) -> Option<Array2<f64>> {
+    let mut lower = Array2::zeros(matrix.raw_dim());
+    for i in 0..matrix.nrows() {
+        for j in 0..=i {
+            let known: f64 = (0..j).map(|k| lower[[i, k]] * lower[[j, k]]).sum();
+            let rest: f64 = matrix[[i, j]] - known;
+            lower[[i, j]] = if j < i {
+                rest / lower[[j, j]]
+            } else if rest > 0.0 && rest.is_finite() {
+                rest.sqrt()
+            } else {
+                return None;
+            };
+        }
+    }
+    Some(lower)
+}
+
+fn vector(values: &Array1<f64>) -> Array {
+    Array { shape: vec![values.len()], values: Values::F64(values.to_vec()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    fn full(matrix: Array2<f64>) -> Symmetric {
+        Symmetric::Full(matrix)
+    }
+
+    #[test]
+    fn a_message_brings_back_what_was_put_in() {
+        for (family, precision) in [
+            (Family::MeanField, Symmetric::Diagonal(array![1.0, -2.0])),
+            (Family::Full, full(array![[1.0, 0.5], [0.5, -3.0]])),
+        ] {
+            let natural = Natural { eta1: array![0.1, 1e-9], precision };
+            let message = natural.to_message();
+            assert_eq!(message.bytes(), 8 * natural.numbers() as u64);
+            assert_eq!(Natural::from_message(&message, family, 2), Ok(natural));
+            assert!(Natural::from_message(&message, family, 3).unwrap_err().contains("eta1"));
+        }
+    }
+
+    #[test]
+    fn a_matrix_that_is_not_positive_definite_has_no_factor() {
+        for bad in [array![[1.0, 2.0], [2.0, 1.0]], array![[0.0, 0.0], [0.0, 1.0]], array![[f64::NAN]]] {
+            assert!(Factor::of(&full(bad.clone())).is_none(), "{bad}");
+        }
+        assert!(Factor::of(&Symmetric::Diagonal(array![1.0, -1e-300])).is_none());
+    }
+
+    #[test]
+    fn a_step_towards_what_is_no_gaussian_stays_proper() {
+        let mean_field = Gaussian::new(array![1.0, 2.0], &Symmetric::Diagonal(array![1.0, 0.25])).unwrap();
+        let coupled = Gaussian::new(array![1.0, 2.0], &full(array![[1.0, 0.3], [0.3, 0.25]])).unwrap();
+        for (q, family) in [(mean_field, Family::MeanField), (coupled, Family::Full)] {
+            let guard = Guard::new(&q, false);
+            let improper =
+                Natural { eta1: array![5.0, -5.0], precision: Symmetric::diagonal(family, array![-10.0, 7.0]) };
+            let mut wide = q.clone();
+            for _ in 0..100 {
+                wide = wide.step(&improper, 1.0, &guard);
+            }
+            // The floor is a thousandth of the first precision; halving ends within a factor 2 of it.
+            let narrowest = q.natural().precision.to_full();
+            let left = wide.natural().precision.to_full()[[0, 0]] / narrowest[[0, 0]];
+            assert!((0.999e-3..1.0).contains(&left), "{family:?}: {left}");
+            assert!(wide.mean().iter().all(|m| m.is_finite()));
+        }
+    }
+
+    #[test]
+    fn a_sampled_step_moves_the_mean_by_a_standard_deviation_at_most() {
+        let q = Gaussian::new(array![0.0, 0.0], &Symmetric::Diagonal(array![4.0, 4.0])).unwrap();
+        let target = Natural { eta1: array![1e6, 0.01], precision: Symmetric::Diagonal(array![0.2, 0.2]) };
+        let moved = q.step(&target, 1.0, &Guard::new(&q, true));
+        assert!((moved.mean()[0] - 2.0).abs() < 1e-12, "{}", moved.mean());
+        assert!((moved.mean()[1] - 0.05).abs() < 1e-12, "{}", moved.mean());
+        let full = Gaussian::new(array![0.0, 0.0], &full(array![[4.0, 1.0], [1.0, 4.0]])).unwrap();
+        let target =
+            Natural { eta1: array![1e6, 0.01], precision: Symmetric::diagonal(Family::Full, array![0.2, 0.2]) };
+        let moved = full.step(&target, 1.0, &Guard::new(&full, true));
+        let distance = moved.mean().dot(&full.natural().precision.dot(moved.mean()));
+        assert!((0.4..=2.0).contains(&distance), "{distance}");
+    }
+}

@@ -1,0 +1,74 @@
+//! The server half: q in natural parameters, and draws from it for predictions.
+
+use std::sync::Arc;
+
+use ndarray::Array2;
+use rand_distr::{Distribution, StandardNormal};
+
+use super::natural::Natural;
+use super::{COVARIANCE, Problem, bytes};
+use crate::algorithm::{Posterior, ServerHalf};
+use crate::backend::Backend;
+use crate::error::RunError;
+use crate::federation::message::{ClientId, Message, Reply};
+use crate::particles::Particles;
+use crate::random::Purpose;
+
+/// The server of PVI and GVI.
+pub(in crate::algorithm) struct Server<B: Backend> {
+    problem: Arc<Problem<B>>,
+    /// p0·Π_k t_k. Improper at most where several clients moved in a round.
+    q: Natural,
+    /// m + L⁻ᵀz with the same z in every round: predictions move with q, not with the draw.
+    draws: Particles<B>,
+}
+
+impl<B: Backend> Server<B> {
+    /// q^(0) and this many draws from it.
+    pub(super) fn new(problem: Arc<Problem<B>>, draws: usize) -> Result<Self, RunError> {
+        let q = problem.initial.natural().clone();
+        let draws = draw(&problem, &q, draws)?;
+        Ok(Self { problem, q, draws })
+    }
+}
+
+fn draw<B: Backend>(problem: &Problem<B>, q: &Natural, count: usize) -> Result<Particles<B>, RunError> {
+    let mut rng = problem.streams.rng(Purpose::Gaussian, 0, 0);
+    let z = Array2::from_shape_simple_fn((count, problem.layout.dim()), || StandardNormal.sample(&mut rng));
+    problem.place(&problem.proper(q), &z)
+}
+
+impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+        Ok(self.q.to_message())
+    }
+
+    /// η ← η + Σ_k (η_new,k − η): every client changes its own factor by as much.
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        let Problem { config, layout, .. } = &*self.problem;
+        let sent = self.q.clone();
+        for reply in replies {
+            let moved = Natural::from_message(&reply.message, config.family, layout.dim()).map_err(RunError::Device)?;
+            self.q = self.q.plus(&moved.minus(&sent));
+        }
+        self.draws = draw(&self.problem, &self.q, self.draws.count())?;
+        Ok(())
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        &self.draws
+    }
+
+    fn posterior(&self) -> Posterior {
+        if self.draws.dim() > COVARIANCE {
+            return Posterior::Particles;
+        }
+        let q = self.problem.proper(&self.q);
+        let covariance = q.covariance().to_full().iter().copied().collect();
+        Posterior::Gaussian { mean: q.mean().to_vec(), covariance }
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.draws.bytes() + bytes(&self.q)
+    }
+}
