@@ -20,6 +20,7 @@ pub mod metrics;
 pub mod particles;
 pub mod random;
 pub mod report;
+pub mod reproduce;
 pub mod schedule;
 pub mod stein;
 

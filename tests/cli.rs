@@ -8,5 +8,6 @@ mod cli {
     mod place;
     mod predict;
     mod report;
+    mod reproduce;
     mod train;
 }

@@ -25,6 +25,7 @@ pub enum Command {
         #[command(subcommand)]
         action: DataAction,
     },
+    Reproduce(ReproduceArgs),
     /// Say which backends are compiled in, which open on this machine, and on what hardware.
     Backends,
 }
@@ -129,6 +130,56 @@ pub struct PredictArgs {
     /// Where to compute, instead of the run's backend
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
     pub backend: Option<String>,
+}
+
+/// Run a figure of the papers again: a picture a panel, all numbers, and a table beside the paper's.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein reproduce list                                  every figure, its data and its number of runs
+  fedstein reproduce dsvgd/fig4 --quick                    its shape, in a minute or two
+  fedstein reproduce dsvgd/fig4 --only twonorm --seeds 3   a part of it at the paper's size
+
+Runs that are done are kept: the same words go on where they were stopped. See docs/reproducing.md")]
+pub struct ReproduceArgs {
+    /// `list`, or a figure such as dsvgd/fig4
+    #[arg(value_name = "list|PAPER/FIGURE")]
+    pub item: String,
+
+    /// Much smaller than the paper's setting, one seed: shows the shape, judges nothing
+    #[arg(long, conflicts_with = "middle")]
+    pub quick: bool,
+
+    /// Smaller than the paper's setting, for figures that take days
+    #[arg(long)]
+    pub middle: bool,
+
+    /// Trials, with the seeds 1 to N [default: the figure's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub seeds: Option<u64>,
+
+    /// Where to compute
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
+    pub backend: Option<String>,
+
+    #[command(flatten)]
+    pub data_dir: DataDir,
+
+    /// Where figures and kept runs go [default: results, or results/quick, results/middle]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Only what has this in its name, panel/series or panel/case/series
+    #[arg(long, value_name = "SUBSTRING")]
+    pub only: Option<String>,
+
+    /// Runs at once; more need more memory and, for small models, less time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: u16,
+
+    /// Show no progress
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]

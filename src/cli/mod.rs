@@ -12,8 +12,9 @@ use clap::Parser;
 use crate::experiment::config::Config;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
 use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
+use crate::reproduce::Scale;
 
-use args::{Args, Command, DataAction, DataDir, PredictArgs, ReportArgs, TrainArgs};
+use args::{Args, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, TrainArgs};
 
 /// The experiment of `fedstein train` without a config.
 pub const DEFAULT_CONFIG: Source<'static> = Source {
@@ -37,6 +38,8 @@ pub enum Invocation {
     Data(Data),
     /// `fedstein backends`
     Backends,
+    /// `fedstein reproduce`
+    Reproduce(Reproduce),
 }
 
 /// An experiment to run.
@@ -115,6 +118,29 @@ pub struct Predict {
     pub out: Option<PathBuf>,
     /// `None`: the run's.
     pub backend: Option<String>,
+}
+
+/// A figure to run again.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reproduce {
+    /// `list`, or its name.
+    pub item: String,
+    /// How much of it.
+    pub scale: Scale,
+    /// Trials; `None`: the figure's.
+    pub seeds: Option<u64>,
+    /// `None`: the figure's.
+    pub backend: Option<String>,
+    /// Where data sets lie.
+    pub data_dir: PathBuf,
+    /// Where figures and kept runs go.
+    pub out: PathBuf,
+    /// Only what has this in its name.
+    pub only: Option<String>,
+    /// Runs at once.
+    pub jobs: usize,
+    /// Whether nothing is shown.
+    pub quiet: bool,
 }
 
 /// What to do with data sets.
@@ -233,6 +259,10 @@ impl Invocation {
                 Self::Data(Data { action, data_dir: data_dir(typed) })
             }
             Command::Backends => Self::Backends,
+            Command::Reproduce(mut typed) => {
+                let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
+                Self::Reproduce(reproduce(typed, data_dir))
+            }
         })
     }
 }
@@ -279,6 +309,17 @@ fn report(args: ReportArgs) -> Report {
         compare,
         title,
     }
+}
+
+fn reproduce(args: ReproduceArgs, data_dir: PathBuf) -> Reproduce {
+    let ReproduceArgs { item, quick, middle, seeds, backend, out, only, jobs, quiet, .. } = args;
+    let (scale, default_out) = match (quick, middle) {
+        (true, _) => (Scale::Quick, "results/quick"),
+        (_, true) => (Scale::Middle, "results/middle"),
+        _ => (Scale::Full, "results"),
+    };
+    let out = out.unwrap_or_else(|| PathBuf::from(default_out));
+    Reproduce { item, scale, seeds, backend, data_dir, out, only, jobs: usize::from(jobs), quiet }
 }
 
 /// `--data-dir`, else [`DATA_VARIABLE`], else `data`.

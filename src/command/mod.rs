@@ -4,6 +4,7 @@ mod backends;
 mod data;
 mod predict;
 mod report;
+mod reproduce;
 mod train;
 
 use crate::backend::BackendError;
@@ -18,6 +19,7 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::Predict(predict) => predict::predict(predict),
         Invocation::Data(data) => data::data(data),
         Invocation::Backends => backends::backends(),
+        Invocation::Reproduce(typed) => reproduce::reproduce(typed),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::algorithm::{ServerHalf, Setup};
+use crate::algorithm::{Posterior, ServerHalf, Setup};
 use crate::backend::{Backend, Session};
 use crate::datasets::{self, Partition};
 use crate::error::RunError;
@@ -41,6 +41,8 @@ pub struct Experiment {
 pub struct Outcome<B: Backend> {
     /// The global particles after the last round.
     pub particles: Particles<B>,
+    /// q, where it is more than these particles.
+    pub posterior: Posterior,
     /// What they say about the test rows.
     pub predicted: Predicted,
     /// Their numbers after the last round.
@@ -129,7 +131,8 @@ pub fn run<B: Backend>(
     let Diary { rounds, latest, artifacts, .. } = diary;
     let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
     let seconds = start.elapsed().as_secs_f64();
-    let outcome = Outcome { particles: server.particles().clone(), predicted, evaluation, rounds, seconds };
+    let (particles, posterior) = (server.particles().clone(), server.posterior());
+    let outcome = Outcome { particles, posterior, predicted, evaluation, rounds, seconds };
     if let Some(artifacts) = artifacts {
         artifacts.finish(&outcome)?;
     }

@@ -42,7 +42,7 @@ pub use analysis::{ClassAnalysis, Overall, Selective, TemperatureDiagnosis};
 pub use atomic::write_atomic;
 pub use error::ReportError;
 pub use regression::{RegressionAnalysis, RegressionOverall};
-pub use svg::{curves_svg, partition_svg};
+pub use svg::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke, curves_svg, partition_svg};
 pub use verdict::Verdict;
 
 use crate::metrics::{Bin, ClassPredictions, Evaluation, RegressionPredictions, UncertaintySummary};

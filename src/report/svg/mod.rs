@@ -6,6 +6,7 @@
 
 mod coverage;
 mod curves;
+mod figure;
 mod heatmap;
 mod reliability;
 
@@ -14,6 +15,7 @@ use std::fmt::Write as _;
 pub(super) use coverage::coverage;
 pub(super) use curves::curves;
 pub use curves::curves_svg;
+pub use figure::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke};
 pub(super) use heatmap::heatmap;
 pub use heatmap::partition_svg;
 pub(super) use reliability::reliability;

@@ -1,0 +1,166 @@
+//! `fedstein reproduce`: run what is not kept, then write the figure.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::cli::{CliError, Reproduce, print_text};
+use crate::experiment::schema::nearest;
+use crate::reproduce::curve::Results;
+use crate::reproduce::data::Needed;
+use crate::reproduce::judge::Verdict;
+use crate::reproduce::kept::Kept;
+use crate::reproduce::output::{self, Written};
+use crate::reproduce::progress::Progress;
+use crate::reproduce::runner::{Places, carry_out};
+use crate::reproduce::{FIGURES, Figure, FigureError, Grid, Scale, Wanted, find};
+
+/// The word that lists the figures.
+const LIST: &str = "list";
+
+/// Where runs are kept, below the output directory: all figures share them.
+const RUNS: &str = "runs";
+
+pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
+    if typed.item == LIST {
+        return print_text(&listing(&typed.data_dir)?);
+    }
+    let figure = find(&typed.item)?;
+    let scale = typed.scale;
+    if scale == Scale::Middle && figure.middle.is_none() {
+        let message = format!("`{}` has no middle form; leave --middle out, or use --quick", figure.id);
+        return Err(CliError::Usage(message));
+    }
+    let Reproduce { seeds, backend, only, .. } = typed;
+    let grid = Grid::new(&figure, &Wanted { scale, seeds, backend, only: only.clone() });
+    if grid.count() == 0 {
+        return Err(CliError::Usage(nothing_has(&figure, &grid, &only.unwrap_or_default())));
+    }
+    data_must_be_here(&figure, &grid, &typed.data_dir)?;
+    let runs = grid.runs(&figure)?;
+
+    let (kept, directory) = (typed.out.join(RUNS), typed.out.join(&figure.id));
+    for path in [&kept, &directory] {
+        fs::create_dir_all(path)
+            .map_err(|error| CliError::Failed(format!("cannot create {}: {error}", path.display())))?;
+    }
+    let total = runs.len();
+    let earlier = |run: &crate::reproduce::grid::Run| Kept::read(&kept, &run.resolved);
+    let (mut left, mut known) = (Vec::new(), Vec::new());
+    for run in runs {
+        match earlier(&run) {
+            Some(result) => known.push((run.cell, result.seconds)),
+            None => left.push(run),
+        }
+    }
+    let progress = Progress::new(&left, &known, typed.jobs, typed.quiet);
+    progress.note(&format!(
+        "{}: {}; {total} runs ({}), {} of them kept from before",
+        figure.id,
+        figure.title,
+        scale.word(),
+        known.len()
+    ));
+    let failures = carry_out(&left, typed.jobs, Places { data_dir: &typed.data_dir, kept: &kept }, &progress)?;
+    let results = Results::read(&figure, &grid, &kept)?;
+    let written = output::write(&results, scale, &directory).map_err(|error| CliError::Failed(error.to_string()))?;
+    if !typed.quiet {
+        print_text(&summary(&written))?;
+    }
+    if failures.is_empty() {
+        return Ok(());
+    }
+    let told: String = failures.iter().map(|failure| format!("\n  {}: {}", failure.label, failure.problem)).collect();
+    Err(CliError::Failed(format!("{} of {total} runs failed; the figure shows the others{told}", failures.len())))
+}
+
+impl From<FigureError> for CliError {
+    fn from(error: FigureError) -> Self {
+        match error {
+            FigureError::Unknown(id) => {
+                let near = nearest(&id, FIGURES.iter().map(|(name, _)| *name));
+                let hint = near.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+                Self::Usage(format!("there is no figure `{id}`{hint} `fedstein reproduce list` shows all"))
+            }
+            FigureError::Definition { .. } => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// One line a figure.
+fn listing(data_dir: &Path) -> Result<String, CliError> {
+    let mut text = format!("data directory: {}\n", data_dir.display());
+    for (id, _) in FIGURES {
+        let figure = find(id)?;
+        let grid = |scale| Grid::new(&figure, &Wanted { scale, seeds: None, backend: None, only: None });
+        let full = grid(Scale::Full);
+        let mut data: Vec<String> = Vec::new();
+        for (table, _) in full.data() {
+            let needed = Needed::of(&table, data_dir);
+            let told = format!("{} ({})", needed.name, needed.state());
+            if !data.contains(&told) {
+                data.push(told);
+            }
+        }
+        let mut runs = format!("{} quick", grid(Scale::Quick).count());
+        if figure.middle.is_some() {
+            let _ = write!(runs, ", {} middle", grid(Scale::Middle).count());
+        }
+        let _ =
+            writeln!(text, "{id:<16}{}; runs: {runs}, {} full; data: {}", figure.title, full.count(), data.join(", "));
+    }
+    Ok(text)
+}
+
+/// Refuses to begin where a data set is missing.
+fn data_must_be_here(figure: &Figure, grid: &Grid, data_dir: &Path) -> Result<(), CliError> {
+    let needed: Vec<(Needed, Vec<usize>)> =
+        grid.data().into_iter().map(|(table, panels)| (Needed::of(&table, data_dir), panels)).collect();
+    let missing: Vec<&(Needed, Vec<usize>)> = needed.iter().filter(|(data, _)| !data.is_here()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut lines: Vec<String> = missing.iter().map(|(data, _)| format!("\n  {}", data.advice())).collect();
+    lines.dedup();
+    let lacking = |panel: &usize| missing.iter().any(|(_, panels)| panels.contains(panel));
+    let mut complete: Vec<usize> =
+        needed.iter().flat_map(|(_, panels)| panels).copied().filter(|panel| !lacking(panel)).collect();
+    complete.sort_unstable();
+    complete.dedup();
+    let complete: Vec<&str> = complete.iter().map(|panel| figure.panels[*panel].id.as_str()).collect();
+    let rest = match complete.first() {
+        Some(first) => format!("\npanels whose data are here: {} (one alone: --only {first})", complete.join(", ")),
+        None => String::new(),
+    };
+    Err(CliError::Usage(format!(
+        "`{}` needs data that are not there:{}\n  the data directory is {}; name another with --data-dir or FEDSTEIN_DATA{rest}",
+        figure.id,
+        lines.concat(),
+        data_dir.display()
+    )))
+}
+
+fn nothing_has(figure: &Figure, grid: &Grid, only: &str) -> String {
+    let mut names: Vec<String> = grid.cells.iter().map(|cell| grid.name(figure, cell)).collect();
+    names.dedup();
+    const SHOWN: usize = 12;
+    let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
+    names.truncate(SHOWN);
+    format!("nothing in `{}` has `{only}` in its name; there are {}{more}", figure.id, names.join(", "))
+}
+
+fn summary(written: &Written) -> String {
+    let of = |verdict| written.rows.iter().filter(|row| row.verdict == verdict).count();
+    let mut text = String::new();
+    let verdicts = [Verdict::Confirmed, Verdict::NotConfirmed, Verdict::NotJudged, Verdict::NoValue, Verdict::NotRun];
+    let counts: Vec<String> = verdicts
+        .iter()
+        .filter(|verdict| of(**verdict) > 0)
+        .map(|verdict| format!("{} {}", of(*verdict), verdict.words()))
+        .collect();
+    if !counts.is_empty() {
+        text += &format!("targets: {}\n", counts.join(", "));
+    }
+    written.pictures.iter().for_each(|path| text += &format!("picture {}\n", path.display()));
+    text + &format!("table   {}\n", written.table.display())
+}

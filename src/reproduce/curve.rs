@@ -1,0 +1,287 @@
+//! From kept results to the points of a figure: one sample a seed, then means with their standard errors.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::density::{Drawn, Toy};
+use super::figure::{Along, DENSITY, Figure, Panel};
+use super::grid::{Cell, Grid};
+use super::kept::Kept;
+use crate::error::RunError;
+
+/// What is kept of a figure's runs.
+#[derive(Debug)]
+pub struct Results<'a> {
+    /// The figure.
+    pub figure: &'a Figure,
+    /// Its cells.
+    pub grid: &'a Grid,
+    /// Seed and result of what has been run, by cell.
+    pub kept: Vec<Vec<(u64, Kept)>>,
+    /// The exact densities of panels that show a toy's.
+    pub toys: Vec<Option<Toy>>,
+}
+
+/// One number of one seed: a row of the figure's CSV file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Place of the curve among those of the panel: its series, then the exact density, then the local ones.
+    pub curve: Curve,
+    /// Which point of the curve: equal for equal points of other seeds.
+    pub slot: usize,
+    /// The case's name, the sweep's value or the second coordinate.
+    pub case: String,
+    /// The seed; 0 for what has none.
+    pub seed: u64,
+    /// Where.
+    pub x: f64,
+    /// How high.
+    pub value: f64,
+}
+
+/// A curve of a panel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Curve {
+    /// Of a series, by its place in [`Figure::series`].
+    Series(usize),
+    /// The exact posterior of a toy.
+    Exact,
+    /// What client k alone would say.
+    Local(usize),
+}
+
+/// Mean over seeds of a point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanPoint {
+    /// Mean place.
+    pub x: f64,
+    /// Mean value.
+    pub y: f64,
+    /// Standard error of the mean; `None` for one seed.
+    pub sem: Option<f64>,
+}
+
+impl<'a> Results<'a> {
+    /// Reads what is kept of a figure's runs, wanted now or not.
+    ///
+    /// # Errors
+    /// A toy's config does not fit together.
+    pub fn read(figure: &'a Figure, grid: &'a Grid, directory: &Path) -> Result<Self, RunError> {
+        let of_cell = |cell: &Cell| {
+            let seeds = 1..=grid.seeds;
+            // A config that cannot be had now has no result either.
+            let kept = seeds.filter_map(|seed| {
+                let (_, resolved) = grid.config(figure, cell, seed).ok()?;
+                Some((seed, Kept::read(directory, &resolved)?))
+            });
+            kept.collect()
+        };
+        let kept = grid.cells.iter().map(of_cell).collect();
+        let toy = |(at, panel): (usize, &Panel)| -> Result<Option<Toy>, RunError> {
+            let shown = matches!(panel.x, Along::Theta | Along::Plane);
+            let first = grid.cells.iter().find(|cell| cell.panel == at).filter(|_| shown);
+            match first.and_then(|cell| grid.config(figure, cell, 1).ok()) {
+                Some((config, _)) => Toy::of(&config),
+                None => Ok(None),
+            }
+        };
+        let toys = figure.panels.iter().enumerate().map(toy).collect::<Result<_, _>>()?;
+        Ok(Self { figure, grid, kept, toys })
+    }
+
+    /// Cells of a panel with their results.
+    pub fn of_panel(&self, panel: usize) -> impl Iterator<Item = (&Cell, &Vec<(u64, Kept)>)> {
+        self.grid.cells.iter().zip(&self.kept).filter(move |(cell, _)| cell.panel == panel)
+    }
+
+    /// Every number that a panel shows.
+    pub fn samples(&self, panel: usize) -> Vec<Sample> {
+        let here = &self.figure.panels[panel];
+        match here.x {
+            Along::Round | Along::UplinkBytes | Along::DownlinkBytes => self.over_rounds(panel),
+            Along::Sweep => self.over_cells(panel, |cell, _| Some(cell.x.unwrap_or(cell.slot as f64))),
+            Along::Series => self.over_cells(panel, |cell, seed| {
+                let axis = |(other, _): &(&Cell, _)| other.slot == cell.slot && Some(other.series) == here.against;
+                let (axis, kept) = self.of_panel(panel).find(axis).filter(|(axis, _)| axis.series != cell.series)?;
+                let (_, kept) = kept.iter().find(|(other, _)| *other == seed)?;
+                self.final_value(axis, kept, &here.y)
+            }),
+            Along::Confidence => self.bins(panel),
+            Along::Theta | Along::Plane => self.densities(panel),
+        }
+    }
+
+    /// The metric of a cell's last round, or of the round that its series asks for.
+    pub fn final_value(&self, cell: &Cell, kept: &Kept, metric: &str) -> Option<f64> {
+        let values = kept.values(metric);
+        match self.figure.series[cell.series].round {
+            Some(round) => values.iter().find(|(at, _)| *at == round).map(|(_, value)| *value),
+            None => values.last().map(|(_, value)| *value),
+        }
+    }
+
+    fn over_rounds(&self, panel: usize) -> Vec<Sample> {
+        let here = &self.figure.panels[panel];
+        let mut samples = Vec::new();
+        for (cell, results) in self.of_panel(panel) {
+            for (seed, kept) in results {
+                let values = kept.values(&here.y);
+                // Of a horizontal line only its height is shown.
+                let skip = if self.figure.series[cell.series].flat { values.len().saturating_sub(1) } else { 0 };
+                for (round, value) in values.into_iter().skip(skip) {
+                    let (up, down) = kept.bytes_until(round);
+                    let x = match here.x {
+                        Along::UplinkBytes => up,
+                        Along::DownlinkBytes => down,
+                        _ => round as f64,
+                    };
+                    samples.push(sample(cell, round, *seed, x, value));
+                }
+            }
+        }
+        samples
+    }
+
+    fn over_cells(&self, panel: usize, x: impl Fn(&Cell, u64) -> Option<f64>) -> Vec<Sample> {
+        let metric = &self.figure.panels[panel].y;
+        let mut samples = Vec::new();
+        for (cell, results) in self.of_panel(panel) {
+            for (seed, kept) in results {
+                if let (Some(x), Some(value)) = (x(cell, *seed), self.final_value(cell, kept, metric)) {
+                    samples.push(sample(cell, cell.slot, *seed, x, value));
+                }
+            }
+        }
+        samples
+    }
+
+    fn bins(&self, panel: usize) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for (cell, results) in self.of_panel(panel) {
+            for (seed, kept) in results {
+                for (slot, bin) in kept.bins.iter().enumerate() {
+                    if let (Some(x), Some(value)) = (bin.confidence, bin.accuracy) {
+                        let case = format!("bin {} of {}: {} rows", slot + 1, kept.bins.len(), bin.rows);
+                        samples.push(Sample { case, ..sample(cell, slot, *seed, x, value) });
+                    }
+                }
+            }
+        }
+        samples
+    }
+
+    fn densities(&self, panel: usize) -> Vec<Sample> {
+        let Some(toy) = &self.toys[panel] else { return Vec::new() };
+        let plane = self.figure.panels[panel].x == Along::Plane;
+        let mut samples = Vec::new();
+        for (cell, results) in self.of_panel(panel) {
+            // Contours are those of one run.
+            for (seed, kept) in results.iter().take(if plane { 1 } else { usize::MAX }) {
+                if let Some(density) = &kept.density {
+                    push_drawn(&mut samples, Curve::Series(cell.series), *seed, &toy.reached(density));
+                }
+            }
+        }
+        if samples.is_empty() {
+            return samples;
+        }
+        push_drawn(&mut samples, Curve::Exact, 0, &toy.exact());
+        for client in (0..toy.clients()).filter(|_| !plane) {
+            push_drawn(&mut samples, Curve::Local(client), 0, &toy.local(client));
+        }
+        samples
+    }
+
+    /// Name of a curve in files.
+    pub fn curve_id(&self, curve: Curve) -> String {
+        match curve {
+            Curve::Series(series) => self.figure.series[series].id.clone(),
+            Curve::Exact => "exact".into(),
+            Curve::Local(client) => format!("local-{}", client + 1),
+        }
+    }
+
+    /// Name of a curve in legends.
+    pub fn curve_name(&self, curve: Curve) -> String {
+        match curve {
+            Curve::Series(series) => self.figure.series[series].name.clone(),
+            Curve::Exact => "exact posterior".into(),
+            Curve::Local(client) => format!("local posterior of agent {}", client + 1),
+        }
+    }
+}
+
+fn sample(cell: &Cell, slot: usize, seed: u64, x: f64, value: f64) -> Sample {
+    Sample { curve: Curve::Series(cell.series), slot, case: cell.case.clone(), seed, x, value }
+}
+
+fn push_drawn(samples: &mut Vec<Sample>, curve: Curve, seed: u64, drawn: &Drawn) {
+    for (slot, (point, value)) in drawn.points.iter().zip(&drawn.values).enumerate() {
+        let case = point.get(1).map_or_else(String::new, |second| format!("{second:.2}"));
+        samples.push(Sample { curve, slot, case, seed, x: point[0], value: *value });
+    }
+}
+
+/// Means over seeds, curve by curve, point by point.
+pub fn means(samples: &[Sample]) -> BTreeMap<Curve, Vec<MeanPoint>> {
+    let mut points: BTreeMap<(Curve, usize), Vec<&Sample>> = BTreeMap::new();
+    for sample in samples {
+        points.entry((sample.curve, sample.slot)).or_default().push(sample);
+    }
+    let mut curves: BTreeMap<Curve, Vec<MeanPoint>> = BTreeMap::new();
+    for ((curve, _), samples) in points {
+        let values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
+        let (y, sem) = mean_and_sem(&values);
+        let x = samples.iter().map(|sample| sample.x).sum::<f64>() / samples.len() as f64;
+        curves.entry(curve).or_default().push(MeanPoint { x, y, sem });
+    }
+    curves
+}
+
+/// Mean and its standard error, sd/√n with n − 1 in the variance; no error for one value, NaN for none.
+pub fn mean_and_sem(values: &[f64]) -> (f64, Option<f64>) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (values.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt()))
+}
+
+/// The label of a metric on an axis.
+pub fn label(metric: &str) -> String {
+    let known = match metric {
+        "accuracy" => "Accuracy",
+        "accuracy_mean_particle" => "Accuracy, mean over particles",
+        "log_likelihood" => "Log-likelihood (nats)",
+        "nll" => "Negative log-likelihood (nats)",
+        "ece" => "Expected calibration error",
+        "mce" => "Maximum calibration error",
+        "rmse" => "Root mean squared error",
+        "kl" => "KL(q \u{2016} posterior) (nats)",
+        DENSITY => "Density",
+        other => return other.replace('_', " "),
+    };
+    known.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_standard_error_is_that_of_the_textbook() {
+        // 1, 2, 3: sd 1, n = 3.
+        let (mean, sem) = mean_and_sem(&[1.0, 2.0, 3.0]);
+        assert!((mean - 2.0).abs() < 1e-15 && (sem.unwrap() - (1.0_f64 / 3.0).sqrt()).abs() < 1e-15);
+        assert_eq!(mean_and_sem(&[4.0]), (4.0, None));
+    }
+
+    #[test]
+    fn points_of_equal_slots_are_averaged_and_keep_their_order() {
+        let point =
+            |slot, seed, x, value| Sample { curve: Curve::Series(0), slot, case: String::new(), seed, x, value };
+        let means = means(&[point(2, 1, 20.0, 1.0), point(10, 1, 100.0, 5.0), point(2, 2, 22.0, 3.0)]);
+        let curve = &means[&Curve::Series(0)];
+        assert_eq!((curve[0].x, curve[0].y, curve[0].sem), (21.0, 2.0, Some(1.0)));
+        assert_eq!((curve[1].x, curve[1].y, curve[1].sem), (100.0, 5.0, None));
+    }
+}

@@ -1,0 +1,103 @@
+//! Which data sets a figure needs, and whether they are at hand.
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use crate::datasets::registry::{FileStatus, find, status};
+
+/// A data set that a figure needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Needed {
+    /// Its kind, with the set within it where it has several.
+    pub name: String,
+    /// Its kind.
+    pub kind: String,
+    /// Whether this program knows it.
+    pub known: bool,
+    /// Files that are not there; empty if it is at hand.
+    pub missing: Vec<PathBuf>,
+    /// Whether `fedstein data fetch` can get it.
+    pub fetchable: bool,
+}
+
+impl Needed {
+    /// What `[data]` asks for.
+    pub fn of(data: &Table, data_dir: &Path) -> Self {
+        let word = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (kind, set) = (word("kind"), word("set"));
+        let registered = find(&kind).ok();
+        let files = registered.map(|known| status(known, data_dir)).unwrap_or_default();
+        // Of a kind that holds several sets, the files are called after the set.
+        let stem = format!("{set}.");
+        let of_set = |path: &str| path.rsplit('/').next().is_some_and(|file| file.starts_with(&stem));
+        let divided = files.iter().any(|(file, _)| of_set(file.path));
+        let files = || files.iter().filter(|(file, _)| !divided || of_set(file.path));
+        let missing = files().filter(|(_, status)| *status == FileStatus::Missing);
+        Self {
+            name: if divided { format!("{kind} {set}") } else { kind.clone() },
+            known: registered.is_some(),
+            missing: missing.map(|(file, _)| data_dir.join(file.path)).collect(),
+            fetchable: files().any(|(file, _)| !file.mirrors.is_empty()),
+            kind,
+        }
+    }
+
+    /// Whether it is at hand.
+    pub fn is_here(&self) -> bool {
+        self.known && self.missing.is_empty()
+    }
+
+    /// Its state in a word or two.
+    pub fn state(&self) -> &'static str {
+        match (self.known, self.missing.is_empty()) {
+            (false, _) => "unknown",
+            (true, true) => "here",
+            (true, false) => "missing",
+        }
+    }
+
+    /// What to do about it, in a line; `""` if it is at hand.
+    pub fn advice(&self) -> String {
+        let Some(first) = self.missing.first() else {
+            return if self.known { String::new() } else { format!("{}: this program does not know it", self.name) };
+        };
+        let how = match self.fetchable {
+            true => format!("run `fedstein data fetch {}`", self.kind),
+            false => format!("`fedstein data info {}` says where it comes from", self.kind),
+        };
+        format!("{}: looked for {}; {how}", self.name, first.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needed(data: &str, dir: &Path) -> Needed {
+        Needed::of(&data.parse().unwrap(), dir)
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_its_first_file_and_how_to_get_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mnist = needed("kind = \"mnist\"", dir.path());
+        assert_eq!((mnist.state(), mnist.missing.len()), ("missing", 4));
+        let advice = mnist.advice();
+        assert!(advice.contains("mnist/train-images-idx3-ubyte.gz") && advice.contains("fedstein data fetch mnist"));
+        // In a form that serves as well.
+        std::fs::create_dir(dir.path().join("covertype")).unwrap();
+        std::fs::write(dir.path().join("covertype/covtype.binary.csv"), "").unwrap();
+        assert!(needed("kind = \"covertype\"", dir.path()).is_here());
+    }
+
+    #[test]
+    fn what_is_drawn_or_embedded_is_here_and_what_is_not_known_is_not() {
+        let nowhere = Path::new("nowhere");
+        for kind in ["digits", "twonorm", "mixture-1d"] {
+            assert_eq!(needed(&format!("kind = \"{kind}\""), nowhere).advice(), "");
+        }
+        let unknown = needed("kind = \"martian\"\nset = \"a\"", nowhere);
+        assert_eq!((unknown.state(), unknown.is_here(), unknown.name.as_str()), ("unknown", false, "martian"));
+    }
+}

@@ -1,0 +1,427 @@
+//! From a definition in TOML to a checked [`Figure`].
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::{
+    Along, Case, Claim, DENSITY, Expected, Figure, FigureError, Order, Panel, Seeds, Series, Statistic, Sweep, Target,
+    Term,
+};
+use crate::experiment::schema::{list, nearest};
+use crate::metrics::Evaluation;
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    paper: String,
+    /// Another figure whose base, series and panels this one shares, and so its runs.
+    from: Option<String>,
+    /// The panels of `from` that are kept.
+    panels: Option<Vec<String>>,
+    /// The series that are drawn, where a panel does not say.
+    shown: Option<Vec<String>>,
+    /// The metric of all panels, where a panel does not say; with `from`, whatever its panels say.
+    y: Option<String>,
+    y_range: Option<(f64, f64)>,
+    #[serde(default)]
+    choices: Vec<String>,
+    seeds: Option<Seeds>,
+    #[serde(default)]
+    base: Table,
+    #[serde(default)]
+    quick: Table,
+    middle: Option<Table>,
+    #[serde(default)]
+    series: Vec<Series>,
+    #[serde(default)]
+    panel: Vec<PanelFile>,
+    #[serde(default)]
+    target: Vec<TargetFile>,
+    #[serde(default)]
+    claim: Vec<ClaimFile>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PanelFile {
+    id: String,
+    title: String,
+    /// An earlier panel from which everything is taken that is not said here.
+    like: Option<String>,
+    x: Option<Along>,
+    x_label: Option<String>,
+    log_x: Option<bool>,
+    y: Option<String>,
+    log_y: Option<bool>,
+    y_range: Option<(f64, f64)>,
+    set: Option<Table>,
+    quick: Option<Table>,
+    middle: Option<Table>,
+    series: Option<Vec<String>>,
+    #[serde(rename = "override")]
+    overrides: Option<BTreeMap<String, Table>>,
+    sweep: Option<Sweep>,
+    case: Option<Vec<Case>>,
+    against: Option<String>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TargetFile {
+    what: String,
+    source: String,
+    panel: String,
+    series: String,
+    metric: Option<String>,
+    at: Option<Value>,
+    between: Option<(f64, f64)>,
+    value: Option<f64>,
+    tolerance: Option<f64>,
+    factor: Option<f64>,
+    range: Option<(f64, f64)>,
+    #[serde(default)]
+    note: String,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClaimFile {
+    what: String,
+    source: String,
+    panel: String,
+    metric: Option<String>,
+    at: Option<Value>,
+    greater: Option<Vec<String>>,
+    smaller: Option<Vec<String>>,
+    close: Option<Vec<String>>,
+    within: Option<f64>,
+    #[serde(default)]
+    note: String,
+}
+
+/// The word for the exact density of a toy where a series is expected.
+const EXACT: &str = "exact";
+
+impl Figure {
+    /// Reads and checks a definition; `text` finds that of the figure it is `from`.
+    ///
+    /// # Errors
+    /// An unknown key by its name, a reference to nothing, a target without a value.
+    pub fn parse(id: &str, own: &str, text: &dyn Fn(&str) -> Option<&'static str>) -> Result<Self, FigureError> {
+        let wrong = |problem: String| FigureError::Definition { id: id.to_owned(), problem };
+        let read = |own: &str| toml::from_str::<File>(own).map_err(|error| wrong(error.to_string()));
+        let mut file = read(own)?;
+        if let Some(parent) = file.from.clone() {
+            let parent_text =
+                text(&parent).ok_or_else(|| wrong(format!("there is no figure `{parent}` to be from")))?;
+            file = inherit(file, read(parent_text)?).map_err(wrong)?;
+        }
+        build(id, file).map_err(wrong)
+    }
+
+    /// The series of this name.
+    fn series_named(&self, name: &str) -> Result<usize, String> {
+        position(&self.series, name, |series| &series.id, "series")
+    }
+
+    fn panel_named(&self, name: &str) -> Result<usize, String> {
+        position(&self.panels, name, |panel| &panel.id, "panel")
+    }
+
+    /// Reads `series`, `series@value` or `panel/series@value`.
+    fn term(&self, panel: &str, text: &str) -> Result<Term, String> {
+        let (panel, rest) = text.split_once('/').unwrap_or((panel, text));
+        let (series, at) = match rest.split_once('@') {
+            Some((series, at)) => (series, Some(at.to_owned())),
+            None => (rest, None),
+        };
+        let panel = self.panel_named(panel)?;
+        let series = if series == EXACT { None } else { Some(self.series_named(series)?) };
+        let here = &self.panels[panel];
+        if series.is_some_and(|series| !here.series.contains(&series)) {
+            return Err(format!("panel `{}` does not show series `{rest}`", here.id));
+        }
+        Ok(Term { panel, series, at })
+    }
+
+    fn metric(&self, named: Option<String>, panel: usize) -> Result<String, String> {
+        let metric = named.unwrap_or_else(|| self.panels[panel].y.clone());
+        known_metric(&metric)?;
+        Ok(metric)
+    }
+
+    fn target(&self, file: TargetFile) -> Result<Target, String> {
+        let here = |problem: String| format!("target `{}`: {problem}", file.what);
+        let term = self.term(&file.panel, &file.series).map_err(here)?;
+        let value = match (file.value, file.tolerance, file.factor, file.range) {
+            (Some(value), tolerance, None, None) => Expected::Near(value, tolerance),
+            (Some(value), None, Some(factor), None) if factor >= 1.0 => Expected::Factor(value, factor),
+            (None, None, None, Some((low, high))) if low <= high => Expected::Between(low, high),
+            _ => {
+                return Err(here(
+                    "it takes `value` with at most one of `tolerance`, `factor` (≥ 1), or `range`".into(),
+                ));
+            }
+        };
+        Ok(Target {
+            metric: self.metric(file.metric, term.panel).map_err(here)?,
+            statistic: statistic(file.at).map_err(here)?,
+            between: file.between,
+            what: file.what,
+            source: file.source,
+            term,
+            value,
+            note: file.note,
+        })
+    }
+
+    fn claim(&self, file: ClaimFile) -> Result<Claim, String> {
+        let here = |problem: String| format!("claim `{}`: {problem}", file.what);
+        let (terms, order) = match (file.greater, file.smaller, file.close, file.within) {
+            (Some(terms), None, None, None) => (terms, Order::Greater),
+            (None, Some(terms), None, None) => (terms, Order::Smaller),
+            (None, None, Some(terms), Some(within)) if within > 0.0 => (terms, Order::Close(within)),
+            _ => return Err(here("it takes one of `greater`, `smaller`, or `close` with `within` (> 0)".into())),
+        };
+        if terms.len() < 2 {
+            return Err(here("it compares at least two series".into()));
+        }
+        let terms: Result<Vec<Term>, String> = terms.iter().map(|term| self.term(&file.panel, term)).collect();
+        let terms = terms.map_err(here)?;
+        Ok(Claim {
+            metric: self.metric(file.metric, terms[0].panel).map_err(here)?,
+            statistic: statistic(file.at).map_err(here)?,
+            what: file.what,
+            source: file.source,
+            terms,
+            order,
+            note: file.note,
+        })
+    }
+}
+
+/// Lays a figure over the one that it is from.
+fn inherit(own: File, parent: File) -> Result<File, String> {
+    if parent.from.is_some() {
+        return Err("a figure is from another that is from none".into());
+    }
+    if !own.base.is_empty() || !own.quick.is_empty() || own.middle.is_some() || !own.series.is_empty() {
+        return Err("a figure that is `from` another takes its base, scales and series from there".into());
+    }
+    let mut panel = without_like(parent.panel)?;
+    if let Some(kept) = &own.panels {
+        if let Some(missing) = kept.iter().find(|name| panel.iter().all(|panel| panel.id != **name)) {
+            return Err(format!("`panels` names `{missing}`, which is none of the other figure's"));
+        }
+        panel.retain(|panel| kept.contains(&panel.id));
+    }
+    for panel in &mut panel {
+        panel.y = own.y.clone().or(panel.y.take());
+        panel.y_range = if own.y.is_some() { own.y_range } else { own.y_range.or(panel.y_range) };
+        // What was drawn there is not what is drawn here.
+        if own.shown.is_some() {
+            panel.series = None;
+        }
+    }
+    panel.extend(own.panel);
+    let choices = parent.choices.into_iter().chain(own.choices).collect();
+    Ok(File {
+        from: None,
+        panels: None,
+        shown: own.shown.or(parent.shown),
+        y: own.y.or(parent.y),
+        choices,
+        seeds: own.seeds.or(parent.seeds),
+        base: parent.base,
+        quick: parent.quick,
+        middle: parent.middle,
+        series: parent.series,
+        panel,
+        ..own
+    })
+}
+
+fn build(id: &str, file: File) -> Result<Figure, String> {
+    let seeds = file.seeds.ok_or("`seeds` is missing")?;
+    if [seeds.full, seeds.middle, seeds.quick].contains(&0) {
+        return Err("`seeds` are at least 1".into());
+    }
+    let mut figure = Figure {
+        id: id.to_owned(),
+        title: file.title,
+        paper: file.paper,
+        choices: file.choices,
+        seeds,
+        base: file.base,
+        quick: file.quick,
+        middle: file.middle,
+        series: file.series,
+        panels: Vec::new(),
+        targets: Vec::new(),
+        claims: Vec::new(),
+    };
+    unique(figure.series.iter().map(|series| series.id.as_str()))?;
+    for panel in without_like(file.panel)? {
+        let id = panel.id.clone();
+        let built = self::panel(&figure, panel, file.y.as_deref(), file.shown.as_deref());
+        figure.panels.push(built.map_err(|problem| format!("panel `{id}`: {problem}"))?);
+    }
+    unique(figure.panels.iter().map(|panel| panel.id.as_str()))?;
+    if figure.panels.is_empty() {
+        return Err("it has no panel".into());
+    }
+    figure.targets = file.target.into_iter().map(|target| figure.target(target)).collect::<Result<_, _>>()?;
+    figure.claims = file.claim.into_iter().map(|claim| figure.claim(claim)).collect::<Result<_, _>>()?;
+    Ok(figure)
+}
+
+/// Panels that say everything themselves.
+fn without_like(panels: Vec<PanelFile>) -> Result<Vec<PanelFile>, String> {
+    let mut done: Vec<PanelFile> = Vec::new();
+    for mut panel in panels {
+        if let Some(name) = panel.like.take() {
+            let other = done[position(&done, &name, |file| &file.id, "earlier panel")?].clone();
+            panel = like(panel, other);
+        }
+        done.push(panel);
+    }
+    Ok(done)
+}
+
+/// What a panel does not say is as in another.
+fn like(own: PanelFile, other: PanelFile) -> PanelFile {
+    PanelFile {
+        id: own.id,
+        title: own.title,
+        like: None,
+        x: own.x.or(other.x),
+        x_label: own.x_label.or(other.x_label),
+        log_x: own.log_x.or(other.log_x),
+        // Another metric has another range.
+        y_range: own.y_range.or(other.y_range.filter(|_| own.y.is_none())),
+        y: own.y.or(other.y),
+        log_y: own.log_y.or(other.log_y),
+        set: own.set.or(other.set),
+        quick: own.quick.or(other.quick),
+        middle: own.middle.or(other.middle),
+        series: own.series.or(other.series),
+        overrides: own.overrides.or(other.overrides),
+        sweep: own.sweep.or(other.sweep),
+        case: own.case.or(other.case),
+        against: own.against.or(other.against),
+    }
+}
+
+fn panel(figure: &Figure, file: PanelFile, y: Option<&str>, shown: Option<&[String]>) -> Result<Panel, String> {
+    let x = file.x.unwrap_or(Along::Round);
+    let y = match (file.y.or_else(|| y.map(str::to_owned)), x) {
+        (Some(y), _) => y,
+        (None, Along::Theta | Along::Plane) => DENSITY.to_owned(),
+        (None, Along::Confidence) => "accuracy".to_owned(),
+        (None, _) => return Err("`y` is missing".into()),
+    };
+    known_metric(&y)?;
+    let named = |names: &[String]| names.iter().map(|name| figure.series_named(name)).collect::<Result<Vec<_>, _>>();
+    let series = match (file.series.as_deref(), shown) {
+        (Some(names), _) | (None, Some(names)) => named(names)?,
+        (None, None) => (0..figure.series.len()).collect(),
+    };
+    let overrides = file.overrides.unwrap_or_default();
+    overrides.keys().try_for_each(|name| figure.series_named(name).map(|_| ()))?;
+    let against = file.against.as_deref().map(|name| figure.series_named(name)).transpose()?;
+    let cases = file.case.unwrap_or_default();
+    unique(cases.iter().map(|case| case.id.as_str()))?;
+    if (x == Along::Sweep) != file.sweep.is_some() {
+        return Err("`x = \"sweep\"` and `sweep` go together".into());
+    }
+    if (x == Along::Series) != against.is_some() || (x == Along::Series) == cases.is_empty() {
+        return Err("`x = \"series\"`, `against` and `case` go together".into());
+    }
+    if x == Along::Plane && series.len() != 1 {
+        return Err("`x = \"plane\"` shows one series".into());
+    }
+    if series.is_empty() {
+        return Err("it shows no series".into());
+    }
+    Ok(Panel {
+        id: file.id,
+        title: file.title,
+        x,
+        x_label: file.x_label,
+        log_x: file.log_x.unwrap_or(false),
+        y,
+        log_y: file.log_y.unwrap_or(false),
+        y_range: file.y_range,
+        set: file.set.unwrap_or_default(),
+        quick: file.quick.unwrap_or_default(),
+        middle: file.middle.unwrap_or_default(),
+        series,
+        overrides,
+        sweep: file.sweep,
+        cases,
+        against,
+    })
+}
+
+/// Diagnostics of a round that a figure may show beside the metrics of an evaluation.
+const DIAGNOSTICS: &[&str] = &["spread", "kde_ess", "delta_ksd", "delta_hip", "constant_share", "selection_entropy"];
+
+fn known_metric(name: &str) -> Result<(), String> {
+    let metrics: Vec<&str> = Evaluation::default().columns().into_iter().map(|(name, _)| name).collect();
+    let known = || metrics.iter().copied().chain(DIAGNOSTICS.iter().copied()).chain([DENSITY]);
+    if known().any(|metric| metric == name) {
+        return Ok(());
+    }
+    let hint = nearest(name, known()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    Err(format!("`{name}` is no metric{hint}"))
+}
+
+fn statistic(at: Option<Value>) -> Result<Statistic, String> {
+    let text = match at {
+        None => return Ok(Statistic::Last),
+        Some(Value::Integer(round)) => {
+            let round = usize::try_from(round).ok().filter(|round| *round > 0);
+            return round.map(Statistic::Round).ok_or_else(|| "rounds count from 1".into());
+        }
+        Some(Value::String(text)) => text,
+        Some(other) => return Err(format!("`at` cannot be {other}")),
+    };
+    const WORDS: &[&str] = &["last", "best", "mean", "stability", "reach X", "equal-uplink", "peak", "peak-at"];
+    Ok(match (text.as_str(), text.strip_prefix("reach ").map(str::parse::<f64>)) {
+        (_, Some(Ok(level))) if level.is_finite() => Statistic::Reach(level),
+        ("last", _) => Statistic::Last,
+        ("best", _) => Statistic::Best,
+        ("mean", _) => Statistic::Mean,
+        ("stability", _) => Statistic::Stability,
+        ("equal-uplink", _) => Statistic::EqualUplink,
+        ("peak", _) => Statistic::Peak,
+        ("peak-at", _) => Statistic::PeakAt,
+        _ => return Err(format!("`at` cannot be `{text}`; it is a round or one of {}", list(WORDS))),
+    })
+}
+
+fn position<T>(all: &[T], name: &str, of: impl Fn(&T) -> &String, what: &str) -> Result<usize, String> {
+    all.iter().position(|one| of(one) == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|one| of(one).as_str()).collect();
+        format!("there is no {what} `{name}`; there are {}", list(&names))
+    })
+}
+
+/// Names become parts of file names and of references.
+fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    let mut seen: Vec<&str> = Vec::new();
+    for name in names {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if name.is_empty() || name == EXACT || !name.chars().all(fits) {
+            return Err(format!("`{name}` is no name: lower-case letters, digits and `-`, and not `{EXACT}`"));
+        }
+        if seen.contains(&name) {
+            return Err(format!("`{name}` stands there twice"));
+        }
+        seen.push(name);
+    }
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! From a figure to its runs: layers of overrides become one config each, and equal configs one run.
+//!
+//! Layers, later ones win: base, panel, case, series, the panel's override of the series; then the `quick` or `middle` of
+//! figure, series, panel, case; then the value of a sweep. As with `--set`, a key that the chosen kind of its section
+//! does not use is dropped if an earlier layer than the one that chose the kind wrote it; of the scales and the sweep,
+//! always.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toml::{Table, Value};
+
+use super::figure::{Case, Figure, Panel, Scale, Series};
+use crate::experiment::config::Config;
+use crate::experiment::schema::{ConfigError, KEYS, Overrides, SECTIONS, Source};
+
+/// What of a figure is wanted.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// How much.
+    pub scale: Scale,
+    /// Trials; `None`: as the figure says.
+    pub seeds: Option<u64>,
+    /// Instead of the figure's backend.
+    pub backend: Option<String>,
+    /// Only what has this in its name (`panel/case/series`).
+    pub only: Option<String>,
+}
+
+/// A point, or a curve of points, of a panel: one config, several seeds.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// Place in [`Figure::panels`].
+    pub panel: usize,
+    /// Place in [`Figure::series`].
+    pub series: usize,
+    /// Place among the panel's cases or the sweep's values; 0 where there are none.
+    pub slot: usize,
+    /// The case's name or the sweep's value; `""` where there are none.
+    pub case: String,
+    /// The sweep's value as a number.
+    pub x: Option<f64>,
+    /// Whether the wanted part of the figure has it.
+    pub wanted: bool,
+    /// Its config, unresolved.
+    text: String,
+}
+
+/// A config with a seed.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The resolved config.
+    pub config: Config,
+    /// The same as a file: what the run is known by.
+    pub resolved: String,
+    /// What it is, for people: `panel/case/series`, of the first cell that needs it.
+    pub label: String,
+    /// Place of that cell in [`Grid::cells`].
+    pub cell: usize,
+}
+
+/// The runs of a figure at a scale.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// All cells, wanted or not, panel by panel.
+    pub cells: Vec<Cell>,
+    /// Trials: 1 to this.
+    pub seeds: u64,
+    backend: Option<String>,
+    figure: String,
+}
+
+impl Grid {
+    /// The cells of a figure.
+    pub fn new(figure: &Figure, wanted: &Wanted) -> Self {
+        let mut cells = Vec::new();
+        for (panel_at, panel) in figure.panels.iter().enumerate() {
+            for (slot, point) in points(panel, wanted.scale).into_iter().enumerate() {
+                for &series_at in &panel.series {
+                    let series = &figure.series[series_at];
+                    let config = merged(figure, panel, series, &point, wanted.scale);
+                    let name = name(panel, &point.case, series).to_lowercase();
+                    cells.push(Cell {
+                        panel: panel_at,
+                        series: series_at,
+                        slot,
+                        wanted: wanted.only.as_ref().is_none_or(|only| name.contains(&only.to_lowercase())),
+                        case: point.case.clone(),
+                        x: point.x,
+                        text: to_toml(&config),
+                    });
+                }
+            }
+        }
+        // A scatter needs its horizontal axis, whatever was asked for.
+        let bases: BTreeSet<(usize, usize)> = cells.iter().filter(|c| c.wanted).map(|c| (c.panel, c.slot)).collect();
+        for cell in &mut cells {
+            let axis = figure.panels[cell.panel].against == Some(cell.series);
+            cell.wanted |= axis && bases.contains(&(cell.panel, cell.slot));
+        }
+        let seeds = wanted.seeds.unwrap_or_else(|| figure.seeds.at(wanted.scale));
+        Self { cells, seeds, backend: wanted.backend.clone(), figure: figure.id.clone() }
+    }
+
+    /// What a cell is, for people.
+    pub fn name(&self, figure: &Figure, cell: &Cell) -> String {
+        name(&figure.panels[cell.panel], &cell.case, &figure.series[cell.series])
+    }
+
+    /// A cell's config with a seed.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn config(&self, figure: &Figure, cell: &Cell, seed: u64) -> Result<(Config, String), ConfigError> {
+        let overrides = Overrides { set: Vec::new(), seed: Some(seed), backend: self.backend.clone() };
+        let source = format!("{}, {}", self.figure, self.name(figure, cell));
+        let (config, resolved) = Config::load(Source { name: &source, text: &cell.text }, &overrides)?;
+        Ok((config, resolved.to_toml()))
+    }
+
+    /// The wanted runs, each once, all of a seed before the next seed.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn runs(&self, figure: &Figure) -> Result<Vec<Run>, ConfigError> {
+        let mut seen = BTreeSet::new();
+        let mut runs = Vec::new();
+        for seed in 1..=self.seeds {
+            for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| cell.wanted) {
+                let (config, resolved) = self.config(figure, cell, seed)?;
+                if seen.insert(resolved.clone()) {
+                    runs.push(Run { config, resolved, label: self.name(figure, cell), cell: at });
+                }
+            }
+        }
+        Ok(runs)
+    }
+
+    /// How many runs that will be; needs no config to be right.
+    pub fn count(&self) -> u64 {
+        let texts: BTreeSet<&str> =
+            self.cells.iter().filter(|cell| cell.wanted).map(|cell| cell.text.as_str()).collect();
+        texts.len() as u64 * self.seeds
+    }
+
+    /// The `[data]` of every wanted cell, each once, with the panels that need it.
+    pub fn data(&self) -> Vec<(Table, Vec<usize>)> {
+        let mut found: Vec<(Table, Vec<usize>)> = Vec::new();
+        for cell in self.cells.iter().filter(|cell| cell.wanted) {
+            // The text was made from a table.
+            let table: Table = cell.text.parse().unwrap_or_default();
+            let data = table.get("data").and_then(Value::as_table).cloned().unwrap_or_default();
+            match found.iter_mut().find(|(other, _)| *other == data) {
+                Some((_, panels)) if panels.contains(&cell.panel) => {}
+                Some((_, panels)) => panels.push(cell.panel),
+                None => found.push((data, vec![cell.panel])),
+            }
+        }
+        found
+    }
+}
+
+/// A value of a sweep, or a case.
+struct Point<'a> {
+    case: String,
+    x: Option<f64>,
+    /// What it sets, and what besides with `--quick`.
+    case_set: Option<(&'a Table, &'a Table)>,
+    /// The keys that get the value.
+    swept: Option<(&'a [String], &'a Value)>,
+}
+
+impl<'a> From<&'a Case> for Point<'a> {
+    fn from(case: &'a Case) -> Self {
+        Self { case: case.id.clone(), x: None, case_set: Some((&case.set, &case.quick)), swept: None }
+    }
+}
+
+fn points(panel: &Panel, scale: Scale) -> Vec<Point<'_>> {
+    if let Some(sweep) = &panel.sweep {
+        let point = |value| Point {
+            case: plain(value),
+            x: value.as_float().or_else(|| value.as_integer().map(|n| n as f64)),
+            case_set: None,
+            swept: Some((sweep.keys.as_slice(), value)),
+        };
+        return sweep.at(scale).iter().map(point).collect();
+    }
+    if panel.cases.is_empty() {
+        return vec![Point { case: String::new(), x: None, case_set: None, swept: None }];
+    }
+    panel.cases.iter().map(Point::from).collect()
+}
+
+/// A value as one types it.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn name(panel: &Panel, case: &str, series: &Series) -> String {
+    if case.is_empty() { format!("{}/{}", panel.id, series.id) } else { format!("{}/{case}/{}", panel.id, series.id) }
+}
+
+/// Of a path, its value, and the layer that wrote it.
+struct Written {
+    value: Value,
+    layer: usize,
+    /// Whether it stays away quietly where it is of no use.
+    lenient: bool,
+}
+
+fn merged(figure: &Figure, panel: &Panel, series: &Series, point: &Point<'_>, scale: Scale) -> BTreeMap<String, Value> {
+    let empty = Table::new();
+    let of_scale = |quick: &'_ Table, middle: &'_ Table| match scale {
+        Scale::Quick => quick.clone(),
+        Scale::Middle => middle.clone(),
+        Scale::Full => Table::new(),
+    };
+    let (case, case_quick) = point.case_set.unwrap_or((&empty, &empty));
+    let own = panel.overrides.get(&series.id).unwrap_or(&empty);
+    let strict = [figure.base.clone(), panel.set.clone(), case.clone(), series.set.clone(), own.clone()];
+    let scaled = [
+        of_scale(&figure.quick, figure.middle.as_ref().unwrap_or(&empty)),
+        of_scale(&series.quick, &series.middle),
+        of_scale(&panel.quick, &panel.middle),
+        of_scale(case_quick, &empty),
+    ];
+    let mut written: BTreeMap<String, Written> = BTreeMap::new();
+    let layers = strict.iter().map(|table| (table, false)).chain(scaled.iter().map(|table| (table, true)));
+    for (layer, (table, lenient)) in layers.enumerate() {
+        for (path, value) in flat(table) {
+            written.insert(path, Written { value, layer, lenient });
+        }
+    }
+    if let Some((keys, value)) = point.swept {
+        for path in keys {
+            written.insert(path.clone(), Written { value: value.clone(), layer: usize::MAX, lenient: true });
+        }
+    }
+    // One name for all, so that equal experiments are equal configs.
+    written.insert("name".into(), Written { value: "reproduce".into(), layer: 0, lenient: false });
+    drop_useless(&mut written);
+    written.into_iter().map(|(path, written)| (path, written.value)).collect()
+}
+
+/// `section.key` of a table in the form of a config.
+fn flat(table: &Table) -> Vec<(String, Value)> {
+    let mut entries = Vec::new();
+    for (name, value) in table {
+        match value {
+            Value::Table(keys) => {
+                entries.extend(keys.iter().map(|(key, value)| (format!("{name}.{key}"), value.clone())))
+            }
+            _ => entries.push((name.clone(), value.clone())),
+        }
+    }
+    entries
+}
+
+fn drop_useless(written: &mut BTreeMap<String, Written>) {
+    for (section, _) in SECTIONS.iter().filter(|(section, _)| !section.is_empty()) {
+        let path = format!("{section}.kind");
+        let (kind, chosen) = match written.get(&path) {
+            Some(Written { value, layer, .. }) => (plain(value), *layer),
+            None => (default_kind(&path), 0),
+        };
+        written.retain(|path, entry| {
+            let key = KEYS.iter().find(|key| key.path == *path && key.section() == *section);
+            let useless = key.is_some_and(|key| !key.used_by(&kind));
+            !(useless && (entry.lenient || entry.layer < chosen))
+        });
+    }
+}
+
+fn default_kind(path: &str) -> String {
+    let default = KEYS.iter().find(|key| key.path == path).and_then(|key| key.default_for("", "sound"));
+    default.as_ref().map(plain).unwrap_or_default()
+}
+
+/// Paths and values as a config file.
+fn to_toml(entries: &BTreeMap<String, Value>) -> String {
+    let mut text = String::new();
+    for (path, value) in entries.iter().filter(|(path, _)| !path.contains('.')) {
+        text += &format!("{path} = {value}\n");
+    }
+    let mut section = "";
+    for (path, value) in entries {
+        let Some((of, key)) = path.split_once('.') else { continue };
+        if of != section {
+            section = of;
+            text += &format!("[{of}]\n");
+        }
+        text += &format!("{key} = {value}\n");
+    }
+    text
+}

@@ -1,0 +1,484 @@
+//! The paper's numbers and assertions beside ours.
+
+use super::curve::{Curve, Results, mean_and_sem};
+use super::figure::{Along, Claim, DENSITY, Expected, Order, Panel, Scale, Statistic, Target, Term};
+use super::grid::Cell;
+use super::kept::Kept;
+
+/// What became of a target or a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The number is met, or the order found.
+    Confirmed,
+    /// It is not.
+    NotConfirmed,
+    /// There is nothing to judge by, or the runs are not of the size that the number is about.
+    NotJudged,
+    /// The runs are there and have no such number: they end before that round, or the sweep has no such value.
+    NoValue,
+    /// A run is missing.
+    NotRun,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::NotConfirmed => "not confirmed",
+            Self::NotJudged => "not judged",
+            Self::NoValue => "no such value",
+            Self::NotRun => "not run",
+        }
+    }
+}
+
+/// A row of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The panel that it is about.
+    pub panel: String,
+    /// What is asked.
+    pub what: String,
+    /// Where the paper's number comes from.
+    pub source: String,
+    /// The paper's number or order.
+    pub target: String,
+    /// Ours, ± one standard error of the mean.
+    pub ours: String,
+    /// Ours minus the target; of orders, of neighbours.
+    pub difference: String,
+    /// Of it.
+    pub verdict: Verdict,
+    /// What else to know.
+    pub note: String,
+}
+
+/// Values by seed.
+type BySeed = Vec<(u64, f64)>;
+
+/// Whether a larger value of a metric is better.
+pub fn higher_is_better(metric: &str) -> bool {
+    matches!(metric, "accuracy" | "accuracy_mean_particle" | "log_likelihood" | "mutual_information" | "kde_ess")
+}
+
+/// Judges all targets and claims of a figure.
+pub fn judge(results: &Results<'_>, scale: Scale) -> Vec<Row> {
+    let targets = results.figure.targets.iter().map(|target| of_target(results, target));
+    let claims = results.figure.claims.iter().map(|claim| of_claim(results, claim));
+    let mut rows: Vec<Row> = targets.chain(claims).collect();
+    if scale == Scale::Quick {
+        let judged = |row: &&mut Row| matches!(row.verdict, Verdict::Confirmed | Verdict::NotConfirmed);
+        rows.iter_mut().filter(judged).for_each(|row| row.verdict = Verdict::NotJudged);
+    }
+    rows
+}
+
+fn of_target(results: &Results<'_>, target: &Target) -> Row {
+    let values = read(results, &target.term, &target.metric, target.statistic, target.between, f64::INFINITY);
+    let expected = match target.value {
+        Expected::Near(value, None) => number(value),
+        Expected::Near(value, Some(tolerance)) => format!("{} ± {}", number(value), number(tolerance)),
+        Expected::Factor(value, factor) => format!("{}, up to a factor {factor}", number(value)),
+        Expected::Between(low, high) => format!("{} to {}", number(low), number(high)),
+    };
+    let mut row = Row {
+        panel: results.figure.panels[target.term.panel].id.clone(),
+        what: format!("{}: {}", name(results, &target.term), target.what),
+        source: target.source.clone(),
+        target: expected,
+        ours: String::new(),
+        difference: String::new(),
+        verdict: Verdict::NotRun,
+        note: target.note.clone(),
+    };
+    let runs = run(results, &target.term);
+    if matches!(target.statistic, Statistic::Reach(_)) && values.len() < runs {
+        row.note = join(&row.note, &format!("{} of {runs} seeds reach it", values.len()));
+    }
+    match (values.is_empty(), runs, target.statistic) {
+        (false, ..) => {}
+        (true, 0, _) => return row,
+        (true, _, Statistic::Reach(_)) => {
+            return Row { ours: "never".into(), verdict: Verdict::NotConfirmed, ..row };
+        }
+        (true, ..) => return Row { verdict: Verdict::NoValue, ..row },
+    }
+    let (ours, sem) = mean_and_sem(&plain(&values));
+    row.ours = with_error(ours, sem);
+    let (difference, met) = match target.value {
+        Expected::Near(value, tolerance) => {
+            (ours - value, tolerance.map(|tolerance| (ours - value).abs() <= tolerance))
+        }
+        Expected::Factor(value, factor) => (ours - value, Some((value / factor..=value * factor).contains(&ours))),
+        Expected::Between(low, high) => (ours - ours.clamp(low, high), Some((low..=high).contains(&ours))),
+    };
+    row.difference = signed(difference);
+    row.verdict = verdict(met);
+    row
+}
+
+fn verdict(met: Option<bool>) -> Verdict {
+    match met {
+        None => Verdict::NotJudged,
+        Some(true) => Verdict::Confirmed,
+        Some(false) => Verdict::NotConfirmed,
+    }
+}
+
+fn of_claim(results: &Results<'_>, claim: &Claim) -> Row {
+    let budget = equal_uplink(results, &claim.terms);
+    let of_term = |term: &Term| read(results, term, &claim.metric, claim.statistic, None, budget);
+    let values: Vec<BySeed> = claim.terms.iter().map(of_term).collect();
+    let one_panel = claim.terms.iter().all(|term| term.panel == claim.terms[0].panel);
+    let panel =
+        |term: &Term| if one_panel { String::new() } else { format!("{}: ", results.figure.panels[term.panel].id) };
+    let names: Vec<String> = claim.terms.iter().map(|term| panel(term) + &name(results, term)).collect();
+    let sign = match claim.order {
+        Order::Greater => " > ",
+        Order::Smaller => " < ",
+        Order::Close(_) => " ≈ ",
+    };
+    let mut row = Row {
+        panel: results.figure.panels[claim.terms[0].panel].id.clone(),
+        what: claim.what.clone(),
+        source: claim.source.clone(),
+        target: names.join(sign),
+        ours: String::new(),
+        difference: String::new(),
+        verdict: Verdict::NotRun,
+        note: claim.note.clone(),
+    };
+    let shown = |(name, values): (&String, &BySeed)| {
+        let (mean, sem) = mean_and_sem(&plain(values));
+        if values.is_empty() { format!("{name}: none") } else { format!("{name} {}", with_error(mean, sem)) }
+    };
+    row.ours = names.iter().zip(&values).map(shown).collect::<Vec<_>>().join("; ");
+    if values.iter().any(Vec::is_empty) {
+        let all_run = claim.terms.iter().all(|term| run(results, term) > 0);
+        return if all_run { Row { verdict: Verdict::NoValue, ..row } } else { row };
+    }
+    let pairs: Vec<(f64, Option<f64>)> = values.windows(2).map(|pair| paired(&pair[0], &pair[1])).collect();
+    row.difference = pairs
+        .iter()
+        .map(|(mean, sem)| match sem {
+            Some(sem) => format!("{} ± {}", signed(*mean), number(*sem)),
+            None => signed(*mean),
+        })
+        .collect::<Vec<_>>()
+        .join("; ");
+    row.verdict = verdict(Some(match claim.order {
+        Order::Greater => pairs.iter().all(|(difference, _)| *difference > 0.0),
+        Order::Smaller => pairs.iter().all(|(difference, _)| *difference < 0.0),
+        Order::Close(within) => {
+            let means: Vec<f64> = values.iter().map(|values| mean_and_sem(&plain(values)).0).collect();
+            let (low, high) = ends(&means);
+            row.note = join(&row.note, &format!("close: within {}", number(within)));
+            high - low <= within
+        }
+    }));
+    let noisy = pairs.iter().any(|(difference, sem)| sem.is_some_and(|sem| difference.abs() <= 2.0 * sem));
+    if noisy && !matches!(claim.order, Order::Close(_)) {
+        row.note = join(&row.note, "a difference is within two standard errors");
+    }
+    if pairs.iter().any(|(_, sem)| sem.is_none()) {
+        row.note = join(&row.note, "one seed");
+    }
+    if claim.statistic == Statistic::EqualUplink && budget.is_finite() {
+        row.note = join(&row.note, &format!("at {:.1} MiB of uplink", budget / MIB));
+    }
+    row
+}
+
+/// Bytes of a MiB.
+pub const MIB: f64 = 1_048_576.0;
+
+fn join(note: &str, more: &str) -> String {
+    if note.is_empty() { more.to_owned() } else { format!("{note}; {more}") }
+}
+
+/// Mean and standard error of the difference, over the seeds that both have; of the means where they share none.
+fn paired(a: &BySeed, b: &BySeed) -> (f64, Option<f64>) {
+    let partner =
+        |(seed, value): &(u64, f64)| b.iter().find(|(other, _)| other == seed).map(|(_, other)| value - other);
+    let differences: Vec<f64> = a.iter().filter_map(partner).collect();
+    if differences.is_empty() {
+        return (mean_and_sem(&plain(a)).0 - mean_and_sem(&plain(b)).0, None);
+    }
+    mean_and_sem(&differences)
+}
+
+/// The largest number of uplink bytes that all terms reach, on the mean over seeds.
+fn equal_uplink(results: &Results<'_>, terms: &[Term]) -> f64 {
+    let total = |term: &Term| {
+        let totals: Vec<f64> = found(results, term).map(|(_, _, kept)| kept.bytes_until(usize::MAX).0).collect();
+        if totals.is_empty() { f64::INFINITY } else { mean_and_sem(&totals).0 }
+    };
+    terms.iter().map(total).fold(f64::INFINITY, f64::min)
+}
+
+/// The results behind a term.
+fn found<'r>(results: &'r Results<'_>, term: &'r Term) -> impl Iterator<Item = (&'r Cell, u64, &'r Kept)> {
+    let of_series = |cell: &Cell| cell.panel == term.panel && Some(cell.series) == term.series;
+    let cells = || results.grid.cells.iter().filter(|cell| of_series(cell));
+    let slot = match &term.at {
+        None => cells().map(|cell| cell.slot).max(),
+        Some(at) => cells().find(|cell| same(&cell.case, at)).map(|cell| cell.slot),
+    };
+    let cells = results.grid.cells.iter().zip(&results.kept);
+    let wanted = cells.filter(move |(cell, _)| of_series(cell) && Some(cell.slot) == slot);
+    wanted.flat_map(|(cell, kept)| kept.iter().map(move |(seed, kept)| (cell, *seed, kept)))
+}
+
+/// How many results there are of a term's series, whatever its place on a sweep.
+fn run(results: &Results<'_>, term: &Term) -> usize {
+    match term.series {
+        Some(_) => found(results, &Term { at: None, ..term.clone() }).count(),
+        None => usize::from(results.toys[term.panel].is_some()),
+    }
+}
+
+/// Whether a case is called so, or is this number.
+fn same(case: &str, at: &str) -> bool {
+    let numbers = case.parse::<f64>().ok().zip(at.parse::<f64>().ok());
+    case == at || numbers.is_some_and(|(a, b)| a == b)
+}
+
+/// A statistic of a term, by seed; empty where it was not run or has no value.
+fn read(
+    results: &Results<'_>,
+    term: &Term,
+    metric: &str,
+    statistic: Statistic,
+    between: Option<(f64, f64)>,
+    budget: f64,
+) -> BySeed {
+    if metric == DENSITY {
+        return peaks(results, term, statistic, between);
+    }
+    let value = |(cell, seed, kept): (&Cell, u64, &Kept)| {
+        let value = match (statistic, results.figure.series[cell.series].round) {
+            (Statistic::Last, Some(_)) => results.final_value(cell, kept, metric),
+            _ => of_curve(kept, metric, statistic, budget),
+        };
+        Some((seed, value?))
+    };
+    found(results, term).filter_map(value).collect()
+}
+
+/// A statistic of a metric over the rounds of a run.
+pub fn of_curve(kept: &Kept, metric: &str, statistic: Statistic, budget: f64) -> Option<f64> {
+    let curve = kept.values(metric);
+    let values: Vec<f64> = curve.iter().map(|(_, value)| *value).collect();
+    match statistic {
+        Statistic::Round(round) => curve.iter().find(|(at, _)| *at == round).map(|(_, value)| *value),
+        Statistic::Last => values.last().copied(),
+        Statistic::Best => {
+            let better = if higher_is_better(metric) { f64::max } else { f64::min };
+            values.into_iter().reduce(better)
+        }
+        Statistic::Mean => (!values.is_empty()).then(|| mean_and_sem(&values).0),
+        Statistic::Stability => {
+            let changes: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let late = &changes[changes.len() / 2..];
+            // The standard deviation is the standard error times √n.
+            mean_and_sem(late).1.map(|sem| sem * (late.len() as f64).sqrt())
+        }
+        Statistic::Reach(level) => {
+            let up = *values.first()? < level;
+            curve.iter().find(|(_, value)| if up { *value >= level } else { *value <= level }).map(|(at, _)| *at as f64)
+        }
+        Statistic::EqualUplink => {
+            let within = curve.iter().take_while(|(round, _)| kept.bytes_until(*round).0 <= budget);
+            within.last().map(|(_, value)| *value)
+        }
+        Statistic::Peak | Statistic::PeakAt => None,
+    }
+}
+
+/// Height or place of the highest point of a density.
+fn peaks(results: &Results<'_>, term: &Term, statistic: Statistic, between: Option<(f64, f64)>) -> BySeed {
+    let Some(toy) = &results.toys[term.panel] else { return Vec::new() };
+    let inside = |x: f64| between.is_none_or(|(low, high)| (low..=high).contains(&x));
+    let highest = |drawn: super::density::Drawn| {
+        let points = drawn.points.into_iter().map(|point| point[0]).zip(drawn.values);
+        let (at, height) = points.filter(|(x, _)| inside(*x)).max_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(if statistic == Statistic::PeakAt { at } else { height })
+    };
+    match term.series {
+        None => highest(toy.exact()).map(|value| (0, value)).into_iter().collect(),
+        Some(_) => found(results, term)
+            .filter_map(|(_, seed, kept)| Some((seed, highest(toy.reached(kept.density.as_ref()?))?)))
+            .collect(),
+    }
+}
+
+fn plain(values: &BySeed) -> Vec<f64> {
+    values.iter().map(|(_, value)| *value).collect()
+}
+
+fn ends(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)))
+}
+
+fn name(results: &Results<'_>, term: &Term) -> String {
+    let curve = term.series.map_or(Curve::Exact, Curve::Series);
+    let series = results.curve_name(curve);
+    match &term.at {
+        Some(at) => format!("{series} @ {at}"),
+        None => series,
+    }
+}
+
+/// A number as the tables show it.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        size if size < 1e-12 => "0".into(),
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        size if size < 1e-3 => format!("{value:.1e}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+fn signed(value: f64) -> String {
+    if value >= 0.0 { format!("+{}", number(value)) } else { number(value) }
+}
+
+/// `0.7512 ± 0.0010`.
+pub fn with_error(mean: f64, sem: Option<f64>) -> String {
+    sem.map_or_else(|| number(mean), |sem| format!("{} ± {}", number(mean), number(sem)))
+}
+
+/// The curves of a panel over rounds in numbers, one row a series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The panel.
+    pub panel: String,
+    /// The series' name.
+    pub series: String,
+    /// Seeds.
+    pub seeds: usize,
+    /// The metric.
+    pub metric: String,
+    /// Last value, best value, mean over rounds, stability, and the value at equal uplink: mean and standard error.
+    pub numbers: [Option<(f64, Option<f64>)>; 5],
+    /// Uplink of a whole run, bytes.
+    pub uplink: f64,
+    /// Seconds of a run.
+    pub seconds: f64,
+}
+
+/// What [`Summary::numbers`] are.
+pub const SUMMARISED: [(&str, Statistic); 5] = [
+    ("last", Statistic::Last),
+    ("best", Statistic::Best),
+    ("mean over rounds", Statistic::Mean),
+    ("stability", Statistic::Stability),
+    ("at equal uplink", Statistic::EqualUplink),
+];
+
+/// The curves over rounds of a figure in numbers.
+pub fn summaries(results: &Results<'_>) -> Vec<Summary> {
+    let over_rounds = |panel: &Panel| matches!(panel.x, Along::Round | Along::UplinkBytes | Along::DownlinkBytes);
+    let mut summaries: Vec<Summary> = Vec::new();
+    let mut seen: Vec<(Vec<&str>, &str)> = Vec::new();
+    for (at, panel) in results.figure.panels.iter().enumerate().filter(|(_, panel)| over_rounds(panel)) {
+        // Panels that show the same runs over another axis have the same numbers.
+        let configs: Vec<&str> =
+            results.of_panel(at).flat_map(|(_, kept)| kept.iter().map(|(_, kept)| kept.config.as_str())).collect();
+        let key = (configs, panel.y.as_str());
+        if seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        let terms: Vec<Term> = results
+            .of_panel(at)
+            .filter(|(cell, _)| !results.figure.series[cell.series].flat)
+            .map(|(cell, _)| Term { panel: at, series: Some(cell.series), at: None })
+            .collect();
+        let budget = equal_uplink(results, &terms);
+        for (cell, kept) in results.of_panel(at).filter(|(_, kept)| !kept.is_empty()) {
+            let of = |statistic| {
+                let values: Vec<f64> =
+                    kept.iter().filter_map(|(_, kept)| of_curve(kept, &panel.y, statistic, budget)).collect();
+                (!values.is_empty()).then(|| mean_and_sem(&values))
+            };
+            let mean =
+                |of: &dyn Fn(&Kept) -> f64| kept.iter().map(|(_, kept)| of(kept)).sum::<f64>() / kept.len() as f64;
+            summaries.push(Summary {
+                panel: panel.id.clone(),
+                series: results.figure.series[cell.series].name.clone(),
+                seeds: kept.len(),
+                metric: panel.y.clone(),
+                numbers: SUMMARISED.map(|(_, statistic)| of(statistic)),
+                uplink: mean(&|kept| kept.bytes_until(usize::MAX).0),
+                seconds: mean(&|kept| kept.seconds),
+            });
+        }
+    }
+    summaries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::kept::KeptRound;
+
+    fn kept(values: &[f64]) -> Kept {
+        let mut kept: Kept = serde_json::from_str(
+            r#"{"version":1,"config":"","seconds":0,"notes":[],"metrics":["accuracy"],"rounds":[],"bins":[],"density":null}"#,
+        )
+        .unwrap();
+        let round = |(at, value): (usize, &f64)| KeptRound {
+            round: at + 1,
+            clients: vec![0],
+            uplink: 100,
+            downlink: 0,
+            values: vec![Some(*value)],
+        };
+        kept.rounds = values.iter().enumerate().map(round).collect();
+        kept
+    }
+
+    #[test]
+    fn statistics_of_a_curve_are_what_their_names_say() {
+        let kept = kept(&[0.2, 0.6, 0.8, 0.7, 0.9, 0.7]);
+        let of = |statistic| of_curve(&kept, "accuracy", statistic, 350.0);
+        assert_eq!(of(Statistic::Last), Some(0.7));
+        assert_eq!(of(Statistic::Best), Some(0.9));
+        assert_eq!(of(Statistic::Round(2)), Some(0.6));
+        assert_eq!(of(Statistic::Round(7)), None);
+        assert_eq!(of(Statistic::Reach(0.75)), Some(3.0));
+        assert_eq!(of(Statistic::Reach(0.95)), None);
+        assert!((of(Statistic::Mean).unwrap() - 0.65).abs() < 1e-15);
+        // 350 bytes are three rounds of 100.
+        assert_eq!(of(Statistic::EqualUplink), Some(0.8));
+        // Changes .4 .2 -.1 .2 -.2; the last half is -.1 .2 -.2 with mean -1/30 and sd .2082.
+        assert!((of(Statistic::Stability).unwrap() - 0.208_166_6).abs() < 1e-6);
+        assert_eq!(of_curve(&kept, "nll", Statistic::Last, 0.0), None);
+    }
+
+    #[test]
+    fn a_curve_that_falls_to_a_level_reaches_it_from_above() {
+        assert_eq!(of_curve(&kept(&[0.9, 0.5, 0.3]), "accuracy", Statistic::Reach(0.4), 0.0), Some(3.0));
+    }
+
+    #[test]
+    fn differences_are_taken_seed_by_seed() {
+        // The seeds differ much more than the methods: the paired error is small.
+        let (mean, sem) = paired(&vec![(1, 0.5), (2, 0.9)], &vec![(2, 0.8), (1, 0.4)]);
+        assert!((mean - 0.1).abs() < 1e-15 && sem.unwrap() < 1e-15);
+        assert_eq!(paired(&vec![(1, 0.5)], &vec![(2, 0.4)]).1, None);
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(
+            [0.0, 0.75123, -1.1, 12.5, 12345.6, 2e-5].map(number),
+            ["0", "0.7512", "-1.1000", "12.50", "12346", "2.0e-5"]
+        );
+        assert_eq!((signed(0.5), signed(-0.5)), ("+0.5000".into(), "-0.5000".into()));
+        assert!(same("8", "8.0") && same("image", "image") && !same("8", "80"));
+    }
+}

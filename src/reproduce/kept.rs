@@ -1,0 +1,253 @@
+//! What is kept of a run: one JSON file, known by the run's resolved config.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::algorithm::Posterior;
+use crate::backend::Backend;
+use crate::error::RunError;
+use crate::experiment::evaluate::Predicted;
+use crate::experiment::record::RoundRecord;
+use crate::experiment::{Config, Outcome};
+use crate::metrics::equal_width;
+use crate::particles::read_matrix;
+use crate::report::{ReportError, write_atomic};
+
+/// Layout of the file and meaning of its numbers; another number makes all kept runs of no use.
+const VERSION: u32 = 1;
+
+/// All that figures need of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    version: u32,
+    /// The resolved config.
+    pub config: String,
+    /// Seconds of its rounds.
+    pub seconds: f64,
+    /// What it told its observer.
+    pub notes: Vec<String>,
+    /// Names of the metrics, in the order of the rounds' values.
+    pub metrics: Vec<String>,
+    /// Every round.
+    pub rounds: Vec<KeptRound>,
+    /// Confidence and accuracy of the last round's predictions; empty for anything but classes.
+    pub bins: Vec<KeptBin>,
+    /// q after the last round; for toys.
+    pub density: Option<KeptDensity>,
+}
+
+/// A round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptRound {
+    /// From 1.
+    pub round: usize,
+    /// Who took part.
+    pub clients: Vec<usize>,
+    /// Bytes from clients.
+    pub uplink: u64,
+    /// Bytes to clients.
+    pub downlink: u64,
+    /// The metrics; `None` where undefined or not evaluated.
+    pub values: Vec<Option<f64>>,
+}
+
+/// A bin of confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptBin {
+    /// Rows in it.
+    pub rows: usize,
+    /// Mean confidence; `None` without a row.
+    pub confidence: Option<f64>,
+    /// Share of right predictions; `None` without a row.
+    pub accuracy: Option<f64>,
+}
+
+/// A density over one or two dimensions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum KeptDensity {
+    /// (1/N) Σ N(θ; θ_n, v_n I)
+    Mixture {
+        /// Flat, `[N, d]`.
+        centres: Vec<f64>,
+        /// `[N]`
+        variances: Vec<f64>,
+    },
+    /// N(mean, covariance)
+    Gaussian {
+        /// `[d]`
+        mean: Vec<f64>,
+        /// `[d, d]`, row-major.
+        covariance: Vec<f64>,
+    },
+}
+
+impl Kept {
+    /// What is to be kept of a run.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn of<B: Backend>(
+        config: &Config,
+        resolved: &str,
+        outcome: &Outcome<B>,
+        notes: Vec<String>,
+    ) -> Result<Self, RunError> {
+        let metrics = outcome.rounds.first().map(|record| record.metrics.iter().map(|(name, _)| (*name).to_owned()));
+        let bins = match &outcome.predicted {
+            Predicted::Classes { log_probs, labels } => {
+                let unusable = |error: crate::metrics::MetricError| RunError::Device(error.to_string());
+                let top = log_probs.predictions(labels).map_err(unusable)?.top_label();
+                let bins = equal_width(&top.confidence, &top.correct, config.evaluation.bins).map_err(unusable)?;
+                let kept = bins.bins().iter();
+                kept.map(|bin| KeptBin { rows: bin.n, confidence: bin.confidence, accuracy: bin.accuracy }).collect()
+            }
+            Predicted::Real { .. } | Predicted::Density { .. } => Vec::new(),
+        };
+        let density = match &outcome.predicted {
+            Predicted::Density { .. } if outcome.particles.dim() <= 2 => Some(density(config, outcome)?),
+            _ => None,
+        };
+        Ok(Self {
+            version: VERSION,
+            config: resolved.to_owned(),
+            seconds: outcome.seconds,
+            notes,
+            metrics: metrics.map(Iterator::collect).unwrap_or_default(),
+            rounds: outcome.rounds.iter().map(KeptRound::from).collect(),
+            bins,
+            density,
+        })
+    }
+
+    /// The kept result of a config, if there is a complete one.
+    pub fn read(directory: &Path, resolved: &str) -> Option<Self> {
+        let text = fs::read_to_string(file(directory, resolved)).ok()?;
+        let kept: Self = serde_json::from_str(&text).ok()?;
+        (kept.version == VERSION && kept.config == resolved).then_some(kept)
+    }
+
+    /// Writes the result, whole or not at all.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<(), ReportError> {
+        write_atomic(&file(directory, &self.config), serde_json::to_string(self)?.as_bytes())
+    }
+
+    /// Round and value of a metric, where it has one.
+    pub fn values(&self, metric: &str) -> Vec<(usize, f64)> {
+        let Some(column) = self.metrics.iter().position(|name| name == metric) else { return Vec::new() };
+        let value = |round: &KeptRound| Some((round.round, round.values.get(column).copied().flatten()?));
+        self.rounds.iter().filter_map(value).collect()
+    }
+
+    /// Uplink and downlink bytes of rounds 1 to `round`.
+    pub fn bytes_until(&self, round: usize) -> (f64, f64) {
+        let until = || self.rounds.iter().filter(|kept| kept.round <= round);
+        (until().map(|kept| kept.uplink as f64).sum(), until().map(|kept| kept.downlink as f64).sum())
+    }
+}
+
+impl From<&RoundRecord> for KeptRound {
+    fn from(record: &RoundRecord) -> Self {
+        Self {
+            round: record.round,
+            clients: record.clients.clone(),
+            uplink: record.uplink_bytes,
+            downlink: record.downlink_bytes,
+            values: record.metrics.iter().map(|(_, value)| value.filter(|value| value.is_finite())).collect(),
+        }
+    }
+}
+
+/// q of a toy, as the density from which its divergence is computed.
+fn density<B: Backend>(config: &Config, outcome: &Outcome<B>) -> Result<KeptDensity, RunError> {
+    let particles = &outcome.particles;
+    let centres = || -> Result<Vec<f64>, RunError> { Ok(particles.to_array()?.values.to_f64()) };
+    Ok(match &outcome.posterior {
+        Posterior::Particles => {
+            let (offsets, _) = particles.centred();
+            let gram = read_matrix(offsets.gram(&offsets))?;
+            let lambda = config.evaluation_kde().bandwidth.evaluate(&gram, particles.dim());
+            KeptDensity::Mixture { centres: centres()?, variances: vec![lambda * lambda; particles.count()] }
+        }
+        Posterior::Mixture { variances } => KeptDensity::Mixture { centres: centres()?, variances: variances.clone() },
+        Posterior::Gaussian { mean, covariance } => {
+            KeptDensity::Gaussian { mean: mean.clone(), covariance: covariance.clone() }
+        }
+    })
+}
+
+/// Where the result of a config is kept.
+fn file(directory: &Path, resolved: &str) -> PathBuf {
+    directory.join(format!("{:032x}.json", fnv1a(resolved.as_bytes())))
+}
+
+/// The 128-bit hash of Fowler, Noll and Vo (FNV-1a): the same on every machine and with every compiler. The file holds
+/// the whole config beside, so nothing depends on two configs having different hashes.
+fn fnv1a(bytes: &[u8]) -> u128 {
+    const PRIME: u128 = (1 << 88) + 0x13b;
+    bytes
+        .iter()
+        .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(config: &str) -> Kept {
+        let round = |round, value| KeptRound { round, clients: vec![0], uplink: 10, downlink: 20, values: vec![value] };
+        Kept {
+            version: VERSION,
+            config: config.into(),
+            seconds: 1.5,
+            notes: vec!["a note".into()],
+            metrics: vec!["accuracy".into()],
+            rounds: vec![round(1, Some(0.1 + 0.2)), round(2, None), round(3, Some(1.0 / 3.0))],
+            bins: vec![KeptBin { rows: 0, confidence: None, accuracy: None }],
+            density: None,
+        }
+    }
+
+    #[test]
+    fn the_hash_is_that_of_its_authors() {
+        // draft-eastlake-fnv, FNV-1a of 128 bits: "" and "a".
+        assert_eq!(fnv1a(b""), 0x6c62272e07bb014262b821756295c58d);
+        assert_eq!(fnv1a(b"a"), 0xd228cb696f1a8caf78912b704e4a8964);
+    }
+
+    #[test]
+    fn a_result_comes_back_for_its_own_config_only() {
+        let dir = tempfile::tempdir().unwrap();
+        kept("seed = 1\n").write(dir.path()).unwrap();
+        assert_eq!(Kept::read(dir.path(), "seed = 1\n"), Some(kept("seed = 1\n")));
+        assert_eq!(Kept::read(dir.path(), "seed = 2\n"), None);
+        // The same name with another config inside, as after a collision.
+        let other = Kept { config: "seed = 3\n".into(), ..kept("") };
+        fs::write(file(dir.path(), "seed = 2\n"), serde_json::to_string(&other).unwrap()).unwrap();
+        assert_eq!(Kept::read(dir.path(), "seed = 2\n"), None);
+    }
+
+    #[test]
+    fn half_a_file_and_another_layout_are_no_result() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = serde_json::to_string(&kept("c")).unwrap();
+        fs::write(file(dir.path(), "c"), &text[..text.len() / 2]).unwrap();
+        assert_eq!(Kept::read(dir.path(), "c"), None);
+        let newer = Kept { version: VERSION + 1, ..kept("c") };
+        fs::write(file(dir.path(), "c"), serde_json::to_string(&newer).unwrap()).unwrap();
+        assert_eq!(Kept::read(dir.path(), "c"), None);
+    }
+
+    #[test]
+    fn values_skip_rounds_without_one_and_bytes_add_up() {
+        let kept = kept("c");
+        assert_eq!(kept.values("accuracy"), [(1, 0.1 + 0.2), (3, 1.0 / 3.0)]);
+        assert_eq!(kept.values("nll"), []);
+        assert_eq!(kept.bytes_until(2), (20.0, 40.0));
+    }
+}

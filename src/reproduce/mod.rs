@@ -1,0 +1,72 @@
+//! The papers' figures, run again: a definition (TOML, embedded) in; runs, then curves, pictures and a table of the
+//! paper's numbers beside ours out.
+//!
+//! [`figure`] reads a definition, [`grid`] makes runs of it, [`runner`] carries them out and keeps each result in a file
+//! of its own, [`curve`] and [`judge`] look at what is kept, [`output`] writes it down.
+
+pub mod curve;
+pub mod data;
+pub mod density;
+pub mod figure;
+pub mod grid;
+pub mod judge;
+pub mod kept;
+pub mod output;
+pub mod progress;
+pub mod runner;
+
+pub use figure::{Figure, FigureError, Scale};
+pub use grid::{Grid, Wanted};
+
+macro_rules! embedded {
+    ($($id:literal),+ $(,)?) => {
+        &[$(($id, include_str!(concat!("../../configs/paper/", $id, ".toml")))),+]
+    };
+}
+
+/// Every figure: its name and its definition.
+pub const FIGURES: &[(&str, &str)] = embedded![
+    "dsvgd/fig2",
+    "dsvgd/fig3",
+    "dsvgd/fig4",
+    "dsvgd/fig5",
+    "dsvgd/fig6",
+    "dsvgd/fig7",
+    "dsvgd/fig8",
+    "dsvgd/fig9",
+    "dsvgd/fig10",
+    "dsvgd/fig11",
+    "dsvgd/fig12",
+    "dsvgd/fig13",
+    "dsvgd/fig14",
+    "dsvgd/fig15",
+    "dsvgd/fig16",
+    "dsvgd/fig17",
+    "dsvgd/fig18",
+    "dsvgd/fig19",
+    "dsvgd/fig20",
+    "selection/fig2",
+    "selection/fig3",
+    "selection/fig4",
+    "selection/fig5",
+    "beyond/memory",
+];
+
+/// The text of a figure's definition.
+fn text(id: &str) -> Option<&'static str> {
+    FIGURES.iter().find(|(name, _)| *name == id).map(|(_, text)| *text)
+}
+
+/// A figure by its name, such as `dsvgd/fig4`.
+///
+/// # Errors
+/// There is none of this name, or its definition contradicts itself.
+pub fn find(id: &str) -> Result<Figure, FigureError> {
+    match text(id) {
+        Some(own) => Figure::parse(id, own, &text),
+        None => Err(FigureError::Unknown(id.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

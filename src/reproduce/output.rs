@@ -1,0 +1,290 @@
+//! What a figure leaves: `figN.csv` with every number, a picture a panel, and the table as Markdown and CSV.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::curve::{Curve, MeanPoint, Results, Sample, label, means};
+use super::figure::{Along, Panel, Scale, Series};
+use super::judge::{MIB, Row, SUMMARISED, Summary, Verdict, judge, number, summaries, with_error};
+use super::progress::span;
+use crate::report::{
+    AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, ReportError, Stroke, write_atomic,
+};
+
+/// What was written, and what it says in short.
+#[derive(Debug)]
+pub struct Written {
+    /// The table, for people.
+    pub table: PathBuf,
+    /// The pictures.
+    pub pictures: Vec<PathBuf>,
+    /// Rows of the table.
+    pub rows: Vec<Row>,
+}
+
+/// Writes all files of a figure into its directory, which must exist.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write(results: &Results<'_>, scale: Scale, directory: &Path) -> Result<Written, ReportError> {
+    let samples: Vec<Vec<Sample>> = (0..results.figure.panels.len()).map(|panel| results.samples(panel)).collect();
+    let short = results.figure.id.rsplit('/').next().unwrap_or_default();
+    let put = |name: &str, text: &str| -> Result<PathBuf, ReportError> {
+        let path = directory.join(name);
+        write_atomic(&path, text.as_bytes())?;
+        Ok(path)
+    };
+    put(&format!("{short}.csv"), &numbers(results, &samples, scale))?;
+    let mut pictures = Vec::new();
+    for (at, (panel, samples)) in results.figure.panels.iter().zip(&samples).enumerate() {
+        if let Some(svg) = picture(results, at, panel, samples, scale) {
+            pictures.push(put(&format!("{}.svg", panel.id), &svg)?);
+        }
+    }
+    let (rows, summaries) = (judge(results, scale), summaries(results));
+    put("table.csv", &table_csv(&rows, &summaries, scale))?;
+    let table = put("table.md", &table_md(results, &rows, &summaries, &pictures, scale))?;
+    Ok(Written { table, pictures, rows })
+}
+
+/// The long format: a number a row.
+fn numbers(results: &Results<'_>, samples: &[Vec<Sample>], scale: Scale) -> String {
+    let mut rows = vec![["panel", "series", "case", "seed", "x", "metric", "value", "scale"].map(str::to_owned)];
+    for (panel, samples) in results.figure.panels.iter().zip(samples) {
+        rows.extend(samples.iter().map(|sample| {
+            [
+                panel.id.clone(),
+                results.curve_id(sample.curve),
+                sample.case.clone(),
+                sample.seed.to_string(),
+                sample.x.to_string(),
+                panel.y.clone(),
+                sample.value.to_string(),
+                scale.word().to_owned(),
+            ]
+        }));
+    }
+    csv_text(&rows)
+}
+
+fn csv_text<const N: usize>(rows: &[[String; N]]) -> String {
+    let quoted = |cell: &String| match cell.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.clone(),
+    };
+    let line = |row: &[String; N]| row.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+    rows.iter().map(line).collect()
+}
+
+fn picture(results: &Results<'_>, at: usize, panel: &Panel, samples: &[Sample], scale: Scale) -> Option<String> {
+    let title = panel.title.clone();
+    let subtitle = subtitle(results, at, panel, scale);
+    if panel.x == Along::Plane {
+        return contours(results, panel, samples, title, subtitle);
+    }
+    let means = means(samples);
+    let lines = means.iter().map(|(curve, points)| line(results, panel, *curve, points)).collect();
+    let x = AxisSpec {
+        label: panel.x_label.clone().unwrap_or_else(|| x_label(results, panel)),
+        log: panel.log_x,
+        range: (panel.x == Along::Confidence).then_some((0.0, 1.0)),
+    };
+    let whole = (panel.x == Along::Confidence).then_some((0.0, 1.0));
+    let y = AxisSpec { label: label(&panel.y), log: panel.log_y, range: panel.y_range.or(whole) };
+    let diagonal = matches!(panel.x, Along::Confidence | Along::Series);
+    LineFigure { title, subtitle, x, y, lines, diagonal }.svg()
+}
+
+fn subtitle(results: &Results<'_>, at: usize, panel: &Panel, scale: Scale) -> String {
+    let seeds = results.of_panel(at).map(|(_, kept)| kept.len()).max().unwrap_or(0);
+    let trials = match (seeds, panel.x) {
+        (1, _) | (_, Along::Plane) => "1 seed".to_owned(),
+        (n, _) => format!("{n} seeds, mean \u{b1} SEM"),
+    };
+    let paper = &results.figure.paper;
+    match scale {
+        Scale::Full => format!("{paper} \u{b7} {trials}"),
+        _ => format!("{paper} \u{b7} {}, not the paper's size \u{b7} {trials}", scale.word()),
+    }
+}
+
+fn x_label(results: &Results<'_>, panel: &Panel) -> String {
+    let swept = panel.sweep.as_ref().and_then(|sweep| sweep.keys.first()).map(String::as_str);
+    match (panel.x, swept, panel.against) {
+        (Along::UplinkBytes, ..) => "Uplink so far (MiB)".into(),
+        (Along::DownlinkBytes, ..) => "Downlink so far (MiB)".into(),
+        (Along::Confidence, ..) => "Confidence".into(),
+        (Along::Theta, ..) => "\u{3b8}".into(),
+        (Along::Series, _, Some(series)) => format!("{} of {}", label(&panel.y), results.figure.series[series].name),
+        (_, Some("algorithm.particles"), _) => "Particles N".into(),
+        (_, Some("algorithm.local_steps"), _) => "Local steps L".into(),
+        (_, Some("evaluation.kde_bandwidth"), _) => "Standard deviation \u{3bb} of the density's kernel".into(),
+        (_, Some(key), _) => key.to_owned(),
+        _ => "Round".into(),
+    }
+}
+
+fn line(results: &Results<'_>, panel: &Panel, curve: Curve, points: &[MeanPoint]) -> FigureLine {
+    let unit = if matches!(panel.x, Along::UplinkBytes | Along::DownlinkBytes) { MIB } else { 1.0 };
+    let flat =
+        |series: &Series| series.flat && matches!(panel.x, Along::Round | Along::UplinkBytes | Along::DownlinkBytes);
+    let stroke = match curve {
+        Curve::Exact => Stroke::Area,
+        Curve::Local(_) => Stroke::Dashed,
+        Curve::Series(series) if flat(&results.figure.series[series]) => Stroke::Level,
+        Curve::Series(_) if panel.x == Along::Theta => Stroke::Plain,
+        Curve::Series(_) if panel.x == Along::Series => Stroke::Points,
+        Curve::Series(_) => Stroke::Marked,
+    };
+    let point = |point: &MeanPoint| FigurePoint { x: point.x / unit, y: point.y, spread: point.sem.unwrap_or(0.0) };
+    FigureLine { name: results.curve_name(curve), stroke, points: points.iter().map(point).collect() }
+}
+
+fn contours(
+    results: &Results<'_>,
+    panel: &Panel,
+    samples: &[Sample],
+    title: String,
+    subtitle: String,
+) -> Option<String> {
+    let series = Curve::Series(*panel.series.first()?);
+    let plane = |curve: Curve| {
+        let own = || samples.iter().filter(|sample| sample.curve == curve);
+        let mut axis: Vec<f64> = own().map(|sample| sample.x).collect();
+        axis.dedup();
+        Plane { axis, density: own().map(|sample| sample.value).collect() }
+    };
+    let (approximate, exact) = (plane(series), plane(Curve::Exact));
+    let square = |plane: &Plane| plane.axis.len() * plane.axis.len() == plane.density.len();
+    if !square(&approximate) || !square(&exact) || exact.axis.is_empty() {
+        return None;
+    }
+    ContourFigure { title, subtitle, approximate: (results.curve_name(series), approximate), exact }.svg()
+}
+
+fn table_csv(rows: &[Row], summaries: &[Summary], scale: Scale) -> String {
+    let header = ["row", "panel", "what", "source", "target", "ours", "difference", "verdict", "note", "scale"];
+    let mut cells = vec![header.map(str::to_owned)];
+    for row in rows {
+        cells.push([
+            "target".into(),
+            row.panel.clone(),
+            row.what.clone(),
+            row.source.clone(),
+            row.target.clone(),
+            row.ours.clone(),
+            row.difference.clone(),
+            row.verdict.words().into(),
+            row.note.clone(),
+            scale.word().into(),
+        ]);
+    }
+    for summary in summaries {
+        for ((name, _), value) in SUMMARISED.iter().zip(&summary.numbers) {
+            let Some((mean, sem)) = value else { continue };
+            cells.push([
+                "curve".into(),
+                summary.panel.clone(),
+                format!("{}: {} {name}", summary.series, summary.metric),
+                String::new(),
+                String::new(),
+                with_error(*mean, *sem),
+                String::new(),
+                String::new(),
+                format!("{} seeds", summary.seeds),
+                scale.word().into(),
+            ]);
+        }
+    }
+    csv_text(&cells)
+}
+
+fn table_md(results: &Results<'_>, rows: &[Row], summaries: &[Summary], pictures: &[PathBuf], scale: Scale) -> String {
+    let figure = results.figure;
+    let mut text = format!("# {}: {}\n\n{}.", figure.id, figure.title, figure.paper);
+    let (done, all) =
+        results.kept.iter().fold((0, 0), |(done, all), kept| (done + kept.len(), all + results.grid.seeds));
+    // Writing to a String cannot fail.
+    let (word, seeds) = (scale.word(), results.grid.seeds);
+    let plural = if seeds == 1 { "" } else { "s" };
+    let _ = write!(text, " Scale: {word}, {seeds} seed{plural}; {done} of {all} curves and points are there.");
+    text += match scale {
+        Scale::Quick => " **Quick: much smaller than the paper's setting. Targets are shown, not judged.**\n",
+        Scale::Middle => " **Middle: smaller than the paper's setting.**\n",
+        Scale::Full => "\n",
+    };
+    for picture in pictures {
+        let name = picture.file_name().unwrap_or_default().to_string_lossy();
+        let _ = write!(text, "\n![{name}]({name})");
+    }
+    text += "\n\n## The paper's numbers and ours\n\n";
+    if rows.is_empty() {
+        text += "The paper gives no number for this figure.\n";
+    } else {
+        text += "| panel | target | source | value or order | ours | difference | verdict | note |\n|---|---|---|---|---|---|---|---|\n";
+        for row in rows {
+            let cells = [&row.panel, &row.what, &row.source, &row.target, &row.ours, &row.difference];
+            let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            let verdict = if row.verdict == Verdict::Confirmed { "**confirmed**" } else { row.verdict.words() };
+            let _ = writeln!(text, "| {} | {verdict} | {} |", cells.join(" | "), row.note.replace('|', "\\|"));
+        }
+        text += "\n[T] a table of the paper, [X] its text, [E] read off its figure by eye, [R] an independent run of the recipe, \
+                 [ours] a question of ours. Ours: mean over seeds ± one standard error. Of an order, the difference is that of neighbours, seed by seed.\n";
+    }
+    curves_md(&mut text, summaries);
+    if !figure.choices.is_empty() {
+        text += "\n## What the paper leaves open, and our choice\n\n";
+        figure.choices.iter().for_each(|choice| text += &format!("- {choice}\n"));
+    }
+    notes_md(&mut text, results);
+    text
+}
+
+fn curves_md(text: &mut String, summaries: &[Summary]) {
+    if summaries.is_empty() {
+        return;
+    }
+    *text += "\n## Curves in numbers\n\n| panel | series | metric | seeds |";
+    SUMMARISED.iter().for_each(|(name, _)| *text += &format!(" {name} |"));
+    *text += " uplink, MiB | seconds a run |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+    for summary in summaries {
+        let _ = write!(text, "| {} | {} | {} | {} |", summary.panel, summary.series, summary.metric, summary.seeds);
+        for value in &summary.numbers {
+            let cell = value.map_or_else(String::new, |(mean, sem)| with_error(mean, sem));
+            let _ = write!(text, " {cell} |");
+        }
+        let _ = writeln!(text, " {} | {} |", number(summary.uplink / MIB), span(summary.seconds));
+    }
+    *text += "\nMean over rounds: the area under the curve over its length. Stability: standard deviation of the change from \
+              round to round over the last half; small is steady. At equal uplink: the value when as many bytes were sent by \
+              clients as the most sparing series of the panel sends in all.\n";
+}
+
+/// What the runs told, each once, with how many told it.
+fn notes_md(text: &mut String, results: &Results<'_>) {
+    let mut told: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, kept) in results.kept.iter().flatten() {
+        for note in &kept.notes {
+            // Advice names the round in which it was due, which differs from run to run.
+            let same = match note.split_once(": ") {
+                Some((round, rest)) if round.starts_with("round ") => rest,
+                _ => note.as_str(),
+            };
+            *told.entry(same.to_owned()).or_default() += 1;
+        }
+    }
+    if told.is_empty() {
+        return;
+    }
+    *text += "\n## Said by the runs\n\n";
+    for (note, runs) in told.iter().take(MOST_NOTES) {
+        let _ = writeln!(text, "- {note} ({runs} of the curves and points)");
+    }
+    if told.len() > MOST_NOTES {
+        let _ = writeln!(text, "- and {} more, in the kept results", told.len() - MOST_NOTES);
+    }
+}
+
+/// More notes than these are of the same kind with other numbers.
+const MOST_NOTES: usize = 20;

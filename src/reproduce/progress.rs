@@ -1,0 +1,236 @@
+//! What a figure tells while its runs go on: which run of how many, and how long it will take.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::grid::Run;
+use crate::experiment::progress::Observer;
+use crate::experiment::record::RoundRecord;
+
+/// Ticks of the bar in a run.
+const TICKS: u64 = 1000;
+
+/// Progress of a figure on standard error: a bar, plain lines where that is no terminal, or nothing.
+#[derive(Debug)]
+pub struct Progress {
+    show: Show,
+    total: usize,
+    jobs: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum Show {
+    Bar(ProgressBar),
+    Lines,
+    Nothing,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    begun: usize,
+    /// Seconds of runs that are known, by what is run: another seed will take as long.
+    seconds: BTreeMap<usize, (f64, usize)>,
+    /// Runs that are not finished, by what is run.
+    left: BTreeMap<usize, usize>,
+}
+
+impl Progress {
+    /// Over these runs, `jobs` at once; `known` are seconds of earlier runs by their cell.
+    pub fn new(runs: &[Run], known: &[(usize, f64)], jobs: usize, quiet: bool) -> Self {
+        let show = match (quiet, io::stderr().is_terminal()) {
+            (true, _) => Show::Nothing,
+            (false, false) => Show::Lines,
+            (false, true) => {
+                let bar = ProgressBar::new(runs.len() as u64 * TICKS).with_style(style());
+                bar.enable_steady_tick(Duration::from_millis(250));
+                Show::Bar(bar)
+            }
+        };
+        let mut state = State::default();
+        for run in runs {
+            *state.left.entry(run.cell).or_default() += 1;
+        }
+        known.iter().for_each(|(cell, seconds)| state.learn(*cell, *seconds));
+        Self { show, total: runs.len(), jobs: jobs.max(1), state: Mutex::new(state) }
+    }
+
+    /// A line for the user.
+    pub fn note(&self, line: &str) {
+        match &self.show {
+            Show::Bar(bar) => bar.println(line),
+            // A line that nobody may be there to read: its failure is no failure of the run.
+            Show::Lines => drop(writeln!(io::stderr(), "{line}")),
+            Show::Nothing => {}
+        }
+    }
+
+    /// A run begins; what comes back watches it.
+    pub fn begins<'a>(&'a self, run: &'a Run) -> Watched<'a> {
+        let mut state = self.state();
+        state.begun += 1;
+        let label = format!("run {}/{}  {}  seed {}", state.begun, self.total, run.label, run.config.seed);
+        if let Show::Bar(bar) = &self.show {
+            bar.set_prefix(label.clone());
+            bar.set_message(self.left(&state));
+        }
+        let watched = Seen { notes: Vec::new(), ticks: 0, last: String::new() };
+        Watched { progress: self, run, label, start: Instant::now(), seen: Mutex::new(watched) }
+    }
+
+    /// All runs have ended.
+    pub fn finished(&self) {
+        if let Show::Bar(bar) = &self.show {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn left(&self, state: &State) -> String {
+        match state.expected() {
+            Some(seconds) => format!("{} left", span(seconds / self.jobs as f64)),
+            None => String::new(),
+        }
+    }
+}
+
+impl State {
+    fn learn(&mut self, cell: usize, seconds: f64) {
+        let (sum, count) = self.seconds.entry(cell).or_default();
+        (*sum, *count) = (*sum + seconds, *count + 1);
+    }
+
+    /// Seconds that the unfinished runs will take: as other seeds of the same, else as the mean of what is known.
+    fn expected(&self) -> Option<f64> {
+        let (sum, count) = self.seconds.values().fold((0.0, 0), |(sum, count), (s, c)| (sum + s, count + c));
+        let mean = (count > 0).then(|| sum / count as f64)?;
+        let of = |cell: &usize| self.seconds.get(cell).map_or(mean, |(sum, count)| sum / *count as f64);
+        Some(self.left.iter().map(|(cell, runs)| *runs as f64 * of(cell)).sum())
+    }
+}
+
+/// Watches one run.
+#[derive(Debug)]
+pub struct Watched<'a> {
+    progress: &'a Progress,
+    run: &'a Run,
+    label: String,
+    start: Instant,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    notes: Vec<String>,
+    ticks: u64,
+    last: String,
+}
+
+impl Watched<'_> {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the run has noted.
+    pub fn notes(&self) -> Vec<String> {
+        self.seen().notes.clone()
+    }
+
+    /// The run has ended, well or not.
+    pub fn ended(&self, problem: Option<&str>) {
+        let seconds = self.start.elapsed().as_secs_f64();
+        let seen = self.seen();
+        let mut state = self.progress.state();
+        if let Some(left) = state.left.get_mut(&self.run.cell) {
+            *left = left.saturating_sub(1);
+        }
+        state.learn(self.run.cell, seconds);
+        let left = self.progress.left(&state);
+        drop(state);
+        if let Show::Bar(bar) = &self.progress.show {
+            bar.inc(TICKS.saturating_sub(seen.ticks));
+            bar.set_message(left.clone());
+        }
+        match (&self.progress.show, problem) {
+            (_, Some(problem)) => self.progress.note(&format!("{}  failed: {problem}", self.label)),
+            (Show::Lines, None) => {
+                let last = if seen.last.is_empty() { String::new() } else { format!("  {}", seen.last) };
+                self.progress.note(&format!("{}{last}  {}, {left}", self.label, span(seconds)));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Observer for Watched<'_> {
+    fn started(&self, _: usize, _: &str) {}
+
+    fn round(&self, _: usize, _: &[usize]) {}
+
+    fn step(&self, _: usize, _: usize) {}
+
+    fn finished_round(&self, record: &RoundRecord) {
+        let mut seen = self.seen();
+        let shown = ["accuracy", "rmse", "kl"].into_iter().find_map(|name| Some((name, record.metric(name)?)));
+        if let Some((name, value)) = shown {
+            seen.last = format!("{name} {value:.3}");
+        }
+        if let Show::Bar(bar) = &self.progress.show {
+            let ticks = TICKS * record.round as u64 / (self.run.config.rounds as u64).max(1);
+            bar.inc(ticks.saturating_sub(seen.ticks));
+            seen.ticks = ticks.max(seen.ticks);
+        }
+    }
+
+    fn finished(&self) {}
+
+    fn note(&self, note: &str) {
+        let mut seen = self.seen();
+        if !note.is_empty() && !seen.notes.iter().any(|known| known == note) {
+            seen.notes.push(note.to_owned());
+        }
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{prefix}  {wide_bar}  {elapsed}  {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// `12 s`, `5 min`, `2.5 h`.
+pub fn span(seconds: f64) -> String {
+    match seconds {
+        s if s < 9.95 => format!("{s:.1} s"),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 2.0 * 3600.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_that_of_other_seeds_else_the_mean() {
+        let mut state = State { left: BTreeMap::from([(0, 2), (1, 1)]), ..State::default() };
+        assert_eq!(state.expected(), None);
+        state.learn(0, 10.0);
+        state.learn(0, 20.0);
+        assert_eq!(state.expected(), Some(2.0 * 15.0 + 15.0));
+        state.learn(1, 3.0);
+        assert_eq!(state.expected(), Some(2.0 * 15.0 + 3.0));
+    }
+
+    #[test]
+    fn spans_read_well() {
+        assert_eq!([0.04, 11.6, 119.0, 150.0, 8000.0].map(span), ["0.0 s", "12 s", "119 s", "2 min", "2.2 h"]);
+    }
+}

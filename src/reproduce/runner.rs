@@ -1,0 +1,99 @@
+//! Carries out runs that are not kept yet, several at once if asked, and keeps each as soon as it has ended.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use super::grid::Run;
+use super::kept::Kept;
+use super::progress::Progress;
+use crate::backend::{Backend, OnBackend, dispatch};
+use crate::error::RunError;
+use crate::experiment::progress::Observer;
+use crate::experiment::{Experiment, run};
+
+/// A run that did not end well; the others went on.
+#[derive(Debug)]
+pub struct Failure {
+    /// What it was.
+    pub label: String,
+    /// Why.
+    pub problem: String,
+}
+
+/// Where things lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The data sets.
+    pub data_dir: &'a Path,
+    /// The kept results; must exist.
+    pub kept: &'a Path,
+}
+
+/// Carries out runs, `jobs` at once.
+///
+/// # Errors
+/// Something is wrong with what was asked for (data, backend, config), or a result cannot be written: no other run
+/// would do better. A run that fails by itself, such as by diverging, is a [`Failure`].
+pub fn carry_out(runs: &[Run], jobs: usize, places: Places<'_>, progress: &Progress) -> Result<Vec<Failure>, RunError> {
+    let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let failures = Mutex::new(Vec::new());
+    let fatal = Mutex::new(None);
+    let work = || {
+        while let Some(run) = runs.get(next.fetch_add(1, Relaxed)).filter(|_| !stopped.load(Relaxed)) {
+            let watched = progress.begins(run);
+            let Err(error) = one(run, places, &watched) else {
+                watched.ended(None);
+                continue;
+            };
+            watched.ended(Some(&error.to_string()));
+            if error.exit_code() == 2 || matches!(error, RunError::Output(_)) {
+                stopped.store(true, Relaxed);
+                locked(&fatal).get_or_insert(error);
+            } else {
+                let label = format!("{}, seed {}", run.label, run.config.seed);
+                locked(&failures).push(Failure { label, problem: error.to_string() });
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..jobs.clamp(1, runs.len().max(1)) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    progress.finished();
+    match fatal.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(failures.into_inner().unwrap_or_else(PoisonError::into_inner)),
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn one(run: &Run, places: Places<'_>, watched: &super::progress::Watched<'_>) -> Result<(), RunError> {
+    let experiment = Experiment { config: run.config.clone(), data_dir: places.data_dir.to_path_buf(), model: None };
+    let job = Job { experiment: &experiment, resolved: &run.resolved, watched };
+    let kept = dispatch(&run.config.backend, job)??;
+    kept.write(places.kept).map_err(|error| RunError::Output(format!("cannot write {error}")))
+}
+
+/// A run, waiting for its backend.
+struct Job<'a> {
+    experiment: &'a Experiment,
+    resolved: &'a str,
+    watched: &'a super::progress::Watched<'a>,
+}
+
+impl OnBackend for Job<'_> {
+    type Output = Result<Kept, RunError>;
+
+    fn run<B: Backend>(self) -> Self::Output {
+        let observer: &dyn Observer = self.watched;
+        let outcome = run::<B>(self.experiment, observer, None)?;
+        Kept::of(&self.experiment.config, self.resolved, &outcome, self.watched.notes())
+    }
+}

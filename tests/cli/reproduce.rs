@@ -1,0 +1,129 @@
+//! `fedstein reproduce`: the list, a figure in its quick form, going on where it was stopped, and what is refused.
+
+use super::place::{Place, numbers};
+
+/// The quick form of one panel: two methods of Fig. 2.
+const DENSITIES: &str = "reproduce dsvgd/fig2 --quick --only round-2 --out out";
+
+fn column(table: &[Vec<String>], name: &str) -> Vec<String> {
+    let at = table[0].iter().position(|cell| cell == name).unwrap_or_else(|| panic!("no column {name}"));
+    table[1..].iter().map(|row| row[at].clone()).collect()
+}
+
+#[test]
+fn the_list_has_every_figure_with_its_data_and_its_runs() {
+    let place = Place::new();
+    let printed = place.works("reproduce list --data-dir nowhere").stdout;
+    let lines: Vec<&str> = printed.lines().skip(1).collect();
+    let figures: Vec<String> =
+        (2..=20).map(|n| format!("dsvgd/fig{n} ")).chain((2..=5).map(|n| format!("selection/fig{n} "))).collect();
+    assert_eq!(lines.len(), figures.len());
+    for (line, figure) in lines.iter().zip(&figures) {
+        assert!(line.starts_with(figure) && line.contains(" quick") && line.contains(" full; data: "), "{line}");
+    }
+    assert!(lines[2].contains("covertype (missing), twonorm (here)"), "{}", lines[2]);
+    assert!(lines[19].contains(" middle"), "{}", lines[19]);
+    assert_eq!(place.names("."), [] as [&str; 0]);
+}
+
+#[test]
+fn a_quick_figure_leaves_numbers_pictures_and_a_table_that_judges_nothing() {
+    let place = Place::new();
+    let printed = place.works(DENSITIES);
+    assert!(printed.stdout.contains("table   out/dsvgd/fig2/table.md"), "{}", printed.stdout);
+    assert!(printed.stderr.contains("run 2/2  round-2/dsvgd-printed  seed 1"), "{}", printed.stderr);
+    assert_eq!(place.names("out"), ["dsvgd", "runs"]);
+    assert_eq!(place.names("out/dsvgd/fig2"), ["fig2.csv", "round-2.svg", "table.csv", "table.md"]);
+
+    let table = place.table("out/dsvgd/fig2/fig2.csv");
+    assert_eq!(table[0].join(","), "panel,series,case,seed,x,metric,value,scale");
+    assert!(column(&table, "scale").iter().all(|scale| scale == "quick"));
+    let series = column(&table, "series");
+    for name in ["dsvgd", "dsvgd-printed", "exact", "local-1", "local-2"] {
+        // θ from -8 to 8 in steps of 0.05.
+        assert_eq!(series.iter().filter(|series| *series == name).count(), 321, "{name}");
+    }
+    // A density has mass one.
+    let mass: f64 =
+        numbers(&column(&table, "value")).iter().zip(&series).filter(|(_, s)| *s == "dsvgd").map(|(v, _)| v).sum();
+    assert!((mass * 0.05 - 1.0).abs() < 1e-3, "{mass}");
+
+    let svg = place.text("out/dsvgd/fig2/round-2.svg");
+    assert!(svg.contains("quick, not the paper") && svg.contains("after round 2"));
+    let told = place.text("out/dsvgd/fig2/table.md");
+    assert!(told.contains("shown, not judged") && told.contains("| not judged |") && told.contains("| not run |"));
+    assert!(!told.contains("confirmed |"), "{told}");
+    assert!(place.text("out/dsvgd/fig2/table.csv").contains("KL after round 2,[R]"));
+}
+
+#[test]
+fn what_has_been_run_is_not_run_again_and_half_a_result_is() {
+    let place = Place::new();
+    place.works(DENSITIES);
+    let before = place.text("out/dsvgd/fig2/fig2.csv");
+    let again = place.works(DENSITIES).stderr;
+    assert!(again.contains("2 runs (quick), 2 of them kept from before") && !again.contains("run 1/"), "{again}");
+    assert_eq!(place.text("out/dsvgd/fig2/fig2.csv"), before);
+
+    // Killed while writing: a file that is cut off.
+    let name = place.names("out/runs").remove(0);
+    let kept = place.text(&format!("out/runs/{name}"));
+    place.write(&format!("out/runs/{name}"), &kept[..kept.len() / 2]);
+    let mended = place.works(DENSITIES).stderr;
+    assert!(mended.contains("1 of them kept from before") && mended.contains("run 1/1"), "{mended}");
+    assert_eq!(place.text("out/dsvgd/fig2/fig2.csv"), before);
+
+    // Another seed is another run; a part that is not asked for stays in the figure.
+    let more = place.works("reproduce dsvgd/fig2 --quick --only round-2/dsvgd-printed --out out --seeds 2").stderr;
+    assert!(more.contains("2 runs (quick), 1 of them kept from before"), "{more}");
+    let seeds = |name: &str| {
+        let table = place.table("out/dsvgd/fig2/fig2.csv");
+        let rows = column(&table, "series").into_iter().zip(column(&table, "seed"));
+        let mut seeds: Vec<String> = rows.filter(|(series, _)| series == name).map(|(_, seed)| seed).collect();
+        seeds.dedup();
+        seeds
+    };
+    assert_eq!((seeds("dsvgd"), seeds("dsvgd-printed")), (vec!["1".to_owned()], vec!["1".to_owned(), "2".to_owned()]));
+}
+
+#[test]
+fn runs_at_once_give_the_same_numbers() {
+    let place = Place::new();
+    place.works(&format!("{DENSITIES} --quiet"));
+    let printed = place.works("reproduce dsvgd/fig2 --quick --only round-2 --out other --jobs 2 --quiet");
+    assert_eq!((printed.stdout.as_str(), printed.stderr.as_str()), ("", ""));
+    assert_eq!(place.bytes("out/dsvgd/fig2/fig2.csv"), place.bytes("other/dsvgd/fig2/fig2.csv"));
+}
+
+#[test]
+fn a_panel_over_rounds_of_generated_data_is_run_beside_one_whose_data_are_missing() {
+    let place = Place::new();
+    let words = ["covertype: looked for nowhere/covertype/covtype.data.gz", "fedstein data fetch covertype"];
+    let told = place.refuses("reproduce dsvgd/fig5 --quick --data-dir nowhere", &words);
+    assert!(told.contains("--data-dir or FEDSTEIN_DATA") && told.contains("--only twonorm"), "{told}");
+    place.works("reproduce dsvgd/fig5 --quick --data-dir nowhere --only twonorm/fedavg --out out");
+    assert_eq!(place.names("out/dsvgd/fig5"), ["fig5.csv", "table.csv", "table.md", "twonorm.svg"]);
+    let table = place.table("out/dsvgd/fig5/fig5.csv");
+    let rounds = numbers(&column(&table, "x"));
+    // Four kinds of FedAvg over the twelve rounds of the quick form.
+    assert_eq!(rounds, (0..4).flat_map(|_| (1..=12).map(f64::from)).collect::<Vec<_>>());
+    let told = place.text("out/dsvgd/fig5/table.md");
+    assert!(
+        told.contains("## Curves in numbers") && told.contains("| twonorm | FedAvg, iid | log_likelihood | 1 |"),
+        "{told}"
+    );
+}
+
+#[test]
+fn mistakes_are_refused_with_what_would_be_right() {
+    let place = Place::new();
+    place.refuses("reproduce dsvgd/fg4", &["no figure `dsvgd/fg4`", "did you mean `dsvgd/fig4`?", "reproduce list"]);
+    place.refuses("reproduce dsvgd/fig1", &["no figure `dsvgd/fig1`", "reproduce list"]);
+    place.refuses("reproduce dsvgd/fig2 --quick --only nothing", &["nothing in `dsvgd/fig2`", "round-1/dsvgd"]);
+    place.refuses("reproduce dsvgd/fig2 --middle", &["`dsvgd/fig2` has no middle form", "--quick"]);
+    place.refuses("reproduce dsvgd/fig2 --quick --middle", &["--quick", "--middle"]);
+    place.refuses("reproduce dsvgd/fig2 --seeds 0", &["--seeds", "1..="]);
+    place.refuses("reproduce dsvgd/fig2 --backend gpu", &["flex, ndarray, wgpu, cuda"]);
+    place.write("taken", "a file");
+    place.fails("reproduce dsvgd/fig2 --quick --out taken", &["cannot create taken/runs"]);
+}
