@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::backend::BackendError;
 use crate::federation::message::ClientId;
+use crate::metrics::MetricError;
 use crate::stein::SvgdError;
 
 /// Any failure of a run.
@@ -36,6 +37,25 @@ pub enum RunError {
     /// Particles diverged or the device failed inside an SVGD loop.
     #[error(transparent)]
     Svgd(#[from] SvgdError),
+    /// Particles diverged in the server's own steps.
+    #[error("round {round}, server: {error}")]
+    Server {
+        /// Round, from 1.
+        round: usize,
+        /// What went wrong.
+        error: SvgdError,
+    },
+    /// Predictions that are no predictions, as those of particles that have run away.
+    #[error("the predictions cannot be evaluated: {0}; a smaller optimizer.lr or algorithm.step_size usually helps")]
+    Predictions(MetricError),
+    /// A Langevin chain diverged.
+    #[error("step {step}: chain {chain} is not finite; a smaller algorithm.step_size usually helps")]
+    Langevin {
+        /// Step of the chain, from 1: the last one of the visit in which it was noticed.
+        step: usize,
+        /// Index of the first bad chain.
+        chain: usize,
+    },
     /// The device did not answer.
     #[error("the device failed: {0}")]
     Device(String),
@@ -49,7 +69,13 @@ impl RunError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) | Self::Data(_) | Self::Model(_) | Self::Backend(_) => 2,
-            Self::Client { .. } | Self::Svgd(_) | Self::Device(_) | Self::Output(_) => 1,
+            Self::Client { .. }
+            | Self::Svgd(_)
+            | Self::Server { .. }
+            | Self::Predictions(_)
+            | Self::Langevin { .. }
+            | Self::Device(_)
+            | Self::Output(_) => 1,
         }
     }
 }

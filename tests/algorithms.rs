@@ -6,18 +6,14 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use burn::tensor::Tensor;
-use common::{particles, values};
+use common::{bits, data, dealt, experiment, outcome, particles, values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d};
-use fedstein::datasets::{self, Partition};
 use fedstein::density::Score;
+use fedstein::experiment::Experiment;
 use fedstein::experiment::config::AlgorithmConfig;
-use fedstein::experiment::progress::Quiet;
-use fedstein::experiment::schema::{Overrides, Source};
-use fedstein::experiment::{Config, Experiment, Outcome, run};
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::particles::Particles;
-use fedstein::random::{Purpose, Streams};
 use fedstein::stein::{Bandwidth, Kernel, Optimizer, OptimizerState, Svgd, direction};
 use ndarray::{Array2, Axis};
 use proptest::prelude::*;
@@ -162,23 +158,6 @@ proptest! {
 
 // ---------------------------------------------------------------------------------------------------- experiments
 
-fn experiment(text: &str) -> Experiment {
-    let (config, _) = Config::load(Source { name: "test.toml", text }, &Overrides::default()).unwrap();
-    Experiment { config, data_dir: "data".into(), model: None }
-}
-
-fn outcome(experiment: &Experiment) -> Outcome<Flex> {
-    run::<Flex>(experiment, &Quiet, None).unwrap()
-}
-
-/// Who holds which training row, as the run itself deals them.
-fn dealt(config: &Config) -> Partition {
-    let streams = Streams::new(config.seed);
-    let data = datasets::load(&config.data().unwrap(), "data".as_ref(), &mut streams.rng(Purpose::Data, 0, 0)).unwrap();
-    let mut rng = streams.rng(Purpose::Partition, 0, 0);
-    datasets::partition(&config.partition().unwrap(), &data.train, &mut rng).unwrap()
-}
-
 /// Writes down the particles at which every likelihood score was asked for: one entry a local step.
 #[derive(Debug)]
 struct Spy {
@@ -190,9 +169,7 @@ impl Spy {
     /// Puts a spy in the place of the model that the config names.
     fn on(experiment: &mut Experiment) -> Arc<Self> {
         let config = &experiment.config;
-        let mut rng = Streams::new(config.seed).rng(Purpose::Data, 0, 0);
-        let data = datasets::load(&config.data().unwrap(), "data".as_ref(), &mut rng).unwrap();
-        let spy = Arc::new(Self { inner: config.model(&data.train).unwrap(), path: Mutex::default() });
+        let spy = Arc::new(Self { inner: config.model(&data(config).train).unwrap(), path: Mutex::default() });
         experiment.model = Some(spy.clone());
         spy
     }
@@ -433,10 +410,6 @@ fn small_dsvgd(rounds: usize, clients: usize, keys: &str) -> Experiment {
             "#
         ),
     )
-}
-
-fn bits(outcome: &Outcome<Flex>) -> Vec<u64> {
-    values(&outcome.particles).iter().map(|value| value.to_bits()).collect()
 }
 
 #[test]

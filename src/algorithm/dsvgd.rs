@@ -110,8 +110,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         // (15): ∇ log t_k,new = ∇ log q_new − ∇ log q + ∇ log t_k. Where densities are silent there is nothing to distil.
         if !cavity.silent {
             let q_new = Kde::new(&moved, kde)?.widened(cavity.widening_after);
-            // A factor that had no particles begins where q has got to.
-            let start = if cavity.t.is_some() { self.factor.clone() } else { moved.clone() };
+            // A growing factor has no particles of its own before its first visit: it begins where q has got to.
+            let fresh = self.config.factors == Factors::Growing && !self.visited;
+            let start = if fresh { moved.clone() } else { self.factor.clone() };
             let distilled = |at: &Particles<B>| Ok(q_new.score(at)?.minus(cavity.difference(at)?));
             let after = |done| watch(local_steps + done, steps);
             self.factor = distillation.run(start, distill_steps, distill, distilled, after)?;

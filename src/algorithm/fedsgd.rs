@@ -13,7 +13,7 @@ use crate::federation::fleet::Watch;
 use crate::federation::message::{ClientId, Message, Reply, Request, Rows};
 use crate::federation::shard::Order;
 use crate::particles::Particles;
-use crate::stein::{Optimizer, OptimizerState};
+use crate::stein::{Optimizer, OptimizerState, SvgdError};
 
 /// FedSGD has no constants of its own.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,10 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
             gradient = gradient.zip(of_client, |sum, block| sum + block.mul_scalar(weight));
         }
         self.theta = self.optimizer.step(self.theta.clone(), gradient, &mut self.state);
-        Ok(())
+        if self.theta.squared_norms()?.iter().all(|norm| norm.is_finite()) {
+            return Ok(());
+        }
+        Err(SvgdError::NotFinite { step: self.state.steps, particle: 0 }.into())
     }
 
     fn particles(&self) -> &Particles<B> {

@@ -13,8 +13,8 @@
 //! their natural parameters, and their factors begin at 1. Every other term p' is known by its score alone: each of K
 //! factors holds p'^(1/K) beside its likelihood, f = −L_k/α + (1/K) log p'. At a fixed point every client has
 //! η = η_cav,k + g_k(η), so η − η_exact = Σ_k η_k = Σ_k g_k(η), which is the condition of one client with all rows:
-//! where PVI ends, GVI ends. In the coordinates of such terms q begins as some Gaussian, a K-th of it in each factor, and
-//! has forgotten it when each client was visited once:
+//! where PVI ends, GVI ends. In the coordinates of such terms q begins as some Gaussian, a K-th of it in each factor,
+//! and has forgotten it when each client was visited once:
 //!
 //! | term | start |
 //! |---|---|
@@ -31,6 +31,7 @@ mod fitter;
 pub mod natural;
 mod prior;
 mod server;
+mod symmetric;
 
 use std::sync::Arc;
 
@@ -120,7 +121,7 @@ impl<B: Backend> Problem<B> {
     /// found at the same time may have an improper product.
     fn proper(&self, q: &Natural) -> Gaussian {
         let towards = || self.initial.step(q, 1.0, &Guard::new(&self.initial, false));
-        q.clone().normalised().unwrap_or_else(towards)
+        q.clone().normalised().filter(|q| self.guard.holds(q)).unwrap_or_else(towards)
     }
 
     /// The points z `[N, d]` of N(0, I) as particles of q.

@@ -78,7 +78,7 @@ impl Langevin {
 pub(super) fn check_finite<B: Backend>(chains: &Particles<B>, t: usize) -> Result<(), RunError> {
     let bad = chains.squared_norms()?.iter().position(|norm| !norm.is_finite());
     match bad {
-        Some(chain) => Err(RunError::Svgd(crate::stein::SvgdError::NotFinite { step: t, particle: chain })),
+        Some(chain) => Err(RunError::Langevin { step: t, chain }),
         None => Ok(()),
     }
 }

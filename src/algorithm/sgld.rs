@@ -46,7 +46,7 @@ impl<B: Backend> ClientHalf<B> for Walker<B> {
         let (steps, stream, stride) = (self.local_steps, self.stream, self.stride);
         for step in 0..steps {
             let t = (request.round - 1) * steps + step;
-            let score = self.likelihood.next_score(&chains, 1.0).evaluate(&chains);
+            let score = self.likelihood.next_gradient(&chains, 1.0);
             let of = |chain: usize| stream + chain * stride;
             chains = self.langevin.step(chains, &score, t, self.streams, of, &self.session)?;
             watch(step + 1, steps);

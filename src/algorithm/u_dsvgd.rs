@@ -101,7 +101,10 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Global::Kde(q) if !q.is_silent() => Some(mean(&q.effective_sample_size(&moved)?)),
             _ => None,
         };
-        self.visits.push(Visit { before, after });
+        // Silent densities leave nothing to remember.
+        if !after.is_silent() {
+            self.visits.push(Visit { before, after });
+        }
         Ok(diagnosed(message_of(&moved)?, score_norm, kde_ess))
     }
 

@@ -158,10 +158,10 @@ impl Config {
             }
             ScheduleConfig::Random { clients: per_round } => Box::new(Random::new(clients, per_round, streams)),
             ScheduleConfig::Ksd(informed) => {
-                Box::new(Ksd { kernel: informed.kernel(), rows: informed.rows, draw: draw(informed) })
+                Box::new(Ksd { kernel: informed.kernel(&self.kernel), rows: informed.rows, draw: draw(informed) })
             }
             ScheduleConfig::Hip { informed, negative, softmax_temperature } => Box::new(Hip {
-                kernel: informed.kernel(),
+                kernel: informed.kernel(&self.kernel),
                 rows: informed.rows,
                 negative: match (negative, softmax_temperature) {
                     (NegativePolicy::Clip, _) => Negative::Clip,
@@ -178,13 +178,16 @@ impl Config {
 
     /// What clients are asked each round where the schedule asks nothing: `evaluation.discrepancy`.
     pub fn diagnosis(&self) -> Option<Question> {
-        let question = Question::Discrepancy { kernel: Kernel::default(), rows: Rows::Full };
+        let question = Question::Discrepancy { kernel: Kernel::Rbf(self.kernel.median_rule()), rows: Rows::Full };
         self.evaluation.discrepancy.then_some(question)
     }
 
     /// How the particles' density is estimated where a toy's divergence is computed.
     pub fn evaluation_kde(&self) -> KdeConfig {
-        let own = self.algorithm.density().map(|density| density.kde_bandwidth);
+        let own = match &self.algorithm {
+            AlgorithmConfig::Pmd(config) => Some(config.kde_bandwidth),
+            algorithm => algorithm.density().map(|density| density.kde_bandwidth),
+        };
         let bandwidth = match (self.evaluation.kde_bandwidth, own) {
             (NumberOr::Fixed(lambda), _) => KdeBandwidth::Fixed(lambda),
             (NumberOr::Rule(SameKde::Same), Some(own)) => own.into(),
@@ -277,9 +280,10 @@ impl GaussianConfig {
 }
 
 impl InformedConfig {
-    fn kernel(&self) -> Kernel {
+    /// `moving`: the kernel in which SVGD moves, whose median rule is that of `bandwidth = "median"`.
+    fn kernel(&self, moving: &KernelConfig) -> Kernel {
         let bandwidth = match self.bandwidth {
-            NumberOr::Rule(SelectionRule::Median) => Bandwidth::default(),
+            NumberOr::Rule(SelectionRule::Median) => moving.median_rule(),
             NumberOr::Fixed(sd) => Bandwidth { rule: Rule::Fixed(2.0 * sd * sd), ..Bandwidth::default() },
         };
         match self.kernel {
@@ -319,6 +323,18 @@ impl From<RadialConfig> for Bandwidth {
 }
 
 impl KernelConfig {
+    /// The rule by which its bandwidth follows from the distances; the default where it is a number or there is none.
+    fn median_rule(&self) -> Bandwidth {
+        match *self {
+            Self::Rbf(radial) | Self::Imq { radial, .. } | Self::Laplacian(radial) | Self::Mixture(radial)
+                if matches!(radial.bandwidth, NumberOr::Rule(_)) =>
+            {
+                radial.into()
+            }
+            _ => Bandwidth::default(),
+        }
+    }
+
     fn build(&self) -> Kernel {
         match *self {
             Self::Rbf(radial) => Kernel::Rbf(radial.into()),

@@ -366,6 +366,22 @@ impl AlgorithmConfig {
         }
     }
 
+    /// α of its target, 1 for a method without a prior.
+    pub fn temperature(&self) -> f64 {
+        match self {
+            Self::Dsvgd(config) => config.temperature,
+            Self::UDsvgd(config) => config.temperature,
+            Self::PDsvgd(config) => config.client.temperature,
+            Self::Svgd(config) => config.temperature,
+            Self::Sgld(config) => config.temperature,
+            Self::Dsgld(config) => config.chains_of.temperature,
+            Self::Pvi(config) | Self::Gvi(config) => config.temperature,
+            Self::Pmd(config) => config.temperature,
+            Self::Npv(config) => config.temperature,
+            Self::Fedavg(_) | Self::Fedsgd {} => 1.0,
+        }
+    }
+
     /// How its particles become densities, where they do.
     pub fn density(&self) -> Option<&DensityConfig> {
         match self {
@@ -595,6 +611,12 @@ impl Config {
             ModelConfig::Mixture { .. } if !toy => Some(format!(
                 "model kind `mixture` is the density of the data `mixture-1d` and `mixture-2d`; it cannot be fitted to `{data}`"
             )),
+            ModelConfig::Mixture { .. } if ["train_limit", "test_limit"].iter().any(|key| self.limits(key)) => {
+                Some(format!(
+                    "data kind `{data}` is two likelihoods, and its posterior is that of both; `data.train_limit` and \
+                 `data.test_limit` must be 0"
+                ))
+            }
             ModelConfig::Bnn { .. } | ModelConfig::Blr { .. } if toy => {
                 Some(format!("data kind `{data}` is a toy density; it needs model kind `mixture`"))
             }
@@ -626,6 +648,11 @@ impl Config {
             }
             _ => None,
         }
+    }
+
+    /// Whether `data.<key>` leaves rows out.
+    fn limits(&self, key: &str) -> bool {
+        self.data.get(key).and_then(toml::Value::as_integer).is_some_and(|limit| limit > 0)
     }
 
     fn is_regression(&self) -> bool {

@@ -26,7 +26,7 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         (KDE_ESS, number(KDE_ESS)),
         (SCORE_NORM, number(SCORE_NORM)),
         ("indicator_min", sorted.first().copied()),
-        ("indicator_median", sorted.get(sorted.len() / 2).copied()),
+        ("indicator_median", median(&sorted)),
         ("indicator_max", sorted.last().copied()),
         ("constant_share", indicators.map(|indicators| indicators.constant_share)),
         ("off_diagonal_mass", indicators.map(|indicators| indicators.off_diagonal_mass)),
@@ -38,6 +38,13 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         (CLIENT_BYTES, number(CLIENT_BYTES)),
         ("server_bytes", Some(round.server_bytes as f64)),
     ]
+}
+
+/// The median of sorted values; the mean of the middle two of an even count.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let upper = sorted.get(sorted.len() / 2)?;
+    let lower = sorted.get((sorted.len() - 1) / 2)?;
+    Some(0.5 * (lower + upper))
 }
 
 /// A line of `selection.jsonl`, without its line break; `None` where nobody was asked. `visits` counts so far.
@@ -73,6 +80,9 @@ pub(super) struct Advice {
 /// Below this many effective centres a density estimate is its nearest centre.
 const ONE_HOT: f64 = 1.05;
 
+/// Below this mass off the kernel's diagonal particles do not feel each other; under the median rule it is about 1/N.
+const ALONE: f64 = 1e-3;
+
 impl Advice {
     /// What the user should know after this round, if it has not been said.
     pub fn on(&mut self, round: &Round, particles: usize) -> Vec<String> {
@@ -91,9 +101,12 @@ impl Advice {
         let Some(indicators) = &round.indicators else { return advice };
         if indicators.constant_share > 0.9 && !self.constant {
             self.constant = true;
+            let alone = indicators.off_diagonal_mass < ALONE;
+            let way_out =
+                if alone { "; schedule.bandwidth = \"median\" lets the particles feel each other" } else { "" };
             advice.push(format!(
                 "round {}: {:.0} % of the mean selection indicator is a constant of the kernel and tells no client from \
-                 another; schedule.bandwidth = \"median\" lets the particles feel each other",
+                 another{way_out}",
                 round.round,
                 100.0 * indicators.constant_share
             ));

@@ -46,6 +46,8 @@ pub struct EvaluatorConfig {
     pub bins: usize,
     /// Density of the particles where a toy's divergence is computed.
     pub kde: KdeConfig,
+    /// α of the posterior from which it is computed.
+    pub temperature: f64,
 }
 
 /// The exact posterior of a toy.
@@ -82,7 +84,7 @@ impl<B: Backend> Evaluator<B> {
         let scale = normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
         let table = Table::new(test, normalisation);
         let exact = match model.task() {
-            Task::Density => exact(&*model, &table, &session)?,
+            Task::Density => exact(&*model, &table, config.temperature, &session)?,
             Task::Classification { .. } | Task::Regression => None,
         };
         Ok(Self { model, session, table, targets, scale, config, exact })
@@ -141,14 +143,20 @@ impl<B: Backend> Evaluator<B> {
     }
 }
 
-/// log p0 + Σ_rows log p on a grid over θ.
-fn exact<B: Backend>(model: &dyn Model, table: &Table, session: &Session<B>) -> Result<Option<Exact>, RunError> {
+/// log p0 + (1/α) Σ_rows log p on a grid over θ.
+fn exact<B: Backend>(
+    model: &dyn Model,
+    table: &Table,
+    temperature: f64,
+    session: &Session<B>,
+) -> Result<Option<Exact>, RunError> {
     let Some(grid) = Grid::for_dimension(model.layout().dim()) else { return Ok(None) };
     let shape = vec![grid.points().len() / grid.dim(), grid.dim()];
     let array = Array { shape, values: Values::F64(grid.points().to_vec()) };
     let at = Particles::from_array(&array, model.layout(), session).map_err(RunError::Device)?;
     let likelihood = model.log_likelihood(at.blocks(), &table.batch(0..table.rows(), session));
-    let log_posterior = (likelihood + model.prior().log_density(at.blocks())).try_into_vec_as::<f64>()?;
+    let log_posterior =
+        (likelihood.div_scalar(temperature) + model.prior().log_density(at.blocks())).try_into_vec_as::<f64>()?;
     Ok(Some(Exact { grid, log_posterior }))
 }
 
@@ -176,5 +184,5 @@ pub fn predict_rows<B: Backend>(
 }
 
 fn undefined(error: MetricError) -> RunError {
-    RunError::Device(format!("the predictions cannot be evaluated: {error}"))
+    RunError::Predictions(error)
 }

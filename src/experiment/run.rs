@@ -101,8 +101,12 @@ pub fn run<B: Backend>(
     let mut schedule = config.schedule(clients, streams);
 
     // Rounds.
-    let scoring =
-        EvaluatorConfig { chunk: config.evaluation.chunk, bins: config.evaluation.bins, kde: config.evaluation_kde() };
+    let scoring = EvaluatorConfig {
+        chunk: config.evaluation.chunk,
+        bins: config.evaluation.bins,
+        kde: config.evaluation_kde(),
+        temperature: config.algorithm.temperature(),
+    };
     let evaluator = Evaluator::new(model, session.clone(), data.test, &data.normalisation, scoring)?;
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");

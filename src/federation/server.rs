@@ -79,7 +79,10 @@ impl<B: Backend> Federation<'_, B> {
             let requests = selection.clients.iter().map(request).collect::<Result<Vec<_>, RunError>>()?;
             let replies = exchange(self.fleet, &requests, watch, &mut traffic)?;
             let numbers = mean_numbers(&replies);
-            self.server.aggregate(replies)?;
+            self.server.aggregate(replies).map_err(|error| match error {
+                RunError::Svgd(error) => RunError::Server { round, error },
+                other => other,
+            })?;
             let Traffic { down: downlink_bytes, up: uplink_bytes } = traffic;
             let server_bytes = self.server.state_bytes();
             let round = Round {

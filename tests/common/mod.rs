@@ -1,12 +1,18 @@
-//! What the test files share: golden cases, comparison, particles from plain lists.
+//! What the test files share: golden cases, comparison, particles from plain lists, experiments from text.
 #![allow(dead_code)] // every test binary uses its own part
 
 use std::sync::Arc;
 
-use fedstein::backend::{Backend, Precision, Session};
+use fedstein::backend::{Backend, Flex, Precision, Session};
+use fedstein::datasets::{self, Partition, TrainTest};
+use fedstein::error::RunError;
+use fedstein::experiment::progress::Quiet;
+use fedstein::experiment::schema::{Overrides, Source};
+use fedstein::experiment::{Config, Experiment, Outcome, run};
 use fedstein::federation::message::{Array, Values};
 use fedstein::models::Layout;
 use fedstein::particles::Particles;
+use fedstein::random::{Purpose, Streams};
 use ndarray::Array2;
 use serde_json::Value;
 
@@ -100,4 +106,36 @@ pub fn with_layout<B: Backend>(rows: &Array2<f64>, layout: &Arc<Layout>, session
 /// Rows of particles, flattened.
 pub fn values<B: Backend>(particles: &Particles<B>) -> Vec<f64> {
     particles.to_array().unwrap().values.to_f64()
+}
+
+/// The experiment of a config.
+pub fn experiment(text: &str) -> Experiment {
+    let (config, _) = Config::load(Source { name: "test.toml", text }, &Overrides::default()).unwrap();
+    Experiment { config, data_dir: "data".into(), model: None }
+}
+
+/// What comes of it, quietly and without files.
+pub fn try_run(experiment: &Experiment) -> Result<Outcome<Flex>, RunError> {
+    run::<Flex>(experiment, &Quiet, None)
+}
+
+pub fn outcome(experiment: &Experiment) -> Outcome<Flex> {
+    try_run(experiment).unwrap()
+}
+
+/// The last particles, to the bit.
+pub fn bits(outcome: &Outcome<Flex>) -> Vec<u64> {
+    values(&outcome.particles).iter().map(|value| value.to_bits()).collect()
+}
+
+/// The data of an experiment, as the run itself loads them.
+pub fn data(config: &Config) -> TrainTest {
+    let mut rng = Streams::new(config.seed).rng(Purpose::Data, 0, 0);
+    datasets::load(&config.data().unwrap(), "data".as_ref(), &mut rng).unwrap()
+}
+
+/// Who holds which training row, as the run itself deals them.
+pub fn dealt(config: &Config) -> Partition {
+    let mut rng = Streams::new(config.seed).rng(Purpose::Partition, 0, 0);
+    datasets::partition(&config.partition().unwrap(), &data(config).train, &mut rng).unwrap()
 }

@@ -24,8 +24,8 @@ impl Nodes {
     /// The trapezoidal rule in one or two dimensions: 81 points of [−8, 8], or 57² of [−7, 7]²; `None` for d > 2.
     ///
     /// It converges as e^(−2πδ/h) where f is analytic in a strip of half-width δ. The logarithm of a mixture has
-    /// singularities beside the real axis, which spoil polynomials: on the toy of Fig. 9 the mean of the best Gaussian is
-    /// off by 2·10⁻⁹, with 80 nodes of Gauss and Hermite by 7·10⁻⁵.
+    /// singularities beside the real axis, which spoil polynomials: on the toy of Fig. 9 the mean of the best Gaussian
+    /// is off by 2·10⁻⁹, with 80 nodes of Gauss and Hermite by 7·10⁻⁵.
     pub fn quadrature(d: usize) -> Option<Self> {
         let axis = |half: f64, count: usize| {
             let step = 2.0 * half / (count - 1) as f64;
@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn quadrature_has_the_moments_of_the_standard_normal() {
-        // E z^2k = (2k − 1)!!, E cos z = e^(−½). The rule ends at 8 (7 in the plane), beyond which z^6 has 1e-9 (z^4 1e-7) of its mass.
+        // E z^2k = (2k − 1)!!, E cos z = e^(−½). The rule ends at 8, where z^6 has a density of 1e-9 (7 in the plane: z^2,
+        // 5e-10).
         let line = Nodes::quadrature(1).unwrap();
         for (got, want) in [
             (moment(&line, |z| z[0].powi(2)), 1.0),

@@ -3,9 +3,11 @@
 //! Products and quotients of densities are sums and differences here. A [`Natural`] may be improper, as factors and
 //! cavities may; a [`Gaussian`] is proper, and only it has a mean and can be drawn from.
 
-use ndarray::{Array1, Array2, ArrayViewMut1, Axis};
+use ndarray::{Array1, Array2};
 
 use super::Family;
+use super::symmetric::Factor;
+pub use super::symmetric::Symmetric;
 use crate::federation::message::{Array, Message, Values};
 
 /// The names under which natural parameters travel: η1 `[d]`, and Λ `[d]` or `[d, d]`.
@@ -18,83 +20,6 @@ const STEP_FLOOR: f64 = 0.5;
 const FLOOR: f64 = 1e-3;
 /// How often a step is halved before it is given up.
 const HALVINGS: usize = 40;
-
-/// A symmetric matrix `[d, d]`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Symmetric {
-    /// Its diagonal `[d]`; 0 elsewhere.
-    Diagonal(Array1<f64>),
-    /// All of it.
-    Full(Array2<f64>),
-}
-
-impl Symmetric {
-    /// A diagonal matrix in the form that the family needs.
-    pub fn diagonal(family: Family, diagonal: Array1<f64>) -> Self {
-        match family {
-            Family::MeanField => Self::Diagonal(diagonal),
-            Family::Full => Self::Full(Array2::from_diag(&diagonal)),
-        }
-    }
-
-    /// All `[d, d]` elements.
-    pub fn to_full(&self) -> Array2<f64> {
-        match self {
-            Self::Diagonal(diagonal) => Array2::from_diag(diagonal),
-            Self::Full(matrix) => matrix.clone(),
-        }
-    }
-
-    /// The diagonal, `[d]`.
-    pub fn to_diagonal(&self) -> Array1<f64> {
-        match self {
-            Self::Diagonal(diagonal) => diagonal.clone(),
-            Self::Full(matrix) => matrix.diag().to_owned(),
-        }
-    }
-
-    /// A·x.
-    pub fn dot(&self, x: &Array1<f64>) -> Array1<f64> {
-        match self {
-            Self::Diagonal(diagonal) => diagonal * x,
-            Self::Full(matrix) => matrix.dot(x),
-        }
-    }
-
-    /// a·A + b·B.
-    fn combine(&self, a: f64, other: &Self, b: f64) -> Self {
-        match (self, other) {
-            (Self::Diagonal(x), Self::Diagonal(y)) => Self::Diagonal(x * a + y * b),
-            _ => Self::Full(self.to_full() * a + other.to_full() * b),
-        }
-    }
-
-    /// tr(A·B).
-    fn trace_of_product(&self, other: &Self) -> f64 {
-        match (self, other) {
-            (Self::Diagonal(x), Self::Diagonal(y)) => x.dot(y),
-            _ => (self.to_full() * other.to_full()).sum(),
-        }
-    }
-
-    /// Numbers that it takes to write it down.
-    fn len(&self) -> usize {
-        match self {
-            Self::Diagonal(diagonal) => diagonal.len(),
-            Self::Full(matrix) => matrix.len(),
-        }
-    }
-
-    fn to_array(&self) -> Array {
-        match self {
-            Self::Diagonal(diagonal) => vector(diagonal),
-            Self::Full(matrix) => {
-                let values = matrix.iter().copied().collect();
-                Array { shape: matrix.shape().to_vec(), values: Values::F64(values) }
-            }
-        }
-    }
-}
 
 /// exp(η1·θ − ½ θᵀΛθ) up to a constant: a Gaussian where Λ is positive definite, a factor or a cavity in any case.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,7 +70,7 @@ impl Natural {
 
     /// As a message of two arrays.
     pub fn to_message(&self) -> Message {
-        Message::default().with_array(ETA1, vector(&self.eta1)).with_array(PRECISION, self.precision.to_array())
+        Message::default().with_array(ETA1, vector(&self.eta1)).with_array(PRECISION, array(&self.precision))
     }
 
     /// Out of a message.
@@ -266,19 +191,23 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The guard of a q that begins as `initial`. Where expectations are `sampled`, a step moves the mean by at most one
-    /// standard deviation of q (√d in the full family): there a curvature that was estimated too small would throw it
-    /// to where the likelihood is all but linear, and no estimate brings it back.
+    /// The guard of a q that begins as `initial`. Where expectations are `sampled`, a step moves the mean by at most
+    /// one standard deviation of q (√d in the full family): there a curvature that was estimated too small would throw
+    /// it to where the likelihood is all but linear, and no estimate brings it back.
     pub fn new(initial: &Gaussian, sampled: bool) -> Self {
         let precision = &initial.natural.precision;
         Self { floor: precision.combine(FLOOR, precision, 0.0), leaps: !sampled }
     }
 
+    /// Whether q has about the precision that must be left, up to rounding.
+    pub(super) fn holds(&self, q: &Gaussian) -> bool {
+        Factor::of(&q.natural.precision.combine(1.0, &self.floor, -0.5)).is_some()
+    }
+
     /// The share of one coordinate: precisions Λ → Λ', gradient η1' − Λ'm.
-    fn share(&self, share: f64, from: f64, to: f64, gradient: f64, floor: f64) -> f64 {
-        let mut share = share;
+    fn share(&self, mut share: f64, from: f64, to: f64, gradient: f64, floor: f64) -> f64 {
         let least = floor.max(STEP_FLOOR * from);
-        if from + share * (to - from) < least {
+        if to < from && from + share * (to - from) < least {
             share = ((from - least) / (from - to)).max(0.0);
         }
         // The mean moves by ρ·gradient/((1−ρ)Λ + ρΛ'), at most Λ^(−½).
@@ -299,109 +228,18 @@ impl Guard {
     }
 }
 
-/// The Cholesky factor L of A = L·Lᵀ.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Factor {
-    /// √A of a diagonal A, `[d]`.
-    Diagonal(Array1<f64>),
-    /// Lower triangular `[d, d]`.
-    Lower(Array2<f64>),
-}
-
-impl Factor {
-    /// `None` where A is not positive definite.
-    fn of(matrix: &Symmetric) -> Option<Self> {
-        match matrix {
-            Symmetric::Diagonal(diagonal) => {
-                let positive = diagonal.iter().all(|value| *value > 0.0 && value.is_finite());
-                positive.then(|| Self::Diagonal(diagonal.mapv(f64::sqrt)))
-            }
-            Symmetric::Full(matrix) => cholesky(matrix).map(Self::Lower),
-        }
-    }
-
-    /// L·(ZᵀF) of rows Z and F `[S, d]`, symmetrised; its diagonal where L is one.
-    pub(super) fn curvature(&self, z: &Array2<f64>, f: &Array2<f64>) -> Symmetric {
-        match self {
-            Self::Diagonal(root) => Symmetric::Diagonal(root * &(z * f).sum_axis(Axis(0))),
-            Self::Lower(lower) => {
-                let product = lower.dot(&z.t().dot(f));
-                Symmetric::Full((&product + &product.t()) * 0.5)
-            }
-        }
-    }
-
-    /// b ← A⁻¹b.
-    fn solve(&self, mut b: ArrayViewMut1<f64>) {
-        match self {
-            Self::Diagonal(root) => b.zip_mut_with(root, |b, root| *b /= root * root),
-            Self::Lower(lower) => {
-                for i in 0..b.len() {
-                    let known: f64 = (0..i).map(|j| lower[[i, j]] * b[j]).sum();
-                    b[i] = (b[i] - known) / lower[[i, i]];
-                }
-                self.solve_transposed(b);
-            }
-        }
-    }
-
-    /// b ← L⁻ᵀb.
-    fn solve_transposed(&self, mut b: ArrayViewMut1<f64>) {
-        match self {
-            Self::Diagonal(root) => b /= root,
-            Self::Lower(lower) => {
-                for i in (0..b.len()).rev() {
-                    let known: f64 = (i + 1..b.len()).map(|j| lower[[j, i]] * b[j]).sum();
-                    b[i] = (b[i] - known) / lower[[i, i]];
-                }
-            }
-        }
-    }
-
-    /// A⁻¹.
-    fn inverse(&self) -> Symmetric {
-        match self {
-            Self::Diagonal(root) => Symmetric::Diagonal(root.mapv(|root| 1.0 / (root * root))),
-            Self::Lower(lower) => {
-                let d = lower.nrows();
-                let mut inverse = Array2::eye(d);
-                inverse.columns_mut().into_iter().for_each(|column| self.solve(column));
-                Symmetric::Full((&inverse + &inverse.t()) * 0.5)
-            }
-        }
-    }
-
-    /// log |A|.
-    fn log_determinant(&self) -> f64 {
-        let root: f64 = match self {
-            Self::Diagonal(root) => root.iter().map(|value| value.ln()).sum(),
-            Self::Lower(lower) => lower.diag().iter().map(|value| value.ln()).sum(),
-        };
-        2.0 * root
-    }
-}
-
-/// The lower factor of a symmetric positive definite matrix; `None` for any other.
-fn cholesky(matrix: &Array2<f64>) -> Option<Array2<f64>> {
-    let mut lower = Array2::zeros(matrix.raw_dim());
-    for i in 0..matrix.nrows() {
-        for j in 0..=i {
-            let known: f64 = (0..j).map(|k| lower[[i, k]] * lower[[j, k]]).sum();
-            let rest: f64 = matrix[[i, j]] - known;
-            lower[[i, j]] = if j < i {
-                rest / lower[[j, j]]
-            } else if rest > 0.0 && rest.is_finite() {
-                rest.sqrt()
-            } else {
-                return None;
-            };
-        }
-    }
-    Some(lower)
-}
-
 fn vector(values: &Array1<f64>) -> Array {
     Array { shape: vec![values.len()], values: Values::F64(values.to_vec()) }
+}
+
+fn array(matrix: &Symmetric) -> Array {
+    match matrix {
+        Symmetric::Diagonal(diagonal) => vector(diagonal),
+        Symmetric::Full(matrix) => {
+            let values = matrix.iter().copied().collect();
+            Array { shape: matrix.shape().to_vec(), values: Values::F64(values) }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -428,14 +266,6 @@ mod tests {
     }
 
     #[test]
-    fn a_matrix_that_is_not_positive_definite_has_no_factor() {
-        for bad in [array![[1.0, 2.0], [2.0, 1.0]], array![[0.0, 0.0], [0.0, 1.0]], array![[f64::NAN]]] {
-            assert!(Factor::of(&full(bad.clone())).is_none(), "{bad}");
-        }
-        assert!(Factor::of(&Symmetric::Diagonal(array![1.0, -1e-300])).is_none());
-    }
-
-    #[test]
     fn a_step_towards_what_is_no_gaussian_stays_proper() {
         let mean_field = Gaussian::new(array![1.0, 2.0], &Symmetric::Diagonal(array![1.0, 0.25])).unwrap();
         let coupled = Gaussian::new(array![1.0, 2.0], &full(array![[1.0, 0.3], [0.3, 0.25]])).unwrap();
@@ -452,6 +282,19 @@ mod tests {
             let left = wide.natural().precision.to_full()[[0, 0]] / narrowest[[0, 0]];
             assert!((0.999e-3..1.0).contains(&left), "{family:?}: {left}");
             assert!(wide.mean().iter().all(|m| m.is_finite()));
+        }
+    }
+
+    #[test]
+    fn a_precision_below_the_floor_may_rise_by_its_share_and_no_more() {
+        let diagonal = |precision: f64| Symmetric::Diagonal(array![1.0 / precision]);
+        let guard = Guard::new(&Gaussian::new(array![0.0], &diagonal(1.0)).unwrap(), false);
+        let q = Gaussian::new(array![0.0], &diagonal(1e-4)).unwrap();
+        assert!(!guard.holds(&q));
+        for (to, want) in [(5e-4, 3e-4), (2.0, 1.00005), (0.5e-4, 1e-4)] {
+            let target = Natural { eta1: array![0.0], precision: Symmetric::Diagonal(array![to]) };
+            let got = q.step(&target, 0.5, &guard).natural().precision.to_diagonal()[0];
+            assert!((got / want - 1.0).abs() < 1e-12, "{got}, not {want}");
         }
     }
 

@@ -64,8 +64,8 @@ impl DealtPrior {
     }
 }
 
-/// The smallest precision that q begins with under a hierarchical prior. Such priors have no second moment to match, and
-/// where q is much wider than the posterior a likelihood is all but linear on both sides: it shows no curvature.
+/// The smallest precision that q begins with under a hierarchical prior. Such priors may have no second moment to match,
+/// and where q is much wider than the posterior a likelihood is all but linear on both sides: it shows no curvature.
 const NARROWEST: f64 = 1.0;
 
 /// N(mean, 1/precision) in some coordinates.

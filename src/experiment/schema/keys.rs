@@ -368,6 +368,6 @@ pub const KEYS: &[Key] = &[
         "evaluation.discrepancy",
         Bool,
         Literal::Bool(false),
-        "Asks every client every round for the Stein discrepancy between Θ and its tilted density, over all its rows, whatever the schedule.",
+        "Asks every client every round for the Stein discrepancy between Θ and its tilted density, over all its rows; the schedules `ksd` and `hip` have a question of their own, which goes first. The answers count as traffic.",
     ),
 ];

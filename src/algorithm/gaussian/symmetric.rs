@@ -1,0 +1,206 @@
+//! Symmetric matrices in the two forms that the families need, and their Cholesky factors, in f64 on the host.
+
+use ndarray::{Array1, Array2, ArrayViewMut1, Axis};
+
+use super::Family;
+
+/// A symmetric matrix `[d, d]`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Symmetric {
+    /// Its diagonal `[d]`; 0 elsewhere.
+    Diagonal(Array1<f64>),
+    /// All of it.
+    Full(Array2<f64>),
+}
+
+impl Symmetric {
+    /// A diagonal matrix in the form that the family needs.
+    pub fn diagonal(family: Family, diagonal: Array1<f64>) -> Self {
+        match family {
+            Family::MeanField => Self::Diagonal(diagonal),
+            Family::Full => Self::Full(Array2::from_diag(&diagonal)),
+        }
+    }
+
+    /// All `[d, d]` elements.
+    pub fn to_full(&self) -> Array2<f64> {
+        match self {
+            Self::Diagonal(diagonal) => Array2::from_diag(diagonal),
+            Self::Full(matrix) => matrix.clone(),
+        }
+    }
+
+    /// The diagonal, `[d]`.
+    pub fn to_diagonal(&self) -> Array1<f64> {
+        match self {
+            Self::Diagonal(diagonal) => diagonal.clone(),
+            Self::Full(matrix) => matrix.diag().to_owned(),
+        }
+    }
+
+    /// A·x.
+    pub fn dot(&self, x: &Array1<f64>) -> Array1<f64> {
+        match self {
+            Self::Diagonal(diagonal) => diagonal * x,
+            Self::Full(matrix) => matrix.dot(x),
+        }
+    }
+
+    /// a·A + b·B.
+    pub(super) fn combine(&self, a: f64, other: &Self, b: f64) -> Self {
+        match (self, other) {
+            (Self::Diagonal(x), Self::Diagonal(y)) => Self::Diagonal(x * a + y * b),
+            _ => Self::Full(self.to_full() * a + other.to_full() * b),
+        }
+    }
+
+    /// tr(A·B).
+    pub(super) fn trace_of_product(&self, other: &Self) -> f64 {
+        match (self, other) {
+            (Self::Diagonal(x), Self::Diagonal(y)) => x.dot(y),
+            _ => (self.to_full() * other.to_full()).sum(),
+        }
+    }
+
+    /// Numbers that it takes to write it down.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Diagonal(diagonal) => diagonal.len(),
+            Self::Full(matrix) => matrix.len(),
+        }
+    }
+}
+
+/// The Cholesky factor L of A = L·Lᵀ.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Factor {
+    /// √A of a diagonal A, `[d]`.
+    Diagonal(Array1<f64>),
+    /// Lower triangular `[d, d]`.
+    Lower(Array2<f64>),
+}
+
+impl Factor {
+    /// `None` where A is not positive definite.
+    pub(super) fn of(matrix: &Symmetric) -> Option<Self> {
+        match matrix {
+            Symmetric::Diagonal(diagonal) => {
+                let positive = diagonal.iter().all(|value| *value > 0.0 && value.is_finite());
+                positive.then(|| Self::Diagonal(diagonal.mapv(f64::sqrt)))
+            }
+            Symmetric::Full(matrix) => cholesky(matrix).map(Self::Lower),
+        }
+    }
+
+    /// L·(ZᵀF) of rows Z and F `[S, d]`, symmetrised; its diagonal where L is one.
+    pub(super) fn curvature(&self, z: &Array2<f64>, f: &Array2<f64>) -> Symmetric {
+        match self {
+            Self::Diagonal(root) => Symmetric::Diagonal(root * &(z * f).sum_axis(Axis(0))),
+            Self::Lower(lower) => {
+                let product = lower.dot(&z.t().dot(f));
+                Symmetric::Full((&product + &product.t()) * 0.5)
+            }
+        }
+    }
+
+    /// b ← A⁻¹b.
+    pub(super) fn solve(&self, mut b: ArrayViewMut1<f64>) {
+        match self {
+            Self::Diagonal(root) => b.zip_mut_with(root, |b, root| *b /= root * root),
+            Self::Lower(lower) => {
+                for i in 0..b.len() {
+                    let known: f64 = (0..i).map(|j| lower[[i, j]] * b[j]).sum();
+                    b[i] = (b[i] - known) / lower[[i, i]];
+                }
+                self.solve_transposed(b);
+            }
+        }
+    }
+
+    /// b ← L⁻ᵀb.
+    pub(super) fn solve_transposed(&self, mut b: ArrayViewMut1<f64>) {
+        match self {
+            Self::Diagonal(root) => b /= root,
+            Self::Lower(lower) => {
+                for i in (0..b.len()).rev() {
+                    let known: f64 = (i + 1..b.len()).map(|j| lower[[j, i]] * b[j]).sum();
+                    b[i] = (b[i] - known) / lower[[i, i]];
+                }
+            }
+        }
+    }
+
+    /// A⁻¹.
+    pub(super) fn inverse(&self) -> Symmetric {
+        match self {
+            Self::Diagonal(root) => Symmetric::Diagonal(root.mapv(|root| 1.0 / (root * root))),
+            Self::Lower(lower) => {
+                let d = lower.nrows();
+                let mut inverse = Array2::eye(d);
+                inverse.columns_mut().into_iter().for_each(|column| self.solve(column));
+                Symmetric::Full((&inverse + &inverse.t()) * 0.5)
+            }
+        }
+    }
+
+    /// log |A|.
+    pub(super) fn log_determinant(&self) -> f64 {
+        let root: f64 = match self {
+            Self::Diagonal(root) => root.iter().map(|value| value.ln()).sum(),
+            Self::Lower(lower) => lower.diag().iter().map(|value| value.ln()).sum(),
+        };
+        2.0 * root
+    }
+}
+
+/// The lower factor of a symmetric positive definite matrix; `None` for any other.
+fn cholesky(matrix: &Array2<f64>) -> Option<Array2<f64>> {
+    let mut lower = Array2::zeros(matrix.raw_dim());
+    for i in 0..matrix.nrows() {
+        for j in 0..=i {
+            let known: f64 = (0..j).map(|k| lower[[i, k]] * lower[[j, k]]).sum();
+            let rest: f64 = matrix[[i, j]] - known;
+            lower[[i, j]] = if j < i {
+                rest / lower[[j, j]]
+            } else if rest > 0.0 && rest.is_finite() {
+                rest.sqrt()
+            } else {
+                return None;
+            };
+        }
+    }
+    Some(lower)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn a_matrix_that_is_not_positive_definite_has_no_factor() {
+        for bad in [array![[1.0, 2.0], [2.0, 1.0]], array![[0.0, 0.0], [0.0, 1.0]], array![[f64::NAN]]] {
+            assert!(Factor::of(&Symmetric::Full(bad.clone())).is_none(), "{bad}");
+        }
+        assert!(Factor::of(&Symmetric::Diagonal(array![1.0, -1e-300])).is_none());
+    }
+
+    #[test]
+    fn a_factor_solves_and_inverts() {
+        let matrix = array![[4.0, 1.0, -0.5], [1.0, 3.0, 0.2], [-0.5, 0.2, 2.0]];
+        let b = array![1.0, -2.0, 0.5];
+        for matrix in [Symmetric::Full(matrix.clone()), Symmetric::Diagonal(matrix.diag().to_owned())] {
+            let factor = Factor::of(&matrix).unwrap();
+            let mut x = b.clone();
+            factor.solve(x.view_mut());
+            assert!((matrix.dot(&x) - &b).iter().all(|gap| gap.abs() < 1e-14));
+            assert!((factor.inverse().dot(&b) - x).iter().all(|gap| gap.abs() < 1e-14));
+            // Σ_ij A_ij A⁻¹_ij = d
+            assert!((matrix.trace_of_product(&factor.inverse()) - 3.0).abs() < 1e-14);
+        }
+        // |A| along the first row.
+        let determinant = 4.0 * (3.0 * 2.0 - 0.04) - (2.0 + 0.1) + -0.5 * (0.2 + 1.5);
+        let log = Factor::of(&Symmetric::Full(matrix)).unwrap().log_determinant();
+        assert!((log - f64::ln(determinant)).abs() < 1e-14, "{log}");
+    }
+}
