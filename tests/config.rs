@@ -39,14 +39,18 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every file under `configs/`.
+/// Every experiment under `configs/`; what lies in `configs/paper` are figures.
 fn config_files() -> Vec<PathBuf> {
     let mut folders = vec![root().join("configs")];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
+            match path.is_dir() {
+                true if path.ends_with("configs/paper") => {}
+                true => folders.push(path),
+                false => files.push(path),
+            }
         }
     }
     files.sort();

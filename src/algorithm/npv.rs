@@ -280,7 +280,7 @@ impl Directions {
         for z in self.along.rows() {
             let shift = &steps * &z;
             let slope = score(&(means + &shift))? - score(&(means - &shift))?;
-            let along = (slope / &steps * &z).sum_axis(Axis(1));
+            let along = (slope / &steps * z).sum_axis(Axis(1));
             traces.iter_mut().zip(&along).for_each(|(trace, second)| *trace += 0.5 * second / self.weight);
         }
         Ok(traces)
