@@ -2,9 +2,9 @@
 //! Simeone Algorithm 2; ALGORITHMS 4.5.
 //!
 //! A client looks for the Gaussian q closest to its tilted density, argmin KL(q ‖ cavity · exp f), f = −L_k/α. In the
-//! mean parameters μ of the family this is stationary where η = η_cav + ∇_μ E_q[f], and the natural gradient step is
+//! mean parameters μ of the family this is stationary where η = η_cav + ∇_μ E_q f, and the natural gradient step is
 //!
-//! η ← (1 − ρ)η + ρ(η_cav + g(η)),  g(η) = ∇_μ E_q[f] = (E[∇f] − E[∇²f]·m, −E[∇²f]) in (η1, Λ),
+//! η ← (1 − ρ)η + ρ(η_cav + g(η)),  g(η) = ∇_μ E_q f = (E[∇f] − E[∇²f]·m, −E[∇²f]) in (η1, Λ),
 //!
 //! with the diagonal of E[∇²f] alone in the mean field. Expectations: [`expectation`]; bounds on a step: [`Guard`].
 //!

@@ -47,7 +47,7 @@ impl Nodes {
     }
 
     /// Draws in antithetic pairs z, −z, an even number of at least `samples`. Pairs make the part of E[z f'ᵀ] exact
-    /// that does not depend on the curvature, E[z]·f'(m)ᵀ = 0, and E[f'] exact where f is quadratic.
+    /// that does not depend on the curvature, E z · f'(m)ᵀ = 0, and E[f'] exact where f is quadratic.
     pub fn draws(samples: usize, d: usize, rng: &mut dyn Rng) -> Self {
         let pairs = samples.div_ceil(2).max(1);
         let half = Array2::from_shape_simple_fn((pairs, d), || StandardNormal.sample(rng));
@@ -103,7 +103,7 @@ impl Expected {
         Self { gradient, curvature: q.factor().curvature(&nodes.points, &weighted) }
     }
 
-    /// The factor that stands for f at q, ∇_μ E_q[f] in the mean parameters μ: η1 = E[∇f] − E[∇²f]·m, Λ = −E[∇²f].
+    /// The factor that stands for f at q, ∇_μ E_q f in the mean parameters μ: η1 = E[∇f] − E[∇²f]·m, Λ = −E[∇²f].
     /// Source: Bui et al. 2018, Property 4; ALGORITHMS 4.5.
     pub fn factor(&self, q: &Gaussian) -> Natural {
         let eta1 = &self.gradient - &self.curvature.dot(q.mean());
