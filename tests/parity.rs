@@ -30,7 +30,7 @@ use fedstein::models::{
 };
 use fedstein::random::{Purpose, Streams};
 use fedstein::stein::{
-    AccumulatorStart, Bandwidth, EpsilonPlace, Gradient, Kernel, Optimizer, OptimizerState, direction,
+    AccumulatorStart, Bandwidth, EpsilonPlace, Gradient, Kernel, Optimizer, OptimizerState, SteinForm, direction,
 };
 use ndarray::Array2;
 use rand::rngs::ChaCha12Rng;
@@ -231,6 +231,15 @@ fn stein_answers<B: Backend>(precision: Precision) -> Vec<(String, Vec<f64>)> {
             let (phi, _) = direction(&kernel, &x, &score).unwrap();
             answers.push((format!("direction, {name}, N={n} d={d}"), values(&phi)));
         }
+        let other = particles(&normal((n, d), 3.0, &mut rng), &session);
+        let own = score.evaluate(&x);
+        for (name, kernel) in [("rbf", Kernel::Rbf(bandwidth)), ("imq", Kernel::Imq { bandwidth, exponent: -0.5 })] {
+            let form = SteinForm::new(&kernel, &x).unwrap().unwrap();
+            for (what, second) in [("discrepancy", &own), ("inner product", &other)] {
+                let product = form.product(&own, second).unwrap();
+                answers.push((format!("{what}, {name}, N={n} d={d}"), product.matrix.into_iter().collect()));
+            }
+        }
         for (mode, bandwidth) in [
             (KdeMode::Exact, KdeBandwidth::Fixed(0.55)),
             (KdeMode::Exact, KdeBandwidth::Median),
@@ -340,9 +349,14 @@ const PLAIN: &str = "kind = \"sgd\"\nlr = 1e-3";
 const ADAGRAD: &str = "kind = \"adagrad\"\nlr = 1e-2\nepsilon = 1e-3";
 
 fn compare_runs<B: Backend>(report: &mut Report) {
-    for (name, algorithm, optimizer, rounds) in
-        [("DSVGD", DSVGD, PLAIN, 3), ("DSVGD, AdaGrad", DSVGD, ADAGRAD, 3), ("FedAvg", "kind = \"fedavg\"", PLAIN, 2)]
-    {
+    for (name, algorithm, optimizer, rounds) in [
+        ("DSVGD", DSVGD, PLAIN, 3),
+        ("DSVGD, AdaGrad", DSVGD, ADAGRAD, 3),
+        ("U-DSVGD", "kind = \"u-dsvgd\"\nparticles = 4", PLAIN, 2),
+        ("P-DSVGD", "kind = \"p-dsvgd\"\nparticles = 4\ndistill_steps = 5\nserver_steps = 5", PLAIN, 2),
+        ("DSGLD", "kind = \"dsgld\"\nparticles = 4\nstep_size = 1e-4", PLAIN, 2),
+        ("FedAvg", "kind = \"fedavg\"", PLAIN, 2),
+    ] {
         let got = outcome::<B>(experiment(algorithm, optimizer, rounds), Precision::F32);
         let want = outcome::<Flex>(experiment(algorithm, optimizer, rounds), Precision::F64);
         report.compare(&format!("{name}: particles"), &values(&got.particles), &values(&want.particles), TOLERANCE);

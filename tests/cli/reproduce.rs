@@ -15,8 +15,9 @@ fn the_list_has_every_figure_with_its_data_and_its_runs() {
     let place = Place::new();
     let printed = place.works("reproduce list --data-dir nowhere").stdout;
     let lines: Vec<&str> = printed.lines().skip(1).collect();
-    let figures: Vec<String> =
-        (2..=20).map(|n| format!("dsvgd/fig{n} ")).chain((2..=5).map(|n| format!("selection/fig{n} "))).collect();
+    let (dsvgd, selection) =
+        ((2..=20).map(|n| format!("dsvgd/fig{n} ")), (2..=5).map(|n| format!("selection/fig{n} ")));
+    let figures: Vec<String> = dsvgd.chain(selection).chain(["beyond/memory ".to_owned()]).collect();
     assert_eq!(lines.len(), figures.len());
     for (line, figure) in lines.iter().zip(&figures) {
         assert!(line.starts_with(figure) && line.contains(" quick") && line.contains(" full; data: "), "{line}");
