@@ -150,7 +150,7 @@ pub struct ReproduceArgs {
     #[arg(long, conflicts_with = "middle")]
     pub quick: bool,
 
-    /// Smaller than the paper's setting, for figures that take days
+    /// Smaller than the paper's setting, for figures that take hours
     #[arg(long)]
     pub middle: bool,
 

@@ -63,7 +63,8 @@ pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
     ));
     let failures = carry_out(&left, typed.jobs, Places { data_dir: &typed.data_dir, kept: &kept }, &progress)?;
     let results = Results::read(&figure, &grid, &kept)?;
-    let written = output::write(&results, scale, &directory).map_err(|error| CliError::Failed(error.to_string()))?;
+    let written =
+        output::write(&results, scale, &failures, &directory).map_err(|error| CliError::Failed(error.to_string()))?;
     if !typed.quiet {
         print_text(&summary(&written))?;
     }
@@ -133,7 +134,8 @@ fn data_must_be_here(figure: &Figure, grid: &Grid, data_dir: &Path) -> Result<()
         None => String::new(),
     };
     Err(CliError::Usage(format!(
-        "`{}` needs data that are not there:{}\n  the data directory is {}; name another with --data-dir or FEDSTEIN_DATA{rest}",
+        "`{}` needs data that are not there:{}\n  the data directory is {}; name another with --data-dir or FEDSTEIN_DATA\
+         {rest}",
         figure.id,
         lines.concat(),
         data_dir.display()

@@ -105,8 +105,12 @@ impl<B: Backend> Federation<'_, B> {
         let request = |client| {
             Ok(Request { round, client, ask: Ask::Answer(question), message: self.server.configure(round, client)? })
         };
-        let requests = (0..self.clients).map(request).collect::<Result<Vec<_>, RunError>>()?;
-        let replies = exchange(self.fleet, &requests, &|_, _| {}, traffic)?;
+        let mut replies = Vec::with_capacity(self.clients);
+        for first in (0..self.clients).step_by(ASKED_AT_ONCE) {
+            let some = first..(first + ASKED_AT_ONCE).min(self.clients);
+            let requests = some.map(request).collect::<Result<Vec<_>, RunError>>()?;
+            replies.extend(exchange(self.fleet, &requests, &|_, _| {}, traffic)?);
+        }
         Indicators::of(&question, self.server.particles(), &replies, &self.session)
     }
 }
@@ -134,6 +138,9 @@ fn exchange(
     traffic.up += requests.iter().filter(is_number).count() as u64 * NUMBER_BYTES;
     Ok(replies)
 }
+
+/// Clients to which Θ is on its way at once: K copies of a large Θ would need more memory than everything else.
+const ASKED_AT_ONCE: usize = 16;
 
 /// Size of an indicator on the wire: one 32-bit float.
 const NUMBER_BYTES: u64 = 4;

@@ -112,7 +112,7 @@ mod tests {
 
     fn toy(data: &str, prior: &str) -> Toy {
         let text = format!(
-            "[data]\nkind = \"{data}\"\n[model]\nkind = \"mixture\"\nprior = \"{prior}\"\n[partition]\nkind = \"by-column\"\n"
+            "data.kind = \"{data}\"\npartition.kind = \"by-column\"\nmodel = {{ kind = \"mixture\", prior = \"{prior}\" }}\n"
         );
         let (config, _) = Config::load(Source { name: "toy", text: &text }, &Overrides::default()).unwrap();
         Toy::of(&config).unwrap().unwrap()

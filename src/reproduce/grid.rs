@@ -1,9 +1,9 @@
 //! From a figure to its runs: layers of overrides become one config each, and equal configs one run.
 //!
-//! Layers, later ones win: base, panel, case, series, the panel's override of the series; then the `quick` or `middle` of
-//! figure, series, panel, case; then the value of a sweep. As with `--set`, a key that the chosen kind of its section
-//! does not use is dropped if an earlier layer than the one that chose the kind wrote it; of the scales and the sweep,
-//! always.
+//! Layers, later ones win: base, panel, case, series, the panel's override of the series; then the `quick` or `middle`
+//! of figure, series, panel, case; then the value of a sweep. As with `--set`, a key that the chosen kind of its
+//! section does not use is dropped if an earlier layer than the one that chose the kind wrote it; of the scales and the
+//! sweep, always.
 
 use std::collections::{BTreeMap, BTreeSet};
 

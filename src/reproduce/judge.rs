@@ -198,7 +198,7 @@ fn join(note: &str, more: &str) -> String {
 }
 
 /// Mean and standard error of the difference, over the seeds that both have; of the means where they share none.
-fn paired(a: &BySeed, b: &BySeed) -> (f64, Option<f64>) {
+fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> (f64, Option<f64>) {
     let partner =
         |(seed, value): &(u64, f64)| b.iter().find(|(other, _)| other == seed).map(|(_, other)| value - other);
     let differences: Vec<f64> = a.iter().filter_map(partner).collect();
@@ -313,7 +313,7 @@ fn peaks(results: &Results<'_>, term: &Term, statistic: Statistic, between: Opti
     }
 }
 
-fn plain(values: &BySeed) -> Vec<f64> {
+fn plain(values: &[(u64, f64)]) -> Vec<f64> {
     values.iter().map(|(_, value)| *value).collect()
 }
 
@@ -427,7 +427,7 @@ mod tests {
 
     fn kept(values: &[f64]) -> Kept {
         let mut kept: Kept = serde_json::from_str(
-            r#"{"version":1,"config":"","seconds":0,"notes":[],"metrics":["accuracy"],"rounds":[],"bins":[],"density":null}"#,
+            r#"{"version":1,"config":"","seconds":0,"notes":[],"metrics":["accuracy"],"rounds":[],"bins":[]}"#,
         )
         .unwrap();
         let round = |(at, value): (usize, &f64)| KeptRound {
@@ -467,9 +467,9 @@ mod tests {
     #[test]
     fn differences_are_taken_seed_by_seed() {
         // The seeds differ much more than the methods: the paired error is small.
-        let (mean, sem) = paired(&vec![(1, 0.5), (2, 0.9)], &vec![(2, 0.8), (1, 0.4)]);
+        let (mean, sem) = paired(&[(1, 0.5), (2, 0.9)], &[(2, 0.8), (1, 0.4)]);
         assert!((mean - 0.1).abs() < 1e-15 && sem.unwrap() < 1e-15);
-        assert_eq!(paired(&vec![(1, 0.5)], &vec![(2, 0.4)]).1, None);
+        assert_eq!(paired(&[(1, 0.5)], &[(2, 0.4)]).1, None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The papers' figures, run again: a definition (TOML, embedded) in; runs, then curves, pictures and a table of the
 //! paper's numbers beside ours out.
 //!
-//! [`figure`] reads a definition, [`grid`] makes runs of it, [`runner`] carries them out and keeps each result in a file
-//! of its own, [`curve`] and [`judge`] look at what is kept, [`output`] writes it down.
+//! [`figure`] reads a definition, [`grid`] makes runs of it, [`runner`] carries them out and keeps each result in a
+//! file of its own, [`curve`] and [`judge`] look at what is kept, [`output`] writes it down.
 
 pub mod curve;
 pub mod data;

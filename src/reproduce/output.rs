@@ -8,6 +8,7 @@ use super::curve::{Curve, MeanPoint, Results, Sample, label, means};
 use super::figure::{Along, Panel, Scale, Series};
 use super::judge::{MIB, Row, SUMMARISED, Summary, Verdict, judge, number, summaries, with_error};
 use super::progress::span;
+use super::runner::Failure;
 use crate::report::{
     AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, ReportError, Stroke, write_atomic,
 };
@@ -23,11 +24,16 @@ pub struct Written {
     pub rows: Vec<Row>,
 }
 
-/// Writes all files of a figure into its directory, which must exist.
+/// Writes all files of a figure into its directory, which must exist; `failures` are runs that have just failed.
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn write(results: &Results<'_>, scale: Scale, directory: &Path) -> Result<Written, ReportError> {
+pub fn write(
+    results: &Results<'_>,
+    scale: Scale,
+    failures: &[Failure],
+    directory: &Path,
+) -> Result<Written, ReportError> {
     let samples: Vec<Vec<Sample>> = (0..results.figure.panels.len()).map(|panel| results.samples(panel)).collect();
     let short = results.figure.id.rsplit('/').next().unwrap_or_default();
     let put = |name: &str, text: &str| -> Result<PathBuf, ReportError> {
@@ -44,7 +50,12 @@ pub fn write(results: &Results<'_>, scale: Scale, directory: &Path) -> Result<Wr
     }
     let (rows, summaries) = (judge(results, scale), summaries(results));
     put("table.csv", &table_csv(&rows, &summaries, scale))?;
-    let table = put("table.md", &table_md(results, &rows, &summaries, &pictures, scale))?;
+    let mut told = table_md(results, &rows, &summaries, &pictures, scale);
+    if !failures.is_empty() {
+        told += "\n## Runs that failed\n\n";
+        failures.iter().for_each(|failure| told += &format!("- {}: {}\n", failure.label, failure.problem));
+    }
+    let table = put("table.md", &told)?;
     Ok(Written { table, pictures, rows })
 }
 
@@ -222,15 +233,15 @@ fn table_md(results: &Results<'_>, rows: &[Row], summaries: &[Summary], pictures
     if rows.is_empty() {
         text += "The paper gives no number for this figure.\n";
     } else {
-        text += "| panel | target | source | value or order | ours | difference | verdict | note |\n|---|---|---|---|---|---|---|---|\n";
+        text += "| panel | target | source | value or order | ours | difference | verdict | note |\n";
+        text += "|---|---|---|---|---|---|---|---|\n";
         for row in rows {
             let cells = [&row.panel, &row.what, &row.source, &row.target, &row.ours, &row.difference];
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
             let verdict = if row.verdict == Verdict::Confirmed { "**confirmed**" } else { row.verdict.words() };
             let _ = writeln!(text, "| {} | {verdict} | {} |", cells.join(" | "), row.note.replace('|', "\\|"));
         }
-        text += "\n[T] a table of the paper, [X] its text, [E] read off its figure by eye, [R] an independent run of the recipe, \
-                 [ours] a question of ours. Ours: mean over seeds ± one standard error. Of an order, the difference is that of neighbours, seed by seed.\n";
+        text += MARKS;
     }
     curves_md(&mut text, summaries);
     if !figure.choices.is_empty() {
@@ -256,9 +267,7 @@ fn curves_md(text: &mut String, summaries: &[Summary]) {
         }
         let _ = writeln!(text, " {} | {} |", number(summary.uplink / MIB), span(summary.seconds));
     }
-    *text += "\nMean over rounds: the area under the curve over its length. Stability: standard deviation of the change from \
-              round to round over the last half; small is steady. At equal uplink: the value when as many bytes were sent by \
-              clients as the most sparing series of the panel sends in all.\n";
+    *text += CURVES;
 }
 
 /// What the runs told, each once, with how many told it.
@@ -285,6 +294,20 @@ fn notes_md(text: &mut String, results: &Results<'_>) {
         let _ = writeln!(text, "- and {} more, in the kept results", told.len() - MOST_NOTES);
     }
 }
+
+/// Below the table of targets.
+const MARKS: &str = "
+[T] a table of the paper, [X] its text, [E] read off its figure by eye, [R] an independent run of the recipe, \
+[ours] a question of ours. Ours: mean over seeds ± one standard error. Of an order, the difference is that of \
+neighbours, seed by seed.
+";
+
+/// Below the table of curves.
+const CURVES: &str = "
+Mean over rounds: the area under the curve over its length. Stability: standard deviation of the change from round to \
+round over the last half; small is steady. At equal uplink: the value when clients have sent as many bytes as the most \
+sparing series of the panel sends in all.
+";
 
 /// More notes than these are of the same kind with other numbers.
 const MOST_NOTES: usize = 20;

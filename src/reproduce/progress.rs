@@ -64,7 +64,9 @@ impl Progress {
         match &self.show {
             Show::Bar(bar) => bar.println(line),
             // A line that nobody may be there to read: its failure is no failure of the run.
-            Show::Lines => drop(writeln!(io::stderr(), "{line}")),
+            Show::Lines => {
+                let _ = writeln!(io::stderr(), "{line}");
+            }
             Show::Nothing => {}
         }
     }

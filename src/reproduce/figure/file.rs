@@ -264,8 +264,12 @@ fn build(id: &str, file: File) -> Result<Figure, String> {
         claims: Vec::new(),
     };
     unique(figure.series.iter().map(|series| series.id.as_str()))?;
-    for panel in without_like(file.panel)? {
+    if file.panels.is_some() {
+        return Err("`panels` chooses among those of another figure; it needs `from`".into());
+    }
+    for mut panel in without_like(file.panel)? {
         let id = panel.id.clone();
+        panel.y_range = panel.y_range.or(file.y_range.filter(|_| panel.y.is_none()));
         let built = self::panel(&figure, panel, file.y.as_deref(), file.shown.as_deref());
         figure.panels.push(built.map_err(|problem| format!("panel `{id}`: {problem}"))?);
     }
