@@ -91,10 +91,9 @@ impl Advice {
         if let Some(ess) = ess.filter(|ess| particles > 2 && *ess < ONE_HOT && !self.one_hot) {
             self.one_hot = true;
             advice.push(format!(
-                "round {}: the density of the {particles} particles is that of the nearest one (effective sample size \
-                 {ess:.2}): its score pulls towards one particle and does not blend. That is what densities do beyond some \
-                 20 dimensions; where clients are unlike each other, algorithm.kde_bandwidth decides how fast what the \
-                 others said is forgotten (docs/algorithms.md, \"The one-hot regime\")",
+                "round {}: densities are one-hot (effective sample size {ess:.2} of {particles}), as they are beyond some 20 \
+                 dimensions: algorithm.kde_bandwidth then says how fast clients forget each other; smaller forgets less \
+                 (docs/algorithms.md, \"The one-hot regime\")",
                 round.round
             ));
         }
