@@ -115,7 +115,7 @@ fn check_clients<B: Backend>(case: &Case, precision: Precision) {
     let scores: Vec<_> = scores.collect();
     let tolerance = case.tolerance(precision);
     let ksd: Vec<f64> = scores.iter().map(|score| form.product(score, score).unwrap().v).collect();
-    let (hip, _) = inner_products(&form, &scores).unwrap();
+    let hip = inner_products(&form, &scores).unwrap();
     assert_close(&ksd, &flat(case.expected("ksd")), tolerance, "KSD of four clients");
     assert_close(&hip, &flat(case.expected("hip")), tolerance, "HIP of four clients");
     let plain = probabilities(&ksd, Negative::Clip);
@@ -198,7 +198,7 @@ fn far_particles_leave_gradient_norms_over_a_constant() {
     let exact = Tolerance { rtol: 1e-12, atol: 0.0 };
     let ksd: Vec<f64> = sets.iter().map(|s| form.product(s, s).unwrap().v).collect();
     assert_close(&ksd, &scores.iter().map(|s| limit(s, s)).collect::<Vec<_>>(), exact, "KSD");
-    let (hip, constant) = inner_products(&form, &sets).unwrap();
+    let (hip, constant) = (inner_products(&form, &sets).unwrap(), form.constant());
     assert_close(&hip, &scores.iter().map(|s| limit(s, &mean)).collect::<Vec<_>>(), exact, "HIP");
     assert_close(&[constant], &[floor / n as f64], exact, "the constant");
     assert!(form.off_diagonal_mass() < 1e-30, "{}", form.off_diagonal_mass());
@@ -304,7 +304,9 @@ proptest! {
         // Rounding of a sum of n² terms no larger than the diagonal's.
         let unit = 1e-13 * own.matrix.diag().sum();
         prop_assert!(own.v >= -unit, "{}", own.v);
-        prop_assert!(own.constant > 0.0);
+        let at = particles::<Flex>(&x, &Session::open(Precision::F64).unwrap());
+        let form = SteinForm::new(&kernel, &at).unwrap().unwrap();
+        prop_assert!(form.constant() > 0.0);
         prop_assert!(own.u.is_some() == (n > 1));
         let (there, back) = (product(&kernel, &x, &s, &t), product(&kernel, &x, &t, &s));
         prop_assert!((there.v - back.v).abs() < 1e-12 * (1.0 + there.v.abs()), "{} {}", there.v, back.v);
@@ -348,7 +350,7 @@ proptest! {
         let session = Session::<Flex>::open(Precision::F64).unwrap();
         let form = SteinForm::new(&kernel, &particles(&normal((n, d), &mut rng), &session)).unwrap().unwrap();
         let scores: Vec<_> = (0..clients).map(|_| particles(&normal((n, d), &mut rng), &session)).collect();
-        let (hip, _) = inner_products(&form, &scores).unwrap();
+        let hip = inner_products(&form, &scores).unwrap();
         for (score, hip) in scores.iter().zip(&hip) {
             let sum: f64 = scores.iter().map(|other| form.product(score, other).unwrap().v).sum();
             prop_assert!((sum - clients as f64 * hip).abs() < 1e-10 * (1.0 + sum.abs()), "{sum}, {hip}");

@@ -49,11 +49,8 @@ impl Indicators {
         match question {
             Question::Discrepancy { kernel, .. } => {
                 let form = form(kernel, theta)?;
-                // The trace terms belong to the kernel at Θ: the server knows them without asking.
-                let zero = theta.map(|block| block.zeros_like());
-                let constant = form.product(&zero, &zero)?.constant;
                 let value = |reply: &Reply| reply.message.scalars.get(DISCREPANCY).copied().unwrap_or(f64::NAN);
-                Ok(Self::new(Measure::Ksd, replies.iter().map(value).collect(), constant, &form))
+                Ok(Self::new(Measure::Ksd, replies.iter().map(value).collect(), &form))
             }
             Question::LikelihoodScore { kernel, .. } => {
                 let form = form(kernel, theta)?;
@@ -62,17 +59,16 @@ impl Indicators {
                     Particles::from_array(array, theta.layout(), session).map_err(RunError::Device)
                 });
                 let scores = scores.collect::<Result<Vec<_>, _>>()?;
-                let (values, constant) = inner_products(&form, &scores)?;
-                Ok(Self::new(Measure::Hip, values, constant, &form))
+                Ok(Self::new(Measure::Hip, inner_products(&form, &scores)?, &form))
             }
         }
     }
 
-    fn new<B: Backend>(measure: Measure, values: Vec<f64>, constant: f64, form: &SteinForm<B>) -> Self {
+    fn new<B: Backend>(measure: Measure, values: Vec<f64>, form: &SteinForm<B>) -> Self {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         Self {
             measure,
-            constant_share: constant / mean,
+            constant_share: form.constant() / mean,
             off_diagonal_mass: form.off_diagonal_mass(),
             bandwidth: form.bandwidth(),
             values,
@@ -95,17 +91,15 @@ pub(crate) fn answer<B: Backend>(
     }
 }
 
-/// HIP_k = ⟨φ_k, φ'⟩ with S' = (1/K) Σ_m S_m (24), and the part of it that is the same for all k.
+/// HIP_k = ⟨φ_k, φ'⟩ with S' = (1/K) Σ_m S_m (24).
 pub fn inner_products<B: Backend>(
     form: &SteinForm<B>,
     scores: &[Particles<B>],
-) -> Result<(Vec<f64>, f64), burn::tensor::TensorReadError> {
+) -> Result<Vec<f64>, burn::tensor::TensorReadError> {
     let sum = scores.iter().cloned().reduce(|sum, score| sum.zip(score, |a, b| a + b));
-    let Some(sum) = sum else { return Ok((Vec::new(), 0.0)) };
+    let Some(sum) = sum else { return Ok(Vec::new()) };
     let mean = sum.map(|block| block.div_scalar(scores.len() as f64));
-    let products = scores.iter().map(|score| form.product(score, &mean)).collect::<Result<Vec<_>, _>>()?;
-    let constant = products.first().map_or(0.0, |product| product.constant);
-    Ok((products.into_iter().map(|product| product.v).collect(), constant))
+    scores.iter().map(|score| Ok(form.product(score, &mean)?.v)).collect()
 }
 
 fn form<B: Backend>(kernel: &Kernel, at: &Particles<B>) -> Result<SteinForm<B>, RunError> {

@@ -31,8 +31,6 @@ pub struct SteinProduct {
     pub v: f64,
     /// The mean of H off its diagonal; may be negative even where S¹ = S². `None` for N = 1.
     pub u: Option<f64>,
-    /// What the trace terms of the diagonal contribute to `v`: the same for every score.
-    pub constant: f64,
 }
 
 impl<B: Backend> SteinForm<B> {
@@ -58,6 +56,12 @@ impl<B: Backend> SteinForm<B> {
         (k.sum() - k.diag().sum()) / (k.nrows() as f64).powi(2)
     }
 
+    /// What the trace terms of the diagonal contribute to every product, whatever the scores.
+    pub fn constant(&self) -> f64 {
+        let trace = &self.kernel.trace;
+        trace.diag().sum() / (trace.nrows() as f64).powi(2)
+    }
+
     /// ⟨φ¹, φ²⟩_H of two scores `[N, d]`.
     pub fn product(&self, first: &Particles<B>, second: &Particles<B>) -> Result<SteinProduct, TensorReadError> {
         let x = &self.offsets;
@@ -72,6 +76,6 @@ impl<B: Backend> SteinForm<B> {
         let n = matrix.nrows() as f64;
         let (sum, diagonal) = (matrix.sum(), matrix.diag().sum());
         let u = (n > 1.0).then(|| (sum - diagonal) / (n * (n - 1.0)));
-        Ok(SteinProduct { v: sum / (n * n), u, constant: trace.diag().sum() / (n * n), matrix })
+        Ok(SteinProduct { v: sum / (n * n), u, matrix })
     }
 }
