@@ -5,7 +5,10 @@
 pub mod dsgld;
 pub mod dsvgd;
 pub mod fedavg;
+pub mod fedper;
+pub mod fedprox;
 pub mod fedsgd;
+pub mod fedwba;
 pub mod gaussian;
 pub mod gvi;
 pub mod langevin;
@@ -13,15 +16,23 @@ mod lbfgs;
 mod local;
 pub mod npv;
 pub mod p_dsvgd;
+pub mod per_fedavg;
+pub mod pfedbayes;
+pub mod pfedgp;
+pub mod pfedme;
+pub mod pfedvem;
 pub mod pmd;
 pub mod pvi;
 mod relay;
+pub mod scaffold;
 pub mod sgld;
+mod split;
 pub mod svgd;
 pub mod u_dsvgd;
 
 use std::sync::Arc;
 
+use burn::tensor::Tensor;
 use fedstein_models::Model;
 
 use crate::backend::{Backend, Session};
@@ -50,6 +61,11 @@ pub trait ServerHalf<B: Backend>: Send {
     /// The global particles Θ: what predictions are made with.
     fn particles(&self) -> &Particles<B>;
 
+    /// What every client is sent to predict with: Θ.
+    fn publish(&self) -> Result<Message, RunError> {
+        message_of(self.particles())
+    }
+
     /// q as a density over θ, where it is more than its particles.
     fn posterior(&self) -> Posterior {
         Posterior::Particles
@@ -66,6 +82,11 @@ pub trait ClientHalf<B: Backend>: Send {
     /// Does the client's part of a round.
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError>;
 
+    /// With what this client predicts on its own rows, given what the server published; leaves the client as it was.
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+        Ok(Predictor::Published)
+    }
+
     /// Answers a question about the particles in the request; leaves the client as it was.
     fn answer(&mut self, _request: &Request, _question: &Question) -> Result<Message, RunError> {
         Err(RunError::Config("this algorithm's clients have no tilted density to be asked about".into()))
@@ -75,6 +96,17 @@ pub trait ClientHalf<B: Backend>: Send {
     fn state_bytes(&self) -> u64 {
         0
     }
+}
+
+/// How a client predicts.
+#[allow(missing_debug_implementations)] // Holds a closure.
+pub enum Predictor<B: Backend> {
+    /// With the particles that the server published.
+    Published,
+    /// With particles of its own.
+    Own(Particles<B>),
+    /// Rows `[B, p]` in, log-probabilities `[S, B, C]` of S predictive components out.
+    Rows(Box<dyn Fn(Tensor<2>) -> Result<Tensor<3>, RunError>>),
 }
 
 /// What the global posterior q is.
@@ -118,7 +150,7 @@ pub struct LocalData {
 }
 
 /// An algorithm and its constants.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Algorithm {
     /// Distributed SVGD.
     Dsvgd(dsvgd::DsvgdConfig),
@@ -144,6 +176,24 @@ pub enum Algorithm {
     FedAvg(fedavg::FedAvgConfig),
     /// Federated gradient steps.
     FedSgd(fedsgd::FedSgdConfig),
+    /// Particles and Wasserstein barycenters.
+    FedWba(fedwba::FedWbaConfig),
+    /// Averaging with a proximal term.
+    FedProx(fedprox::FedProxConfig),
+    /// Averaging with control variates.
+    Scaffold(scaffold::ScaffoldConfig),
+    /// Averaging below a personal head.
+    FedPer(fedper::FedPerConfig),
+    /// Averaging of a start from which a client adapts.
+    PerFedAvg(per_fedavg::PerFedAvgConfig),
+    /// Personal parameters around a shared centre.
+    PFedMe(pfedme::PFedMeConfig),
+    /// Personal Gaussians around a shared Gaussian.
+    PFedBayes(pfedbayes::PFedBayesConfig),
+    /// Gaussian heads on a shared base.
+    PFedVem(pfedvem::PFedVemConfig),
+    /// Gaussian processes on a shared embedding.
+    PFedGp(pfedgp::PFedGpConfig),
 }
 
 /// What every algorithm starts from.
@@ -190,7 +240,17 @@ impl Algorithm {
             Self::Gvi(config) => config.particles,
             Self::Pmd(config) => config.particles,
             Self::Npv(config) => config.particles,
-            Self::FedAvg(_) | Self::FedSgd(_) => 1,
+            Self::FedWba(config) => config.particles,
+            Self::PFedBayes(config) => config.particles,
+            Self::PFedVem(config) => config.particles,
+            Self::FedAvg(_)
+            | Self::FedSgd(_)
+            | Self::FedProx(_)
+            | Self::Scaffold(_)
+            | Self::FedPer(_)
+            | Self::PerFedAvg(_)
+            | Self::PFedMe(_)
+            | Self::PFedGp(_) => 1,
         }
     }
 
@@ -212,7 +272,7 @@ impl Algorithm {
     /// # Errors
     /// The algorithm cannot work on this model or with these clients.
     pub fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
-        Ok(match *self {
+        Ok(match self.clone() {
             Self::Dsvgd(config) => dsvgd::build(config, setup),
             Self::UDsvgd(config) => u_dsvgd::build(config, setup),
             Self::PDsvgd(config) => p_dsvgd::build(config, setup)?,
@@ -225,12 +285,21 @@ impl Algorithm {
             Self::Npv(config) => npv::build(config, setup)?,
             Self::FedAvg(config) => fedavg::build(config, setup),
             Self::FedSgd(config) => fedsgd::build(config, setup),
+            Self::FedWba(config) => fedwba::build(config, setup)?,
+            Self::FedProx(config) => fedprox::build(config, setup)?,
+            Self::Scaffold(config) => scaffold::build(config, setup)?,
+            Self::FedPer(config) => fedper::build(config, setup)?,
+            Self::PerFedAvg(config) => per_fedavg::build(config, setup)?,
+            Self::PFedMe(config) => pfedme::build(config, setup)?,
+            Self::PFedBayes(config) => pfedbayes::build(config, setup)?,
+            Self::PFedVem(config) => pfedvem::build(config, setup)?,
+            Self::PFedGp(config) => pfedgp::build(config, setup)?,
         })
     }
 }
 
 /// The name under which particles travel.
-const PARTICLES: &str = "particles";
+pub(crate) const PARTICLES: &str = "particles";
 
 /// Reads the particles out of a message.
 fn particles_of<B: Backend>(

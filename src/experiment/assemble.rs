@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::algorithm::langevin::Langevin;
 use crate::algorithm::{
-    Algorithm, LocalData, dsgld, dsvgd, fedavg, fedsgd, gaussian, gvi, npv, p_dsvgd, pmd, pvi, sgld, svgd, u_dsvgd,
+    Algorithm, LocalData, dsgld, dsvgd, fedavg, fedper, fedprox, fedsgd, fedwba, gaussian, gvi, npv, p_dsvgd,
+    per_fedavg, pfedbayes, pfedgp, pfedme, pfedvem, pmd, pvi, scaffold, sgld, svgd, u_dsvgd,
 };
 use crate::backend::{Backend, Session};
 use crate::datasets::{DataConfig, Dataset, PartitionConfig, Targets};
@@ -20,10 +21,11 @@ use crate::schedule::{Draw, Hip, Ksd, Negative, Random, RoundRobin, Schedule};
 use crate::stein::{AccumulatorStart, Bandwidth, EpsilonPlace, Kernel, Optimizer, Rule, Svgd};
 
 use super::config::{
-    AlgorithmConfig, BandwidthRule, Config, DensityConfig, DsgldConfig, DsvgdConfig, FedavgConfig, GaussianConfig,
-    InformedConfig, KdeRule, KernelConfig, LocalConfig, ModelConfig, NegativePolicy, NpvConfig, NumberOr,
-    OptimizerConfig, PDsvgdConfig, PmdConfig, Predictive, RadialConfig, Reset, SameKde, ScheduleConfig,
-    SelectionKernel, SelectionRule, SgldConfig, SoftmaxRule, SvgdConfig, UDsvgdConfig,
+    AlgorithmConfig, BandwidthRule, Config, DensityConfig, DsgldConfig, DsvgdConfig, FedavgConfig, FedperConfig,
+    FedproxConfig, GaussianConfig, InformedConfig, KdeRule, KernelConfig, LocalConfig, ModelConfig, NegativePolicy,
+    NpvConfig, NumberOr, OptimizerConfig, PDsvgdConfig, PerFedavgConfig, PmdConfig, Predictive, RadialConfig, Reset,
+    SameKde, ScaffoldConfig, ScheduleConfig, SelectionKernel, SelectionRule, SgldConfig, SoftmaxRule, SvgdConfig,
+    UDsvgdConfig,
 };
 
 /// Rows from which the noise of an untrained regression network is measured.
@@ -133,6 +135,74 @@ impl Config {
                 Algorithm::FedAvg(fedavg::FedAvgConfig { local_steps, data: local.data(1.0), mix })
             }
             AlgorithmConfig::Fedsgd {} => Algorithm::FedSgd(fedsgd::FedSgdConfig),
+            AlgorithmConfig::Fedwba(config) => Algorithm::FedWba(fedwba::FedWbaConfig {
+                particles: config.particles,
+                local_steps: config.local.local_steps,
+                data: config.local.data(config.temperature),
+                kde: config.density.kde(),
+                damping: config.density.kde_damping,
+                clip: config.density.clip(),
+                start: config.start,
+                over: config.over,
+                weights: config.weights,
+                iterate: config.iterate,
+                eq5: config.eq5,
+                shared_layers: config.shared_layers.clone(),
+            }),
+            AlgorithmConfig::Fedprox(FedproxConfig { local, proximal }) => {
+                let (local_steps, proximal) = (local.local_steps, *proximal);
+                Algorithm::FedProx(fedprox::FedProxConfig { local_steps, data: local.data(1.0), proximal })
+            }
+            AlgorithmConfig::Scaffold(ScaffoldConfig { local, server_lr }) => {
+                let (local_steps, server_lr) = (local.local_steps, *server_lr);
+                Algorithm::Scaffold(scaffold::ScaffoldConfig { local_steps, data: local.data(1.0), server_lr })
+            }
+            AlgorithmConfig::Fedper(FedperConfig { local, personal_layers }) => {
+                let (local_steps, personal_layers) = (local.local_steps, *personal_layers);
+                Algorithm::FedPer(fedper::FedPerConfig { local_steps, data: local.data(1.0), personal_layers })
+            }
+            AlgorithmConfig::PerFedavg(PerFedavgConfig { local, inner_lr }) => {
+                let (local_steps, inner_lr) = (local.local_steps, *inner_lr);
+                Algorithm::PerFedAvg(per_fedavg::PerFedAvgConfig { local_steps, data: local.data(1.0), inner_lr })
+            }
+            AlgorithmConfig::Pfedme(config) => Algorithm::PFedMe(pfedme::PFedMeConfig {
+                local_steps: config.local.local_steps,
+                data: config.local.data(1.0),
+                inner_steps: config.inner_steps,
+                inner_lr: config.inner_lr,
+                proximal: config.proximal,
+                server_mix: config.server_mix,
+            }),
+            AlgorithmConfig::Pfedbayes(config) => Algorithm::PFedBayes(pfedbayes::PFedBayesConfig {
+                particles: config.particles,
+                local_steps: config.local.local_steps,
+                data: config.local.data(1.0),
+                samples: config.samples,
+                kl_weight: config.kl_weight,
+                initial_rho: config.initial_rho,
+                initial_sd: config.initial_sd,
+                noise_variance: config.noise_variance,
+                server_mix: config.server_mix,
+            }),
+            AlgorithmConfig::Pfedvem(config) => Algorithm::PFedVem(pfedvem::PFedVemConfig {
+                particles: config.particles,
+                local_steps: config.local.local_steps,
+                data: config.local.data(1.0),
+                personal_layers: config.personal_layers,
+                head_steps: config.head_steps,
+                head_lr: config.head_lr,
+                head_momentum: config.head_momentum,
+                samples: config.samples,
+            }),
+            AlgorithmConfig::Pfedgp(config) => Algorithm::PFedGp(pfedgp::PFedGpConfig {
+                local_steps: config.local.local_steps,
+                data: config.local.data(1.0),
+                personal_layers: config.personal_layers,
+                output_scale: config.output_scale,
+                length_scale: config.length_scale,
+                inference_steps: config.inference_steps,
+                inducing_rows: config.inducing_rows,
+            }),
         }
     }
 

@@ -8,6 +8,7 @@ use toml::Table;
 use crate::algorithm::dsgld::{ChainShare, GradientScale};
 use crate::algorithm::dsvgd::Factors;
 use crate::algorithm::fedavg::Mix;
+use crate::algorithm::fedwba::{Eq5, Iterate, Over, Start, Weights};
 use crate::algorithm::gaussian::Family;
 use crate::algorithm::langevin::Noise;
 use crate::backend::Precision;
@@ -185,6 +186,24 @@ pub enum AlgorithmConfig {
     Fedavg(FedavgConfig),
     /// Federated gradient steps.
     Fedsgd {},
+    /// Particles and Wasserstein barycenters.
+    Fedwba(FedwbaConfig),
+    /// Averaging with a proximal term.
+    Fedprox(FedproxConfig),
+    /// Averaging with control variates.
+    Scaffold(ScaffoldConfig),
+    /// Averaging below a personal head.
+    Fedper(FedperConfig),
+    /// Averaging of a start from which a client adapts.
+    PerFedavg(PerFedavgConfig),
+    /// Personal parameters around a shared centre.
+    Pfedme(PfedmeConfig),
+    /// Personal Gaussians around a shared Gaussian.
+    Pfedbayes(PfedbayesConfig),
+    /// Gaussian heads on a shared base.
+    Pfedvem(PfedvemConfig),
+    /// Gaussian processes on a shared embedding.
+    Pfedgp(PfedgpConfig),
 }
 
 /// The steps of a client and the rows they see: what most algorithms have.
@@ -320,6 +339,114 @@ pub struct FedavgConfig {
     pub mix: Mix,
 }
 
+/// `[algorithm] kind = "fedwba"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct FedwbaConfig {
+    pub particles: usize,
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub temperature: f64,
+    #[serde(flatten)]
+    pub density: DensityConfig,
+    pub start: Start,
+    pub over: Over,
+    pub weights: Weights,
+    pub iterate: Iterate,
+    pub eq5: Eq5,
+    pub shared_layers: Vec<usize>,
+}
+
+/// `[algorithm] kind = "fedprox"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct FedproxConfig {
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub proximal: f64,
+}
+
+/// `[algorithm] kind = "scaffold"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ScaffoldConfig {
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub server_lr: f64,
+}
+
+/// `[algorithm] kind = "fedper"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct FedperConfig {
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub personal_layers: usize,
+}
+
+/// `[algorithm] kind = "per-fedavg"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct PerFedavgConfig {
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub inner_lr: f64,
+}
+
+/// `[algorithm] kind = "pfedme"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct PfedmeConfig {
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub inner_steps: usize,
+    pub inner_lr: f64,
+    pub proximal: f64,
+    pub server_mix: f64,
+}
+
+/// `[algorithm] kind = "pfedbayes"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct PfedbayesConfig {
+    pub particles: usize,
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub samples: usize,
+    pub kl_weight: f64,
+    pub initial_rho: f64,
+    pub initial_sd: f64,
+    pub noise_variance: f64,
+    pub server_mix: f64,
+}
+
+/// `[algorithm] kind = "pfedvem"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct PfedvemConfig {
+    pub particles: usize,
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub personal_layers: usize,
+    pub head_steps: usize,
+    pub head_lr: f64,
+    pub head_momentum: f64,
+    pub samples: usize,
+}
+
+/// `[algorithm] kind = "pfedgp"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct PfedgpConfig {
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    pub personal_layers: usize,
+    pub output_scale: f64,
+    pub length_scale: f64,
+    pub inference_steps: usize,
+    pub inducing_rows: usize,
+}
+
 impl ModelConfig {
     /// The word for it in a config.
     pub fn kind(&self) -> &'static str {
@@ -347,6 +474,15 @@ impl AlgorithmConfig {
             Self::Npv(_) => "npv",
             Self::Fedavg(_) => "fedavg",
             Self::Fedsgd {} => "fedsgd",
+            Self::Fedwba(_) => "fedwba",
+            Self::Fedprox(_) => "fedprox",
+            Self::Scaffold(_) => "scaffold",
+            Self::Fedper(_) => "fedper",
+            Self::PerFedavg(_) => "per-fedavg",
+            Self::Pfedme(_) => "pfedme",
+            Self::Pfedbayes(_) => "pfedbayes",
+            Self::Pfedvem(_) => "pfedvem",
+            Self::Pfedgp(_) => "pfedgp",
         }
     }
 
@@ -362,7 +498,17 @@ impl AlgorithmConfig {
             Self::Pvi(config) | Self::Gvi(config) => config.particles,
             Self::Pmd(config) => config.particles,
             Self::Npv(config) => config.particles,
-            Self::Fedavg(_) | Self::Fedsgd {} => 1,
+            Self::Fedwba(config) => config.particles,
+            Self::Pfedbayes(config) => config.particles,
+            Self::Pfedvem(config) => config.particles,
+            Self::Fedavg(_)
+            | Self::Fedsgd {}
+            | Self::Fedprox(_)
+            | Self::Scaffold(_)
+            | Self::Fedper(_)
+            | Self::PerFedavg(_)
+            | Self::Pfedme(_)
+            | Self::Pfedgp(_) => 1,
         }
     }
 
@@ -378,7 +524,17 @@ impl AlgorithmConfig {
             Self::Pvi(config) | Self::Gvi(config) => config.temperature,
             Self::Pmd(config) => config.temperature,
             Self::Npv(config) => config.temperature,
-            Self::Fedavg(_) | Self::Fedsgd {} => 1.0,
+            Self::Fedwba(config) => config.temperature,
+            Self::Fedavg(_)
+            | Self::Fedsgd {}
+            | Self::Fedprox(_)
+            | Self::Scaffold(_)
+            | Self::Fedper(_)
+            | Self::PerFedavg(_)
+            | Self::Pfedme(_)
+            | Self::Pfedbayes(_)
+            | Self::Pfedvem(_)
+            | Self::Pfedgp(_) => 1.0,
         }
     }
 
@@ -388,6 +544,7 @@ impl AlgorithmConfig {
             Self::Dsvgd(config) => Some(&config.density),
             Self::UDsvgd(config) => Some(&config.density),
             Self::PDsvgd(config) => Some(&config.client.density),
+            Self::Fedwba(config) => Some(&config.density),
             _ => None,
         }
     }
@@ -403,7 +560,26 @@ impl AlgorithmConfig {
 
     /// Whether its clients have a tilted density that selection can ask about.
     fn has_tilted_targets(&self) -> bool {
-        self.density().is_some()
+        matches!(self, Self::Dsvgd(_) | Self::UDsvgd(_) | Self::PDsvgd(_))
+    }
+
+    /// Whether its clients predict with parameters of their own.
+    pub fn is_personalised(&self) -> bool {
+        matches!(
+            self,
+            Self::Fedwba(_)
+                | Self::Fedper(_)
+                | Self::PerFedavg(_)
+                | Self::Pfedme(_)
+                | Self::Pfedbayes(_)
+                | Self::Pfedvem(_)
+                | Self::Pfedgp(_)
+        )
+    }
+
+    /// Whether its formulas presuppose plain gradient steps.
+    fn needs_sgd(&self) -> bool {
+        matches!(self, Self::Scaffold(_) | Self::PerFedavg(_) | Self::Pfedme(_))
     }
 }
 
@@ -516,6 +692,7 @@ pub struct EvaluationConfig {
     pub chunk: usize,
     pub kde_bandwidth: NumberOr<SameKde>,
     pub discrepancy: bool,
+    pub personal: bool,
 }
 
 impl Config {
@@ -554,8 +731,13 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Conflict`], with both keys and what would be right.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let conflicts =
-            [self.schedule_conflict(), self.model_conflict(), self.partition_conflict(), self.density_conflict()];
+        let conflicts = [
+            self.schedule_conflict(),
+            self.model_conflict(),
+            self.partition_conflict(),
+            self.density_conflict(),
+            self.optimizer_conflict(),
+        ];
         match conflicts.into_iter().flatten().next() {
             Some(conflict) => Err(ConfigError::Conflict(conflict)),
             None => Ok(()),
@@ -601,6 +783,17 @@ impl Config {
             "`algorithm.kde` = \"reference\" reproduces the public code, whose factors hold the whole prior; it needs \
              `algorithm.factors` = \"with-prior\" (both come with `preset` = \"reference\")"
                 .into()
+        })
+    }
+
+    /// Step sizes that appear in an algorithm's own formulas must be those of the steps.
+    fn optimizer_conflict(&self) -> Option<String> {
+        let plain = matches!(self.optimizer, OptimizerConfig::Sgd { .. });
+        (self.algorithm.needs_sgd() && !plain).then(|| {
+            format!(
+                "algorithm kind `{}` is defined by plain gradient steps; it needs optimizer kind `sgd`",
+                self.algorithm.kind()
+            )
         })
     }
 

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
+use super::exam::Exam;
 use super::message::{Ask, Reply, Request};
 use crate::algorithm::ClientHalf;
 use crate::backend::Backend;
@@ -24,12 +25,19 @@ pub trait Fleet {
 /// All clients in this process: in parallel on a CPU, one after the other on a GPU.
 pub struct InProcess<B: Backend> {
     clients: Vec<Mutex<Box<dyn ClientHalf<B>>>>,
+    exam: Option<Exam<B>>,
 }
 
 impl<B: Backend> InProcess<B> {
     /// A fleet of these clients; a client's id is its index.
     pub fn new(clients: Vec<Box<dyn ClientHalf<B>>>) -> Self {
-        Self { clients: clients.into_iter().map(Mutex::new).collect() }
+        Self { clients: clients.into_iter().map(Mutex::new).collect(), exam: None }
+    }
+
+    /// The same fleet, whose clients hold rows out to score themselves on.
+    pub fn with_exam(mut self, exam: Exam<B>) -> Self {
+        self.exam = Some(exam);
+        self
     }
 
     fn answer(&self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
@@ -43,6 +51,10 @@ impl<B: Backend> InProcess<B> {
                 half.handle(request, watch).map(|reply| reply.with_scalar(CLIENT_BYTES, half.state_bytes() as f64))
             }
             Ask::Answer(question) => half.answer(request, question),
+            Ask::Score => match &self.exam {
+                Some(exam) => half.predictor(request).and_then(|predictor| exam.take(request, predictor)),
+                None => Err(RunError::Config("no client holds rows out: evaluation.personal is false".into())),
+            },
         };
         let message = answer.map_err(|error| failed(error.to_string()))?;
         Ok(Reply { round, client, message })

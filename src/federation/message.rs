@@ -140,6 +140,8 @@ pub enum Ask {
     Train,
     /// An answer to a question; the client's state stays as it is.
     Answer(Question),
+    /// How well the client's own predictor does on its own rows held out; the client's state stays as it is.
+    Score,
 }
 
 /// The server asks a client.

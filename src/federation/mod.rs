@@ -1,5 +1,6 @@
 //! Server, clients and what passes between them.
 
+pub mod exam;
 pub mod fleet;
 pub mod message;
 pub mod server;

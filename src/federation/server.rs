@@ -18,6 +18,8 @@ pub struct Round {
     pub round: usize,
     /// Who was asked to train, and why.
     pub selection: Selection,
+    /// Whose reply could not be used, and why; the round went on without them.
+    pub rejected: Vec<(ClientId, String)>,
     /// What the clients answered before, where they were asked.
     pub indicators: Option<Indicators>,
     /// Seconds that asking and choosing took.
@@ -77,7 +79,7 @@ impl<B: Backend> Federation<'_, B> {
                 Ok(Request { round, client: *client, ask: Ask::Train, message })
             };
             let requests = selection.clients.iter().map(request).collect::<Result<Vec<_>, RunError>>()?;
-            let replies = exchange(self.fleet, &requests, watch, &mut traffic)?;
+            let (replies, rejected) = usable(exchange(self.fleet, &requests, watch, &mut traffic))?;
             let numbers = mean_numbers(&replies);
             self.server.aggregate(replies).map_err(|error| match error {
                 RunError::Svgd(error) => RunError::Server { round, error },
@@ -88,6 +90,7 @@ impl<B: Backend> Federation<'_, B> {
             let round = Round {
                 round,
                 selection,
+                rejected,
                 indicators,
                 selection_seconds,
                 numbers,
@@ -109,7 +112,9 @@ impl<B: Backend> Federation<'_, B> {
         for first in (0..self.clients).step_by(ASKED_AT_ONCE) {
             let some = first..(first + ASKED_AT_ONCE).min(self.clients);
             let requests = some.map(request).collect::<Result<Vec<_>, RunError>>()?;
-            replies.extend(exchange(self.fleet, &requests, &|_, _| {}, traffic)?);
+            for answer in exchange(self.fleet, &requests, &|_, _| {}, traffic) {
+                replies.push(answer?);
+            }
         }
         Indicators::of(&question, self.server.particles(), &replies, &self.session)
     }
@@ -121,21 +126,68 @@ struct Traffic {
     up: u64,
 }
 
-/// Requests out, validated replies in, in the same order.
+/// Requests out, validated replies in, in the same order; what is refused has travelled all the same.
 fn exchange(
     fleet: &dyn Fleet,
     requests: &[Request],
     watch: Watch,
     traffic: &mut Traffic,
-) -> Result<Vec<Reply>, RunError> {
+) -> Vec<Result<Reply, RunError>> {
     traffic.down += requests.iter().map(|request| request.message.bytes()).sum::<u64>();
-    let answers = fleet.dispatch(requests, watch);
-    let replies = requests.iter().zip(answers).map(|(request, answer)| validate(request, answer?));
-    let replies = replies.collect::<Result<Vec<_>, RunError>>()?;
-    traffic.up += replies.iter().map(|reply| reply.message.bytes()).sum::<u64>();
-    // A discrepancy is a number, and all that its client sends.
-    let is_number = |request: &&Request| matches!(request.ask, Ask::Answer(Question::Discrepancy { .. }));
-    traffic.up += requests.iter().filter(is_number).count() as u64 * NUMBER_BYTES;
+    let checked = |(request, answer): (&Request, Result<Reply, RunError>)| {
+        let reply = answer?;
+        // A discrepancy is a number, and all that its client sends.
+        let number = matches!(request.ask, Ask::Answer(Question::Discrepancy { .. }));
+        traffic.up += reply.message.bytes() + if number { NUMBER_BYTES } else { 0 };
+        validate(request, reply)
+    };
+    requests.iter().zip(fleet.dispatch(requests, watch)).map(checked).collect()
+}
+
+/// The replies that can be used, and whose could not be.
+///
+/// # Errors
+/// Not one can be used: the first one's reason.
+#[allow(clippy::type_complexity)] // Replies and rejections, told apart.
+fn usable(answers: Vec<Result<Reply, RunError>>) -> Result<(Vec<Reply>, Vec<(ClientId, String)>), RunError> {
+    let (mut replies, mut rejected, mut first) = (Vec::new(), Vec::new(), None);
+    for answer in answers {
+        match answer {
+            Ok(reply) => replies.push(reply),
+            Err(RunError::Client { round, client, reason }) => {
+                rejected.push((client, reason.clone()));
+                first.get_or_insert(RunError::Client { round, client, reason });
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    match first {
+        Some(error) if replies.is_empty() => Err(error),
+        _ => Ok((replies, rejected)),
+    }
+}
+
+/// Asks clients how well their own predictors do, given what the server publishes; one answer for each client.
+///
+/// This is no part of the training, so its traffic is not counted.
+///
+/// # Errors
+/// A client cannot answer.
+pub fn ask_for_scores<B: Backend>(
+    fleet: &dyn Fleet,
+    server: &dyn ServerHalf<B>,
+    round: usize,
+    clients: &[ClientId],
+) -> Result<Vec<Reply>, RunError> {
+    let message = server.publish()?;
+    let request = |client: &ClientId| Request { round, client: *client, ask: Ask::Score, message: message.clone() };
+    let mut replies = Vec::with_capacity(clients.len());
+    for some in clients.chunks(ASKED_AT_ONCE) {
+        let requests: Vec<Request> = some.iter().map(request).collect();
+        for answer in exchange(fleet, &requests, &|_, _| {}, &mut Traffic::default()) {
+            replies.push(answer?);
+        }
+    }
     Ok(replies)
 }
 

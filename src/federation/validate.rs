@@ -14,8 +14,9 @@ pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     if discrepancy && !reply.message.scalars.contains_key(DISCREPANCY) {
         return refuse(format!("the reply lacks the number \"{DISCREPANCY}\""));
     }
-    // A discrepancy comes without arrays; everything else brings back what it was sent.
-    for (name, sent) in request.message.arrays.iter().filter(|_| !discrepancy) {
+    // A discrepancy or a score comes without parameters; everything else brings back what it was sent.
+    let echoes = !discrepancy && request.ask != Ask::Score;
+    for (name, sent) in request.message.arrays.iter().filter(|_| echoes) {
         let Some(got) = reply.message.arrays.get(name) else {
             return refuse(format!("the reply lacks the array \"{name}\""));
         };

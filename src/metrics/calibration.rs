@@ -84,6 +84,26 @@ impl Histogram {
         self.sums[bin].push(confidence, correct);
     }
 
+    /// Adds what another histogram of the same bins has counted.
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (sums, more) in self.sums.iter_mut().zip(&other.sums) {
+            sums.n += more.n;
+            sums.correct += more.correct;
+            sums.confidence += more.confidence;
+        }
+    }
+
+    /// Rows, right predictions and sum of confidences, bin by bin.
+    pub(super) fn values(&self) -> impl Iterator<Item = f64> + '_ {
+        self.sums.iter().flat_map(|sums| [sums.n as f64, sums.correct as f64, sums.confidence])
+    }
+
+    /// The histogram of such numbers.
+    pub(super) fn of_values(values: &[f64]) -> Self {
+        let sums = |of: &[f64]| Sums { n: of[0] as usize, correct: of[1] as usize, confidence: of[2] };
+        Self { sums: values.chunks_exact(3).map(sums).collect(), rule: BinRule::UpperClosed }
+    }
+
     pub(super) fn finish(&self) -> Calibration {
         let count = self.sums.len();
         let bin = |(j, sums): (usize, &Sums)| Bin::new(edge(j, count), edge(j + 1, count), *sums);

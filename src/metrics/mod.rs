@@ -25,6 +25,7 @@ mod evaluation;
 mod federated;
 mod mixture;
 mod normal;
+mod personal;
 mod predictions;
 #[cfg(test)]
 mod properties;
@@ -48,6 +49,7 @@ pub use evaluation::Evaluation;
 pub use federated::{ClientSummary, ClientValue, Direction, standard_error, summarise_clients};
 pub use mixture::{RegressionPredictions, Scale};
 pub use normal::{erf, erfc, normal_cdf, normal_pdf};
+pub use personal::{ClientScores, PersonalScores};
 pub use predictions::{ClassPredictions, ParticleLogProbs, ROW_SUM_TOLERANCE, TopLabel};
 pub use regression::{
     COVERAGE_LEVELS, CoverageRow, EnsembleCrps, LevelCalibration, PredictiveMoments, coverage_table, crps,

@@ -71,14 +71,89 @@ const POSITIVE: Accepts = Float(Interval::POSITIVE);
 /// The words after `--backend`.
 pub const BACKENDS: &[&str] = &["flex", "ndarray", "wgpu", "cuda"];
 
-const BAYESIAN: &[&str] = &["dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "sgld", "dsgld", "pvi", "gvi", "pmd", "npv"];
-const STEPPING: &[&str] =
-    &["dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "sgld", "dsgld", "pvi", "gvi", "pmd", "npv", "fedavg"];
-const MINIBATCHED: &[&str] = &["dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "sgld", "dsgld", "pvi", "gvi", "pmd", "fedavg"];
-const TILTED: &[&str] = &["dsvgd", "u-dsvgd", "p-dsvgd"];
+const BAYESIAN: &[&str] = &[
+    "dsvgd",
+    "u-dsvgd",
+    "p-dsvgd",
+    "svgd",
+    "sgld",
+    "dsgld",
+    "pvi",
+    "gvi",
+    "pmd",
+    "npv",
+    "fedwba",
+    "pfedbayes",
+    "pfedvem",
+];
+const TEMPERED: &[&str] =
+    &["dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "sgld", "dsgld", "pvi", "gvi", "pmd", "npv", "fedwba"];
+const STEPPING: &[&str] = &[
+    "dsvgd",
+    "u-dsvgd",
+    "p-dsvgd",
+    "svgd",
+    "sgld",
+    "dsgld",
+    "pvi",
+    "gvi",
+    "pmd",
+    "npv",
+    "fedavg",
+    "fedwba",
+    "fedprox",
+    "scaffold",
+    "fedper",
+    "per-fedavg",
+    "pfedme",
+    "pfedbayes",
+    "pfedvem",
+    "pfedgp",
+];
+const MINIBATCHED: &[&str] = &[
+    "dsvgd",
+    "u-dsvgd",
+    "p-dsvgd",
+    "svgd",
+    "sgld",
+    "dsgld",
+    "pvi",
+    "gvi",
+    "pmd",
+    "fedavg",
+    "fedwba",
+    "fedprox",
+    "scaffold",
+    "fedper",
+    "per-fedavg",
+    "pfedme",
+    "pfedbayes",
+    "pfedvem",
+    "pfedgp",
+];
+const DENSITIES: &[&str] = &["dsvgd", "u-dsvgd", "p-dsvgd", "fedwba"];
 const DISTILLING: &[&str] = &["dsvgd", "p-dsvgd"];
 const LANGEVIN: &[&str] = &["sgld", "dsgld"];
 const GAUSSIAN: &[&str] = &["pvi", "gvi"];
+/// Those whose loss is a mean over a minibatch, as in PFLlib.
+const MEAN_LOSS: &[(&str, Literal)] = &[
+    ("fedprox", T("mean")),
+    ("scaffold", T("mean")),
+    ("fedper", T("mean")),
+    ("per-fedavg", T("mean")),
+    ("pfedme", T("mean")),
+    ("pfedvem", T("mean")),
+    ("pfedgp", T("mean")),
+];
+/// Those whose step in PFLlib sees ten rows.
+const TEN_ROWS: &[(&str, Literal)] = &[
+    ("fedprox", I(10)),
+    ("scaffold", I(10)),
+    ("fedper", I(10)),
+    ("per-fedavg", I(10)),
+    ("pfedme", I(10)),
+    ("pfedvem", I(10)),
+];
 const INFORMED: &[&str] = &["ksd", "hip"];
 const RADIAL: &[&str] = &["rbf", "imq", "laplacian", "mixture"];
 const DOT_PRODUCT: &[&str] = &["polynomial", "sigmoid"];
@@ -223,15 +298,18 @@ pub const KEYS: &[Key] = &[
     // [algorithm]
     key(
         "algorithm.kind",
-        Choice(&["dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "sgld", "dsgld", "pvi", "gvi", "pmd", "npv", "fedavg", "fedsgd"]),
+        Choice(&[
+            "dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "sgld", "dsgld", "pvi", "gvi", "pmd", "npv", "fedavg", "fedsgd", "fedwba", "fedprox", "scaffold",
+            "fedper", "per-fedavg", "pfedme", "pfedbayes", "pfedvem", "pfedgp",
+        ]),
         T("dsvgd"),
-        "`dsvgd`: distributed Stein variational gradient descent ([D]); `u-dsvgd`: its factors remembered exactly, memory grows; `p-dsvgd`: many clients at once; `pvi`: partitioned variational inference with Gaussians; `dsgld`: Langevin chains that travel; `fedavg`, `fedsgd`: averaging of one parameter vector, or of its gradients. With all rows in one place: `svgd`, `sgld` (Langevin dynamics), `gvi` (Gaussian variational inference), `pmd` (particle mirror descent), `npv` (nonparametric variational inference).",
+        "`dsvgd`: distributed Stein variational gradient descent ([D]); `u-dsvgd`: its factors remembered exactly, memory grows; `p-dsvgd`: many clients at once; `pvi`: partitioned variational inference with Gaussians; `dsgld`: Langevin chains that travel; `fedavg`, `fedsgd`: averaging of one parameter vector, or of its gradients. With all rows in one place: `svgd`, `sgld` (Langevin dynamics), `gvi` (Gaussian variational inference), `pmd` (particle mirror descent), `npv` (nonparametric variational inference). Personalised: `fedwba` (particles and Wasserstein barycenters, [W]), `fedper`, `per-fedavg`, `pfedme`, `pfedbayes`, `pfedvem`, `pfedgp`; and `fedprox`, `scaffold` beside `fedavg`.",
     ),
-    key("algorithm.particles", from(1, 1_000_000), I(20), "Particles N (chains, mixture components; with `pvi` and `gvi` the draws that predictions are made with).").only(BAYESIAN),
+    key("algorithm.particles", from(1, 1_000_000), I(20), "Particles N (chains, mixture components; with `pvi` and `gvi` the draws that predictions are made with; with `pfedvem` 1 is the mean head).").only(BAYESIAN).by_kind(&[("fedwba", I(10)), ("pfedbayes", I(10)), ("pfedvem", I(1))]),
     key("algorithm.local_steps", COUNT, I(200), "Steps L of a client in its round ([D]: 200); with `npv` the most iterations of L-BFGS in a round's sweep.").only(STEPPING).by_kind(&[("npv", I(100))]),
     key("algorithm.distill_steps", COUNT_OR_ZERO, I(200), "Steps L' that move the client's particles onto its new factor ([D]: 200).").only(DISTILLING),
     key("algorithm.server_steps", COUNT, I(200), "Steps L_s of the server towards the product of the factors ([D]: 200).").only(&["p-dsvgd"]),
-    key("algorithm.batch", COUNT, I(100), "Rows of a minibatch; a client with fewer uses all it has.").only(MINIBATCHED),
+    key("algorithm.batch", COUNT, I(100), "Rows of a minibatch; a client with fewer uses all it has.").only(MINIBATCHED).by_kind(TEN_ROWS),
     key(
         "algorithm.minibatch",
         Choice(&["epoch-permutation", "sequential-restart", "iid"]),
@@ -246,15 +324,16 @@ pub const KEYS: &[Key] = &[
         T("full"),
         "Weight of a minibatch of B out of n rows: n/B (unbiased, [D]), 1 ([W]'s code), 1/B.",
     )
-    .only(MINIBATCHED),
-    key("algorithm.temperature", POSITIVE, F(1.0), "α: the likelihood's score is divided by it; below 1 is colder, more certain.").only(BAYESIAN),
+    .only(MINIBATCHED)
+    .by_kind(MEAN_LOSS),
+    key("algorithm.temperature", POSITIVE, F(1.0), "α: the likelihood's score is divided by it; below 1 is colder, more certain.").only(TEMPERED),
     key(
         "algorithm.kde",
         Choice(&["exact", "reference", "off"]),
         T("exact"),
         "Density of a set of particles: log-sum-exp; the public code's, which underflows to nothing beyond some 15 dimensions; no such terms.",
     )
-    .only(TILTED)
+    .only(DENSITIES)
     .reference(T("reference")),
     key(
         "algorithm.kde_bandwidth",
@@ -264,10 +343,10 @@ pub const KEYS: &[Key] = &[
     )
     .paper(F(0.55))
     .reference(F(0.55))
-    .only(&["dsvgd", "u-dsvgd", "p-dsvgd", "pmd"])
-    .by_kind(&[("pmd", T("scott")), ("u-dsvgd", F(0.55))]),
-    key("algorithm.kde_damping", Float(Interval::FRACTION), F(1.0), "Factor on the difference of the two densities' scores; below 1 tames drift.").only(TILTED),
-    key("algorithm.kde_clip", Float(Interval::NOT_NEGATIVE), F(0.0), "Longest allowed such difference, in units of √d/λ; 0: any.").only(TILTED),
+    .only(&["dsvgd", "u-dsvgd", "p-dsvgd", "pmd", "fedwba"])
+    .by_kind(&[("pmd", T("scott")), ("u-dsvgd", F(0.55)), ("fedwba", F(0.55))]),
+    key("algorithm.kde_damping", Float(Interval::FRACTION), F(1.0), "Factor on the difference of the two densities' scores; below 1 tames drift.").only(DENSITIES),
+    key("algorithm.kde_clip", Float(Interval::NOT_NEGATIVE), F(0.0), "Longest allowed such difference, in units of √d/λ; 0: any.").only(DENSITIES),
     key(
         "algorithm.factors",
         Choice(&["growing", "shared-prior", "with-prior", "paper"]),
@@ -284,7 +363,7 @@ pub const KEYS: &[Key] = &[
     key("algorithm.chains", Choice(&["ceil", "floor"]), T("ceil"), "Chains a worker gets: ⌈N/K⌉ (the text), or ⌊N/K⌋ and at least 1 (the public code: the rest do not move).").only(&["dsgld"]).reference(T("floor")),
     key("algorithm.family", Choice(&["mean-field", "full"]), T("mean-field"), "Gaussians with independent coordinates, or with any covariance (a few dimensions).").only(GAUSSIAN),
     key("algorithm.damping", Float(Interval::FRACTION), F(0.1), "ρ: the share of the new natural parameters in a step; 1 where expectations are exact, small where they are noisy.").only(GAUSSIAN),
-    key("algorithm.samples", COUNT, I(10), "Draws behind an expectation; toys of one or two dimensions use quadrature instead.").only(GAUSSIAN),
+    key("algorithm.samples", COUNT, I(10), "Draws behind an expectation; toys of one or two dimensions use quadrature instead.").only(&["pvi", "gvi", "pfedbayes", "pfedvem"]).by_kind(&[("pfedbayes", I(1)), ("pfedvem", I(5))]),
     key("algorithm.max_step", Float(Interval::FRACTION), F(1.0), "γ_max: the longest mirror step.").only(&["pmd"]),
     key("algorithm.step_decay", POSITIVE, F(5.0), "c: mirror step t is min(γ_max, c/t).").only(&["pmd"]),
     key(
@@ -295,6 +374,29 @@ pub const KEYS: &[Key] = &[
     )
     .only(&["fedavg"])
     .reference(T("reference")),
+    key("algorithm.start", Choice(&["global", "own"]), T("global"), "Where a client's particles start in its round: at the global ones, or where it left its own (the text and the public code).").only(&["fedwba"]).paper(T("own")).reference(T("own")),
+    key("algorithm.over", Choice(&["sampled", "all"]), T("sampled"), "Whose particles the barycenter is taken over: this round's clients, or all, those that never trained among them (the public code).").only(&["fedwba"]).reference(T("all")),
+    key("algorithm.weights", Choice(&["uniform", "data-size"]), T("uniform"), "Weights of the clients in the barycenter.").only(&["fedwba"]),
+    key("algorithm.iterate", Choice(&["fixed-point", "one-step"]), T("fixed-point"), "Assignment and average until they agree (at most 100 times), or once.").only(&["fedwba"]),
+    key("algorithm.eq5", Choice(&["n", "paper"]), T("n"), "Equation (5) with the factor N, or as printed, with 1/N: it shrinks the particles by N².").only(&["fedwba"]),
+    key("algorithm.shared_layers", IntList { min: 1 }, Ints(&[]), "Layers, counted from 1 at the input, that carry one value for all particles; the others are Bayesian ([W] Table 7).").only(&["fedwba"]),
+    key("algorithm.proximal", POSITIVE, F(0.01), "Weight of the distance from the shared parameters: μ of `fedprox`, λ of `pfedme`.").only(&["fedprox", "pfedme"]).by_kind(&[("pfedme", F(15.0))]),
+    key("algorithm.server_lr", POSITIVE, F(1.0), "Step of the server along the mean change.").only(&["scaffold"]),
+    key("algorithm.personal_layers", COUNT, I(1), "Layers, counted from the output, that stay at the client.").only(&["fedper", "pfedvem", "pfedgp"]),
+    key("algorithm.inner_lr", POSITIVE, F(0.01), "Step size of the adaptation (`per-fedavg`), or of the personal parameters (`pfedme`); `optimizer.lr` is that of what is shared.").only(&["per-fedavg", "pfedme"]),
+    key("algorithm.inner_steps", COUNT, I(5), "Personal steps on one minibatch.").only(&["pfedme"]),
+    key("algorithm.server_mix", Float(Interval::FRACTION), F(1.0), "β: how much of the clients' mean the server takes.").only(&["pfedme", "pfedbayes"]),
+    key("algorithm.kl_weight", POSITIVE, F(10.0), "ζ: weight of KL(personal ‖ shared).").only(&["pfedbayes"]),
+    key("algorithm.initial_rho", Float(Interval::FINITE), F(-2.5), "ρ at the start; a standard deviation is ln(1 + e^ρ).").only(&["pfedbayes"]),
+    key("algorithm.initial_sd", POSITIVE, F(0.1), "Standard deviation of the means at the start.").only(&["pfedbayes"]),
+    key("algorithm.noise_variance", POSITIVE, F(1.0), "Variance of the noise behind a draw; 1 is the method, 0.001 the public code.").only(&["pfedbayes"]).reference(F(0.001)),
+    key("algorithm.head_steps", COUNT, I(10), "Steps on the Gaussian head, each on all rows.").only(&["pfedvem"]),
+    key("algorithm.head_lr", POSITIVE, F(0.001), "Their step size.").only(&["pfedvem"]),
+    key("algorithm.head_momentum", Float(Interval::DECAY), F(0.9), "Their momentum.").only(&["pfedvem"]),
+    key("algorithm.output_scale", POSITIVE, F(8.0), "Variance of the Gaussian processes.").only(&["pfedgp"]),
+    key("algorithm.length_scale", POSITIVE, F(1.0), "Length scale of their kernel, on embeddings of length 1.").only(&["pfedgp"]),
+    key("algorithm.inference_steps", COUNT, I(10), "Updates of the Pólya-Gamma variables of a node.").only(&["pfedgp"]),
+    key("algorithm.inducing_rows", COUNT, I(500), "Most training rows of a client behind a prediction: the cost is cubic in them.").only(&["pfedgp"]),
     // [kernel]
     key(
         "kernel.kind",
@@ -369,5 +471,11 @@ pub const KEYS: &[Key] = &[
         Bool,
         Literal::Bool(false),
         "Asks every client every round for the Stein discrepancy between Θ and its tilted density, over all its rows; the schedules `ksd` and `hip` have a question of their own, which goes first. The answers count as traffic.",
+    ),
+    key(
+        "evaluation.personal",
+        Bool,
+        Literal::Bool(false),
+        "Also scores every client's own predictor on that client's own test rows: columns `personal_*` of rounds.csv, and `clients.csv`. The clients send sums, never rows; this traffic is not counted.",
     ),
 ];

@@ -1,0 +1,74 @@
+//! A network in two parts: a base whose parameters travel, and a head, its last layers, that stays with its client.
+
+use std::sync::Arc;
+
+use fedstein_models::Layout;
+
+use crate::backend::{Backend, Session};
+use crate::error::RunError;
+use crate::federation::message::Message;
+use crate::particles::Particles;
+
+/// The name under which a base travels.
+const BASE: &str = "base";
+
+/// Where the head of a layout begins.
+#[derive(Clone, Debug)]
+pub(super) struct Split {
+    whole: Arc<Layout>,
+    base: Arc<Layout>,
+}
+
+impl Split {
+    /// The last `head_layers` layers are the head. A layer begins with its block `weight`; what follows the last layer,
+    /// as the log precision of the noise, goes with the head.
+    ///
+    /// # Errors
+    /// Nothing would be left to travel.
+    pub fn of(whole: &Arc<Layout>, head_layers: usize) -> Result<Self, RunError> {
+        let blocks = whole.blocks();
+        let begins = |name: &str| name.rsplit('.').next() == Some("weight");
+        let layers: Vec<usize> = (0..blocks.len()).filter(|block| begins(&blocks[*block].name)).collect();
+        if layers.len() <= head_layers {
+            return Err(RunError::Config(format!(
+                "algorithm.personal_layers = {head_layers} leaves no layer that the clients share; the model has {}",
+                layers.len()
+            )));
+        }
+        let first_of_head = layers[layers.len() - head_layers];
+        let names = blocks[..first_of_head].iter().map(|block| (block.name.as_str(), block.shape.as_slice()));
+        Ok(Self { whole: whole.clone(), base: Arc::new(Layout::new(names)) })
+    }
+
+    /// Number of blocks of the base; the head's follow.
+    pub fn base_blocks(&self) -> usize {
+        self.base.blocks().len()
+    }
+
+    /// Dimension of the base.
+    pub fn base_dim(&self) -> usize {
+        self.base.dim()
+    }
+
+    /// The base alone.
+    pub fn base_of<B: Backend>(&self, particles: &Particles<B>) -> Particles<B> {
+        Particles::from_blocks(particles.blocks()[..self.base_blocks()].to_vec(), self.base.clone())
+    }
+
+    /// The base as a message.
+    pub fn message_of<B: Backend>(&self, particles: &Particles<B>) -> Result<Message, RunError> {
+        Ok(Message::default().with_array(BASE, self.base_of(particles).to_array()?))
+    }
+
+    /// The base in a message.
+    pub fn base_in<B: Backend>(&self, message: &Message, session: &Session<B>) -> Result<Particles<B>, RunError> {
+        let array = message.array(BASE).map_err(RunError::Device)?;
+        Particles::from_array(array, &self.base, session).map_err(RunError::Device)
+    }
+
+    /// This base under the head of those particles.
+    pub fn joined<B: Backend>(&self, base: &Particles<B>, head: &Particles<B>) -> Particles<B> {
+        let head = &head.blocks()[self.base_blocks()..];
+        Particles::from_blocks([base.blocks(), head].concat(), self.whole.clone())
+    }
+}

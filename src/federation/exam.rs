@@ -1,0 +1,107 @@
+//! A client scores its own predictor on its own rows held out. In: a [`Predictor`]. Out: a message of sums, no row.
+
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+use fedstein_datasets::Targets;
+use fedstein_models::{Model, Task};
+
+use super::message::{Array, Message, Request, Values};
+use super::shard::Table;
+use crate::algorithm::{PARTICLES, Predictor};
+use crate::backend::{Backend, Session};
+use crate::error::RunError;
+use crate::metrics::{ClientScores, ParticleLogProbs, RegressionPredictions, Scale};
+use crate::particles::Particles;
+
+/// Rows held out: a table, its targets as the metrics read them, and which rows are whose.
+#[derive(Debug)]
+pub struct HeldOut {
+    /// Features and encoded targets.
+    pub table: Table,
+    /// The targets, in the units of the data.
+    pub targets: Targets,
+    /// Rows of the table, by client.
+    pub rows: Vec<Vec<usize>>,
+}
+
+/// What every client of a simulation needs to score itself.
+#[derive(Debug)]
+pub struct Exam<B: Backend> {
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// The device.
+    pub session: Session<B>,
+    /// Test rows.
+    pub test: HeldOut,
+    /// Validation rows, which choose the best round.
+    pub validation: HeldOut,
+    /// Units of real targets.
+    pub scale: Scale,
+    /// Rows predicted at once.
+    pub chunk: usize,
+    /// Bins of confidence.
+    pub bins: usize,
+}
+
+/// The names under which sums travel.
+pub const TEST_SCORES: &str = "test_scores";
+/// See [`TEST_SCORES`].
+pub const VALIDATION_SCORES: &str = "validation_scores";
+
+impl<B: Backend> Exam<B> {
+    /// The scores of a client with this predictor.
+    pub fn take(&self, request: &Request, predictor: Predictor<B>) -> Result<Message, RunError> {
+        let predictor = match predictor {
+            Predictor::Published => {
+                let array = request.message.array(PARTICLES);
+                let particles =
+                    array.and_then(|array| Particles::from_array(array, self.model.layout(), &self.session));
+                Predictor::Own(particles.map_err(RunError::Device)?)
+            }
+            own => own,
+        };
+        let mut message = Message::default();
+        for (name, held) in [(TEST_SCORES, &self.test), (VALIDATION_SCORES, &self.validation)] {
+            let scores = self.scores(&predictor, held, &held.rows[request.client])?.to_values();
+            let array = Array { shape: vec![scores.len()], values: Values::F64(scores) };
+            message = message.with_array(name, array);
+        }
+        Ok(message)
+    }
+
+    fn scores(&self, predictor: &Predictor<B>, held: &HeldOut, rows: &[usize]) -> Result<ClientScores, RunError> {
+        let mut scores = ClientScores::new(self.bins);
+        for rows in rows.chunks(self.chunk) {
+            let inputs = held.table.batch(rows.iter().copied(), &self.session).inputs;
+            let outputs = self.outputs(predictor, inputs)?;
+            let [components, count, width] = outputs.dims();
+            let values = outputs.try_into_vec_as::<f32>()?;
+            let added = match (&held.targets, self.model.task()) {
+                (Targets::Classes { labels, .. }, Task::Classification { .. }) => {
+                    let labels: Vec<usize> = rows.iter().map(|row| labels[*row]).collect();
+                    ParticleLogProbs::from_f32(components, count, width, &values)
+                        .and_then(|log_probs| scores.add_classes(&log_probs, &labels))
+                }
+                (Targets::Real { values: targets }, Task::Regression) => {
+                    let mean = values.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
+                    let precision = values.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
+                    let targets = rows.iter().map(|row| (targets[*row] - self.scale.mean) / self.scale.sd).collect();
+                    RegressionPredictions::new(components, mean, precision, targets)
+                        .and_then(|predictions| scores.add_real(&predictions.original_scale(self.scale)?))
+                }
+                _ => return Err(RunError::Config("a toy density has no rows to be scored on".into())),
+            };
+            added.map_err(RunError::Predictions)?;
+        }
+        Ok(scores)
+    }
+
+    fn outputs(&self, predictor: &Predictor<B>, inputs: Tensor<2>) -> Result<Tensor<3>, RunError> {
+        match predictor {
+            Predictor::Own(particles) => Ok(self.model.predict(particles.blocks(), inputs)),
+            Predictor::Rows(predict) => predict(inputs),
+            Predictor::Published => unreachable!("taken from the message before"),
+        }
+    }
+}
