@@ -26,12 +26,15 @@ pub const CHECKPOINT: &str = "checkpoint";
 /// Mutual information of every test row.
 pub const UNCERTAINTY: &str = "uncertainty.csv";
 
+/// Every client's own predictor on its own test rows, after the last round.
+pub const CLIENTS: &str = "clients.csv";
+
 /// What the clients answered before each selection, one JSON object a round.
 pub const SELECTION: &str = "selection.jsonl";
 
 /// All that a run writes. `--force` removes nothing else, so a name that a run writes must stand here.
 const CONTENTS: &[&str] =
-    &[CONFIG, ROUNDS, SUMMARY, PREDICTIONS, PARTICLES, MODEL, REPORT, CHECKPOINT, UNCERTAINTY, SELECTION];
+    &[CONFIG, ROUNDS, SUMMARY, PREDICTIONS, PARTICLES, MODEL, REPORT, CHECKPOINT, UNCERTAINTY, SELECTION, CLIENTS];
 
 /// Why a run's directory cannot be had.
 #[derive(Debug, thiserror::Error)]

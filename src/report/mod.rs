@@ -124,9 +124,9 @@ impl RoundPoint {
 /// Rows of every class at every client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartitionTable {
-    /// Names of the classes, `Yang et al.`.
+    /// Names of the classes, `[C]`.
     pub class_names: Vec<String>,
-    /// Counts, `[clients]Yang et al.`.
+    /// Counts, `[clients][C]`.
     pub counts: Vec<Vec<usize>>,
 }
 
