@@ -2,12 +2,13 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use super::personal;
 use super::report::report_on;
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Display, Train};
 use crate::error::RunError;
 use crate::experiment::artifact::{Artifacts, Finished};
-use crate::experiment::personal::{PersonalPoint, PersonalResults};
+use crate::experiment::personal::PersonalResults;
 use crate::experiment::progress::Observer;
 use crate::experiment::{Experiment, run, run_dir};
 use crate::metrics::Evaluation;
@@ -27,8 +28,8 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     if display == Display::Bar {
         let mut stdout = io::stdout().lock();
         write!(stdout, "{}", table(&evaluation))?;
-        if let Some(personal) = personal {
-            write!(stdout, "{}", personal_table(&personal))?;
+        if let Some(results) = personal {
+            write!(stdout, "{}", personal::text(&personal::table(&results)))?;
         }
         match files {
             Some(html) => writeln!(stdout, "\nreport  {}", link(&html.display().to_string()))?,
@@ -81,37 +82,6 @@ fn table(evaluation: &Evaluation) -> String {
     });
     let lines: String = lines.collect();
     if lines.is_empty() { String::new() } else { format!("\ntest rows: {}\n{lines}", evaluation.rows) }
-}
-
-/// What the clients' own predictors came to: the last round beside the one that validation rows choose.
-fn personal_table(results: &PersonalResults) -> String {
-    let rows = [
-        ("accuracy", "accuracy", "all clients' test rows"),
-        ("accuracy_macro", "accuracy, by client", "mean over clients"),
-        ("accuracy_worst", "accuracy, worst client", ""),
-        ("nll", "nll", "negative log-likelihood, nats"),
-        ("ece", "ece", "expected calibration error"),
-        ("ece_macro", "ece, by client", "mean over clients"),
-        ("brier", "brier", "Brier score, 0 to 2"),
-        ("rmse", "rmse", "root mean squared error, units of the data"),
-    ];
-    let cell = |point: &PersonalPoint, name: &str| {
-        let value = point.numbers.get(&format!("personal_{name}")).copied().flatten();
-        value.map(|value| format!("{value:>10.4}"))
-    };
-    let mut text =
-        format!("\neach client's own predictor on its own test rows\n  {:<24}{:>10}", "round", results.last.round);
-    if let Some(best) = &results.best_validation {
-        text += &format!("{:>10}   the second: lowest validation NLL", best.round);
-    }
-    text += "\n";
-    for (name, label, about) in rows {
-        let Some(last) = cell(&results.last, name) else { continue };
-        let best = results.best_validation.as_ref().and_then(|best| cell(best, name)).unwrap_or_default();
-        text += format!("  {label:<24}{last}{best}   {about}").trim_end();
-        text += "\n";
-    }
-    text
 }
 
 /// Bold where a terminal shows it.

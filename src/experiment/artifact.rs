@@ -179,6 +179,10 @@ impl Artifacts {
         }
         if let Some((_, scores)) = &outcome.personal {
             dir.write(run_dir::CLIENTS, clients_csv(scores).as_bytes()).map_err(directory)?;
+            if scores.pooled().accuracy().is_some() {
+                let bins = csv::bins_csv(&scores.pooled().bins());
+                dir.write(run_dir::CLIENT_BINS, bins.as_bytes()).map_err(directory)?;
+            }
         }
         let bytes = |of: fn(&RoundRecord) -> u64| outcome.rounds.iter().map(of).sum::<u64>().to_string();
         let mut facts = self.facts.clone();
