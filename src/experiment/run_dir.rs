@@ -23,6 +23,8 @@ pub const MODEL: &str = "model.json";
 pub const REPORT: &str = "report";
 /// The state to resume from, a directory.
 pub const CHECKPOINT: &str = "checkpoint";
+/// Which client holds how many rows of what, as a table to read.
+pub const PARTITION: &str = "partition.txt";
 /// Mutual information of every test row.
 pub const UNCERTAINTY: &str = "uncertainty.csv";
 
@@ -31,7 +33,7 @@ pub const SELECTION: &str = "selection.jsonl";
 
 /// All that a run writes. `--force` removes nothing else, so a name that a run writes must stand here.
 const CONTENTS: &[&str] =
-    &[CONFIG, ROUNDS, SUMMARY, PREDICTIONS, PARTICLES, MODEL, REPORT, CHECKPOINT, UNCERTAINTY, SELECTION];
+    &[CONFIG, ROUNDS, SUMMARY, PREDICTIONS, PARTICLES, MODEL, REPORT, CHECKPOINT, UNCERTAINTY, SELECTION, PARTITION];
 
 /// Why a run's directory cannot be had.
 #[derive(Debug, thiserror::Error)]
