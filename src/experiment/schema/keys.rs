@@ -190,7 +190,7 @@ pub const KEYS: &[Key] = &[
             "by-column",
         ]),
         T("iid"),
-        "`iid`: shuffled, equal shares; `labels-per-client`: each client sees a few labels ([W]: 5); `superclass-labels`: a few of `cifar100`, each of another superclass ([W]: 10); `pfedgp`: a few labels, shared in parts that vary by U(0.4, 0.6), in training and test; `fedwba-reference`: the split of [W]'s code, in which clients with the same labels hold the SAME 10,000 rows; `cyclic-labels`: the same, labels dealt in their order, round and round ([C]); `label-ratio`: two classes in unequal shares; `dirichlet`: each label's shares drawn from Dirichlet(alpha); `by-column`: natural clients, of `vehicle` or by `data.client_column`.",
+        "`iid`: shuffled, equal shares; `labels-per-client`: each client sees a few labels ([W]: 5); `cyclic-labels`: the same, labels dealt in their order, round and round ([C]); `superclass-labels`: a few of `cifar100`, each of another superclass ([W]: 10); `pfedgp`: a few labels, shared in parts that vary by U(0.4, 0.6), in training and test; `fedwba-reference`: the split of [W]'s code, in which clients with the same labels hold the SAME 10,000 rows; `label-ratio`: two classes in unequal shares; `dirichlet`: each label's shares drawn from Dirichlet(alpha); `by-column`: natural clients, of `vehicle` or by `data.client_column`.",
     ),
     key("partition.clients", COUNT, I(10), "Clients K.").only(&[
         "iid", "labels-per-client", "superclass-labels", "pfedgp", "fedwba-reference", "cyclic-labels", "label-ratio", "dirichlet",
