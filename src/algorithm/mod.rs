@@ -14,6 +14,7 @@ pub mod gvi;
 pub mod langevin;
 mod lbfgs;
 mod local;
+pub mod mean_field;
 pub mod npv;
 pub mod p_dsvgd;
 pub mod per_fedavg;
