@@ -40,6 +40,7 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         (fedwba::BARYCENTER_STEPS, number(fedwba::BARYCENTER_STEPS)),
         (fedwba::BARYCENTER_OBJECTIVE, number(fedwba::BARYCENTER_OBJECTIVE)),
         (CLIENT_BYTES, number(CLIENT_BYTES)),
+        ("rejected", Some(round.rejected.len() as f64)),
         ("server_bytes", Some(round.server_bytes as f64)),
     ]
 }
