@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fedavg::ROWS;
 use super::layers::{Layers, Parts};
-use super::{ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup, diagnosed, mean, mean_norm};
+use super::{ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup, diagnosed, mean};
 use crate::backend::{Backend, Session};
 use crate::density::kde::{Kde, KdeConfig, KdeMode};
 use crate::density::{Likelihood, LogDensity, Score};
@@ -225,7 +225,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             shared = shared.take().zip(gradient.shared).map(|(at, along)| svgd.optimizer.step(at, along, of_shared));
             let score = Score::dense(gradient.bayesian).plus(prior.score(at)?);
             if score_norm.is_none() {
-                score_norm = Some(mean_norm(&score, at)?);
+                score_norm = Some(first_norm(&score, at)?);
             }
             Ok(score)
         };
@@ -284,6 +284,18 @@ impl<B: Backend> GlobalPrior<B> {
             return Ok(None);
         }
         Ok(Some(mean(&self.density.effective_sample_size(at)?)))
+    }
+}
+
+/// Mean over particles of the norm of a visit's first score.
+///
+/// # Errors
+/// It is no number: an optimiser that divides by it would stand still and not notice.
+fn first_norm<B: Backend>(score: &Score<B>, at: &Particles<B>) -> Result<f64, RunError> {
+    let norms = score.evaluate(at).row_norms()?;
+    match norms.iter().position(|norm| !norm.is_finite()) {
+        Some(particle) => Err(SvgdError::NotFinite { step: 0, particle }.into()),
+        None => Ok(mean(&norms)),
     }
 }
 
