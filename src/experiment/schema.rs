@@ -38,13 +38,14 @@ impl Key {
 
     /// Its default under a kind of its section and a preset.
     pub fn default_for(&self, kind: &str, preset: &str) -> Option<Value> {
+        let of_kind =
+            |values: &[(&str, Literal)]| values.iter().find(|(name, _)| *name == kind).map(|(_, value)| *value);
         let switched = match preset {
             "paper" => self.paper,
-            "reference" => self.reference,
+            "reference" => of_kind(self.reference_by_kind).or(self.reference),
             _ => None,
         };
-        let of_kind = || self.by_kind.iter().find(|(name, _)| *name == kind).map(|(_, value)| *value);
-        switched.or_else(of_kind).or(self.default).map(Literal::to_value)
+        switched.or_else(|| of_kind(self.by_kind)).or(self.default).map(Literal::to_value)
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Key {
     pub paper: Option<Literal>,
     /// Its default in preset `reference`, where that differs.
     pub reference: Option<Literal>,
+    /// Defaults of kinds whose public code differs from `reference`.
+    pub reference_by_kind: &'static [(&'static str, Literal)],
     /// What it means, with unit and source.
     pub doc: &'static str,
 }
@@ -51,14 +53,29 @@ impl Key {
         self.reference = Some(value);
         self
     }
+
+    const fn reference_by_kind(mut self, defaults: &'static [(&'static str, Literal)]) -> Self {
+        self.reference_by_kind = defaults;
+        self
+    }
 }
 
 const fn key(path: &'static str, accepts: Accepts, default: Literal, doc: &'static str) -> Key {
-    Key { path, kinds: &[], accepts, default: Some(default), by_kind: &[], paper: None, reference: None, doc }
+    Key { default: Some(default), ..required(path, accepts, doc) }
 }
 
 const fn required(path: &'static str, accepts: Accepts, doc: &'static str) -> Key {
-    Key { path, kinds: &[], accepts, default: None, by_kind: &[], paper: None, reference: None, doc }
+    Key {
+        path,
+        kinds: &[],
+        accepts,
+        default: None,
+        by_kind: &[],
+        paper: None,
+        reference: None,
+        reference_by_kind: &[],
+        doc,
+    }
 }
 
 const fn from(min: i64, max: i64) -> Accepts {
@@ -343,7 +360,7 @@ pub const KEYS: &[Key] = &[
         "`dsvgd`: distributed Stein variational gradient descent ([D]); `u-dsvgd`: its factors remembered exactly, memory grows; `p-dsvgd`: many clients at once; `pvi`: partitioned variational inference with Gaussians; `dsgld`: Langevin chains that travel; `fedavg`, `fedsgd`: averaging of one parameter vector, or of its gradients. With all rows in one place: `svgd`, `sgld` (Langevin dynamics), `gvi` (Gaussian variational inference), `pmd` (particle mirror descent), `npv` (nonparametric variational inference). Personalised: `fedwba` (particles and Wasserstein barycenters, [W]), `fedper`, `per-fedavg`, `pfedme`, `pfedbayes`, `pfedvem`, `pfedgp`; and `fedprox`, `scaffold` beside `fedavg`.",
     ),
     key("algorithm.particles", from(1, 1_000_000), I(20), "Particles N (chains, mixture components; with `pvi` and `gvi` the draws that predictions are made with; with `pfedvem` 1 is the mean head).").only(BAYESIAN).by_kind(&[("fedwba", I(10)), ("pfedbayes", I(10)), ("pfedvem", I(1))]),
-    key("algorithm.local_steps", COUNT, I(200), "Steps L of a client in its round ([D]: 200); with `npv` the most iterations of L-BFGS in a round's sweep.").only(STEPPING).by_kind(&[("npv", I(100))]),
+    key("algorithm.local_steps", COUNT, I(200), "Steps L of a client in its round ([D]: 200, [W]'s code on MNIST: 50); with `npv` the most iterations of L-BFGS in a round's sweep.").only(STEPPING).by_kind(&[("npv", I(100)), ("fedwba", I(50))]),
     key("algorithm.distill_steps", COUNT_OR_ZERO, I(200), "Steps L' that move the client's particles onto its new factor ([D]: 200).").only(DISTILLING),
     key("algorithm.server_steps", COUNT, I(200), "Steps L_s of the server towards the product of the factors ([D]: 200).").only(&["p-dsvgd"]),
     key("algorithm.batch", COUNT, I(100), "Rows of a minibatch; a client with fewer uses all it has.").only(MINIBATCHED).by_kind(TEN_ROWS),
@@ -354,7 +371,8 @@ pub const KEYS: &[Key] = &[
         "Order of the rows: a permutation per epoch that goes on over rounds; the first rows anew every round (reference for BNNs); independent draws.",
     )
     .only(MINIBATCHED)
-    .reference(T("sequential-restart")),
+    .reference(T("sequential-restart"))
+    .reference_by_kind(&[("fedwba", T("iid"))]),
     key(
         "algorithm.likelihood_scale",
         Choice(&["full", "batch-sum", "mean"]),
@@ -362,7 +380,8 @@ pub const KEYS: &[Key] = &[
         "Weight of a minibatch of B out of n rows: n/B (unbiased, [D]), 1 ([W]'s code), 1/B.",
     )
     .only(MINIBATCHED)
-    .by_kind(MEAN_LOSS),
+    .by_kind(MEAN_LOSS)
+    .reference_by_kind(&[("fedwba", T("batch-sum"))]),
     key("algorithm.temperature", POSITIVE, F(1.0), "α: the likelihood's score is divided by it; below 1 is colder, more certain.").only(TEMPERED),
     key(
         "algorithm.kde",
@@ -414,8 +433,8 @@ pub const KEYS: &[Key] = &[
     key("algorithm.start", Choice(&["global", "own"]), T("global"), "Where a client's particles start in its round: at the global ones, or where it left its own (the text and the public code).").only(&["fedwba"]).paper(T("own")).reference(T("own")),
     key("algorithm.over", Choice(&["sampled", "all"]), T("sampled"), "Whose particles the barycenter is taken over: this round's clients, or all, those that never trained among them (the public code).").only(&["fedwba"]).reference(T("all")),
     key("algorithm.weights", Choice(&["uniform", "data-size"]), T("uniform"), "Weights of the clients in the barycenter.").only(&["fedwba"]),
-    key("algorithm.iterate", Choice(&["fixed-point", "one-step"]), T("fixed-point"), "Assignment and average until they agree (at most 100 times), or once.").only(&["fedwba"]),
-    key("algorithm.eq5", Choice(&["n", "paper"]), T("n"), "Equation (5) with the factor N, or as printed, with 1/N: it shrinks the particles by N².").only(&["fedwba"]),
+    key("algorithm.iterate", Choice(&["fixed-point", "one-step"]), T("fixed-point"), "Assignment and average until they agree (at most 100 times: the public code), or once (the text).").only(&["fedwba"]).paper(T("one-step")),
+    key("algorithm.eq5", Choice(&["N", "paper"]), T("N"), "Equation (5) with the factor N, or as printed, with 1/N: it shrinks the particles by N².").only(&["fedwba"]),
     key("algorithm.shared_layers", IntList { min: 1 }, Ints(&[]), "Layers, counted from 1 at the input, that carry one value for all particles; the others are Bayesian ([W] Table 7).").only(&["fedwba"]),
     key("algorithm.proximal", POSITIVE, F(0.01), "Weight of the distance from the shared parameters: μ of `fedprox`, λ of `pfedme`.").only(&["fedprox", "pfedme"]).by_kind(&[("pfedme", F(15.0))]),
     key("algorithm.server_lr", POSITIVE, F(1.0), "Step of the server along the mean change.").only(&["scaffold"]),

@@ -58,6 +58,9 @@ fn default(key: &Key) -> String {
             text += &format!("; preset `{preset}`: {}", code(value));
         }
     }
+    for (kind, value) in key.reference_by_kind {
+        text += &format!("; preset `reference`, `{kind}`: {}", code(*value));
+    }
     text
 }
 

@@ -25,7 +25,7 @@ fn every_default_is_a_value_that_its_key_accepts() {
 #[test]
 fn every_kind_that_a_key_names_exists() {
     for key in KEYS {
-        let named = key.kinds.iter().chain(key.by_kind.iter().map(|(kind, _)| kind));
+        let named = key.kinds.iter().chain(key.by_kind.iter().chain(key.reference_by_kind).map(|(kind, _)| kind));
         for kind in named {
             assert!(kinds_of(key.section()).contains(kind), "{}: {kind}", key.path);
         }
