@@ -2,6 +2,7 @@
 
 mod backends;
 mod data;
+mod personal;
 mod predict;
 mod report;
 mod reproduce;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::personal;
 use crate::cli::{CliError, Report, ReportSource};
 use crate::error::RunError;
 use crate::experiment::Config;
@@ -72,6 +73,7 @@ pub(super) fn report_on(
         config_toml: run.config_toml.clone(),
         rounds: summary.rounds.clone(),
         partition: summary.partition.clone(),
+        personal: summary.personal.as_ref().map(personal::table),
         facts: summary.facts.clone(),
         compare: comparisons(compare, &title, classifies(run), bins)?,
     };

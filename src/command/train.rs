@@ -2,11 +2,13 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use super::personal;
 use super::report::report_on;
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Display, Train};
 use crate::error::RunError;
 use crate::experiment::artifact::{Artifacts, Finished};
+use crate::experiment::personal::PersonalResults;
 use crate::experiment::progress::Observer;
 use crate::experiment::{Experiment, run, run_dir};
 use crate::metrics::Evaluation;
@@ -19,13 +21,16 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     let experiment = Experiment { config, data_dir, model: None };
     let mut artifacts = Artifacts::new(out.clone(), force, resolved);
     let job = Job { experiment: &experiment, observer: &*observer, artifacts: &mut artifacts };
-    let evaluation = dispatch(&backend, job)??;
+    let (evaluation, personal) = dispatch(&backend, job)??;
     let files = report_on(&Finished::open(&out)?, bins, None, &[], &out.join(run_dir::REPORT))?;
 
     // Standard output belongs to --json; with --quiet nobody wants it.
     if display == Display::Bar {
         let mut stdout = io::stdout().lock();
         write!(stdout, "{}", table(&evaluation))?;
+        if let Some(results) = personal {
+            write!(stdout, "{}", personal::text(&personal::table(&results)))?;
+        }
         match files {
             Some(html) => writeln!(stdout, "\nreport  {}", link(&html.display().to_string()))?,
             None => writeln!(stdout, "\nrun     {}", out.display())?,
@@ -42,10 +47,11 @@ struct Job<'a> {
 }
 
 impl OnBackend for Job<'_> {
-    type Output = Result<Evaluation, RunError>;
+    type Output = Result<(Evaluation, Option<PersonalResults>), RunError>;
 
     fn run<B: Backend>(self) -> Self::Output {
-        Ok(run::<B>(self.experiment, self.observer, Some(self.artifacts))?.evaluation)
+        let outcome = run::<B>(self.experiment, self.observer, Some(self.artifacts))?;
+        Ok((outcome.evaluation, outcome.personal.map(|(results, _)| results)))
     }
 }
 

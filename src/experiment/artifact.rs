@@ -14,13 +14,14 @@ use serde_json::json;
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets, TrainTest};
 use crate::error::RunError;
-use crate::metrics::{Evaluation, UncertaintySummary};
+use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummary};
 use crate::models::{Layout, Model, Task};
 use crate::particles::Particles;
 use crate::report::{PartitionTable, ReportError, RoundPoint, csv, write_atomic};
 
 use super::config::Config;
 use super::evaluate::Predicted;
+use super::personal::PersonalResults;
 use super::record::{RoundRecord, RoundsCsv};
 use super::run::Outcome;
 use super::run_dir::{self, RunDir, RunDirError};
@@ -58,6 +59,9 @@ pub struct Summary {
     pub uncertainty: Option<UncertaintySummary>,
     /// Backend, device, seed, seconds, bytes.
     pub facts: Vec<(String, String)>,
+    /// Every client's own predictor on its own test rows, with `evaluation.personal`.
+    #[serde(default)]
+    pub personal: Option<PersonalResults>,
     /// Headline numbers of every evaluated round.
     pub rounds: Vec<RoundPoint>,
     /// Rows of every class at every client.
@@ -173,6 +177,13 @@ impl Artifacts {
             }
             Predicted::Density { .. } => {}
         }
+        if let Some((_, scores)) = &outcome.personal {
+            dir.write(run_dir::CLIENTS, clients_csv(scores).as_bytes()).map_err(directory)?;
+            if scores.pooled().accuracy().is_some() {
+                let bins = csv::bins_csv(&scores.pooled().bins());
+                dir.write(run_dir::CLIENT_BINS, bins.as_bytes()).map_err(directory)?;
+            }
+        }
         let bytes = |of: fn(&RoundRecord) -> u64| outcome.rounds.iter().map(of).sum::<u64>().to_string();
         let mut facts = self.facts.clone();
         facts.push(("rounds".into(), outcome.rounds.len().to_string()));
@@ -191,6 +202,7 @@ impl Artifacts {
             name: self.name.clone(),
             evaluation: outcome.evaluation.clone(),
             uncertainty,
+            personal: outcome.personal.as_ref().map(|(results, _)| results.clone()),
             facts,
             rounds: outcome.rounds.iter().map(point).collect(),
             partition: self.partition.clone(),
@@ -310,6 +322,17 @@ fn from_safetensors<B: Backend>(
         blocks.push(session.matrix(&matrix));
     }
     Ok(Particles::from_blocks(blocks, layout.clone()))
+}
+
+/// A line a client: its test rows and what its own predictor is worth on them; blank where undefined.
+fn clients_csv(scores: &PersonalScores) -> String {
+    let line = |(client, scores): (usize, &ClientScores)| {
+        let numbers = [scores.accuracy(), scores.nll(), scores.ece(), scores.mce(), scores.brier(), scores.rmse()];
+        let cells = numbers.map(|value| value.map_or_else(String::new, |value| value.to_string()));
+        format!("{client},{},{}\n", scores.rows(), cells.join(","))
+    };
+    let lines: String = scores.clients().iter().enumerate().map(line).collect();
+    format!("client,rows,accuracy,nll,ece,mce,brier,rmse\n{lines}")
 }
 
 /// Names of the classes, if there are classes.

@@ -36,6 +36,7 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         ("negative_indicators", reasons.map(|reasons| reasons.negative as f64)),
         ("selection_seconds", indicators.map(|_| round.selection_seconds)),
         (CLIENT_BYTES, number(CLIENT_BYTES)),
+        ("rejected", Some(round.rejected.len() as f64)),
         ("server_bytes", Some(round.server_bytes as f64)),
     ]
 }

@@ -5,6 +5,7 @@ mod assemble;
 pub mod config;
 mod diagnosis;
 pub mod evaluate;
+pub mod personal;
 pub mod progress;
 pub mod record;
 pub mod run;

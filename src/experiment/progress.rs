@@ -200,7 +200,18 @@ fn describe_clients(clients: &[usize]) -> String {
 
 /// The headline metrics that the record has.
 fn describe_metrics(record: &RoundRecord) -> String {
-    let shown = [("accuracy", "accuracy"), ("rmse", "RMSE"), ("nll", "NLL"), ("ece", "ECE")];
+    // Of a personalised run the clients' own predictors are what counts.
+    let personal = record.metric("personal_nll").is_some();
+    let shown: &[(&str, &str)] = match personal {
+        true => &[
+            ("personal_accuracy", "personal accuracy"),
+            ("personal_rmse", "RMSE"),
+            ("personal_nll", "NLL"),
+            ("personal_ece", "ECE"),
+            ("accuracy", "global accuracy"),
+        ],
+        false => &[("accuracy", "accuracy"), ("rmse", "RMSE"), ("nll", "NLL"), ("ece", "ECE")],
+    };
     let parts = shown.iter().filter_map(|(name, label)| {
         let value = record.metric(name)?;
         Some(format!("{label} {value:.3}"))

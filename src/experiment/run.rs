@@ -8,11 +8,11 @@ use crate::algorithm::{Posterior, ServerHalf, Setup};
 use crate::backend::{Backend, Session};
 use crate::datasets::{self, Partition};
 use crate::error::RunError;
-use crate::federation::fleet::InProcess;
+use crate::federation::fleet::{Fleet, InProcess};
 use crate::federation::message::ClientId;
 use crate::federation::server::{Federation, Round, Told};
 use crate::federation::shard::{Shard, Table};
-use crate::metrics::Evaluation;
+use crate::metrics::{Evaluation, PersonalScores};
 use crate::models::Model;
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
@@ -22,6 +22,7 @@ use super::assemble::initial_particles;
 use super::config::Config;
 use super::diagnosis::{self, Advice};
 use super::evaluate::{Evaluator, EvaluatorConfig, Predicted};
+use super::personal::{HeldOutRows, Personal, PersonalResults};
 use super::progress::Observer;
 use super::record::RoundRecord;
 
@@ -47,6 +48,8 @@ pub struct Outcome<B: Backend> {
     pub predicted: Predicted,
     /// Their numbers after the last round.
     pub evaluation: Evaluation,
+    /// Every client's own predictor, with `evaluation.personal`.
+    pub personal: Option<(PersonalResults, PersonalScores)>,
     /// Every round.
     pub rounds: Vec<RoundRecord>,
     /// Seconds from the first round to the last.
@@ -82,6 +85,7 @@ pub fn run<B: Backend>(
     if let Some(artifacts) = artifacts.as_deref_mut() {
         artifacts.open(config, &data, &partition, &*model, &session)?;
     }
+    let train_targets = data.train.targets.clone();
     let train = Table::new(data.train, &data.normalisation);
     let initial = initial_particles(&*model, algorithm.particles(), &train, streams, &session)?;
 
@@ -97,7 +101,7 @@ pub fn run<B: Backend>(
         reset_optimizer: config.reset_optimizer(),
     })?;
     let mut server = halves.server;
-    let fleet = InProcess::new(halves.clients);
+    let mut fleet = InProcess::new(halves.clients);
     let mut schedule = config.schedule(clients, streams);
 
     // Rounds.
@@ -107,6 +111,11 @@ pub fn run<B: Backend>(
         kde: config.evaluation_kde(),
         temperature: config.algorithm.temperature(),
     };
+    let personal = config.evaluation.personal && !algorithm.is_centralised();
+    if personal {
+        let held_out = HeldOutRows::new(&train, train_targets, data.test.clone(), &data.normalisation);
+        fleet = fleet.with_exam(held_out.exam(&partition, model.clone(), &session, &data.normalisation, scoring));
+    }
     let evaluator = Evaluator::new(model, session.clone(), data.test, &data.normalisation, scoring)?;
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
@@ -116,6 +125,8 @@ pub fn run<B: Backend>(
     let mut diary = Diary {
         config,
         evaluator: &evaluator,
+        fleet: &fleet,
+        personal: personal.then(|| Personal::new(clients)),
         observer,
         artifacts,
         start,
@@ -132,11 +143,12 @@ pub fn run<B: Backend>(
     federation.serve(config.rounds, &watch, &mut diary)?;
 
     // What remains.
-    let Diary { rounds, latest, artifacts, .. } = diary;
+    let Diary { rounds, latest, personal, artifacts, .. } = diary;
     let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
     let seconds = start.elapsed().as_secs_f64();
     let (particles, posterior) = (server.particles().clone(), server.posterior());
-    let outcome = Outcome { particles, posterior, predicted, evaluation, rounds, seconds };
+    let personal = personal.and_then(Personal::finish);
+    let outcome = Outcome { particles, posterior, predicted, evaluation, personal, rounds, seconds };
     if let Some(artifacts) = artifacts {
         artifacts.finish(&outcome)?;
     }
@@ -162,6 +174,8 @@ fn headline(config: &Config, partition: &Partition, clients: usize) -> String {
 struct Diary<'a, B: Backend> {
     config: &'a Config,
     evaluator: &'a Evaluator<B>,
+    fleet: &'a dyn Fleet,
+    personal: Option<Personal>,
     observer: &'a dyn Observer,
     artifacts: Option<&'a mut Artifacts>,
     start: Instant,
@@ -181,15 +195,23 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
     fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>) -> Result<(), RunError> {
         let due = round.round.is_multiple_of(self.config.evaluation.every) || round.round == self.config.rounds;
         let (mut metrics, mut spread) = (Evaluation::default().columns(), None);
+        let mut personal = self.personal.as_ref().map(|_| Personal::blank());
         if due {
             let predicted = self.evaluator.predict(server.particles(), &server.posterior())?;
             let evaluation = self.evaluator.evaluate(&predicted)?;
             metrics = evaluation.columns();
             spread = Some(server.particles().spread()?);
             self.latest = Some((predicted, evaluation));
+            if let Some(clients) = &mut self.personal {
+                personal = Some(clients.score(round.round, self.fleet, server)?);
+            }
         }
+        metrics.extend(personal.into_iter().flatten());
         metrics.extend(diagnosis::columns(&round, spread));
         self.advice.on(&round, server.particles().count()).iter().for_each(|note| self.observer.note(note));
+        for (client, reason) in &round.rejected {
+            self.observer.note(&format!("round {}: client {client} was left out: {reason}", round.round));
+        }
         round.selection.clients.iter().for_each(|client| self.visits[*client] += 1);
         if let (Some(artifacts), Some(line)) =
             (self.artifacts.as_deref_mut(), diagnosis::selection_line(&round, &self.visits))

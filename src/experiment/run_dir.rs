@@ -26,12 +26,30 @@ pub const CHECKPOINT: &str = "checkpoint";
 /// Mutual information of every test row.
 pub const UNCERTAINTY: &str = "uncertainty.csv";
 
+/// Every client's own predictor on its own test rows, after the last round.
+pub const CLIENTS: &str = "clients.csv";
+
+/// Bins of confidence of the clients' own predictors, all clients' rows together, after the last round.
+pub const CLIENT_BINS: &str = "clients_bins.csv";
+
 /// What the clients answered before each selection, one JSON object a round.
 pub const SELECTION: &str = "selection.jsonl";
 
 /// All that a run writes. `--force` removes nothing else, so a name that a run writes must stand here.
-const CONTENTS: &[&str] =
-    &[CONFIG, ROUNDS, SUMMARY, PREDICTIONS, PARTICLES, MODEL, REPORT, CHECKPOINT, UNCERTAINTY, SELECTION];
+const CONTENTS: &[&str] = &[
+    CONFIG,
+    ROUNDS,
+    SUMMARY,
+    PREDICTIONS,
+    PARTICLES,
+    MODEL,
+    REPORT,
+    CHECKPOINT,
+    UNCERTAINTY,
+    SELECTION,
+    CLIENTS,
+    CLIENT_BINS,
+];
 
 /// Why a run's directory cannot be had.
 #[derive(Debug, thiserror::Error)]

@@ -312,7 +312,7 @@ fn check(confidence: &[f64], correct: &[bool], bins: usize) -> Result<(), Metric
     check_finite("confidence", confidence)
 }
 
-/// One-vs-rest ECE of every class: `p_k` against the indicator `label = k`, all rows, `Yang et al.`. Its
+/// One-vs-rest ECE of every class: `p_k` against the indicator `label = k`, all rows, `[C]`. Its
 /// mean is the classwise ECE.
 ///
 /// # Errors

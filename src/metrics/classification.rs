@@ -119,7 +119,7 @@ pub struct ClassRow {
     pub nll: Option<f64>,
 }
 
-/// Recall, precision, confidence and NLL of every class, `Yang et al.`.
+/// Recall, precision, confidence and NLL of every class, `[C]`.
 pub fn per_class(predictions: &ClassPredictions) -> Vec<ClassRow> {
     #[derive(Clone, Default)]
     struct Sums {

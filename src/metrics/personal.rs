@@ -3,7 +3,7 @@
 //! A client sends sums over its rows, never a row; sums of several clients add up, so the pooled (micro) numbers, the
 //! pooled calibration error among them, are exact. Source: ALGORITHMS 6.8.
 
-use super::calibration::{BinRule, Histogram};
+use super::calibration::{Bin, BinRule, Histogram};
 use super::classification::{argmax, floored_nll, squared_error};
 use super::error::{MetricError, check_length, finite};
 use super::federated::{ClientSummary, ClientValue, Direction, summarise_clients};
@@ -157,6 +157,11 @@ impl ClientScores {
     /// Maximum calibration error of the top label.
     pub fn mce(&self) -> Option<f64> {
         if self.classes { self.confidence.finish().mce() } else { None }
+    }
+
+    /// Bins of confidence; all empty for real targets.
+    pub fn bins(&self) -> Vec<Bin> {
+        self.confidence.finish().bins().to_vec()
     }
 
     /// Root mean squared error.

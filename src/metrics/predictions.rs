@@ -154,7 +154,7 @@ impl ParticleLogProbs {
         self.classes
     }
 
-    /// Log probabilities of one particle on one row, `Yang et al.`.
+    /// Log probabilities of one particle on one row, `[C]`.
     pub fn row(&self, particle: usize, row: usize) -> &[f64] {
         let start = (particle * self.rows + row) * self.classes;
         &self.log_probs[start..start + self.classes]

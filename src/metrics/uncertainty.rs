@@ -64,9 +64,9 @@ pub(super) struct RowSplit {
 /// Buffers of one row, reused over rows.
 #[derive(Debug)]
 pub(super) struct RowScratch {
-    /// The predictive, `Yang et al.`.
+    /// The predictive, `[C]`.
     pub(super) probabilities: Vec<f64>,
-    /// Particles that predict each class, `Yang et al.`.
+    /// Particles that predict each class, `[C]`.
     pub(super) votes: Vec<usize>,
 }
 

@@ -122,7 +122,7 @@ pub fn read_regression(path: &Path) -> Result<RegressionPredictions, ReportError
 }
 
 /// `lo,hi,n,accuracy,confidence,gap`; an empty bin leaves the last three blank.
-pub(super) fn bins_csv(bins: &[Bin]) -> String {
+pub fn bins_csv(bins: &[Bin]) -> String {
     let mut text = String::from("lo,hi,n,accuracy,confidence,gap\n");
     for bin in bins {
         let [accuracy, confidence, gap] = [bin.accuracy, bin.confidence, bin.gap].map(cell);

@@ -92,6 +92,8 @@ pub struct RunSummary {
     pub rounds: Vec<RoundPoint>,
     /// Who held which classes.
     pub partition: Option<PartitionTable>,
+    /// What the clients' own predictors came to, in a personalised run.
+    pub personal: Option<PersonalTable>,
     /// Backend, device, seed, seconds, bytes ...: name and value, shown in this order.
     pub facts: Vec<(String, String)>,
     /// Other runs beside this one, at most three in a picture.
@@ -124,10 +126,34 @@ impl RoundPoint {
 /// Rows of every class at every client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartitionTable {
-    /// Names of the classes, `Yang et al.`.
+    /// Names of the classes, `[C]`.
     pub class_names: Vec<String>,
-    /// Counts, `[clients]Yang et al.`.
+    /// Counts, `[clients][C]`.
     pub counts: Vec<Vec<usize>>,
+}
+
+/// Every client's own predictor on its own test rows, over all clients.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PersonalTable {
+    /// The last round.
+    pub last_round: usize,
+    /// The round with the lowest validation NLL; `None` where no validation rows were held out.
+    pub best_round: Option<usize>,
+    /// The numbers.
+    pub rows: Vec<PersonalRow>,
+}
+
+/// One number of a [`PersonalTable`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PersonalRow {
+    /// What a reader calls it.
+    pub name: String,
+    /// What it is, in a few words.
+    pub about: String,
+    /// After the last round.
+    pub last: f64,
+    /// After the best round.
+    pub best: Option<f64>,
 }
 
 /// Another run, scored on the same rows.

@@ -25,6 +25,7 @@ fn run() -> RunSummary {
     let bins = equal_width(&top.confidence, &top.correct, 15).unwrap().bins().to_vec();
     let rounds = vec![RoundPoint::new(1, &evaluation), RoundPoint { round: 2, ..RoundPoint::default() }];
     RunSummary {
+        personal: None,
         config_toml: "name = \"<script>alert(1)</script>\"".into(),
         rounds: rounds.clone(),
         partition: Some(PartitionTable {

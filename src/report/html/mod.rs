@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::definitions::{CLASSIFICATION, Definition, REGRESSION};
 use super::svg::{Picture, STYLE};
 use super::text::{escape, number, percent, thousands};
-use super::{Analysis, Comparison, Report, RunSummary, Verdict};
+use super::{Analysis, Comparison, PersonalRow, PersonalTable, Report, RunSummary, Verdict};
 
 const PAGE_STYLE: &str = include_str!("page.css");
 
@@ -39,6 +39,9 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
     }
     if let Some(run) = &report.run {
         comparison(&mut body, &report.title, analysis, &run.compare);
+    }
+    if let Some(personal) = report.run.as_ref().and_then(|run| run.personal.as_ref()) {
+        personal_section(&mut body, personal);
     }
     if let Some(curves) = pictures.curves {
         body.heading("Over the rounds");
@@ -124,6 +127,22 @@ fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Compa
         rows.push(std::iter::once(escape(&other.name)).chain(numbers).collect());
     }
     body.table(header, &rows);
+}
+
+fn personal_section(body: &mut Body, table: &PersonalTable) {
+    body.heading("Each client for itself");
+    body.paragraph(
+        "Every client's own predictor on that client's own test rows. The numbers above are those of the server's global \
+         particles on all test rows.",
+    );
+    let last = format!("Round {}", table.last_round);
+    let best = table.best_round.map(|round| format!("Round {round}, lowest validation NLL"));
+    let header: Vec<&str> = ["", &last].into_iter().chain(best.as_deref()).chain([""]).collect();
+    let row = |PersonalRow { name, about, last, best }: &PersonalRow| {
+        let best = table.best_round.map(|_| or_dash(*best));
+        [escape(name), number(*last)].into_iter().chain(best).chain([escape(about)]).collect()
+    };
+    body.table_of_words(&header, &table.rows.iter().map(row).collect::<Vec<_>>());
 }
 
 fn run_section(body: &mut Body, run: &RunSummary) {

@@ -1,0 +1,153 @@
+//! The personalised side of a run: every client's own predictor on that client's own test rows, round by round.
+//!
+//! Two results come out: those of the last round, and those of the round whose pooled *validation* NLL was lowest. The
+//! test rows choose nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::algorithm::ServerHalf;
+use crate::backend::{Backend, Session};
+use crate::datasets::{Dataset, Normalisation, Partition, Targets};
+use crate::error::RunError;
+use crate::federation::exam::{Exam, HeldOut, TEST_SCORES, VALIDATION_SCORES};
+use crate::federation::fleet::Fleet;
+use crate::federation::message::{ClientId, Reply};
+use crate::federation::server::ask_for_scores;
+use crate::federation::shard::Table;
+use crate::metrics::{ClientScores, PersonalScores, Scale};
+use crate::models::Model;
+
+use super::evaluate::EvaluatorConfig;
+
+/// The personalised numbers after one round, by the names of their columns in `rounds.csv`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PersonalPoint {
+    /// The round, from 1.
+    pub round: usize,
+    /// Columns; undefined ones are `None`.
+    pub numbers: BTreeMap<String, Option<f64>>,
+}
+
+/// What the clients' own predictors came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PersonalResults {
+    /// After the last round.
+    pub last: PersonalPoint,
+    /// After the round with the lowest pooled validation NLL; `None` where no validation rows were held out.
+    pub best_validation: Option<PersonalPoint>,
+}
+
+/// Rows held out, by client: what [`Exam`] needs beside a model.
+pub(super) struct HeldOutRows {
+    train: (Table, Targets),
+    test: (Table, Targets),
+}
+
+impl HeldOutRows {
+    /// Both tables, with their targets in the units of the data.
+    pub fn new(train: &Table, train_targets: Targets, test: Dataset, normalisation: &Normalisation) -> Self {
+        let test_targets = test.targets.clone();
+        Self { train: (train.clone(), train_targets), test: (Table::new(test, normalisation), test_targets) }
+    }
+
+    /// The exam of a partition's clients.
+    pub fn exam<B: Backend>(
+        self,
+        partition: &Partition,
+        model: Arc<dyn Model>,
+        session: &Session<B>,
+        normalisation: &Normalisation,
+        config: EvaluatorConfig,
+    ) -> Exam<B> {
+        let held = |(table, targets), rows: &[Vec<usize>]| HeldOut { table, targets, rows: rows.to_vec() };
+        let test = held_labels(partition, &self.train.1, &self.test.1);
+        let validation = vec![Vec::new(); test.len()];
+        Exam {
+            model,
+            session: session.clone(),
+            test: held(self.test, &test),
+            validation: held(self.train, &validation),
+            scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
+            chunk: config.chunk,
+            bins: config.bins,
+        }
+    }
+}
+
+/// Asks the clients for their scores, and remembers the best round.
+#[derive(Debug)]
+pub(super) struct Personal {
+    clients: Vec<ClientId>,
+    best: Option<(f64, PersonalPoint)>,
+    latest: Option<(PersonalPoint, PersonalScores)>,
+}
+
+impl Personal {
+    /// Of clients 0..`clients`.
+    pub fn new(clients: usize) -> Self {
+        Self { clients: (0..clients).collect(), best: None, latest: None }
+    }
+
+    /// The columns of this round.
+    pub fn score<B: Backend>(
+        &mut self,
+        round: usize,
+        fleet: &dyn Fleet,
+        server: &dyn ServerHalf<B>,
+    ) -> Result<Vec<(&'static str, Option<f64>)>, RunError> {
+        let replies = ask_for_scores(fleet, server, round, &self.clients)?;
+        let (test, validation) = (scores(&replies, TEST_SCORES)?, scores(&replies, VALIDATION_SCORES)?);
+        let mut columns = test.columns();
+        let validation = validation.pooled();
+        let (accuracy, nll) = (validation.accuracy(), validation.nll());
+        columns.extend([("validation_accuracy", accuracy), ("validation_nll", nll)]);
+        let numbers = columns.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        let point = PersonalPoint { round, numbers };
+        if let Some(nll) = nll
+            && self.best.as_ref().is_none_or(|(lowest, _)| nll < *lowest)
+        {
+            self.best = Some((nll, point.clone()));
+        }
+        self.latest = Some((point, test));
+        Ok(columns)
+    }
+
+    /// The columns of a round that is not scored.
+    pub fn blank() -> Vec<(&'static str, Option<f64>)> {
+        let nobody = PersonalScores::new(vec![ClientScores::new(1)]).expect("one client");
+        let names = nobody.columns().into_iter().map(|(name, _)| name).chain(["validation_accuracy", "validation_nll"]);
+        names.map(|name| (name, None)).collect()
+    }
+
+    /// What came of it, and the scores of the last round by client.
+    pub fn finish(self) -> Option<(PersonalResults, PersonalScores)> {
+        let (last, scores) = self.latest?;
+        Some((PersonalResults { last, best_validation: self.best.map(|(_, point)| point) }, scores))
+    }
+}
+
+fn scores(replies: &[Reply], name: &str) -> Result<PersonalScores, RunError> {
+    let of = |reply: &Reply| {
+        let sums = reply.message.array(name).ok().and_then(|array| ClientScores::from_values(&array.values.to_f64()));
+        sums.ok_or_else(|| RunError::Client {
+            round: reply.round,
+            client: reply.client,
+            reason: format!("its \"{name}\" are no sums of scores"),
+        })
+    };
+    let clients = replies.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    PersonalScores::new(clients).ok_or_else(|| RunError::Config("there are no clients to be scored".into()))
+}
+
+/// All test rows of the labels that a client holds; all test rows where there are no labels.
+fn held_labels(partition: &Partition, train: &Targets, test: &Targets) -> Vec<Vec<usize>> {
+    let rows = |counts: Vec<usize>| match test {
+        Targets::Classes { labels, .. } => (0..labels.len()).filter(|row| counts[labels[*row]] > 0).collect(),
+        Targets::Real { values } => (0..values.len()).collect(),
+        Targets::None { rows } => (0..*rows).collect(),
+    };
+    partition.counts(train).into_iter().map(rows).collect()
+}
