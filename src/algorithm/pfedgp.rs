@@ -123,23 +123,13 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 }
 
 /// The network below the head, as a map from rows to embeddings.
+#[derive(Clone)]
 struct Embedder<B: Backend> {
     model: Arc<dyn Model>,
     split: Split,
     head_layers: usize,
     /// Lends its head to every base: the model takes whole networks.
     initial: Particles<B>,
-}
-
-impl<B: Backend> Clone for Embedder<B> {
-    fn clone(&self) -> Self {
-        Self {
-            model: self.model.clone(),
-            split: self.split.clone(),
-            head_layers: self.head_layers,
-            initial: self.initial.clone(),
-        }
-    }
 }
 
 impl<B: Backend> Embedder<B> {
@@ -192,8 +182,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.minibatches.start_visit(request.round);
         let forks = self.forks(&base)?;
         let steps = self.config.local_steps;
-        let mut state = std::mem::take(&mut self.state);
-        let svgd = self.svgd;
+        // A visit that fails leaves the averages of the last one.
+        let (svgd, mut state) = (self.svgd, self.state.clone());
         let moved = svgd.run(base, steps, &mut state, |at| self.next_score(at, &forks), |done| watch(done, steps))?;
         self.state = state;
         Ok(self.embedder.split.message_of(&moved)?.with_scalar(ROWS, self.shard.rows() as f64))

@@ -11,7 +11,7 @@ use super::kernel::Rbf;
 use super::polya_gamma::Posterior;
 use crate::algorithm::gaussian::expectation::Nodes;
 
-/// The probability of a class of which the client holds no row.
+/// The probability of all classes together of which the client holds no row; they share it equally.
 pub const UNSEEN: f64 = 1e-6;
 
 /// The constants of every node.
@@ -62,13 +62,14 @@ impl Classifier {
         Some(Self { kernel: config.kernel, classes, held, nodes })
     }
 
-    /// log p(class | row) of other rows `[T, E]`, `[T, C]`: finite, and a distribution in every row. A class that the
-    /// client does not hold has the probability [`UNSEEN`].
+    /// log p(class | row) of other rows `[T, E]`, `[T, C]`: finite, and a distribution in every row. The classes that
+    /// the client does not hold share the probability [`UNSEEN`].
     pub fn log_probabilities(&self, rows: &Array2<f64>) -> Array2<f64> {
-        let unseen = (self.classes - self.held.len()) as f64 * UNSEEN;
-        let mut log = Array2::from_elem((rows.nrows(), self.classes), UNSEEN.ln());
+        let unseen = self.classes - self.held.len();
+        let mut log = Array2::from_elem((rows.nrows(), self.classes), (UNSEEN / unseen.max(1) as f64).ln());
+        let seen_together = if unseen == 0 { 0.0 } else { (-UNSEEN).ln_1p() };
         for class in &self.held {
-            log.column_mut(*class).fill((-unseen).ln_1p());
+            log.column_mut(*class).fill(seen_together);
         }
         for Node { fork, rows: seen, posterior } in &self.nodes {
             let cross = self.kernel.cross(rows.view(), seen.view());
