@@ -6,18 +6,20 @@
 //! client climbs (scale)·Σ_nodes L(K(e(x; θ))), L the bound on log p(y) of [`polya_gamma`], by minibatches.
 //! Source: Achituve et al. 2021 and its public code, ALGORITHMS 4.10.
 //!
-//! A stand-in in five places, each of which makes it deterministic, faster or both:
+//! A stand-in in six places, for numbers without draws, for speed, and for the networks of the other methods:
 //!
 //! | there | here |
 //! |---|---|
 //! | Gibbs draws of the Pólya-Gamma variables, 5 steps of 20 to 30 chains | their mean field, `inference_steps` updates |
 //! | loss: log predictive likelihood of a half of the rows given the other half | the bound on the marginal likelihood (their other objective, `marginal_likelihood`), of a minibatch |
+//! | embedding: a linear layer on the last activations | those activations themselves |
 //! | exp E log σ(f), and 1 − that | E σ(f) |
 //! | all rows of a client behind a prediction | at most `inducing_rows`, each class by its share |
 //! | SGD .05, momentum .9, decay .001, norm of a gradient at most 50, one step on all rows, a plain mean of clients | `[optimizer]` without decay and clip, `local_steps` minibatches, a mean by rows |
 //!
-//! Their optimiser forgets at each visit and takes one step, so that its momentum never speaks. The server's particles
-//! are the shared layers under the head of Θ^(0), which nobody trains: what they predict means nothing.
+//! Their optimiser forgets at each visit and takes one step, so that its momentum never speaks. With ReLU, long steps
+//! shut all units for some rows; such a row is embedded at 0 and pulls at nothing any more. The server's particles are the
+//! shared layers under the head of Θ^(0), which nobody trains: what they predict means nothing.
 
 pub mod cholesky;
 pub mod class_tree;
