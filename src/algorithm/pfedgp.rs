@@ -17,9 +17,9 @@
 //! | all rows of a client behind a prediction | at most `inducing_rows`, each class by its share |
 //! | SGD .05, momentum .9, decay .001, norm of a gradient at most 50, one step on all rows, a plain mean of clients | `[optimizer]` without decay and clip, `local_steps` minibatches, a mean by rows |
 //!
-//! Their optimiser forgets at each visit and takes one step, so that its momentum never speaks. With ReLU, long steps
-//! shut all units for some rows; such a row is embedded at 0 and pulls at nothing any more. The server's particles are the
-//! shared layers under the head of Θ^(0), which nobody trains: what they predict means nothing.
+//! Their optimiser forgets at each visit and takes one step, so that its momentum never speaks. A row for which all units
+//! are shut is embedded at 0 and pulls at nothing. The server's particles are the shared layers under the head of Θ^(0),
+//! which nobody trains: what they predict means nothing.
 
 pub mod cholesky;
 pub mod class_tree;
