@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::backend::BackendError;
 use crate::federation::message::ClientId;
 use crate::metrics::MetricError;
+use crate::ot::TransportError;
 use crate::stein::SvgdError;
 
 /// Any failure of a run.
@@ -45,6 +46,9 @@ pub enum RunError {
         /// What went wrong.
         error: SvgdError,
     },
+    /// The clients' particles have no barycenter.
+    #[error("the server cannot take the barycenter: {0}")]
+    Transport(#[from] TransportError),
     /// Predictions that are no predictions, as those of particles that have run away.
     #[error("the predictions cannot be evaluated: {0}; a smaller optimizer.lr or algorithm.step_size usually helps")]
     Predictions(MetricError),
@@ -72,6 +76,7 @@ impl RunError {
             Self::Client { .. }
             | Self::Svgd(_)
             | Self::Server { .. }
+            | Self::Transport(_)
             | Self::Predictions(_)
             | Self::Langevin { .. }
             | Self::Device(_)

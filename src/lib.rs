@@ -17,6 +17,7 @@ pub mod error;
 pub mod experiment;
 pub mod federation;
 pub mod metrics;
+pub mod ot;
 pub mod particles;
 pub mod random;
 pub mod report;

@@ -1,20 +1,49 @@
-//! FedWBA: personal particles, and a Wasserstein barycenter of them as everybody's prior.
+//! FedWBA: every client has particles of its own, and a Wasserstein barycenter of all of them is everybody's prior.
+//!
+//! The server keeps Θ̄ `[N, d]`. A sampled client k is sent Θ̄ and moves its Θ_k by L steps of SVGD along
+//!
+//! S(θ) = ρ·∇ log p̄(θ) − (1/α)·(N_k/B)·∇L_batch(θ),   p̄(θ) = (1/N) Σ_i N(θ; θ̄_i, λ²I),
+//!
+//! with p̄ for its whole prior, and sends Θ_k back, which it predicts with. The server takes the barycenter of the Θ_k from
+//! their mean by index: Θ̄ ← argmin Σ_k ω_k W₂²(·, Θ_k). Source: FedWBA eq. (2)-(6), Algorithm 1; ALGORITHMS 4.12, 8.2.
+//!
+//! Layers may be shared ([`Layers`]): kernel, densities and transport see the Bayesian coordinates alone; a shared one has
+//! no prior, moves along the particles' mean likelihood score and is averaged with the weights ω.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Halves, LocalData, Setup};
-use crate::backend::Backend;
-use crate::density::kde::KdeConfig;
+use super::fedavg::ROWS;
+use super::layers::{Layers, Parts};
+use super::{ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup, diagnosed, mean, mean_norm};
+use crate::backend::{Backend, Session};
+use crate::density::kde::{Kde, KdeConfig, KdeMode};
+use crate::density::{Likelihood, LogDensity, Score};
 use crate::error::RunError;
+use crate::federation::fleet::Watch;
+use crate::federation::message::{ClientId, Message, Reply, Request};
+use crate::ot::{BarycenterConfig, Eq5, Iterate, barycenter, index_mean};
+use crate::particles::Particles;
+use crate::stein::{OptimizerState, Svgd, SvgdError};
+
+/// The name of the share of matches π_k(i) = i: 1 where the barycenter is the mean by index.
+pub const MATCHES_IDENTITY: &str = "matches_identity";
+/// The name of sd over mean of the transport's costs: near 0 matching is next to arbitrary.
+pub const COST_CONTRAST: &str = "cost_contrast";
+/// The name of the number of updates of the barycenter.
+pub const BARYCENTER_STEPS: &str = "barycenter_steps";
+/// The name of Σ_k ω_k W₂²(Θ̄, Θ_k).
+pub const BARYCENTER_OBJECTIVE: &str = "barycenter_objective";
 
 /// Where a client's particles start in its round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// At the global particles.
+    /// At the global particles: what the server says reaches the client even where the density says nothing.
     #[default]
     Global,
-    /// Where the client left its own.
+    /// Where the client left its own, Θ^(0) at first: Algorithm 1 and the public code.
     Own,
 }
 
@@ -22,10 +51,10 @@ pub enum Start {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
-    /// The clients of the round.
+    /// The clients of the round: Algorithm 1.
     #[default]
     Sampled,
-    /// All clients.
+    /// All clients by what they sent last, those that never trained by Θ^(0): the public code.
     All,
 }
 
@@ -40,28 +69,6 @@ pub enum Weights {
     DataSize,
 }
 
-/// How often assignment and average alternate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Iterate {
-    /// Until they agree.
-    #[default]
-    FixedPoint,
-    /// Once.
-    OneStep,
-}
-
-/// The factor of equation (5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Eq5 {
-    /// N.
-    #[default]
-    N,
-    /// 1/N, as printed.
-    Paper,
-}
-
 /// Constants of FedWBA.
 #[derive(Clone, Debug)]
 pub struct FedWbaConfig {
@@ -73,7 +80,7 @@ pub struct FedWbaConfig {
     pub data: LocalData,
     /// How the global particles become a prior density.
     pub kde: KdeConfig,
-    /// Multiplies the prior's score.
+    /// ρ ∈ (0, 1] multiplies the prior's score.
     pub damping: f64,
     /// Clips the norm of every row of the prior's score at c·√d/λ.
     pub clip: Option<f64>,
@@ -91,6 +98,243 @@ pub struct FedWbaConfig {
     pub shared_layers: Vec<usize>,
 }
 
-pub(super) fn build<B: Backend>(_config: FedWbaConfig, _setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    Err(RunError::Config("algorithm kind `fedwba` is not built yet".into()))
+/// What a client has sent.
+#[derive(Clone, Debug)]
+struct Voice<B: Backend> {
+    /// Θ_k.
+    parts: Parts<B>,
+    /// N_k.
+    rows: f64,
+}
+
+struct Server<B: Backend> {
+    weights: Weights,
+    transport: BarycenterConfig,
+    layers: Layers,
+    /// Θ̄ in parts, as it travels.
+    parts: Parts<B>,
+    /// Θ̄, `[N, d]`.
+    theta: Particles<B>,
+    /// What everybody sent last, by client, where the barycenter is over all; else nothing.
+    voices: Vec<Voice<B>>,
+    /// Who has ever sent anything.
+    heard: BTreeSet<ClientId>,
+    numbers: Vec<(&'static str, f64)>,
+    session: Session<B>,
+}
+
+impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+        self.layers.message_of(&self.parts)
+    }
+
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        let mut voices = Vec::with_capacity(replies.len());
+        for Reply { client, message, .. } in replies {
+            let parts = self.layers.parts_in(&message, &self.session)?;
+            let voice = Voice { parts, rows: message.scalars.get(ROWS).copied().unwrap_or(0.0) };
+            self.heard.insert(client);
+            match self.voices.get_mut(client) {
+                Some(last) => *last = voice,
+                None => voices.push(voice),
+            }
+        }
+        voices.extend(self.voices.iter().cloned());
+        self.take_barycenter(&voices)
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        &self.theta
+    }
+
+    fn numbers(&self) -> Vec<(&'static str, f64)> {
+        self.numbers.clone()
+    }
+
+    fn state_bytes(&self) -> u64 {
+        // Θ^(0) is kept once for all that were never heard.
+        let unheard = usize::from(self.heard.len() < self.voices.len());
+        let remembered = if self.voices.is_empty() { 0 } else { self.heard.len() + unheard };
+        self.parts.bytes() * (1 + remembered as u64)
+    }
+}
+
+impl<B: Backend> Server<B> {
+    fn take_barycenter(&mut self, voices: &[Voice<B>]) -> Result<(), RunError> {
+        let share = |voice: &Voice<B>| match self.weights {
+            Weights::Uniform => 1.0,
+            Weights::DataSize => voice.rows,
+        };
+        let total: f64 = voices.iter().map(share).sum();
+        let weights: Vec<f64> = voices.iter().map(|voice| share(voice) / total).collect();
+
+        let sets: Vec<Particles<B>> = voices.iter().map(|voice| voice.parts.bayesian.clone()).collect();
+        let found = barycenter(&sets, Some(&weights), &index_mean(&sets)?, &self.transport)?;
+        let shared = voices.iter().zip(&weights).filter_map(|(voice, weight)| {
+            let shared = voice.parts.shared.as_ref()?;
+            Some(shared.map(|block| block.mul_scalar(*weight)))
+        });
+        let shared = shared.reduce(|sum, term| sum.zip(term, |sum, term| sum + term));
+
+        self.numbers = vec![
+            (MATCHES_IDENTITY, found.identity_share),
+            (COST_CONTRAST, found.cost_contrast),
+            (BARYCENTER_STEPS, found.iterations() as f64),
+            (BARYCENTER_OBJECTIVE, found.objective),
+        ];
+        self.theta = self.layers.whole(&found.particles, shared.as_ref());
+        self.parts = Parts { bayesian: found.particles, shared };
+        Ok(())
+    }
+}
+
+struct Client<B: Backend> {
+    config: FedWbaConfig,
+    svgd: Svgd,
+    reset_optimizer: bool,
+    layers: Layers,
+    likelihood: Likelihood<B>,
+    /// Θ^(0).
+    initial: Parts<B>,
+    /// Θ_k, from the first visit that came to its end.
+    own: Option<Parts<B>>,
+    /// Of the Bayesian coordinates and of the shared ones.
+    optimizers: [OptimizerState; 2],
+    session: Session<B>,
+}
+
+impl<B: Backend> ClientHalf<B> for Client<B> {
+    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
+        let global = self.layers.parts_in(&request.message, &self.session)?;
+        let prior = GlobalPrior::new(&global.bayesian, &self.config)?;
+        let start = match self.config.start {
+            Start::Global => global,
+            Start::Own => self.own.as_ref().unwrap_or(&self.initial).clone(),
+        };
+        let mut optimizers = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
+        self.likelihood.start_visit(request.round);
+
+        let Self { config: FedWbaConfig { local_steps, .. }, svgd, layers, likelihood, .. } = self;
+        let [of_bayesian, of_shared] = &mut optimizers;
+        let Parts { bayesian, mut shared } = start;
+        let mut score_norm = None;
+        let score = |at: &Particles<B>| {
+            let gradient = likelihood.next_gradient(&layers.whole(at, shared.as_ref()), 0.0);
+            let gradient = layers.parts(&gradient, |block| block.mean_dim(0));
+            // One network is what N equal ones are: it moves along their mean score.
+            shared = shared.take().zip(gradient.shared).map(|(at, along)| svgd.optimizer.step(at, along, of_shared));
+            let score = Score::dense(gradient.bayesian).plus(prior.score(at)?);
+            if score_norm.is_none() {
+                score_norm = Some(mean_norm(&score, at)?);
+            }
+            Ok(score)
+        };
+        let bayesian = svgd.run(bayesian, *local_steps, of_bayesian, score, |done| watch(done, *local_steps))?;
+        if let Some(shared) = &shared {
+            check_finite(shared, *local_steps)?;
+        }
+
+        let ess = prior.effective_sample_size(&bayesian)?;
+        let moved = Parts { bayesian, shared };
+        let reply = layers.message_of(&moved)?.with_scalar(ROWS, likelihood.rows() as f64);
+        // Only now: a visit that failed leaves the client as it was.
+        (self.own, self.optimizers) = (Some(moved), optimizers);
+        Ok(diagnosed(reply, score_norm, ess))
+    }
+
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+        Ok(match &self.own {
+            Some(own) => Predictor::Own(self.layers.whole(&own.bayesian, own.shared.as_ref())),
+            None => Predictor::Published,
+        })
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.own.as_ref().map_or(0, Parts::bytes)
+    }
+}
+
+/// p̄: the kernel density estimate of Θ̄.
+struct GlobalPrior<B: Backend> {
+    density: Kde<B>,
+    damping: f64,
+    /// Longest row of the score.
+    bound: Option<f64>,
+}
+
+impl<B: Backend> GlobalPrior<B> {
+    fn new(centres: &Particles<B>, config: &FedWbaConfig) -> Result<Self, RunError> {
+        let density = Kde::new(centres, config.kde)?;
+        let bound = config.clip.map(|clip| clip * (centres.dim() as f64).sqrt() / density.lambda());
+        Ok(Self { density, damping: config.damping, bound })
+    }
+
+    /// ρ·∇ log p̄, clipped.
+    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+        let score = self.density.score(at)?.times(self.damping);
+        match self.bound {
+            Some(bound) if !self.density.is_silent() => Ok(score.clipped(at, bound)?),
+            _ => Ok(score),
+        }
+    }
+
+    /// How many global particles speak at a θ_i, on average; `None` where none does.
+    fn effective_sample_size(&self, at: &Particles<B>) -> Result<Option<f64>, RunError> {
+        if self.density.is_silent() {
+            return Ok(None);
+        }
+        Ok(Some(mean(&self.density.effective_sample_size(at)?)))
+    }
+}
+
+/// The SVGD loop looks at the Bayesian coordinates alone.
+fn check_finite<B: Backend>(shared: &Particles<B>, step: usize) -> Result<(), RunError> {
+    let is_finite = shared.squared_norms()?.iter().all(|norm| norm.is_finite());
+    if is_finite { Ok(()) } else { Err(SvgdError::NotFinite { step, particle: 0 }.into()) }
+}
+
+/// A server that takes barycenters, and clients with particles of their own.
+///
+/// # Errors
+/// Shared layers that the model does not have.
+pub(super) fn build<B: Backend>(mut config: FedWbaConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    let mut layers = Layers::of(setup.initial.layout(), &config.shared_layers)?;
+    if layers.none_bayesian() {
+        // N equal networks without a density are one network.
+        setup.initial = setup.initial.rows(&[0]);
+        config.kde.mode = KdeMode::Off;
+        layers = Layers::of(setup.initial.layout(), &[])?;
+    }
+    // The mean of N draws would be smaller than a draw.
+    let initial = layers.parts(&setup.initial, |block| block.narrow(0, 0, 1));
+    let voice = |rows: usize| Voice { parts: initial.clone(), rows: rows as f64 };
+    let server = Server {
+        weights: config.weights,
+        transport: BarycenterConfig { iterate: config.iterate, eq5: config.eq5, ..BarycenterConfig::default() },
+        theta: layers.whole(&initial.bayesian, initial.shared.as_ref()),
+        parts: initial.clone(),
+        voices: match config.over {
+            Over::Sampled => Vec::new(),
+            Over::All => setup.shards.iter().map(|shard| voice(shard.rows())).collect(),
+        },
+        heard: BTreeSet::new(),
+        numbers: Vec::new(),
+        layers: layers.clone(),
+        session: setup.session.clone(),
+    };
+    let likelihoods = setup.likelihoods(config.data);
+    let client = |likelihood| -> Box<dyn ClientHalf<B>> {
+        Box::new(Client {
+            config: config.clone(),
+            svgd: setup.svgd,
+            reset_optimizer: setup.reset_optimizer,
+            layers: layers.clone(),
+            likelihood,
+            initial: initial.clone(),
+            own: None,
+            optimizers: Default::default(),
+            session: setup.session.clone(),
+        })
+    };
+    Ok(Halves { server: Box::new(server), clients: likelihoods.into_iter().map(client).collect() })
 }

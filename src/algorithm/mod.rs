@@ -12,6 +12,7 @@ pub mod fedwba;
 pub mod gaussian;
 pub mod gvi;
 pub mod langevin;
+mod layers;
 mod lbfgs;
 mod local;
 pub mod npv;
@@ -69,6 +70,11 @@ pub trait ServerHalf<B: Backend>: Send {
     /// q as a density over θ, where it is more than its particles.
     fn posterior(&self) -> Posterior {
         Posterior::Particles
+    }
+
+    /// What the server noticed in the last round, by name; columns of `rounds.csv` where `experiment::diagnosis` has them.
+    fn numbers(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
     }
 
     /// Bytes of what the server keeps between rounds.

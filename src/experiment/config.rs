@@ -8,7 +8,7 @@ use toml::Table;
 use crate::algorithm::dsgld::{ChainShare, GradientScale};
 use crate::algorithm::dsvgd::Factors;
 use crate::algorithm::fedavg::Mix;
-use crate::algorithm::fedwba::{Eq5, Iterate, Over, Start, Weights};
+use crate::algorithm::fedwba::{Over, Start, Weights};
 use crate::algorithm::gaussian::Family;
 use crate::algorithm::langevin::Noise;
 use crate::backend::Precision;
@@ -16,6 +16,7 @@ use crate::density::{KdeMode, LikelihoodScale};
 use crate::federation::message::Rows;
 use crate::federation::shard::Order;
 use crate::models::{Activation, MixturePrior, WeightInit};
+use crate::ot::{Eq5, Iterate};
 use crate::stein::{AccumulatorStart, EpsilonPlace, Gradient, MedianOfEven};
 
 use super::schema::{self, ConfigError, Overrides, Resolved, Source};

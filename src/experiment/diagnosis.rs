@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::algorithm::{KDE_ESS, SCORE_NORM};
+use crate::algorithm::{KDE_ESS, SCORE_NORM, fedwba};
 use crate::federation::fleet::CLIENT_BYTES;
 use crate::federation::server::Round;
 use crate::schedule::Measure;
@@ -35,6 +35,10 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         ("selection_entropy", reasons.map(|reasons| reasons.entropy)),
         ("negative_indicators", reasons.map(|reasons| reasons.negative as f64)),
         ("selection_seconds", indicators.map(|_| round.selection_seconds)),
+        (fedwba::MATCHES_IDENTITY, number(fedwba::MATCHES_IDENTITY)),
+        (fedwba::COST_CONTRAST, number(fedwba::COST_CONTRAST)),
+        (fedwba::BARYCENTER_STEPS, number(fedwba::BARYCENTER_STEPS)),
+        (fedwba::BARYCENTER_OBJECTIVE, number(fedwba::BARYCENTER_OBJECTIVE)),
         (CLIENT_BYTES, number(CLIENT_BYTES)),
         ("rejected", Some(round.rejected.len() as f64)),
         ("server_bytes", Some(round.server_bytes as f64)),

@@ -24,7 +24,7 @@ pub struct Round {
     pub indicators: Option<Indicators>,
     /// Seconds that asking and choosing took.
     pub selection_seconds: f64,
-    /// Numbers that the trained clients sent along, by name: the mean over them.
+    /// Numbers that the trained clients sent along, by name: the mean over them. And the server's own.
     pub numbers: BTreeMap<String, f64>,
     /// Bytes of arrays and indicators from the server to the clients, one copy for each.
     pub downlink_bytes: u64,
@@ -80,11 +80,12 @@ impl<B: Backend> Federation<'_, B> {
             };
             let requests = selection.clients.iter().map(request).collect::<Result<Vec<_>, RunError>>()?;
             let (replies, rejected) = usable(exchange(self.fleet, &requests, watch, &mut traffic))?;
-            let numbers = mean_numbers(&replies);
+            let mut numbers = mean_numbers(&replies);
             self.server.aggregate(replies).map_err(|error| match error {
                 RunError::Svgd(error) => RunError::Server { round, error },
                 other => other,
             })?;
+            numbers.extend(self.server.numbers().into_iter().map(|(name, value)| (name.to_owned(), value)));
             let Traffic { down: downlink_bytes, up: uplink_bytes } = traffic;
             let server_bytes = self.server.state_bytes();
             let round = Round {

@@ -378,7 +378,7 @@ pub const KEYS: &[Key] = &[
     key("algorithm.over", Choice(&["sampled", "all"]), T("sampled"), "Whose particles the barycenter is taken over: this round's clients, or all, those that never trained among them (the public code).").only(&["fedwba"]).reference(T("all")),
     key("algorithm.weights", Choice(&["uniform", "data-size"]), T("uniform"), "Weights of the clients in the barycenter.").only(&["fedwba"]),
     key("algorithm.iterate", Choice(&["fixed-point", "one-step"]), T("fixed-point"), "Assignment and average until they agree (at most 100 times), or once.").only(&["fedwba"]),
-    key("algorithm.eq5", Choice(&["n", "paper"]), T("n"), "Equation (5) with the factor N, or as printed, with 1/N: it shrinks the particles by N².").only(&["fedwba"]),
+    key("algorithm.eq5", Choice(&["N", "paper"]), T("N"), "Equation (5) with the factor N, or as printed, with 1/N: it shrinks the particles by N².").only(&["fedwba"]),
     key("algorithm.shared_layers", IntList { min: 1 }, Ints(&[]), "Layers, counted from 1 at the input, that carry one value for all particles; the others are Bayesian ([W] Table 7).").only(&["fedwba"]),
     key("algorithm.proximal", POSITIVE, F(0.01), "Weight of the distance from the shared parameters: μ of `fedprox`, λ of `pfedme`.").only(&["fedprox", "pfedme"]).by_kind(&[("pfedme", F(15.0))]),
     key("algorithm.server_lr", POSITIVE, F(1.0), "Step of the server along the mean change.").only(&["scaffold"]),

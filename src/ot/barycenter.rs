@@ -1,0 +1,340 @@
+//! The 2-Wasserstein barycenter of K particle sets with free support: FedWBA's aggregation.
+//!
+//! min_X Σ_k ω_k W₂²(X, Θ_k) by alternation: with M_k,ij = ‖x_i − θ_kj‖² (f64 on the host, the products on the device)
+//! and π_k = argmin_π Σ_i M_k,iπ(i) the plan is T_k = P_π/N, and
+//!
+//! X ← N Σ_k ω_k T_k Θ_k, that is x_i ← Σ_k ω_k θ_{k,π_k(i)},
+//!
+//! until Σ_i‖Δx_i‖² ≤ tolerance. The problem is not convex: the result depends on where X starts. Eq. (5) prints
+//! diag(N⁻¹) for the factor N. Source: FedWBA eq. (3)-(5); ALGORITHMS 4.12, 8.1 item 13.
+//!
+//! An update takes K·N²·d multiplications for the costs and as many for the average. The K·N × K·N products of the
+//! clients among themselves would give all later costs on the host, at the price of the costs of K updates: more than
+//! the two to five updates that it usually takes.
+
+use burn::tensor::Tensor;
+use ndarray::{Array2, Axis};
+use serde::{Deserialize, Serialize};
+
+use super::{ParticleSet, TransportError, assign};
+use crate::backend::Backend;
+use crate::particles::{Particles, read_matrix};
+
+/// How far from 1 weights may sum: rounding of a few hundred.
+const WEIGHT_SUM_TOLERANCE: f64 = 1e-9;
+
+/// How often eq. (5) is applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Iterate {
+    /// Until nothing moves: the public code.
+    #[default]
+    FixedPoint,
+    /// Once, as printed.
+    OneStep,
+}
+
+/// The mass factor of eq. (5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Eq5 {
+    /// N: masses of 1/N average to particles.
+    #[default]
+    N,
+    /// 1/N as printed: the same set shrunk towards the origin by N². Only to show the slip.
+    #[serde(rename = "paper")]
+    Paper,
+}
+
+/// When and how a barycenter is iterated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BarycenterConfig {
+    /// Largest sum of squared displacements that counts as rest, ≥ 0.
+    pub tolerance: f64,
+    /// Most updates, ≥ 1.
+    pub max_iterations: usize,
+    /// Once or to the fixed point.
+    pub iterate: Iterate,
+    /// The mass factor.
+    pub eq5: Eq5,
+}
+
+impl Default for BarycenterConfig {
+    fn default() -> Self {
+        Self { tolerance: 1e-7, max_iterations: 100, iterate: Iterate::default(), eq5: Eq5::default() }
+    }
+}
+
+impl BarycenterConfig {
+    fn check(&self) -> Result<(), TransportError> {
+        if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
+            return Err(TransportError::Tolerance { value: self.tolerance });
+        }
+        if self.max_iterations == 0 { Err(TransportError::NoIterations) } else { Ok(()) }
+    }
+
+    fn limit(&self) -> usize {
+        match self.iterate {
+            Iterate::FixedPoint => self.max_iterations,
+            Iterate::OneStep => 1,
+        }
+    }
+}
+
+/// A barycenter and how it was reached.
+#[derive(Clone, Debug)]
+pub struct Barycenter<B: Backend> {
+    /// X, `[N, d]`; row i descends from row i of the initial set.
+    pub particles: Particles<B>,
+    /// Σ_i‖Δx_i‖² of every update made. The last is 0 where the matchings repeat.
+    pub displacement_sq: Vec<f64>,
+    /// Σ_k ω_k W₂²(X, Θ_k) before every update: never rises, but for the first where [`Eq5::Paper`] shrinks.
+    pub objectives: Vec<f64>,
+    /// Σ_k ω_k W₂²(X, Θ_k) of the result.
+    pub objective: f64,
+    /// Share of π_k(i) = i among all K·N matches of the last update: 1 where the barycenter is the mean by index.
+    pub identity_share: f64,
+    /// Standard deviation over mean of the entries of a client's first cost matrix, averaged over clients. Near 0 all
+    /// particles are as far from each other, and matching is next to arbitrary.
+    pub cost_contrast: f64,
+}
+
+impl<B: Backend> Barycenter<B> {
+    /// Updates made.
+    pub fn iterations(&self) -> usize {
+        self.displacement_sq.len()
+    }
+}
+
+/// The barycenter of the clients' sets, from an initial set of the same size.
+///
+/// # Arguments
+/// - `weights`: ω `[K]`, ≥ 0 and of sum 1; uniform where there are none.
+/// - `initial`: X at the start `[N, d]`; [`index_mean`] is the usual one.
+///
+/// # Errors
+/// No clients; sets that differ in size, model or precision; particles or weights that are no numbers; a stopping rule
+/// that never holds; a device that does not answer.
+pub fn barycenter<B: Backend>(
+    clients: &[Particles<B>],
+    weights: Option<&[f64]>,
+    initial: &Particles<B>,
+    config: &BarycenterConfig,
+) -> Result<Barycenter<B>, TransportError> {
+    config.check()?;
+    let weights = checked_weights(weights, clients.len())?;
+    for (client, particles) in clients.iter().enumerate() {
+        check_alike((ParticleSet::Client(client), particles), (ParticleSet::Initial, initial))?;
+    }
+    check_finite(ParticleSet::Initial, initial)?;
+    for (client, particles) in clients.iter().enumerate() {
+        check_finite(ParticleSet::Client(client), particles)?;
+    }
+
+    let targets = Targets::new(clients, weights)?;
+    let mut x = targets.centre(initial);
+    let costs = targets.costs(&x)?;
+    let cost_contrast = costs.iter().map(contrast).sum::<f64>() / costs.len() as f64;
+    let mut matching = targets.matching(&costs)?;
+    let (mut displacement_sq, mut objectives) = (Vec::new(), Vec::new());
+    let used = loop {
+        let moved = targets.average(&matching.permutations, config.eq5);
+        let displacement = moved.clone().zip(x, |to, from| to - from).squared_norms()?.iter().sum();
+        x = moved;
+        let next = targets.matching(&targets.costs(&x)?)?;
+        let used = std::mem::replace(&mut matching, next);
+        displacement_sq.push(displacement);
+        objectives.push(used.objective);
+        if displacement <= config.tolerance || displacement_sq.len() == config.limit() {
+            break used;
+        }
+        if matching.permutations == used.permutations {
+            // The next update would give the same X.
+            displacement_sq.push(0.0);
+            objectives.push(matching.objective);
+            break used;
+        }
+    };
+    Ok(Barycenter {
+        particles: x.zip(targets.mean, |offsets, mean| offsets + mean),
+        displacement_sq,
+        objectives,
+        objective: matching.objective,
+        identity_share: used.identity_share(),
+        cost_contrast,
+    })
+}
+
+/// The mean over clients of particle i, `[N, d]`: where FedWBA's barycenter starts.
+///
+/// # Errors
+/// No clients, or sets that differ in size, model or precision.
+pub fn index_mean<B: Backend>(clients: &[Particles<B>]) -> Result<Particles<B>, TransportError> {
+    let Some((first, rest)) = clients.split_first() else { return Err(TransportError::NoClients) };
+    let mut sum = first.clone();
+    for (client, particles) in rest.iter().enumerate() {
+        check_alike((ParticleSet::Client(client + 1), particles), (ParticleSet::Client(0), first))?;
+        sum = sum.zip(particles.clone(), |sum, block| sum + block);
+    }
+    Ok(sum.map(|block| block.div_scalar(clients.len() as f64)))
+}
+
+/// W₂² of two sets of N particles with masses 1/N: the mean squared distance under the best matching.
+///
+/// # Errors
+/// Sets that differ in size, model or precision; particles that are no numbers; a device that does not answer.
+pub fn wasserstein2_squared<B: Backend>(first: &Particles<B>, second: &Particles<B>) -> Result<f64, TransportError> {
+    let plan = assign(cost_matrix(first, second)?.view())?;
+    // Differences keep the digits that products lose: a set and its permuted copy are at distance 0.
+    let apart = first.clone().zip(second.rows(&plan.permutation), |x, y| x - y).squared_norms()?;
+    Ok(apart.iter().sum::<f64>() / first.count() as f64)
+}
+
+/// M_ij = ‖x_i − y_j‖², `[N, N]`, of two sets of one size.
+///
+/// # Errors
+/// As [`wasserstein2_squared`].
+pub fn cost_matrix<B: Backend>(first: &Particles<B>, second: &Particles<B>) -> Result<Array2<f64>, TransportError> {
+    check_alike((ParticleSet::Second, second), (ParticleSet::First, first))?;
+    check_finite(ParticleSet::First, first)?;
+    check_finite(ParticleSet::Second, second)?;
+    let target = Targets::new(std::slice::from_ref(second), vec![1.0])?;
+    Ok(target.costs(&target.centre(first))?.remove(0))
+}
+
+/// The clients' sets less their common mean: distances do not change, f32 digits do where ‖θ‖ ≫ spread.
+struct Targets<B: Backend> {
+    /// θ_kj less the mean, `[N, d]` a client.
+    offsets: Vec<Particles<B>>,
+    /// ‖offset_kj‖², `[N]` a client.
+    norms: Vec<Vec<f64>>,
+    /// ω, `[K]`.
+    weights: Vec<f64>,
+    mean: Particles<B>,
+}
+
+/// π_k of every client, and Σ_k ω_k W₂² under them.
+struct Matching {
+    /// `[N]` a client.
+    permutations: Vec<Vec<usize>>,
+    objective: f64,
+}
+
+impl<B: Backend> Targets<B> {
+    fn new(clients: &[Particles<B>], weights: Vec<f64>) -> Result<Self, TransportError> {
+        let means: Vec<_> = clients.iter().map(Particles::mean).collect();
+        let mean = index_mean(&means)?;
+        let offsets: Vec<_> = clients.iter().map(|client| from_mean(client, &mean)).collect();
+        let norms = offsets.iter().map(Particles::squared_norms).collect::<Result<_, _>>()?;
+        Ok(Self { offsets, norms, weights, mean })
+    }
+
+    fn centre(&self, particles: &Particles<B>) -> Particles<B> {
+        from_mean(particles, &self.mean)
+    }
+
+    /// M_k, `[N, N]` a client, of centred particles.
+    fn costs(&self, x: &Particles<B>) -> Result<Vec<Array2<f64>>, TransportError> {
+        let products: Vec<_> = self.offsets.iter().map(|offsets| x.gram(offsets)).collect();
+        let products = read_matrix(Tensor::cat(products, 1))?; // [N, K·N]: one wait, not K
+        let x_norms = x.squared_norms()?;
+        let cost = |(products, norms): (ndarray::ArrayView2<f64>, &Vec<f64>)| {
+            Array2::from_shape_fn(products.dim(), |(i, j)| {
+                let r2 = x_norms[i] + norms[j] - 2.0 * products[[i, j]];
+                if r2 < 0.0 { 0.0 } else { r2 } // NaN stays: `assign` reports it
+            })
+        };
+        Ok(products.axis_chunks_iter(Axis(1), x.count()).zip(&self.norms).map(cost).collect())
+    }
+
+    fn matching(&self, costs: &[Array2<f64>]) -> Result<Matching, TransportError> {
+        let (mut permutations, mut objective) = (Vec::with_capacity(costs.len()), 0.0);
+        for (cost, weight) in costs.iter().zip(&self.weights) {
+            let plan = assign(cost.view())?;
+            objective += weight * plan.total / cost.nrows() as f64;
+            permutations.push(plan.permutation);
+        }
+        Ok(Matching { permutations, objective })
+    }
+
+    /// Eq. (5) on centred particles: Σ_k ω_k θ_{k,π_k(i)}.
+    fn average(&self, permutations: &[Vec<usize>], eq5: Eq5) -> Particles<B> {
+        let terms = self.offsets.iter().zip(&self.weights).zip(permutations);
+        let terms = terms.map(|((offsets, weight), permutation)| offsets.combine(&plan(permutation, *weight)));
+        let average = terms.reduce(|sum, term| sum.zip(term, |sum, term| sum + term)).expect("there is a client");
+        match eq5 {
+            Eq5::N => average,
+            Eq5::Paper => {
+                // (offset + mean)/N² less the mean.
+                let factor = (average.count() as f64).powi(-2);
+                average.zip(self.mean.clone(), |offset, mean| (offset + mean.clone()).mul_scalar(factor) - mean)
+            }
+        }
+    }
+}
+
+impl Matching {
+    fn identity_share(&self) -> f64 {
+        let pairs = || self.permutations.iter().flat_map(|permutation| permutation.iter().enumerate());
+        pairs().filter(|(i, j)| i == *j).count() as f64 / pairs().count() as f64
+    }
+}
+
+fn from_mean<B: Backend>(particles: &Particles<B>, mean: &Particles<B>) -> Particles<B> {
+    particles.clone().zip(mean.clone(), |block, mean| block - mean)
+}
+
+/// ω·P_π, `[N, N]`.
+fn plan(permutation: &[usize], weight: f64) -> Array2<f64> {
+    let mut matrix = Array2::zeros((permutation.len(), permutation.len()));
+    permutation.iter().enumerate().for_each(|(row, column)| matrix[[row, *column]] = weight);
+    matrix
+}
+
+/// Standard deviation over mean; 0 where all are 0.
+fn contrast(cost: &Array2<f64>) -> f64 {
+    let mean = cost.sum() / cost.len() as f64;
+    if mean > 0.0 { cost.std(0.0) / mean } else { 0.0 }
+}
+
+fn checked_weights(weights: Option<&[f64]>, clients: usize) -> Result<Vec<f64>, TransportError> {
+    if clients == 0 {
+        return Err(TransportError::NoClients);
+    }
+    let Some(weights) = weights else { return Ok(vec![1.0 / clients as f64; clients]) };
+    if weights.len() != clients {
+        return Err(TransportError::WeightCount { got: weights.len(), expected: clients });
+    }
+    let is_weight = |weight: &f64| weight.is_finite() && *weight >= 0.0;
+    if let Some(client) = weights.iter().position(|weight| !is_weight(weight)) {
+        return Err(TransportError::Weight { client, value: weights[client] });
+    }
+    let (sum, tolerance) = (weights.iter().sum::<f64>(), WEIGHT_SUM_TOLERANCE);
+    let is_one = (sum - 1.0).abs() <= tolerance;
+    if is_one { Ok(weights.to_vec()) } else { Err(TransportError::WeightSum { sum, tolerance }) }
+}
+
+/// `Ok` when a set is of the reference's size, model and precision.
+fn check_alike<B: Backend>(
+    (set, particles): (ParticleSet, &Particles<B>),
+    (reference, expected): (ParticleSet, &Particles<B>),
+) -> Result<(), TransportError> {
+    if particles.count() != expected.count() {
+        let (got, expected) = (particles.count(), expected.count());
+        return Err(TransportError::Count { set, got, reference, expected });
+    }
+    if particles.layout() != expected.layout() {
+        return Err(TransportError::Layout { set, reference });
+    }
+    if particles.dtype() != expected.dtype() {
+        let (got, expected) = (particles.dtype(), expected.dtype());
+        return Err(TransportError::Precision { set, got, reference, expected });
+    }
+    Ok(())
+}
+
+fn check_finite<B: Backend>(set: ParticleSet, particles: &Particles<B>) -> Result<(), TransportError> {
+    match particles.squared_norms()?.iter().position(|norm| !norm.is_finite()) {
+        None => Ok(()),
+        Some(particle) => Err(TransportError::NotFinite { set, particle }),
+    }
+}

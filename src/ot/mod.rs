@@ -1,0 +1,158 @@
+//! Optimal transport between sets of N particles of equal mass: what FedWBA's server does with its clients' posteriors.
+//!
+//! In go particles `[N, d]` on a device; out come distances and a barycenter. With equal masses and equal N the optimal
+//! plan is a permutation over N, so everything rests on one exact solver: [`assign`] for a cost matrix on the host,
+//! [`wasserstein2_squared`] for two sets, [`barycenter()`] for the set whose mean squared distance to several is least.
+//! Unequal N would need plans that split mass: an error here. Source: FedWBA eq. (3)-(5); ALGORITHMS 4.12.
+
+pub mod assignment;
+pub mod barycenter;
+
+use std::fmt;
+
+use burn::tensor::{DType, TensorReadError};
+use thiserror::Error;
+
+pub use assignment::{Assignment, assign};
+pub use barycenter::{
+    Barycenter, BarycenterConfig, Eq5, Iterate, barycenter, cost_matrix, index_mean, wasserstein2_squared,
+};
+
+use crate::federation::message::ClientId;
+
+/// A set of particles by its part in the problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParticleSet {
+    /// Where a barycenter's iterations start.
+    Initial,
+    /// A client's set, by its place among the sets given.
+    Client(ClientId),
+    /// The first of two.
+    First,
+    /// The second of two.
+    Second,
+}
+
+impl fmt::Display for ParticleSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Initial => write!(f, "the initial set"),
+            Self::Client(client) => write!(f, "client {client}"),
+            Self::First => write!(f, "the first set"),
+            Self::Second => write!(f, "the second set"),
+        }
+    }
+}
+
+/// Why there is no assignment, distance or barycenter. Rows, columns, clients and particles are counted from 0.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum TransportError {
+    /// A cost matrix without entries.
+    #[error("the cost matrix has no entries; an assignment needs at least one row and one column")]
+    NoCosts,
+    /// A cost matrix that is not square.
+    #[error("the cost matrix is {rows} x {columns}; an assignment needs as many columns as rows")]
+    NotSquare {
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        columns: usize,
+    },
+    /// A cost that is NaN, infinite, or so large that sums of N costs overflow.
+    #[error("cost [{row}, {column}] is {value:e}; costs must be finite and at most {limit:e} in size")]
+    Cost {
+        /// Row of the cost.
+        row: usize,
+        /// Column of the cost.
+        column: usize,
+        /// The value found.
+        value: f64,
+        /// The largest size accepted.
+        limit: f64,
+    },
+    /// A barycenter of nothing.
+    #[error("there are no clients; a barycenter needs at least one set of particles")]
+    NoClients,
+    /// Two sets differ in size.
+    #[error("{set} has {got} particles and {reference} has {expected}; an assignment needs equal numbers")]
+    Count {
+        /// The set that differs.
+        set: ParticleSet,
+        /// Its number of particles.
+        got: usize,
+        /// The set it is compared with.
+        reference: ParticleSet,
+        /// That set's number of particles.
+        expected: usize,
+    },
+    /// Two sets are parameters of different models.
+    #[error("{set} and {reference} differ in their parameter blocks; both must be particles of one model")]
+    Layout {
+        /// The set that differs.
+        set: ParticleSet,
+        /// The set it is compared with.
+        reference: ParticleSet,
+    },
+    /// Two sets differ in their element type.
+    #[error("{set} holds {got:?} and {reference} holds {expected:?}; both must have one precision")]
+    Precision {
+        /// The set that differs.
+        set: ParticleSet,
+        /// Its element type.
+        got: DType,
+        /// The set it is compared with.
+        reference: ParticleSet,
+        /// That set's element type.
+        expected: DType,
+    },
+    /// A particle that is no longer a number. Never replaced by zeros.
+    #[error("{set}: particle {particle} is not finite, or its squared norm is beyond the precision's range")]
+    NotFinite {
+        /// The set.
+        set: ParticleSet,
+        /// Index of the first bad particle.
+        particle: usize,
+    },
+    /// Not one weight a client.
+    #[error("{got} weights for {expected} clients; give one weight a client")]
+    WeightCount {
+        /// Number of weights.
+        got: usize,
+        /// Number of clients.
+        expected: usize,
+    },
+    /// A weight below 0 or not finite.
+    #[error("the weight of client {client} is {value}; weights must be finite and at least 0")]
+    Weight {
+        /// The client.
+        client: ClientId,
+        /// Its weight.
+        value: f64,
+    },
+    /// Weights that do not add up.
+    #[error("the weights sum to {sum}; they must sum to 1 within {tolerance:e}")]
+    WeightSum {
+        /// The sum found.
+        sum: f64,
+        /// Largest distance from 1 that is accepted.
+        tolerance: f64,
+    },
+    /// A stopping rule that never holds.
+    #[error("the barycenter's tolerance is {value}; it must be finite and at least 0")]
+    Tolerance {
+        /// The value found.
+        value: f64,
+    },
+    /// No update at all.
+    #[error("the barycenter's max_iterations is 0; it must be at least 1")]
+    NoIterations,
+    /// The device did not answer.
+    #[error("the device failed: {0}")]
+    Device(String),
+}
+
+impl From<TensorReadError> for TransportError {
+    fn from(error: TensorReadError) -> Self {
+        Self::Device(error.to_string())
+    }
+}
