@@ -34,6 +34,8 @@ pub enum Purpose {
     Resample = 11,
     /// Probe vectors of stochastic trace estimates.
     Trace = 12,
+    /// The rows of a client behind a Gaussian process.
+    InducingRows = 16,
 }
 
 /// All random streams of one run.

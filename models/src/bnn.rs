@@ -163,6 +163,14 @@ impl ParticleModel for Bnn {
             }
         }
     }
+
+    fn embed(&self, inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {
+        let below = self.layers.len().checked_sub(head_layers)?;
+        let (first, rest) = self.layers[..below].split_first()?;
+        let start = self.activation.forward(first.forward_shared(inputs));
+        let top = rest.iter().fold(start, |hidden, layer| self.activation.forward(layer.forward(hidden)));
+        Some(top.swap_dims(1, 2))
+    }
 }
 
 impl Architecture for BnnConfig {

@@ -47,6 +47,16 @@ pub trait ParticleModel: Module {
     /// - `inputs`: `[B, p]`
     /// - returns `[N, B, outputs]`
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3>;
+
+    /// The embedding of the rows: the activations that the last `head_layers` layers read. `None` for a model that has
+    /// none, and where no layer would be left below the head.
+    ///
+    /// # Shapes
+    /// - `inputs`: `[B, p]`
+    /// - returns `[N, B, E]`
+    fn embed(&self, _inputs: Tensor<2>, _head_layers: usize) -> Option<Tensor<3>> {
+        None
+    }
 }
 
 /// How to make a [`ParticleModel`] and its prior: the part of a model that needs no tensor.
@@ -96,8 +106,8 @@ pub trait Model: Debug + Send + Sync {
     /// One initial flat particle, length d.
     fn initial(&self, rng: &mut dyn Rng) -> Vec<f64>;
 
-    /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n), one `[N, size]` tensor a block. **The only function of fedstein that
-    /// lifts tensors onto the autodiff tape**; its one backward pass frees the tape again.
+    /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n), one `[N, size]` tensor a block. **This and [`Model::embedding_score`] are
+    /// the only functions of fedstein that lift tensors onto the autodiff tape**; the one backward pass frees it again.
     fn likelihood_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Vec<Tensor<2>>;
 
     /// Σ_rows log p(y | x, θ_n), `[N]`, without a tape.
@@ -108,6 +118,23 @@ pub trait Model: Debug + Send + Sync {
 
     /// See [`Architecture::log_noise_precision`].
     fn log_noise_precision(&self) -> Option<usize>;
+
+    /// The embedding `[N, B, E]` below the last `head_layers` layers, without a tape; see [`ParticleModel::embed`].
+    fn embed(&self, _particles: &[Tensor<2>], _inputs: Tensor<2>, _head_layers: usize) -> Option<Tensor<3>> {
+        None
+    }
+
+    /// The vector-Jacobian product of [`Model::embed`]: ∇_θ Σ `cotangent` · embedding, one `[N, size]` tensor a block; 0
+    /// in the head's. `cotangent` is `[N, B, E]`.
+    fn embedding_score(
+        &self,
+        _particles: &[Tensor<2>],
+        _inputs: Tensor<2>,
+        _head_layers: usize,
+        _cotangent: Tensor<3>,
+    ) -> Option<Vec<Tensor<2>>> {
+        None
+    }
 }
 
 /// The [`Model`] of an [`Architecture`].
@@ -152,10 +179,7 @@ impl<A: Architecture> Model for Network<A> {
     fn likelihood_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Vec<Tensor<2>> {
         let model = self.load(particles, true);
         // Particles are independent, so the gradient of the sum holds every particle's own gradient in its row.
-        let total = model.log_likelihood(batch).mul_scalar(scale).sum();
-        let mut take = TakeGradients { gradients: total.backward(), scores: Vec::with_capacity(particles.len()) };
-        model.visit(&mut take);
-        take.scores
+        gradients(&model, model.log_likelihood(batch).mul_scalar(scale).sum())
     }
 
     fn log_likelihood(&self, particles: &[Tensor<2>], batch: &Batch) -> Tensor<1> {
@@ -169,6 +193,29 @@ impl<A: Architecture> Model for Network<A> {
     fn log_noise_precision(&self) -> Option<usize> {
         self.architecture.log_noise_precision(&self.layout)
     }
+
+    fn embed(&self, particles: &[Tensor<2>], inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {
+        self.load(particles, false).embed(inputs, head_layers)
+    }
+
+    fn embedding_score(
+        &self,
+        particles: &[Tensor<2>],
+        inputs: Tensor<2>,
+        head_layers: usize,
+        cotangent: Tensor<3>,
+    ) -> Option<Vec<Tensor<2>>> {
+        let model = self.load(particles, true);
+        let embedding = model.embed(inputs, head_layers)?;
+        Some(gradients(&model, (embedding * cotangent).sum()))
+    }
+}
+
+/// The gradient of a number in every parameter of a module that is on the tape, `[N, size]` each.
+fn gradients<M: Module>(model: &M, total: Tensor<1>) -> Vec<Tensor<2>> {
+    let mut take = TakeGradients { gradients: total.backward(), scores: Vec::new() };
+    model.visit(&mut take);
+    take.scores
 }
 
 /// Puts one block after the other into a module's parameters; on the tape each block is a leaf of its own, because
@@ -197,7 +244,7 @@ impl ModuleVisitor for TakeGradients {
         let value = param.val();
         let particles = value.dims()[0] as i32;
         let gradient = value.grad_remove(&mut self.gradients);
-        // A parameter that the likelihood does not touch has no gradient: its score is 0.
+        // A parameter that the number does not depend on has no gradient: its score is 0.
         let gradient = gradient.unwrap_or_else(|| value.without_autodiff().zeros_like());
         self.scores.push(gradient.reshape([particles, -1]));
     }

@@ -29,7 +29,8 @@ pub enum LikelihoodScale {
 }
 
 impl LikelihoodScale {
-    fn factor(self, rows: usize, batch: usize) -> f64 {
+    /// What the sum over a minibatch is multiplied by.
+    pub(crate) fn factor(self, rows: usize, batch: usize) -> f64 {
         match self {
             Self::Full => rows as f64 / batch as f64,
             Self::BatchSum => 1.0,

@@ -1,0 +1,155 @@
+//! A tree of binary Gaussian processes over embedded rows: what a client predicts with, and what the embedding learns from.
+//!
+//! A fork (see [`super::class_tree`]) sees the rows of its own classes, the left ones as y = 1. In: unit embeddings
+//! `[n, E]` and classes. Out: log-probabilities, each the product of E σ(±f) along the path to a leaf; or the sum over the
+//! forks of the bound L on log p(y) (see [`super::polya_gamma`]) and its gradient in the embeddings.
+
+use ndarray::{Array1, Array2, Axis};
+
+use super::class_tree::{Fork, class_tree};
+use super::kernel::Rbf;
+use super::polya_gamma::Posterior;
+use crate::algorithm::gaussian::expectation::Nodes;
+
+/// The probability of a class of which the client holds no row.
+pub const UNSEEN: f64 = 1e-6;
+
+/// The constants of every node.
+#[derive(Clone, Copy, Debug)]
+pub struct GpConfig {
+    /// Covariance of f.
+    pub kernel: Rbf,
+    /// Updates of the Pólya-Gamma variables.
+    pub inference_steps: usize,
+}
+
+/// A binary process and the rows that it saw.
+#[derive(Clone, Debug)]
+struct Node {
+    fork: Fork,
+    rows: Array2<f64>,
+    posterior: Posterior,
+}
+
+/// Gaussian processes at the forks of a client's classes.
+#[derive(Clone, Debug)]
+pub struct Classifier {
+    kernel: Rbf,
+    /// Number of classes C of the task.
+    classes: usize,
+    /// The classes of the rows, ascending.
+    held: Vec<usize>,
+    nodes: Vec<Node>,
+}
+
+impl Classifier {
+    /// Builds the tree and fits its nodes.
+    ///
+    /// # Arguments
+    /// - `rows`: `[n, E]`, at least one
+    /// - `labels`: `[n]`, below `classes`
+    ///
+    /// `None` where a covariance is not finite.
+    pub fn fit(config: GpConfig, rows: &Array2<f64>, labels: &[usize], classes: usize) -> Option<Self> {
+        let held = held(labels);
+        let node = |fork: Fork| {
+            let (places, sides) = members(&fork, labels);
+            let rows = rows.select(Axis(0), &places);
+            let posterior = Posterior::fit(&config.kernel.gram(&rows), &sides, config.inference_steps)?;
+            Some(Node { fork, rows, posterior })
+        };
+        let nodes = class_tree(&held, rows, labels).into_iter().map(node).collect::<Option<_>>()?;
+        Some(Self { kernel: config.kernel, classes, held, nodes })
+    }
+
+    /// log p(class | row) of other rows `[T, E]`, `[T, C]`: finite, and a distribution in every row. A class that the
+    /// client does not hold has the probability [`UNSEEN`].
+    pub fn log_probabilities(&self, rows: &Array2<f64>) -> Array2<f64> {
+        let unseen = (self.classes - self.held.len()) as f64 * UNSEEN;
+        let mut log = Array2::from_elem((rows.nrows(), self.classes), UNSEEN.ln());
+        for class in &self.held {
+            log.column_mut(*class).fill((-unseen).ln_1p());
+        }
+        for Node { fork, rows: seen, posterior } in &self.nodes {
+            let cross = self.kernel.cross(rows.view(), seen.view());
+            let (mean, variance) = posterior.predict(cross.view(), self.kernel.output_scale);
+            let sides = log_sides(&mean, &variance);
+            for (classes, side) in [(&fork.left, &sides[0]), (&fork.right, &sides[1])] {
+                for class in classes {
+                    let mut column = log.column_mut(*class);
+                    column += side;
+                }
+            }
+        }
+        log
+    }
+}
+
+/// Σ_forks L of a minibatch, and its gradient in the embeddings, both for the tree over `forks`.
+///
+/// # Arguments
+/// - `rows`: `[B, E]`
+/// - `labels`: `[B]`
+///
+/// `None` where a covariance is not finite.
+pub fn objective(config: GpConfig, forks: &[Fork], rows: &Array2<f64>, labels: &[usize]) -> Option<(f64, Array2<f64>)> {
+    let mut gradient = Array2::zeros(rows.raw_dim());
+    let mut bound = 0.0;
+    for fork in forks {
+        let (places, sides) = members(fork, labels);
+        if places.is_empty() {
+            continue;
+        }
+        let own = rows.select(Axis(0), &places);
+        let gram = config.kernel.gram(&own);
+        let posterior = Posterior::fit(&gram, &sides, config.inference_steps)?;
+        bound += posterior.bound();
+        let part = config.kernel.pull_back(&own, &gram, &posterior.gradient());
+        for (place, part) in places.into_iter().zip(part.rows()) {
+            let mut row = gradient.row_mut(place);
+            row += &part;
+        }
+    }
+    Some((bound, gradient))
+}
+
+/// The classes that occur, ascending.
+pub fn held(labels: &[usize]) -> Vec<usize> {
+    let mut held = labels.to_vec();
+    held.sort_unstable();
+    held.dedup();
+    held
+}
+
+/// The rows of a fork's classes, and whether each is on the left side.
+fn members(fork: &Fork, labels: &[usize]) -> (Vec<usize>, Vec<bool>) {
+    let side = |(place, label): (usize, &usize)| match (fork.left.contains(label), fork.right.contains(label)) {
+        (false, false) => None,
+        (left, _) => Some((place, left)),
+    };
+    labels.iter().enumerate().filter_map(side).unzip()
+}
+
+/// log E σ(f) and log E σ(−f) for f ~ N(mean, variance), `[T]` each, by the trapezoidal rule.
+fn log_sides(mean: &Array1<f64>, variance: &Array1<f64>) -> [Array1<f64>; 2] {
+    let nodes = Nodes::quadrature(1).expect("there is a rule in one dimension");
+    let (z, weights) = (nodes.points.column(0), &nodes.weights);
+    let mut sides = [Array1::zeros(mean.len()), Array1::zeros(mean.len())];
+    for (row, (mean, variance)) in mean.iter().zip(variance).enumerate() {
+        let deviation = variance.sqrt();
+        let (mut up, mut down) = (0.0, 0.0);
+        for (z, weight) in z.iter().zip(weights) {
+            let f = mean + deviation * z;
+            // σ(|f|) and σ(−|f|), neither by a difference.
+            let small = (-f.abs()).exp();
+            let (near, far) = (weight / (1.0 + small), weight * small / (1.0 + small));
+            let (positive, negative) = if f > 0.0 { (near, far) } else { (far, near) };
+            up += positive;
+            down += negative;
+        }
+        // e^-709 is as small as f64 gets; −∞ would not travel.
+        sides[0][row] = up.max(f64::MIN_POSITIVE).ln();
+        sides[1][row] = down.max(f64::MIN_POSITIVE).ln();
+    }
+    sides
+}

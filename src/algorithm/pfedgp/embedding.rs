@@ -1,0 +1,50 @@
+//! Embeddings of length 1: e = h/‖h‖ of the activations h below the head.
+
+use ndarray::{Array1, Array2, Axis};
+
+/// The shortest h that has a direction; a shorter one, as where every unit is off, is embedded at 0 (the ϵ of
+/// `torch.nn.functional.normalize`).
+const SHORTEST: f64 = 1e-12;
+
+/// Rows of length 1, or 0.
+#[derive(Clone, Debug)]
+pub struct Embedding {
+    unit: Array2<f64>,
+    /// ‖h‖, `[B]`.
+    lengths: Array1<f64>,
+}
+
+impl Embedding {
+    /// Of activations `[B, E]`.
+    pub fn of(activations: Array2<f64>) -> Self {
+        let lengths = activations.map_axis(Axis(1), |h| h.dot(&h).sqrt());
+        let mut unit = activations;
+        for (mut row, length) in unit.rows_mut().into_iter().zip(&lengths) {
+            if *length < SHORTEST {
+                row.fill(0.0);
+            } else {
+                row /= *length;
+            }
+        }
+        Self { unit, lengths }
+    }
+
+    /// e, `[B, E]`.
+    pub fn unit(&self) -> &Array2<f64> {
+        &self.unit
+    }
+
+    /// From the gradient in e to that in h: (g − e(e·g))/‖h‖; 0 where h has no direction. Both `[B, E]`.
+    pub fn pull_back(&self, mut gradient: Array2<f64>) -> Array2<f64> {
+        for ((mut g, e), length) in gradient.rows_mut().into_iter().zip(self.unit.rows()).zip(&self.lengths) {
+            if *length < SHORTEST {
+                g.fill(0.0);
+                continue;
+            }
+            let along = g.dot(&e);
+            g.scaled_add(-along, &e);
+            g /= *length;
+        }
+        gradient
+    }
+}
