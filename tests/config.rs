@@ -123,6 +123,15 @@ fn the_data_sets_own_types_hold_exactly_the_keys_of_the_table_under_every_kind()
 }
 
 #[test]
+fn the_fedwba_papers_partitions_have_its_numbers_of_labels_by_default() {
+    for (kind, labels) in [("superclass-labels", 10), ("fedwba-reference", 5), ("pfedgp", 5), ("cyclic-labels", 3)] {
+        let config = load(&format!("[data]\nkind = \"cifar100\"\n[partition]\nkind = \"{kind}\""));
+        assert_eq!(config.partition["labels"].as_integer(), Some(labels), "{kind}");
+        assert_eq!(config.partition["validation"].as_float(), Some(0.0));
+    }
+}
+
+#[test]
 fn every_file_under_configs_resolves_and_names_its_run_after_its_path() {
     let files = config_files();
     assert!(files.len() >= 15, "{files:?}");
@@ -304,6 +313,7 @@ fn a_value_out_of_range_is_answered_with_the_range() {
         ("[optimizer]\nlr = inf", "greater than 0"),
         ("[optimizer]\nmomentum = 1.0", "at least 0 and less than 1"),
         ("[data]\ntest_fraction = 1.0", "greater than 0 and less than 1"),
+        ("[partition]\nvalidation = 1.0", "at least 0 and less than 1"),
         ("[algorithm]\nkde_damping = 0.0", "greater than 0 and at most 1"),
         ("[algorithm]\nkde_bandwidth = -1", "a number greater than 0 or one of `median`, `scott`"),
         ("[algorithm]\ntemperature = 0", "greater than 0"),
@@ -364,6 +374,12 @@ fn keys_that_are_wrong_together_are_answered_with_both() {
         ("[data]\nkind = \"mixture-1d\"".to_string(), "needs model kind `mixture`"),
         ("[model]\nkind = \"blr\"".to_string(), "`digits` has ten"),
         ("[partition]\nkind = \"by-column\"".to_string(), "`data.client_column`"),
+        (
+            "[partition]\nkind = \"superclass-labels\"".to_string(),
+            "needs data kind `cifar100`; `digits` has no superclasses",
+        ),
+        ("[model]\nkind = \"blr\"\n[data]\nkind = \"cifar100\"".to_string(), "`cifar100` has a hundred"),
+        (format!("{csv}task = \"regression\"\n[partition]\nkind = \"pfedgp\""), "deals by label"),
         (format!("{csv}task = \"regression\"\n[model]\nkind = \"blr\""), "needs model kind `bnn`"),
         (format!("{csv}task = \"regression\"\n[partition]\nkind = \"dirichlet\""), "deals by label"),
     ] {

@@ -105,6 +105,14 @@ impl Dataset {
         }
     }
 
+    /// Superclass of each class, `None` where the classes have none; CIFAR-100's have.
+    pub fn superclasses(&self) -> Option<&'static [usize]> {
+        match &self.targets {
+            Targets::Classes { names, .. } => crate::source::cifar::superclasses(names),
+            _ => None,
+        }
+    }
+
     /// Class index of each row, `None` when this is not classification.
     pub fn labels(&self) -> Option<&[usize]> {
         match &self.targets {

@@ -114,6 +114,42 @@ pub enum DataError {
         /// Number of labels.
         labels: usize,
     },
+    /// A file of CIFAR ends within a record.
+    #[error(
+        "{}: record {record} (from byte {byte}) is truncated: {found} of {expected} bytes; a file of this set is a \
+         whole number of {expected}-byte records{hint}",
+        .path.display()
+    )]
+    CifarTruncated {
+        /// The file.
+        path: PathBuf,
+        /// The record, from 1.
+        record: usize,
+        /// Where it begins in the unpacked file, from 0.
+        byte: usize,
+        /// Bytes of it that are there.
+        found: usize,
+        /// Bytes of a record.
+        expected: usize,
+        /// What the file may be instead, or nothing.
+        hint: String,
+    },
+    /// A label of CIFAR that there is not.
+    #[error("{}: record {record} (byte {byte}): {name} {label} is out of range, it must be 0 to {most}", .path.display())]
+    CifarLabel {
+        /// The file.
+        path: PathBuf,
+        /// The record, from 1.
+        record: usize,
+        /// Where the label is in the unpacked file, from 0.
+        byte: usize,
+        /// Which of the record's labels.
+        name: &'static str,
+        /// Its value.
+        label: u8,
+        /// The largest that is allowed.
+        most: u8,
+    },
     /// A label outside the data set's classes.
     #[error("{}: row {row}: label {label} is out of range, the labels are {allowed}", .path.display())]
     Label {
@@ -197,6 +233,16 @@ pub enum DataError {
     Width {
         /// Columns the normalisation was made for.
         expected: usize,
+        /// Columns of the features.
+        found: usize,
+    },
+    /// A normalisation by channels was applied to features that have not so many.
+    #[error(
+        "the normalisation belongs to {channels} channels, the features have {found} columns, which is no multiple"
+    )]
+    Channels {
+        /// Channels the normalisation was made for.
+        channels: usize,
         /// Columns of the features.
         found: usize,
     },

@@ -100,7 +100,7 @@ fn look(
                 missing.push(data_dir.join(file.path));
                 continue;
             }
-            FileStatus::Alternative(path) => path,
+            FileStatus::Alternative(path) | FileStatus::Part(path) => path,
             FileStatus::Present | FileStatus::WrongSize { .. } => data_dir.join(file.path),
         };
         report(Progress::Present { file: file.path });

@@ -2,7 +2,7 @@
 //! scaled by what the training rows say, and dealt to clients. Arrays are `ndarray`'s, on the host.
 //!
 //! ```
-//! use fedstein_datasets::{DataConfig, Normalise, PartitionConfig, load, partition};
+//! use fedstein_datasets::{Cut, DataConfig, Deal, Normalise, PartitionConfig, load, partition};
 //! use rand::{SeedableRng, rngs::ChaCha8Rng};
 //!
 //! # fn main() -> Result<(), fedstein_datasets::DataError> {
@@ -17,7 +17,8 @@
 //! let data = load(&config, "data".as_ref(), &mut rng)?; // digits are embedded: no file is read
 //! assert_eq!((data.train.rows(), data.test.rows(), data.train.width()), (1438, 359, 64));
 //!
-//! let shards = partition(&PartitionConfig::Iid { clients: 10 }, &data.train, &mut rng)?;
+//! let config = PartitionConfig { deal: Deal::LabelsPerClient { clients: 10, labels: 5, cut: Cut::Equal }, validation: 0.1 };
+//! let shards = partition(&config, &data.train, &mut rng)?.with_tests(&config, &data.train, &data.test, &mut rng)?;
 //! println!("{}", shards.table(&data.train.targets));
 //! # Ok(())
 //! # }
@@ -47,7 +48,7 @@ pub use fetch::{Progress, fetch};
 pub use format::csv::{Header, Task, read_features};
 pub use load::{DataConfig, Normalise, TrainTest, load};
 pub use normalize::{FeatureScale, Normalisation, TargetScale};
-pub use partition::{Partition, PartitionConfig, partition};
+pub use partition::{Cut, Deal, Partition, PartitionConfig, partition};
 pub use registry::{DataFile, DataSet, FileStatus, Origin, sets, status};
 pub use source::delimiter;
 pub use source::raetsch::{RaetschSet, RaetschSplit};

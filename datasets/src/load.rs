@@ -2,6 +2,7 @@
 //! [`TrainTest`].
 
 use crate::format::csv::{CsvOptions, Header, Task};
+use crate::source::cifar;
 use crate::source::raetsch::{self, RaetschSet, RaetschSplit};
 use crate::source::uci::{self, UciSet};
 use crate::source::{self, vehicle, year};
@@ -33,6 +34,29 @@ pub enum DataConfig {
         /// Classes to keep, in train and test; empty for all. Classes are not renumbered: there are still ten.
         classes: Vec<usize>,
         /// Scale of the pixels; `auto` is `mnist`.
+        normalise: Normalise,
+        /// Training rows to keep, 0 for all.
+        train_limit: usize,
+        /// Test rows to keep, 0 for all.
+        test_limit: usize,
+    },
+    /// CIFAR-10: 50,000 + 10,000 images of 3×32×32, ten kinds of things, the publisher's split. Put there by hand; a part
+    /// of the training images will do and is called so.
+    Cifar10 {
+        /// Classes to keep, in train and test; empty for all. Classes are not renumbered: there are still ten.
+        classes: Vec<usize>,
+        /// Scale of the pixels; `auto` is `published`.
+        normalise: Normalise,
+        /// Training rows to keep, 0 for all.
+        train_limit: usize,
+        /// Test rows to keep, 0 for all.
+        test_limit: usize,
+    },
+    /// CIFAR-100: as CIFAR-10, a hundred classes in twenty superclasses.
+    Cifar100 {
+        /// Classes to keep, in train and test; empty for all. Classes are not renumbered: there are still a hundred.
+        classes: Vec<usize>,
+        /// Scale of the pixels; `auto` is `published`.
         normalise: Normalise,
         /// Training rows to keep, 0 for all.
         train_limit: usize,
@@ -223,9 +247,10 @@ pub enum Normalise {
     Standard,
     /// x · 0.99 / 255 + 0.01: the DSVGD and client-selection papers on images.
     Mnist,
-    /// x / 255 for MNIST and Fashion-MNIST, x / 16 for digits.
+    /// x / 255 for images of bytes, x / 16 for digits.
     Unit,
-    /// (x / 255 − m) / s with the published mean and deviation: the FedWBA paper on MNIST and Fashion-MNIST.
+    /// (x / 255 − m) / s with the published mean and deviation of each channel of the whole training set: MNIST,
+    /// Fashion-MNIST, CIFAR-10 and CIFAR-100 (ALGORITHMS.md section 3.6).
     Published,
 }
 
@@ -238,6 +263,8 @@ pub struct TrainTest {
     pub test: Dataset,
     /// The scales, for rows that come later and for predictions that go back.
     pub normalisation: Normalisation,
+    /// What a reader of results should know, one sentence each: that the files hold a part of the set.
+    pub notes: Vec<String>,
 }
 
 /// Loads, splits, limits and scales, in this order.
@@ -251,9 +278,12 @@ pub struct TrainTest {
 pub fn load(config: &DataConfig, data_dir: &Path, rng: &mut impl Rng) -> Result<TrainTest, DataError> {
     use DataConfig::*;
     let limits = config.limits();
+    let mut notes = Vec::new();
     let (train, test) = match config {
         Mnist { classes, .. } => of_classes(source::mnist(data_dir)?, classes)?,
         FashionMnist { classes, .. } => of_classes(source::fashion_mnist(data_dir)?, classes)?,
+        Cifar10 { classes, .. } => of_classes(noted(cifar::cifar10(data_dir)?, &mut notes), classes)?,
+        Cifar100 { classes, .. } => of_classes(noted(cifar::cifar100(data_dir)?, &mut notes), classes)?,
         Covertype { test_fraction, .. } => split::train_test(&source::covertype(data_dir)?, *test_fraction, rng)?,
         Raetsch { set, distinct, split, test_fraction, .. } => {
             set.split(&raetsch::read(*set, *distinct, data_dir)?, *split, *test_fraction, rng)?
@@ -287,7 +317,7 @@ pub fn load(config: &DataConfig, data_dir: &Path, rng: &mut impl Rng) -> Result<
     };
     let train = split::limit(train, limits.0, rng);
     let test = split::limit(test, limits.1, rng);
-    scaled(config, train, test)
+    scaled(config, train, test, notes)
 }
 
 impl DataConfig {
@@ -297,6 +327,8 @@ impl DataConfig {
         match self {
             Mnist { .. } => "mnist",
             FashionMnist { .. } => "fashion-mnist",
+            Cifar10 { .. } => "cifar10",
+            Cifar100 { .. } => "cifar100",
             Covertype { .. } => "covertype",
             Raetsch { .. } => "raetsch",
             UciRegression { .. } => "uci-regression",
@@ -318,6 +350,8 @@ impl DataConfig {
         match self {
             Mnist { normalise, .. }
             | FashionMnist { normalise, .. }
+            | Cifar10 { normalise, .. }
+            | Cifar100 { normalise, .. }
             | Covertype { normalise, .. }
             | Raetsch { normalise, .. }
             | UciRegression { normalise, .. }
@@ -339,6 +373,8 @@ impl DataConfig {
         match self {
             Mnist { train_limit, test_limit, .. }
             | FashionMnist { train_limit, test_limit, .. }
+            | Cifar10 { train_limit, test_limit, .. }
+            | Cifar100 { train_limit, test_limit, .. }
             | Covertype { train_limit, test_limit, .. }
             | Raetsch { train_limit, test_limit, .. }
             | UciRegression { train_limit, test_limit, .. }
@@ -359,6 +395,7 @@ impl DataConfig {
         use DataConfig::*;
         let asked = match (self.normalise(), self) {
             (Normalise::Auto, Mnist { .. } | FashionMnist { .. }) => Normalise::Mnist,
+            (Normalise::Auto, Cifar10 { .. } | Cifar100 { .. }) => Normalise::Published,
             (Normalise::Auto, Covertype { .. }) => Normalise::Minmax,
             (Normalise::Auto, Digits { .. }) => Normalise::Unit,
             (Normalise::Auto, Csv { .. } | Waveform { .. }) => Normalise::Standard,
@@ -379,14 +416,28 @@ impl DataConfig {
             (Normalise::Minmax, _) => FeatureScale::minmax(&train.features),
             (Normalise::Standard, _) => FeatureScale::standard(&train.features),
             (Normalise::Mnist, _) => affine(0.99 / 255.0, 0.01),
-            (Normalise::Unit, Mnist { .. } | FashionMnist { .. }) => affine(1.0 / 255.0, 0.0),
+            (Normalise::Unit, Mnist { .. } | FashionMnist { .. } | Cifar10 { .. } | Cifar100 { .. }) => {
+                affine(1.0 / 255.0, 0.0)
+            }
             (Normalise::Unit, Digits { .. }) => affine(1.0 / 16.0, 0.0),
-            (Normalise::Unit, _) => return wrong("mnist, fashion-mnist and digits"),
+            (Normalise::Unit, _) => return wrong("mnist, fashion-mnist, cifar10, cifar100 and digits"),
             (Normalise::Published, Mnist { .. }) => published(0.1307, 0.3081),
             (Normalise::Published, FashionMnist { .. }) => published(0.2860, 0.3530),
-            (Normalise::Published, _) => return wrong("mnist and fashion-mnist"),
+            (Normalise::Published, Cifar10 { .. }) => {
+                FeatureScale::of_pixels(&[0.4914, 0.4822, 0.4465], &[0.2470, 0.2435, 0.2616])
+            }
+            (Normalise::Published, Cifar100 { .. }) => {
+                FeatureScale::of_pixels(&[0.5071, 0.4865, 0.4409], &[0.2673, 0.2564, 0.2762])
+            }
+            (Normalise::Published, _) => return wrong("mnist, fashion-mnist, cifar10 and cifar100"),
         })
     }
+}
+
+/// The rows of a set, its notes put to the others.
+fn noted((train, test, said): (Dataset, Dataset, Vec<String>), notes: &mut Vec<String>) -> (Dataset, Dataset) {
+    notes.extend(said);
+    (train, test)
 }
 
 /// Only the rows of some classes, of a set that its publisher split.
@@ -403,12 +454,17 @@ fn enough(rows: usize) -> Result<usize, DataError> {
     Err(DataError::config("data.rows", rows, format!("must be from 2 to {MOST}")))
 }
 
-fn scaled(config: &DataConfig, mut train: Dataset, mut test: Dataset) -> Result<TrainTest, DataError> {
+fn scaled(
+    config: &DataConfig,
+    mut train: Dataset,
+    mut test: Dataset,
+    notes: Vec<String>,
+) -> Result<TrainTest, DataError> {
     let features = config.scale(&train)?;
     features.apply(&mut train.features)?;
     features.apply(&mut test.features)?;
     let target = TargetScale::of(&train.targets);
-    Ok(TrainTest { train, test, normalisation: Normalisation { features, target } })
+    Ok(TrainTest { train, test, normalisation: Normalisation { features, target }, notes })
 }
 
 fn toy(config: &DataConfig) -> Result<TrainTest, DataError> {
@@ -426,5 +482,5 @@ fn toy(config: &DataConfig) -> Result<TrainTest, DataError> {
     };
     let data = mixture::dataset(config.kind(), &likelihoods);
     let normalisation = Normalisation { features: FeatureScale::Identity, target: None };
-    Ok(TrainTest { train: data.clone(), test: data, normalisation })
+    Ok(TrainTest { train: data.clone(), test: data, normalisation, notes: Vec::new() })
 }

@@ -33,6 +33,13 @@ pub enum FeatureScale {
         /// Divided by afterwards, one a column, never 0.
         scale: Vec<f64>,
     },
+    /// `(x - shift[c]) / scale[c]` in channel `c`: a row is C blocks of equal length, one channel after the other.
+    PerChannel {
+        /// Subtracted first, one a channel.
+        shift: Vec<f64>,
+        /// Divided by afterwards, one a channel, never 0.
+        scale: Vec<f64>,
+    },
 }
 
 /// Scale of a regression target: a model sees `(y - mean) / sd`.
@@ -66,10 +73,17 @@ impl FeatureScale {
         FeatureScale::PerColumn { shift, scale }
     }
 
+    /// Bytes by the mean and deviation of each channel of x / 255, as papers give them.
+    pub fn of_pixels(mean: &[f64], sd: &[f64]) -> Self {
+        let bytes = |values: &[f64]| values.iter().map(|value| 255.0 * value).collect();
+        FeatureScale::PerChannel { shift: bytes(mean), scale: bytes(sd) }
+    }
+
     /// Scales raw features `[rows, p]` in place.
     ///
     /// # Errors
-    /// The features have another number of columns than the scale; they are then left as they are.
+    /// The features have another number of columns than the scale, or one that is no multiple of its channels; they are
+    /// then left as they are.
     pub fn apply(&self, features: &mut Array2<f32>) -> Result<(), DataError> {
         match self {
             FeatureScale::Identity => {}
@@ -84,6 +98,21 @@ impl FeatureScale {
                 for mut row in features.rows_mut() {
                     for (x, (shift, scale)) in row.iter_mut().zip(shift.iter().zip(scale)) {
                         *x = ((f64::from(*x) - shift) / scale) as f32;
+                    }
+                }
+            }
+            FeatureScale::PerChannel { shift, scale } => {
+                let (found, channels) = (features.ncols(), shift.len());
+                if channels == 0 || channels != scale.len() || found % channels != 0 {
+                    return Err(DataError::Channels { channels, found });
+                }
+                if found == 0 {
+                    return Ok(());
+                }
+                for mut row in features.rows_mut() {
+                    let blocks = row.exact_chunks_mut(found / channels);
+                    for (mut block, (shift, scale)) in blocks.into_iter().zip(shift.iter().zip(scale)) {
+                        block.mapv_inplace(|x| ((f64::from(x) - shift) / scale) as f32);
                     }
                 }
             }
@@ -178,6 +207,21 @@ mod tests {
         let mut rows = array![[1., 2., 3.]];
         assert!(scale.apply(&mut rows).unwrap_err().to_string().contains("2 columns, the features have 3"));
         assert_eq!(rows, array![[1., 2., 3.]]);
+    }
+
+    #[test]
+    fn a_scale_per_channel_takes_each_block_of_a_row_by_its_own_numbers() {
+        let scale = FeatureScale::of_pixels(&[0.2, 0.6], &[0.2, 0.4]);
+        let mut rows = array![[0., 51., 153., 255.], [102., 153., 255., 51.]];
+        scale.apply(&mut rows).unwrap();
+        // (x/255 - m)/s: -1, 0 and 0, 1; 1, 2 and 1, -1
+        let expected = array![[-1., 0., 0., 1.], [1., 2., 1., -1.]];
+        assert!(rows.iter().zip(&expected).all(|(x, y): (&f32, &f32)| (x - y).abs() < 1e-6), "{rows}");
+        let message = scale.apply(&mut array![[1., 2., 3.]]).unwrap_err().to_string();
+        assert!(message.contains("2 channels") && message.contains("3 columns"), "{message}");
+        let text = serde_json::to_string(&scale).unwrap();
+        assert!(text.contains(r#""kind":"per-channel""#), "{text}");
+        assert_eq!(serde_json::from_str::<FeatureScale>(&text).unwrap(), scale);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The sets that a user puts into the data directory: small copies of each layout through `load`, and what is said of
 //! those that are missing or wrong.
 
-use fedstein_datasets::{DataConfig, DataError, FeatureScale, PartitionConfig, Targets, TrainTest, load, partition};
+use fedstein_datasets::{DataConfig, DataError, Deal, FeatureScale, Targets, TrainTest, load, partition};
 use flate2::{Compression, write::GzEncoder};
 use rand::{SeedableRng, rngs::ChaCha8Rng};
 use std::io::Write;
@@ -150,7 +150,7 @@ fn vehicles_are_split_within_each_client_and_dealt_by_column() {
     for (row, client) in data.train.features.rows().into_iter().zip(clients) {
         assert_eq!((row[0] / 1000.0) as usize, client);
     }
-    let dealt = partition(&PartitionConfig::ByColumn {}, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let dealt = partition(&Deal::ByColumn {}.into(), &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
     assert_eq!(dealt.clients().iter().map(Vec::len).collect::<Vec<_>>(), [8, 4, 1]);
 
     write(&dir, "vehicle/vehicle-23-ditto-train.csv", &line(23, 0));
@@ -173,4 +173,68 @@ fn year_prediction_takes_the_publishers_whole_file_only() {
     }
     write(&dir, "year-prediction/YearPredictionMSD.txt", "2001,1,2\n");
     assert!(message(YEAR, &dir).contains("line 1: 3 columns, expected 91"));
+}
+
+/// A file of CIFAR: these labels, pixels that are the row's number.
+fn records(labels: &[&[u8]]) -> Vec<u8> {
+    labels.iter().zip(0..).flat_map(|(labels, row)| [labels, &[row; 3072][..]].concat()).collect()
+}
+
+fn put(dir: &TempDir, name: &str, bytes: &[u8]) {
+    let path = dir.path().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, bytes).unwrap();
+}
+
+fn cifar(kind: &str) -> String {
+    format!(r#"{{"kind":"{kind}","classes":[],"normalise":"unit","train_limit":0,"test_limit":0}}"#)
+}
+
+#[test]
+fn the_whole_of_cifar_10_is_preferred_and_its_batches_stand_in_their_order() {
+    let dir = TempDir::new().unwrap();
+    let message = message(&cifar("cifar10"), &dir);
+    assert!(
+        message.contains("cifar10/test_batch.bin.gz") && message.contains("fedstein data fetch cifar10"),
+        "{message}"
+    );
+    put(&dir, "cifar10/test_batch.bin", &records(&[&[9]]));
+    let error = || read(&cifar("cifar10"), dir.path()).unwrap_err().to_string();
+    assert!(error().contains("cifar10/data_batch_1.bin.gz"), "{}", error());
+    put(&dir, "cifar10/train_20pct.bin", &records(&[&[7], &[8]]));
+    for batch in 1..=5 {
+        // Until the fifth is there, the part is read.
+        let labels = || read(&cifar("cifar10"), dir.path()).unwrap().train.labels().unwrap().to_vec();
+        assert_eq!(labels(), [7, 8]);
+        put(&dir, &format!("cifar10/data_batch_{batch}.bin"), &records(&[&[batch]]));
+    }
+    let data = read(&cifar("cifar10"), dir.path()).unwrap();
+    assert_eq!(data.train.labels().unwrap(), [1, 2, 3, 4, 5]);
+    assert_eq!((data.train.feature_shape, data.test.rows()), (vec![3, 32, 32], 1));
+    assert_eq!(data.train.name, "cifar10 (part: 5 of 50000 training images)");
+    assert!(data.notes[0].contains("1 of 10000 test images"), "{:?}", data.notes);
+
+    put(&dir, "cifar10/batches.meta.txt", b"a\nb\n");
+    assert!(error().contains("batches.meta.txt: 2 names, one a line; `cifar10` has 10 classes"), "{}", error());
+    put(&dir, "cifar10/batches.meta.txt", b"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
+    let Targets::Classes { names, .. } = read(&cifar("cifar10"), dir.path()).unwrap().train.targets else { panic!() };
+    assert_eq!(names[9], "j");
+}
+
+#[test]
+fn cifar_100_is_read_by_its_fine_labels_and_has_superclasses_under_its_own_names_only() {
+    let dir = TempDir::new().unwrap();
+    put(&dir, "cifar100/train.bin", &records(&[&[11, 19], &[4, 0]]));
+    put(&dir, "cifar100/test.bin", &records(&[&[13, 99]]));
+    let data = read(&cifar("cifar100"), dir.path()).unwrap();
+    assert_eq!((data.train.labels().unwrap(), data.test.labels().unwrap()), (&[19, 0][..], &[99][..]));
+    assert_eq!(data.train.features[[1, 3071]], 1.0 / 255.0);
+    let superclasses = data.train.superclasses().unwrap();
+    assert_eq!((superclasses[19], superclasses[0], superclasses[99]), (11, 4, 13));
+    let names: String = (0..100).map(|class| format!("kind {class}\n")).collect();
+    put(&dir, "cifar100/fine_label_names.txt", names.as_bytes());
+    assert!(read(&cifar("cifar100"), dir.path()).unwrap().train.superclasses().is_none());
+    put(&dir, "cifar100/test.bin", &records(&[&[13]]));
+    let message = message(&cifar("cifar100"), &dir);
+    assert!(message.contains("test.bin: record 1 (from byte 0) is truncated: 3073 of 3074 bytes"), "{message}");
 }

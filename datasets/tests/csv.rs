@@ -125,6 +125,22 @@ fn test_rows_do_not_change_what_is_learned_from_training_rows() {
 }
 
 #[test]
+fn the_training_file_cannot_be_the_test_file_under_whatever_name() {
+    for name in ["t.csv", "./t.csv"] {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("t.csv"), "1,0\n2,1\n").unwrap();
+        let mut config = serde_json::from_str::<DataConfig>(
+            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","delimiter":",","client_column":"","normalise":"none","test_fraction":0.5,"train_limit":0,"test_limit":0}"#,
+        )
+        .unwrap();
+        let DataConfig::Csv { path, test_path, .. } = &mut config else { panic!() };
+        (*path, *test_path) = (dir.path().join("t.csv"), dir.path().join(name).display().to_string());
+        let message = load(&config, dir.path(), &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
+        assert!(message.contains("data.test_path") && message.contains("the file of the training rows"), "{message}");
+    }
+}
+
+#[test]
 fn a_separate_test_file_shares_classes_and_must_have_the_same_columns() {
     let with = |train: &str, test: &str| {
         read(train, |config, dir| {

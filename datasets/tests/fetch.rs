@@ -100,6 +100,7 @@ fn set_of(path: &'static str, mirrors: &[String]) -> DataSet {
         sha256: sum(&content()).leak(),
         mirrors: mirrors.leak(),
         alternatives: &[],
+        part: &[],
     };
     DataSet {
         name: "test",

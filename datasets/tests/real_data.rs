@@ -1,11 +1,12 @@
 //! The real files. Set `FEDSTEIN_DATA` to their directory; without it these tests say so and pass, with it a missing
 //! file fails.
 
+use fedstein_datasets::format::cifar;
 use fedstein_datasets::format::csv::{Header, Task};
 use fedstein_datasets::registry::{self, FileStatus};
 use fedstein_datasets::{
-    DataConfig, Dataset, FeatureScale, Normalise, PartitionConfig, RaetschSet, RaetschSplit, Targets, TrainTest,
-    UciSet, load, partition,
+    Cut, DataConfig, Dataset, Deal, FeatureScale, Normalise, RaetschSet, RaetschSplit, Targets, TrainTest, UciSet,
+    load, partition,
 };
 use rand::{SeedableRng, rngs::ChaCha8Rng};
 use std::path::PathBuf;
@@ -123,7 +124,7 @@ fn the_vehicle_table_comes_with_its_23_clients() {
 
 /// Rows of each natural client.
 fn natural_clients(train: &Dataset) -> Vec<usize> {
-    let dealt = partition(&PartitionConfig::ByColumn {}, train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let dealt = partition(&Deal::ByColumn {}.into(), train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
     dealt.clients().iter().map(Vec::len).collect()
 }
 
@@ -136,7 +137,7 @@ fn digits_0_to_8_of_mnist_are_dealt_cyclically_three_a_client() {
     // 5,949 training and 1,009 test images are nines: the known counts of MNIST
     assert_eq!((data.train.rows(), data.test.rows(), data.train.classes()), (54_051, 8_991, Some(10)));
     for clients in [27, 120] {
-        let cyclic = PartitionConfig::CyclicLabels { clients, labels: 3 };
+        let cyclic = Deal::CyclicLabels { clients, labels: 3 }.into();
         let dealt = partition(&cyclic, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
         assert_eq!(dealt.clients().iter().map(Vec::len).sum::<usize>(), 54_051);
         for counts in dealt.counts(&data.train.targets) {
@@ -152,7 +153,7 @@ fn covertype_is_dealt_one_to_nine_without_leaving_a_row_out() {
         DataConfig::Covertype { normalise: Normalise::None, test_fraction: 0.2, train_limit: 0, test_limit: 0 };
     let train = read(&config, &dir).train;
     for clients in [30, 120] {
-        let ratio = PartitionConfig::LabelRatio { clients, ratio: vec![1.0, 9.0] };
+        let ratio = Deal::LabelRatio { clients, ratio: vec![1.0, 9.0] }.into();
         let dealt = partition(&ratio, &train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
         assert!(dealt.notes.is_empty(), "{:?}", dealt.notes);
         assert_eq!(dealt.clients().iter().map(Vec::len).sum::<usize>(), train.rows());
@@ -311,9 +312,129 @@ fn every_vehicle_client_keeps_rows_and_gives_a_fifth_to_the_test() {
 #[test]
 fn the_registry_knows_the_size_of_every_file_that_is_put_there_by_hand() {
     let Some(dir) = data_dir() else { return };
-    for name in ["raetsch", "uci-regression", "vehicle"] {
+    for name in ["raetsch", "uci-regression", "vehicle", "cifar10", "cifar100"] {
         for (file, state) in registry::status(registry::find(name).unwrap(), &dir) {
-            assert_eq!(state, FileStatus::Present, "{}", file.path);
+            match file.part.iter().map(|path| dir.join(path)).find(|path| path.is_file()) {
+                Some(part) => assert_eq!(state, FileStatus::Part(part), "{}", file.path),
+                None => assert_eq!(state, FileStatus::Present, "{}", file.path),
+            }
         }
     }
+}
+
+fn photographs(hundred: bool, normalise: Normalise) -> DataConfig {
+    let (classes, train_limit, test_limit) = (vec![], 0, 0);
+    match hundred {
+        true => DataConfig::Cifar100 { classes, normalise, train_limit, test_limit },
+        false => DataConfig::Cifar10 { classes, normalise, train_limit, test_limit },
+    }
+}
+
+/// Mean of each channel, in [0, 1] for bytes.
+fn channel_means(data: &Dataset) -> [f64; 3] {
+    [0, 1, 2].map(|channel| {
+        let block = data.features.slice(ndarray::s![.., 1024 * channel..1024 * (channel + 1)]);
+        block.iter().map(|&x| f64::from(x)).sum::<f64>() / block.len() as f64
+    })
+}
+
+fn rows_a_class(data: &Dataset) -> Vec<usize> {
+    let mut counts = vec![0; data.classes().unwrap()];
+    data.labels().unwrap().iter().for_each(|&label| counts[label] += 1);
+    counts
+}
+
+// Counts, first labels and means: shared/data/README.md (stratified 20 %, means of the whole sets), and a reading of the
+// same bytes in Python (means and labels of the subset).
+#[test]
+fn the_fifth_of_cifar_10_has_a_thousand_images_a_class_and_says_that_it_is_a_part() {
+    let Some(dir) = data_dir() else { return };
+    let data = read(&photographs(false, Normalise::None), &dir);
+    assert_eq!((data.train.rows(), data.test.rows(), &data.train.feature_shape), (10_000, 10_000, &vec![3, 32, 32]));
+    assert_eq!((rows_a_class(&data.train), rows_a_class(&data.test)), (vec![1000; 10], vec![1000; 10]));
+    assert_eq!(data.train.labels().unwrap()[..10], [6, 9, 9, 4, 1, 1, 2, 7, 8, 3]);
+    assert_eq!(data.test.labels().unwrap()[..10], [3, 8, 8, 0, 6, 6, 1, 6, 3, 1]);
+    // The first pixels of the first row, red: a frog.
+    assert_eq!(data.train.features.row(0).as_slice().unwrap()[..4], [59., 43., 50., 68.]);
+    assert_eq!(data.test.features.row(0).as_slice().unwrap()[..4], [158., 159., 165., 166.]);
+    for (mean, expected) in channel_means(&data.train).iter().zip([0.493557067, 0.483186459, 0.447049503]) {
+        assert!((mean / 255.0 - expected).abs() < 1e-9, "{mean}");
+    }
+    let Targets::Classes { names, .. } = &data.train.targets else { panic!() };
+    assert_eq!((names[0].as_str(), names[9].as_str()), ("airplane", "truck"));
+    assert_eq!(data.train.name, "cifar10 (part: 10000 of 50000 training images)");
+    assert!(data.notes[0].contains("10000 of 50000 training and 10000 of 10000 test images"), "{:?}", data.notes);
+    assert!(data.train.superclasses().is_none());
+}
+
+#[test]
+fn the_fifth_of_cifar_100_has_a_hundred_images_a_class_and_the_published_superclasses() {
+    let Some(dir) = data_dir() else { return };
+    let data = read(&photographs(true, Normalise::None), &dir);
+    assert_eq!((rows_a_class(&data.train), rows_a_class(&data.test)), (vec![100; 100], vec![100; 100]));
+    assert_eq!((data.train.labels().unwrap()[0], data.test.labels().unwrap()[0]), (19, 49));
+    // The whole test set is there: its published means.
+    for (mean, expected) in channel_means(&data.test).iter().zip([0.50879641, 0.48739301, 0.44194221]) {
+        assert!((mean / 255.0 - expected).abs() < 5e-9, "{mean}");
+    }
+    let table = data.train.superclasses().unwrap();
+    for file in ["train_20pct.bin.gz", "test.bin.gz"] {
+        let records = cifar::read(&dir.join("cifar100").join(file), cifar::Layout::Cifar100).unwrap();
+        assert!(records.labels().zip(records.coarse()).all(|(fine, coarse)| table[fine] == coarse), "{file}");
+    }
+    let counts = (0..20).map(|superclass| table.iter().filter(|&&of| of == superclass).count());
+    assert!(counts.eq([5; 20]));
+}
+
+#[test]
+fn cifar_is_standardised_by_channel_with_the_numbers_of_the_whole_set() {
+    let Some(dir) = data_dir() else { return };
+    for hundred in [false, true] {
+        let data = read(&photographs(hundred, Normalise::Auto), &dir);
+        assert!(matches!(data.normalisation.features, FeatureScale::PerChannel { .. }));
+        // A fifth of the set: 10,000 images with means that vary by about 0.5 of a pixel's deviation.
+        for mean in channel_means(&data.train) {
+            assert!(mean.abs() < 0.02, "{mean}");
+        }
+        let squares = data.train.features.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+        assert!((squares / data.train.features.len() as f64 - 1.0).abs() < 0.02);
+    }
+}
+
+#[test]
+fn fedwbas_clients_hold_five_labels_and_are_tested_on_all_images_of_them() {
+    let Some(dir) = data_dir() else { return };
+    let data = read(&photographs(false, Normalise::None), &dir);
+    let config = Deal::LabelsPerClient { clients: 50, labels: 5, cut: Cut::Equal }.into();
+    let dealt = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let dealt = dealt.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
+    for client in 0..50 {
+        // 25 of 50 clients hold a class, 40 of its 1,000 images each.
+        assert_eq!((dealt.clients()[client].len(), dealt.test(client).len()), (200, 5000));
+    }
+
+    let data = read(&photographs(true, Normalise::None), &dir);
+    let config = Deal::SuperclassLabels { clients: 50, labels: 10 }.into();
+    let dealt = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let dealt = dealt.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
+    let superclasses = data.train.superclasses().unwrap();
+    for (client, counts) in dealt.counts(&data.train.targets).iter().enumerate() {
+        let held = counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(class, _)| superclasses[class]);
+        assert_eq!((held.clone().count(), held.collect::<std::collections::BTreeSet<_>>().len()), (10, 10));
+        assert_eq!(dealt.test(client).len(), 1000);
+    }
+}
+
+#[test]
+fn a_vehicle_client_is_tested_on_its_own_rows() {
+    let Some(dir) = data_dir() else { return };
+    let config = DataConfig::Vehicle { test_fraction: 0.2, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 };
+    let data = read(&config, &dir);
+    let config = Deal::ByColumn {}.into();
+    let dealt = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let dealt = dealt.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
+    let tests: Vec<usize> = (0..23).map(|client| dealt.test(client).len()).collect();
+    assert_eq!(tests, natural_clients(&data.test));
+    let whose = data.test.clients.as_ref().unwrap();
+    assert!((0..23).all(|client| dealt.test(client).iter().all(|&row| whose[row] == client)));
 }

@@ -46,13 +46,15 @@ fn state(set: &DataSet, dir: &Path) -> &'static str {
         Origin::Download => {
             let (files, own) = (status(set, dir), set.by_hand.is_some());
             let here = |status: &FileStatus| match status {
-                FileStatus::Present | FileStatus::Alternative(_) => true,
+                FileStatus::Present | FileStatus::Alternative(_) | FileStatus::Part(_) => true,
                 // A user's own copy is read.
                 FileStatus::WrongSize { .. } => own,
                 FileStatus::Missing => false,
             };
             let count = files.iter().filter(|(_, status)| here(status)).count();
+            let part = files.iter().any(|(_, status)| matches!(status, FileStatus::Part(_)));
             match (count == files.len(), own) {
+                (true, _) if part => "here, a part",
                 (true, _) => "here",
                 (false, true) if count > 0 => "partly here",
                 (false, true) => "by hand",
@@ -75,6 +77,7 @@ fn info(set: &DataSet, dir: &Path) -> String {
         let state = match status {
             FileStatus::Present => "here".to_owned(),
             FileStatus::Alternative(path) => format!("{} stands in for it", path.display()),
+            FileStatus::Part(path) => format!("{} stands in for it, a part of its rows", path.display()),
             FileStatus::Missing => "missing".to_owned(),
             FileStatus::WrongSize { bytes } if set.by_hand.is_some() => format!("another copy: {bytes} bytes"),
             FileStatus::WrongSize { bytes } => format!("damaged: {bytes} bytes"),

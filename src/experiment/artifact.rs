@@ -110,12 +110,15 @@ impl Artifacts {
             normalisation: data.normalisation.clone(),
         };
         dir.write(run_dir::MODEL, &to_json(&card)?).map_err(directory)?;
+        dir.write(run_dir::PARTITION, partition.table(&data.train.targets).as_bytes()).map_err(directory)?;
         let rounds = dir.join(run_dir::ROUNDS);
         self.rounds = Some(RoundsCsv::create(&rounds).map_err(|error| file(&rounds, &error))?);
         self.partition = match model.task() {
             Task::Classification { .. } => Some(PartitionTable {
                 class_names: card.classes.unwrap_or_default(),
                 counts: partition.counts(&data.train.targets),
+                validation: (0..partition.clients().len()).map(|k| partition.validation(k).len()).collect(),
+                test: (0..partition.clients().len()).map(|k| partition.test(k).len()).collect(),
             }),
             Task::Regression | Task::Density => None,
         };

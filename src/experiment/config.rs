@@ -814,9 +814,13 @@ impl Config {
             ModelConfig::Bnn { .. } | ModelConfig::Blr { .. } if toy => {
                 Some(format!("data kind `{data}` is a toy density; it needs model kind `mixture`"))
             }
-            ModelConfig::Blr { .. } if ["digits", "mnist", "fashion-mnist"].contains(&data) => Some(format!(
+            ModelConfig::Blr { .. } if ["digits", "mnist", "fashion-mnist", "cifar10"].contains(&data) => Some(format!(
                 "model kind `blr` tells two classes apart, but `{data}` has ten; model kind `bnn` takes any number"
             )),
+            ModelConfig::Blr { .. } if data == "cifar100" => Some(
+                "model kind `blr` tells two classes apart, but `cifar100` has a hundred; model kind `bnn` takes any number"
+                    .into(),
+            ),
             ModelConfig::Blr { .. } if self.is_regression() => {
                 Some("model kind `blr` tells two classes apart; data task `regression` needs model kind `bnn`".into())
             }
@@ -837,9 +841,13 @@ impl Config {
                         .into(),
                 )
             }
-            kind @ ("labels-per-client" | "cyclic-labels" | "label-ratio" | "dirichlet") if self.is_regression() => {
+            kind if self.is_regression() && !["iid", "by-column"].contains(&kind) => {
                 Some(format!("partition kind `{kind}` deals by label, but data task `regression` has none; use `iid`"))
             }
+            "superclass-labels" if self.data_kind() != "cifar100" => Some(format!(
+                "partition kind `superclass-labels` needs data kind `cifar100`; `{}` has no superclasses, use `labels-per-client`",
+                self.data_kind()
+            )),
             _ => None,
         }
     }

@@ -71,10 +71,18 @@ pub fn run<B: Backend>(
 
     // Data, dealt to the clients.
     let data = datasets::load(&config.data()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?;
-    let partition = datasets::partition(&config.partition()?, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
+    let dealing = config.partition()?;
+    let partition = datasets::partition(&dealing, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
+    // A stream of their own: the test rows do not depend on how many numbers the deal took.
+    let mut rng = streams.rng(Purpose::Partition, 1, 0);
+    let partition = partition.with_tests(&dealing, &data.train, &data.test, &mut rng)?;
+    data.notes.iter().for_each(|note| observer.note(note));
     partition.notes.iter().for_each(|note| observer.note(note));
-    let shards =
-        if algorithm.is_centralised() { vec![(0..data.train.rows()).collect()] } else { partition.clients().to_vec() };
+    let shards = if algorithm.is_centralised() {
+        vec![partition.pooled(data.train.rows())]
+    } else {
+        partition.clients().to_vec()
+    };
 
     // A model, and its first particles.
     let model = match &experiment.model {

@@ -23,6 +23,8 @@ pub const MODEL: &str = "model.json";
 pub const REPORT: &str = "report";
 /// The state to resume from, a directory.
 pub const CHECKPOINT: &str = "checkpoint";
+/// Which client holds how many rows of what, as a table to read.
+pub const PARTITION: &str = "partition.txt";
 /// Mutual information of every test row.
 pub const UNCERTAINTY: &str = "uncertainty.csv";
 
@@ -49,6 +51,7 @@ const CONTENTS: &[&str] = &[
     SELECTION,
     CLIENTS,
     CLIENT_BINS,
+    PARTITION,
 ];
 
 /// Why a run's directory cannot be had.

@@ -130,6 +130,12 @@ pub struct PartitionTable {
     pub class_names: Vec<String>,
     /// Counts, `[clients][C]`.
     pub counts: Vec<Vec<usize>>,
+    /// Rows of each client that are held out from its training, `[clients]`.
+    #[serde(default)]
+    pub validation: Vec<usize>,
+    /// Rows of each client's own test, `[clients]`; clients may share them.
+    #[serde(default)]
+    pub test: Vec<usize>,
 }
 
 /// Every client's own predictor on its own test rows, over all clients.

@@ -31,6 +31,8 @@ fn run() -> RunSummary {
         partition: Some(PartitionTable {
             class_names: vec!["a".into(), "<b>".into(), "c & d".into()],
             counts: vec![vec![1, 0, 20], vec![0, 0, 0]],
+            validation: vec![0, 0],
+            test: vec![5, 0],
         }),
         facts: vec![("device".into(), "<CPU>".into())],
         compare: vec![Comparison { name: "Fed<Avg>".into(), evaluation, bins, rounds }],

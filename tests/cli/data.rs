@@ -2,10 +2,12 @@
 
 use super::place::{Mnist, Place, TINY, works};
 
-const SETS: [&str; 14] = [
+const SETS: [&str; 16] = [
     "mnist",
     "fashion-mnist",
     "covertype",
+    "cifar10",
+    "cifar100",
     "raetsch",
     "uci-regression",
     "vehicle",

@@ -7,10 +7,11 @@ use serde_json::Value;
 use super::place::{Place, TINY, assert_near, numbers, pets, works};
 
 /// All that a run of a classification leaves.
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "config.toml",
     "model.json",
     "particles.safetensors",
+    "partition.txt",
     "predictions.csv",
     "report",
     "rounds.csv",
@@ -200,9 +201,29 @@ fn a_toy_density_trains_and_has_nothing_to_report() {
     place.works("train --set data.kind=mixture-1d --set model.kind=mixture --set partition.clients=2 --set rounds=2 --set algorithm.local_steps=5 --out toy --quiet");
     assert_eq!(
         place.names("toy"),
-        ["config.toml", "model.json", "particles.safetensors", "rounds.csv", "summary.json"]
+        ["config.toml", "model.json", "particles.safetensors", "partition.txt", "rounds.csv", "summary.json"]
     );
     place.refuses("report toy", &["toy/predictions.csv", "toy density"]);
+}
+
+#[test]
+fn a_run_leaves_a_table_of_what_each_client_trains_validates_and_is_tested_on() {
+    let place = Place::new();
+    let clients = "--set partition.kind=labels-per-client --set partition.clients=4 --set partition.labels=5 --set partition.validation=0.25";
+    place.works(&format!("{TINY} {clients} --set data.classes=[0,1,2,3,4] --out run --quiet"));
+    let table = place.text("run/partition.txt");
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0].last_chunk::<3>(), Some(&["rows", "validation", "test"]), "{table}");
+    let partition = &place.json("run/summary.json")["partition"];
+    for client in 0..4 {
+        let cells: [usize; 3] = lines[client + 1].last_chunk::<3>().unwrap().map(|cell| cell.parse().unwrap());
+        let counts = partition["counts"][client].as_array().unwrap();
+        assert_eq!(counts.iter().map(|count| count.as_u64().unwrap()).sum::<u64>(), cells[0] as u64);
+        assert_eq!(partition["validation"][client], cells[1]);
+        assert_eq!(partition["test"][client], cells[2]);
+        // Of the 901 digits from 0 to 4, 180 are for the test, and every client has all five.
+        assert!((cells[2] == 180) && (cells[1] as f64 - (cells[0] + cells[1]) as f64 / 4.0).abs() <= 0.5, "{table}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Files in, numbers out: one module a format. A file may be gzipped whatever its name says.
 
+pub mod cifar;
 pub mod csv;
 pub mod idx;
 pub mod libsvm;

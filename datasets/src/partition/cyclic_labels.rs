@@ -4,7 +4,8 @@
 //!
 //! Where c divides C there are only C / c different hands: digits 0 to 8 with c = 3 make {0,1,2}, {3,4,5}, {6,7,8}.
 
-use super::{Classes, Partition, holders};
+use super::holders::{self, Shares};
+use super::{Classes, Partition};
 use crate::DataError;
 use rand::Rng;
 
@@ -19,5 +20,5 @@ pub(super) fn deal(
     let present = holders::present(&classes, labels)?;
     let mut cycle = present.iter().copied().cycle();
     let held: Vec<Vec<usize>> = (0..clients).map(|_| cycle.by_ref().take(labels).collect()).collect();
-    holders::share(KIND, classes, &held, rng)
+    holders::share(KIND, classes, &held, Shares::Equal, rng)
 }

@@ -1,10 +1,54 @@
-//! What `labels-per-client` and `cyclic-labels` have in common: some classes a client, in go the hands, out comes the
-//! partition in which a class's rows are shared equally by the clients that hold it.
+//! What the kinds with a few classes a client have in common: in go the hands, out comes the partition in which a class's
+//! rows are shared by the clients that hold it.
 
-use super::{Classes, Partition, boundaries};
+use super::{Classes, Cut, Partition, boundaries};
 use crate::DataError;
-use rand::Rng;
-use rand::seq::SliceRandom;
+use rand::seq::{SliceRandom, index};
+use rand::{Rng, RngExt};
+
+/// In which parts the holders of a class share its rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shares {
+    /// Equal ones.
+    Equal,
+    /// Between distinct places, all equally likely: every holder gets a row. (pFedVEM's code draws one set of places for
+    /// all classes, which are of equal size there; here each class has its own.)
+    Random,
+    /// Proportional to draws from U(low, high).
+    Uniform {
+        /// Smallest weight.
+        low: f64,
+        /// Largest weight.
+        high: f64,
+    },
+}
+
+impl Shares {
+    /// pFedGP's.
+    pub(super) const PFEDGP: Self = Shares::Uniform { low: 0.4, high: 0.6 };
+
+    pub(super) fn of(cut: Cut) -> Self {
+        match cut {
+            Cut::Equal => Shares::Equal,
+            Cut::Random => Shares::Random,
+        }
+    }
+
+    /// Where `count` rows are cut for their holders: boundaries from 0 to `count`.
+    fn cuts(self, count: usize, holders: usize, rng: &mut impl Rng) -> Vec<usize> {
+        let weights = match self {
+            Shares::Random if count >= holders => {
+                let mut cuts: Vec<usize> = index::sample(rng, count - 1, holders - 1).iter().map(|at| at + 1).collect();
+                cuts.extend([0, count]);
+                cuts.sort_unstable();
+                return cuts;
+            }
+            Shares::Equal | Shares::Random => vec![1.0; holders],
+            Shares::Uniform { low, high } => (0..holders).map(|_| rng.random_range(low..high)).collect(),
+        };
+        boundaries(count, &weights)
+    }
+}
 
 /// The classes that can be dealt: one without training rows is nobody's.
 ///
@@ -19,7 +63,7 @@ pub(super) fn present(classes: &Classes, labels: usize) -> Result<Vec<usize>, Da
     Ok(present)
 }
 
-/// Shares the rows of each class, shuffled, equally among its holders.
+/// Shares the rows of each class, shuffled, among its holders.
 ///
 /// # Arguments
 /// - `held`: the distinct classes of each client.
@@ -30,6 +74,7 @@ pub(super) fn share(
     kind: &'static str,
     mut classes: Classes,
     held: &[Vec<usize>],
+    shares: Shares,
     rng: &mut impl Rng,
 ) -> Result<Partition, DataError> {
     let clients = held.len();
@@ -61,7 +106,7 @@ pub(super) fn share(
     for &class in &present {
         classes.rows[class].shuffle(rng);
         let (count, sharers) = (classes.rows[class].len(), holders[class].len());
-        let cuts = boundaries(count, &vec![1.0; sharers]);
+        let cuts = shares.cuts(count, sharers, rng);
         for (place, &client) in holders[class].iter().enumerate() {
             rows[client].extend_from_slice(&classes.rows[class][cuts[place]..cuts[place + 1]]);
         }

@@ -1,5 +1,5 @@
 //! `label-ratio`: two classes in another mix at each client. Two forms, see
-//! [`PartitionConfig::LabelRatio`](super::PartitionConfig): `[1, 9]` (client-selection paper, BLR) and one percentage
+//! [`Deal::LabelRatio`](super::Deal): `[1, 9]` (client-selection paper, BLR) and one percentage
 //! a client (DSVGD paper, Fig. 5).
 
 use super::{Classes, Partition, boundaries, fill_empty, moved_notes};

@@ -1,30 +1,75 @@
-//! Which client holds which training rows. In: a [`PartitionConfig`], the training rows, a random source. Out: a
-//! [`Partition`], a disjoint cover: every row belongs to exactly one client, and no client is empty.
+//! Which client holds which rows. In: a [`PartitionConfig`], the training rows, a random source. Out: a [`Partition`], a
+//! disjoint cover of the training rows: every row belongs to exactly one client, and no client is empty
+//! (`fedwba-reference` alone deals the same rows to many). A share of each client's rows can be held out for its own
+//! validation, and [`Partition::with_tests`] names the test rows on which each client's own model is judged.
 
 mod by_column;
 mod cyclic_labels;
 mod dirichlet;
+mod fedwba_reference;
 mod holders;
 mod iid;
 mod label_ratio;
 mod labels_per_client;
+mod superclass_labels;
+mod table;
+mod test_rows;
+mod validation;
 
 use crate::{DataError, Dataset, Targets};
+use holders::Shares;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
-use std::fmt::Write;
+
+/// Which rows are whose (ALGORITHMS.md section 1.6). No key has a default here: the caller writes all of them.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct PartitionConfig {
+    /// How the training rows are dealt.
+    #[serde(flatten)]
+    pub deal: Deal,
+    /// Share of each client's rows that is held out from its training, at least 0 and less than 1. One row stays for
+    /// training, however large the share.
+    pub validation: f64,
+}
 
 /// How rows are dealt to clients (ALGORITHMS.md section 1.6).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum PartitionConfig {
+pub enum Deal {
     /// Shuffled blocks of equal size, up to one row.
     Iid {
         /// Number of clients K.
         clients: usize,
     },
-    /// Every client holds a few classes; a class's rows are shared equally by its holders.
+    /// Every client holds a few classes; a class's rows are shared by its holders.
     LabelsPerClient {
+        /// Number of clients K.
+        clients: usize,
+        /// Distinct classes a client.
+        labels: usize,
+        /// Whether they share equally.
+        cut: Cut,
+    },
+    /// Every client holds a few classes of CIFAR-100, no two of them of one superclass; a class's rows are shared equally
+    /// by its holders. The FedWBA paper's CIFAR-100: ten a client.
+    SuperclassLabels {
+        /// Number of clients K.
+        clients: usize,
+        /// Superclasses a client, one class of each.
+        labels: usize,
+    },
+    /// As `labels-per-client`, but a class is shared in parts proportional to U(0.4, 0.6), its test rows in the same
+    /// parts (pFedGP).
+    Pfedgp {
+        /// Number of clients K.
+        clients: usize,
+        /// Distinct classes a client.
+        labels: usize,
+    },
+    /// The split of FedWBA's public code, which is NOT disjoint: clients with the same classes, which are dealt as in
+    /// `cyclic-labels`, hold the same rows, the first 10,000 of these classes in one shuffled order. With ten classes and
+    /// five labels all even clients hold the same rows of the classes 0 to 4 and all odd ones the same of 5 to 9.
+    FedwbaReference {
         /// Number of clients K.
         clients: usize,
         /// Distinct classes a client.
@@ -65,64 +110,107 @@ pub enum PartitionConfig {
     ByColumn {},
 }
 
-/// A disjoint cover of the training rows.
+/// How the holders of a class share its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cut {
+    /// Equally, up to one row.
+    Equal,
+    /// At random places, all equally likely; every holder gets a row.
+    Random,
+}
+
+impl From<Deal> for PartitionConfig {
+    /// Nothing is held out for validation.
+    fn from(deal: Deal) -> Self {
+        PartitionConfig { deal, validation: 0.0 }
+    }
+}
+
+/// The rows of each client: of the training set for training and validation, of the test set for its test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// Rows of each client, ascending.
+    /// Training rows of each client, ascending.
     clients: Vec<Vec<usize>>,
+    /// Rows of each client that are held out from its training, ascending.
+    #[serde(default)]
+    validation: Vec<Vec<usize>>,
+    /// Rows of the test set for each client, ascending; no lists until [`Partition::with_tests`].
+    #[serde(default)]
+    tests: Vec<Vec<usize>>,
     /// What a reader of results should know, one sentence each: which client was short, and why.
     pub notes: Vec<String>,
 }
 
-/// Deals the training rows to clients.
+/// Deals the training rows to clients, and holds out what is asked for validation. The deal is the same with and without
+/// validation.
 ///
 /// # Errors
 /// No clients, more clients than rows, targets that the kind cannot work with (all but `iid` and `by-column` need
 /// classes), parameters out of range.
 pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
+    let dealt = deal(&config.deal, train, rng)?;
+    validation::hold_out(dealt, config.validation, &train.targets, rng)
+}
+
+fn deal(config: &Deal, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
+    let Some(clients) = config.clients() else { return by_column::deal(train) };
     let rows = train.rows();
-    let clients = match config {
-        PartitionConfig::Iid { clients }
-        | PartitionConfig::LabelsPerClient { clients, .. }
-        | PartitionConfig::CyclicLabels { clients, .. }
-        | PartitionConfig::LabelRatio { clients, .. }
-        | PartitionConfig::Dirichlet { clients, .. } => *clients,
-        PartitionConfig::ByColumn {} => return by_column::deal(train),
-    };
     if clients == 0 {
         return Err(DataError::config("partition.clients", clients, "must be at least 1"));
     }
-    if clients > rows {
+    // Where rows are dealt more than once, there are enough for everybody.
+    if clients > rows && !matches!(config, Deal::FedwbaReference { .. }) {
         return Err(DataError::TooManyClients { clients, rows });
     }
+    let classes = || Classes::of(config, &train.targets);
     match config {
-        PartitionConfig::Iid { .. } => Ok(iid::deal(rows, clients, rng)),
-        PartitionConfig::LabelsPerClient { labels, .. } => {
-            labels_per_client::deal(Classes::of(config, &train.targets)?, clients, *labels, rng)
+        Deal::Iid { .. } => Ok(iid::deal(rows, clients, rng)),
+        Deal::LabelsPerClient { labels, cut, .. } => {
+            labels_per_client::deal(config.kind(), classes()?, clients, *labels, Shares::of(*cut), rng)
         }
-        PartitionConfig::CyclicLabels { labels, .. } => {
-            cyclic_labels::deal(Classes::of(config, &train.targets)?, clients, *labels, rng)
+        Deal::Pfedgp { labels, .. } => {
+            labels_per_client::deal(config.kind(), classes()?, clients, *labels, Shares::PFEDGP, rng)
         }
-        PartitionConfig::LabelRatio { ratio, .. } => {
-            label_ratio::deal(Classes::of(config, &train.targets)?, clients, ratio, rng)
+        Deal::SuperclassLabels { labels, .. } => {
+            superclass_labels::deal(classes()?, train.superclasses(), clients, *labels, rng)
         }
-        PartitionConfig::Dirichlet { alpha, .. } => {
-            dirichlet::deal(Classes::of(config, &train.targets)?, clients, *alpha, rng)
-        }
-        PartitionConfig::ByColumn {} => by_column::deal(train),
+        Deal::CyclicLabels { labels, .. } => cyclic_labels::deal(classes()?, clients, *labels, rng),
+        Deal::FedwbaReference { labels, .. } => fedwba_reference::deal(classes()?, clients, *labels, rng),
+        Deal::LabelRatio { ratio, .. } => label_ratio::deal(classes()?, clients, ratio, rng),
+        Deal::Dirichlet { alpha, .. } => dirichlet::deal(classes()?, clients, *alpha, rng),
+        Deal::ByColumn {} => by_column::deal(train),
     }
 }
 
-impl PartitionConfig {
+impl Deal {
     /// The word after `kind =`.
     pub fn kind(&self) -> &'static str {
         match self {
-            PartitionConfig::Iid { .. } => "iid",
-            PartitionConfig::LabelsPerClient { .. } => "labels-per-client",
-            PartitionConfig::CyclicLabels { .. } => "cyclic-labels",
-            PartitionConfig::LabelRatio { .. } => "label-ratio",
-            PartitionConfig::Dirichlet { .. } => "dirichlet",
-            PartitionConfig::ByColumn {} => "by-column",
+            Deal::Iid { .. } => "iid",
+            Deal::LabelsPerClient { .. } => "labels-per-client",
+            Deal::SuperclassLabels { .. } => "superclass-labels",
+            Deal::Pfedgp { .. } => "pfedgp",
+            Deal::FedwbaReference { .. } => "fedwba-reference",
+            Deal::CyclicLabels { .. } => "cyclic-labels",
+            Deal::LabelRatio { .. } => "label-ratio",
+            Deal::Dirichlet { .. } => "dirichlet",
+            Deal::ByColumn {} => "by-column",
+        }
+    }
+
+    /// Number of clients asked for, `None` where the data decide.
+    pub fn clients(&self) -> Option<usize> {
+        match self {
+            Deal::Iid { clients }
+            | Deal::LabelsPerClient { clients, .. }
+            | Deal::SuperclassLabels { clients, .. }
+            | Deal::Pfedgp { clients, .. }
+            | Deal::FedwbaReference { clients, .. }
+            | Deal::CyclicLabels { clients, .. }
+            | Deal::LabelRatio { clients, .. }
+            | Deal::Dirichlet { clients, .. } => Some(*clients),
+            Deal::ByColumn {} => None,
         }
     }
 }
@@ -134,10 +222,10 @@ struct Classes<'a> {
 }
 
 impl<'a> Classes<'a> {
-    fn of(config: &PartitionConfig, targets: &'a Targets) -> Result<Self, DataError> {
+    fn of(deal: &Deal, targets: &'a Targets) -> Result<Self, DataError> {
         let Targets::Classes { labels, names } = targets else {
             let problem = "it deals classes, and these targets are none; use iid or by-column".to_owned();
-            return Err(DataError::Partition { kind: config.kind(), problem });
+            return Err(DataError::Partition { kind: deal.kind(), problem });
         };
         let mut rows = vec![Vec::new(); names.len()];
         for (row, &label) in labels.iter().enumerate() {
@@ -153,98 +241,95 @@ impl Partition {
         for rows in &mut clients {
             rows.sort_unstable();
         }
-        Partition { clients, notes }
+        let validation = vec![Vec::new(); clients.len()];
+        Partition { clients, validation, tests: Vec::new(), notes }
     }
 
-    /// Rows of each client, ascending.
+    /// Names the test rows of each client, and says in a note which clients have none.
+    ///
+    /// - `labels-per-client`, `cyclic-labels`, `superclass-labels`, `fedwba-reference`: all test rows of the classes that
+    ///   the client was dealt; clients with the same class share them.
+    /// - `pfedgp`: the test rows of a class in the shares of its training rows, disjoint.
+    /// - `dirichlet`, `label-ratio`: a sample of the test rows, as large as can be, whose mix of classes is the client's.
+    ///   Clients' samples overlap.
+    /// - `by-column`: the test rows of the same natural client.
+    /// - `iid`: all test rows.
+    ///
+    /// The rows are numbers within `test`, those of training and validation within `train`: no row is in both, since the
+    /// sets are separate (of two files that hold equal rows nothing is known).
+    ///
+    /// # Arguments
+    /// - `config`, `train`: those of [`partition`].
+    ///
+    /// # Errors
+    /// Test rows with other classes than the training rows, or without the clients that the training rows have.
+    pub fn with_tests(
+        mut self,
+        config: &PartitionConfig,
+        train: &Dataset,
+        test: &Dataset,
+        rng: &mut impl Rng,
+    ) -> Result<Partition, DataError> {
+        let (tests, notes) = test_rows::of_clients(&config.deal, &self, train, test, rng)?;
+        self.tests = tests;
+        self.notes.extend(notes);
+        Ok(self)
+    }
+
+    /// Training rows of each client, ascending, without those held out for validation.
     pub fn clients(&self) -> &[Vec<usize>] {
         &self.clients
     }
 
-    /// Rows a client and class `[K, C]`; one column where the targets are no classes.
+    /// Of `rows` training rows all but those held out for validation, ascending: what a method with all rows in one place
+    /// trains on.
+    pub fn pooled(&self, rows: usize) -> Vec<usize> {
+        let mut kept = vec![true; rows];
+        self.validation.iter().flatten().filter(|&&row| row < rows).for_each(|&row| kept[row] = false);
+        (0..rows).filter(|&row| kept[row]).collect()
+    }
+
+    /// Rows of the training set that client `k` holds out from its training, ascending.
+    ///
+    /// # Panics
+    /// When there is no client `k`.
+    pub fn validation(&self, k: usize) -> &[usize] {
+        &self.validation[k]
+    }
+
+    /// Rows of the test set for client `k`, ascending; empty where it has none, and before [`Partition::with_tests`].
+    ///
+    /// # Panics
+    /// When there is no client `k`.
+    pub fn test(&self, k: usize) -> &[usize] {
+        assert!(k < self.clients.len(), "client {k} of {}", self.clients.len());
+        self.tests.get(k).map_or(&[], Vec::as_slice)
+    }
+
+    /// Training and validation rows of client `k`: what it was dealt.
+    fn dealt(&self, k: usize) -> impl Iterator<Item = usize> {
+        self.clients[k].iter().chain(&self.validation[k]).copied()
+    }
+
+    /// Training rows a client and class `[K, C]`; one column where the targets are no classes.
     ///
     /// # Panics
     /// When `targets` are not those that were dealt.
     pub fn counts(&self, targets: &Targets) -> Vec<Vec<usize>> {
-        let count = |rows: &Vec<usize>| match targets {
-            Targets::Classes { labels, names } => {
-                let mut counts = vec![0; names.len()];
-                for &row in rows {
-                    counts[labels[row]] += 1;
-                }
-                counts
-            }
-            _ => vec![rows.len()],
-        };
-        self.clients.iter().map(count).collect()
-    }
-
-    /// The counts as a table for a terminal: a line a client, a column a class, sums at the end. Of more than 30
-    /// clients the first 15 and the last 10 are shown; of more than 12 classes, how many the client holds.
-    ///
-    /// # Panics
-    /// When `targets` are not those that were dealt.
-    pub fn table(&self, targets: &Targets) -> String {
-        const WIDE: usize = 12;
-        let counts = self.counts(targets);
-        let names: &[String] = match targets {
-            Targets::Classes { names, .. } => names,
-            _ => &[],
-        };
-        let cells = |counts: &[usize]| -> Vec<String> {
-            let held = counts.iter().filter(|&&count| count > 0).count();
-            let middle = match names.len() {
-                0 => Vec::new(),
-                1..=WIDE => {
-                    counts.iter().map(|&count| if count == 0 { ".".into() } else { count.to_string() }).collect()
-                }
-                _ => vec![format!("{held} of {}", names.len())],
-            };
-            middle.into_iter().chain([counts.iter().sum::<usize>().to_string()]).collect()
-        };
-        let mut header = vec!["client".to_owned()];
-        match names.len() {
-            0 => {}
-            1..=WIDE => header.extend(names.iter().map(|name| short(name))),
-            _ => header.push("classes".to_owned()),
-        }
-        header.push("rows".to_owned());
-
-        let many = counts.len() > 30;
-        let shown = |client: usize| !many || client < 15 || client + 10 >= counts.len();
-        let mut lines = vec![header];
-        for (client, counts) in counts.iter().enumerate().filter(|(client, _)| shown(*client)) {
-            lines.push([vec![client.to_string()], cells(counts)].concat());
-        }
-        let totals: Vec<usize> = (0..names.len().max(1)).map(|class| counts.iter().map(|c| c[class]).sum()).collect();
-        lines.push([vec!["all".to_owned()], cells(&totals)].concat());
-
-        let mut text = aligned(&lines, many.then(|| format!("... {} more clients", counts.len() - 25)));
-        for note in &self.notes {
-            let _ = writeln!(text, "note: {note}");
-        }
-        text
+        self.clients.iter().map(|rows| count(rows.iter().copied(), targets)).collect()
     }
 }
 
-/// Columns flush right, two spaces apart; `gap` goes in after the first 15 clients.
-fn aligned(lines: &[Vec<String>], gap: Option<String>) -> String {
-    let length = |text: &String| text.chars().count();
-    let width = |column: usize| lines.iter().map(|line| length(&line[column])).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
-    let mut text = String::new();
-    for (number, line) in lines.iter().enumerate() {
-        if let (16, Some(gap)) = (number, &gap) {
-            let _ = writeln!(text, "{gap}");
+/// How many of some rows are of each class `[C]`; one number where the targets are no classes.
+fn count(rows: impl Iterator<Item = usize>, targets: &Targets) -> Vec<usize> {
+    match targets {
+        Targets::Classes { labels, names } => {
+            let mut counts = vec![0; names.len()];
+            rows.for_each(|row| counts[labels[row]] += 1);
+            counts
         }
-        let padded = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:>width$}"));
-        let _ = writeln!(text, "{}", padded.collect::<Vec<_>>().join("  "));
+        _ => vec![rows.count()],
     }
-    text
-}
-
-fn short(name: &str) -> String {
-    if name.chars().count() <= 12 { name.to_owned() } else { name.chars().take(11).chain(['…']).collect() }
 }
 
 /// Where n things are cut for clients with these weights: K + 1 boundaries from 0 to n, at the rounded-down
@@ -313,35 +398,5 @@ mod tests {
         assert_eq!(boundaries(10, &[1.0, 1.0, 1.0]), vec![0, 3, 6, 10]);
         assert_eq!(boundaries(100, &[40.0, 40.0, 10.0, 10.0]), vec![0, 40, 80, 90, 100]);
         assert_eq!(boundaries(7, &[0.0, 1.0, 0.0]), vec![0, 0, 7, 7]);
-    }
-
-    #[test]
-    fn long_tables_are_abbreviated_in_the_middle_and_end_with_sums() {
-        let targets =
-            Targets::Classes { labels: (0..80).map(|r| r % 2).collect(), names: vec!["a".into(), "b".into()] };
-        let clients = (0..40).map(|k| vec![2 * k, 2 * k + 1]).collect();
-        let table = Partition::new(clients, vec!["client 3 was short".into()]).table(&targets);
-        let lines: Vec<&str> = table.lines().collect();
-        assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["client", "a", "b", "rows"]);
-        assert_eq!(lines[16], "... 15 more clients");
-        assert_eq!(lines[17].trim_start(), "30   1   1     2");
-        assert_eq!(lines[27].split_whitespace().collect::<Vec<_>>(), ["all", "40", "40", "80"]);
-        assert_eq!(lines[28], "note: client 3 was short");
-        assert_eq!(lines.len(), 29);
-    }
-
-    #[test]
-    fn targets_without_classes_have_one_column() {
-        let partition = Partition::new(vec![vec![1, 0], vec![2]], Vec::new());
-        let targets = Targets::Real { values: vec![0.5; 3] };
-        assert_eq!(partition.counts(&targets), vec![vec![2], vec![1]]);
-        assert_eq!(partition.table(&targets), "client  rows\n     0     2\n     1     1\n   all     3\n");
-    }
-
-    #[test]
-    fn many_classes_are_counted_and_not_listed() {
-        let targets = Targets::Classes { labels: vec![0, 1, 19], names: (0..20).map(|c| c.to_string()).collect() };
-        let table = Partition::new(vec![vec![0, 1], vec![2]], Vec::new()).table(&targets);
-        assert!(table.contains("2 of 20"), "{table}");
     }
 }

@@ -7,9 +7,57 @@ use super::DataFile;
 /// A file, gzipped; read unpacked as well.
 macro_rules! by_hand {
     ($path:literal, $bytes:literal, $sha256:literal) => {
-        DataFile { path: concat!($path, ".gz"), bytes: $bytes, sha256: $sha256, mirrors: &[], alternatives: &[$path] }
+        DataFile {
+            path: concat!($path, ".gz"),
+            bytes: $bytes,
+            sha256: $sha256,
+            mirrors: &[],
+            alternatives: &[$path],
+            part: &[],
+        }
     };
 }
+
+/// A file of CIFAR's training images, whose sum is not known, and the part that may stand there instead.
+macro_rules! cifar_train {
+    ($set:literal, $name:literal) => {
+        DataFile {
+            path: concat!($set, "/", $name),
+            bytes: 0,
+            sha256: "",
+            mirrors: &[],
+            alternatives: &[concat!($set, "/", $name, ".gz")],
+            part: &[concat!($set, "/train_20pct.bin"), concat!($set, "/train_20pct.bin.gz")],
+        }
+    };
+}
+
+pub(super) const HOW_CIFAR10: &str = "\
+     get cifar-10-binary.tar.gz (162 MB, md5 c32a1d4ab5d03f1284b67883e8d87530) from \
+     https://www.cs.toronto.edu/~kriz/cifar.html and unpack data_batch_1.bin to data_batch_5.bin and test_batch.bin into \
+     cifar10/ below the data directory; each may be gzipped\n  \
+     a part of the training images may stand for the five batches as cifar10/train_20pct.bin or .bin.gz: \
+     docs/data.md, \"By hand\"";
+
+pub(super) const CIFAR10: &[DataFile] = &[
+    cifar_train!("cifar10", "data_batch_1.bin"),
+    cifar_train!("cifar10", "data_batch_2.bin"),
+    cifar_train!("cifar10", "data_batch_3.bin"),
+    cifar_train!("cifar10", "data_batch_4.bin"),
+    cifar_train!("cifar10", "data_batch_5.bin"),
+    by_hand!("cifar10/test_batch.bin", 28256339, "27ae0e1ce42c156c20a7e87f67dc90a50876ca6a755a60c608fc646a4ec4b937"),
+];
+
+pub(super) const HOW_CIFAR100: &str = "\
+     get cifar-100-binary.tar.gz (161 MB) from https://www.cs.toronto.edu/~kriz/cifar.html and unpack train.bin and \
+     test.bin into cifar100/ below the data directory; each may be gzipped\n  \
+     a part of the training images may stand for train.bin as cifar100/train_20pct.bin or .bin.gz: docs/data.md, \
+     \"By hand\"";
+
+pub(super) const CIFAR100: &[DataFile] = &[
+    cifar_train!("cifar100", "train.bin"),
+    by_hand!("cifar100/test.bin", 27979709, "86cd7b10cb12d31e5d18cb66320fc8e4230c191f38c697dbb537454a914c6e68"),
+];
 
 pub(super) const HOW_RAETSCH: &str = "\
      raetsch/NAME.csv.gz, gzipped or not: no header, a row a line, numbers between commas, the features and then the \
@@ -123,4 +171,5 @@ pub(super) const YEAR_PREDICTION: &[DataFile] = &[DataFile {
         "year-prediction/YearPredictionMSD.csv",
         "year-prediction/YearPredictionMSD.csv.gz",
     ],
+    part: &[],
 }];

@@ -53,6 +53,8 @@ pub struct DataFile {
     pub mirrors: &'static [&'static str],
     /// Other files that `load` reads in its place, below the data directory.
     pub alternatives: &'static [&'static str],
+    /// Files with a part of the set's rows, which `load` reads where the whole is not there, and says so.
+    pub part: &'static [&'static str],
 }
 
 impl DataFile {
@@ -69,6 +71,8 @@ pub enum FileStatus {
     Present,
     /// Not there, but this other form of it, which serves as well.
     Alternative(PathBuf),
+    /// Not there, but this part of the set's rows, which serves for a start.
+    Part(PathBuf),
     /// Not there.
     Missing,
     /// There, but of another size: damaged, or not the publisher's. Of a set without a download perhaps a copy of the
@@ -101,8 +105,9 @@ pub fn status(set: &DataSet, data_dir: &Path) -> Vec<(DataFile, FileStatus)> {
         Ok(meta) if meta.is_file() && (meta.len() == file.bytes || !file.is_known()) => FileStatus::Present,
         Ok(meta) if meta.is_file() => FileStatus::WrongSize { bytes: meta.len() },
         _ => {
-            let others = file.alternatives.iter().map(|path| data_dir.join(path));
-            others.into_iter().find(|path| path.is_file()).map_or(FileStatus::Missing, FileStatus::Alternative)
+            let first = |paths: &[&str]| paths.iter().map(|path| data_dir.join(path)).find(|path| path.is_file());
+            let other = first(file.alternatives).map(FileStatus::Alternative);
+            other.or_else(|| first(file.part).map(FileStatus::Part)).unwrap_or(FileStatus::Missing)
         }
     };
     set.files.iter().map(|file| (*file, state(file))).collect()
@@ -117,6 +122,7 @@ macro_rules! idx_file {
             sha256: $sha256,
             mirrors: &[$(concat!($base, $stem, ".gz")),+],
             alternatives: &[concat!($set, "/", $stem), concat!($set, "/", $dotted)],
+            part: &[],
         }
     };
 }
@@ -157,7 +163,7 @@ const BREIMAN: &str =
     "L. Breiman, Bias, variance, and arcing classifiers, 1996; Classification and regression trees, 1984";
 const DSVGD: &str = "R. Kassab, O. Simeone, Federated generalized Bayesian learning via distributed Stein variational gradient descent, 2022";
 
-static SETS: [DataSet; 14] = [
+static SETS: [DataSet; 16] = [
     DataSet {
         name: "mnist",
         summary: "handwritten digits: 60,000 + 10,000 images of 28x28, 10 classes",
@@ -248,8 +254,27 @@ static SETS: [DataSet; 14] = [
                 "covertype/covtype.libsvm.binary",
                 "covertype/covtype.libsvm.binary.gz",
             ],
+            part: &[],
         }],
         by_hand: None,
+    },
+    DataSet {
+        name: "cifar10",
+        summary: "small photographs: 50,000 + 10,000 images of 3x32x32, 10 classes",
+        source: "A. Krizhevsky, Learning multiple layers of features from tiny images, 2009",
+        licence: "none stated; its author asks for the citation",
+        origin: Origin::Download,
+        files: by_hand::CIFAR10,
+        by_hand: Some(by_hand::HOW_CIFAR10),
+    },
+    DataSet {
+        name: "cifar100",
+        summary: "small photographs: 50,000 + 10,000 images of 3x32x32, 100 classes in 20 superclasses",
+        source: "A. Krizhevsky, Learning multiple layers of features from tiny images, 2009",
+        licence: "none stated; its author asks for the citation",
+        origin: Origin::Download,
+        files: by_hand::CIFAR100,
+        by_hand: Some(by_hand::HOW_CIFAR100),
     },
     DataSet {
         name: "raetsch",

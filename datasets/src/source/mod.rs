@@ -1,6 +1,7 @@
 //! The rows of each known data set, and of a user's own table, as [`Dataset`]s: raw values, nothing split but what
 //! the publisher split.
 
+pub mod cifar;
 pub mod raetsch;
 pub mod uci;
 pub mod vehicle;
@@ -187,6 +188,12 @@ pub fn csv(path: &Path, test_path: &str, columns: &CsvOptions) -> Result<(Datase
     };
     let train = read("data.path", path)?;
     let test = if test_path.is_empty() { None } else { Some(read("data.test_path", Path::new(test_path))?) };
+    let one_file = |(a, b): (PathBuf, PathBuf)| a == b;
+    if path.canonicalize().ok().zip(Path::new(test_path).canonicalize().ok()).is_some_and(one_file) {
+        let problem = "is the file of the training rows: nothing would be tested on rows that were not trained on; name \
+                       another, or leave it empty and data.test_fraction splits";
+        return Err(DataError::config("data.test_path", test_path, problem));
+    }
     if let Some(test) = &test {
         same_columns(&train, test, Path::new(test_path))?;
     }

@@ -165,7 +165,10 @@ const UNSPLIT: &[&str] =
 pub const SECTIONS: &[(&str, &str)] = &[
     ("", "The experiment as a whole. These keys stand above the first section."),
     ("data", "Which data, how they are scaled and how many rows are used."),
-    ("partition", "How the training rows are dealt to the clients. Every row goes to exactly one client."),
+    (
+        "partition",
+        "How the training rows are dealt to the clients. Every row goes to exactly one client, except with `fedwba-reference`.",
+    ),
     ("model", "The model whose parameters are the particles."),
     ("algorithm", "How clients and server learn together."),
     ("kernel", "The kernel of Stein's method; methods without it ignore this section."),
@@ -200,7 +203,7 @@ pub const KEYS: &[Key] = &[
     key(
         "data.kind",
         Choice(&[
-            "mnist", "fashion-mnist", "covertype", "raetsch", "uci-regression", "vehicle", "year-prediction", "digits", "csv", "twonorm",
+            "mnist", "fashion-mnist", "cifar10", "cifar100", "covertype", "raetsch", "uci-regression", "vehicle", "year-prediction", "digits", "csv", "twonorm",
             "ringnorm", "waveform", "mixture-1d", "mixture-2d",
         ]),
         T("digits"),
@@ -239,7 +242,7 @@ pub const KEYS: &[Key] = &[
     key("data.delimiter", Character, T(","), "What separates two cells, such as `,` or `;` or `tab`.").only(&["csv"]),
     key("data.client_column", Column { may_be_empty: true }, T(""), "The column that tells whose row it is, for partition `by-column`; never a feature. `\"\"`: none.").only(&["csv"]),
     key("data.test_path", Text { may_be_empty: true }, T(""), "A second CSV file with the test rows; `test_fraction` is then ignored. `\"\"`: none.").only(&["csv"]),
-    key("data.classes", IntList { min: 0 }, Ints(&[]), "Classes to keep in training and test, not renumbered ([C]: 0 to 8); `[]`: all.").only(&["mnist", "fashion-mnist", "digits"]),
+    key("data.classes", IntList { min: 0 }, Ints(&[]), "Classes to keep in training and test, not renumbered ([C]: 0 to 8); `[]`: all.").only(&["mnist", "fashion-mnist", "cifar10", "cifar100", "digits"]),
     key("data.rows", from(2, 1_000_000_000), I(7400), "Rows to generate, training and test together (default: Rätsch's sizes).")
         .only(&["twonorm", "ringnorm", "waveform"])
         .by_kind(&[("waveform", I(5000))]),
@@ -247,7 +250,7 @@ pub const KEYS: &[Key] = &[
         "data.normalise",
         Choice(&["auto", "none", "minmax", "standard", "mnist", "unit", "published"]),
         T("auto"),
-        "Scaling of the features, learnt on training rows: `minmax` to [0, 1], `standard` to mean 0 and sd 1, `mnist` = x·0.99/255 + 0.01 ([D], [C]), `unit` = a pixel over its largest possible value, `published` = pixels by published mean and sd ([W]). `auto`: `mnist` for the two MNIST sets, `unit` for `digits`, `minmax` for `covertype`, `standard` for `csv`, `waveform`, `uci-regression`, `year-prediction` and raetsch's diabetis, flare-solar, heart, splice; else `none`.",
+        "Scaling of the features, learnt on training rows: `minmax` to [0, 1], `standard` to mean 0 and sd 1, `mnist` = x·0.99/255 + 0.01 ([D], [C]), `unit` = a pixel over its largest possible value, `published` = pixels by the published mean and sd of each channel ([W]; MNIST and CIFAR sets). `auto`: `mnist` for the two MNIST sets, `published` for the two CIFAR sets, `unit` for `digits`, `minmax` for `covertype`, `standard` for `csv`, `waveform`, `uci-regression`, `year-prediction` and raetsch's diabetis, flare-solar, heart, splice; else `none`.",
     ),
     key("data.test_fraction", Float(Interval::INSIDE_UNIT), F(0.2), "Share of the rows held out for the test, drawn with `seed`; of each client's rows with `vehicle`. Ignored by `raetsch` with `split = \"raetsch\"`, and by `uci-regression` unless `test_split` is -1.")
         .only(UNSPLIT)
@@ -257,12 +260,26 @@ pub const KEYS: &[Key] = &[
     // [partition]
     key(
         "partition.kind",
-        Choice(&["iid", "labels-per-client", "cyclic-labels", "label-ratio", "dirichlet", "by-column"]),
+        Choice(&[
+            "iid", "labels-per-client", "superclass-labels", "pfedgp", "fedwba-reference", "cyclic-labels", "label-ratio", "dirichlet",
+            "by-column",
+        ]),
         T("iid"),
-        "`iid`: shuffled, equal shares; `labels-per-client`: each client sees a few labels; `cyclic-labels`: the same, labels dealt in their order, round and round ([C]); `label-ratio`: two classes in unequal shares; `dirichlet`: each label's shares drawn from Dirichlet(alpha); `by-column`: natural clients, of `vehicle` or by `data.client_column`.",
+        "`iid`: shuffled, equal shares; `labels-per-client`: each client sees a few labels ([W]: 5); `cyclic-labels`: the same, labels dealt in their order, round and round ([C]); `superclass-labels`: a few of `cifar100`, each of another superclass ([W]: 10); `pfedgp`: a few labels, shared in parts that vary by U(0.4, 0.6), in training and test; `fedwba-reference`: the split of [W]'s code, in which clients with the same labels hold the SAME 10,000 rows; `label-ratio`: two classes in unequal shares; `dirichlet`: each label's shares drawn from Dirichlet(alpha); `by-column`: natural clients, of `vehicle` or by `data.client_column`.",
     ),
-    key("partition.clients", COUNT, I(10), "Clients K.").only(&["iid", "labels-per-client", "cyclic-labels", "label-ratio", "dirichlet"]),
-    key("partition.labels", COUNT, I(3), "Distinct labels a client holds.").only(&["labels-per-client", "cyclic-labels"]),
+    key("partition.clients", COUNT, I(10), "Clients K.").only(&[
+        "iid", "labels-per-client", "superclass-labels", "pfedgp", "fedwba-reference", "cyclic-labels", "label-ratio", "dirichlet",
+    ]),
+    key("partition.labels", COUNT, I(3), "Distinct labels a client holds.")
+        .only(&["labels-per-client", "superclass-labels", "pfedgp", "fedwba-reference", "cyclic-labels"])
+        .by_kind(&[("superclass-labels", I(10)), ("pfedgp", I(5)), ("fedwba-reference", I(5))]),
+    key(
+        "partition.cut",
+        Choice(&["equal", "random"]),
+        T("equal"),
+        "How the clients that hold a label share its rows: equally, or cut at random places (pFedVEM).",
+    )
+    .only(&["labels-per-client"]),
     key(
         "partition.ratio",
         FloatList { each: Interval::NOT_NEGATIVE, length: 2 },
@@ -271,6 +288,12 @@ pub const KEYS: &[Key] = &[
     )
     .only(&["label-ratio"]),
     key("partition.alpha", POSITIVE, F(0.5), "Concentration: small is skewed, large is even.").only(&["dirichlet"]),
+    key(
+        "partition.validation",
+        Float(Interval::DECAY),
+        F(0.0),
+        "Share of each client's rows, label by label, that is held out from its training; 0: none.",
+    ),
     // [model]
     key(
         "model.kind",

@@ -1,0 +1,109 @@
+//! The test rows of each client, on which its own model is judged ([`Partition::with_tests`] says which). In: a deal, the
+//! training rows it deals and the test rows. Out: rows of the test set a client, ascending, and notes.
+
+use super::{Classes, Deal, Partition, boundaries, count};
+use crate::{DataError, Dataset};
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+pub(super) fn of_clients(
+    deal: &Deal,
+    partition: &Partition,
+    train: &Dataset,
+    test: &Dataset,
+    rng: &mut impl Rng,
+) -> Result<(Vec<Vec<usize>>, Vec<String>), DataError> {
+    let clients = partition.clients.len();
+    let mut notes = Vec::new();
+    let mut tests = match deal {
+        Deal::Iid { .. } => vec![(0..test.rows()).collect(); clients],
+        Deal::ByColumn {} => of_natural_clients(partition, train, test)?,
+        _ => {
+            if train.classes() != test.classes() {
+                let problem =
+                    format!("training rows have {:?} classes, test rows {:?}", train.classes(), test.classes());
+                return Err(DataError::Partition { kind: deal.kind(), problem });
+            }
+            let classes = Classes::of(deal, &test.targets)?;
+            let dealt: Vec<Vec<usize>> = (0..clients).map(|k| count(partition.dealt(k), &train.targets)).collect();
+            notes.extend(untested(&classes, &dealt));
+            match deal {
+                Deal::Pfedgp { .. } => in_shares(classes, &dealt, rng),
+                Deal::Dirichlet { .. } | Deal::LabelRatio { .. } => {
+                    dealt.iter().map(|counts| of_mix(&classes, counts, rng)).collect()
+                }
+                _ => dealt.iter().map(|counts| of_held(&classes, counts)).collect(),
+            }
+        }
+    };
+    tests.iter_mut().for_each(|rows| rows.sort_unstable());
+    let without: Vec<String> = (0..clients).filter(|&k| tests[k].is_empty()).map(|k| k.to_string()).collect();
+    if !without.is_empty() {
+        let more = if without.len() > 20 { format!(" and {} more", without.len() - 20) } else { String::new() };
+        notes.push(format!("no test rows for clients {}{more}", without[..without.len().min(20)].join(", ")));
+    }
+    Ok((tests, notes))
+}
+
+/// A class that is dealt and cannot be tested.
+fn untested(classes: &Classes, dealt: &[Vec<usize>]) -> Option<String> {
+    let without = |&class: &usize| classes.rows[class].is_empty() && dealt.iter().any(|counts| counts[class] > 0);
+    let names: Vec<&str> = (0..classes.rows.len()).filter(without).map(|class| classes.names[class].as_str()).collect();
+    (!names.is_empty()).then(|| format!("no test rows of the classes {}: nobody is tested on them", names.join(", ")))
+}
+
+/// All test rows of the classes of which a client has any.
+fn of_held(classes: &Classes, counts: &[usize]) -> Vec<usize> {
+    let held = classes.rows.iter().zip(counts).filter(|&(_, &count)| count > 0);
+    held.flat_map(|(rows, _)| rows.iter().copied()).collect()
+}
+
+/// The test rows of each class dealt in the shares of its training rows.
+fn in_shares(mut classes: Classes, dealt: &[Vec<usize>], rng: &mut impl Rng) -> Vec<Vec<usize>> {
+    let mut tests = vec![Vec::new(); dealt.len()];
+    for (class, rows) in classes.rows.iter_mut().enumerate() {
+        let weights: Vec<f64> = dealt.iter().map(|counts| counts[class] as f64).collect();
+        if weights.iter().all(|&weight| weight == 0.0) {
+            continue;
+        }
+        rows.shuffle(rng);
+        for (client, cut) in boundaries(rows.len(), &weights).windows(2).enumerate() {
+            tests[client].extend_from_slice(&rows[cut[0]..cut[1]]);
+        }
+    }
+    tests
+}
+
+/// A sample of the test rows with the client's mix of classes, as large as the scarcest class allows: of class c
+/// ⌊m·n_c⌋ rows, where m = min t_c/n_c over the classes with training rows n_c and test rows t_c.
+fn of_mix(classes: &Classes, counts: &[usize], rng: &mut impl Rng) -> Vec<usize> {
+    let both = || classes.rows.iter().zip(counts).filter(|(rows, count)| !rows.is_empty() && **count > 0);
+    let Some((scarce, per)) = both().map(|(rows, &count)| (rows.len(), count)).min_by(|a, b| {
+        // t_a / n_a against t_b / n_b, exactly.
+        (a.0 as u128 * b.1 as u128).cmp(&(b.0 as u128 * a.1 as u128))
+    }) else {
+        return Vec::new();
+    };
+    let mut sample = Vec::new();
+    for (rows, &count) in both() {
+        let take = (count as u128 * scarce as u128 / per as u128) as usize;
+        let mut rows = rows.clone();
+        let (chosen, _) = rows.partial_shuffle(rng, take);
+        sample.extend_from_slice(chosen);
+    }
+    sample
+}
+
+/// The test rows of the natural client that each client is.
+fn of_natural_clients(partition: &Partition, train: &Dataset, test: &Dataset) -> Result<Vec<Vec<usize>>, DataError> {
+    let (Some(trained), Some(tested)) = (&train.clients, &test.clients) else {
+        let problem = "the test rows do not tell whose they are; they need the column of the training rows".to_owned();
+        return Err(DataError::Partition { kind: "by-column", problem });
+    };
+    let mut of_client = std::collections::BTreeMap::<usize, Vec<usize>>::new();
+    for (row, &client) in tested.iter().enumerate() {
+        of_client.entry(client).or_default().push(row);
+    }
+    let natural = |rows: &Vec<usize>| rows.first().and_then(|&row| of_client.get(&trained[row]).cloned());
+    Ok(partition.clients.iter().map(|rows| natural(rows).unwrap_or_default()).collect())
+}

@@ -1,0 +1,58 @@
+//! Rows that each client keeps from its training for validation: in goes a deal and a share v, out comes the same deal
+//! with ⌊nv + ½⌋ of each client's n rows set aside, but never its last one.
+//!
+//! A client's classes are held out in the same share, to within a row each: its rows, class by class and shuffled within
+//! a class, stand in a line, and those at which ⌊iv + ½⌋ grows are taken. Clients with the same rows (`fedwba-reference`)
+//! hold out the same ones, so that nobody trains on what another validates with.
+
+use super::Partition;
+use crate::{DataError, Targets};
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+pub(super) fn hold_out(
+    mut dealt: Partition,
+    share: f64,
+    targets: &Targets,
+    rng: &mut impl Rng,
+) -> Result<Partition, DataError> {
+    if !(0.0..1.0).contains(&share) {
+        let problem = "must be at least 0 and less than 1, e.g. 0.1";
+        return Err(DataError::config("partition.validation", share, problem));
+    }
+    if share == 0.0 {
+        return Ok(dealt);
+    }
+    let before = std::mem::take(&mut dealt.clients);
+    for (client, rows) in before.iter().enumerate() {
+        let (kept, out) = match before[..client].iter().position(|earlier| earlier == rows) {
+            Some(same) => (dealt.clients[same].clone(), dealt.validation[same].clone()),
+            None => split(rows, share, targets, rng),
+        };
+        dealt.clients.push(kept);
+        dealt.validation[client] = out;
+    }
+    let without = dealt.validation.iter().filter(|rows| rows.is_empty()).count();
+    if without > 0 {
+        dealt.notes.push(format!("{without} clients have too few rows to hold one out for validation"));
+    }
+    Ok(dealt)
+}
+
+/// `(kept, held out)`, both ascending.
+fn split(rows: &[usize], share: f64, targets: &Targets, rng: &mut impl Rng) -> (Vec<usize>, Vec<usize>) {
+    let mut line = rows.to_vec();
+    line.shuffle(rng);
+    if let Targets::Classes { labels, .. } = targets {
+        line.sort_by_key(|&row| labels[row]);
+    }
+    let until = |place: usize| (place as f64 * share + 0.5) as usize;
+    let (mut kept, mut out) = (Vec::new(), Vec::new());
+    for (place, row) in line.into_iter().enumerate() {
+        let last = kept.is_empty() && place + 1 == rows.len();
+        if until(place + 1) > until(place) && !last { out.push(row) } else { kept.push(row) }
+    }
+    kept.sort_unstable();
+    out.sort_unstable();
+    (kept, out)
+}
