@@ -1,55 +1,19 @@
-//! Bayesian neural networks: any stack of dense layers, for classes or for real targets.
+//! Bayesian neural networks of dense layers, for classes or for real targets: f(x; θ) = W_L φ(… φ(W_1 x + b_1) …) + b_L.
 //!
-//! Classification: log p(y | x, θ) = log softmax(f(x; θ))_y. Regression: y ~ N(f(x; θ), 1/γ), log γ a coordinate of
-//! the particle with γ ~ Gamma(a0, b0). Weights and biases ~ N(0, 1/λ_w). Source: Kassab & Simeone section 6, ALGORITHMS 3.2-3.3.
-
-use std::f64::consts::PI;
+//! Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: Kassab & Simeone section 6, ALGORITHMS
+//! 3.2-3.3.
 
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Tensor, activation};
-use rand::{Rng, RngExt};
-use serde::{Deserialize, Serialize};
+use burn::tensor::{Device, Tensor};
+use rand::Rng;
 
-use crate::blr::standard_normal;
 use crate::error::ModelError;
-use crate::layer::{Activation, ParticleLinear, unset};
-use crate::layout::{Block, Layout};
+use crate::head::{self, Head};
+use crate::init::WeightInit;
+use crate::layer::{Activation, ParticleLinear};
+use crate::layout::Layout;
 use crate::model::{Architecture, Batch, ParticleModel, Task};
-use crate::prior::{Prior, PriorTerm};
-
-/// What stands on top of the last layer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Head {
-    /// Softmax over C classes.
-    Classes(usize),
-    /// One real target with noise precision γ ~ Gamma(shape, rate).
-    Real {
-        /// Shape a0.
-        gamma_shape: f64,
-        /// Rate b0.
-        gamma_rate: f64,
-    },
-}
-
-impl Head {
-    fn outputs(self) -> usize {
-        match self {
-            Self::Classes(classes) => classes,
-            Self::Real { .. } => 1,
-        }
-    }
-}
-
-/// How the weights of a particle start; biases start at 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WeightInit {
-    /// N(0, 1/(fan_in + 1)), as in Kassab & Simeone.
-    #[default]
-    ScaledNormal,
-    /// U(±√(6/fan_in)), as in the FedWBA paper.
-    KaimingUniform,
-}
+use crate::prior::Prior;
 
 /// A multilayer perceptron for every particle.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,20 +60,6 @@ impl BnnConfig {
         let outputs = [self.head.outputs()];
         [self.features].iter().chain(&self.hidden).chain(&outputs).copied().collect()
     }
-
-    fn initial_weights(&self, block: &Block, to: &mut [f64], rng: &mut dyn Rng) {
-        let fan_in = block.shape[1] as f64;
-        match self.init {
-            WeightInit::ScaledNormal => {
-                let sd = (fan_in + 1.0).powf(-0.5);
-                to.iter_mut().for_each(|value| *value = sd * standard_normal(rng));
-            }
-            WeightInit::KaimingUniform => {
-                let bound = (6.0 / fan_in).sqrt();
-                to.iter_mut().for_each(|value| *value = rng.random_range(-bound..bound));
-            }
-        }
-    }
 }
 
 /// N multilayer perceptrons.
@@ -138,30 +88,11 @@ impl Bnn {
 
 impl ParticleModel for Bnn {
     fn log_likelihood(&self, batch: &Batch) -> Tensor<1> {
-        let outputs = self.forward(batch.inputs.clone());
-        let targets = batch.targets.clone().transpose().unsqueeze_dim::<3>(0); // [1, outputs, B]
-        match &self.log_gamma {
-            None => (activation::log_softmax(outputs, 1) * targets).sum_dims_squeeze::<1, _>(&[1, 2]),
-            Some(log_gamma) => {
-                let rows = outputs.dims()[2] as f64;
-                let log_gamma = log_gamma.val().squeeze_dims::<1>(&[1, 2]);
-                let squared = (outputs - targets).square().sum_dims_squeeze::<1, _>(&[1, 2]);
-                (log_gamma.clone().sub_scalar((2.0 * PI).ln())).mul_scalar(0.5 * rows)
-                    - log_gamma.exp().mul_scalar(0.5) * squared
-            }
-        }
+        head::log_likelihood(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), &batch.targets)
     }
 
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {
-        let outputs = self.forward(inputs);
-        match &self.log_gamma {
-            None => activation::log_softmax(outputs, 1).swap_dims(1, 2),
-            Some(log_gamma) => {
-                let [particles, _, rows] = outputs.dims();
-                let log_gamma = log_gamma.val().expand([particles, 1, rows]);
-                Tensor::cat(vec![outputs, log_gamma], 1).swap_dims(1, 2)
-            }
-        }
+        head::predict(self.forward(inputs), self.log_gamma.as_ref())
     }
 
     fn embed(&self, inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {
@@ -179,37 +110,22 @@ impl Architecture for BnnConfig {
     fn module(&self, particles: usize, device: &Device) -> Bnn {
         let widths = self.widths();
         let layers = widths.windows(2).map(|pair| ParticleLinear::new(particles, pair[0], pair[1], device)).collect();
-        let log_gamma = match self.head {
-            Head::Classes(_) => None,
-            Head::Real { .. } => Some(unset([particles, 1, 1], device)),
-        };
-        Bnn { layers, log_gamma, activation: self.activation }
+        Bnn { layers, log_gamma: self.head.log_gamma(particles, device), activation: self.activation }
     }
 
     fn task(&self) -> Task {
-        match self.head {
-            Head::Classes(classes) => Task::Classification { classes },
-            Head::Real { .. } => Task::Regression,
-        }
+        self.head.task()
     }
 
     fn prior(&self, layout: &Layout) -> Prior {
-        let mut prior = Prior::normal(layout, self.weight_precision);
-        if let (Head::Real { gamma_shape, gamma_rate }, Some(block)) = (self.head, self.log_noise_precision(layout)) {
-            prior.terms[block] = PriorTerm::LogGamma { block, shape: gamma_shape, rate: gamma_rate };
-        }
-        prior
+        self.head.prior(layout, self.weight_precision)
     }
 
     fn initial(&self, layout: &Layout, rng: &mut dyn Rng) -> Vec<f64> {
-        let mut theta = vec![0.0; layout.dim()];
-        for block in layout.blocks().iter().filter(|block| block.name.ends_with("weight")) {
-            self.initial_weights(block, &mut theta[block.offset..block.offset + block.size()], rng);
-        }
-        theta
+        self.init.particle(layout, rng)
     }
 
     fn log_noise_precision(&self, layout: &Layout) -> Option<usize> {
-        layout.position("log_gamma")
+        self.head.log_noise_precision(layout)
     }
 }

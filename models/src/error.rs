@@ -19,4 +19,14 @@ pub enum ModelError {
         /// What would be right.
         want: String,
     },
+    /// A layer of a stack that cannot be read, or that does not fit the layer before it.
+    #[error("layer {number} `{text}`: {problem}")]
+    Layer {
+        /// Its place, from 1.
+        number: usize,
+        /// Its text.
+        text: String,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
 }

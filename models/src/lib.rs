@@ -5,6 +5,7 @@
 //!
 //! | to bring | implement | cost |
 //! |---|---|---|
+//! | another width, depth, convolution | a [`BnnConfig`] or [`StackConfig`] | one batched pass for all particles |
 //! | an ordinary Burn network | [`Forward`] and [`Replicated`] | one forward pass a particle |
 //! | a network with a particle axis | [`ParticleModel`] and [`Architecture`] | one batched pass for all particles |
 #![warn(missing_docs)]
@@ -14,19 +15,25 @@
 mod blr;
 mod bnn;
 mod error;
+mod head;
+mod init;
 mod layer;
 mod layout;
 mod mixture;
 mod model;
 mod prior;
 mod replicated;
+mod stack;
 
 pub use blr::{Blr, BlrConfig, Probit};
-pub use bnn::{Bnn, BnnConfig, Head, WeightInit};
+pub use bnn::{Bnn, BnnConfig};
 pub use error::ModelError;
-pub use layer::{Activation, ParticleLinear};
+pub use head::Head;
+pub use init::WeightInit;
+pub use layer::{Activation, LayerSpec, ParticleConv, ParticleLinear, Pool};
 pub use layout::{Block, Layout};
 pub use mixture::{Mixture, MixtureConfig, MixturePrior};
 pub use model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 pub use prior::{Prior, PriorTerm};
 pub use replicated::{Forward, Replicated, ReplicatedConfig};
+pub use stack::{Stack, StackConfig, StackPlan};

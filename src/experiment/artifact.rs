@@ -38,6 +38,9 @@ pub struct ModelCard {
     pub data: String,
     /// Number of features p.
     pub features: usize,
+    /// Shape of a row: `[H, W]` or `[C, H, W]` for an image; empty in a card from before it was kept.
+    #[serde(default)]
+    pub feature_shape: Vec<usize>,
     /// Their names `[p]`, where the data came with them.
     #[serde(default)]
     pub feature_names: Option<Vec<String>>,
@@ -105,6 +108,7 @@ impl Artifacts {
             schema_version: SCHEMA_VERSION,
             data: data.train.name.clone(),
             features: data.train.width(),
+            feature_shape: data.train.feature_shape.clone(),
             feature_names: data.train.feature_names.clone(),
             classes: class_names(&data.train.targets),
             normalisation: data.normalisation.clone(),
@@ -254,10 +258,11 @@ impl Finished {
             Some(names) => Targets::Classes { labels: Vec::new(), names: names.clone() },
             None => Targets::Real { values: Vec::new() },
         };
+        let fits = self.card.feature_shape.iter().product::<usize>() == self.card.features;
         Dataset {
             name: self.card.data.clone(),
             features: Array2::zeros((0, self.card.features)),
-            feature_shape: vec![self.card.features],
+            feature_shape: if fits { self.card.feature_shape.clone() } else { vec![self.card.features] },
             feature_names: self.card.feature_names.clone(),
             targets,
             clients: None,

@@ -14,7 +14,7 @@ use crate::density::kde::{KdeBandwidth, KdeConfig};
 use crate::error::RunError;
 use crate::federation::message::{Array, Question, Rows, Values};
 use crate::federation::shard::Table;
-use crate::models::{BlrConfig, BnnConfig, Head, MixtureConfig, Model, Network, Probit, Task};
+use crate::models::{BlrConfig, BnnConfig, Head, LayerSpec, MixtureConfig, Model, Network, Probit, StackConfig, Task};
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
 use crate::schedule::{Draw, Hip, Ksd, Negative, Random, RoundRobin, Schedule};
@@ -47,14 +47,17 @@ impl Config {
         let features = data.width();
         match &self.model {
             ModelConfig::Bnn { hidden, activation, weight_precision, gamma_shape, gamma_rate, init } => {
-                let head = match &data.targets {
-                    Targets::Classes { names, .. } => Head::Classes(names.len()),
-                    Targets::Real { .. } => Head::Real { gamma_shape: *gamma_shape, gamma_rate: *gamma_rate },
-                    Targets::None { .. } => return Err(no_targets("bnn")),
-                };
+                let head = head(data, "bnn", *gamma_shape, *gamma_rate)?;
                 let (activation, weight_precision, init) = (*activation, *weight_precision, *init);
                 let network = BnnConfig { features, hidden: hidden.clone(), activation, head, weight_precision, init };
                 Ok(Arc::new(Network::new(network.check()?)))
+            }
+            ModelConfig::Stack { layers, weight_precision, gamma_shape, gamma_rate, init } => {
+                let head = head(data, "stack", *gamma_shape, *gamma_rate)?;
+                let wrong = |error| RunError::Config(format!("model.layers, for the data `{}`: {error}", data.name));
+                let (input, layers) = (data.feature_shape.clone(), LayerSpec::read(layers).map_err(wrong)?);
+                let stack = StackConfig { input, layers, head, weight_precision: *weight_precision, init: *init };
+                Ok(Arc::new(Network::new(stack.check().map_err(wrong)?)))
             }
             ModelConfig::Blr { gamma_shape, gamma_rate, bias, predictive, probit_lambda } => {
                 match data.classes() {
@@ -301,6 +304,15 @@ pub(super) fn initial_particles<B: Backend>(
         rows[n * layout.dim() + log_gamma] = -mse.max(1e-12).ln();
     }
     upload(&rows)
+}
+
+/// What the targets of a data set ask of a network's last layer.
+fn head(data: &Dataset, model: &str, gamma_shape: f64, gamma_rate: f64) -> Result<Head, RunError> {
+    match &data.targets {
+        Targets::Classes { names, .. } => Ok(Head::Classes(names.len())),
+        Targets::Real { .. } => Ok(Head::Real { gamma_shape, gamma_rate }),
+        Targets::None { .. } => Err(no_targets(model)),
+    }
 }
 
 fn no_targets(model: &str) -> RunError {

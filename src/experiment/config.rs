@@ -15,7 +15,7 @@ use crate::backend::Precision;
 use crate::density::{KdeMode, LikelihoodScale};
 use crate::federation::message::Rows;
 use crate::federation::shard::Order;
-use crate::models::{Activation, MixturePrior, WeightInit};
+use crate::models::{Activation, LayerSpec, MixturePrior, WeightInit};
 use crate::ot::{Eq5, Iterate};
 use crate::stein::{AccumulatorStart, EpsilonPlace, Gradient, MedianOfEven};
 
@@ -153,6 +153,8 @@ pub enum ModelConfig {
         gamma_rate: f64,
         init: WeightInit,
     },
+    /// Bayesian network of convolutions, pools and dense layers.
+    Stack { layers: Vec<String>, weight_precision: f64, gamma_shape: f64, gamma_rate: f64, init: WeightInit },
     /// Bayesian logistic regression.
     Blr { gamma_shape: f64, gamma_rate: f64, bias: bool, predictive: Predictive, probit_lambda: f64 },
     /// The toy densities.
@@ -453,6 +455,7 @@ impl ModelConfig {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Bnn { .. } => "bnn",
+            Self::Stack { .. } => "stack",
             Self::Blr { .. } => "blr",
             Self::Mixture { .. } => "mixture",
         }
@@ -811,7 +814,7 @@ impl Config {
                  `data.test_limit` must be 0"
                 ))
             }
-            ModelConfig::Bnn { .. } | ModelConfig::Blr { .. } if toy => {
+            ModelConfig::Bnn { .. } | ModelConfig::Stack { .. } | ModelConfig::Blr { .. } if toy => {
                 Some(format!("data kind `{data}` is a toy density; it needs model kind `mixture`"))
             }
             ModelConfig::Blr { .. } if ["digits", "mnist", "fashion-mnist", "cifar10"].contains(&data) => Some(format!(
@@ -823,6 +826,9 @@ impl Config {
             ),
             ModelConfig::Blr { .. } if self.is_regression() => {
                 Some("model kind `blr` tells two classes apart; data task `regression` needs model kind `bnn`".into())
+            }
+            ModelConfig::Stack { layers, .. } => {
+                LayerSpec::read(layers).err().map(|error| format!("`model.layers`: {error}"))
             }
             _ => None,
         }

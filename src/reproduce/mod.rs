@@ -55,6 +55,7 @@ pub const FIGURES: &[(&str, &str)] = embedded![
     "fedwba/table4",
     "fedwba/table5",
     "fedwba/table6",
+    "fedwba/table7",
     "beyond/memory",
 ];
 

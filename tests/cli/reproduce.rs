@@ -18,7 +18,7 @@ fn the_list_has_every_figure_with_its_data_and_its_runs() {
     let (dsvgd, selection) =
         ((2..=20).map(|n| format!("dsvgd/fig{n} ")), (2..=5).map(|n| format!("selection/fig{n} ")));
     let others =
-        ["fig3", "table1", "table2", "table4", "table5", "table6"].map(|item| format!("fedwba/{item} "));
+        ["fig3", "table1", "table2", "table4", "table5", "table6", "table7"].map(|item| format!("fedwba/{item} "));
     let figures: Vec<String> = dsvgd.chain(selection).chain(others).chain(["beyond/memory ".to_owned()]).collect();
     assert_eq!(lines.len(), figures.len());
     for (line, figure) in lines.iter().zip(&figures) {

@@ -21,6 +21,23 @@ pub enum Activation {
 }
 
 impl Activation {
+    /// Every activation by its word in a config.
+    pub const WORDS: [(&str, Self); 5] = [
+        ("relu", Self::Relu),
+        ("tanh", Self::Tanh),
+        ("sigmoid", Self::Sigmoid),
+        ("gelu", Self::Gelu),
+        ("silu", Self::Silu),
+    ];
+
+    /// Whether z ≤ z' makes f(z) ≤ f(z'): then f(max z) = max f(z).
+    pub(crate) fn is_nondecreasing(self) -> bool {
+        match self {
+            Self::Relu | Self::Tanh | Self::Sigmoid => true,
+            Self::Gelu | Self::Silu => false,
+        }
+    }
+
     /// Applies the function to every element; the shape stays.
     pub fn forward<const D: usize>(self, z: Tensor<D>) -> Tensor<D> {
         match self {

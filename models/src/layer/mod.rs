@@ -1,8 +1,15 @@
 //! Layers whose parameters carry a particle axis.
 
 mod activation;
+mod conv;
 mod linear;
+mod pool;
+mod spec;
 
 pub use activation::Activation;
+pub use conv::ParticleConv;
 pub use linear::ParticleLinear;
 pub(crate) use linear::unset;
+pub use pool::Pool;
+pub use spec::LayerSpec;
+pub(crate) use spec::Shape;

@@ -4,7 +4,9 @@
 //! `docs/configuration.md` follow. "Kassab & Simeone" is the DSVGD paper (Kassab and Simeone), "the FedWBA paper" FedWBA, "Yang et al." client
 //! selection; "reference" is a paper's public code.
 
-use super::value::Accepts::{self, Bool, Character, Choice, Column, Float, FloatList, IntList, Name, NumberOr, Text};
+use super::value::Accepts::{
+    self, Bool, Character, Choice, Column, Float, FloatList, IntList, Name, NumberOr, Text, TextList,
+};
 use super::value::Interval;
 use super::value::Literal::{self, Float as F, Floats, Int as I, Ints, Text as T};
 
@@ -297,23 +299,35 @@ pub const KEYS: &[Key] = &[
     // [model]
     key(
         "model.kind",
-        Choice(&["bnn", "blr", "mixture"]),
+        Choice(&["bnn", "stack", "blr", "mixture"]),
         T("bnn"),
-        "`bnn`: Bayesian network of dense layers, classification or regression; `blr`: Bayesian logistic regression, two classes; `mixture`: the toy densities of `mixture-1d` and `mixture-2d` themselves.",
+        "`bnn`: Bayesian network of dense layers, classification or regression; `stack`: the same with convolutions and pools, layer by layer; `blr`: Bayesian logistic regression, two classes; `mixture`: the toy densities of `mixture-1d` and `mixture-2d` themselves.",
     ),
     key("model.hidden", IntList { min: 1 }, Ints(&[50]), "Units of each hidden layer; `[]`: none, a linear model.").only(&["bnn"]),
     key("model.activation", Choice(&["relu", "tanh", "sigmoid", "gelu", "silu"]), T("relu"), "After each hidden layer.").only(&["bnn"]),
-    key("model.weight_precision", POSITIVE, F(std::f64::consts::E), "Precision of the Gaussian prior of weights and biases (default e: [D], log λ = 1).").only(&["bnn"]),
-    key("model.gamma_shape", POSITIVE, F(1.0), "Shape of the Gamma prior of a precision: `bnn` the noise's (regression only), `blr` the weights'.").only(&["bnn", "blr"]),
+    required(
+        "model.layers",
+        TextList { example: r#"["conv 16 5x5", "relu", "max-pool 2", "dense 84", "relu"]"# },
+        "First to last: `conv OUT KxK [stride S] [pad P | same]`, `max-pool K [stride S]`, `avg-pool K [stride S]` (stride K by default), `global-avg-pool`, `dense OUT`, `relu`, `tanh`, `sigmoid`, `gelu`, `silu`. The first dense layer flattens; the dense layer to the classes, or to the target, is implied.",
+    )
+    .only(&["stack"]),
+    key("model.weight_precision", POSITIVE, F(std::f64::consts::E), "Precision of the Gaussian prior of weights and biases (default e: [D], log λ = 1).").only(&["bnn", "stack"]),
+    key("model.gamma_shape", POSITIVE, F(1.0), "Shape of the Gamma prior of a precision: `bnn` and `stack` the noise's (regression only), `blr` the weights'.").only(&["bnn", "stack", "blr"]),
     key(
         "model.gamma_rate",
         POSITIVE,
         F(0.1),
         "Rate of the same prior; the default of `blr` is [D]'s code, which reads \"Gamma(1, 0.01)\" as scale 0.01, so rate 100.",
     )
-    .only(&["bnn", "blr"])
+    .only(&["bnn", "stack", "blr"])
     .by_kind(&[("blr", F(100.0))]),
-    key("model.init", Choice(&["scaled-normal", "kaiming-uniform"]), T("scaled-normal"), "First weights: normal over √(fan-in + 1) ([D]) or uniform within √(6/fan-in) ([W]); biases 0.").only(&["bnn"]),
+    key(
+        "model.init",
+        Choice(&["scaled-normal", "kaiming-uniform", "xavier-uniform"]),
+        T("scaled-normal"),
+        "First weights: normal over √(fan-in + 1) ([D]), uniform within √(6/fan-in) ([W], dense networks) or within √(6/(fan-in + fan-out)) ([W], convolutional ones); biases 0.",
+    )
+    .only(&["bnn", "stack"]),
     key("model.bias", Bool, Literal::Bool(false), "Whether a constant feature is added ([D]: no).").only(&["blr"]),
     key("model.predictive", Choice(&["mean", "probit"]), T("mean"), "Mean over particles of the probability, or with each particle widened to a Gaussian of sd `probit_lambda` ([D] eq. 24).").only(&["blr"]),
     key("model.probit_lambda", POSITIVE, F(0.55), "Standard deviation for `predictive = \"probit\"` ([D]: 0.55); ignored otherwise.").only(&["blr"]),

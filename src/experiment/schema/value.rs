@@ -123,6 +123,12 @@ pub enum Accepts {
         /// Fewest elements.
         length: usize,
     },
+    /// Texts, of which [`Config::check`](crate::experiment::Config::check) says whether they can be read; the list may be
+    /// empty.
+    TextList {
+        /// A list, as it is written, to complete "such as …".
+        example: &'static str,
+    },
     /// A real number, or one of these words.
     NumberOr(Interval, &'static [&'static str]),
 }
@@ -144,6 +150,7 @@ impl Accepts {
             Self::Choice(words) => format!("one of {}", list(words)),
             Self::IntList { min } => format!("a list of whole numbers of at least {min}, such as [100, 50]"),
             Self::FloatList { each, length } => format!("a list of {length} or more numbers, each {}", each.describe()),
+            Self::TextList { example } => format!("a list of texts, such as {example}"),
             Self::NumberOr(interval, words) => format!("{} or one of {}", interval.describe(), list(words)),
         }
     }
@@ -171,6 +178,7 @@ impl Accepts {
             (Self::IntList { min }, Value::Array(items)) => {
                 items.iter().all(|item| item.as_integer().is_some_and(|n| n >= min)).then(|| value.clone())
             }
+            (Self::TextList { .. }, Value::Array(items)) => items.iter().all(Value::is_str).then(|| value.clone()),
             (Self::FloatList { each, length }, Value::Array(items)) if items.len() >= length => {
                 items.iter().map(|item| number_in(each, item)).collect::<Option<Vec<_>>>().map(Value::Array)
             }

@@ -1,0 +1,48 @@
+//! How the weights of a particle start: a layout in, one flat particle out. Biases, and log γ, start at 0.
+//!
+//! Source: Kassab & Simeone (their code) and the FedWBA paper, ALGORITHMS 3.2-3.4.
+
+use rand::{Rng, RngExt};
+use serde::{Deserialize, Serialize};
+
+use crate::blr::standard_normal;
+use crate::layout::{Block, Layout};
+
+/// How the weights of a particle start; biases start at 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WeightInit {
+    /// N(0, 1/(fan_in + 1)), as in Kassab & Simeone.
+    #[default]
+    ScaledNormal,
+    /// U(±√(6/fan_in)), as in the FedWBA paper's code for dense networks.
+    KaimingUniform,
+    /// U(±√(6/(fan_in + fan_out))), as in its code for convolutional ones.
+    XavierUniform,
+}
+
+impl WeightInit {
+    /// One flat particle: every block called `...weight` is drawn, in the layout's order; the rest is 0.
+    pub(crate) fn particle(self, layout: &Layout, rng: &mut dyn Rng) -> Vec<f64> {
+        let mut theta = vec![0.0; layout.dim()];
+        for block in layout.blocks().iter().filter(|block| block.name.ends_with("weight")) {
+            self.draw(block, &mut theta[block.offset..block.offset + block.size()], rng);
+        }
+        theta
+    }
+
+    fn draw(self, block: &Block, to: &mut [f64], rng: &mut dyn Rng) {
+        // [out, in], or [out, in, height, width] of a kernel whose every place counts as an input and an output.
+        let (outputs, fan_in) = (block.shape[0], block.shape[1..].iter().product::<usize>());
+        let fan_out = outputs * block.shape[2..].iter().product::<usize>();
+        let mut uniform = |bound: f64| to.iter_mut().for_each(|value| *value = rng.random_range(-bound..bound));
+        match self {
+            Self::ScaledNormal => {
+                let sd = (fan_in as f64 + 1.0).powf(-0.5);
+                to.iter_mut().for_each(|value| *value = sd * standard_normal(rng));
+            }
+            Self::KaimingUniform => uniform((6.0 / fan_in as f64).sqrt()),
+            Self::XavierUniform => uniform((6.0 / (fan_in + fan_out) as f64).sqrt()),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+use burn::module::{Module, Param};
+use burn::tensor::module::conv2d;
+use burn::tensor::ops::{ConvOptions, PadMode};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use super::unset;
+
+/// A convolution for N particles at once: z_n = W_n ∗ x + b_n, with zeros around the image.
+///
+/// Images of all particles lie side by side as channels, `[B, N·channels, H, W]`. Product and bias are two steps, for a
+/// maximum over pixels that follows may come between them.
+#[derive(Module, Debug)]
+pub struct ParticleConv {
+    /// `[N, out, in, kernel height, kernel width]`
+    pub weight: Param<Tensor<5>>,
+    /// `[N, out]`
+    pub bias: Param<Tensor<2>>,
+    #[module(skip)]
+    stride: usize,
+    #[module(skip)]
+    pad: [usize; 2],
+}
+
+impl ParticleConv {
+    /// A layer with unset parameters, `particles` times `outputs` x `inputs` kernels; `pad` rows and columns of zeros on
+    /// each side.
+    pub fn new(
+        particles: usize,
+        [inputs, outputs]: [usize; 2],
+        [height, width]: [usize; 2],
+        stride: usize,
+        pad: [usize; 2],
+        device: &Device,
+    ) -> Self {
+        let weight = unset([particles, outputs, inputs, height, width], device);
+        Self { weight, bias: unset([particles, outputs], device), stride, pad }
+    }
+
+    /// All particles see the same images: one matrix product over all particles with the patches under the kernel,
+    /// which need no gradient. 1.4 times as fast as Burn's convolution with N·out filters, forth and back (flex,
+    /// 3×32×32, 5x5 kernel, N·out = 160, B = 250), and as memory less than the product itself where in·kernel < N·out.
+    ///
+    /// # Shapes
+    /// - `images`: `[B, in, H, W]`
+    /// - returns `[B, N·out, H', W']`
+    pub fn convolve_shared(&self, images: Tensor<4>) -> Tensor<4> {
+        let [particles, outputs, inputs, high, wide] = self.weight.val().dims();
+        let filters = self.weight.val().reshape([1, particles * outputs, inputs * high * wide]);
+        let (patches, [height, width]) = self.patches(images);
+        let rows = patches.dims()[0];
+        filters.matmul(patches).reshape([rows, particles * outputs, height, width])
+    }
+
+    /// Each particle sees its own images: a convolution in N groups.
+    ///
+    /// # Shapes
+    /// - `images`: `[B, N·in, H, W]`
+    /// - returns `[B, N·out, H', W']`
+    pub fn convolve(&self, images: Tensor<4>) -> Tensor<4> {
+        let [particles, outputs, inputs, high, wide] = self.weight.val().dims();
+        let filters = self.weight.val().reshape([particles * outputs, inputs, high, wide]);
+        conv2d(images, filters, None, ConvOptions::new([self.stride; 2], self.pad, [1, 1], particles))
+    }
+
+    /// Adds b_n to every pixel of particle n.
+    ///
+    /// # Shapes
+    /// - `images`: `[B, N·out, H, W]`
+    pub fn add_bias(&self, images: Tensor<4>) -> Tensor<4> {
+        let [particles, outputs] = self.bias.val().dims();
+        images + self.bias.val().reshape([1, particles * outputs, 1, 1])
+    }
+
+    /// The pixels under the kernel at each of its positions, `[B, in·kernel, H'·W']`, with H' and W'.
+    fn patches(&self, images: Tensor<4>) -> (Tensor<3>, [usize; 2]) {
+        let [_, _, _, high, wide] = self.weight.val().dims();
+        let [top, left] = self.pad;
+        let images =
+            if self.pad == [0, 0] { images } else { images.pad([(top, top), (left, left)], PadMode::Constant(0.0)) };
+        let [rows, inputs, height, width] = images.dims();
+        let [down, across] = [(height - high) / self.stride + 1, (width - wide) / self.stride + 1];
+        let mut pixels = Vec::with_capacity(high * wide * down * across);
+        for (i, j) in (0..high).flat_map(|i| (0..wide).map(move |j| (i, j))) {
+            for y in (0..down).map(|y| y * self.stride + i) {
+                pixels.extend((0..across).map(|x| (y * width + x * self.stride + j) as i32));
+            }
+        }
+        let count = pixels.len();
+        let pixels = Tensor::<1, Int>::from_data(TensorData::new(pixels, [count]), &images.device());
+        let patches = images.reshape([rows * inputs, height * width]).select(1, pixels);
+        (patches.reshape([rows, inputs * high * wide, down * across]), [down, across])
+    }
+}
