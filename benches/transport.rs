@@ -4,7 +4,6 @@
 //! `cargo bench --bench transport`
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use fedstein::backend::{Flex, Precision, Session};
@@ -44,7 +43,7 @@ fn clients(count: usize, session: &Session<Flex>) -> Vec<Particles<Flex>> {
         let own = |mode: usize| model.initial(&mut rng).into_iter().zip(&modes[mode]).map(|(own, mode)| own + mode);
         let rows = order.into_iter().flat_map(own).collect();
         let array = Array { shape: vec![PARTICLES, model.layout().dim()], values: Values::F64(rows) };
-        Particles::from_array(&array, &Arc::clone(model.layout()), session).expect("rows have the model's dimension")
+        Particles::from_array(&array, model.layout(), session).expect("rows have the model's dimension")
     };
     (0..count).map(|_| client()).collect()
 }

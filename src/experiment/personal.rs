@@ -62,14 +62,15 @@ impl HeldOutRows {
         normalisation: &Normalisation,
         config: EvaluatorConfig,
     ) -> Exam<B> {
-        let held = |(table, targets), rows: &[Vec<usize>]| HeldOut { table, targets, rows: rows.to_vec() };
-        let test = held_labels(partition, &self.train.1, &self.test.1);
-        let validation = vec![Vec::new(); test.len()];
+        let held = |(table, targets), rows| HeldOut { table, targets, rows };
+        let clients = 0..partition.clients().len();
+        let test: Vec<Vec<usize>> = clients.clone().map(|client| partition.test(client).to_vec()).collect();
+        let validation: Vec<Vec<usize>> = clients.map(|client| partition.validation(client).to_vec()).collect();
         Exam {
             model,
             session: session.clone(),
-            test: held(self.test, &test),
-            validation: held(self.train, &validation),
+            test: held(self.test, test),
+            validation: held(self.train, validation),
             scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
             chunk: config.chunk,
             bins: config.bins,
@@ -140,14 +141,4 @@ fn scores(replies: &[Reply], name: &str) -> Result<PersonalScores, RunError> {
     };
     let clients = replies.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     PersonalScores::new(clients).ok_or_else(|| RunError::Config("there are no clients to be scored".into()))
-}
-
-/// All test rows of the labels that a client holds; all test rows where there are no labels.
-fn held_labels(partition: &Partition, train: &Targets, test: &Targets) -> Vec<Vec<usize>> {
-    let rows = |counts: Vec<usize>| match test {
-        Targets::Classes { labels, .. } => (0..labels.len()).filter(|row| counts[labels[*row]] > 0).collect(),
-        Targets::Real { values } => (0..values.len()).collect(),
-        Targets::None { rows } => (0..*rows).collect(),
-    };
-    partition.counts(train).into_iter().map(rows).collect()
 }

@@ -47,7 +47,7 @@ fn check(cost: ArrayView2<f64>) -> Result<(), TransportError> {
     }
     // A path has at most 2N edges, a potential is the length of one, and the search subtracts the two.
     let limit = f64::MAX / (8.0 * rows as f64);
-    match cost.indexed_iter().find(|(_, value)| !(value.abs() <= limit)) {
+    match cost.indexed_iter().find(|(_, value)| value.is_nan() || value.abs() > limit) {
         None => Ok(()),
         Some(((row, column), value)) => Err(TransportError::Cost { row, column, value: *value, limit }),
     }

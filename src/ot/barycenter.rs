@@ -8,12 +8,11 @@
 //! until Σ_i‖Δx_i‖² ≤ tolerance. The problem is not convex: the result depends on where X starts. Eq. (5) prints
 //! diag(N⁻¹) for the factor N. Source: FedWBA eq. (3)-(5); ALGORITHMS 4.12, 8.1 item 13.
 //!
-//! An update takes K·N²·d multiplications for the costs and as many for the average. The K·N × K·N products of the
-//! clients among themselves would give all later costs on the host, at the price of the costs of K updates: more than
-//! the two to five updates that it usually takes.
+//! The costs of an update are K·N²·d multiplications. The K·N × K·N products of the clients among themselves would give
+//! all later ones on the host, at the price of K updates: more than the two to five that it usually takes.
 
 use burn::tensor::Tensor;
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
 use super::{ParticleSet, TransportError, assign};
@@ -131,7 +130,7 @@ pub fn barycenter<B: Backend>(
     }
 
     let targets = Targets::new(clients, weights)?;
-    let mut x = targets.centre(initial);
+    let mut x = initial.clone();
     let costs = targets.costs(&x)?;
     let cost_contrast = costs.iter().map(contrast).sum::<f64>() / costs.len() as f64;
     let mut matching = targets.matching(&costs)?;
@@ -154,14 +153,8 @@ pub fn barycenter<B: Backend>(
             break used;
         }
     };
-    Ok(Barycenter {
-        particles: x.zip(targets.mean, |offsets, mean| offsets + mean),
-        displacement_sq,
-        objectives,
-        objective: matching.objective,
-        identity_share: used.identity_share(),
-        cost_contrast,
-    })
+    let (objective, identity_share) = (matching.objective, used.identity_share());
+    Ok(Barycenter { particles: x, displacement_sq, objectives, objective, identity_share, cost_contrast })
 }
 
 /// The mean over clients of particle i, `[N, d]`: where FedWBA's barycenter starts.
@@ -198,18 +191,18 @@ pub fn cost_matrix<B: Backend>(first: &Particles<B>, second: &Particles<B>) -> R
     check_finite(ParticleSet::First, first)?;
     check_finite(ParticleSet::Second, second)?;
     let target = Targets::new(std::slice::from_ref(second), vec![1.0])?;
-    Ok(target.costs(&target.centre(first))?.remove(0))
+    Ok(target.costs(first)?.remove(0))
 }
 
-/// The clients' sets less their common mean: distances do not change, f32 digits do where ‖θ‖ ≫ spread.
-struct Targets<B: Backend> {
-    /// θ_kj less the mean, `[N, d]` a client.
-    offsets: Vec<Particles<B>>,
-    /// ‖offset_kj‖², `[N]` a client.
-    norms: Vec<Vec<f64>>,
+/// The clients' sets, and how far they are from their common mean.
+struct Targets<'a, B: Backend> {
+    clients: &'a [Particles<B>],
     /// ω, `[K]`.
     weights: Vec<f64>,
+    /// The mean of all clients' particles, as a set of one.
     mean: Particles<B>,
+    /// ‖θ_kj − mean‖², `[N]` a client.
+    norms: Vec<Vec<f64>>,
 }
 
 /// π_k of every client, and Σ_k ω_k W₂² under them.
@@ -219,25 +212,22 @@ struct Matching {
     objective: f64,
 }
 
-impl<B: Backend> Targets<B> {
-    fn new(clients: &[Particles<B>], weights: Vec<f64>) -> Result<Self, TransportError> {
+impl<'a, B: Backend> Targets<'a, B> {
+    fn new(clients: &'a [Particles<B>], weights: Vec<f64>) -> Result<Self, TransportError> {
         let means: Vec<_> = clients.iter().map(Particles::mean).collect();
         let mean = index_mean(&means)?;
-        let offsets: Vec<_> = clients.iter().map(|client| from_mean(client, &mean)).collect();
-        let norms = offsets.iter().map(Particles::squared_norms).collect::<Result<_, _>>()?;
-        Ok(Self { offsets, norms, weights, mean })
+        let norms = clients.iter().map(|client| from_mean(client, &mean).squared_norms()).collect::<Result<_, _>>()?;
+        Ok(Self { clients, weights, mean, norms })
     }
 
-    fn centre(&self, particles: &Particles<B>) -> Particles<B> {
-        from_mean(particles, &self.mean)
-    }
-
-    /// M_k, `[N, N]` a client, of centred particles.
+    /// M_k, `[N, N]` a client. Distances from the common mean are the same, and f32 keeps its digits where ‖θ‖ ≫ spread;
+    /// taking it off again each time costs less than holding a second copy of all sets.
     fn costs(&self, x: &Particles<B>) -> Result<Vec<Array2<f64>>, TransportError> {
-        let products: Vec<_> = self.offsets.iter().map(|offsets| x.gram(offsets)).collect();
-        let products = read_matrix(Tensor::cat(products, 1))?; // [N, K·N]: one wait, not K
+        let x = from_mean(x, &self.mean);
+        let products = self.clients.iter().map(|client| x.gram(&from_mean(client, &self.mean)));
+        let products = read_matrix(Tensor::cat(products.collect(), 1))?; // [N, K·N]: one wait, not K
         let x_norms = x.squared_norms()?;
-        let cost = |(products, norms): (ndarray::ArrayView2<f64>, &Vec<f64>)| {
+        let cost = |(products, norms): (ArrayView2<f64>, &Vec<f64>)| {
             Array2::from_shape_fn(products.dim(), |(i, j)| {
                 let r2 = x_norms[i] + norms[j] - 2.0 * products[[i, j]];
                 if r2 < 0.0 { 0.0 } else { r2 } // NaN stays: `assign` reports it
@@ -256,17 +246,16 @@ impl<B: Backend> Targets<B> {
         Ok(Matching { permutations, objective })
     }
 
-    /// Eq. (5) on centred particles: Σ_k ω_k θ_{k,π_k(i)}.
+    /// Eq. (5): Σ_k ω_k θ_{k,π_k(i)}.
     fn average(&self, permutations: &[Vec<usize>], eq5: Eq5) -> Particles<B> {
-        let terms = self.offsets.iter().zip(&self.weights).zip(permutations);
-        let terms = terms.map(|((offsets, weight), permutation)| offsets.combine(&plan(permutation, *weight)));
+        let matched = self.clients.iter().zip(permutations).map(|(client, permutation)| client.rows(permutation));
+        let terms = matched.zip(&self.weights).map(|(rows, weight)| rows.map(|block| block.mul_scalar(*weight)));
         let average = terms.reduce(|sum, term| sum.zip(term, |sum, term| sum + term)).expect("there is a client");
         match eq5 {
             Eq5::N => average,
             Eq5::Paper => {
-                // (offset + mean)/N² less the mean.
                 let factor = (average.count() as f64).powi(-2);
-                average.zip(self.mean.clone(), |offset, mean| (offset + mean.clone()).mul_scalar(factor) - mean)
+                average.map(|block| block.mul_scalar(factor))
             }
         }
     }
@@ -281,13 +270,6 @@ impl Matching {
 
 fn from_mean<B: Backend>(particles: &Particles<B>, mean: &Particles<B>) -> Particles<B> {
     particles.clone().zip(mean.clone(), |block, mean| block - mean)
-}
-
-/// ω·P_π, `[N, N]`.
-fn plan(permutation: &[usize], weight: f64) -> Array2<f64> {
-    let mut matrix = Array2::zeros((permutation.len(), permutation.len()));
-    permutation.iter().enumerate().for_each(|(row, column)| matrix[[row, *column]] = weight);
-    matrix
 }
 
 /// Standard deviation over mean; 0 where all are 0.
