@@ -37,11 +37,56 @@ pub struct FedAvgConfig {
     pub mix: Mix,
 }
 
-struct Server<B: Backend> {
+/// How much each reply counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Weights {
+    /// N_k / Σ_{k ∈ S} N_k.
+    Rows,
+    /// N_k / N_tot, with N_tot the rows of all clients.
+    RowsOfAll(f64),
+    /// β/|S|.
+    Equal(f64),
+}
+
+impl Weights {
+    /// What the old θ keeps, and the weight of every reply: they sum to 1.
+    pub fn of(self, replies: &[Reply]) -> (f64, Vec<f64>) {
+        let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
+        let selected: f64 = replies.iter().map(rows).sum();
+        let by_rows = |total: f64| replies.iter().map(|reply| rows(reply) / total).collect();
+        match self {
+            Self::Rows => (0.0, by_rows(selected)),
+            Self::RowsOfAll(total) => (1.0 - selected / total, by_rows(total)),
+            Self::Equal(step) => (1.0 - step, vec![step / replies.len() as f64; replies.len()]),
+        }
+    }
+}
+
+/// keep·θ + Σ_k w_k θ_k.
+pub(super) fn mixed<B: Backend>(
+    theta: &Particles<B>,
+    (keep, weights): (f64, Vec<f64>),
+    moved: impl IntoIterator<Item = Result<Particles<B>, RunError>>,
+) -> Result<Particles<B>, RunError> {
+    let start = theta.map(|block| block.mul_scalar(keep));
+    weights
+        .into_iter()
+        .zip(moved)
+        .try_fold(start, |sum, (weight, theta_k)| Ok(sum.zip(theta_k?, |sum, block| sum + block.mul_scalar(weight))))
+}
+
+/// A server with one parameter vector: it goes down to every client, and their mean takes its place.
+pub(super) struct Server<B: Backend> {
     theta: Particles<B>,
+    weights: Weights,
     session: Session<B>,
-    mix: Mix,
-    total_rows: f64,
+}
+
+impl<B: Backend> Server<B> {
+    /// A server that starts from the initial parameters.
+    pub fn new(setup: &Setup<B>, weights: Weights) -> Self {
+        Self { theta: setup.initial.clone(), weights, session: setup.session.clone() }
+    }
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
@@ -50,21 +95,8 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
-        let selected: f64 = replies.iter().map(rows).sum();
-        let total = match self.mix {
-            Mix::Replace => selected,
-            Mix::Reference => self.total_rows,
-        };
-        // Both mixes are θ + Σ (N_k/total)(θ_k − θ): with total = Σ N_k the old θ cancels.
-        let start = self.theta.clone();
-        let mut mixed = start.map(|block| block.mul_scalar(1.0 - selected / total));
-        for reply in &replies {
-            let theta_k = particles_of(&reply.message, &start, &self.session)?;
-            let weight = rows(reply) / total;
-            mixed = mixed.zip(theta_k, |sum, block| sum + block.mul_scalar(weight));
-        }
-        self.theta = mixed;
+        let moved = replies.iter().map(|reply| particles_of(&reply.message, &self.theta, &self.session));
+        self.theta = mixed(&self.theta, self.weights.of(&replies), moved)?;
         Ok(())
     }
 
@@ -75,9 +107,11 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
 /// A server with one parameter vector and clients that step on their own rows.
 pub(super) fn build<B: Backend>(config: FedAvgConfig, mut setup: Setup<B>) -> Halves<B> {
-    let total_rows = setup.shards.iter().map(|shard| shard.rows() as f64).sum();
-    let visit = Visit { steps: config.local_steps, prior_weight: 0.0, reset_optimizer: setup.reset_optimizer };
-    let clients = local::clients(&mut setup, config.data, visit);
-    let server = Server { theta: setup.initial, session: setup.session, mix: config.mix, total_rows };
-    Halves { server: Box::new(server), clients }
+    let weights = match config.mix {
+        Mix::Replace => Weights::Rows,
+        Mix::Reference => Weights::RowsOfAll(setup.shards.iter().map(|shard| shard.rows() as f64).sum()),
+    };
+    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
+    let clients = local::clients(&mut setup, config.data, visit, 0.0);
+    Halves { server: Box::new(Server::new(&setup, weights)), clients }
 }

@@ -1,18 +1,111 @@
-//! FedPer.
+//! FedPer: federated averaging of a network's base, under a head that stays with each client.
+//!
+//! θ_k = (base, head_k); the head is the last layers. Client: L steps on L̄ in all layers, from the server's base and its
+//! own head. Server: base ← Σ_{k ∈ S} N_k base_k / Σ_{k ∈ S} N_k. Source: Arivazhagan et al. 2019; ALGORITHMS 4.9.
+//! Only bases travel, d_b numbers each way.
+//!
+//! The server's particles are its base under the *initial* head, which nobody trains: what they predict, and with it the
+//! global columns of `rounds.csv`, means little. The personal columns are those of the method.
 
-use super::{Halves, LocalData, Setup};
-use crate::backend::Backend;
+use super::fedavg::{ROWS, Weights, mixed};
+use super::local::{LocalSteps, Visit};
+use super::split::Split;
+use super::{ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup};
+use crate::backend::{Backend, Session};
+use crate::density::Likelihood;
 use crate::error::RunError;
+use crate::federation::fleet::Watch;
+use crate::federation::message::{ClientId, Message, Reply, Request};
+use crate::particles::Particles;
 
-/// Constants.
+/// Constants of FedPer.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct FedPerConfig {
+    /// L.
     pub local_steps: usize,
+    /// How rows become gradients.
     pub data: LocalData,
+    /// Layers of the head.
     pub personal_layers: usize,
 }
 
-pub(super) fn build<B: Backend>(_config: FedPerConfig, _setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    Err(RunError::Config("algorithm kind `fedper` is not built yet".into()))
+struct Server<B: Backend> {
+    /// The base under the initial head.
+    theta: Particles<B>,
+    split: Split,
+    session: Session<B>,
+}
+
+impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+        self.split.message_of(&self.theta)
+    }
+
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        let bases = replies.iter().map(|reply| self.split.base_in(&reply.message, &self.session));
+        let base = mixed(&self.split.base_of(&self.theta), Weights::Rows.of(&replies), bases)?;
+        self.theta = self.split.joined(&base, &self.theta);
+        Ok(())
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        &self.theta
+    }
+
+    fn publish(&self) -> Result<Message, RunError> {
+        self.split.message_of(&self.theta)
+    }
+}
+
+struct Client<B: Backend> {
+    local: LocalSteps<B>,
+    split: Split,
+    /// The client's last network, of which the head counts; the initial one until the first visit.
+    own: Particles<B>,
+    session: Session<B>,
+}
+
+impl<B: Backend> Client<B> {
+    /// The base of a request under the client's own head.
+    fn under_own_head(&self, request: &Request) -> Result<Particles<B>, RunError> {
+        Ok(self.split.joined(&self.split.base_in(&request.message, &self.session)?, &self.own))
+    }
+}
+
+impl<B: Backend> ClientHalf<B> for Client<B> {
+    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
+        let start = self.under_own_head(request)?;
+        let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| Ok(likelihood.next_score(at, 0.0));
+        let moved = self.local.run(start, request.round, watch, score)?;
+        let reply = self.split.message_of(&moved)?.with_scalar(ROWS, self.local.likelihood.rows() as f64);
+        self.own = moved;
+        Ok(reply)
+    }
+
+    fn predictor(&mut self, published: &Request) -> Result<Predictor<B>, RunError> {
+        Ok(Predictor::Own(self.under_own_head(published)?))
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.own.bytes()
+    }
+}
+
+/// A server of bases, and clients with the initial head.
+///
+/// # Errors
+/// A head that leaves no base.
+pub(super) fn build<B: Backend>(config: FedPerConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    let split = Split::of(setup.initial.layout(), config.personal_layers)?;
+    let (initial, session) = (setup.initial.clone(), setup.session.clone());
+    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
+    let client = |local| {
+        let (split, own, session) = (split.clone(), initial.clone(), session.clone());
+        Box::new(Client { local, split, own, session }) as _
+    };
+    let clients = LocalSteps::of_shards(&mut setup, config.data, visit).map(client).collect();
+    Ok(Halves {
+        server: Box::new(Server { theta: initial.clone(), split: split.clone(), session: setup.session }),
+        clients,
+    })
 }

@@ -1,9 +1,9 @@
-//! A client that moves the particles it is sent on its own rows, and remembers nothing of them.
+//! Steps of a client on its own rows: the one training loop of all methods whose clients keep no density.
 
 use super::fedavg::ROWS;
 use super::{ClientHalf, LocalData, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
-use crate::density::Likelihood;
+use crate::density::{Likelihood, Score};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
 use crate::federation::message::{Message, Request};
@@ -15,48 +15,89 @@ use crate::stein::{OptimizerState, Svgd};
 pub(super) struct Visit {
     /// L.
     pub steps: usize,
-    /// How much of ∇ log p0 the score contains.
-    pub prior_weight: f64,
     /// Whether the optimiser starts afresh.
     pub reset_optimizer: bool,
 }
 
-/// One client a shard.
-pub(super) fn clients<B: Backend>(setup: &mut Setup<B>, data: LocalData, visit: Visit) -> Vec<Box<dyn ClientHalf<B>>> {
-    let likelihoods = setup.likelihoods(data).into_iter();
-    let client = |likelihood| -> Box<dyn ClientHalf<B>> {
-        Box::new(LocalSteps {
-            svgd: setup.svgd,
-            visit,
-            likelihood,
-            state: OptimizerState::default(),
-            like: setup.initial.clone(),
-            session: setup.session.clone(),
-        })
-    };
-    likelihoods.map(client).collect()
-}
-
-/// The client half of algorithms without local particles.
-struct LocalSteps<B: Backend> {
-    svgd: Svgd,
+/// A client's rows, and its steps along scores of them.
+pub(super) struct LocalSteps<B: Backend> {
+    /// Kernel and step rule.
+    pub svgd: Svgd,
+    /// The client's rows.
+    pub likelihood: Likelihood<B>,
     visit: Visit,
-    likelihood: Likelihood<B>,
     state: OptimizerState,
     like: Particles<B>,
     session: Session<B>,
 }
 
-impl<B: Backend> ClientHalf<B> for LocalSteps<B> {
-    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
-        let particles = particles_of(&request.message, &self.like, &self.session)?;
-        if self.visit.reset_optimizer {
-            self.state = OptimizerState::default();
-        }
-        self.likelihood.start_visit(request.round);
-        let Self { svgd, visit, likelihood, state, .. } = self;
-        let score = |at: &Particles<B>| Ok(likelihood.next_score(at, visit.prior_weight));
-        let moved = svgd.run(particles, visit.steps, state, score, |done| watch(done, visit.steps))?;
-        Ok(message_of(&moved)?.with_scalar(ROWS, self.likelihood.rows() as f64))
+impl<B: Backend> LocalSteps<B> {
+    /// One a shard.
+    pub fn of_shards(setup: &mut Setup<B>, data: LocalData, visit: Visit) -> impl Iterator<Item = Self> {
+        let (svgd, like, session) = (setup.svgd, setup.initial.clone(), setup.session.clone());
+        let steps = move |likelihood| {
+            let (like, session) = (like.clone(), session.clone());
+            Self { svgd, likelihood, visit, state: OptimizerState::default(), like, session }
+        };
+        setup.likelihoods(data).into_iter().map(steps)
     }
+
+    /// L steps along `score`, which draws its own minibatches. A visit that fails leaves the optimiser as it was.
+    pub fn run(
+        &mut self,
+        start: Particles<B>,
+        round: usize,
+        watch: Watch,
+        mut score: impl FnMut(&mut Likelihood<B>, &Particles<B>) -> Result<Score<B>, RunError>,
+    ) -> Result<Particles<B>, RunError> {
+        let Visit { steps, reset_optimizer } = self.visit;
+        let mut state = if reset_optimizer { OptimizerState::default() } else { self.state.clone() };
+        let likelihood = &mut self.likelihood;
+        likelihood.start_visit(round);
+        let score = |at: &Particles<B>| score(likelihood, at);
+        let moved = self.svgd.run(start, steps, &mut state, score, |done| watch(done, steps))?;
+        self.state = state;
+        Ok(moved)
+    }
+
+    /// Θ of a request.
+    pub fn sent(&self, request: &Request) -> Result<Particles<B>, RunError> {
+        particles_of(&request.message, &self.like, &self.session)
+    }
+
+    /// The moved Θ, and N_k.
+    pub fn reply(&self, moved: &Particles<B>) -> Result<Message, RunError> {
+        Ok(message_of(moved)?.with_scalar(ROWS, self.likelihood.rows() as f64))
+    }
+}
+
+/// One client a shard that moves the particles it is sent, and remembers nothing of them. `prior_weight`: how much of
+/// ∇ log p0 the score contains.
+pub(super) fn clients<B: Backend>(
+    setup: &mut Setup<B>,
+    data: LocalData,
+    visit: Visit,
+    prior_weight: f64,
+) -> Vec<Box<dyn ClientHalf<B>>> {
+    let client = |local| Box::new(Client { local, prior_weight }) as _;
+    LocalSteps::of_shards(setup, data, visit).map(client).collect()
+}
+
+struct Client<B: Backend> {
+    local: LocalSteps<B>,
+    prior_weight: f64,
+}
+
+impl<B: Backend> ClientHalf<B> for Client<B> {
+    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
+        let (sent, prior_weight) = (self.local.sent(request)?, self.prior_weight);
+        let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| Ok(likelihood.next_score(at, prior_weight));
+        let moved = self.local.run(sent, request.round, watch, score)?;
+        self.local.reply(&moved)
+    }
+}
+
+/// `weight`·(centre − θ): the score of −(weight/2)·‖θ − centre‖².
+pub(super) fn pull<B: Backend>(at: &Particles<B>, centre: &Particles<B>, weight: f64) -> Score<B> {
+    Score::dense(centre.clone().zip(at.clone(), |centre, theta| (centre - theta).mul_scalar(weight)))
 }

@@ -1,18 +1,64 @@
-//! PerFedAvg.
+//! Per-FedAvg, first order: federated averaging of parameters from which one gradient step adapts to a client.
+//!
+//! With two minibatches B1, B2 in every step, client: L times θ' = θ_k − α∇L̄(θ_k; B1); θ_k ← θ_k − η∇L̄(θ'; B2), which
+//! leaves the Hessian out of the gradient of L̄(θ − α∇L̄(θ)). Server: as FedAvg. A client predicts with θ − α∇L̄(θ), the
+//! gradient over all its training rows: the step that the objective is made of (public codes take one minibatch).
+//! Source: Fallah, Mokhtari & Ozdaglar 2020 (Algorithm 1, first-order variant); ALGORITHMS 4.9. θ goes down, θ_k comes
+//! up; nothing stays.
 
-use super::{Halves, LocalData, Setup};
+use super::fedavg::{Server, Weights};
+use super::local::{LocalSteps, Visit};
+use super::{ClientHalf, Halves, LocalData, Predictor, Setup};
 use crate::backend::Backend;
+use crate::density::Likelihood;
 use crate::error::RunError;
+use crate::federation::fleet::Watch;
+use crate::federation::message::{Message, Request, Rows};
+use crate::particles::Particles;
 
-/// Constants.
+/// Constants of Per-FedAvg; η is the step size of the optimiser.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct PerFedAvgConfig {
+    /// L; each reads two minibatches.
     pub local_steps: usize,
+    /// How rows become gradients.
     pub data: LocalData,
+    /// α.
     pub inner_lr: f64,
 }
 
-pub(super) fn build<B: Backend>(_config: PerFedAvgConfig, _setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    Err(RunError::Config("algorithm kind `per_fedavg` is not built yet".into()))
+struct Client<B: Backend> {
+    local: LocalSteps<B>,
+    inner_lr: f64,
+}
+
+impl<B: Backend> ClientHalf<B> for Client<B> {
+    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
+        let (sent, alpha) = (self.local.sent(request)?, self.inner_lr);
+        let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| {
+            let adapted = adapted(at, likelihood.next_gradient(at, 0.0), alpha);
+            Ok(likelihood.next_score(&adapted, 0.0))
+        };
+        let moved = self.local.run(sent, request.round, watch, score)?;
+        self.local.reply(&moved)
+    }
+
+    fn predictor(&mut self, published: &Request) -> Result<Predictor<B>, RunError> {
+        let theta = self.local.sent(published)?;
+        let score = self.local.likelihood.score_in(&theta, Rows::Full, published.round, 0.0);
+        Ok(Predictor::Own(adapted(&theta, score, self.inner_lr)))
+    }
+}
+
+/// θ + α·score.
+fn adapted<B: Backend>(theta: &Particles<B>, score: Particles<B>, alpha: f64) -> Particles<B> {
+    theta.clone().zip(score, |theta, score| theta + score.mul_scalar(alpha))
+}
+
+/// FedAvg's server over clients that look one step ahead.
+pub(super) fn build<B: Backend>(config: PerFedAvgConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
+    let client = |local| Box::new(Client { local, inner_lr: config.inner_lr }) as _;
+    let clients = LocalSteps::of_shards(&mut setup, config.data, visit).map(client).collect();
+    Ok(Halves { server: Box::new(Server::new(&setup, Weights::Rows)), clients })
 }

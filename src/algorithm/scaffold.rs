@@ -1,18 +1,139 @@
-//! Scaffold.
+//! SCAFFOLD: federated averaging whose clients correct their gradients by what the others' say.
+//!
+//! A control variate c_k is what client k takes for its own gradient, c for the mean of all, both in the units of
+//! ∇L̄, from 0. Client: L times θ_k ← θ_k − η(∇L̄(θ_k) + c − c_k); then c_k⁺ = c_k − c + (θ − θ_k)/(Lη) (option II).
+//! Server: θ ← θ + η_s·mean_{k ∈ S}(θ_k − θ), each client alike, unlike FedAvg's mean over rows;
+//! c ← c + (1/K) Σ_{k ∈ S}(c_k⁺ − c_k). Source: Karimireddy et al. 2020 (Algorithm 1); ALGORITHMS 4.9.
+//! θ and c go down, θ_k and c_k⁺ − c_k come up, c_k stays. While all replies arrive, Σ_k c_k = K·c.
 
-use super::{Halves, LocalData, Setup};
-use crate::backend::Backend;
+use super::fedavg::{Weights, mixed};
+use super::local::{LocalSteps, Visit};
+use super::{ClientHalf, Halves, LocalData, ServerHalf, Setup, message_of, particles_of};
+use crate::backend::{Backend, Session};
+use crate::density::{Likelihood, Score};
 use crate::error::RunError;
+use crate::federation::fleet::Watch;
+use crate::federation::message::{ClientId, Message, Reply, Request};
+use crate::particles::Particles;
+use crate::stein::Optimizer;
 
-/// Constants.
+/// The name under which c travels down and c_k⁺ − c_k up.
+const CONTROL: &str = "control";
+
+/// Constants of SCAFFOLD; η is the step size of the optimiser.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct ScaffoldConfig {
+    /// L.
     pub local_steps: usize,
+    /// How rows become gradients.
     pub data: LocalData,
+    /// η_s.
     pub server_lr: f64,
 }
 
-pub(super) fn build<B: Backend>(_config: ScaffoldConfig, _setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    Err(RunError::Config("algorithm kind `scaffold` is not built yet".into()))
+struct Server<B: Backend> {
+    theta: Particles<B>,
+    /// c.
+    control: Particles<B>,
+    server_lr: f64,
+    /// K.
+    clients: f64,
+    session: Session<B>,
+}
+
+impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+        Ok(message_of(&self.theta)?.with_array(CONTROL, self.control.to_array()?))
+    }
+
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        let moved = replies.iter().map(|reply| particles_of(&reply.message, &self.theta, &self.session));
+        let theta = mixed(&self.theta, Weights::Equal(self.server_lr).of(&replies), moved)?;
+        let changes = replies.iter().map(|reply| control_of(&reply.message, &self.control, &self.session));
+        // A sum, not a mean: c keeps its own weight of 1.
+        self.control = mixed(&self.control, (1.0, vec![1.0 / self.clients; replies.len()]), changes)?;
+        self.theta = theta;
+        Ok(())
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        &self.theta
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.theta.bytes() + self.control.bytes()
+    }
+}
+
+struct Client<B: Backend> {
+    local: LocalSteps<B>,
+    /// c_k.
+    control: Particles<B>,
+    /// 1/(Lη).
+    pace: f64,
+    session: Session<B>,
+}
+
+impl<B: Backend> ClientHalf<B> for Client<B> {
+    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
+        let theta = self.local.sent(request)?;
+        let global = control_of(&request.message, &self.control, &self.session)?;
+        // Scores ascend: −(∇L̄ + c − c_k) is the score plus c_k − c.
+        let correction = Score::dense(self.control.clone().zip(global.clone(), |own, global| own - global));
+        let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| {
+            Ok(likelihood.next_score(at, 0.0).plus(correction.clone()))
+        };
+        let moved = self.local.run(theta.clone(), request.round, watch, score)?;
+
+        // c_k⁺ − c_k = (θ − θ_k)/(Lη) − c
+        let drift = theta.zip(moved.clone(), |theta, moved| (theta - moved).mul_scalar(self.pace));
+        let change = drift.zip(global, |drift, global| drift - global);
+        let sent = change.to_array()?;
+        // The server would refuse it, and then c_k must not have changed either.
+        if sent.values.first_non_finite().is_some() {
+            return Err(RunError::Config("the control variate is not finite; optimizer.lr is too small for it".into()));
+        }
+        let reply = self.local.reply(&moved)?.with_array(CONTROL, sent);
+        self.control = self.control.clone().zip(change, |own, change| own + change);
+        Ok(reply)
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.control.bytes()
+    }
+}
+
+/// Reads a control variate out of a message.
+fn control_of<B: Backend>(
+    message: &Message,
+    like: &Particles<B>,
+    session: &Session<B>,
+) -> Result<Particles<B>, RunError> {
+    let array = message.array(CONTROL);
+    array.and_then(|array| Particles::from_array(array, like.layout(), session)).map_err(RunError::Device)
+}
+
+/// A server and clients whose control variates are 0.
+///
+/// # Errors
+/// An optimiser without a plain step size η.
+pub(super) fn build<B: Backend>(config: ScaffoldConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    let Optimizer::Sgd { lr } = setup.svgd.optimizer else {
+        return Err(RunError::Config(
+            "algorithm kind `scaffold` divides by the step size; it needs optimizer kind `sgd`".into(),
+        ));
+    };
+    let zero = setup.initial.map(|block| block.zeros_like());
+    let (session, pace) = (setup.session.clone(), 1.0 / (config.local_steps as f64 * lr));
+    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
+    let client = |local| Box::new(Client { local, control: zero.clone(), pace, session: session.clone() }) as _;
+    let clients: Vec<_> = LocalSteps::of_shards(&mut setup, config.data, visit).map(client).collect();
+    let server = Server {
+        theta: setup.initial,
+        control: zero.clone(),
+        server_lr: config.server_lr,
+        clients: clients.len() as f64,
+        session: setup.session,
+    };
+    Ok(Halves { server: Box::new(server), clients })
 }

@@ -21,7 +21,7 @@ pub struct SvgdConfig {
 
 /// One client that holds every row; its optimiser runs on through all rounds.
 pub(super) fn build<B: Backend>(config: SvgdConfig, mut setup: Setup<B>) -> Halves<B> {
-    let visit = Visit { steps: config.local_steps, prior_weight: 1.0, reset_optimizer: false };
-    let clients = local::clients(&mut setup, config.data, visit);
+    let visit = Visit { steps: config.local_steps, reset_optimizer: false };
+    let clients = local::clients(&mut setup, config.data, visit, 1.0);
     Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fedstein_models::Model;
+use fedstein_models::{Batch, Model};
 use serde::{Deserialize, Serialize};
 
 use super::Score;
@@ -69,8 +69,18 @@ impl<B: Backend> Likelihood<B> {
 
     /// [`Self::next_score`] as a plain `[N, d]` set, for N in the thousands: a [`Score`] has `[N, N]` coefficients.
     pub fn next_gradient(&mut self, at: &Particles<B>, prior_weight: f64) -> Particles<B> {
-        let batch = self.shard.batch(self.minibatches.next_batch());
-        let mut score = self.model.likelihood_score(at.blocks(), &batch, self.scale);
+        let batch = self.draw();
+        self.gradient_on(&batch, at, prior_weight)
+    }
+
+    /// The next minibatch, for several scores on the same rows.
+    pub fn draw(&mut self) -> Batch {
+        self.shard.batch(self.minibatches.next_batch())
+    }
+
+    /// [`Self::next_gradient`] on a minibatch that was drawn before.
+    pub fn gradient_on(&self, batch: &Batch, at: &Particles<B>, prior_weight: f64) -> Particles<B> {
+        let mut score = self.model.likelihood_score(at.blocks(), batch, self.scale);
         if prior_weight > 0.0 {
             score = self.model.prior().add_score(at.blocks(), score, prior_weight);
         }
@@ -79,7 +89,7 @@ impl<B: Backend> Likelihood<B> {
 
     /// (1/α)(N_k/B) log p(batch | θ_n) of the next minibatch, `[N]`. Waits for the device.
     pub fn next_log_likelihood(&mut self, at: &Particles<B>) -> Result<Vec<f64>, RunError> {
-        let batch = self.shard.batch(self.minibatches.next_batch());
+        let batch = self.draw();
         let values = self.model.log_likelihood(at.blocks(), &batch).try_into_vec_as::<f64>()?;
         Ok(values.into_iter().map(|value| self.scale * value).collect())
     }
