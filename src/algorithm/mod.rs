@@ -15,6 +15,7 @@ pub mod langevin;
 mod layers;
 mod lbfgs;
 mod local;
+pub mod mean_field;
 pub mod npv;
 pub mod p_dsvgd;
 pub mod per_fedavg;

@@ -1,24 +1,203 @@
-//! PFedBayes.
+//! pFedBayes: every client has a Gaussian of its own, and all of them a Gaussian w as their prior. Source: Zhang et al.
+//! 2022, Algorithm 1; ALGORITHMS 4.10.
+//!
+//! q_k = N(μ_k, diag σ_k²) and w = N(μ, diag σ²) with σ = softplus(ρ) over all d parameters; the model's own prior plays
+//! no part. A step of client k, L of them in a visit, on a minibatch of B of its N_k rows:
+//! 1. θ_s = μ_k + σ_k ⊙ z_s, z_s ~ N(0, v·I), s = 1..S;
+//! 2. (μ_k, ρ_k) one step down −(N_k/B) (1/S) Σ_s Σ_{i ∈ batch} log p(y_i | x_i, θ_s) + ζ KL(q_k ‖ w_k);
+//! 3. (μ, ρ) of the client's copy w_k one step down KL(q_k ‖ w_k).
+//!
+//! Server: (μ, ρ) ← (1 − β)(μ, ρ) + β·mean of the clients' copies. 2d numbers go down, 2d come up; q_k never leaves the
+//! client. A client predicts with draws from q_k, and with the server's draws from w as long as it was never asked.
+//!
+//! q_k starts at the w of the client's first visit. The unofficial public code (AllenBeau/pFedBayes) starts it at
+//! w^(0), takes five steps of 2. for one of 3., weighs clients by their rows, and draws z with a standard deviation of
+//! 0.001, in training as in prediction: `noise_variance = 1e-6`, next to a point.
 
-use super::{Halves, LocalData, Setup};
-use crate::backend::Backend;
+use std::sync::Arc;
+
+use fedstein_models::Layout;
+
+use super::mean_field::{MeanField, MeanFieldState, noise};
+use super::{ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup};
+use crate::backend::{Backend, Session};
+use crate::density::Likelihood;
 use crate::error::RunError;
+use crate::federation::fleet::Watch;
+use crate::federation::message::{ClientId, Message, Reply, Request};
+use crate::particles::Particles;
+use crate::random::{Purpose, Streams};
+use crate::stein::{Optimizer, SvgdError};
 
-/// Constants.
+/// Constants of pFedBayes.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct PFedBayesConfig {
+    /// Draws N that predictions are made with.
     pub particles: usize,
+    /// L.
     pub local_steps: usize,
+    /// How rows become scores.
     pub data: LocalData,
+    /// S, draws behind a step.
     pub samples: usize,
+    /// ζ.
     pub kl_weight: f64,
+    /// ρ^(0), the same for every coordinate.
     pub initial_rho: f64,
+    /// Standard deviation of μ^(0) around 0.
     pub initial_sd: f64,
+    /// v, of draws in training and in prediction.
     pub noise_variance: f64,
+    /// β.
     pub server_mix: f64,
 }
 
-pub(super) fn build<B: Backend>(_config: PFedBayesConfig, _setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    Err(RunError::Config("algorithm kind `pfedbayes` is not built yet".into()))
+/// What server and clients know alike, and do not change.
+struct Problem<B: Backend> {
+    config: PFedBayesConfig,
+    optimizer: Optimizer,
+    reset_optimizer: bool,
+    layout: Arc<Layout>,
+    streams: Streams,
+    session: Session<B>,
+}
+
+impl<B: Backend> Problem<B> {
+    fn read(&self, message: &Message) -> Result<MeanField<B>, RunError> {
+        MeanField::from_message(message, &self.layout, &self.session)
+    }
+
+    /// N draws from q with the same z in every round, so that predictions move with q and not with the draw; rounds
+    /// count from 1, so that this is no stream of a visit. Stream 0 is the server's, k + 1 client k's.
+    fn predictive(&self, q: &MeanField<B>, stream: usize) -> Result<Particles<B>, RunError> {
+        let mut rng = self.streams.rng(Purpose::Gaussian, 0, stream);
+        Ok(q.at(&noise(&mut rng, self.config.noise_variance, self.config.particles, &self.layout, &self.session)?))
+    }
+}
+
+struct Server<B: Backend> {
+    problem: Arc<Problem<B>>,
+    /// w.
+    shared: MeanField<B>,
+    draws: Particles<B>,
+}
+
+impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+        self.shared.to_message()
+    }
+
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        let mix = self.problem.config.server_mix;
+        let mut mixed = self.shared.times(1.0 - mix);
+        for reply in &replies {
+            mixed = mixed.plus(self.problem.read(&reply.message)?, mix / replies.len() as f64);
+        }
+        self.shared = mixed;
+        self.draws = self.problem.predictive(&self.shared, 0)?;
+        Ok(())
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        &self.draws
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.shared.bytes() + self.draws.bytes()
+    }
+}
+
+/// What the optimiser remembers of q_k and of w_k.
+#[derive(Clone, Debug, Default)]
+struct States {
+    personal: MeanFieldState,
+    shared: MeanFieldState,
+}
+
+struct Client<B: Backend> {
+    problem: Arc<Problem<B>>,
+    likelihood: Likelihood<B>,
+    client: ClientId,
+    /// q_k, from the first visit on.
+    personal: Option<MeanField<B>>,
+    states: States,
+}
+
+impl<B: Backend> Client<B> {
+    /// q_k and w_k after L steps from here.
+    fn fit(
+        &mut self,
+        mut personal: MeanField<B>,
+        mut shared: MeanField<B>,
+        states: &mut States,
+        round: usize,
+        watch: Watch,
+    ) -> Result<(MeanField<B>, MeanField<B>), RunError> {
+        let Problem { config, optimizer, layout, streams, session, .. } = &*self.problem;
+        let steps = config.local_steps;
+        self.likelihood.start_visit(round);
+        let mut rng = streams.rng(Purpose::Gaussian, round, self.client);
+        for step in 1..=steps {
+            let z = noise(&mut rng, config.noise_variance, config.samples, layout, session)?;
+            let scores = self.likelihood.next_gradient(&personal.at(&z), 0.0);
+            let ascent = personal.pulled_back(&scores, &z).plus(personal.kl_gradient(&shared), -config.kl_weight);
+            personal = personal.step(ascent, optimizer, &mut states.personal);
+            let ascent = shared.reverse_kl_gradient(&personal).times(-1.0);
+            shared = shared.step(ascent, optimizer, &mut states.shared);
+            watch(step, steps);
+        }
+        if !(personal.is_finite()? && shared.is_finite()?) {
+            return Err(SvgdError::NotFinite { step: steps, particle: 0 }.into());
+        }
+        Ok((personal, shared))
+    }
+}
+
+impl<B: Backend> ClientHalf<B> for Client<B> {
+    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
+        let shared = self.problem.read(&request.message)?;
+        let personal = self.personal.clone().unwrap_or_else(|| shared.clone());
+        let mut states = if self.problem.reset_optimizer { States::default() } else { self.states.clone() };
+        let (personal, shared) = self.fit(personal, shared, &mut states, request.round, watch)?;
+        (self.personal, self.states) = (Some(personal), states);
+        shared.to_message()
+    }
+
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+        match &self.personal {
+            Some(personal) => Ok(Predictor::Own(self.problem.predictive(personal, self.client + 1)?)),
+            None => Ok(Predictor::Published),
+        }
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.personal.as_ref().map_or(0, MeanField::bytes)
+    }
+}
+
+/// A server that averages copies of w, and clients that keep their q_k.
+///
+/// # Errors
+/// The device does not answer.
+pub(super) fn build<B: Backend>(config: PFedBayesConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    let likelihoods = setup.likelihoods(config.data);
+    let problem = Arc::new(Problem {
+        config,
+        optimizer: setup.svgd.optimizer,
+        reset_optimizer: setup.reset_optimizer,
+        layout: setup.model.layout().clone(),
+        streams: setup.streams,
+        session: setup.session,
+    });
+    // Stream 1: 0 drew the model's own initial particles, which pFedBayes has no use for.
+    let mut rng = problem.streams.rng(Purpose::InitialParticles, 0, 1);
+    let mean = noise(&mut rng, config.initial_sd.powi(2), 1, &problem.layout, &problem.session)?;
+    let shared = MeanField::with_rho(mean, config.initial_rho);
+    let client = |(client, likelihood)| {
+        let (problem, states) = (problem.clone(), States::default());
+        Box::new(Client { problem, likelihood, client, personal: None, states }) as _
+    };
+    let clients = likelihoods.into_iter().enumerate().map(client).collect();
+    let draws = problem.predictive(&shared, 0)?;
+    Ok(Halves { server: Box::new(Server { problem, shared, draws }), clients })
 }

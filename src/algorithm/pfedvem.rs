@@ -1,23 +1,305 @@
-//! PFedVem.
+//! pFedVEM: a base that all clients share, and a Gaussian head for each, whose prior says how far a client may differ.
+//! Source: Zhu et al. 2023 (variational expectation maximisation) and its public code; ALGORITHMS 4.10.
+//!
+//! The base is a point; the head of client k is q_k = N(μ_k, diag σ_k²), σ_k = softplus of a raw number, with the prior
+//! N(μ, ρ_k²·I) around the server's μ. A visit of client k, which gets base and μ:
+//! 1. M-step, in closed form: ρ_k² = (Σσ_k² + ‖μ_k − μ‖²)/d_h. Its inverse is the client's confidence.
+//! 2. E-step: `head_steps` steps on all rows down −(1/S) Σ_s Σ_i log p(y_i | x_i, base, head_s) + KL(q_k ‖ prior), with
+//!    momentum: v ← m·v + g, (μ_k, raw) ← (μ_k, raw) − ε·v.
+//! 3. L minibatch steps of the base down the mean loss over S draws of the new head, by the configured optimiser.
+//!
+//! Server: μ ← Σ_k μ_k/ρ_k² / Σ_k 1/ρ_k²; base ← Σ_k N_k base_k / Σ_k N_k. Base and μ go down; base, μ_k and the number
+//! ρ_k², as an array of length 1, come up. A client predicts with its head on the base that the server published: with
+//! μ_k for one particle, else with draws from q_k. As long as it was never asked it predicts with (base, μ).
+//!
+//! q_k starts at N(μ, I) with the μ of the client's first visit, so that then ρ_k = 1. In the public code all clients
+//! train in every round and some are averaged, and the momentum also moves the base; here `optimizer` does.
 
-use super::{Halves, LocalData, Setup};
-use crate::backend::Backend;
+use std::sync::Arc;
+
+use burn::tensor::DType;
+use fedstein_models::Layout;
+use rand::Rng;
+
+use super::fedavg::ROWS;
+use super::mean_field::{MeanField, noise, single};
+use super::split::Split;
+use super::{ClientHalf, Halves, LocalData, PARTICLES, Predictor, ServerHalf, Setup};
+use crate::backend::{Backend, Session};
+use crate::density::{Likelihood, LikelihoodScale, Score};
 use crate::error::RunError;
+use crate::federation::fleet::Watch;
+use crate::federation::message::{Array, ClientId, Message, Reply, Request, Rows, Values};
+use crate::particles::Particles;
+use crate::random::{Purpose, Streams};
+use crate::stein::{OptimizerState, Svgd};
 
-/// Constants.
+/// Constants of pFedVEM.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct PFedVemConfig {
+    /// 1: a client predicts with its mean head; else the draws from its head.
     pub particles: usize,
+    /// L, steps of the base.
     pub local_steps: usize,
+    /// How rows become gradients of the base.
     pub data: LocalData,
+    /// Layers of the head.
     pub personal_layers: usize,
+    /// Steps of the head, each on all rows.
     pub head_steps: usize,
+    /// ε of the head.
     pub head_lr: f64,
+    /// m.
     pub head_momentum: f64,
+    /// S, draws behind a step.
     pub samples: usize,
 }
 
-pub(super) fn build<B: Backend>(_config: PFedVemConfig, _setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    Err(RunError::Config("algorithm kind `pfedvem` is not built yet".into()))
+/// The name under which the mean of a head travels.
+const HEAD: &str = "head";
+
+/// The name under which ρ_k² travels.
+const PRIOR_VARIANCE: &str = "prior_variance";
+
+/// σ_k before the first visit.
+const INITIAL_SD: f64 = 1.0;
+
+/// What server and clients know alike, and do not change.
+struct Problem<B: Backend> {
+    config: PFedVemConfig,
+    svgd: Svgd,
+    reset_optimizer: bool,
+    split: Split,
+    whole: Arc<Layout>,
+    head: Arc<Layout>,
+    streams: Streams,
+    session: Session<B>,
+}
+
+impl<B: Backend> Problem<B> {
+    /// One base under every one of S heads: `[S, d]`.
+    fn under(&self, base: &Particles<B>, heads: &Particles<B>) -> Particles<B> {
+        let bases = base.map(|block| block.repeat_dim(0, heads.count()));
+        Particles::from_blocks([bases.blocks(), heads.blocks()].concat(), self.whole.clone())
+    }
+
+    fn head_of(&self, whole: &Particles<B>) -> Particles<B> {
+        Particles::from_blocks(whole.blocks()[self.split.base_blocks()..].to_vec(), self.head.clone())
+    }
+
+    fn message(&self, whole: &Particles<B>) -> Result<Message, RunError> {
+        Ok(self.split.message_of(whole)?.with_array(HEAD, self.head_of(whole).to_array()?))
+    }
+
+    /// Base and mean head.
+    fn read(&self, message: &Message) -> Result<(Particles<B>, Particles<B>), RunError> {
+        Ok((self.split.base_in(message, &self.session)?, single(message, HEAD, &self.head, &self.session)?))
+    }
+
+    /// z ~ N(0, I), `[count, d_h]`.
+    fn noise(&self, rng: &mut impl Rng, count: usize) -> Result<Particles<B>, RunError> {
+        noise(rng, 1.0, count, &self.head, &self.session)
+    }
+
+    /// One number that counts as many bytes as a coordinate.
+    fn number(&self, value: f64) -> Array {
+        let values = match self.session.dtype() {
+            DType::F64 => Values::F64(vec![value]),
+            _ => Values::F32(vec![value as f32]),
+        };
+        Array { shape: vec![1], values }
+    }
+}
+
+struct Server<B: Backend> {
+    problem: Arc<Problem<B>>,
+    /// Base and μ, `[1, d]`.
+    theta: Particles<B>,
+}
+
+impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+        self.problem.message(&self.theta)
+    }
+
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
+        let confidences = replies.iter().map(confidence).collect::<Result<Vec<f64>, RunError>>()?;
+        let (all_rows, all_confidence): (f64, f64) = (replies.iter().map(rows).sum(), confidences.iter().sum());
+        let zeros = self.theta.map(|block| block.zeros_like());
+        let (mut base, mut centre) = (self.problem.split.base_of(&zeros), self.problem.head_of(&zeros));
+        for (reply, confidence) in replies.iter().zip(confidences) {
+            let (base_k, head_k) = self.problem.read(&reply.message)?;
+            let (by_rows, by_confidence) = (rows(reply) / all_rows, confidence / all_confidence);
+            base = base.zip(base_k, |sum, block| sum + block.mul_scalar(by_rows));
+            centre = centre.zip(head_k, |sum, block| sum + block.mul_scalar(by_confidence));
+        }
+        self.theta = self.problem.under(&base, &centre);
+        Ok(())
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        &self.theta
+    }
+}
+
+/// 1/ρ_k² of a reply.
+fn confidence(reply: &Reply) -> Result<f64, RunError> {
+    let value = reply.message.array(PRIOR_VARIANCE).map(|array| array.values.to_f64().first().copied());
+    match value.map_err(RunError::Device)? {
+        Some(variance) if variance > 0.0 => Ok(1.0 / variance),
+        other => Err(RunError::Client {
+            round: reply.round,
+            client: reply.client,
+            reason: format!("\"{PRIOR_VARIANCE}\" must be a positive number, not {other:?}"),
+        }),
+    }
+}
+
+struct Client<B: Backend> {
+    problem: Arc<Problem<B>>,
+    client: ClientId,
+    /// The rows as steps of the base read them.
+    minibatches: Likelihood<B>,
+    /// The rows as steps of the head read them: all, and their sum.
+    all_rows: Likelihood<B>,
+    /// q_k, from the first visit on.
+    head: Option<MeanField<B>>,
+    state: OptimizerState,
+}
+
+impl<B: Backend> Client<B> {
+    /// The E-step on the base that came.
+    fn fit_head(
+        &self,
+        mut head: MeanField<B>,
+        prior: &MeanField<B>,
+        base: &Particles<B>,
+        rng: &mut impl Rng,
+        watch: impl Fn(usize),
+    ) -> Result<MeanField<B>, RunError> {
+        let PFedVemConfig { head_steps, head_lr, head_momentum, samples, .. } = self.problem.config;
+        let mut velocity = head.times(0.0);
+        for step in 1..=head_steps {
+            let z = self.problem.noise(rng, samples)?;
+            let at = self.problem.under(base, &head.at(&z));
+            // The round only matters for minibatches.
+            let scores = self.problem.head_of(&self.all_rows.score_in(&at, Rows::Full, 0, 0.0));
+            let ascent = head.pulled_back(&scores, &z).plus(head.kl_gradient(prior), -1.0);
+            velocity = velocity.times(head_momentum).plus(ascent, 1.0);
+            head = head.plus(velocity.clone(), head_lr);
+            watch(step);
+        }
+        if head.is_finite()? {
+            return Ok(head);
+        }
+        Err(RunError::Config(format!(
+            "the head is not finite after {head_steps} steps; a smaller algorithm.head_lr usually helps"
+        )))
+    }
+
+    /// L steps of the base under draws of the head.
+    fn fit_base(
+        &mut self,
+        base: Particles<B>,
+        head: &MeanField<B>,
+        state: &mut OptimizerState,
+        rng: &mut impl Rng,
+        watch: impl Fn(usize),
+    ) -> Result<Particles<B>, RunError> {
+        let Self { problem, minibatches, .. } = self;
+        let PFedVemConfig { local_steps, samples, .. } = problem.config;
+        let score = |base: &Particles<B>| {
+            let heads = head.at(&problem.noise(rng, samples)?);
+            let scores = minibatches.next_gradient(&problem.under(base, &heads), 0.0);
+            Ok(Score::dense(problem.split.base_of(&scores).mean()))
+        };
+        problem.svgd.run(base, local_steps, state, score, watch)
+    }
+}
+
+/// ρ_k² = (Σσ_k² + ‖μ_k − μ‖²)/d_h.
+///
+/// # Errors
+/// It is no number, as where the server's μ is none.
+fn prior_variance<B: Backend>(head: &MeanField<B>, centre: &Particles<B>) -> Result<f64, RunError> {
+    let apart = head.mean.clone().zip(centre.clone(), |mean, centre| mean - centre);
+    let variance = (head.sd().squared_norms()?[0] + apart.squared_norms()?[0]) / centre.dim() as f64;
+    if variance.is_finite() {
+        return Ok(variance);
+    }
+    Err(RunError::Config(format!(
+        "the variance of the head's prior is {variance}; a smaller algorithm.head_lr usually helps"
+    )))
+}
+
+impl<B: Backend> ClientHalf<B> for Client<B> {
+    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
+        let problem = self.problem.clone();
+        let PFedVemConfig { head_steps, local_steps, .. } = problem.config;
+        let steps = head_steps + local_steps;
+        let (base, centre) = problem.read(&request.message)?;
+        let head = self.head.clone().unwrap_or_else(|| MeanField::isotropic(centre.clone(), INITIAL_SD));
+        let mut state = if problem.reset_optimizer { OptimizerState::default() } else { self.state.clone() };
+        let mut rng = problem.streams.rng(Purpose::Gaussian, request.round, self.client);
+        self.minibatches.start_visit(request.round);
+
+        let variance = prior_variance(&head, &centre)?;
+        let prior = MeanField::isotropic(centre, variance.sqrt());
+        let head = self.fit_head(head, &prior, &base, &mut rng, |done| watch(done, steps))?;
+        let base = self.fit_base(base, &head, &mut state, &mut rng, |done| watch(head_steps + done, steps))?;
+
+        let reply = problem.message(&problem.under(&base, &head.mean))?;
+        (self.head, self.state) = (Some(head), state);
+        let rows = self.minibatches.rows() as f64;
+        Ok(reply.with_array(PRIOR_VARIANCE, problem.number(variance)).with_scalar(ROWS, rows))
+    }
+
+    fn predictor(&mut self, published: &Request) -> Result<Predictor<B>, RunError> {
+        let Problem { config, split, whole, streams, session, .. } = &*self.problem;
+        let Some(head) = &self.head else { return Ok(Predictor::Published) };
+        let heads = match config.particles {
+            1 => head.mean.clone(),
+            // Rounds count from 1, so that this is no stream of a visit: the same z in every round.
+            count => head.at(&self.problem.noise(&mut streams.rng(Purpose::Gaussian, 0, self.client + 1), count)?),
+        };
+        let theta = single(&published.message, PARTICLES, whole, session)?;
+        Ok(Predictor::Own(self.problem.under(&split.base_of(&theta), &heads)))
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.head.as_ref().map_or(0, MeanField::bytes)
+    }
+}
+
+/// A server that averages bases by rows and heads by confidence, and clients that keep their q_k.
+///
+/// # Errors
+/// The model has no layer below the head.
+pub(super) fn build<B: Backend>(config: PFedVemConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    let whole = setup.model.layout().clone();
+    let split = Split::of(&whole, config.personal_layers)?;
+    let of_head = whole.blocks()[split.base_blocks()..].iter();
+    let head = Layout::new(of_head.map(|block| (block.name.as_str(), block.shape.as_slice())));
+    let shards = setup.shards.clone();
+    let minibatches = setup.likelihoods(config.data);
+    setup.shards = shards;
+    let all_rows = setup.likelihoods(LocalData { scale: LikelihoodScale::Full, ..config.data });
+    let theta = setup.initial.rows(&[0]);
+    let problem = Arc::new(Problem {
+        config,
+        svgd: setup.svgd,
+        reset_optimizer: setup.reset_optimizer,
+        split,
+        whole,
+        head: Arc::new(head),
+        streams: setup.streams,
+        session: setup.session,
+    });
+    let client = |(client, (minibatches, all_rows))| {
+        let (problem, state) = (problem.clone(), OptimizerState::default());
+        Box::new(Client { problem, client, minibatches, all_rows, head: None, state }) as _
+    };
+    let clients = minibatches.into_iter().zip(all_rows).enumerate().map(client).collect();
+    Ok(Halves { server: Box::new(Server { problem, theta }), clients })
 }

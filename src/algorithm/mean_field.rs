@@ -1,0 +1,178 @@
+//! Independent Gaussians by their means and raw deviations (μ, ρ), σ = softplus(ρ): what pFedBayes and pFedVEM share.
+//!
+//! - Draws θ_s = μ + σ ⊙ z_s carry gradients back: with g_s = ∇ log p(θ_s), ∇_μ E log p ≈ mean_s g_s and
+//!   ∇_ρ E log p ≈ mean_s (g_s ⊙ z_s) ⊙ sigmoid(ρ).
+//! - KL(q ‖ p) = Σ_i [log(σ_p/σ_q) + (σ_q² + (μ_q − μ_p)²)/(2σ_p²) − ½], with its gradients in closed form.
+//!
+//! Source: Blundell et al. 2015, section 3.2, as both papers use it; ALGORITHMS 4.10. Natural parameters
+//! ([`super::gaussian`]) are no help here: averages and steps are taken in (μ, ρ).
+
+use std::sync::Arc;
+
+use burn::tensor::{Tensor, activation};
+use fedstein_models::Layout;
+use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::backend::{Backend, Session};
+use crate::error::RunError;
+use crate::federation::message::{Array, Message, Values};
+use crate::particles::Particles;
+use crate::stein::{Optimizer, OptimizerState};
+
+/// N(μ, diag σ²), σ = softplus(ρ) = log(1 + e^ρ); also a gradient with respect to (μ, ρ).
+#[derive(Clone, Debug)]
+pub struct MeanField<B: Backend> {
+    /// μ, `[1, d]`.
+    pub mean: Particles<B>,
+    /// ρ, `[1, d]`.
+    pub rho: Particles<B>,
+}
+
+/// What an optimiser remembers of (μ, ρ).
+#[derive(Clone, Debug, Default)]
+pub struct MeanFieldState {
+    mean: OptimizerState,
+    rho: OptimizerState,
+}
+
+/// The names under which μ and ρ travel.
+const MEAN: &str = "mean";
+/// See [`MEAN`].
+const RHO: &str = "rho";
+
+impl<B: Backend> MeanField<B> {
+    /// The same ρ for every coordinate.
+    pub fn with_rho(mean: Particles<B>, rho: f64) -> Self {
+        let rho = mean.map(|block| block.full_like(rho));
+        Self { mean, rho }
+    }
+
+    /// N(μ, sd²·I), sd > 0.
+    pub fn isotropic(mean: Particles<B>, sd: f64) -> Self {
+        // softplus⁻¹(s) = log(e^s − 1), without e^s.
+        Self::with_rho(mean, sd + (-(-sd).exp_m1()).ln())
+    }
+
+    /// σ, `[1, d]`.
+    pub fn sd(&self) -> Particles<B> {
+        self.rho.map(softplus)
+    }
+
+    /// μ + σ ⊙ z_s for every row of z `[S, d]`: `[S, d]`.
+    pub fn at(&self, z: &Particles<B>) -> Particles<B> {
+        let spread = self.sd().zip(z.clone(), |sd, z| sd * z);
+        self.mean.clone().zip(spread, |mean, spread| mean + spread)
+    }
+
+    /// ∇_(μ, ρ) of (1/S) Σ_s log p(μ + σ ⊙ z_s), given its scores `[S, d]` at these places.
+    pub fn pulled_back(&self, scores: &Particles<B>, z: &Particles<B>) -> Self {
+        let along = scores.clone().zip(z.clone(), |score, z| score * z).mean();
+        Self { mean: scores.mean(), rho: self.through_softplus(along) }
+    }
+
+    /// ∇_(μ, ρ) KL(self ‖ other).
+    pub fn kl_gradient(&self, other: &Self) -> Self {
+        let (sd, precision) = (self.sd(), other.sd().map(|sd| sd.square().recip()));
+        let apart = self.mean.clone().zip(other.mean.clone(), |mean, other| mean - other);
+        let mean = apart.zip(precision.clone(), |apart, precision| apart * precision);
+        let by_sd = sd.zip(precision, |sd, precision| sd.clone() * precision - sd.recip());
+        Self { mean, rho: self.through_softplus(by_sd) }
+    }
+
+    /// ∇_(μ, ρ) KL(other ‖ self).
+    pub fn reverse_kl_gradient(&self, other: &Self) -> Self {
+        let (sd, precision) = (self.sd(), self.sd().map(|sd| sd.square().recip()));
+        let apart = self.mean.clone().zip(other.mean.clone(), |mean, other| mean - other);
+        let mean = apart.clone().zip(precision.clone(), |apart, precision| apart * precision);
+        let second = other.sd().zip(apart, |sd, apart| sd.square() + apart.square());
+        let ratio = second.zip(precision, |second, precision| second * precision);
+        let by_sd = sd.zip(ratio, |sd, ratio| ratio.sub_scalar(1.0).neg() / sd);
+        Self { mean, rho: self.through_softplus(by_sd) }
+    }
+
+    /// self + c·other, in (μ, ρ).
+    pub fn plus(self, other: Self, c: f64) -> Self {
+        let add = |to: Tensor<2>, from: Tensor<2>| to + from.mul_scalar(c);
+        Self { mean: self.mean.zip(other.mean, add), rho: self.rho.zip(other.rho, add) }
+    }
+
+    /// c·self, in (μ, ρ).
+    pub fn times(&self, c: f64) -> Self {
+        let scale = |block: Tensor<2>| block.mul_scalar(c);
+        Self { mean: self.mean.map(scale), rho: self.rho.map(scale) }
+    }
+
+    /// One step of (μ, ρ) along a direction.
+    pub fn step(self, along: Self, optimizer: &Optimizer, state: &mut MeanFieldState) -> Self {
+        let mean = optimizer.step(self.mean, along.mean, &mut state.mean);
+        Self { mean, rho: optimizer.step(self.rho, along.rho, &mut state.rho) }
+    }
+
+    /// Whether μ and ρ are numbers. Waits for the device.
+    pub fn is_finite(&self) -> Result<bool, RunError> {
+        let norms = [self.mean.squared_norms()?, self.rho.squared_norms()?];
+        Ok(norms.iter().flatten().all(|norm| norm.is_finite()))
+    }
+
+    /// Bytes of μ and ρ.
+    pub fn bytes(&self) -> u64 {
+        self.mean.bytes() + self.rho.bytes()
+    }
+
+    /// μ and ρ as arrays `mean` and `rho`, `[1, d]` each.
+    pub fn to_message(&self) -> Result<Message, RunError> {
+        Ok(Message::default().with_array(MEAN, self.mean.to_array()?).with_array(RHO, self.rho.to_array()?))
+    }
+
+    /// Reads what [`Self::to_message`] wrote.
+    ///
+    /// # Errors
+    /// An array is missing, or not `[1, d]` for this layout.
+    pub fn from_message(message: &Message, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, RunError> {
+        let read = |name| single(message, name, layout, session);
+        Ok(Self { mean: read(MEAN)?, rho: read(RHO)? })
+    }
+
+    /// ∂/∂ρ from ∂/∂σ: dσ/dρ = sigmoid(ρ).
+    fn through_softplus(&self, by_sd: Particles<B>) -> Particles<B> {
+        self.rho.clone().zip(by_sd, |rho, by_sd| activation::sigmoid(rho) * by_sd)
+    }
+}
+
+/// The one particle `[1, d]` in an array of a message.
+pub(super) fn single<B: Backend>(
+    message: &Message,
+    name: &str,
+    layout: &Arc<Layout>,
+    session: &Session<B>,
+) -> Result<Particles<B>, RunError> {
+    let array = message.array(name).map_err(RunError::Device)?;
+    if array.shape.first() != Some(&1) {
+        return Err(RunError::Device(format!("array \"{name}\" must be [1, {}], not {:?}", layout.dim(), array.shape)));
+    }
+    Particles::from_array(array, layout, session).map_err(RunError::Device)
+}
+
+/// `count` rows of N(0, variance·I), drawn on the host.
+pub fn noise<B: Backend>(
+    rng: &mut impl Rng,
+    variance: f64,
+    count: usize,
+    layout: &Arc<Layout>,
+    session: &Session<B>,
+) -> Result<Particles<B>, RunError> {
+    let sd = variance.sqrt();
+    let draw = |_| {
+        let z: f64 = StandardNormal.sample(rng);
+        sd * z
+    };
+    let values = Values::F64((0..count * layout.dim()).map(draw).collect());
+    Particles::from_array(&Array { shape: vec![count, layout.dim()], values }, layout, session)
+        .map_err(RunError::Device)
+}
+
+/// log(1 + e^x) that neither overflows nor loses a small e^x beside 1.
+fn softplus(x: Tensor<2>) -> Tensor<2> {
+    x.clone().clamp_min(0.0) + x.abs().neg().exp().log1p()
+}
