@@ -65,6 +65,7 @@ fn one_config_a_kind() -> Vec<String> {
         for kind in kinds {
             let required = match *kind {
                 "csv" => "path = \"t.csv\"\ntarget = 3\n",
+                "stack" => "layers = [\"dense 5\", \"relu\"]\n",
                 _ => "",
             };
             texts.push(format!("[{}]\nkind = \"{kind}\"\n{required}", key.section()));
@@ -330,7 +331,7 @@ fn an_unknown_word_is_answered_with_the_nearest_and_the_list() {
     for (text, hint) in [
         ("[algorithm]\nkind = \"dsvdg\"", "did you mean `dsvgd`?"),
         ("[data]\nkind = \"minst\"", "did you mean `mnist`?"),
-        ("[model]\nkind = \"bn\"", "one of `bnn`, `blr`, `mixture`; did you mean `bnn`?"),
+        ("[model]\nkind = \"bn\"", "one of `bnn`, `stack`, `blr`, `mixture`; did you mean `bnn`?"),
         ("[kernel]\nbandwidth = \"refrence\"", "did you mean `reference`?"),
         ("backend = \"gpu\"", "one of `flex`, `ndarray`, `wgpu`, `cuda`; did you mean `wgpu`?"),
         ("preset = \"publication\"", "one of `sound`, `paper`, `reference`"),

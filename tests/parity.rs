@@ -25,8 +25,8 @@ use fedstein::experiment::progress::Quiet;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
 use fedstein::models::{
-    Activation, Batch, BlrConfig, BnnConfig, Forward, Head, MixtureConfig, MixturePrior, Model, Network, Probit,
-    ReplicatedConfig, Task,
+    Activation, Batch, BlrConfig, BnnConfig, Forward, Head, LayerSpec, MixtureConfig, MixturePrior, Model, Network,
+    Probit, ReplicatedConfig, StackConfig, Task,
 };
 use fedstein::random::{Purpose, Streams};
 use fedstein::stein::{
@@ -138,6 +138,11 @@ fn shapes() -> Vec<Shape> {
         head: Head::Real { gamma_shape: 1.0, gamma_rate: 0.1 },
         ..BnnConfig::classifier(features, hidden, 2)
     };
+    // Every kind of layer, strides and zeros around images included.
+    let layers =
+        "conv 3 3x3 stride 2 pad 1, silu, max-pool 2, conv 4 2x2 pad 1, relu, avg-pool 2 stride 1, dense 6, tanh";
+    let layers = LayerSpec::read(&layers.split(", ").collect::<Vec<_>>()).unwrap();
+    let stack = Arc::new(Network::new(StackConfig::classifier(&[2, 9, 11], layers, 3).check().unwrap()));
     let toy = |prior| Arc::new(Network::new(MixtureConfig::new(14, 2, prior).unwrap())) as Arc<dyn Model>;
     let classifier = BnnConfig::classifier;
     // On llvmpipe every new shape of a matrix product costs seconds of tuning: activations share one shape, and so do
@@ -157,6 +162,7 @@ fn shapes() -> Vec<Shape> {
         shape("logistic regression, one particle, one row", blr(BlrConfig::new(5)), 5, 1, 1),
         shape("toy, gaussian prior", toy(MixturePrior::Gaussian), 14, 9, 2),
         shape("toy, uniform prior", toy(MixturePrior::Uniform), 14, 9, 2),
+        shape("convolutions", stack, 198, 3, 4),
         shape("ordinary module", Arc::new(Network::new(ReplicatedConfig::new(3, Mlp::new))), 5, 2, 7),
     ];
     for (name, activation) in names.into_iter().zip(activations) {
