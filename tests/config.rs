@@ -278,7 +278,7 @@ fn a_section_used_as_a_key_is_answered_with_how_to_write_it() {
 #[test]
 fn a_key_of_another_kind_is_answered_with_the_kinds_that_use_it() {
     let message = error("[algorithm]\nkind = \"fedavg\"\nparticles = 5");
-    let expected = "e.toml, line 3: `algorithm.particles` is not used by algorithm kind `fedavg`; it belongs to `dsvgd`, `u-dsvgd`, `p-dsvgd`, `svgd`, `sgld`, `dsgld`, `pvi`, `gvi`, `pmd`, `npv`";
+    let expected = "e.toml, line 3: `algorithm.particles` is not used by algorithm kind `fedavg`; it belongs to `dsvgd`, `u-dsvgd`, `p-dsvgd`, `svgd`, `sgld`, `dsgld`, `pvi`, `gvi`, `pmd`, `npv`, `fedwba`, `pfedbayes`, `pfedvem`";
     assert_eq!(message, expected);
     assert!(error("[data]\npath = \"x\"").contains("it belongs to `csv`"));
 }

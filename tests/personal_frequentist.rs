@@ -617,6 +617,16 @@ fn a_visit_that_fails_leaves_client_and_server_as_they_were() {
 }
 
 #[test]
+fn a_step_size_too_small_for_a_control_variate_is_refused_by_the_client() {
+    // 1/(Lη) overflows: c_k would change at the client, and the server would refuse the reply.
+    let text = digits(&algorithm(METHODS[1], 2)).replace("lr = 0.3", "lr = 1e-320");
+    let mut fed = Federation::on(&text, None);
+    let request = fed.request(1, 0);
+    let error = fed.halves.clients[0].handle(&request, &|_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("control variate") && error.contains("optimizer.lr"), "{error}");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_bits_with_one_thread_and_two() {
     for method in METHODS {
         let mut experiment = experiment(&digits(&algorithm(method, 3)));

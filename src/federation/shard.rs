@@ -155,7 +155,11 @@ impl Minibatches {
         match self.order {
             Order::EpochPermutation => {}
             Order::SequentialRestart => self.position = 0,
-            Order::Iid => self.rng = self.streams.rng(Purpose::Minibatch, round, self.client),
+            Order::Iid => {
+                // From the same order every time: a visit's draws depend on its round and client alone.
+                self.rows.sort_unstable();
+                self.rng = self.streams.rng(Purpose::Minibatch, round, self.client);
+            }
         }
     }
 
@@ -233,6 +237,17 @@ mod tests {
         batch.sort_unstable();
         batch.dedup();
         assert_eq!(batch.len(), 6);
+    }
+
+    #[test]
+    fn iid_batches_of_a_round_do_not_depend_on_the_rounds_before() {
+        let mut fresh = Minibatches::new(Order::Iid, 10, 6, Streams::new(3), 1);
+        let mut used = Minibatches::new(Order::Iid, 10, 6, Streams::new(3), 1);
+        used.start_visit(4);
+        used.next_batch();
+        fresh.start_visit(5);
+        used.start_visit(5);
+        assert_eq!(fresh.next_batch(), used.next_batch());
     }
 
     #[test]
