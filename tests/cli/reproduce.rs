@@ -1,6 +1,6 @@
 //! `fedstein reproduce`: the list, a figure in its quick form, going on where it was stopped, and what is refused.
 
-use super::place::{Mnist, Place, numbers};
+use super::place::{Mnist, Place, idx, numbers};
 
 /// The quick form of one panel: two methods of Fig. 2.
 const DENSITIES: &str = "reproduce dsvgd/fig2 --quick --only round-2 --out out";
@@ -120,7 +120,12 @@ fn a_panel_over_rounds_of_generated_data_is_run_beside_one_whose_data_are_missin
 #[test]
 fn a_table_shows_calibration_and_bytes_beside_every_target() {
     let place = Place::new();
-    Mnist::new().write(&place, "data");
+    // Thirty training images a label: enough for five holders each.
+    let labels: Vec<u8> = (0..300_u16).map(|row| (row % 10) as u8).collect();
+    let pixels: Vec<u8> = labels.iter().flat_map(|label| [label * 20; 16]).collect();
+    let images = idx(0x803, &[300, 4, 4], &pixels);
+    let mnist = Mnist::new().with("train-images-idx3-ubyte", images);
+    mnist.with("train-labels-idx1-ubyte", idx(0x801, &[300], &labels)).write(&place, "data");
     place.works("reproduce fedwba/table1 --quick --only mnist-k50/fedavg --out out --data-dir data");
     let told = place.text("out/fedwba/table1/table.md");
     let row = told.lines().find(|line| line.starts_with("| mnist-k50 | FedAvg: accuracy, Table 1 |")).unwrap();
