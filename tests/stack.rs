@@ -368,6 +368,31 @@ fn a_stack_of_dense_layers_is_the_bnn_bit_for_bit() {
     }
 }
 
+#[test]
+fn an_embedding_is_what_the_last_layer_reads_and_there_is_none_below_the_first_dense_one() {
+    let on = Session::<Flex>::open(Precision::F64).unwrap();
+    let mut embedded = 0;
+    for case in &CASES {
+        let model = network(stack(case.input, case.layers, CLASSES));
+        let [theta, inputs, _] = material(case, model.layout().dim());
+        let (particles, inputs) = (blocks(&theta, &model, &on), on.matrix(&inputs));
+        let hidden = case.layers.iter().filter(|layer| layer.starts_with("dense")).count();
+        assert!(model.embed(&particles, inputs.clone(), hidden + 1).is_none(), "{}", case.name);
+        let Some(embedding) = model.embed(&particles, inputs.clone(), 1) else {
+            assert_eq!(hidden, 0, "{}", case.name);
+            continue;
+        };
+        let [count, _, width] = embedding.dims();
+        let [weight, bias] = [2, 1].map(|from_end| particles[particles.len() - from_end].clone());
+        let weight = weight.reshape([count, CLASSES, width]).swap_dims(1, 2);
+        let logits = embedding.matmul(weight) + bias.reshape([count, 1, CLASSES]);
+        let got = host(burn::tensor::activation::log_softmax(logits, 2));
+        assert_near(&got, &host(model.predict(&particles, inputs)), 1e-12, case.name);
+        embedded += 1;
+    }
+    assert!(embedded > 3, "{embedded}");
+}
+
 // ------------------------------------------------------------------------------------------------------- layers in words
 
 #[test]

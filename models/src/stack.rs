@@ -214,6 +214,12 @@ impl Stack {
     /// - `inputs`: `[B, p]`, each row an image `[C, H, W]` in row-major order where the input is one
     /// - returns `[N, outputs, B]`
     pub fn forward(&self, inputs: Tensor<2>) -> Tensor<3> {
+        let (first, rest) = self.dense.split_first().expect("the layer to the outputs is always there");
+        self.through(inputs, first, rest)
+    }
+
+    /// Through the convolutions and the first dense layers, without the functions after the last of these: `[N, out, B]`.
+    fn through(&self, inputs: Tensor<2>, first: &ParticleLinear, rest: &[ParticleLinear]) -> Tensor<3> {
         let [channels, height, width] = self.input;
         let rows = inputs.dims()[0];
         let images = Images::Shared(inputs.reshape([rows, channels, height, width]));
@@ -223,11 +229,14 @@ impl Stack {
             ImageStep::Pool(pool) => images.map(|images| pool.forward(images)),
             ImageStep::Activate(activation) => images.map(|images| activation.forward(images)),
         });
-        let (first, rest) = self.dense.split_first().expect("the layer to the outputs is always there");
-        rest.iter().zip(&self.activations).fold(images.dense(first), |hidden, (layer, activations)| {
-            layer.forward(activations.iter().fold(hidden, |hidden, activation| activation.forward(hidden)))
-        })
+        rest.iter()
+            .zip(&self.activations)
+            .fold(images.dense(first), |hidden, (layer, after)| layer.forward(activated(hidden, after)))
     }
+}
+
+fn activated(hidden: Tensor<3>, activations: &[Activation]) -> Tensor<3> {
+    activations.iter().fold(hidden, |hidden, activation| activation.forward(hidden))
 }
 
 impl ParticleModel for Stack {
@@ -237,6 +246,14 @@ impl ParticleModel for Stack {
 
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {
         head::predict(self.forward(inputs), self.log_gamma.as_ref())
+    }
+
+    /// Of dense layers alone: a head that takes all of them, or reaches into the convolutions, leaves none.
+    fn embed(&self, inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {
+        let below = self.dense.len().checked_sub(head_layers)?;
+        let (first, rest) = self.dense[..below].split_first()?;
+        let top = activated(self.through(inputs, first, rest), self.activations.get(below - 1)?);
+        Some(top.swap_dims(1, 2))
     }
 }
 

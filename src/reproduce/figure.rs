@@ -78,6 +78,8 @@ pub struct Figure {
     pub targets: Vec<Target>,
     /// What the paper says of its curves.
     pub claims: Vec<Claim>,
+    /// What else the table says of each target's curve.
+    pub also: Vec<Also>,
 }
 
 /// Trials at each scale: seeds 1, 2, ….
@@ -263,6 +265,17 @@ pub enum Statistic {
     Peak,
     /// Where that point is.
     PeakAt,
+}
+
+/// A number that stands beside every target, such as the calibration behind an accuracy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Also {
+    /// Which metric.
+    pub metric: String,
+    /// Read off how.
+    pub statistic: Statistic,
+    /// What heads its column: the metric, and the statistic where that is not the last.
+    pub name: String,
 }
 
 /// A number to meet.

@@ -37,7 +37,7 @@ pub struct Cell {
     pub slot: usize,
     /// The case's name or the sweep's value; `""` where there are none.
     pub case: String,
-    /// The sweep's value as a number.
+    /// The sweep's value, where all its values are numbers.
     pub x: Option<f64>,
     /// Whether the wanted part of the figure has it.
     pub wanted: bool,
@@ -177,9 +177,12 @@ impl<'a> From<&'a Case> for Point<'a> {
 
 fn points(panel: &Panel, scale: Scale) -> Vec<Point<'_>> {
     if let Some(sweep) = &panel.sweep {
+        let number = |value: &Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
+        // A word among the numbers has no place on their axis: then all stand in their order.
+        let numbers = sweep.at(scale).iter().all(|value| number(value).is_some());
         let point = |value| Point {
             case: plain(value),
-            x: value.as_float().or_else(|| value.as_integer().map(|n| n as f64)),
+            x: number(value).filter(|_| numbers),
             case_set: None,
             swept: Some((sweep.keys.as_slice(), value)),
         };

@@ -1,9 +1,9 @@
 //! The paper's numbers and assertions beside ours.
 
 use super::curve::{Curve, Results, mean_and_sem};
-use super::figure::{Along, Claim, DENSITY, Expected, Order, Panel, Scale, Statistic, Target, Term};
+use super::figure::{Along, Also, Claim, DENSITY, Expected, Order, Panel, Scale, Statistic, Target, Term};
 use super::grid::Cell;
-use super::kept::Kept;
+use super::kept::{Kept, MIB};
 
 /// What became of a target or a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub struct Row {
     pub verdict: Verdict,
     /// What else to know.
     pub note: String,
+    /// The numbers of [`Figure::also`](super::Figure::also), in its order; none for an order.
+    pub also: Vec<String>,
 }
 
 /// Values by seed.
@@ -59,7 +61,10 @@ type BySeed = Vec<(u64, f64)>;
 
 /// Whether a larger value of a metric is better.
 pub fn higher_is_better(metric: &str) -> bool {
-    matches!(metric, "accuracy" | "accuracy_mean_particle" | "log_likelihood" | "mutual_information" | "kde_ess")
+    let others = ["log_likelihood", "mutual_information", "kde_ess"];
+    // Of all rows, of clients' own rows, of their validation rows.
+    let accuracy = ["accuracy", "personal_accuracy", "validation_accuracy"].iter().any(|name| metric.starts_with(name));
+    accuracy || others.contains(&metric)
 }
 
 /// Judges all targets and claims of a figure.
@@ -91,6 +96,7 @@ fn of_target(results: &Results<'_>, target: &Target) -> Row {
         difference: String::new(),
         verdict: Verdict::NotRun,
         note: target.note.clone(),
+        also: also(results, &target.term),
     };
     let runs = run(results, &target.term);
     if matches!(target.statistic, Statistic::Reach(_)) && values.len() < runs {
@@ -116,6 +122,16 @@ fn of_target(results: &Results<'_>, target: &Target) -> Row {
     row.difference = signed(difference);
     row.verdict = verdict(met);
     row
+}
+
+/// What stands beside a target: the numbers of its curve that the figure asks for, `""` where there is none.
+fn also(results: &Results<'_>, term: &Term) -> Vec<String> {
+    let of = |asked: &Also| {
+        let values = read(results, term, &asked.metric, asked.statistic, None, f64::INFINITY);
+        let (mean, sem) = mean_and_sem(&plain(&values));
+        if values.is_empty() { String::new() } else { with_error(mean, sem) }
+    };
+    results.figure.also.iter().map(of).collect()
 }
 
 fn verdict(met: Option<bool>) -> Verdict {
@@ -148,6 +164,7 @@ fn of_claim(results: &Results<'_>, claim: &Claim) -> Row {
         difference: String::new(),
         verdict: Verdict::NotRun,
         note: claim.note.clone(),
+        also: Vec::new(),
     };
     let shown = |(name, values): (&String, &BySeed)| {
         let (mean, sem) = mean_and_sem(&plain(values));
@@ -189,9 +206,6 @@ fn of_claim(results: &Results<'_>, claim: &Claim) -> Row {
     }
     row
 }
-
-/// Bytes of a MiB.
-pub const MIB: f64 = 1_048_576.0;
 
 fn join(note: &str, more: &str) -> String {
     if note.is_empty() { more.to_owned() } else { format!("{note}; {more}") }

@@ -18,6 +18,20 @@ use crate::report::{ReportError, write_atomic};
 /// Layout of the file and meaning of its numbers; another number makes all kept runs of no use.
 const VERSION: u32 = 1;
 
+/// What bytes make a metric of a round.
+type OfTraffic = fn(&Kept, &KeptRound) -> f64;
+
+/// Metrics of the traffic, in MiB: so far from clients, so far to clients, and in one round from one client, to one.
+pub const TRAFFIC: &[(&str, OfTraffic)] = &[
+    ("uplink_mib", |kept, round| kept.bytes_until(round.round).0 / MIB),
+    ("downlink_mib", |kept, round| kept.bytes_until(round.round).1 / MIB),
+    ("client_uplink_mib", |_, round| round.uplink as f64 / round.clients.len() as f64 / MIB),
+    ("client_downlink_mib", |_, round| round.downlink as f64 / round.clients.len() as f64 / MIB),
+];
+
+/// Bytes of a MiB.
+pub const MIB: f64 = 1_048_576.0;
+
 /// All that figures need of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
@@ -139,6 +153,10 @@ impl Kept {
 
     /// Round and value of a metric, where it has one.
     pub fn values(&self, metric: &str) -> Vec<(usize, f64)> {
+        if let Some((_, of)) = TRAFFIC.iter().find(|(name, _)| *name == metric) {
+            let asked = self.rounds.iter().filter(|round| !round.clients.is_empty());
+            return asked.map(|round| (round.round, of(self, round))).collect();
+        }
         let Some(column) = self.metrics.iter().position(|name| name == metric) else { return Vec::new() };
         let value = |round: &KeptRound| Some((round.round, round.values.get(column).copied().flatten()?));
         self.rounds.iter().filter_map(value).collect()
@@ -249,5 +267,18 @@ mod tests {
         assert_eq!(kept.values("accuracy"), [(1, 0.1 + 0.2), (3, 1.0 / 3.0)]);
         assert_eq!(kept.values("nll"), []);
         assert_eq!(kept.bytes_until(2), (20.0, 40.0));
+    }
+
+    #[test]
+    fn traffic_is_counted_so_far_and_by_client_and_round() {
+        let mut kept = kept("c");
+        kept.rounds[1].clients = vec![4, 2];
+        kept.rounds[1].uplink = 3 * 1_048_576;
+        let of = |metric: &str| kept.values(metric).into_iter().map(|(_, mib)| mib).collect::<Vec<_>>();
+        let ten = 10.0 / 1_048_576.0;
+        assert_eq!(of("uplink_mib"), [ten, 3.0 + ten, 3.0 + 2.0 * ten]);
+        assert_eq!(of("client_uplink_mib"), [ten, 1.5, ten]);
+        assert_eq!(of("client_downlink_mib")[1], ten);
+        assert_eq!(of("downlink_mib")[2], 6.0 * ten);
     }
 }

@@ -49,6 +49,13 @@ pub const FIGURES: &[(&str, &str)] = embedded![
     "selection/fig3",
     "selection/fig4",
     "selection/fig5",
+    "fedwba/fig3",
+    "fedwba/table1",
+    "fedwba/table2",
+    "fedwba/table4",
+    "fedwba/table5",
+    "fedwba/table6",
+    "fedwba/table7",
     "beyond/memory",
 ];
 

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::curve::{Curve, MeanPoint, Results, Sample, label, means};
-use super::figure::{Along, Panel, Scale, Series};
-use super::judge::{MIB, Row, SUMMARISED, Summary, Verdict, judge, number, summaries, with_error};
+use super::figure::{Along, Also, Panel, Scale, Series};
+use super::judge::{Row, SUMMARISED, Summary, Verdict, judge, number, summaries, with_error};
+use super::kept::MIB;
 use super::progress::span;
 use super::runner::Failure;
 use crate::report::{
@@ -49,7 +50,7 @@ pub fn write(
         }
     }
     let (rows, summaries) = (judge(results, scale), summaries(results));
-    put("table.csv", &table_csv(&rows, &summaries, scale))?;
+    put("table.csv", &table_csv(&results.figure.also, &rows, &summaries, scale))?;
     let mut told = table_md(results, &rows, &summaries, &pictures, scale);
     if !failures.is_empty() {
         told += "\n## Runs that failed\n\n";
@@ -174,7 +175,7 @@ fn contours(
     ContourFigure { title, subtitle, approximate: (results.curve_name(series), approximate), exact }.svg()
 }
 
-fn table_csv(rows: &[Row], summaries: &[Summary], scale: Scale) -> String {
+fn table_csv(also: &[Also], rows: &[Row], summaries: &[Summary], scale: Scale) -> String {
     let header = ["row", "panel", "what", "source", "target", "ours", "difference", "verdict", "note", "scale"];
     let mut cells = vec![header.map(str::to_owned)];
     for row in rows {
@@ -190,6 +191,12 @@ fn table_csv(rows: &[Row], summaries: &[Summary], scale: Scale) -> String {
             row.note.clone(),
             scale.word().into(),
         ]);
+        for (also, value) in also.iter().zip(&row.also).filter(|(_, value)| !value.is_empty()) {
+            let what = format!("{}: beside it {}", row.what, also.name);
+            let empty = String::new;
+            let (panel, ours, scale) = (row.panel.clone(), value.clone(), scale.word().into());
+            cells.push(["also".into(), panel, what, empty(), empty(), ours, empty(), empty(), empty(), scale]);
+        }
     }
     for summary in summaries {
         for ((name, _), value) in SUMMARISED.iter().zip(&summary.numbers) {
@@ -233,15 +240,7 @@ fn table_md(results: &Results<'_>, rows: &[Row], summaries: &[Summary], pictures
     if rows.is_empty() {
         text += "The paper gives no number for this figure.\n";
     } else {
-        text += "| panel | target | source | value or order | ours | difference | verdict | note |\n";
-        text += "|---|---|---|---|---|---|---|---|\n";
-        for row in rows {
-            let cells = [&row.panel, &row.what, &row.source, &row.target, &row.ours, &row.difference];
-            let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
-            let verdict = if row.verdict == Verdict::Confirmed { "**confirmed**" } else { row.verdict.words() };
-            let _ = writeln!(text, "| {} | {verdict} | {} |", cells.join(" | "), row.note.replace('|', "\\|"));
-        }
-        text += MARKS;
+        targets_md(&mut text, &figure.also, rows);
     }
     curves_md(&mut text, summaries);
     if !figure.choices.is_empty() {
@@ -250,6 +249,24 @@ fn table_md(results: &Results<'_>, rows: &[Row], summaries: &[Summary], pictures
     }
     notes_md(&mut text, results);
     text
+}
+
+fn targets_md(text: &mut String, also: &[Also], rows: &[Row]) {
+    *text += "| panel | target | source | value or order | ours | difference | verdict |";
+    also.iter().for_each(|also| *text += &format!(" {} |", also.name));
+    *text += " note |\n|---|---|---|---|---|---|---|---|";
+    also.iter().for_each(|_| *text += "---|");
+    *text += "\n";
+    for row in rows {
+        let verdict = if row.verdict == Verdict::Confirmed { "**confirmed**" } else { row.verdict.words() };
+        let cells = [&row.panel, &row.what, &row.source, &row.target, &row.ours, &row.difference];
+        let beside = (0..also.len()).map(|at| row.also.get(at).map_or("", String::as_str));
+        let cells = cells.into_iter().map(String::as_str).chain([verdict]).chain(beside).chain([row.note.as_str()]);
+        let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|")).collect();
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+    }
+    *text += MARKS;
 }
 
 fn curves_md(text: &mut String, summaries: &[Summary]) {

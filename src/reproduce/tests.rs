@@ -22,17 +22,21 @@ fn resolved(id: &str, scale: Scale) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_figure_of_both_papers_is_there_and_says_what_it_shows() {
+fn every_figure_of_the_papers_is_there_and_says_what_it_shows() {
     let dsvgd = (2..=20).map(|n| format!("dsvgd/fig{n}"));
     let selection = (2..=5).map(|n| format!("selection/fig{n}"));
-    let expected: Vec<String> = dsvgd.chain(selection).chain(["beyond/memory".to_owned()]).collect();
+    let others =
+        ["fig3", "table1", "table2", "table4", "table5", "table6", "table7"].map(|item| format!("fedwba/{item}"));
+    let expected: Vec<String> = dsvgd.chain(selection).chain(others).chain(["beyond/memory".to_owned()]).collect();
     assert_eq!(FIGURES.iter().map(|(id, _)| *id).collect::<Vec<_>>(), expected);
     for (id, _) in FIGURES {
         let figure = find(id).unwrap_or_else(|error| panic!("{error}"));
         assert!(!figure.title.is_empty() && !figure.choices.is_empty(), "{id}");
         assert!(!figure.targets.is_empty() || !figure.claims.is_empty(), "{id} checks nothing");
-        if let Some((_, number)) = id.rsplit_once("fig") {
-            assert!(figure.paper.ends_with(&format!("Fig. {number}")), "{id}: {}", figure.paper);
+        for (word, told) in [("/fig", "Fig."), ("/table", "Table")] {
+            if let Some((_, number)) = id.rsplit_once(word) {
+                assert!(figure.paper.ends_with(&format!("{told} {number}")), "{id}: {}", figure.paper);
+            }
         }
     }
 }
@@ -63,7 +67,12 @@ fn every_quick_form_is_smaller_and_has_one_seed() {
 
 #[test]
 fn figures_of_the_same_runs_share_them() {
-    for (id, other) in [("dsvgd/fig13", "dsvgd/fig4"), ("dsvgd/fig18", "dsvgd/fig7"), ("dsvgd/fig8", "dsvgd/fig19")] {
+    for (id, other) in [
+        ("dsvgd/fig13", "dsvgd/fig4"),
+        ("dsvgd/fig18", "dsvgd/fig7"),
+        ("dsvgd/fig8", "dsvgd/fig19"),
+        ("fedwba/table4", "fedwba/table1"),
+    ] {
         for scale in [Scale::Quick, Scale::Full] {
             let (own, theirs) = (resolved(id, scale), resolved(other, scale));
             assert!(!own.is_empty() && own.is_subset(&theirs), "{id} and {other}");
@@ -73,6 +82,21 @@ fn figures_of_the_same_runs_share_them() {
     let (ksd, hip) = (resolved("selection/fig2", Scale::Full), resolved("selection/fig3", Scale::Full));
     let shared = ksd.intersection(&hip).filter(|text| text.contains("\"covertype\""));
     assert_eq!(shared.count(), 2 * 2 * 2, "two schedules, two densities, two numbers of clients");
+}
+
+#[test]
+fn a_table_that_names_eleven_methods_runs_eleven_methods_and_two_forms_of_the_particle_ones() {
+    let figure = find("fedwba/table1").unwrap();
+    let grid = grid(&figure, Scale::Full);
+    let cells = grid.cells.iter().filter(|cell| figure.panels[cell.panel].id == "mnist-k100");
+    let configs: Vec<Config> = cells.map(|cell| grid.config(&figure, cell, 1).unwrap().0).collect();
+    let kinds: BTreeSet<&str> = configs.iter().map(|config| config.algorithm.kind()).collect();
+    assert_eq!((configs.len(), kinds.len()), (13, 11));
+    for config in configs {
+        // Twenty visits a round, or one in each of as many rounds.
+        assert_eq!(config.rounds * config.schedule.clients(), 100 * 20, "{}", config.algorithm.kind());
+        assert!(config.evaluation.personal && config.rounds.is_multiple_of(config.evaluation.every));
+    }
 }
 
 // The format.
@@ -159,6 +183,31 @@ fn a_sweep_over_a_key_that_a_method_does_not_have_is_one_run() {
     // All of a seed before the next.
     let seeds: Vec<u64> = runs.iter().map(|run| run.config.seed).collect();
     assert_eq!(seeds, [1, 2, 3].map(|seed| [seed; 5]).concat());
+}
+
+#[test]
+fn a_sweep_over_words_and_numbers_stands_in_its_order() {
+    let places = |values: &str| -> Vec<Option<f64>> {
+        let text = SMALL.replace("full = [2, 4]", &format!("full = [{values}]"));
+        let figure = parse(&text.replace("\"algorithm.particles\"", "\"kernel.bandwidth\"")).unwrap();
+        let grid = Grid::new(&figure, &wanted(Scale::Full, Some("dsvgd")));
+        grid.cells.iter().filter(|cell| !cell.case.is_empty() && cell.series == 0).map(|cell| cell.x).collect()
+    };
+    assert_eq!(places("1, 12.5"), [Some(1.0), Some(12.5)]);
+    assert_eq!(places("1.0, \"paper\", 12.0"), [None, None, None]);
+}
+
+#[test]
+fn numbers_beside_a_target_are_known_metrics_and_statistics_of_one_curve() {
+    let with = |also: &str| parse(&SMALL.replace("seeds =", &format!("also = [\"{also}\"]\nseeds =")));
+    for (also, name) in [("personal_nll", "personal_nll"), ("uplink_mib", "uplink_mib"), ("accuracy 5", "accuracy, 5")]
+    {
+        let figure = with(also).unwrap();
+        assert_eq!(figure.also.iter().map(|also| also.name.as_str()).collect::<Vec<_>>(), [name]);
+    }
+    assert!(with("personal_acuracy").unwrap_err().contains("did you mean `personal_accuracy`"));
+    assert!(with("accuracy lats").unwrap_err().contains("`lats`"));
+    assert!(with("accuracy equal-uplink").unwrap_err().contains("compares curves"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `fedstein reproduce`: the list, a figure in its quick form, going on where it was stopped, and what is refused.
 
-use super::place::{Place, numbers};
+use super::place::{Mnist, Place, idx, numbers};
 
 /// The quick form of one panel: two methods of Fig. 2.
 const DENSITIES: &str = "reproduce dsvgd/fig2 --quick --only round-2 --out out";
@@ -17,7 +17,9 @@ fn the_list_has_every_figure_with_its_data_and_its_runs() {
     let lines: Vec<&str> = printed.lines().skip(1).collect();
     let (dsvgd, selection) =
         ((2..=20).map(|n| format!("dsvgd/fig{n} ")), (2..=5).map(|n| format!("selection/fig{n} ")));
-    let figures: Vec<String> = dsvgd.chain(selection).chain(["beyond/memory ".to_owned()]).collect();
+    let others =
+        ["fig3", "table1", "table2", "table4", "table5", "table6", "table7"].map(|item| format!("fedwba/{item} "));
+    let figures: Vec<String> = dsvgd.chain(selection).chain(others).chain(["beyond/memory ".to_owned()]).collect();
     assert_eq!(lines.len(), figures.len());
     for (line, figure) in lines.iter().zip(&figures) {
         assert!(line.starts_with(figure) && line.contains(" quick") && line.contains(" full; data: "), "{line}");
@@ -113,6 +115,29 @@ fn a_panel_over_rounds_of_generated_data_is_run_beside_one_whose_data_are_missin
         told.contains("## Curves in numbers") && told.contains("| twonorm | FedAvg, iid | log_likelihood | 1 |"),
         "{told}"
     );
+}
+
+#[test]
+fn a_table_shows_calibration_and_bytes_beside_every_target() {
+    let place = Place::new();
+    // Thirty training images a label: enough for five holders each.
+    let labels: Vec<u8> = (0..300_u16).map(|row| (row % 10) as u8).collect();
+    let pixels: Vec<u8> = labels.iter().flat_map(|label| [label * 20; 16]).collect();
+    let images = idx(0x803, &[300, 4, 4], &pixels);
+    let mnist = Mnist::new().with("train-images-idx3-ubyte", images);
+    mnist.with("train-labels-idx1-ubyte", idx(0x801, &[300], &labels)).write(&place, "data");
+    place.works("reproduce fedwba/table1 --quick --only mnist-k50/fedavg --out out --data-dir data");
+    let told = place.text("out/fedwba/table1/table.md");
+    let row = told.lines().find(|line| line.starts_with("| mnist-k50 | FedAvg: accuracy, Table 1 |")).unwrap();
+    let header = told.lines().find(|line| line.starts_with("| panel | target |")).unwrap();
+    let at = |name: &str| header.split(" | ").position(|cell| cell == name).unwrap();
+    let cells: Vec<&str> = row.split(" | ").collect();
+    // Weights and biases of 16-100-10, four bytes each, from one client: 10,840 bytes.
+    assert_eq!(cells[at("client_uplink_mib")], "0.0103", "{row}");
+    for name in ["personal_accuracy_mean_particle, best", "personal_nll", "personal_ece"] {
+        assert!(cells[at(name)].parse::<f64>().is_ok(), "{name}: {row}");
+    }
+    assert!(place.text("out/fedwba/table1/table.csv").contains("FedAvg: accuracy, Table 1: beside it personal_ece"));
 }
 
 #[test]

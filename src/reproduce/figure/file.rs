@@ -6,11 +6,12 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::{
-    Along, Case, Claim, DENSITY, Expected, Figure, FigureError, Order, Panel, Seeds, Series, Statistic, Sweep, Target,
-    Term,
+    Along, Also, Case, Claim, DENSITY, Expected, Figure, FigureError, Order, Panel, Seeds, Series, Statistic, Sweep,
+    Target, Term,
 };
 use crate::experiment::schema::{list, nearest};
-use crate::metrics::Evaluation;
+use crate::metrics::{ClientScores, Evaluation, PersonalScores};
+use crate::reproduce::kept::TRAFFIC;
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +27,8 @@ struct File {
     /// The metric of all panels, where a panel does not say; with `from`, whatever its panels say.
     y: Option<String>,
     y_range: Option<(f64, f64)>,
+    /// `metric` or `metric statistic`: what the table says beside every target.
+    also: Option<Vec<String>>,
     #[serde(default)]
     choices: Vec<String>,
     seeds: Option<Seeds>,
@@ -233,6 +236,7 @@ fn inherit(own: File, parent: File) -> Result<File, String> {
         panels: None,
         shown: own.shown.or(parent.shown),
         y: own.y.or(parent.y),
+        also: own.also.or(parent.also),
         choices,
         seeds: own.seeds.or(parent.seeds),
         base: parent.base,
@@ -262,6 +266,7 @@ fn build(id: &str, file: File) -> Result<Figure, String> {
         panels: Vec::new(),
         targets: Vec::new(),
         claims: Vec::new(),
+        also: file.also.unwrap_or_default().into_iter().map(also).collect::<Result<_, _>>()?,
     };
     unique(figure.series.iter().map(|series| series.id.as_str()))?;
     if file.panels.is_some() {
@@ -375,12 +380,29 @@ const DIAGNOSTICS: &[&str] = &["spread", "kde_ess", "delta_ksd", "delta_hip", "c
 
 fn known_metric(name: &str) -> Result<(), String> {
     let metrics: Vec<&str> = Evaluation::default().columns().into_iter().map(|(name, _)| name).collect();
-    let known = || metrics.iter().copied().chain(DIAGNOSTICS.iter().copied()).chain([DENSITY]);
+    let nobody = PersonalScores::new(vec![ClientScores::new(1)]);
+    let personal: Vec<&str> = nobody.iter().flat_map(PersonalScores::columns).map(|(name, _)| name).collect();
+    let measured = || metrics.iter().chain(&personal).chain(DIAGNOSTICS).copied();
+    let known = || measured().chain(TRAFFIC.iter().map(|(name, _)| *name)).chain([DENSITY]);
     if known().any(|metric| metric == name) {
         return Ok(());
     }
     let hint = nearest(name, known()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     Err(format!("`{name}` is no metric{hint}"))
+}
+
+/// Reads `metric` or `metric statistic`.
+fn also(text: String) -> Result<Also, String> {
+    let (metric, at) = text.split_once(' ').map_or((text.as_str(), None), |(metric, at)| (metric, Some(at)));
+    known_metric(metric).map_err(|problem| format!("also `{text}`: {problem}"))?;
+    let at = at.map(|at| at.parse().map_or_else(|_| Value::String(at.to_owned()), Value::Integer));
+    let statistic = statistic(at).map_err(|problem| format!("also `{text}`: {problem}"))?;
+    // Against what would bytes be equal, and where would a peak be?
+    if matches!(statistic, Statistic::EqualUplink | Statistic::Peak | Statistic::PeakAt) {
+        return Err(format!("also `{text}`: that statistic compares curves, and this is one"));
+    }
+    let name = text.replacen(' ', ", ", 1);
+    Ok(Also { metric: metric.to_owned(), statistic, name })
 }
 
 fn statistic(at: Option<Value>) -> Result<Statistic, String> {
