@@ -15,8 +15,27 @@ use rand::Rng;
 
 /// Every algorithm.
 const KINDS: &[&str] = &[
-    "dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "fedavg", "sgld", "dsgld", "fedsgd", "pvi", "gvi", "pmd", "npv", "fedwba", "fedprox",
-    "scaffold", "fedper", "per-fedavg", "pfedme", "pfedbayes", "pfedvem", "pfedgp",
+    "dsvgd",
+    "u-dsvgd",
+    "p-dsvgd",
+    "svgd",
+    "fedavg",
+    "sgld",
+    "dsgld",
+    "fedsgd",
+    "pvi",
+    "gvi",
+    "pmd",
+    "npv",
+    "fedwba",
+    "fedprox",
+    "scaffold",
+    "fedper",
+    "per-fedavg",
+    "pfedme",
+    "pfedbayes",
+    "pfedvem",
+    "pfedgp",
 ];
 /// Those whose formulas presuppose plain gradient steps.
 const PLAIN: &[&str] = &["scaffold", "per-fedavg", "pfedme"];
@@ -26,8 +45,20 @@ const SPLIT: &[&str] = &["fedper", "pfedvem", "pfedgp"];
 const TILTED: &[&str] = &["dsvgd", "u-dsvgd", "p-dsvgd"];
 /// Those whose particles move by `[optimizer]`.
 const OPTIMISED: &[&str] = &[
-    "dsvgd", "u-dsvgd", "p-dsvgd", "svgd", "fedavg", "fedsgd", "fedwba", "fedprox", "scaffold", "fedper", "per-fedavg", "pfedme",
-    "pfedbayes", "pfedvem",
+    "dsvgd",
+    "u-dsvgd",
+    "p-dsvgd",
+    "svgd",
+    "fedavg",
+    "fedsgd",
+    "fedwba",
+    "fedprox",
+    "scaffold",
+    "fedper",
+    "per-fedavg",
+    "pfedme",
+    "pfedbayes",
+    "pfedvem",
 ];
 
 /// What is not as usual.
@@ -246,6 +277,20 @@ impl Model for Together {
 
     fn log_noise_precision(&self) -> Option<usize> {
         self.0.log_noise_precision()
+    }
+
+    fn embed(&self, particles: &[Tensor<2>], inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {
+        self.0.embed(particles, inputs, head_layers)
+    }
+
+    fn embedding_score(
+        &self,
+        particles: &[Tensor<2>],
+        inputs: Tensor<2>,
+        head_layers: usize,
+        cotangent: Tensor<3>,
+    ) -> Option<Vec<Tensor<2>>> {
+        self.0.embedding_score(particles, inputs, head_layers, cotangent)
     }
 }
 

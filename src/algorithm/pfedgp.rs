@@ -265,7 +265,7 @@ fn labels_of<B: Backend>(shard: &Shard<B>) -> Result<Vec<usize>, RunError> {
 
 fn no_embedding() -> RunError {
     RunError::Config(
-        "algorithm kind `pfedgp` needs a model that gives an embedding, as `bnn` with `model.hidden`; this one gives none".into(),
+        "algorithm kind `pfedgp` needs a model that gives an embedding, as `bnn` with `model.hidden` or `stack` with a dense layer; this one gives none".into(),
     )
 }
 

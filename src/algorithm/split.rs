@@ -45,11 +45,6 @@ impl Split {
         self.base.blocks().len()
     }
 
-    /// Dimension of the base.
-    pub fn base_dim(&self) -> usize {
-        self.base.dim()
-    }
-
     /// The base alone.
     pub fn base_of<B: Backend>(&self, particles: &Particles<B>) -> Particles<B> {
         Particles::from_blocks(particles.blocks()[..self.base_blocks()].to_vec(), self.base.clone())
