@@ -80,11 +80,14 @@ fn scoring_changes_neither_the_particles_nor_the_traffic() {
     assert_eq!(without.rounds[1].metric("personal_accuracy"), None);
 }
 
+/// What happens to a reply on its way.
+type Spoil = fn(&mut Reply);
+
 /// A fleet in which one client answers with something else.
 struct Corrupt {
     fleet: InProcess<Flex>,
     client: usize,
-    spoil: fn(&mut Reply),
+    spoil: Spoil,
 }
 
 impl Fleet for Corrupt {
@@ -118,7 +121,7 @@ impl Told<Flex> for Log {
 }
 
 /// Runs a config over a corrupt fleet whose round has all clients.
-fn serve(text: &str, client: usize, spoil: fn(&mut Reply)) -> Result<Vec<(Round, Vec<f64>)>, RunError> {
+fn serve(text: &str, client: usize, spoil: Spoil) -> Result<Vec<(Round, Vec<f64>)>, RunError> {
     let config = experiment(text).config;
     let (streams, session) = (Streams::new(1), Session::<Flex>::open(Precision::F32).unwrap());
     let all = data(&config);
@@ -164,7 +167,7 @@ const THREE: &str = r#"
 
 #[test]
 fn a_reply_that_cannot_be_used_is_left_out_and_the_round_goes_on() {
-    let spoils: [(fn(&mut Reply), &str); 5] = [
+    let spoils: [(Spoil, &str); 5] = [
         (|reply| set_first(reply, f32::NAN), "not finite"),
         (|reply| set_first(reply, f32::INFINITY), "not finite"),
         (|reply| reply.message.arrays.clear(), "lacks"),

@@ -336,8 +336,8 @@ fn per_fedavg_is_its_recursion() {
         fed.round(round + 1, clients);
         assert_near(&fed.theta(), &theta, &format!("round {}", round + 1));
         // One step along the gradient over all rows of the client, whether it took part or not.
-        for client in 0..ROWS.len() {
-            let all: Vec<usize> = (0..ROWS[client]).collect();
+        for (client, rows) in ROWS.iter().enumerate() {
+            let all: Vec<usize> = (0..*rows).collect();
             let want = sum(&[(1.0, &theta), (-alpha, &fed.gradient(client, &all, &theta))]);
             assert_near(&fed.predictor(client).unwrap(), &want, &format!("client {client} predicts"));
         }
@@ -528,7 +528,7 @@ fn pfedme_personal_parameters_settle_where_the_moreau_envelope_says() {
     let (mut fed, means) = bowls(("pfedme", keys), steps);
     let replies = fed.round(1, &[0, 1, 2]);
     for (client, (reply, m)) in replies.iter().zip(&means).enumerate() {
-        let left = |steps: usize| (1.0 - eta * lambda / (1.0 + lambda) as f64).powi(steps as i32);
+        let left = |steps: usize| f64::powi(1.0 - eta * lambda / (1.0 + lambda), steps as i32);
         let after = |steps: usize| sum(&[(1.0 - left(steps), m), (left(steps), &fed.start)]);
         assert_near(&array(reply, "particles"), &after(steps), "w_k");
         // p belongs to the w_k before its last step.

@@ -7,7 +7,7 @@
 //! with p̄ for its whole prior, and sends Θ_k back, which it predicts with. The server takes the barycenter of the Θ_k from
 //! their mean by index: Θ̄ ← argmin Σ_k ω_k W₂²(·, Θ_k). Source: FedWBA eq. (2)-(6), Algorithm 1; ALGORITHMS 4.12, 8.2.
 //!
-//! Layers may be shared ([`Layers`]): kernel, densities and transport see the Bayesian coordinates alone; a shared one has
+//! Layers may be shared (`layers`): kernel, densities and transport see the Bayesian coordinates alone; a shared one has
 //! no prior, moves along the particles' mean likelihood score and is averaged with the weights ω.
 
 use std::collections::BTreeSet;

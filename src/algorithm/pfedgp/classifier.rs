@@ -1,6 +1,6 @@
 //! A tree of binary Gaussian processes over embedded rows: what a client predicts with, and what the embedding learns from.
 //!
-//! A fork (see [`super::class_tree`]) sees the rows of its own classes, the left ones as y = 1. In: unit embeddings
+//! A fork (see [`class_tree`](mod@super::class_tree)) sees the rows of its own classes, the left ones as y = 1. In: unit embeddings
 //! `[n, E]` and classes. Out: log-probabilities, each the product of E σ(±f) along the path to a leaf; or the sum over the
 //! forks of the bound L on log p(y) (see [`super::polya_gamma`]) and its gradient in the embeddings.
 
