@@ -537,7 +537,7 @@ const SMALL: &str = "kind = \"stack\"\nlayers = [\"conv 4 3x3\", \"relu\", \"max
 fn a_config_with_a_text_that_is_no_layer_is_refused_by_its_key() {
     let check = |model: &str| {
         let text = format!("[model]\nkind = \"stack\"\n{model}\n");
-        Config::load(Source { name: "mine.toml", text: &text }, &Overrides::default()).map(|_| ())
+        Config::load(Source { name: "mine.toml", text: &text }, &Overrides::default()).map(|_| ()).map_err(Box::new)
     };
     assert!(check("layers = [\"conv 4 3x3\", \"relu\"]").is_ok());
     assert!(check("layers = []\ninit = \"xavier-uniform\"").is_ok());
