@@ -14,7 +14,7 @@ use fedstein::algorithm::gaussian::natural::{Gaussian, Guard, Natural, Symmetric
 use fedstein::algorithm::gaussian::{Family, fit};
 use fedstein::backend::{Flex, Precision};
 use fedstein::datasets;
-use fedstein::experiment::config::{AlgorithmConfig, ModelConfig, ScheduleConfig};
+use fedstein::experiment::config::{AlgorithmConfig, ModelConfig, NumberOr, ScheduleConfig};
 use fedstein::experiment::progress::Quiet;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
@@ -752,7 +752,7 @@ fn a_start_in_which_all_rows_are_saturated_is_left_again() {
     experiment.config.model = ModelConfig::Bnn {
         hidden: vec![],
         activation: Activation::Relu,
-        weight_precision: 0.01,
+        weight_precision: NumberOr::Fixed(0.01),
         gamma_shape: 1.0,
         gamma_rate: 1.0,
         init: WeightInit::ScaledNormal,

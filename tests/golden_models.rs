@@ -16,7 +16,7 @@ use fedstein::federation::message::{Array, Message, Values};
 use fedstein::metrics::{Evaluation, ParticleLogProbs};
 use fedstein::models::{
     Activation, Architecture, Batch, BlrConfig, BnnConfig, Forward, Head, LayerSpec, Layout, MixtureConfig,
-    MixturePrior, Model, Network, Prior, PriorTerm, Probit, ReplicatedConfig, StackConfig,
+    MixturePrior, Model, Network, Prior, PriorTerm, Probit, ReplicatedConfig, StackConfig, WeightPrecision,
 };
 use ndarray::{Array1, Array2, Axis};
 use rand::rngs::ChaCha12Rng;
@@ -187,7 +187,7 @@ fn check_network<B: Backend>(
     let hidden = flat(&case.input("particles")[0]["b1"]).len();
     let mut config = BnnConfig::classifier(x.ncols(), &[hidden], 2);
     config.head = head;
-    config.weight_precision = case.number("weight_precision");
+    config.weight_precision = WeightPrecision::Fixed(case.number("weight_precision"));
     let model = Network::new(config.check().unwrap());
     let theta = blocks(&network_rows(case.input("particles"), |p| p), &model, &session);
     let batch = batch(&x, targets, &session);
@@ -588,10 +588,13 @@ fn priors() -> Vec<(&'static str, Layout, Prior)> {
     };
     let blr = BlrConfig { gamma_shape: 2.5, gamma_rate: 3.0, ..BlrConfig::new(4) };
     let bnn = regression_network(3, 2);
+    let weight_precision = WeightPrecision::Learned { shape: 2.0, rate: 0.7 };
+    let learned = BnnConfig { weight_precision, ..regression_network(3, 2) };
     let (gaussian, uniform) = (toy(MixturePrior::Gaussian), toy(MixturePrior::Uniform));
     let cases = [
         ("hierarchical normal", of(&|layout| blr.prior(layout), blr.layout())),
         ("normal and log gamma", of(&|layout| bnn.prior(layout), bnn.layout())),
+        ("learned precision of a network", of(&|layout| learned.prior(layout), learned.layout())),
         ("gaussian", of(&|layout| gaussian.prior(layout), gaussian.layout())),
         ("uniform", of(&|layout| uniform.prior(layout), uniform.layout())),
     ];

@@ -120,7 +120,7 @@ impl Architecture for BlrConfig {
 
     fn prior(&self, _layout: &Layout) -> Prior {
         let (shape, rate) = (self.gamma_shape, self.gamma_rate);
-        Prior { terms: vec![PriorTerm::HierarchicalNormal { weights: 0, log_precision: 1, shape, rate }] }
+        Prior { terms: vec![PriorTerm::HierarchicalNormal { weights: vec![0], log_precision: 1, shape, rate }] }
     }
 }
 

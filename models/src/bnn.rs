@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor};
 use rand::Rng;
 
 use crate::error::ModelError;
-use crate::head::{self, Head};
+use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
 use crate::layer::{Activation, ParticleLinear};
 use crate::layout::Layout;
@@ -26,8 +26,8 @@ pub struct BnnConfig {
     pub activation: Activation,
     /// Classes or a real target.
     pub head: Head,
-    /// Prior precision λ_w of weights and biases (e in the papers).
-    pub weight_precision: f64,
+    /// Prior precision λ_w of weights and biases.
+    pub weight_precision: WeightPrecision,
     /// Start of the weights.
     pub init: WeightInit,
 }
@@ -40,7 +40,7 @@ impl BnnConfig {
             hidden: hidden.to_vec(),
             activation: Activation::Relu,
             head: Head::Classes(classes),
-            weight_precision: std::f64::consts::E,
+            weight_precision: WeightPrecision::Fixed(std::f64::consts::E),
             init: WeightInit::ScaledNormal,
         }
     }
@@ -69,6 +69,8 @@ pub struct Bnn {
     pub layers: Vec<ParticleLinear>,
     /// log γ, `[N, 1, 1]`, regression only.
     pub log_gamma: Option<Param<Tensor<3>>>,
+    /// log λ_w, `[N, 1, 1]`, where it is learned.
+    pub log_precision: Option<Param<Tensor<3>>>,
     #[module(skip)]
     activation: Activation,
 }
@@ -110,7 +112,9 @@ impl Architecture for BnnConfig {
     fn module(&self, particles: usize, device: &Device) -> Bnn {
         let widths = self.widths();
         let layers = widths.windows(2).map(|pair| ParticleLinear::new(particles, pair[0], pair[1], device)).collect();
-        Bnn { layers, log_gamma: self.head.log_gamma(particles, device), activation: self.activation }
+        let log_gamma = self.head.log_gamma(particles, device);
+        let log_precision = self.weight_precision.log_precision(particles, device);
+        Bnn { layers, log_gamma, log_precision, activation: self.activation }
     }
 
     fn task(&self) -> Task {
@@ -122,7 +126,9 @@ impl Architecture for BnnConfig {
     }
 
     fn initial(&self, layout: &Layout, rng: &mut dyn Rng) -> Vec<f64> {
-        self.init.particle(layout, rng)
+        let mut particle = self.init.particle(layout, rng);
+        self.weight_precision.start(layout, &mut particle, rng);
+        particle
     }
 
     fn log_noise_precision(&self, layout: &Layout) -> Option<usize> {

@@ -7,11 +7,12 @@ use std::f64::consts::PI;
 
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, activation};
+use rand::Rng;
 
 use crate::layer::unset;
 use crate::layout::Layout;
 use crate::model::Task;
-use crate::prior::{Prior, PriorTerm};
+use crate::prior::{Prior, PriorTerm, gamma_draw};
 
 /// Name of the block that holds log γ.
 const LOG_GAMMA: &str = "log_gamma";
@@ -60,15 +61,60 @@ impl Head {
         layout.position(LOG_GAMMA)
     }
 
-    /// Weights and biases ~ N(0, 1/`weight_precision`), γ as the head says.
-    pub(crate) fn prior(self, layout: &Layout, weight_precision: f64) -> Prior {
-        let mut prior = Prior::normal(layout, weight_precision);
-        if let (Self::Real { gamma_shape, gamma_rate }, Some(block)) = (self, self.log_noise_precision(layout)) {
-            prior.terms[block] = PriorTerm::LogGamma { block, shape: gamma_shape, rate: gamma_rate };
+    /// Weights and biases with this precision, γ as the head says.
+    pub(crate) fn prior(self, layout: &Layout, weight_precision: WeightPrecision) -> Prior {
+        let (noise, learned) = (self.log_noise_precision(layout), layout.position(LOG_PRECISION));
+        let weights = (0..layout.blocks().len()).filter(|block| ![noise, learned].contains(&Some(*block)));
+        let mut terms: Vec<PriorTerm> = match (weight_precision, learned) {
+            (WeightPrecision::Learned { shape, rate }, Some(log_precision)) => {
+                vec![PriorTerm::HierarchicalNormal { weights: weights.collect(), log_precision, shape, rate }]
+            }
+            (WeightPrecision::Learned { .. }, None) => unreachable!("the module has a block for it"),
+            (WeightPrecision::Fixed(precision), _) => {
+                weights.map(|block| PriorTerm::Normal { block, precision }).collect()
+            }
+        };
+        if let (Self::Real { gamma_shape, gamma_rate }, Some(block)) = (self, noise) {
+            terms.push(PriorTerm::LogGamma { block, shape: gamma_shape, rate: gamma_rate });
         }
-        prior
+        Prior { terms }
     }
 }
+
+/// Precision λ_w of the Gaussian prior of a network's weights and biases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum WeightPrecision {
+    /// This number (e in the DSVGD paper).
+    Fixed(f64),
+    /// log λ_w is a coordinate of the particle, λ_w ~ Gamma(shape, rate): Liu & Wang 2016, ALGORITHMS 1.3.
+    Learned {
+        /// Shape a0 (there 1).
+        shape: f64,
+        /// Rate b0 (there 0.1).
+        rate: f64,
+    },
+}
+
+impl WeightPrecision {
+    /// Draws the start of log λ_w into a flat particle. As in Liu & Wang's code λ_w starts at a draw with `rate` for a
+    /// *scale*: a prior that is weak (0.1) and grows, where the prior's own mean (10) would hold the weights down at once.
+    pub(crate) fn start(self, layout: &Layout, particle: &mut [f64], rng: &mut dyn Rng) {
+        if let (Self::Learned { shape, rate }, Some(block)) = (self, layout.position(LOG_PRECISION)) {
+            particle[layout.blocks()[block].offset] = gamma_draw(shape, 1.0 / rate, rng).ln();
+        }
+    }
+
+    /// log λ_w, `[N, 1, 1]` without values, where it is learned; the module's field must be called `log_precision`.
+    pub(crate) fn log_precision(self, particles: usize, device: &Device) -> Option<Param<Tensor<3>>> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::Learned { .. } => Some(unset([particles, 1, 1], device)),
+        }
+    }
+}
+
+/// Name of the block that holds log λ_w.
+const LOG_PRECISION: &str = "log_precision";
 
 /// Sum over the rows of log p(y | x, θ_n): softmax, or a normal where there is log γ.
 ///

@@ -28,7 +28,7 @@ mod stack;
 pub use blr::{Blr, BlrConfig, Probit};
 pub use bnn::{Bnn, BnnConfig};
 pub use error::ModelError;
-pub use head::Head;
+pub use head::{Head, WeightPrecision};
 pub use init::WeightInit;
 pub use layer::{Activation, LayerSpec, ParticleConv, ParticleLinear, Pool};
 pub use layout::{Block, Layout};

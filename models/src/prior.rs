@@ -21,10 +21,10 @@ pub enum PriorTerm {
         precision: f64,
     },
     /// Coordinates of `weights` ~ N(0, 1/ξ) given ξ, and ξ ~ Gamma(shape, rate); the particle holds log ξ.
-    /// Source: Kassab & Simeone section 6, ALGORITHMS 3.1; the Jacobian of log ξ is included.
+    /// Source: Kassab & Simeone section 6, ALGORITHMS 3.1; of networks Liu & Wang 2016. The Jacobian of log ξ is included.
     HierarchicalNormal {
-        /// Index of the weights w.
-        weights: usize,
+        /// Indices of the blocks of weights w.
+        weights: Vec<usize>,
         /// Index of log ξ (one coordinate).
         log_precision: usize,
         /// Gamma shape a.
@@ -88,11 +88,12 @@ impl Prior {
                     add(&mut score, *block, particles[*block].clone().mul_scalar(-precision * weight));
                 }
                 PriorTerm::HierarchicalNormal { weights, log_precision, shape, rate } => {
-                    let w = particles[*weights].clone();
                     let xi = particles[*log_precision].clone().exp();
-                    let half_p = 0.5 * w.dims()[1] as f64;
-                    let half_norm = w.clone().square().sum_dim(1).mul_scalar(0.5);
-                    add(&mut score, *weights, (w * xi.clone()).mul_scalar(-weight));
+                    let half_p = 0.5 * size(particles, weights);
+                    let half_norm = squared_norm(particles, weights).mul_scalar(0.5);
+                    for block in weights {
+                        add(&mut score, *block, (particles[*block].clone() * xi.clone()).mul_scalar(-weight));
+                    }
                     let on_xi = (xi * half_norm.add_scalar(*rate)).neg().add_scalar(half_p + shape).mul_scalar(weight);
                     add(&mut score, *log_precision, on_xi);
                 }
@@ -132,9 +133,9 @@ impl Prior {
                     .add_scalar(0.5 * size * (precision.ln() - log_two_pi))
             }
             PriorTerm::HierarchicalNormal { weights, log_precision, shape, rate } => {
-                let p = particles[*weights].dims()[1] as f64;
+                let p = size(particles, weights);
                 let log_xi = sum(particles[*log_precision].clone());
-                let half_norm = sum(particles[*weights].clone().square()).mul_scalar(0.5);
+                let half_norm = sum(squared_norm(particles, weights)).mul_scalar(0.5);
                 let constant = shape * rate.ln() - libm::lgamma(*shape) - 0.5 * p * log_two_pi;
                 log_xi.clone().mul_scalar(0.5 * p + shape).add_scalar(constant)
                     - log_xi.exp() * half_norm.add_scalar(*rate)
@@ -177,7 +178,9 @@ impl Prior {
                 PriorTerm::HierarchicalNormal { weights, log_precision, shape, rate } => {
                     let xi = gamma_draw(*shape, *rate, rng);
                     theta[range(*log_precision)].fill(xi.ln());
-                    fill_normal(&mut theta[range(*weights)], xi.powf(-0.5), rng);
+                    for block in weights {
+                        fill_normal(&mut theta[range(*block)], xi.powf(-0.5), rng);
+                    }
                 }
                 PriorTerm::LogGamma { block, shape, rate } => {
                     theta[range(*block)].fill(gamma_draw(*shape, *rate, rng).ln());
@@ -195,6 +198,17 @@ impl Prior {
         }
         theta
     }
+}
+
+/// Coordinates of these blocks.
+fn size(particles: &[Tensor<2>], blocks: &[usize]) -> f64 {
+    blocks.iter().map(|block| particles[*block].dims()[1]).sum::<usize>() as f64
+}
+
+/// ‖w_n‖² over these blocks, `[N, 1]`; at least one block.
+fn squared_norm(particles: &[Tensor<2>], blocks: &[usize]) -> Tensor<2> {
+    let norms = blocks.iter().map(|block| particles[*block].clone().square().sum_dim(1));
+    norms.reduce(|sum, norm| sum + norm).expect("a model has weights")
 }
 
 /// A host vector as one row `[1, d]`, in the dtype and on the device of `like`.
@@ -224,7 +238,8 @@ fn fill_normal(to: &mut [f64], sd: f64, rng: &mut dyn Rng) {
     }
 }
 
-fn gamma_draw(shape: f64, rate: f64, rng: &mut dyn Rng) -> f64 {
+/// γ ~ Gamma(shape, rate), above 0.
+pub(crate) fn gamma_draw(shape: f64, rate: f64, rng: &mut dyn Rng) -> f64 {
     let gamma = Gamma::new(shape, 1.0 / rate).expect("shape and rate are checked to be positive");
     gamma.sample(rng).max(f64::MIN_POSITIVE)
 }

@@ -10,7 +10,7 @@ use burn::tensor::{Device, Tensor};
 use rand::Rng;
 
 use crate::error::ModelError;
-use crate::head::{self, Head};
+use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
 use crate::layer::{Activation, LayerSpec, ParticleConv, ParticleLinear, Pool, Shape};
 use crate::layout::Layout;
@@ -30,7 +30,7 @@ pub struct StackConfig {
     /// Classes or a real target.
     pub head: Head,
     /// Prior precision λ_w of weights and biases (e in the papers).
-    pub weight_precision: f64,
+    pub weight_precision: WeightPrecision,
     /// Start of the weights.
     pub init: WeightInit,
 }
@@ -82,7 +82,13 @@ impl StackConfig {
     /// A classifier with the papers' prior (λ_w = e) and scaled normal start.
     pub fn classifier(input: &[usize], layers: Vec<LayerSpec>, classes: usize) -> Self {
         let (head, init) = (Head::Classes(classes), WeightInit::ScaledNormal);
-        Self { input: input.to_vec(), layers, head, weight_precision: std::f64::consts::E, init }
+        Self {
+            input: input.to_vec(),
+            layers,
+            head,
+            weight_precision: WeightPrecision::Fixed(std::f64::consts::E),
+            init,
+        }
     }
 
     /// Follows the shape of a row through the layers.
@@ -163,6 +169,8 @@ pub struct Stack {
     pub dense: Vec<ParticleLinear>,
     /// log γ, `[N, 1, 1]`, regression only.
     pub log_gamma: Option<Param<Tensor<3>>>,
+    /// log λ_w, `[N, 1, 1]`, where it is learned.
+    pub log_precision: Option<Param<Tensor<3>>>,
     #[module(skip)]
     input: [usize; 3],
     #[module(skip)]
@@ -272,6 +280,7 @@ impl Architecture for StackPlan {
             convs: self.convs.iter().map(conv).collect(),
             dense: self.dense.iter().map(dense).collect(),
             log_gamma: self.config.head.log_gamma(particles, device),
+            log_precision: self.config.weight_precision.log_precision(particles, device),
             input,
             steps: self.steps.clone(),
             activations: self.activations.clone(),
@@ -287,7 +296,9 @@ impl Architecture for StackPlan {
     }
 
     fn initial(&self, layout: &Layout, rng: &mut dyn Rng) -> Vec<f64> {
-        self.config.init.particle(layout, rng)
+        let mut particle = self.config.init.particle(layout, rng);
+        self.config.weight_precision.start(layout, &mut particle, rng);
+        particle
     }
 
     fn log_noise_precision(&self, layout: &Layout) -> Option<usize> {

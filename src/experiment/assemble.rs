@@ -14,7 +14,9 @@ use crate::density::kde::{KdeBandwidth, KdeConfig};
 use crate::error::RunError;
 use crate::federation::message::{Array, Question, Rows, Values};
 use crate::federation::shard::Table;
-use crate::models::{BlrConfig, BnnConfig, Head, LayerSpec, MixtureConfig, Model, Network, Probit, StackConfig, Task};
+use crate::models::{
+    BlrConfig, BnnConfig, Head, LayerSpec, MixtureConfig, Model, Network, Probit, StackConfig, Task, WeightPrecision,
+};
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
 use crate::schedule::{Draw, Hip, Ksd, Negative, Random, RoundRobin, Schedule};
@@ -23,9 +25,9 @@ use crate::stein::{AccumulatorStart, Bandwidth, EpsilonPlace, Kernel, Optimizer,
 use super::config::{
     AlgorithmConfig, BandwidthRule, Config, DensityConfig, DsgldConfig, DsvgdConfig, FedavgConfig, FedperConfig,
     FedproxConfig, GaussianConfig, InformedConfig, KdeRule, KernelConfig, LocalConfig, ModelConfig, NegativePolicy,
-    NpvConfig, NumberOr, OptimizerConfig, PDsvgdConfig, PerFedavgConfig, PmdConfig, Predictive, RadialConfig, Reset,
-    SameKde, ScaffoldConfig, ScheduleConfig, SelectionKernel, SelectionRule, SgldConfig, SoftmaxRule, SvgdConfig,
-    UDsvgdConfig,
+    NpvConfig, NumberOr, OptimizerConfig, PDsvgdConfig, PerFedavgConfig, PmdConfig, PrecisionRule, Predictive,
+    RadialConfig, Reset, SameKde, ScaffoldConfig, ScheduleConfig, SelectionKernel, SelectionRule, SgldConfig,
+    SoftmaxRule, SvgdConfig, UDsvgdConfig,
 };
 
 /// Rows from which the noise of an untrained regression network is measured.
@@ -48,7 +50,8 @@ impl Config {
         match &self.model {
             ModelConfig::Bnn { hidden, activation, weight_precision, gamma_shape, gamma_rate, init } => {
                 let head = head(data, "bnn", *gamma_shape, *gamma_rate)?;
-                let (activation, weight_precision, init) = (*activation, *weight_precision, *init);
+                let (activation, init) = (*activation, *init);
+                let weight_precision = weight_precision.build(*gamma_shape, *gamma_rate);
                 let network = BnnConfig { features, hidden: hidden.clone(), activation, head, weight_precision, init };
                 Ok(Arc::new(Network::new(network.check()?)))
             }
@@ -56,7 +59,8 @@ impl Config {
                 let head = head(data, "stack", *gamma_shape, *gamma_rate)?;
                 let wrong = |error| RunError::Config(format!("model.layers, for the data `{}`: {error}", data.name));
                 let (input, layers) = (data.feature_shape.clone(), LayerSpec::read(layers).map_err(wrong)?);
-                let stack = StackConfig { input, layers, head, weight_precision: *weight_precision, init: *init };
+                let weight_precision = weight_precision.build(*gamma_shape, *gamma_rate);
+                let stack = StackConfig { input, layers, head, weight_precision, init: *init };
                 Ok(Arc::new(Network::new(stack.check().map_err(wrong)?)))
             }
             ModelConfig::Blr { gamma_shape, gamma_rate, bias, predictive, probit_lambda } => {
@@ -387,6 +391,15 @@ impl From<NumberOr<KdeRule>> for KdeBandwidth {
             NumberOr::Fixed(lambda) => Self::Fixed(lambda),
             NumberOr::Rule(KdeRule::Median) => Self::Median,
             NumberOr::Rule(KdeRule::Scott) => Self::Scott,
+        }
+    }
+}
+
+impl NumberOr<PrecisionRule> {
+    fn build(self, shape: f64, rate: f64) -> WeightPrecision {
+        match self {
+            Self::Fixed(precision) => WeightPrecision::Fixed(precision),
+            Self::Rule(PrecisionRule::Learned) => WeightPrecision::Learned { shape, rate },
         }
     }
 }

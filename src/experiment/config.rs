@@ -71,6 +71,11 @@ words! {
         /// Mean over Gaussians around the particles.
         Probit,
     }
+    /// How a network's prior precision comes about, where it is no number.
+    PrecisionRule {
+        /// As a coordinate of every particle.
+        Learned,
+    }
     /// Rule for the standard deviation of the density's kernel.
     KdeRule {
         /// Median heuristic on the centres.
@@ -148,13 +153,19 @@ pub enum ModelConfig {
     Bnn {
         hidden: Vec<usize>,
         activation: Activation,
-        weight_precision: f64,
+        weight_precision: NumberOr<PrecisionRule>,
         gamma_shape: f64,
         gamma_rate: f64,
         init: WeightInit,
     },
     /// Bayesian network of convolutions, pools and dense layers.
-    Stack { layers: Vec<String>, weight_precision: f64, gamma_shape: f64, gamma_rate: f64, init: WeightInit },
+    Stack {
+        layers: Vec<String>,
+        weight_precision: NumberOr<PrecisionRule>,
+        gamma_shape: f64,
+        gamma_rate: f64,
+        init: WeightInit,
+    },
     /// Bayesian logistic regression.
     Blr { gamma_shape: f64, gamma_rate: f64, bias: bool, predictive: Predictive, probit_lambda: f64 },
     /// The toy densities.

@@ -43,7 +43,8 @@ impl DealtPrior {
                     }
                 }
                 PriorTerm::HierarchicalNormal { weights, log_precision, shape, rate } => {
-                    normal(&mut start, range(*weights), 0.0, (shape / rate).max(NARROWEST));
+                    let precision = (shape / rate).max(NARROWEST);
+                    weights.iter().for_each(|block| normal(&mut start, range(*block), 0.0, precision));
                     log_gamma(&mut start, range(*log_precision), *shape, *rate);
                     shared.terms.push(term.clone());
                 }

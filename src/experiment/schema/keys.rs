@@ -328,8 +328,8 @@ pub const KEYS: &[Key] = &[
         "First to last: `conv OUT KxK [stride S] [pad P | same]`, `max-pool K [stride S]`, `avg-pool K [stride S]` (stride K by default), `global-avg-pool`, `dense OUT`, `relu`, `tanh`, `sigmoid`, `gelu`, `silu`. The first dense layer flattens; the dense layer to the classes, or to the target, is implied.",
     )
     .only(&["stack"]),
-    key("model.weight_precision", POSITIVE, F(std::f64::consts::E), "Precision of the Gaussian prior of weights and biases (default e: [D], log λ = 1).").only(&["bnn", "stack"]),
-    key("model.gamma_shape", POSITIVE, F(1.0), "Shape of the Gamma prior of a precision: `bnn` and `stack` the noise's (regression only), `blr` the weights'.").only(&["bnn", "stack", "blr"]),
+    key("model.weight_precision", NumberOr(Interval::POSITIVE, &["learned"]), F(std::f64::consts::E), "Precision λ of the Gaussian prior of weights and biases (default e: [D], log λ = 1); `learned`: log λ is a coordinate of every particle, λ ~ Gamma(`gamma_shape`, `gamma_rate`) (Liu and Wang 2016).").only(&["bnn", "stack"]),
+    key("model.gamma_shape", POSITIVE, F(1.0), "Shape of the Gamma prior of a precision: `bnn` and `stack` the noise's (regression), and the weights' where it is learned; `blr` the weights'.").only(&["bnn", "stack", "blr"]),
     key(
         "model.gamma_rate",
         POSITIVE,
