@@ -52,29 +52,21 @@ pub const VALIDATION_SCORES: &str = "validation_scores";
 impl<B: Backend> Exam<B> {
     /// The scores of a client with this predictor.
     pub fn take(&self, request: &Request, predictor: Predictor<B>) -> Result<Message, RunError> {
-        let predictor = match predictor {
-            Predictor::Published => {
-                let array = request.message.array(PARTICLES);
-                let particles =
-                    array.and_then(|array| Particles::from_array(array, self.model.layout(), &self.session));
-                Predictor::Own(particles.map_err(RunError::Device)?)
-            }
-            own => own,
-        };
+        let predict = self.function(request, predictor)?;
         let mut message = Message::default();
         for (name, held) in [(TEST_SCORES, &self.test), (VALIDATION_SCORES, &self.validation)] {
-            let scores = self.scores(&predictor, held, &held.rows[request.client])?.to_values();
+            let scores = self.scores(&*predict, held, &held.rows[request.client])?.to_values();
             let array = Array { shape: vec![scores.len()], values: Values::F64(scores) };
             message = message.with_array(name, array);
         }
         Ok(message)
     }
 
-    fn scores(&self, predictor: &Predictor<B>, held: &HeldOut, rows: &[usize]) -> Result<ClientScores, RunError> {
+    fn scores(&self, predict: &Predict, held: &HeldOut, rows: &[usize]) -> Result<ClientScores, RunError> {
         let mut scores = ClientScores::new(self.bins);
         for rows in rows.chunks(self.chunk) {
             let inputs = held.table.batch(rows.iter().copied(), &self.session).inputs;
-            let outputs = self.outputs(predictor, inputs)?;
+            let outputs = predict(inputs)?;
             let [components, count, width] = outputs.dims();
             let values = outputs.try_into_vec_as::<f32>()?;
             let added = match (&held.targets, self.model.task()) {
@@ -97,11 +89,21 @@ impl<B: Backend> Exam<B> {
         Ok(scores)
     }
 
-    fn outputs(&self, predictor: &Predictor<B>, inputs: Tensor<2>) -> Result<Tensor<3>, RunError> {
-        match predictor {
-            Predictor::Own(particles) => Ok(self.model.predict(particles.blocks(), inputs)),
-            Predictor::Rows(predict) => predict(inputs),
-            Predictor::Published => unreachable!("taken from the message before"),
-        }
+    /// The predictor as a function of rows.
+    fn function<'a>(&'a self, request: &Request, predictor: Predictor<B>) -> Result<Box<Predict<'a>>, RunError> {
+        let particles = match predictor {
+            Predictor::Rows(predict) => return Ok(predict),
+            Predictor::Own(particles) => particles,
+            Predictor::Published => {
+                let array = request.message.array(PARTICLES);
+                let particles =
+                    array.and_then(|array| Particles::from_array(array, self.model.layout(), &self.session));
+                particles.map_err(RunError::Device)?
+            }
+        };
+        Ok(Box::new(move |inputs| Ok(self.model.predict(particles.blocks(), inputs))))
     }
 }
+
+/// Rows `[B, p]` in, predictive parameters `[S, B, outputs]` of S components out.
+type Predict<'a> = dyn Fn(Tensor<2>) -> Result<Tensor<3>, RunError> + 'a;
