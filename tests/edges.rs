@@ -389,6 +389,10 @@ fn keys_that_contradict_each_other_are_refused_by_their_names() {
             "[algorithm]\nkind = \"p-dsvgd\"\n[schedule]\nclients = 11",
             ["`schedule.clients` is 11", "`partition.clients`"],
         ),
+        (
+            "[data]\nkind = \"mixture-1d\"\n[model]\nkind = \"mixture\"\n[evaluation]\npersonal = true",
+            ["`evaluation.personal`", "`mixture-1d`"],
+        ),
         ("[algorithm]\nkind = \"p-dsvgd\"\nkde = \"off\"", ["`p-dsvgd`", "`algorithm.kde`"]),
         ("[algorithm]\nkde = \"reference\"", ["`algorithm.kde` = \"reference\"", "`algorithm.factors`"]),
         (

@@ -10,6 +10,7 @@ use burn::tensor::Tensor;
 use fedstein_models::Layout;
 
 use super::PARTICLES;
+use super::split::begins_layer;
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::federation::message::Message;
@@ -44,9 +45,8 @@ impl Layers {
     /// # Errors
     /// A layer that the model does not have.
     pub fn of(whole: &Arc<Layout>, shared_layers: &[usize]) -> Result<Self, RunError> {
-        let begins = |name: &str| name.rsplit('.').next() == Some("weight");
         let layers = whole.blocks().iter().scan(0, |layer, block| {
-            *layer += usize::from(begins(&block.name));
+            *layer += usize::from(begins_layer(block));
             Some(*layer)
         });
         let layers: Vec<usize> = layers.collect();

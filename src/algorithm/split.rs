@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fedstein_models::Layout;
+use fedstein_models::{Block, Layout};
 
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
@@ -11,6 +11,11 @@ use crate::particles::Particles;
 
 /// The name under which a base travels.
 const BASE: &str = "base";
+
+/// Whether a layer begins with this block: its `weight`.
+pub(super) fn begins_layer(block: &Block) -> bool {
+    block.name.rsplit('.').next() == Some("weight")
+}
 
 /// Where the head of a layout begins.
 #[derive(Clone, Debug)]
@@ -27,8 +32,7 @@ impl Split {
     /// Nothing would be left to travel.
     pub fn of(whole: &Arc<Layout>, head_layers: usize) -> Result<Self, RunError> {
         let blocks = whole.blocks();
-        let begins = |name: &str| name.rsplit('.').next() == Some("weight");
-        let layers: Vec<usize> = (0..blocks.len()).filter(|block| begins(&blocks[*block].name)).collect();
+        let layers: Vec<usize> = (0..blocks.len()).filter(|block| begins_layer(&blocks[*block])).collect();
         if layers.len() <= head_layers {
             return Err(RunError::Config(format!(
                 "algorithm.personal_layers = {head_layers} leaves no layer that the clients share; the model has {}",

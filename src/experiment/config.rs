@@ -819,6 +819,9 @@ impl Config {
             ModelConfig::Mixture { .. } if !toy => Some(format!(
                 "model kind `mixture` is the density of the data `mixture-1d` and `mixture-2d`; it cannot be fitted to `{data}`"
             )),
+            ModelConfig::Mixture { .. } if self.evaluation.personal => Some(format!(
+                "`evaluation.personal` scores predictions on test rows, but data kind `{data}` is a toy density without any"
+            )),
             ModelConfig::Mixture { .. } if ["train_limit", "test_limit"].iter().any(|key| self.limits(key)) => {
                 Some(format!(
                     "data kind `{data}` is two likelihoods, and its posterior is that of both; `data.train_limit` and \
