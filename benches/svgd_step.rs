@@ -65,16 +65,18 @@ fn bench(criterion: &mut Criterion) {
         let shard = Shard::new(table.clone(), (0..ROWS).collect(), session.clone());
         let minibatches = Minibatches::new(Order::EpochPermutation, ROWS, batch, Streams::new(1), 0);
         let mut likelihood = Likelihood::new(model.clone(), shard, minibatches, LikelihoodScale::Full, 1.0);
-        let mut theta = particles(&*model, count, 0, &session);
+        let theta = particles(&*model, count, 0, &session);
         let mut state = OptimizerState::default();
         group.bench_function(format!("score, N={count} B={batch}"), |bencher| {
             bencher.iter(|| black_box(likelihood.next_score(&theta, 1.0)));
         });
         group.bench_function(format!("step, N={count} B={batch}"), |bencher| {
+            let mut moving = Some(particles(&*model, count, 0, &session));
             bencher.iter(|| {
+                let theta = moving.take().expect("put back below");
                 let score = likelihood.next_score(&theta, 1.0);
-                let (phi, _) = direction(&Kernel::default(), &theta, &score).expect("flex answers");
-                theta = ADAGRAD.step(theta.clone(), phi, &mut state);
+                let phi = direction(&Kernel::default(), &theta, score).expect("flex answers");
+                moving = Some(ADAGRAD.follow(theta, phi, &mut state));
             });
         });
         let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(0.55) };

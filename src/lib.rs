@@ -23,6 +23,7 @@ pub mod random;
 pub mod report;
 pub mod reproduce;
 pub mod schedule;
+mod simd;
 pub mod stein;
 
 pub use fedstein_datasets as datasets;

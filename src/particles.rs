@@ -9,6 +9,7 @@ use ndarray::Array2;
 
 use crate::backend::{Backend, Session, upload_matrix};
 use crate::federation::message::{Array, Values};
+use crate::simd::{self, Host};
 
 /// N particles, one row each, held as one `[N, size]` tensor a parameter block.
 #[derive(Clone, Debug)]
@@ -110,6 +111,11 @@ impl<B: Backend> Particles<B> {
         Self::from_blocks(blocks, self.layout.clone())
     }
 
+    /// Applies a function to every block, each handed over.
+    pub fn map_into(self, f: impl FnMut(Tensor<2>) -> Tensor<2>) -> Self {
+        Self::from_blocks(self.blocks.into_iter().map(f).collect(), self.layout)
+    }
+
     /// Applies a function to every pair of blocks.
     pub fn zip(self, other: Self, mut f: impl FnMut(Tensor<2>, Tensor<2>) -> Tensor<2>) -> Self {
         let layout = self.layout;
@@ -122,10 +128,40 @@ impl<B: Backend> Particles<B> {
         self.map(|block| block.mean_dim(0))
     }
 
-    /// Σ_blocks X Yᵀ on the device, `[N, M]`.
-    pub fn gram(&self, other: &Self) -> Tensor<2> {
+    /// X Yᵀ, `[N, M]`. Waits for the device.
+    pub fn gram(&self, other: &Self) -> Result<Array2<f64>, TensorReadError> {
+        if let (Some(x), Some(y)) = (self.host(), other.host()) {
+            return Ok(simd::gram(&x, &y));
+        }
         let products = self.blocks.iter().zip(&other.blocks).map(|(x, y)| x.clone().matmul(y.clone().transpose()));
-        products.reduce(|sum, product| sum + product).expect("a layout has at least one block")
+        read_matrix(products.reduce(|sum, product| sum + product).expect("a layout has at least one block"))
+    }
+
+    /// X_c X_cᵀ, `[N, N]`, of the offsets X_c from the mean particle; see [`Self::centred`]. Waits for the device.
+    pub fn centred_gram(&self) -> Result<Array2<f64>, TensorReadError> {
+        if let Some(x) = self.host() {
+            return Ok(simd::centred_gram(&x));
+        }
+        let (offsets, _) = self.centred();
+        offsets.gram(&offsets)
+    }
+
+    /// X (Y − 1·centre)ᵀ, `[N, M]`; `centre` is a set of one. Waits for the device.
+    pub fn gram_with_offsets(&self, other: &Self, centre: &Self) -> Result<Array2<f64>, TensorReadError> {
+        if let (Some(x), Some(y), Some(centre)) = (self.host(), other.host(), centre.host()) {
+            return Ok(simd::gram_with_offsets(&x, &y, &centre));
+        }
+        self.gram(&other.clone().zip(centre.clone(), |block, centre| block - centre))
+    }
+
+    /// Whether [`Self::host`] gives slices.
+    pub(crate) fn is_on_host(&self) -> bool {
+        self.host().is_some()
+    }
+
+    /// The blocks as slices, where they lie in this process's memory in f32.
+    pub(crate) fn host(&self) -> Option<Vec<Host>> {
+        Host::all(self.blocks.iter().cloned())
     }
 
     /// ‖θ_n‖², `[N]`. Waits for the device.

@@ -68,8 +68,7 @@ fn two_particles_under_a_flat_target_move_apart() {
         Kernel::Mixture(bandwidth),
     ] {
         let x = particles(&start, &session());
-        let (phi, _) = direction(&kernel, &x, &Score::zero(2)).unwrap();
-        let phi = values(&phi);
+        let phi = values(&direction(&kernel, &x, Score::zero(2)).unwrap().evaluate(&x));
         let along = (phi[2] - phi[0]) * 1.0 + (phi[3] - phi[1]) * 2.0;
         assert!(along > 0.0, "{kernel:?}: {phi:?}");
     }
@@ -95,7 +94,8 @@ fn a_single_particle_climbs_the_gradient() {
 fn identical_particles_share_the_mean_score() {
     let x = particles(&Array2::from_elem((4, 3), 0.7), &session());
     let scores = normal((4, 3), &mut ChaCha12Rng::seed_from_u64(32));
-    let (phi, _) = direction(&Kernel::default(), &x, &Score::dense(particles(&scores, &session()))).unwrap();
+    let score = Score::dense(particles(&scores, &session()));
+    let phi = direction(&Kernel::default(), &x, score).unwrap().evaluate(&x);
     let mean = scores.mean_axis(Axis(0)).unwrap();
     for row in values(&phi).chunks_exact(3) {
         row.iter().zip(&mean).for_each(|(got, want)| assert!((got - want).abs() < 1e-14, "{got}, not {want}"));
@@ -103,8 +103,8 @@ fn identical_particles_share_the_mean_score() {
 }
 
 fn phi(kernel: &Kernel, x: &Array2<f64>, s: &Array2<f64>) -> Array2<f64> {
-    let score = Score::dense(particles(s, &session()));
-    let (phi, _) = direction(kernel, &particles(x, &session()), &score).unwrap();
+    let (at, score) = (particles(x, &session()), Score::dense(particles(s, &session())));
+    let phi = direction(kernel, &at, score).unwrap().evaluate(&at);
     Array2::from_shape_vec(x.raw_dim(), values(&phi)).unwrap()
 }
 

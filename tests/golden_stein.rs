@@ -66,12 +66,13 @@ fn check_direction<B: Backend>(case: &Case, precision: Precision) {
     let tolerance = case.tolerance(precision);
     let label = |part: &str| format!("{} ({}): {part}", case.name(), B::NAME);
 
-    let (phi, k) = direction(&kernel, &x, &s).unwrap();
+    let along = direction(&kernel, &x, s).unwrap();
+    let (phi, k) = (along.evaluate(&x), along.kernel);
     assert_close(&values(&phi), &flat(case.expected("phi")), tolerance, &label("phi"));
     if case.expected("K").is_null() {
         return;
     }
-    let (repulsion, _) = direction(&kernel, &x, &Score::zero(x.count())).unwrap();
+    let repulsion = direction(&kernel, &x, Score::zero(x.count())).unwrap().evaluate(&x);
     assert_close(&values(&repulsion), &flat(case.expected("repulsion")), tolerance, &label("repulsion"));
     if let Some(k) = k {
         let k: Vec<f64> = k.values.iter().copied().collect();
@@ -115,7 +116,8 @@ fn check_steps<B: Backend>(case: &Case, precision: Precision) {
     let mut state = OptimizerState::default();
     let mut x = particles(&start, &session);
     for step in 0..case.number("steps") as usize {
-        let (phi, k) = direction(&svgd.kernel, &x, &gaussian_score(&x, &mean, variance, &session)).unwrap();
+        let along = direction(&svgd.kernel, &x, gaussian_score(&x, &mean, variance, &session)).unwrap();
+        let (phi, k) = (along.evaluate(&x), along.kernel);
         let label = |part: &str| format!("{} ({}): {part} of step {step}", case.name(), B::NAME);
         let tolerance = case.tolerance(precision);
         assert_close(&values(&phi), &flat(&case.expected("phi")[step]), tolerance, &label("phi"));

@@ -77,6 +77,29 @@ impl Prior {
         Self { terms }
     }
 
+    /// λ and a rest with p0 ∝ N(0, 1/λ) of *every* coordinate times the rest: the score of the first is −λθ, a number
+    /// times the particles. λ is that of the first normal term over most coordinates, 0 where there is none; a block
+    /// that has another prior takes N(0, 1/λ) back in the rest, which is cheap as such blocks are small.
+    pub fn isotropic_part(&self, layout: &Layout) -> (f64, Self) {
+        let normal = |term: &PriorTerm| match term {
+            PriorTerm::Normal { block, precision } => Some((*block, *precision)),
+            _ => None,
+        };
+        let covered = |of: f64| {
+            let blocks = self.terms.iter().filter_map(normal).filter(move |(_, precision)| *precision == of);
+            blocks.map(|(block, _)| block).collect::<Vec<_>>()
+        };
+        let size = |block: &usize| layout.blocks()[*block].size();
+        let lambdas = self.terms.iter().filter_map(normal).map(|(_, precision)| precision);
+        let most = |lambda: &f64| 2 * covered(*lambda).iter().map(size).sum::<usize>() > layout.dim();
+        let Some(lambda) = lambdas.into_iter().find(most) else { return (0.0, self.clone()) };
+        let covered = covered(lambda);
+        let others = self.terms.iter().filter(|term| normal(term).is_none_or(|(_, precision)| precision != lambda));
+        let uncovered = (0..layout.blocks().len()).filter(|block| !covered.contains(block));
+        let back = uncovered.map(|block| PriorTerm::Normal { block, precision: -lambda });
+        (lambda, Self { terms: others.cloned().chain(back).collect() })
+    }
+
     /// Adds `weight`·∇ log p0 at the particles to `score`.
     ///
     /// # Shapes

@@ -29,7 +29,7 @@ use crate::error::RunError;
 use crate::federation::fleet::Watch;
 use crate::federation::message::{Array, ClientId, Message, Reply, Request, Rows, Values};
 use crate::federation::shard::Order;
-use crate::particles::{Particles, read_matrix};
+use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
 use crate::stein::kernel::squared_distances;
 
@@ -335,8 +335,7 @@ pub(super) fn build<B: Backend>(config: NpvConfig, mut setup: Setup<B>) -> Resul
     // All rows at once: batch and order play no part.
     let (order, scale) = (Order::default(), LikelihoodScale::Full);
     let likelihoods = setup.likelihoods(LocalData { batch: 1, order, scale, temperature: config.temperature });
-    let (offsets, _) = setup.initial.centred();
-    let lambda = KdeBandwidth::Scott.evaluate(&read_matrix(offsets.gram(&offsets))?, setup.initial.dim());
+    let lambda = KdeBandwidth::Scott.evaluate(&setup.initial.centred_gram()?, setup.initial.dim());
     let widest = prior_variance(&*setup.model, setup.streams);
     let start = (START * lambda * lambda).clamp(NARROWEST, widest).ln();
     // A step that changes f by less than its rounding is the last.

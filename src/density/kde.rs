@@ -11,7 +11,7 @@ use std::f64::consts::PI;
 use super::{LogDensity, Score};
 use crate::backend::Backend;
 use crate::error::RunError;
-use crate::particles::{Particles, read_matrix};
+use crate::particles::Particles;
 use crate::stein::Bandwidth;
 use crate::stein::kernel::squared_distances;
 
@@ -66,8 +66,8 @@ impl<B: Backend> Kde<B> {
     /// The density of the rows of `centres`.
     pub fn new(centres: &Particles<B>, config: KdeConfig) -> Result<Self, TensorReadError> {
         let (offsets, mean) = centres.centred();
-        let gram = read_matrix(offsets.gram(&offsets))?;
-        let along_mean = read_matrix(mean.gram(&offsets))?.row(0).to_owned();
+        let gram = offsets.gram(&offsets)?;
+        let along_mean = mean.gram(&offsets)?.row(0).to_owned();
         let shift = along_mean + gram.diag().mapv(|norm| 0.5 * norm);
         let lambda = config.bandwidth.evaluate(&gram, centres.dim());
         Ok(Self { mode: config.mode, centres: centres.clone(), offsets, mean, lambda, shift })
@@ -100,7 +100,7 @@ impl<B: Backend> Kde<B> {
 
     /// w_ij = softmax_j(−‖θ_i − θ_j‖²/2λ²), `[N, M]`.
     pub fn weights(&self, at: &Particles<B>) -> Result<Array2<f64>, TensorReadError> {
-        let products = read_matrix(at.gram(&self.offsets))?;
+        let products = at.gram(&self.offsets)?;
         let mut w = (products - &self.shift) / (self.lambda * self.lambda);
         for mut row in w.rows_mut() {
             let top = row.fold(f64::NEG_INFINITY, |top, value| top.max(*value));
@@ -134,7 +134,7 @@ impl<B: Backend> Kde<B> {
         let from_mean = at.clone().zip(self.mean.clone(), |block, mean| block - mean);
         let norms = from_mean.squared_norms()?;
         let centre_norms = self.offsets.squared_norms()?;
-        let products = read_matrix(from_mean.gram(&self.offsets))?;
+        let products = from_mean.gram(&self.offsets)?;
         let scale = -0.5 / (self.lambda * self.lambda);
         Ok(Array2::from_shape_fn(products.raw_dim(), |(i, j)| {
             scale * (norms[i] + centre_norms[j] - 2.0 * products[[i, j]]).max(0.0)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fedstein_models::{Batch, Model};
+use fedstein_models::{Batch, Model, Prior};
 use serde::{Deserialize, Serialize};
 
 use super::Score;
@@ -46,6 +46,8 @@ pub struct Likelihood<B: Backend> {
     shard: Shard<B>,
     minibatches: Minibatches,
     scale: f64,
+    /// λ and the rest of p0; see [`Prior::isotropic_part`].
+    prior: (f64, Prior),
 }
 
 impl<B: Backend> Likelihood<B> {
@@ -58,13 +60,20 @@ impl<B: Backend> Likelihood<B> {
         temperature: f64,
     ) -> Self {
         let factor = scale.factor(shard.rows(), minibatches.batch());
-        Self { model, shard, minibatches, scale: factor / temperature }
+        let prior = model.prior().isotropic_part(model.layout());
+        Self { model, shard, minibatches, scale: factor / temperature, prior }
     }
 
     /// The scaled score of the next minibatch: (1/α)(N_k/B) ∇ Σ_{i ∈ batch} log p(y_i | x_i, θ), plus
     /// `prior_weight`·∇ log p0(θ).
     pub fn next_score(&mut self, at: &Particles<B>, prior_weight: f64) -> Score<B> {
-        Score::dense(self.next_gradient(at, prior_weight))
+        let batch = self.draw();
+        let score = self.model.likelihood_score(at.blocks(), &batch, self.scale);
+        // The prior's −λθ costs nothing: SVGD folds a multiple of Θ into its coefficients.
+        let (lambda, rest) = &self.prior;
+        let score = if prior_weight > 0.0 { rest.add_score(at.blocks(), score, prior_weight) } else { score };
+        let score = Score::dense(Particles::from_blocks(score, at.layout().clone()));
+        if prior_weight > 0.0 { score.plus(Score::multiple(at.count(), -lambda * prior_weight)) } else { score }
     }
 
     /// [`Self::next_score`] as a plain `[N, d]` set, for N in the thousands: a [`Score`] has `[N, N]` coefficients.

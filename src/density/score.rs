@@ -29,19 +29,19 @@ impl<B: Backend> Score<B> {
         Self { own: Array1::zeros(count), terms: vec![(Array2::eye(count), values)] }
     }
 
+    /// c·Θ of N particles.
+    pub fn multiple(count: usize, c: f64) -> Self {
+        Self { own: Array1::from_elem(count, c), terms: Vec::new() }
+    }
+
     /// diag(own)·Θ + C·X.
     pub(crate) fn linear(own: Array1<f64>, coefficients: Array2<f64>, of: Particles<B>) -> Self {
         Self { own, terms: vec![(coefficients, of)] }
     }
 
-    /// Coefficients of Θ itself, `[N]`.
-    pub(crate) fn own(&self) -> &Array1<f64> {
-        &self.own
-    }
-
-    /// The products C_s·X_s.
-    pub(crate) fn terms(&self) -> &[(Array2<f64>, Particles<B>)] {
-        &self.terms
+    /// The coefficients of Θ itself, `[N]`, and the products C_s·X_s.
+    pub(crate) fn into_parts(self) -> (Array1<f64>, Vec<(Array2<f64>, Particles<B>)>) {
+        (self.own, self.terms)
     }
 
     /// The sum of two scores.

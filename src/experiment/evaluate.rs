@@ -11,7 +11,7 @@ use crate::federation::message::{Array, Values};
 use crate::federation::shard::Table;
 use crate::metrics::{Evaluation, Grid, MetricError, ParticleLogProbs, RegressionPredictions, Scale};
 use crate::models::{Model, Task};
-use crate::particles::{Particles, read_matrix};
+use crate::particles::Particles;
 
 /// What the particles say about the test rows.
 #[derive(Debug)]
@@ -126,8 +126,7 @@ impl<B: Backend> Evaluator<B> {
         let centres = particles.to_array()?.values.to_f64();
         let log_q = match posterior {
             Posterior::Particles => {
-                let (offsets, _) = particles.centred();
-                let gram = read_matrix(offsets.gram(&offsets))?;
+                let gram = particles.centred_gram()?;
                 let lambda = self.config.kde.bandwidth.evaluate(&gram, particles.dim());
                 grid.log_mixture(&centres, &vec![lambda * lambda; particles.count()])
             }

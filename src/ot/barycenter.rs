@@ -11,13 +11,12 @@
 //! The costs of an update are K·N²·d multiplications. The K·N × K·N products of the clients among themselves would give
 //! all later ones on the host, at the price of K updates: more than the two to five that it usually takes.
 
-use burn::tensor::Tensor;
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use super::{ParticleSet, TransportError, assign};
 use crate::backend::Backend;
-use crate::particles::{Particles, read_matrix};
+use crate::particles::Particles;
 
 /// How far from 1 weights may sum: rounding of a few hundred.
 const WEIGHT_SUM_TOLERANCE: f64 = 1e-9;
@@ -224,16 +223,15 @@ impl<'a, B: Backend> Targets<'a, B> {
     /// taking it off again each time costs less than holding a second copy of all sets.
     fn costs(&self, x: &Particles<B>) -> Result<Vec<Array2<f64>>, TransportError> {
         let x = from_mean(x, &self.mean);
-        let products = self.clients.iter().map(|client| x.gram(&from_mean(client, &self.mean)));
-        let products = read_matrix(Tensor::cat(products.collect(), 1))?; // [N, K·N]: one wait, not K
         let x_norms = x.squared_norms()?;
-        let cost = |(products, norms): (ArrayView2<f64>, &Vec<f64>)| {
-            Array2::from_shape_fn(products.dim(), |(i, j)| {
+        let cost = |(client, norms): (&Particles<B>, &Vec<f64>)| {
+            let products = x.gram_with_offsets(client, &self.mean)?;
+            Ok(Array2::from_shape_fn(products.dim(), |(i, j)| {
                 let r2 = x_norms[i] + norms[j] - 2.0 * products[[i, j]];
                 if r2 < 0.0 { 0.0 } else { r2 } // NaN stays: `assign` reports it
-            })
+            }))
         };
-        Ok(products.axis_chunks_iter(Axis(1), x.count()).zip(&self.norms).map(cost).collect())
+        self.clients.iter().zip(&self.norms).map(cost).collect()
     }
 
     fn matching(&self, costs: &[Array2<f64>]) -> Result<Matching, TransportError> {

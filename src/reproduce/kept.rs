@@ -12,7 +12,6 @@ use crate::experiment::evaluate::Predicted;
 use crate::experiment::record::RoundRecord;
 use crate::experiment::{Config, Outcome};
 use crate::metrics::equal_width;
-use crate::particles::read_matrix;
 use crate::report::{ReportError, write_atomic};
 
 /// Layout of the file and meaning of its numbers; another number makes all kept runs of no use.
@@ -187,8 +186,7 @@ fn density<B: Backend>(config: &Config, outcome: &Outcome<B>) -> Result<KeptDens
     let centres = || -> Result<Vec<f64>, RunError> { Ok(particles.to_array()?.values.to_f64()) };
     Ok(match &outcome.posterior {
         Posterior::Particles => {
-            let (offsets, _) = particles.centred();
-            let gram = read_matrix(offsets.gram(&offsets))?;
+            let gram = particles.centred_gram()?;
             let lambda = config.evaluation_kde().bandwidth.evaluate(&gram, particles.dim());
             KeptDensity::Mixture { centres: centres()?, variances: vec![lambda * lambda; particles.count()] }
         }

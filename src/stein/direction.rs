@@ -1,48 +1,102 @@
 //! The SVGD update direction, Liu & Wang 2016, Kassab & Simeone eq. (9):
 //!
 //! φ_i = (1/N) Σ_j [ k(θ_j, θ_i) ∇ log p(θ_j) + ∇_{θ_j} k(θ_j, θ_i) ], in matrices: **φ = (K·S + M·Θ)/N**.
+//!
+//! S is itself a sum of small matrices times long particle sets, so φ is too, and is kept as one: all of K, repulsion,
+//! prior and density terms end up in the coefficients, and whoever needs φ passes over the coordinates once.
 
 use burn::tensor::TensorReadError;
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array2, Axis};
 
 use super::kernel::{Kernel, KernelMatrix};
 use crate::backend::Backend;
 use crate::density::Score;
-use crate::particles::{Particles, read_matrix};
+use crate::particles::Particles;
+use crate::simd::{Ascent, Source};
 
-/// φ `[N, d]` at the particles, and what the kernel said about them (nothing for N = 1, where φ = S).
+/// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s with m the mean particle, its products not yet carried out.
+///
+/// With the mean taken out of Θ the large part common to all particles stays out of the differences; for repulsion alone
+/// its weight c is exactly 0.
+#[derive(Clone, Debug)]
+pub struct Direction<B: Backend> {
+    /// C_0, `[N, N]`.
+    own: Array2<f64>,
+    /// c, `[N, 1]`.
+    common: Array2<f64>,
+    /// C_s `[N, M_s]` and X_s `[M_s, d]`.
+    terms: Vec<(Array2<f64>, Particles<B>)>,
+    /// What the kernel said about the particles; nothing for N = 1, where φ = S.
+    pub kernel: Option<KernelMatrix>,
+}
+
+/// φ at the particles, from their score there.
 pub fn direction<B: Backend>(
     kernel: &Kernel,
     particles: &Particles<B>,
-    score: &Score<B>,
-) -> Result<(Particles<B>, Option<KernelMatrix>), TensorReadError> {
+    score: Score<B>,
+) -> Result<Direction<B>, TensorReadError> {
     let n = particles.count();
+    let (score_of_itself, terms) = score.into_parts();
     if n == 1 {
-        return Ok((score.evaluate(particles), None));
+        let common = score_of_itself.insert_axis(Axis(1));
+        return Ok(Direction { own: Array2::zeros((1, 1)), common, terms, kernel: None });
     }
-    let (offsets, mean) = particles.centred();
-    let gram = if kernel.is_stationary() { offsets.gram(&offsets) } else { particles.gram(particles) };
-    let k = kernel.evaluate(&read_matrix(gram)?);
+    let gram = if kernel.is_stationary() { particles.centred_gram()? } else { particles.gram(particles)? };
+    let k = kernel.evaluate(&gram);
     let scale = 1.0 / n as f64;
 
-    // Everything that multiplies Θ itself: repulsion, and the score's own part. With Θ = Θ_c + 1·mean the large part
-    // common to all particles stays out of the cancelling differences; for repulsion alone its weight is exactly 0.
-    let own = (&k.values * score.own() + &k.drift) * scale;
-    let mut common = (&k.values * score.own()).sum_axis(Axis(1)) * scale;
+    let own = (&k.values * &score_of_itself + &k.drift) * scale;
+    let mut common = k.values.dot(&score_of_itself) * scale;
     if !kernel.is_stationary() {
         common += &(k.drift.sum_axis(Axis(1)) * scale);
     }
-    let mut phi = offsets.combine(&own);
-    if common.iter().any(|c| *c != 0.0) {
-        phi = phi.zip(mean.combine(&column(&common)), |a, b| a + b);
-    }
-    for (coefficients, of) in score.terms() {
-        let weights = k.values.dot(coefficients) * scale;
-        phi = phi.zip(of.combine(&weights), |a, b| a + b);
-    }
-    Ok((phi, Some(k)))
+    let weigh = |(coefficients, of): (Array2<f64>, _)| (k.values.dot(&coefficients) * scale, of);
+    let terms = terms.into_iter().map(weigh).collect();
+    Ok(Direction { own, common: common.insert_axis(Axis(1)), terms, kernel: Some(k) })
 }
 
-fn column(values: &Array1<f64>) -> Array2<f64> {
-    values.clone().insert_axis(Axis(1))
+impl<B: Backend> Direction<B> {
+    /// φ that is already there, `[N, d]`.
+    pub fn dense(values: Particles<B>) -> Self {
+        let n = values.count();
+        let terms = vec![(Array2::eye(n), values)];
+        Self { own: Array2::zeros((n, n)), common: Array2::zeros((n, 1)), terms, kernel: None }
+    }
+
+    /// φ as one set, `[N, d]`, by general tensor operations.
+    pub fn evaluate(&self, at: &Particles<B>) -> Particles<B> {
+        let (offsets, mean) = at.centred();
+        let centred = (!is_zero(&self.own)).then(|| offsets.combine(&self.own));
+        let common = (!is_zero(&self.common)).then(|| mean.combine(&self.common));
+        let terms = self.terms.iter().map(|(coefficients, of)| match is_identity(coefficients) {
+            true => of.clone(),
+            false => of.combine(coefficients),
+        });
+        let total = centred.into_iter().chain(common).chain(terms).reduce(|sum, term| sum.zip(term, |a, b| a + b));
+        total.unwrap_or_else(|| at.map(|block| block.zeros_like()))
+    }
+
+    /// φ in one block, ready for the CPU's own loop over coordinates.
+    pub(crate) fn ascent<'a>(&'a self, terms: impl Iterator<Item = &'a crate::simd::Host>) -> Ascent<'a> {
+        let source = |((coefficients, _), rows): (&'a (Array2<f64>, _), _)| Source { coefficients, rows };
+        Ascent {
+            own: (!is_zero(&self.own)).then_some(&self.own),
+            common: (!is_zero(&self.common)).then_some(&self.common),
+            sources: self.terms.iter().zip(terms).map(source).collect(),
+        }
+    }
+
+    /// X_s of every term.
+    pub(crate) fn sets(&self) -> impl Iterator<Item = &Particles<B>> {
+        self.terms.iter().map(|(_, set)| set)
+    }
+}
+
+fn is_zero(matrix: &Array2<f64>) -> bool {
+    matrix.iter().all(|value| *value == 0.0)
+}
+
+fn is_identity(matrix: &Array2<f64>) -> bool {
+    matrix.is_square() && matrix.indexed_iter().all(|((i, j), value)| *value == f64::from(u8::from(i == j)))
 }

@@ -12,7 +12,7 @@ use ndarray::Array2;
 
 use super::kernel::{Kernel, SteinKernel};
 use crate::backend::Backend;
-use crate::particles::{Particles, read_matrix};
+use crate::particles::Particles;
 
 /// A kernel at N particles, ready to multiply pairs of scores.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl<B: Backend> SteinForm<B> {
     /// The device does not answer, or `None` inside for a kernel without a trace term (see [`Kernel::stein`]).
     pub fn new(kernel: &Kernel, at: &Particles<B>) -> Result<Option<Self>, TensorReadError> {
         let (offsets, _) = at.centred();
-        let gram = read_matrix(offsets.gram(&offsets))?;
+        let gram = offsets.gram(&offsets)?;
         let kernel = kernel.stein(&gram, at.dim());
         Ok(kernel.map(|kernel| Self { offsets, kernel }))
     }
@@ -65,9 +65,9 @@ impl<B: Backend> SteinForm<B> {
     /// ⟨φ¹, φ²⟩_H of two scores `[N, d]`.
     pub fn product(&self, first: &Particles<B>, second: &Particles<B>) -> Result<SteinProduct, TensorReadError> {
         let x = &self.offsets;
-        let a = read_matrix(first.gram(x))?;
-        let b = read_matrix(second.gram(x))?;
-        let c = read_matrix(first.gram(second))?;
+        let a = first.gram(x)?;
+        let b = second.gram(x)?;
+        let c = first.gram(second)?;
         let SteinKernel { values, slope, trace, .. } = &self.kernel;
         let matrix = Array2::from_shape_fn(values.raw_dim(), |(i, j)| {
             let e = a[[i, i]] - a[[i, j]] - b[[j, i]] + b[[j, j]];

@@ -8,7 +8,7 @@ pub mod optimizer;
 pub mod svgd;
 
 pub use bandwidth::{Bandwidth, MedianOfEven, Rule};
-pub use direction::direction;
+pub use direction::{Direction, direction};
 pub use discrepancy::{SteinForm, SteinProduct};
 pub use kernel::{Gradient, Kernel, KernelMatrix, SteinKernel};
 pub use optimizer::{AccumulatorStart, EpsilonPlace, Optimizer, OptimizerState};

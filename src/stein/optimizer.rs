@@ -6,8 +6,11 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
+use super::direction::Direction;
 use crate::backend::Backend;
 use crate::particles::Particles;
+use crate::simd::Host;
+use crate::simd::rule::{Adam, Adaptive, Gradient, Rule};
 
 /// G_0 of AdaGrad with momentum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +97,81 @@ impl Optimizer {
         self
     }
 
-    /// Moves the particles along φ.
+    /// Moves the particles along φ: on the CPU in one pass over the coordinates, elsewhere by general tensor operations.
+    pub fn follow<B: Backend>(
+        &self,
+        particles: Particles<B>,
+        direction: Direction<B>,
+        state: &mut OptimizerState,
+    ) -> Particles<B> {
+        let sets = direction.sets().map(Particles::host).collect::<Option<Vec<_>>>();
+        match sets.filter(|_| particles.is_on_host()) {
+            Some(sets) => self.follow_on_host(particles, &direction, &sets, state),
+            None => {
+                let phi = direction.evaluate(&particles);
+                self.step(particles, phi, state)
+            }
+        }
+    }
+
+    /// The same, where all blocks lie in this process's memory; `sets` are those of the direction.
+    fn follow_on_host<B: Backend>(
+        &self,
+        particles: Particles<B>,
+        direction: &Direction<B>,
+        sets: &[Vec<Host>],
+        state: &mut OptimizerState,
+    ) -> Particles<B> {
+        let rule = self.rule(state);
+        let mut moments = [std::mem::take(&mut state.first).into_iter(), std::mem::take(&mut state.second).into_iter()];
+        let mut block = 0;
+        particles.map_into(|theta| {
+            let mut moment = |used: bool, of: usize| {
+                let new = || theta.zeros_like();
+                used.then(|| Host::of(moments[of].next().unwrap_or_else(new))).flatten()
+            };
+            let mut first = moment(matches!(rule, Rule::Adam(_)), 0);
+            let mut second = moment(!matches!(rule, Rule::Gradient(_)), 1);
+            let Some(mut theta) = Host::of(theta) else { unreachable!("the caller found every block on the host") };
+            let ascent = direction.ascent(sets.iter().map(|set| &set[block]));
+            ascent.apply(rule, &mut theta, [first.as_mut(), second.as_mut()]);
+            state.first.extend(first.map(Host::into_tensor));
+            state.second.extend(second.map(Host::into_tensor));
+            block += 1;
+            theta.into_tensor()
+        })
+    }
+
+    /// The rule of the next step, which is counted.
+    fn rule(&self, state: &mut OptimizerState) -> Rule {
+        let fresh = state.second.is_empty();
+        state.steps += 1;
+        let inside = |place| place == EpsilonPlace::Inside;
+        match *self {
+            Self::Sgd { lr } => Rule::Gradient(Gradient { lr: lr as f32 }),
+            Self::AdaGrad { lr, epsilon, momentum, init, place } => {
+                let [keep, add] = match (fresh, init) {
+                    (true, AccumulatorStart::G2) => [0.0, 1.0],
+                    _ => [momentum, 1.0 - momentum],
+                };
+                Rule::Adaptive(Adaptive::new(lr, epsilon, inside(place), keep, add))
+            }
+            Self::AdaGradSum { lr, epsilon, place } => {
+                Rule::Adaptive(Adaptive::new(lr, epsilon, inside(place), 1.0, 1.0))
+            }
+            Self::Adam { lr, epsilon, beta1, beta2 } => {
+                let correction = |beta: f64| 1.0 / (1.0 - beta.powi(state.steps as i32));
+                Rule::Adam(Adam {
+                    lr: (lr * correction(beta1)) as f32,
+                    epsilon: epsilon as f32,
+                    beta: [beta1 as f32, beta2 as f32],
+                    scale: correction(beta2) as f32,
+                })
+            }
+        }
+    }
+
+    /// Moves the particles along a φ that is already there.
     pub fn step<B: Backend>(
         &self,
         particles: Particles<B>,

@@ -57,8 +57,8 @@ impl Svgd {
         for step in 1..=steps {
             let scores = score(&particles)?;
             let device = |error: TensorReadError| SvgdError::Device { step, reason: error.to_string() };
-            let (phi, kernel) = direction(&self.kernel, &particles, &scores).map_err(device)?;
-            if let Some(kernel) = kernel {
+            let phi = direction(&self.kernel, &particles, scores).map_err(device)?;
+            if let Some(kernel) = &phi.kernel {
                 let bad = kernel.values.rows().into_iter().position(|row| !row.iter().all(|k| k.is_finite()));
                 if let Some(first) = bad {
                     // One bad particle spoils the centre and with it every distance: ask the particles themselves.
@@ -66,7 +66,7 @@ impl Svgd {
                     return Err(SvgdError::NotFinite { step: step - 1, particle }.into());
                 }
             }
-            particles = self.optimizer.step(particles, phi, state);
+            particles = self.optimizer.follow(particles, phi, state);
             after(step);
         }
         let device = |error: TensorReadError| SvgdError::Device { step: steps, reason: error.to_string() };

@@ -1,0 +1,59 @@
+//! Tensors of the `flex` backend as the slices that they are.
+
+use burn::backend::Flex;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::{DType, Tensor};
+
+/// A matrix of f32 in this process's memory, row-major and without gaps.
+#[derive(Debug)]
+pub(crate) struct Host {
+    tensor: FloatTensor<Flex>,
+    rows: usize,
+}
+
+impl Host {
+    /// The values of a tensor; `None` where they lie on another device or are not f32. Copies nothing, unless the
+    /// tensor is a view with gaps.
+    pub fn of(tensor: Tensor<2>) -> Option<Self> {
+        let [rows, columns] = tensor.dims();
+        if tensor.dtype() != DType::F32 || rows * columns == 0 {
+            return None;
+        }
+        let tensor = tensor.try_into_primitive::<Flex>().ok()?;
+        let whole = tensor.is_contiguous()
+            && tensor.layout().start_offset() == 0
+            && tensor.storage::<f32>().len() == rows * columns;
+        let tensor = if whole { tensor } else { tensor.to_contiguous() };
+        (tensor.storage::<f32>().len() == rows * columns).then_some(Self { tensor, rows })
+    }
+
+    /// Every block of a set, or `None`.
+    pub fn all(blocks: impl IntoIterator<Item = Tensor<2>>) -> Option<Vec<Self>> {
+        blocks.into_iter().map(Self::of).collect()
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        self.values().len() / self.rows
+    }
+
+    /// Row after row.
+    pub fn values(&self) -> &[f32] {
+        self.tensor.storage()
+    }
+
+    /// The same, to be changed; copied first where another tensor shares them.
+    pub fn values_mut(&mut self) -> &mut [f32] {
+        self.tensor.storage_mut()
+    }
+
+    /// Back to a tensor.
+    pub fn into_tensor(self) -> Tensor<2> {
+        Tensor::from_primitive::<Flex>(self.tensor)
+    }
+}

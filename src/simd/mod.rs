@@ -1,0 +1,82 @@
+//! The CPU's own way through long particles: Gram matrices and update steps in one pass over the coordinates.
+//!
+//! Two operations take the time that a likelihood's score does not: products of particles with particles, `[N, d]` by
+//! `[d, M]`, and small matrices times particles, `[N, M]` by `[M, d]`, followed by the optimiser's element-wise rule.
+//! General matrix products repack such thin operands, and each element-wise operation passes over memory once more.
+//! Here both work on tiles of columns that stay in the cache, with the vector instructions that the processor has.
+//!
+//! Every function has a plain-tensor equivalent, used on other devices and in f64, that `tests/simd.rs` compares it with.
+//! Results are the same bits at any number of threads: a column's numbers depend on that column alone, and sums over
+//! columns are taken tile by tile in a fixed order.
+
+mod ascent;
+mod gram;
+mod host;
+pub(crate) mod rule;
+
+pub(crate) use ascent::{Ascent, Source};
+pub(crate) use gram::{centred_gram, gram, gram_with_offsets};
+pub(crate) use host::Host;
+
+use pulp::{Simd, WithSimd};
+
+/// Runs an operation with the widest vectors that this processor has. Safe: availability is checked here.
+#[inline]
+fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if let Some(simd) = pulp::x86::V4::try_new() {
+            return Simd::vectorize(simd, op);
+        }
+        if let Some(simd) = pulp::x86::V3::try_new() {
+            return Simd::vectorize(simd, op);
+        }
+    }
+    pulp::Arch::new().dispatch(op)
+}
+
+/// Multiply-adds below which a second thread costs more than it saves.
+const WORTH_THREADS: usize = 1 << 19;
+
+/// The mean of each column of some rows into `mean`.
+struct Mean<'a> {
+    rows: &'a [&'a [f32]],
+    mean: &'a mut [f32],
+}
+
+impl WithSimd for Mean<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Self { rows, mean } = self;
+        mean.copy_from_slice(rows[0]);
+        for row in &rows[1..] {
+            mean.iter_mut().zip(*row).for_each(|(sum, value)| *sum += value);
+        }
+        let scale = 1.0 / rows.len() as f32;
+        mean.iter_mut().for_each(|sum| *sum *= scale);
+    }
+}
+
+/// Rows less a centre into `offsets`, one row every `stride` values.
+struct Offsets<'a> {
+    rows: &'a [&'a [f32]],
+    centre: &'a [f32],
+    offsets: &'a mut [f32],
+    stride: usize,
+}
+
+impl WithSimd for Offsets<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Self { rows, centre, offsets, stride } = self;
+        for (row, offsets) in rows.iter().zip(offsets.chunks_exact_mut(stride)) {
+            for ((offset, value), centre) in offsets.iter_mut().zip(*row).zip(centre) {
+                *offset = value - centre;
+            }
+        }
+    }
+}
