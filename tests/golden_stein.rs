@@ -9,10 +9,9 @@ use fedstein::backend::NdArray;
 use fedstein::backend::{Backend, Flex, Precision, Session};
 use fedstein::density::kde::reference_factor;
 use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity, Score};
-use fedstein::stein::kernel::squared_distances;
 use fedstein::stein::{
-    AccumulatorStart, Bandwidth, EpsilonPlace, Gradient, Kernel, MedianOfEven, Optimizer, OptimizerState, Rule, Svgd,
-    direction,
+    AccumulatorStart, Bandwidth, Distances, EpsilonPlace, Gradient, Kernel, MedianOfEven, Optimizer, OptimizerState,
+    Rule, Svgd, direction,
 };
 use ndarray::Array2;
 use rand::SeedableRng;
@@ -50,7 +49,7 @@ fn kernel(case: &Case) -> Kernel {
 
 fn check_bandwidth(case: &Case) {
     let x = matrix(case.input("particles"));
-    let d2 = squared_distances(&x.dot(&x.t()));
+    let d2 = Distances::of_gram(&x.dot(&x.t()));
     for (name, want) in case.expected("h").as_object().unwrap() {
         let got = rule(name).rule_value(&d2, 2);
         assert!(rule(name).evaluate(&d2, 2) > 0.0, "{} {name}: a bandwidth of 0 must be replaced", case.name());

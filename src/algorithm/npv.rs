@@ -31,7 +31,7 @@ use crate::federation::message::{Array, ClientId, Message, Reply, Request, Rows,
 use crate::federation::shard::Order;
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
-use crate::stein::kernel::squared_distances;
+use crate::stein::Distances;
 
 /// Constants of NPV.
 #[derive(Clone, Copy, Debug)]
@@ -291,7 +291,7 @@ impl Directions {
 fn distances(means: &Array2<f64>) -> Array2<f64> {
     let count = means.nrows() as f64;
     let offsets = means - &(means.sum_axis(Axis(0)) / count);
-    squared_distances(&offsets.dot(&offsets.t()))
+    Distances::of_gram(&offsets.dot(&offsets.t())).matrix()
 }
 
 fn exp(logs: &[f64]) -> Vec<f64> {

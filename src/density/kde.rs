@@ -12,8 +12,7 @@ use super::{LogDensity, Score};
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::stein::Bandwidth;
-use crate::stein::kernel::squared_distances;
+use crate::stein::{Bandwidth, Distances};
 
 /// Which score a density estimate answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,7 +164,7 @@ impl KdeBandwidth {
         match self {
             Self::Fixed(lambda) => lambda,
             // h = 2λ² with the reference rule of SVGD, and with its answers for N = 1 and for equal centres.
-            Self::Median => (0.5 * Bandwidth::default().evaluate(&squared_distances(gram), 2)).sqrt(),
+            Self::Median => (0.5 * Bandwidth::default().evaluate(&Distances::of_gram(gram), 2)).sqrt(),
             Self::Scott => {
                 let variance = gram.diag().sum() / ((n - 1.0).max(1.0) * d as f64);
                 let lambda = variance.sqrt() * n.powf(-1.0 / (d as f64 + 4.0));

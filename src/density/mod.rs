@@ -6,6 +6,7 @@ pub mod score;
 
 pub use kde::{Kde, KdeBandwidth, KdeConfig, KdeMode};
 pub use likelihood::{Likelihood, LikelihoodScale};
+pub(crate) use score::Coefficients;
 pub use score::Score;
 
 use crate::backend::Backend;

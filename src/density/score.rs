@@ -6,6 +6,49 @@ use ndarray::{Array1, Array2};
 use crate::backend::Backend;
 use crate::particles::Particles;
 
+/// A small host matrix C in a product C·X.
+#[derive(Clone, Debug)]
+pub(crate) enum Coefficients {
+    /// diag(c), of as many numbers as X has rows.
+    Diagonal(Array1<f64>),
+    /// `[N, M]`.
+    Matrix(Array2<f64>),
+}
+
+impl Coefficients {
+    /// K·C.
+    pub fn after(&self, k: &Array2<f64>) -> Array2<f64> {
+        match self {
+            Self::Diagonal(c) => k * c,
+            Self::Matrix(c) => k.dot(c),
+        }
+    }
+
+    /// C as a matrix.
+    pub fn into_matrix(self) -> Array2<f64> {
+        match self {
+            Self::Diagonal(c) => Array2::from_diag(&c),
+            Self::Matrix(c) => c,
+        }
+    }
+
+    fn scale(&mut self, by: f64) {
+        match self {
+            Self::Diagonal(c) => *c *= by,
+            Self::Matrix(c) => *c *= by,
+        }
+    }
+
+    /// C·X.
+    fn product<B: Backend>(&self, of: &Particles<B>) -> Particles<B> {
+        match self {
+            Self::Diagonal(c) if c.iter().all(|c| *c == 1.0) => of.clone(),
+            Self::Diagonal(c) => of.combine(&Array2::from_diag(c)),
+            Self::Matrix(c) => of.combine(c),
+        }
+    }
+}
+
 /// S = diag(own)·Θ + Σ_s C_s·X_s at the particles Θ `[N, d]`, with small host matrices C_s `[N, M_s]`.
 ///
 /// A likelihood's score is one term with C = 1. The score of a density estimate is a combination of its centres and
@@ -14,7 +57,7 @@ use crate::particles::Particles;
 #[derive(Clone, Debug)]
 pub struct Score<B: Backend> {
     own: Array1<f64>,
-    terms: Vec<(Array2<f64>, Particles<B>)>,
+    terms: Vec<(Coefficients, Particles<B>)>,
 }
 
 impl<B: Backend> Score<B> {
@@ -26,7 +69,7 @@ impl<B: Backend> Score<B> {
     /// A score that is already there, `[N, d]`.
     pub fn dense(values: Particles<B>) -> Self {
         let count = values.count();
-        Self { own: Array1::zeros(count), terms: vec![(Array2::eye(count), values)] }
+        Self { own: Array1::zeros(count), terms: vec![(Coefficients::Diagonal(Array1::ones(count)), values)] }
     }
 
     /// c·Θ of N particles.
@@ -36,11 +79,11 @@ impl<B: Backend> Score<B> {
 
     /// diag(own)·Θ + C·X.
     pub(crate) fn linear(own: Array1<f64>, coefficients: Array2<f64>, of: Particles<B>) -> Self {
-        Self { own, terms: vec![(coefficients, of)] }
+        Self { own, terms: vec![(Coefficients::Matrix(coefficients), of)] }
     }
 
     /// The coefficients of Θ itself, `[N]`, and the products C_s·X_s.
-    pub(crate) fn into_parts(self) -> (Array1<f64>, Vec<(Array2<f64>, Particles<B>)>) {
+    pub(crate) fn into_parts(self) -> (Array1<f64>, Vec<(Coefficients, Particles<B>)>) {
         (self.own, self.terms)
     }
 
@@ -54,7 +97,7 @@ impl<B: Backend> Score<B> {
     /// c·S.
     pub fn times(mut self, c: f64) -> Self {
         self.own *= c;
-        self.terms.iter_mut().for_each(|(coefficients, _)| *coefficients *= c);
+        self.terms.iter_mut().for_each(|(coefficients, _)| coefficients.scale(c));
         self
     }
 
@@ -68,7 +111,7 @@ impl<B: Backend> Score<B> {
         let dense = self.evaluate(at);
         let shrink = dense.row_norms()?.into_iter().map(|norm| if norm > bound { bound / norm } else { 1.0 });
         let shrink = Array1::from_iter(shrink);
-        Ok(Self { own: Array1::zeros(shrink.len()), terms: vec![(Array2::from_diag(&shrink), dense)] })
+        Ok(Self { own: Array1::zeros(shrink.len()), terms: vec![(Coefficients::Diagonal(shrink), dense)] })
     }
 
     /// The score as one `[N, d]` set.
@@ -78,8 +121,7 @@ impl<B: Backend> Score<B> {
             total = Some(at.combine(&Array2::from_diag(&self.own)));
         }
         for (coefficients, of) in &self.terms {
-            let identity = is_identity(coefficients);
-            let term = if identity { of.clone() } else { of.combine(coefficients) };
+            let term = coefficients.product(of);
             total = Some(match total {
                 None => term,
                 Some(sum) => sum.zip(term, |a, b| a + b),
@@ -87,8 +129,4 @@ impl<B: Backend> Score<B> {
         }
         total.unwrap_or_else(|| at.map(|block| block.zeros_like()))
     }
-}
-
-fn is_identity(matrix: &Array2<f64>) -> bool {
-    matrix.is_square() && matrix.indexed_iter().all(|((i, j), value)| *value == f64::from(u8::from(i == j)))
 }

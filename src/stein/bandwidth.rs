@@ -1,10 +1,11 @@
 //! Bandwidth h of the kernel k = exp(−r²/h): the median heuristics of the papers and of their codes.
 //!
-//! On the host, in f64, from the `[N, N]` matrix of squared distances: the one number that every step has to read.
+//! On the host, in f64, from the squared distances: the one number that every step has to read.
 //! Source: ALGORITHMS 2.2, which also lists the edge cases.
 
-use ndarray::Array2;
 use serde::{Deserialize, Serialize};
+
+use super::distances::Distances;
 
 /// How h follows from the distances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -43,18 +44,18 @@ pub struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// h for squared distances `d2` `[N, N]`; always finite and positive: where the rule itself gives 0 or nothing (most
-    /// particles equal, N = 1), the mean of the positive distances takes its place, and 1 where there are none.
+    /// h for these distances; always finite and positive: where the rule itself gives 0 or nothing (most particles equal,
+    /// N = 1), the mean of the positive distances takes its place, and 1 where there are none.
     ///
     /// `power` is 2 for kernels of r² and 1 for the Laplacian kernel of r.
-    pub fn evaluate(&self, d2: &Array2<f64>, power: i32) -> f64 {
-        let h = self.rule_value(d2, power);
-        if h.is_finite() && h > 0.0 { h } else { fallback(d2, power) }
+    pub fn evaluate(&self, distances: &Distances, power: i32) -> f64 {
+        let h = self.rule_value(distances, power);
+        if h.is_finite() && h > 0.0 { h } else { fallback(distances, power) }
     }
 
     /// What the rule says, 0 and NaN included.
-    pub fn rule_value(&self, d2: &Array2<f64>, power: i32) -> f64 {
-        let n = d2.nrows();
+    pub fn rule_value(&self, distances: &Distances, power: i32) -> f64 {
+        let n = distances.count();
         let (pairs, log) = match self.rule {
             Rule::Fixed(h) => return h,
             Rule::Reference => (false, ((n + 1) as f64).ln()),
@@ -64,40 +65,51 @@ impl Bandwidth {
         };
         // Squaring the median of the distances differs from the median of the squares where two values are averaged.
         let of_distances = matches!(self.rule, Rule::Paper | Rule::FullMatrix) || power == 1;
-        let value = |r2: &f64| if of_distances { r2.sqrt() } else { *r2 };
-        let mut values: Vec<f64> = if pairs {
-            d2.indexed_iter().filter(|((i, j), _)| i < j).map(|(_, r2)| value(r2)).collect()
-        } else {
-            d2.iter().map(value).collect()
-        };
-        let median = self.median(&mut values);
+        let value = |r2: f64| if of_distances { r2.sqrt() } else { r2 };
+        // Of all N² values sorted, the zeros of the diagonal come first and every pair stands there twice.
+        let count = if pairs { distances.pairs().len() } else { n * n };
+        let place = |rank: usize| if pairs { Some(rank) } else { rank.checked_sub(n).map(|above| above / 2) };
+        let median =
+            self.median(count, |lower, upper| two_of(distances.pairs(), place(lower), place(upper)).map(value));
         let spread = if of_distances && power == 2 { median * median } else { median };
         spread / log
     }
 
-    fn median(&self, values: &mut [f64]) -> f64 {
-        if values.is_empty() {
+    /// The median of `count` values, from the two of given ranks.
+    fn median(&self, count: usize, ranked: impl FnOnce(usize, usize) -> [f64; 2]) -> f64 {
+        if count == 0 {
             return 0.0;
         }
-        let (count, upper) = (values.len(), values.len() / 2);
-        let (below, middle, _) = values.select_nth_unstable_by(upper, f64::total_cmp);
-        if count % 2 == 1 {
-            return *middle;
-        }
-        let lower = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let upper = count / 2;
+        let lower = if count % 2 == 1 { upper } else { upper - 1 };
+        let [lower, upper] = ranked(lower, upper);
         match self.median {
-            MedianOfEven::Mean => 0.5 * (lower + *middle),
+            MedianOfEven::Mean => 0.5 * (lower + upper),
             MedianOfEven::Lower => lower,
         }
     }
 }
 
+/// The values of two ranks, the first not above the second and at most one below it; no rank is the value 0.
+fn two_of(values: &[f64], lower: Option<usize>, upper: Option<usize>) -> [f64; 2] {
+    let Some(upper) = upper else { return [0.0; 2] };
+    let mut values = values.to_vec();
+    let (below, value, _) = values.select_nth_unstable_by(upper, f64::total_cmp);
+    let value = *value;
+    match lower {
+        None => [0.0, value],
+        Some(lower) if lower == upper => [value; 2],
+        Some(_) => [below.iter().copied().fold(f64::NEG_INFINITY, f64::max), value],
+    }
+}
+
 /// Median 0 while some particles differ: the mean of the positive values over ln(N+1). All equal, or N = 1: 1.
-fn fallback(d2: &Array2<f64>, power: i32) -> f64 {
-    let positive = d2.iter().filter(|r2| **r2 > 0.0).map(|r2| if power == 1 { r2.sqrt() } else { *r2 });
-    let (sum, count) = positive.fold((0.0, 0usize), |(sum, count), value| (sum + value, count + 1));
+fn fallback(distances: &Distances, power: i32) -> f64 {
+    let positive = distances.pairs().iter().filter(|r2| **r2 > 0.0);
+    let values = positive.map(|r2| if power == 1 { r2.sqrt() } else { *r2 });
+    let (sum, count) = values.fold((0.0, 0usize), |(sum, count), value| (sum + value, count + 1));
     if count == 0 {
         return 1.0;
     }
-    sum / count as f64 / ((d2.nrows() + 1) as f64).ln()
+    sum / count as f64 / ((distances.count() + 1) as f64).ln()
 }

@@ -10,7 +10,7 @@ use ndarray::{Array2, Axis};
 
 use super::kernel::{Kernel, KernelMatrix};
 use crate::backend::Backend;
-use crate::density::Score;
+use crate::density::{Coefficients, Score};
 use crate::particles::Particles;
 use crate::simd::{Ascent, Source};
 
@@ -40,6 +40,7 @@ pub fn direction<B: Backend>(
     let (score_of_itself, terms) = score.into_parts();
     if n == 1 {
         let common = score_of_itself.insert_axis(Axis(1));
+        let terms = terms.into_iter().map(|(coefficients, of)| (coefficients.into_matrix(), of)).collect();
         return Ok(Direction { own: Array2::zeros((1, 1)), common, terms, kernel: None });
     }
     let gram = if kernel.is_stationary() { particles.centred_gram()? } else { particles.gram(particles)? };
@@ -51,19 +52,12 @@ pub fn direction<B: Backend>(
     if !kernel.is_stationary() {
         common += &(k.drift.sum_axis(Axis(1)) * scale);
     }
-    let weigh = |(coefficients, of): (Array2<f64>, _)| (k.values.dot(&coefficients) * scale, of);
+    let weigh = |(coefficients, of): (Coefficients, _)| (coefficients.after(&k.values) * scale, of);
     let terms = terms.into_iter().map(weigh).collect();
     Ok(Direction { own, common: common.insert_axis(Axis(1)), terms, kernel: Some(k) })
 }
 
 impl<B: Backend> Direction<B> {
-    /// φ that is already there, `[N, d]`.
-    pub fn dense(values: Particles<B>) -> Self {
-        let n = values.count();
-        let terms = vec![(Array2::eye(n), values)];
-        Self { own: Array2::zeros((n, n)), common: Array2::zeros((n, 1)), terms, kernel: None }
-    }
-
     /// φ as one set, `[N, d]`, by general tensor operations.
     pub fn evaluate(&self, at: &Particles<B>) -> Particles<B> {
         let (offsets, mean) = at.centred();

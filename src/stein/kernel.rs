@@ -7,6 +7,7 @@ use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use super::bandwidth::Bandwidth;
+use super::distances::Distances;
 
 /// Which gradient the dot-product kernels use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,16 +95,16 @@ impl Kernel {
     /// K, G and the trace of the mixed second derivative in d dimensions, from the Gram matrix `[N, N]` of centred
     /// particles. `None` for kernels whose trace is singular (Laplacian) or that feel the origin (dot products).
     pub fn stein(&self, gram: &Array2<f64>, d: usize) -> Option<SteinKernel> {
-        let (d, d2) = (d as f64, squared_distances(gram));
+        let (d, distances) = (d as f64, Distances::of_gram(gram));
         // (k, G, trace) at r² and h.
         let rbf = |r2: f64, h: f64| {
             let k = (-r2 / h).exp();
             [k, 2.0 / h * k, k * (2.0 * d / h - 4.0 * r2 / (h * h))]
         };
         let of = |bandwidth: Bandwidth, terms: &dyn Fn(f64, f64) -> [f64; 3]| {
-            let h = bandwidth.evaluate(&d2, 2);
-            let part = |index: usize| d2.mapv(|r2| terms(r2, h)[index]);
-            Some(SteinKernel { values: part(0), slope: part(1), trace: part(2), bandwidth: h })
+            let h = bandwidth.evaluate(&distances, 2);
+            let [values, slope, trace] = distances.map(|r2| terms(r2, h));
+            Some(SteinKernel { values, slope, trace, bandwidth: h })
         };
         match *self {
             Self::Rbf(bandwidth) => of(bandwidth, &rbf),
@@ -152,22 +153,18 @@ impl Kernel {
     }
 }
 
-/// Squared distances from a Gram matrix: symmetric, ≥ 0, zero on the diagonal. Rounding below 0 is cut; NaN stays NaN,
-/// for it is how the loop notices particles that are no longer numbers.
-pub fn squared_distances(gram: &Array2<f64>) -> Array2<f64> {
-    Array2::from_shape_fn(gram.raw_dim(), |(i, j)| {
-        let r2 = gram[[i, i]] + gram[[j, j]] - gram[[i, j]] - gram[[j, i]];
-        if i == j || r2 < 0.0 { 0.0 } else { r2 }
-    })
-}
-
 /// ∇_{θ_j} k(θ_j, θ_i) = G_ij (θ_i − θ_j), so M = diag(G·1) − G. `f(r², h)` gives (k, G).
 fn radial(gram: &Array2<f64>, bandwidth: Bandwidth, power: i32, f: impl Fn(f64, f64) -> (f64, f64)) -> KernelMatrix {
-    let d2 = squared_distances(gram);
-    let h = bandwidth.evaluate(&d2, power);
-    let values = d2.mapv(|r2| f(r2, h).0);
-    let weights = d2.mapv(|r2| f(r2, h).1);
-    let drift = Array2::from_diag(&weights.sum_axis(ndarray::Axis(1))) - weights;
+    let distances = Distances::of_gram(gram);
+    let h = bandwidth.evaluate(&distances, power);
+    let [values, mut drift] = distances.map(|r2| {
+        let (k, g) = f(r2, h);
+        [k, -g]
+    });
+    for (i, mut row) in drift.outer_iter_mut().enumerate() {
+        row[i] = 0.0;
+        row[i] = -row.sum();
+    }
     KernelMatrix { values, drift, bandwidth: Some(h) }
 }
 

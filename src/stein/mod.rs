@@ -3,6 +3,7 @@
 pub mod bandwidth;
 pub mod direction;
 pub mod discrepancy;
+pub mod distances;
 pub mod kernel;
 pub mod optimizer;
 pub mod svgd;
@@ -10,6 +11,7 @@ pub mod svgd;
 pub use bandwidth::{Bandwidth, MedianOfEven, Rule};
 pub use direction::{Direction, direction};
 pub use discrepancy::{SteinForm, SteinProduct};
+pub use distances::Distances;
 pub use kernel::{Gradient, Kernel, KernelMatrix, SteinKernel};
 pub use optimizer::{AccumulatorStart, EpsilonPlace, Optimizer, OptimizerState};
 pub use svgd::{Svgd, SvgdError};

@@ -1,0 +1,61 @@
+//! Squared distances between N particles, each pair once, from their Gram matrix.
+
+use ndarray::Array2;
+
+/// r² of every pair of N particles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distances {
+    count: usize,
+    /// Pairs (1,0), (2,0), (2,1), (3,0), …
+    pairs: Vec<f64>,
+}
+
+impl Distances {
+    /// From the Gram matrix `[N, N]`. Rounding below 0 is cut; NaN stays NaN, for it is how the loop notices particles that
+    /// are no longer numbers.
+    pub fn of_gram(gram: &Array2<f64>) -> Self {
+        let count = gram.nrows();
+        let norms = gram.diag();
+        let mut pairs = Vec::with_capacity(count * count.saturating_sub(1) / 2);
+        for (i, row) in gram.outer_iter().enumerate() {
+            pairs.extend((0..i).map(|j| {
+                let r2 = norms[i] + norms[j] - row[j] - gram[[j, i]];
+                if r2 < 0.0 { 0.0 } else { r2 }
+            }));
+        }
+        Self { count, pairs }
+    }
+
+    /// N.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// r² of every pair, in no order to rely on.
+    pub fn pairs(&self) -> &[f64] {
+        &self.pairs
+    }
+
+    /// M symmetric matrices `[N, N]` of functions of r², with r² = 0 on the diagonal.
+    pub fn map<const M: usize>(&self, f: impl Fn(f64) -> [f64; M]) -> [Array2<f64>; M] {
+        let n = self.count;
+        let diagonal = f(0.0);
+        let mut matrices = diagonal.map(|value| Array2::from_elem((n, n), value));
+        let mut pairs = self.pairs.iter();
+        for i in 0..n {
+            for (j, r2) in (0..i).zip(&mut pairs) {
+                for (matrix, value) in matrices.iter_mut().zip(f(*r2)) {
+                    matrix[[i, j]] = value;
+                    matrix[[j, i]] = value;
+                }
+            }
+        }
+        matrices
+    }
+
+    /// r² as a matrix, `[N, N]`.
+    pub fn matrix(&self) -> Array2<f64> {
+        let [matrix] = self.map(|r2| [r2]);
+        matrix
+    }
+}
