@@ -27,6 +27,7 @@ pub mod prediction;
 pub mod roofline;
 pub mod selection;
 mod synthetic;
+pub mod table;
 pub mod timing;
 
 use std::fmt;
