@@ -34,12 +34,13 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
             svgd.run(initial.clone(), steps, &mut OptimizerState::default(), score, |_| {}).map(drop)
         };
         let name = format!("W3 blr L={steps} N={count}");
-        let line = bench.line(name, logistic(count, BATCH, FEATURES, steps), 1, run)?;
-        let note = format!("{:.1} µs a step", 1e3 * line.record.median / steps as f64);
-        Ok(match line.allocations {
-            Some(count) => line.noted(format!("{note}, {:.0} allocations a step", count / steps as f64)),
-            None => line.noted(note),
-        })
+        let mut line = bench.line(name, logistic(count, BATCH, FEATURES, steps), 1, run)?;
+        let mut note = format!("{:.1} µs a step", 1e3 * line.record.median / steps as f64);
+        // Of a step, and so told once.
+        if let Some(allocations) = line.allocations.take() {
+            note += &format!(", {:.0} allocations a step", allocations / steps as f64);
+        }
+        Ok(line.noted(note))
     };
     [6, 100].into_iter().map(line).collect()
 }

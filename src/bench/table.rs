@@ -72,8 +72,8 @@ pub fn row(Line { record, cost, allocations }: &Line, ceilings: &Ceilings) -> St
 
 /// What the columns mean.
 pub fn explanation(lines: &[Line]) -> String {
-    let mut text = "\nroofline: the work's operations at the speed of the matrix product, plus its bytes at that of \
-                    the copy;\nachieved: roofline over median. foreign: cores that other processes took meanwhile.\n"
+    let mut text = "\nroofline: the work's operations at the matrix product's speed plus its bytes at the copy's;\n\
+                    achieved: roofline over median. foreign: cores that other processes took meanwhile.\n"
         .to_owned();
     if lines.iter().any(|line| line.record.foreign.is_some_and(|share| share > DISTURBED)) {
         text += "! more than a tenth of a core was not ours: repeat such a line on a quiet machine.\n";
