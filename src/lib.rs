@@ -10,6 +10,7 @@
 
 pub mod algorithm;
 pub mod backend;
+pub mod bench;
 pub mod cli;
 pub mod command;
 pub mod density;

@@ -4,6 +4,7 @@
 mod cli {
     mod backends;
     mod bad_input;
+    mod bench;
     mod data;
     mod place;
     mod predict;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
 
+use crate::bench::Workload;
 use crate::experiment::schema::BACKENDS;
 
 /// Federated Bayesian learning with Stein particles: train over data that stays where it is, and see how far the result's confidence can be trusted.
@@ -28,6 +29,7 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Say which backends are compiled in, which open on this machine, and on what hardware.
     Backends,
+    Bench(BenchArgs),
 }
 
 /// Run an experiment and write its results and calibration report.
@@ -180,6 +182,55 @@ pub struct ReproduceArgs {
     /// Show no progress
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// Time this machine: seven workloads beside its fastest matrix product and copy.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Workloads:
+  W1  one SVGD step of the network 784-100-10      W5  one FedWBA round and its barycenter
+  W2  one DSVGD round on it                        W6  predictions on 10,000 images
+  W3  200 SVGD steps of a logistic regression      W7  one SVGD step of the LeNet
+  W4  client selection among 120 clients
+
+Examples:
+  fedstein bench                                   all of them, about two minutes
+  fedstein bench --only W1,W3 --seconds 5
+  fedstein bench --backend wgpu --json times.jsonl
+  fedstein bench --growth                          time against N, d, K and B, with growth.svg
+
+Leave the machine alone meanwhile. See docs/performance.md")]
+pub struct BenchArgs {
+    /// Where to compute
+    #[arg(long, value_name = "NAME", default_value = "flex", value_parser = PossibleValuesParser::new(BACKENDS))]
+    pub backend: String,
+
+    /// Only these, such as W1,W3
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub only: Vec<Workload>,
+
+    /// Threads of the CPU [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+
+    /// Time for each line of the table; the longest units are timed three times whatever it says
+    #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = seconds)]
+    pub seconds: f64,
+
+    /// Append one JSON object a line of the table to a file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Show how time grows with sizes instead, and draw it
+    #[arg(long, value_name = "FILE.svg", num_args = 0..=1, default_missing_value = "growth.svg", conflicts_with_all = ["only", "json"])]
+    pub growth: Option<PathBuf>,
+}
+
+fn seconds(word: &str) -> Result<f64, String> {
+    match word.parse::<f64>() {
+        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("must be a number of seconds from 0.01 to 3600".into()),
+    }
 }
 
 #[derive(Debug, Subcommand)]

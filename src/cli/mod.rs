@@ -9,12 +9,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::bench::Workload;
 use crate::experiment::config::Config;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
 use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
 use crate::reproduce::Scale;
 
-use args::{Args, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, TrainArgs};
+use args::{Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, TrainArgs};
 
 /// The experiment of `fedstein train` without a config.
 pub const DEFAULT_CONFIG: Source<'static> = Source {
@@ -38,6 +39,8 @@ pub enum Invocation {
     Data(Data),
     /// `fedstein backends`
     Backends,
+    /// `fedstein bench`
+    Bench(Bench),
     /// `fedstein reproduce`
     Reproduce(Reproduce),
 }
@@ -141,6 +144,23 @@ pub struct Reproduce {
     pub jobs: usize,
     /// Whether nothing is shown.
     pub quiet: bool,
+}
+
+/// Workloads to time.
+#[derive(Debug, PartialEq)]
+pub struct Bench {
+    /// Where to compute.
+    pub backend: String,
+    /// Which, in order.
+    pub only: Vec<Workload>,
+    /// Threads of the CPU; `None`: all.
+    pub threads: Option<usize>,
+    /// Seconds a line.
+    pub seconds: f64,
+    /// Where records are appended.
+    pub json: Option<PathBuf>,
+    /// Where the picture of growth goes, in the place of workloads.
+    pub growth: Option<PathBuf>,
 }
 
 /// What to do with data sets.
@@ -259,6 +279,7 @@ impl Invocation {
                 Self::Data(Data { action, data_dir: data_dir(typed) })
             }
             Command::Backends => Self::Backends,
+            Command::Bench(typed) => Self::Bench(bench(typed)),
             Command::Reproduce(mut typed) => {
                 let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
                 Self::Reproduce(reproduce(typed, data_dir))
@@ -320,6 +341,13 @@ fn reproduce(args: ReproduceArgs, data_dir: PathBuf) -> Reproduce {
     };
     let out = out.unwrap_or_else(|| PathBuf::from(default_out));
     Reproduce { item, scale, seeds, backend, data_dir, out, only, jobs: usize::from(jobs), quiet }
+}
+
+fn bench(BenchArgs { backend, only, threads, seconds, json, growth }: BenchArgs) -> Bench {
+    let mut only = if only.is_empty() { Workload::ALL.to_vec() } else { only };
+    only.sort_unstable();
+    only.dedup();
+    Bench { backend, only, threads: threads.map(usize::from), seconds, json, growth }
 }
 
 /// `--data-dir`, else [`DATA_VARIABLE`], else `data`.

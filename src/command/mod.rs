@@ -1,6 +1,7 @@
 //! What each command does once its words are understood.
 
 mod backends;
+mod bench;
 mod data;
 mod personal;
 mod predict;
@@ -20,6 +21,7 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::Predict(predict) => predict::predict(predict),
         Invocation::Data(data) => data::data(data),
         Invocation::Backends => backends::backends(),
+        Invocation::Bench(typed) => bench::bench(typed),
         Invocation::Reproduce(typed) => reproduce::reproduce(typed),
     }
 }

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Peak memory of a simulation against its number of clients K: the MNIST experiment of
+# configs/mnist/dsvgd-1000-clients.toml with 10, 100 and 1000 clients in ten rounds, so that the same number of clients
+# trains; then 1000 clients that have all trained once, N = 10, a step each. FEDSTEIN_DATA must hold MNIST.
+#
+#   benches/clients.sh [--set KEY=VALUE ...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cargo build --release --locked >&2
+runs=$(mktemp -d)
+trap 'rm -rf "$runs"' EXIT
+
+# peak COMMAND...: its largest resident memory in MiB, in seconds of wall clock.
+peak() {
+  python3 - "$@" <<'PY'
+import resource, subprocess, sys, time
+start = time.monotonic()
+code = subprocess.run(sys.argv[1:], stdout=sys.stderr).returncode
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+# Linux counts in KiB, macOS in bytes.
+unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+print(f"{usage.ru_maxrss / unit:.0f} {time.monotonic() - start:.0f}")
+sys.exit(code)
+PY
+}
+
+# row CLIENTS NAME WORDS...: one run, one line.
+row() {
+  local clients=$1 name=$2 figures
+  shift 2
+  figures=$(peak ./target/release/fedstein train configs/mnist/dsvgd-1000-clients.toml --quiet \
+    --set "partition.clients=$clients" --out "$runs/$name" "$@")
+  # shellcheck disable=SC2086 # two figures, two columns
+  printf '%8s %16s %10s %8s\n' "$clients" "$name" $figures
+}
+
+printf '%8s %16s %10s %8s\n' clients 'have trained' 'peak MiB' seconds
+for clients in 10 100 1000; do row "$clients" 10 --force "$@"; done
+row 1000 1000 --set rounds=1000 --set algorithm.particles=10 --set algorithm.local_steps=1 \
+  --set algorithm.distill_steps=1 --set evaluation.every=1000 "$@"

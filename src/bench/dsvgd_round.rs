@@ -1,0 +1,134 @@
+//! W2: one DSVGD round on the network 784-100-10, exact densities with λ = 0.55, random minibatches.
+//!
+//! The client's real half handles a server's request: L local steps, L' steps of distillation. Its factor and the global
+//! particles differ, so that no two densities are the same. Factors contain the prior (`with-prior`), which the
+//! yardstick's local score does not: one term more, without passes of its own. The parts are told apart by the client's
+//! own reports on its steps; W2c is the local part of the same round with densities off.
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+use super::cost::Networks;
+use super::synthetic::{KDE, images, network, particles, shards, streams, svgd};
+use super::timing::{Bench, Line, Timed, median};
+use crate::algorithm::dsvgd::{DsvgdConfig, Factors};
+use crate::algorithm::{Algorithm, ClientHalf, LocalData, PARTICLES, Setup};
+use crate::backend::Backend;
+use crate::density::{KdeConfig, KdeMode, LikelihoodScale};
+use crate::error::RunError;
+use crate::federation::message::{Ask, Message, Request};
+use crate::federation::shard::{Order, Shard};
+
+/// N, B, N_k, L = L'.
+#[derive(Clone, Copy)]
+struct Shape {
+    count: usize,
+    batch: usize,
+    rows: usize,
+    steps: usize,
+}
+
+pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+    let full = Shape { count: 20, batch: 100, rows: 3000, steps: 200 };
+    let shape = bench.settings.size.pick(full, Shape { count: 3, batch: 4, rows: 20, steps: 2 });
+    let round = Round::new(shape, bench)?;
+    let Shape { count, batch, steps, .. } = shape;
+
+    let parts = Mutex::new(Vec::new());
+    let whole = bench.time(|| {
+        let split = round.run(KDE)?;
+        parts.lock().expect("no unit panics while it holds the parts").push(split);
+        Ok(())
+    })?;
+    let parts = parts.into_inner().expect("no unit panics while it holds the parts");
+    // The first were warm-up.
+    let parts = &parts[parts.len() - whole.milliseconds.len()..];
+    let part = |pick: fn(&Split) -> f64| Timed {
+        milliseconds: parts.iter().map(pick).collect(),
+        foreign: whole.foreign,
+        allocations: None,
+    };
+    let (local, distil) = (part(|split| split.local), part(|split| split.distil));
+    let silent = bench.time(|| round.run(KdeConfig { mode: KdeMode::Off, ..KDE }).map(drop))?;
+
+    let share = 1.0 - median(&silent.milliseconds) / median(&local.milliseconds);
+    let cost = Networks::mnist(count).dsvgd_round(batch, steps, steps);
+    let note = format!("density terms {:.0} % of a local step", 100.0 * share);
+    Ok(vec![
+        bench.told(format!("W2 dsvgd-round L=L'={steps}"), Some(cost), &whole).noted(note),
+        bench.told(format!("W2a local L={steps}"), None, &local),
+        bench.told(format!("W2b distil L'={steps}"), None, &distil),
+        bench.told("W2c local, densities off", None, &silent),
+    ])
+}
+
+/// Milliseconds of a round's parts.
+struct Split {
+    local: f64,
+    distil: f64,
+}
+
+/// All that a round needs.
+struct Round<'a, B: Backend> {
+    shape: Shape,
+    bench: &'a Bench<B>,
+    shard: Shard<B>,
+    request: Request,
+}
+
+impl<'a, B: Backend> Round<'a, B> {
+    fn new(shape: Shape, bench: &'a Bench<B>) -> Result<Self, RunError> {
+        let network_shape = Networks::mnist(shape.count);
+        let theta = particles(&*network(network_shape), shape.count, 1, &bench.session)?;
+        let message = Message::default().with_array(PARTICLES, theta.to_array()?);
+        let data = images(2, shape.rows, network_shape.inputs, network_shape.outputs);
+        Ok(Self {
+            shape,
+            bench,
+            shard: shards(data, 1, &bench.session).remove(0),
+            request: Request { round: 1, client: 0, ask: Ask::Train, message },
+        })
+    }
+
+    /// One visit of a fresh client, so that every unit is the same to the bit.
+    fn run(&self, kde: KdeConfig) -> Result<Split, RunError> {
+        let mut client = self.client(kde)?;
+        let local_end = Mutex::new(None);
+        let start = Instant::now();
+        client.handle(&self.request, &|done, _| {
+            if done == self.shape.steps {
+                *local_end.lock().expect("the client does not panic here") = Some(start.elapsed());
+            }
+        })?;
+        let whole = start.elapsed();
+        let local = local_end.into_inner().expect("the client does not panic here").unwrap_or(whole);
+        let milliseconds = |time: std::time::Duration| 1e3 * time.as_secs_f64();
+        Ok(Split { local: milliseconds(local), distil: milliseconds(whole - local) })
+    }
+
+    fn client(&self, kde: KdeConfig) -> Result<Box<dyn ClientHalf<B>>, RunError> {
+        let Shape { count, batch, steps, .. } = self.shape;
+        let config = DsvgdConfig {
+            particles: count,
+            local_steps: steps,
+            distill_steps: steps,
+            data: LocalData { batch, order: Order::Iid, scale: LikelihoodScale::Full, temperature: 1.0 },
+            kde,
+            damping: 1.0,
+            clip: None,
+            factors: Factors::WithPrior,
+        };
+        let (session, model) = (self.bench.session.clone(), network(Networks::mnist(count)));
+        let setup = Setup {
+            initial: particles(&*model, count, 0, &session)?,
+            model,
+            shards: vec![self.shard.clone()],
+            session,
+            streams: streams(),
+            svgd: svgd(1e-3, 1e-6),
+            reset_optimizer: true,
+        };
+        let mut clients = Algorithm::Dsvgd(config).build(setup)?.clients;
+        Ok(clients.remove(0))
+    }
+}

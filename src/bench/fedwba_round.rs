@@ -1,0 +1,129 @@
+//! W5: one FedWBA round: 10 clients × N = 10 networks × 50 steps with B = 250 of 1200 rows, against the density of the
+//! global particles (W5a); then the barycenter of 50 clients' particles (W5b).
+//!
+//! The clients are the algorithm's own, in a fleet: in parallel on a CPU. The 40 others hold the same modes in another
+//! order, with noise of their own, so that there is something to match.
+
+use rand::seq::SliceRandom;
+
+use super::cost::Networks;
+use super::synthetic::{KDE, images, network, particles, shards, streams, svgd};
+use super::timing::{Bench, Line};
+use crate::algorithm::fedwba::{FedWbaConfig, Over, Start, Weights};
+use crate::algorithm::{Algorithm, LocalData, PARTICLES, Setup};
+use crate::backend::Backend;
+use crate::density::LikelihoodScale;
+use crate::error::RunError;
+use crate::federation::fleet::{Fleet, InProcess};
+use crate::federation::message::{Ask, Reply, Request};
+use crate::federation::shard::Order;
+use crate::ot::{BarycenterConfig, Eq5, Iterate, barycenter, index_mean};
+use crate::particles::Particles;
+use crate::random::Purpose;
+
+/// N, B, N_k, L; clients that train, clients in all.
+#[derive(Clone, Copy)]
+struct Shape {
+    count: usize,
+    batch: usize,
+    rows: usize,
+    steps: usize,
+    trained: usize,
+    clients: usize,
+}
+
+pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+    let full = Shape { count: 10, batch: 250, rows: 1200, steps: 50, trained: 10, clients: 50 };
+    let tiny = Shape { count: 3, batch: 4, rows: 8, steps: 2, trained: 2, clients: 4 };
+    let shape = bench.settings.size.pick(full, tiny);
+    let Shape { count, batch, steps, trained, clients, .. } = shape;
+    let round = Round::new(shape, bench)?;
+    let networks = Networks::mnist(count);
+
+    let local = networks.fedwba_clients(trained, steps, batch);
+    let a = bench.line(format!("W5a fedwba {trained} clients"), local, 1, || round.train().map(drop))?;
+    let iterations = aggregate(&round.sets)?;
+    let transport = networks.barycenter(clients, iterations);
+    let b = bench.line(format!("W5b barycenter K={clients}"), transport, 1, || aggregate(&round.sets).map(drop))?;
+    let b = b.noted(format!("fixed-point iters={iterations}"));
+
+    let mut last = 0;
+    let cost = local.plus(transport);
+    let whole = bench.line("W5 fedwba round", cost, 1, || {
+        let mut sets = round.train()?;
+        sets.extend_from_slice(&round.sets[trained..]);
+        last = aggregate(&sets)?;
+        Ok(())
+    })?;
+    let share = 100.0 * b.record.median / whole.record.median;
+    Ok(vec![whole.noted(format!("bary iters={last}; the barycenter is {share:.0} % of the round")), a, b])
+}
+
+/// The barycenter from the mean by index; its number of updates.
+fn aggregate<B: Backend>(sets: &[Particles<B>]) -> Result<usize, RunError> {
+    Ok(barycenter(sets, None, &index_mean(sets)?, &BarycenterConfig::default())?.iterations())
+}
+
+struct Round<'a, B: Backend> {
+    fleet: InProcess<B>,
+    requests: Vec<Request>,
+    /// Of all clients, `[K]` sets.
+    sets: Vec<Particles<B>>,
+    bench: &'a Bench<B>,
+}
+
+impl<'a, B: Backend> Round<'a, B> {
+    fn new(shape: Shape, bench: &'a Bench<B>) -> Result<Self, RunError> {
+        let Shape { count, batch, rows, steps, trained, clients } = shape;
+        let (networks, session) = (Networks::mnist(count), bench.session.clone());
+        let model = network(networks);
+        let modes = particles(&*model, count, 1, &session)?;
+        let set = |client: usize| {
+            let mut order: Vec<usize> = (0..count).collect();
+            order.shuffle(&mut streams().rng(Purpose::Data, 5, client));
+            let own = particles(&*model, count, 2 + client, &session)?;
+            Ok(modes.rows(&order).zip(own, |mode, own| (mode + own).mul_scalar(0.7)))
+        };
+        let sets = (0..clients).map(set).collect::<Result<Vec<_>, RunError>>()?;
+
+        let config = FedWbaConfig {
+            particles: count,
+            local_steps: steps,
+            data: LocalData { batch, order: Order::Iid, scale: LikelihoodScale::Full, temperature: 1.0 },
+            kde: KDE,
+            damping: 1.0,
+            clip: None,
+            start: Start::Global,
+            over: Over::Sampled,
+            weights: Weights::Uniform,
+            iterate: Iterate::FixedPoint,
+            eq5: Eq5::N,
+            shared_layers: Vec::new(),
+        };
+        let setup = Setup {
+            initial: index_mean(&sets)?,
+            shards: shards(images(6, trained * rows, networks.inputs, networks.outputs), trained, &session),
+            model,
+            session,
+            streams: streams(),
+            svgd: svgd(1e-3, 1e-6),
+            reset_optimizer: true,
+        };
+        let halves = Algorithm::FedWba(config).build(setup)?;
+        let request =
+            |client| Ok(Request { round: 1, client, ask: Ask::Train, message: halves.server.configure(1, client)? });
+        let requests = (0..trained).map(request).collect::<Result<_, RunError>>()?;
+        Ok(Self { fleet: InProcess::new(halves.clients), requests, sets, bench })
+    }
+
+    /// The particles of the clients that train.
+    fn train(&self) -> Result<Vec<Particles<B>>, RunError> {
+        let replies = self.fleet.dispatch(&self.requests, &|_, _| {}).into_iter();
+        let read = |reply: Result<Reply, RunError>| {
+            let message = reply?.message;
+            let array = message.array(PARTICLES).map_err(RunError::Device)?;
+            Particles::from_array(array, self.sets[0].layout(), &self.bench.session).map_err(RunError::Device)
+        };
+        replies.map(read).collect()
+    }
+}

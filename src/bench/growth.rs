@@ -1,0 +1,143 @@
+//! How time grows with the number of particles N, the dimension d, the clients K, the minibatch B: each doubled four
+//! times, the others fixed, and the exponent of the power law through the points.
+
+use super::Size;
+use super::cost::Networks;
+use super::network_step::Step;
+use super::selection::Selection;
+use super::timing::Bench;
+use crate::backend::Backend;
+use crate::error::RunError;
+use crate::report::{AxisSpec, FigureLine, FigurePoint, LineFigure, Stroke};
+
+/// What is doubled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variable {
+    /// N, in an SVGD step of the network 784-100-10 on 100 rows.
+    Particles,
+    /// d, in an SVGD step of 20 networks 784-H-10 on 100 rows, through H.
+    Dimension,
+    /// K, in a selection by Hilbert inner product, 10 networks and 100 rows a client.
+    Clients,
+    /// B, in an SVGD step of 20 networks 784-100-10.
+    Batch,
+}
+
+/// Times against sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What is doubled.
+    pub variable: Variable,
+    /// Its values, with the median milliseconds.
+    pub points: Vec<(usize, f64)>,
+}
+
+impl Variable {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Particles, Self::Dimension, Self::Clients, Self::Batch];
+
+    /// Its symbol.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Particles => "N",
+            Self::Dimension => "d",
+            Self::Clients => "K",
+            Self::Batch => "B",
+        }
+    }
+
+    /// What is timed.
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Particles => "SVGD step, 784-100-10, B = 100",
+            Self::Dimension => "SVGD step, 784-H-10, N = 20, B = 100",
+            Self::Clients => "selection by HIP, 784-100-10, N = 10, 100 rows a client",
+            Self::Batch => "SVGD step, 784-100-10, N = 20",
+        }
+    }
+
+    fn first(self, size: Size) -> usize {
+        match self {
+            Self::Particles => size.pick(5, 2),
+            // Hidden units.
+            Self::Dimension => size.pick(25, 2),
+            Self::Clients => size.pick(8, 2),
+            Self::Batch => size.pick(25, 2),
+        }
+    }
+
+    /// Times all its values.
+    ///
+    /// # Errors
+    /// The device fails, or particles run away.
+    pub fn measure<B: Backend>(self, bench: &Bench<B>) -> Result<Series, RunError> {
+        let doublings = bench.settings.size.pick(4, 1);
+        let values = (0..=doublings).map(|power| self.first(bench.settings.size) << power);
+        let points = values.map(|value| self.point(value, bench)).collect::<Result<_, _>>()?;
+        Ok(Series { variable: self, points })
+    }
+
+    fn point<B: Backend>(self, value: usize, bench: &Bench<B>) -> Result<(usize, f64), RunError> {
+        let size = bench.settings.size;
+        let (count, rows) = size.pick((20, 100), (2, 3));
+        let step = |networks: Networks, rows: usize| {
+            let steps = 3;
+            let mut step = Step::of_network(networks, rows, &bench.session)?;
+            let timed = bench.time(|| step.run(steps))?;
+            Ok::<f64, RunError>(super::timing::median(&timed.milliseconds) / steps as f64)
+        };
+        Ok(match self {
+            Self::Particles => (value, step(Networks::mnist(value), rows)?),
+            Self::Dimension => {
+                let networks = Networks { hidden: value, ..Networks::mnist(count) };
+                (networks.dim(), step(networks, rows)?)
+            }
+            Self::Batch => (value, step(Networks::mnist(count), value)?),
+            Self::Clients => {
+                let selection = Selection::new(value, size.pick(100, 3), size.pick(10, 2), bench)?;
+                let timed = bench.time(|| selection.run().map(drop))?;
+                (value, super::timing::median(&timed.milliseconds))
+            }
+        })
+    }
+}
+
+impl Series {
+    /// The exponent p of t ∝ x^p, by least squares on logarithms.
+    pub fn exponent(&self) -> f64 {
+        let logs: Vec<(f64, f64)> = self.points.iter().map(|(x, t)| ((*x as f64).ln(), t.ln())).collect();
+        let count = logs.len() as f64;
+        let mean = logs.iter().fold((0.0, 0.0), |sum, (x, t)| (sum.0 + x / count, sum.1 + t / count));
+        let products = logs.iter().map(|(x, t)| ((x - mean.0) * (t - mean.1), (x - mean.0).powi(2)));
+        let (covariance, variance) = products.fold((0.0, 0.0), |sum, (xt, xx)| (sum.0 + xt, sum.1 + xx));
+        covariance / variance
+    }
+
+    /// The exponent of the last doubling: closer to what larger sizes will see.
+    pub fn last_exponent(&self) -> f64 {
+        Self { points: self.points[self.points.len().saturating_sub(2)..].to_vec(), ..*self }.exponent()
+    }
+}
+
+/// All series over how often they are doubled, both axes logarithmic.
+pub fn picture(series: &[Series], on: &str) -> LineFigure {
+    let line = |series: &Series| {
+        let first = series.points.first().map_or(1, |(x, _)| *x) as f64;
+        let symbol = series.variable.symbol();
+        let points = series.points.iter().map(|(x, t)| FigurePoint { x: *x as f64 / first, y: *t, spread: 0.0 });
+        FigureLine {
+            name: format!("{symbol} from {first}: time ~ {symbol}^{:.2}", series.exponent()),
+            stroke: Stroke::Marked,
+            points: points.collect(),
+        }
+    };
+    let axis = |label: &str| AxisSpec { label: label.into(), log: true, range: None };
+    LineFigure {
+        title: "Time against size".into(),
+        subtitle: on.into(),
+        x: axis("times the smallest size"),
+        y: axis("milliseconds"),
+        lines: series.iter().map(line).collect(),
+        diagonal: false,
+    }
+}

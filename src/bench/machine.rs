@@ -1,0 +1,124 @@
+//! What the machine says about itself: processor, load, what other processes take, the time of day. From Linux's
+//! `/proc`; elsewhere the answers are absent.
+
+use std::fs;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Ticks a second of `/proc/stat`: Linux shows every program 100, whatever the kernel's own clock does.
+const TICKS: f64 = 100.0;
+
+/// The processor's name.
+pub fn processor() -> Option<String> {
+    let info = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = info.lines().find(|line| line.starts_with("model name"))?;
+    line.split_once(':').map(|(_, name)| name.trim().to_owned())
+}
+
+/// Processes that ran or wanted to, on average over the last minute.
+pub fn load() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// The most memory that this process has held at once, in bytes.
+pub fn peak_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| 1024 * kib)
+}
+
+/// Now in UTC, `2026-11-21 14:05:09`.
+pub fn timestamp() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    date_of(seconds)
+}
+
+/// Seconds since 1970 as a date of the Gregorian calendar: its years are counted from March, so that leap days come
+/// last, in cycles of 400 years with 146,097 days.
+fn date_of(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = 400 * era + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+/// Busy seconds of all cores and of this process, since a moment.
+#[derive(Debug)]
+pub struct Activity {
+    start: Instant,
+    busy: Option<[f64; 2]>,
+}
+
+impl Activity {
+    /// Counts from now on.
+    pub fn begin() -> Self {
+        Self { start: Instant::now(), busy: busy() }
+    }
+
+    /// Cores that other processes took on average since then, time stolen by a hypervisor included: 0.1 means that a
+    /// tenth of a core was not ours.
+    pub fn foreign(&self) -> Option<f64> {
+        let ([all, own], [all_before, own_before]) = (busy()?, self.busy?);
+        // Ticks are hundredths of a second: over a shorter time there is nothing to divide.
+        let wall = self.start.elapsed().as_secs_f64().max(1.0 / TICKS);
+        Some((((all - all_before) - (own - own_before)) / wall).max(0.0))
+    }
+}
+
+/// Seconds in which the cores were busy, and those in which they were so for this process.
+fn busy() -> Option<[f64; 2]> {
+    Some([
+        busy_cores(&fs::read_to_string("/proc/stat").ok()?)?,
+        own_seconds(&fs::read_to_string("/proc/self/stat").ok()?)?,
+    ])
+}
+
+/// From `cpu user nice system idle iowait irq softirq steal`; guests are counted in user already.
+fn busy_cores(stat: &str) -> Option<f64> {
+    let first = stat.lines().next()?.split_whitespace().skip(1).take(8);
+    let ticks: Vec<f64> = first.map_while(|word| word.parse().ok()).collect();
+    Some((ticks.iter().sum::<f64>() - ticks.get(3)? - ticks.get(4)?) / TICKS)
+}
+
+/// User and system time of a process, the fields 14 and 15.
+fn own_seconds(stat: &str) -> Option<f64> {
+    // The program's name, in parentheses, may hold spaces: count from behind it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks = fields.split_whitespace().skip(11).take(2).map(|word| word.parse::<f64>().ok());
+    ticks.sum::<Option<f64>>().map(|ticks| ticks / TICKS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_that_the_date_command_prints() {
+        // date -u -d @N "+%F %T"
+        assert_eq!(date_of(0), "1970-01-01 00:00:00");
+        assert_eq!(date_of(951_782_399), "2000-02-28 23:59:59");
+        assert_eq!(date_of(951_782_400), "2000-02-29 00:00:00");
+        assert_eq!(date_of(1_798_761_599), "2026-12-31 23:59:59");
+    }
+
+    #[test]
+    fn busy_time_leaves_out_idle_and_waiting_and_own_time_is_counted_behind_the_name() {
+        let stat = "cpu  700 20 200 5000 300 10 30 40 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
+        assert_eq!(busy_cores(stat), Some(10.0));
+        let own = "17 (a (b) c) R 1 2 3 4 5 6 7 8 9 10 250 50 8 9 20 0 2 0";
+        assert_eq!(own_seconds(own), Some(3.0));
+        assert_eq!((busy_cores(""), own_seconds("17")), (None, None));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn linux_answers_everything() {
+        assert!(Activity::begin().foreign().is_some_and(|share| share >= 0.0));
+        assert!(processor().is_some() && load().is_some() && peak_memory().is_some_and(|bytes| bytes > 1 << 20));
+    }
+}

@@ -1,0 +1,130 @@
+//! Times of the work that a federation spends its life in: the workloads W1 to W7, each against the machine's limit.
+//!
+//! In: an open device, seconds to spend, a size. Out: one [`Line`] a measured quantity, its time beside its FLOPs and
+//! bytes. What is timed is what users run, on synthetic rows of the right shape. The same work in PyTorch and JAX
+//! ("yardsticks") has the same names, so that lines pair. `fedstein bench` prints them, `cargo bench` counts
+//! allocations too.
+//!
+//! | | what | file |
+//! |---|---|---|
+//! | W1 | one SVGD step of the network 784-100-10 | [`network_step`] |
+//! | W2 | one DSVGD round on it | [`dsvgd_round`] |
+//! | W3 | 200 SVGD steps of a logistic regression | [`logistic`] |
+//! | W4 | client selection by Hilbert inner product | [`selection`] |
+//! | W5 | one FedWBA round | [`fedwba_round`] |
+//! | W6 | the predictive mean on 10,000 test images | [`prediction`] |
+//! | W7 | one SVGD step of the LeNet | [`convolution`] |
+
+pub mod convolution;
+pub mod cost;
+pub mod dsvgd_round;
+pub mod fedwba_round;
+pub mod growth;
+pub mod logistic;
+pub mod machine;
+pub mod network_step;
+pub mod prediction;
+pub mod roofline;
+pub mod selection;
+mod synthetic;
+pub mod table;
+pub mod timing;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use cost::Cost;
+pub use roofline::Ceilings;
+pub use timing::{Bench, Line, Record, Settings, Threads};
+
+use crate::backend::Backend;
+use crate::error::RunError;
+
+/// How much work a unit is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Size {
+    /// That of the yardsticks.
+    #[default]
+    Full,
+    /// Milliseconds altogether: shows that everything runs, says nothing about speed.
+    Tiny,
+}
+
+impl Size {
+    fn pick<T>(self, full: T, tiny: T) -> T {
+        match self {
+            Self::Full => full,
+            Self::Tiny => tiny,
+        }
+    }
+}
+
+/// A workload by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)] // The module's table says what they are.
+pub enum Workload {
+    W1,
+    W2,
+    W3,
+    W4,
+    W5,
+    W6,
+    W7,
+}
+
+impl Workload {
+    /// All of them, in order.
+    pub const ALL: [Self; 7] = [Self::W1, Self::W2, Self::W3, Self::W4, Self::W5, Self::W6, Self::W7];
+
+    /// What it is, in a few words.
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::W1 => "one SVGD step of the network 784-100-10",
+            Self::W2 => "one DSVGD round on it, exact densities",
+            Self::W3 => "200 SVGD steps of a logistic regression",
+            Self::W4 => "client selection by Hilbert inner product, 120 clients",
+            Self::W5 => "one FedWBA round, 10 clients and the barycenter of 50",
+            Self::W6 => "the predictive mean on 10,000 test images",
+            Self::W7 => "one SVGD step of the LeNet on 3x32x32",
+        }
+    }
+
+    /// Builds its data and times it.
+    ///
+    /// # Errors
+    /// The device fails, or particles run away: then there is no time.
+    pub fn measure<B: Backend>(self, bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+        match self {
+            Self::W1 => network_step::lines(bench),
+            Self::W2 => dsvgd_round::lines(bench),
+            Self::W3 => logistic::lines(bench),
+            Self::W4 => selection::lines(bench),
+            Self::W5 => fedwba_round::lines(bench),
+            Self::W6 => prediction::lines(bench),
+            Self::W7 => convolution::lines(bench),
+        }
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl FromStr for Workload {
+    type Err = String;
+
+    /// W1 to W7, in either case.
+    fn from_str(word: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|workload| workload.to_string().eq_ignore_ascii_case(word));
+        named.ok_or_else(|| {
+            let all: Vec<String> =
+                Self::ALL.iter().map(|workload| format!("{workload} ({})", workload.what())).collect();
+            format!("there is no workload \"{word}\"; choose from {}", all.join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

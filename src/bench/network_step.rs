@@ -1,0 +1,67 @@
+//! W1: one SVGD step of the network 784-100-10: score, direction, AdaGrad.
+//!
+//! Every step has the same minibatch, all rows of the shard, as in the yardstick; copying it to the device is timed as
+//! it is in a run. A unit is several steps of [`Svgd::run`], whose check at the end is shared by all of them.
+
+use std::sync::Arc;
+
+use super::cost::Networks;
+use super::synthetic::{images, network, particles, shards, streams, svgd};
+use super::timing::{Bench, Line};
+use crate::backend::{Backend, Session};
+use crate::datasets::Dataset;
+use crate::density::{Likelihood, LikelihoodScale};
+use crate::error::RunError;
+use crate::federation::shard::{Minibatches, Order};
+use crate::models::Model;
+use crate::particles::Particles;
+use crate::stein::{OptimizerState, Svgd};
+
+pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+    // N, B, steps of a unit.
+    let sizes =
+        bench.settings.size.pick([[20, 100, 10], [10, 250, 10], [100, 100, 3]], [[3, 4, 2], [2, 5, 2], [4, 4, 1]]);
+    let line = |[count, rows, steps]: [usize; 3]| {
+        let shape = Networks::mnist(count);
+        let mut step = Step::of_network(shape, rows, &bench.session)?;
+        let name = format!("W1 svgd N={count} B={rows}");
+        bench.line(name, shape.svgd_step(rows), steps, || step.run(steps))
+    };
+    sizes.into_iter().map(line).collect()
+}
+
+/// SVGD of a model on one minibatch, ready to go on.
+pub(super) struct Step<B: Backend> {
+    svgd: Svgd,
+    likelihood: Likelihood<B>,
+    particles: Particles<B>,
+    state: OptimizerState,
+}
+
+impl<B: Backend> Step<B> {
+    /// N particles of a model on all rows of a data set at once.
+    pub fn new(model: Arc<dyn Model>, count: usize, data: Dataset, session: &Session<B>) -> Result<Self, RunError> {
+        let rows = data.rows();
+        let shard = shards(data, 1, session).remove(0);
+        let minibatches = Minibatches::new(Order::SequentialRestart, rows, rows, streams(), 0);
+        Ok(Self {
+            svgd: svgd(1e-3, 1e-6),
+            particles: particles(&*model, count, 0, session)?,
+            likelihood: Likelihood::new(model, shard, minibatches, LikelihoodScale::Full, 1.0),
+            state: OptimizerState::default(),
+        })
+    }
+
+    /// Networks of one hidden layer.
+    pub fn of_network(shape: Networks, rows: usize, session: &Session<B>) -> Result<Self, RunError> {
+        Self::new(network(shape), shape.particles, images(1, rows, shape.inputs, shape.outputs), session)
+    }
+
+    /// Goes on by some steps.
+    pub fn run(&mut self, steps: usize) -> Result<(), RunError> {
+        let Self { svgd, likelihood, particles, state } = self;
+        let score = |at: &Particles<B>| Ok(likelihood.next_score(at, 1.0));
+        *particles = svgd.run(particles.clone(), steps, state, score, |_| {})?;
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! Rows and particles of the right shape: random numbers instead of images, the same on every backend.
+
+use std::sync::Arc;
+
+use ndarray::Array2;
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::backend::{Backend, Session};
+use crate::datasets::{Dataset, FeatureScale, Normalisation, Targets};
+use crate::density::{KdeBandwidth, KdeConfig, KdeMode};
+use crate::error::RunError;
+use crate::federation::message::{Array, Values};
+use crate::federation::shard::{Shard, Table};
+use crate::models::{BnnConfig, Model, Network};
+use crate::particles::Particles;
+use crate::random::{Purpose, Streams};
+use crate::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, Svgd};
+
+use super::cost::Networks;
+
+/// The seed of everything.
+pub(super) fn streams() -> Streams {
+    Streams::new(1)
+}
+
+/// The papers' densities: exact, λ = 0.55.
+pub(super) const KDE: KdeConfig = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(0.55) };
+
+/// Features as they are.
+pub(super) const AS_IT_IS: Normalisation = Normalisation { features: FeatureScale::Identity, target: None };
+
+/// SVGD with an RBF kernel and AdaGrad with momentum, as in DSVGD Table 3.
+pub(super) fn svgd(lr: f64, epsilon: f64) -> Svgd {
+    let (init, place) = (AccumulatorStart::G2, EpsilonPlace::Outside);
+    let optimizer = Optimizer::AdaGrad { lr, epsilon, momentum: 0.9, init, place };
+    Svgd { kernel: Kernel::default(), optimizer }
+}
+
+/// Images in shape: pixels uniform in [0, 1), labels in turn. `set` tells data sets apart.
+pub(super) fn images(set: usize, rows: usize, width: usize, classes: usize) -> Dataset {
+    let mut rng = streams().rng(Purpose::Data, set, 0);
+    let features = Array2::from_shape_simple_fn((rows, width), || rng.random::<f32>());
+    classified(features, (0..rows).map(|row| row % classes).collect(), classes)
+}
+
+/// Covertype in shape: standard normal features, two classes by chance.
+pub(super) fn standardised(set: usize, rows: usize, width: usize) -> Dataset {
+    let mut rng = streams().rng(Purpose::Data, set, 0);
+    let features = Array2::from_shape_simple_fn((rows, width), || StandardNormal.sample(&mut rng));
+    let labels = (0..rows).map(|_| usize::from(rng.random::<bool>())).collect();
+    classified(features, labels, 2)
+}
+
+fn classified(features: Array2<f32>, labels: Vec<usize>, classes: usize) -> Dataset {
+    let names = (0..classes).map(|class| class.to_string()).collect();
+    Dataset {
+        name: "synthetic".into(),
+        feature_shape: vec![features.ncols()],
+        features,
+        feature_names: None,
+        targets: Targets::Classes { labels, names },
+        clients: None,
+    }
+}
+
+/// K clients with as many rows each.
+pub(super) fn shards<B: Backend>(data: Dataset, clients: usize, session: &Session<B>) -> Vec<Shard<B>> {
+    let table = Table::new(data, &AS_IT_IS);
+    let rows = table.rows() / clients;
+    let shard = |client| Shard::new(table.clone(), (client * rows..(client + 1) * rows).collect(), session.clone());
+    (0..clients).map(shard).collect()
+}
+
+/// A network of one hidden layer.
+pub(super) fn network(shape: Networks) -> Arc<dyn Model> {
+    Arc::new(Network::new(BnnConfig::classifier(shape.inputs, &[shape.hidden], shape.outputs)))
+}
+
+/// N initial particles of a model. `set` tells sets apart.
+pub(super) fn particles<B: Backend>(
+    model: &dyn Model,
+    count: usize,
+    set: usize,
+    session: &Session<B>,
+) -> Result<Particles<B>, RunError> {
+    let mut rng = streams().rng(Purpose::InitialParticles, set, 0);
+    let rows = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
+    let array = Array { shape: vec![count, model.layout().dim()], values: Values::F64(rows) };
+    Particles::from_array(&array, model.layout(), session).map_err(RunError::Device)
+}

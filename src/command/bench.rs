@@ -1,0 +1,80 @@
+//! `fedstein bench`: the workloads W1 to W7 timed on this machine, beside what it could do; or how time grows with size.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use crate::backend::{Backend, OnBackend, Precision, Session, dispatch};
+use crate::bench::growth::{self, Series, Variable};
+use crate::bench::{Bench, Ceilings, Settings, Size, table};
+use crate::cli::{self, CliError, print_text};
+use crate::error::RunError;
+use crate::report::write_atomic;
+
+pub(super) fn bench(typed: cli::Bench) -> Result<(), CliError> {
+    if let Some(threads) = typed.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+        pool.map_err(|error| CliError::Failed(format!("cannot start {threads} threads: {error}")))?;
+    }
+    let backend = typed.backend.clone();
+    dispatch(&backend, Job(typed))?
+}
+
+struct Job(cli::Bench);
+
+impl OnBackend for Job {
+    type Output = Result<(), CliError>;
+
+    fn run<B: Backend>(self) -> Result<(), CliError> {
+        let Self(typed) = self;
+        let json = typed.json.as_deref().map(appended).transpose()?;
+        let settings = Settings { seconds: typed.seconds, size: Size::Full, allocations: None };
+        let session = Session::<B>::open(Precision::F32).map_err(RunError::from)?;
+        let bench = Bench { session, settings };
+        print_text(&table::heading(&bench))?;
+        match &typed.growth {
+            Some(path) => grow(&bench, path),
+            None => workloads(&bench, &typed, json),
+        }
+    }
+}
+
+/// A file that lines are appended to.
+fn appended(path: &Path) -> Result<File, CliError> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.map_err(|error| CliError::Usage(format!("cannot write {}: {error}", path.display())))
+}
+
+fn workloads<B: Backend>(bench: &Bench<B>, typed: &cli::Bench, mut json: Option<File>) -> Result<(), CliError> {
+    let ceilings = Ceilings::measure(bench)?;
+    print_text(&table::columns(&ceilings))?;
+    let mut lines = Vec::new();
+    for workload in &typed.only {
+        for line in workload.measure(bench)? {
+            if let Some(file) = &mut json {
+                let text = serde_json::to_string(&line.record).map_err(|error| CliError::Failed(error.to_string()))?;
+                // One write a line: another program may append to the same file.
+                let written = file.write_all(format!("{text}\n").as_bytes());
+                written.map_err(|error| CliError::Failed(format!("cannot write the JSON file: {error}")))?;
+            }
+            print_text(&table::row(&line, &ceilings))?;
+            lines.push(line);
+        }
+    }
+    print_text(&table::explanation(&lines))
+}
+
+fn grow<B: Backend>(bench: &Bench<B>, path: &Path) -> Result<(), CliError> {
+    let mut all: Vec<Series> = Vec::new();
+    for variable in Variable::ALL {
+        let series = variable.measure(bench)?;
+        print_text(&table::growth(&series))?;
+        all.push(series);
+    }
+    let on = format!("{} on {}", B::NAME, bench.session.hardware());
+    if let Some(svg) = growth::picture(&all, &on).svg() {
+        write_atomic(path, svg.as_bytes()).map_err(|error| CliError::Failed(error.to_string()))?;
+        print_text(&format!("\npicture    {}\n", path.display()))?;
+    }
+    Ok(())
+}
