@@ -91,6 +91,13 @@ impl ParticleModel for Blr {
         activation::log_sigmoid(self.logits(batch.inputs.clone()) * sign).sum_dim(1).squeeze_dim(1)
     }
 
+    fn log_likelihood_slope(&self, batch: &Batch) -> Tensor<1> {
+        let positive = batch.targets.clone().narrow(1, 1, 1).transpose();
+        let logits = self.logits(batch.inputs.clone());
+        let residual = positive - activation::sigmoid(logits.clone().without_autodiff());
+        (logits * residual).sum_dim(1).squeeze_dim(1)
+    }
+
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {
         let mut logits = self.logits(inputs.clone());
         if let Some(lambda) = self.probit_lambda {

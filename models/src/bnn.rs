@@ -93,6 +93,10 @@ impl ParticleModel for Bnn {
         head::log_likelihood(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), &batch.targets)
     }
 
+    fn log_likelihood_slope(&self, batch: &Batch) -> Tensor<1> {
+        head::log_likelihood_slope(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), &batch.targets)
+    }
+
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {
         head::predict(self.forward(inputs), self.log_gamma.as_ref())
     }

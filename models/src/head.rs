@@ -140,6 +140,20 @@ pub(crate) fn log_likelihood(
     }
 }
 
+/// A function of outputs and log γ with the gradient of [`log_likelihood`]; see `ParticleModel::log_likelihood_slope`.
+pub(crate) fn log_likelihood_slope(
+    outputs: Tensor<3>,
+    log_gamma: Option<&Param<Tensor<3>>>,
+    targets: &Tensor<2>,
+) -> Tensor<1> {
+    if log_gamma.is_some() {
+        return log_likelihood(outputs, log_gamma, targets);
+    }
+    let targets = targets.clone().transpose().unsqueeze_dim::<3>(0); // [1, outputs, B]
+    let residual = targets - activation::softmax(outputs.clone().without_autodiff(), 1);
+    (outputs * residual).sum_dims_squeeze::<1, _>(&[1, 2])
+}
+
 /// Log-probabilities of the classes, or mean and log precision; [`Task`] says what they mean.
 ///
 /// # Shapes

@@ -41,6 +41,17 @@ pub trait ParticleModel: Module {
     /// - returns `[N]`
     fn log_likelihood(&self, batch: &Batch) -> Tensor<1>;
 
+    /// Any function of the parameters with the gradient of [`Self::log_likelihood`] where they stand; its value means
+    /// nothing. Where outputs z are natural parameters of the likelihood, as logits are, that gradient reaches z as the
+    /// residual y − E[y | z]: Σ z·residual with the residual off the tape has it too, and costs no logarithm forth and no
+    /// exponential back.
+    ///
+    /// # Shapes
+    /// - returns `[N]`
+    fn log_likelihood_slope(&self, batch: &Batch) -> Tensor<1> {
+        self.log_likelihood(batch)
+    }
+
     /// Predictive parameters of every particle; [`Task`] says what they mean.
     ///
     /// # Shapes
@@ -179,7 +190,7 @@ impl<A: Architecture> Model for Network<A> {
     fn likelihood_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Vec<Tensor<2>> {
         let model = self.load(particles, true);
         // Particles are independent, so the gradient of the sum holds every particle's own gradient in its row.
-        gradients(&model, model.log_likelihood(batch).mul_scalar(scale).sum())
+        gradients(&model, model.log_likelihood_slope(batch).mul_scalar(scale).sum())
     }
 
     fn log_likelihood(&self, particles: &[Tensor<2>], batch: &Batch) -> Tensor<1> {

@@ -47,7 +47,8 @@ impl Ascent<'_> {
         let tile = (TILE_VALUES / self.depth(n) / TILE_COLUMNS.0 * TILE_COLUMNS.0)
             .clamp(TILE_COLUMNS.0, TILE_COLUMNS.1)
             .min(width.next_multiple_of(2 * MOST_LANES));
-        let parts = if n * self.depth(n) * width < WORTH_THREADS { 1 } else { rayon::current_num_threads() };
+        let threads = rayon::current_num_threads().min(width.div_ceil(tile));
+        let parts = if n * self.depth(n) * width < WORTH_THREADS { 1 } else { threads };
         let span = width.div_ceil(parts).next_multiple_of(tile);
         let [first, second] = accumulators;
         let strips = split(theta, span)
@@ -114,19 +115,22 @@ impl Ascent<'_> {
 
     /// The coefficients in the order in which groups of rows of φ read them: `[depth, group]` for one after the other.
     fn coefficients(&self, n: usize) -> Vec<f32> {
-        let zero = |i: usize| self.common.map_or(0.0, |common| common[[i, 0]]);
-        let of = |i: usize| {
-            let own = self.own.into_iter().flat_map(move |own| own.row(i).to_vec());
-            let common = (self.centred_rows(n) > 0).then(|| zero(i));
-            let others = self.sources.iter().flat_map(move |source| source.coefficients.row(i).to_vec());
-            own.chain(common).chain(others).map(|c| c as f32).collect::<Vec<_>>()
-        };
-        let rows: Vec<Vec<f32>> = (0..n).map(of).collect();
         let mut ordered = Vec::with_capacity(n * self.depth(n));
         for group in groups(n, dispatch(Lanes)) {
-            for k in 0..self.depth(n) {
-                ordered.extend(rows[group.clone()].iter().map(|row| row[k]));
+            let mut columns = |matrix: &Array2<f64>| {
+                for column in matrix.columns() {
+                    ordered.extend(group.clone().map(|row| column[row] as f32));
+                }
+            };
+            if let Some(own) = self.own {
+                columns(own);
             }
+            match self.common {
+                Some(common) => columns(common),
+                None if self.own.is_some() => columns(&Array2::zeros((n, 1))),
+                None => {}
+            }
+            self.sources.iter().for_each(|source| columns(source.coefficients));
         }
         ordered
     }
