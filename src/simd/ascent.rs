@@ -10,8 +10,8 @@ use rayon::prelude::*;
 use super::rule::{Move, Rule};
 use super::{Host, Mean, Offsets, WORTH_THREADS, dispatch};
 
-/// Values of all sources in a tile, so that they stay in the cache.
-const TILE_VALUES: usize = 1 << 15;
+/// Most values of all sources in a tile: half a megabyte, so that they stay in a core's own cache.
+const TILE_VALUES: usize = 1 << 17;
 
 /// Fewest and most columns of a tile; multiples of two vectors.
 const TILE_COLUMNS: (usize, usize) = (128, 512);
