@@ -3,7 +3,8 @@
 //! In: the shape of a row (`[C, H, W]`, `[H, W]` or `[p]`) and the layers ([`LayerSpec`]); [`StackConfig::check`] finds
 //! what does not fit. Out: N networks evaluated at once. The first convolution sees the same images for all particles,
 //! later ones are grouped by particle, dense layers are those of [`Bnn`](crate::Bnn); a stack of dense layers is that
-//! network, bit for bit. Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: ALGORITHMS 3.4-3.5.
+//! network, bit for bit. On flex, in `f32`, a convolution with what follows it is one operation (`layer/lanes`).
+//! Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: ALGORITHMS 3.4-3.5.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -283,15 +284,12 @@ impl Stack {
     fn through(&self, inputs: Tensor<2>, first: &ParticleLinear, rest: &[ParticleLinear]) -> Tensor<3> {
         let [channels, height, width] = self.input;
         let rows = inputs.dims()[0];
-        let images = Images::Shared(inputs.reshape([rows, channels, height, width]));
-        let images = self.convolutions(images);
+        let images = self.convolutions(Images::Shared(inputs.reshape([rows, channels, height, width])));
         rest.iter()
             .zip(&self.activations)
             .fold(images.dense(first), |hidden, (layer, after)| layer.forward(activated(hidden, after)))
     }
-}
 
-impl Stack {
     /// All that happens to images: whole blocks where they can be one operation, else step by step.
     fn convolutions(&self, mut images: Images) -> Images {
         let mut steps = &self.steps[..];

@@ -9,7 +9,7 @@ use super::unset;
 /// A convolution for N particles at once: z_n = W_n ∗ x + b_n, with zeros around the image.
 ///
 /// Images of all particles lie side by side as channels, `[B, N·channels, H, W]`. Product and bias are two steps, for a
-/// maximum over pixels that follows may come between them.
+/// maximum over pixels that follows may come between them. On flex, in `f32`, a stack asks for all of it at once.
 #[derive(Module, Debug)]
 pub struct ParticleConv {
     /// `[N, out, in, kernel height, kernel width]`

@@ -79,7 +79,7 @@ pub(super) fn backward(plan: &Plan, input: Input<'_>, output: Output<'_>, of_ima
 }
 
 /// Weights of a particle as `[in / 4, kernel, out, 4]`, with zeros for inputs that there are not.
-fn turned(plan: &Plan, weights: &[f32]) -> Vec<f32> {
+pub(super) fn turned(plan: &Plan, weights: &[f32]) -> Vec<f32> {
     let area = plan.kernel[0] * plan.kernel[1];
     let mut turned = vec![0.0; plan.channels.next_multiple_of(OUTPUTS) * area * plan.outputs];
     for (i, weight) in weights.iter().enumerate() {
@@ -90,16 +90,17 @@ fn turned(plan: &Plan, weights: &[f32]) -> Vec<f32> {
 }
 
 /// A few blocks of 16 rows of one particle.
-struct Backward<'a> {
-    plan: &'a Plan,
-    images: &'a [f32],
-    output: Output<'a>,
-    turned: &'a [f32],
-    scratch: &'a mut Scratch,
+pub(super) struct Backward<'a> {
+    pub plan: &'a Plan,
+    pub images: &'a [f32],
+    pub output: Output<'a>,
+    /// See [`turned`].
+    pub turned: &'a [f32],
+    pub scratch: &'a mut Scratch,
     /// Of the images; empty where none is asked for.
-    gradient: &'a mut [f32],
-    /// Weights, then bias.
-    sums: &'a mut [f32],
+    pub gradient: &'a mut [f32],
+    /// Of the weights, then of the bias.
+    pub sums: &'a mut [f32],
 }
 
 impl WithSimd for Backward<'_> {

@@ -55,7 +55,7 @@ pub(super) fn forward(plan: &Plan, input: Input<'_>, bias: &[f32], keep: bool) -
 }
 
 /// Weights of a particle as `[out / 4, in · kernel, 4]`, with zeros for outputs that there are not.
-fn packed(plan: &Plan, weights: &[f32]) -> Vec<f32> {
+pub(super) fn packed(plan: &Plan, weights: &[f32]) -> Vec<f32> {
     let taps = plan.taps.len();
     let mut packed = vec![0.0; plan.outputs.next_multiple_of(OUTPUTS) * taps];
     for (o, weights) in weights.chunks_exact(taps).enumerate() {
@@ -66,14 +66,16 @@ fn packed(plan: &Plan, weights: &[f32]) -> Vec<f32> {
 }
 
 /// 16 rows of one particle.
-struct Forward<'a> {
-    plan: &'a Plan,
-    image: &'a [f32],
-    weights: &'a [f32],
-    bias: &'a [f32],
-    scratch: &'a mut Scratch,
-    out: &'a mut [f32],
-    picks: &'a mut [u8],
+pub(super) struct Forward<'a> {
+    pub plan: &'a Plan,
+    pub image: &'a [f32],
+    /// See [`packed`].
+    pub weights: &'a [f32],
+    pub bias: &'a [f32],
+    pub scratch: &'a mut Scratch,
+    pub out: &'a mut [f32],
+    /// Empty where none are kept.
+    pub picks: &'a mut [u8],
 }
 
 impl WithSimd for Forward<'_> {
