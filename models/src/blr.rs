@@ -12,6 +12,7 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::error::ModelError;
 use crate::layer::unset;
 use crate::layout::Layout;
+use crate::mean;
 use crate::model::{Architecture, Batch, ParticleModel, Task};
 use crate::prior::{Prior, PriorTerm};
 
@@ -94,7 +95,7 @@ impl ParticleModel for Blr {
     fn log_likelihood_slope(&self, batch: &Batch) -> Tensor<1> {
         let positive = batch.targets.clone().narrow(1, 1, 1).transpose();
         let logits = self.logits(batch.inputs.clone());
-        let residual = positive - activation::sigmoid(logits.clone().without_autodiff());
+        let residual = positive - mean::logistic(logits.clone().without_autodiff());
         (logits * residual).sum_dim(1).squeeze_dim(1)
     }
 

@@ -11,6 +11,7 @@ use rand::Rng;
 
 use crate::layer::unset;
 use crate::layout::Layout;
+use crate::mean;
 use crate::model::Task;
 use crate::prior::{Prior, PriorTerm, gamma_draw};
 
@@ -150,7 +151,7 @@ pub(crate) fn log_likelihood_slope(
         return log_likelihood(outputs, log_gamma, targets);
     }
     let targets = targets.clone().transpose().unsqueeze_dim::<3>(0); // [1, outputs, B]
-    let residual = targets - activation::softmax(outputs.clone().without_autodiff(), 1);
+    let residual = targets - mean::softmax(outputs.clone().without_autodiff());
     (outputs * residual).sum_dims_squeeze::<1, _>(&[1, 2])
 }
 

@@ -19,10 +19,12 @@ mod head;
 mod init;
 mod layer;
 mod layout;
+mod mean;
 mod mixture;
 mod model;
 mod prior;
 mod replicated;
+pub mod simd;
 mod stack;
 
 pub use blr::{Blr, BlrConfig, Probit};

@@ -3,7 +3,8 @@
 //! In: the shape of a row (`[C, H, W]`, `[H, W]` or `[p]`) and the layers ([`LayerSpec`]); [`StackConfig::check`] finds
 //! what does not fit. Out: N networks evaluated at once. The first convolution sees the same images for all particles,
 //! later ones are grouped by particle, dense layers are those of [`Bnn`](crate::Bnn); a stack of dense layers is that
-//! network, bit for bit. Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: ALGORITHMS 3.4-3.5.
+//! network, bit for bit. On flex, in `f32`, a convolution with what follows it is one operation (`layer/lanes`).
+//! Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: ALGORITHMS 3.4-3.5.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -12,7 +13,7 @@ use rand::Rng;
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
-use crate::layer::{Activation, LayerSpec, ParticleConv, ParticleLinear, Pool, Shape};
+use crate::layer::{Activation, Lanes, LayerSpec, ParticleConv, ParticleLinear, Pool, Shape};
 use crate::layout::Layout;
 use crate::model::{Architecture, Batch, ParticleModel, Task};
 use crate::prior::Prior;
@@ -160,6 +161,36 @@ impl StackPlan {
     }
 }
 
+/// Steps that one operation can do: a convolution, the maximum that may follow it, the bias, max(z, 0).
+struct ConvBlock {
+    conv: usize,
+    /// Side of a window and pixels to the next.
+    pool: Option<[usize; 2]>,
+    relu: bool,
+}
+
+impl ConvBlock {
+    /// Largest side of a window: a byte tells its pixels apart.
+    const WIDEST: usize = 16;
+
+    /// The block that these steps begin with, and the steps after it.
+    fn first_of(steps: &[ImageStep]) -> Option<(Self, &[ImageStep])> {
+        let [ImageStep::Convolve(conv), rest @ ..] = steps else { return None };
+        let (pool, rest) = match rest {
+            [ImageStep::Pool(Pool::Max { size, stride }), rest @ ..] if *size <= Self::WIDEST => {
+                (Some([*size, *stride]), rest)
+            }
+            rest => (None, rest),
+        };
+        let [ImageStep::AddBias(_), rest @ ..] = rest else { return None };
+        let (relu, rest) = match rest {
+            [ImageStep::Activate(Activation::Relu), rest @ ..] => (true, rest),
+            rest => (false, rest),
+        };
+        Some((Self { conv: *conv, pool, relu }, rest))
+    }
+}
+
 /// N stacks of layers.
 #[derive(Module, Debug)]
 pub struct Stack {
@@ -185,6 +216,8 @@ enum Images {
     Shared(Tensor<4>),
     /// Each particle's own, side by side as channels, `[B, N·C, H, W]`.
     Own(Tensor<4>),
+    /// Each particle's own, with rows of data side by side in vectors.
+    Lanes(Lanes),
 }
 
 impl Images {
@@ -192,6 +225,14 @@ impl Images {
         match self {
             Self::Shared(images) => Self::Shared(f(images)),
             Self::Own(images) => Self::Own(f(images)),
+            Self::Lanes(images) => Self::Own(f(images.into_images())),
+        }
+    }
+
+    fn activate(self, activation: Activation) -> Self {
+        match self {
+            Self::Lanes(images) => Self::Lanes(images.map(|images| activation.forward(images))),
+            images => images.map(|images| activation.forward(images)),
         }
     }
 
@@ -199,6 +240,18 @@ impl Images {
         match self {
             Self::Shared(images) => Self::Own(layer.convolve_shared(images)),
             Self::Own(images) => Self::Own(layer.convolve(images)),
+            Self::Lanes(images) => Self::Own(layer.convolve(images.into_images())),
+        }
+    }
+
+    /// With rows of data in lanes, where that can be.
+    fn into_lanes(self, layer: &ParticleConv) -> Result<Lanes, Self> {
+        let weight = layer.weight.val();
+        match self {
+            Self::Shared(images) if Lanes::can_hold(&images, &weight) => Ok(Lanes::new(images, 1)),
+            Self::Own(images) if Lanes::can_hold(&images, &weight) => Ok(Lanes::new(images, weight.dims()[0])),
+            Self::Lanes(images) => Ok(images),
+            images => Err(images),
         }
     }
 
@@ -211,6 +264,7 @@ impl Images {
                 let rows = images.dims()[0];
                 layer.forward(images.reshape([rows, particles, inputs]).permute([1, 2, 0]))
             }
+            Self::Lanes(images) => layer.forward(images.into_features()),
         }
     }
 }
@@ -230,16 +284,37 @@ impl Stack {
     fn through(&self, inputs: Tensor<2>, first: &ParticleLinear, rest: &[ParticleLinear]) -> Tensor<3> {
         let [channels, height, width] = self.input;
         let rows = inputs.dims()[0];
-        let images = Images::Shared(inputs.reshape([rows, channels, height, width]));
-        let images = self.steps.iter().fold(images, |images, step| match *step {
-            ImageStep::Convolve(index) => images.convolve(&self.convs[index]),
-            ImageStep::AddBias(index) => images.map(|images| self.convs[index].add_bias(images)),
-            ImageStep::Pool(pool) => images.map(|images| pool.forward(images)),
-            ImageStep::Activate(activation) => images.map(|images| activation.forward(images)),
-        });
+        let images = self.convolutions(Images::Shared(inputs.reshape([rows, channels, height, width])));
         rest.iter()
             .zip(&self.activations)
             .fold(images.dense(first), |hidden, (layer, after)| layer.forward(activated(hidden, after)))
+    }
+
+    /// All that happens to images: whole blocks where they can be one operation, else step by step.
+    fn convolutions(&self, mut images: Images) -> Images {
+        let mut steps = &self.steps[..];
+        while let [step, rest @ ..] = steps {
+            (images, steps) = match ConvBlock::first_of(steps) {
+                Some((block, after)) => {
+                    let conv = &self.convs[block.conv];
+                    match images.into_lanes(conv) {
+                        Ok(lanes) => (Images::Lanes(conv.block(lanes, block.pool, block.relu)), after),
+                        Err(images) => (self.step(images, *step), rest),
+                    }
+                }
+                None => (self.step(images, *step), rest),
+            };
+        }
+        images
+    }
+
+    fn step(&self, images: Images, step: ImageStep) -> Images {
+        match step {
+            ImageStep::Convolve(index) => images.convolve(&self.convs[index]),
+            ImageStep::AddBias(index) => images.map(|images| self.convs[index].add_bias(images)),
+            ImageStep::Pool(pool) => images.map(|images| pool.forward(images)),
+            ImageStep::Activate(activation) => images.activate(activation),
+        }
     }
 }
 

@@ -18,22 +18,8 @@ pub(crate) use ascent::{Ascent, Source};
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets};
 pub(crate) use host::Host;
 
+use fedstein_models::simd::dispatch;
 use pulp::{Simd, WithSimd};
-
-/// Runs an operation with the widest vectors that this processor has. Safe: availability is checked here.
-#[inline]
-fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if let Some(simd) = pulp::x86::V4::try_new() {
-            return Simd::vectorize(simd, op);
-        }
-        if let Some(simd) = pulp::x86::V3::try_new() {
-            return Simd::vectorize(simd, op);
-        }
-    }
-    pulp::Arch::new().dispatch(op)
-}
 
 /// Multiply-adds below which a second thread costs more than it saves.
 const WORTH_THREADS: usize = 1 << 19;

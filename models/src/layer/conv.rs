@@ -3,12 +3,13 @@ use burn::tensor::module::conv2d;
 use burn::tensor::ops::{ConvOptions, PadMode};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
+use super::lanes::{Block, Lanes};
 use super::unset;
 
 /// A convolution for N particles at once: z_n = W_n ∗ x + b_n, with zeros around the image.
 ///
 /// Images of all particles lie side by side as channels, `[B, N·channels, H, W]`. Product and bias are two steps, for a
-/// maximum over pixels that follows may come between them.
+/// maximum over pixels that follows may come between them. On flex, in `f32`, a stack asks for all of it at once.
 #[derive(Module, Debug)]
 pub struct ParticleConv {
     /// `[N, out, in, kernel height, kernel width]`
@@ -60,6 +61,12 @@ impl ParticleConv {
         let [particles, outputs, inputs, high, wide] = self.weight.val().dims();
         let filters = self.weight.val().reshape([particles * outputs, inputs, high, wide]);
         conv2d(images, filters, None, ConvOptions::new([self.stride; 2], self.pad, [1, 1], particles))
+    }
+
+    /// Convolution, maximum over windows (side and step) and bias, and max(z, 0) if asked for, in one operation.
+    pub(crate) fn block(&self, images: Lanes, pool: Option<[usize; 2]>, relu: bool) -> Lanes {
+        let block = Block { stride: self.stride, pad: self.pad, pool: pool.unwrap_or([1, 1]), relu };
+        images.block(self.weight.val(), self.bias.val(), block)
     }
 
     /// Adds b_n to every pixel of particle n.

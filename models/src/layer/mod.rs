@@ -2,12 +2,14 @@
 
 mod activation;
 mod conv;
+mod lanes;
 mod linear;
 mod pool;
 mod spec;
 
 pub use activation::Activation;
 pub use conv::ParticleConv;
+pub(crate) use lanes::Lanes;
 pub use linear::ParticleLinear;
 pub(crate) use linear::unset;
 pub use pool::Pool;

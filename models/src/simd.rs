@@ -1,0 +1,18 @@
+//! The widest vectors that this processor has, for what general tensor operations do slowly.
+
+use pulp::{Simd, WithSimd};
+
+/// Runs an operation with the widest vectors that this processor has. Safe: that it has them is checked here.
+#[inline]
+pub fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if let Some(simd) = pulp::x86::V4::try_new() {
+            return Simd::vectorize(simd, op);
+        }
+        if let Some(simd) = pulp::x86::V3::try_new() {
+            return Simd::vectorize(simd, op);
+        }
+    }
+    pulp::Arch::new().dispatch(op)
+}
