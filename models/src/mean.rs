@@ -95,13 +95,21 @@ impl WithSimd for Logistic<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let one = simd.splat_f32s(1.0);
-        let f = |z| simd.div_f32s(one, simd.add_f32s(one, exp(simd, simd.neg_f32s(z))));
         let (vectors, rest) = S::as_mut_simd_f32s(self.values);
-        vectors.iter_mut().for_each(|z| *z = f(*z));
-        let last = f(simd.partial_load_f32s(rest));
+        for z in vectors {
+            *z = one_over_one_plus_exp(simd, *z);
+        }
+        let last = one_over_one_plus_exp(simd, simd.partial_load_f32s(rest));
         simd.partial_store_f32s(rest, last);
     }
+}
+
+// Functions that are inlined for certain, not closures: outside a function with vectors on, vector operations are calls.
+
+#[inline(always)]
+fn one_over_one_plus_exp<S: Simd>(simd: S, z: S::f32s) -> S::f32s {
+    let one = simd.splat_f32s(1.0);
+    simd.div_f32s(one, simd.add_f32s(one, exp(simd, simd.neg_f32s(z))))
 }
 
 /// e^x, between e^−87 and e^88; NaN stays NaN.
@@ -112,21 +120,20 @@ fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // ln 2 in two parts, the first of few digits: products with n are exact.
     const LN_2: [f32; 2] = [0.693_359_375, -2.121_944_4e-4];
     const SERIES: [f32; 8] = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0];
-    let constant = |value: f32| simd.splat_f32s(value);
-    let bounded = simd.min_f32s(simd.max_f32s(x, constant(-87.0)), constant(88.0));
-    let rounded = simd.mul_add_f32s(bounded, constant(std::f32::consts::LOG2_E), constant(ROUND));
-    let n = simd.sub_f32s(rounded, constant(ROUND));
-    let r = simd.mul_add_f32s(n, constant(-LN_2[0]), bounded);
-    let r = simd.mul_add_f32s(n, constant(-LN_2[1]), r);
-    let mut value = constant(SERIES[0]);
+    let bounded = simd.min_f32s(simd.max_f32s(x, simd.splat_f32s(-87.0)), simd.splat_f32s(88.0));
+    let rounded = simd.mul_add_f32s(bounded, simd.splat_f32s(std::f32::consts::LOG2_E), simd.splat_f32s(ROUND));
+    let n = simd.sub_f32s(rounded, simd.splat_f32s(ROUND));
+    let r = simd.mul_add_f32s(n, simd.splat_f32s(-LN_2[0]), bounded);
+    let r = simd.mul_add_f32s(n, simd.splat_f32s(-LN_2[1]), r);
+    let mut value = simd.splat_f32s(SERIES[0]);
     for coefficient in &SERIES[1..] {
-        value = simd.mul_add_f32s(value, r, constant(*coefficient));
+        value = simd.mul_add_f32s(value, r, simd.splat_f32s(*coefficient));
     }
     // Times 2^n: n goes to the exponent's bits.
     let exponent = simd.wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(rounded), simd.splat_u32s(23));
     let scaled = simd.transmute_f32s_u32s(simd.add_u32s(simd.transmute_u32s_f32s(value), exponent));
     // Bounds on x hide a NaN: 0·x brings it back (and makes one of an infinity, as ∞ − ∞ would).
-    simd.mul_add_f32s(x, constant(0.0), scaled)
+    simd.mul_add_f32s(x, simd.splat_f32s(0.0), scaled)
 }
 
 #[cfg(test)]

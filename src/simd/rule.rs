@@ -85,14 +85,18 @@ impl Move for Adaptive {
 impl Move for Adam {
     #[inline(always)]
     fn step<S: Simd>(self, simd: S, phi: S::f32s, theta: S::f32s, m: S::f32s, v: S::f32s) -> [S::f32s; 3] {
-        let average = |beta: f32, old, new| {
-            let share = simd.mul_f32s(simd.splat_f32s(1.0 - beta), new);
-            simd.mul_add_f32s(simd.splat_f32s(beta), old, share)
-        };
-        let m = average(self.beta[0], m, phi);
-        let v = average(self.beta[1], v, simd.mul_f32s(phi, phi));
+        let m = average(simd, self.beta[0], m, phi);
+        let v = average(simd, self.beta[1], v, simd.mul_f32s(phi, phi));
         let root = simd.sqrt_f32s(simd.mul_f32s(simd.splat_f32s(self.scale), v));
         let step = simd.div_f32s(m, simd.add_f32s(root, simd.splat_f32s(self.epsilon)));
         [simd.mul_add_f32s(simd.splat_f32s(self.lr), step, theta), m, v]
     }
+}
+
+/// β·old + (1−β)·new. A function that is inlined for certain, unlike a closure: outside a function with vectors on, vector
+/// operations are calls.
+#[inline(always)]
+fn average<S: Simd>(simd: S, beta: f32, old: S::f32s, new: S::f32s) -> S::f32s {
+    let share = simd.mul_f32s(simd.splat_f32s(1.0 - beta), new);
+    simd.mul_add_f32s(simd.splat_f32s(beta), old, share)
 }
