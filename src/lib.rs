@@ -10,6 +10,7 @@
 
 pub mod algorithm;
 pub mod backend;
+pub mod checkpoint;
 pub mod cli;
 pub mod command;
 pub mod density;

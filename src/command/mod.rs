@@ -2,6 +2,7 @@
 
 mod backends;
 mod data;
+mod interrupt;
 mod personal;
 mod predict;
 mod report;
@@ -28,6 +29,7 @@ impl From<RunError> for CliError {
     fn from(error: RunError) -> Self {
         match error.exit_code() {
             2 => Self::Usage(error.to_string()),
+            130 => Self::Interrupted(error.to_string()),
             _ => Self::Failed(error.to_string()),
         }
     }
