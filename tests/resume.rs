@@ -167,10 +167,10 @@ fn so_do_their_variants() {
     for (kind, more) in [
         ("dsvgd", ["precision=f64", "optimizer.kind=adam"].as_slice()),
         ("dsvgd", &["schedule.kind=hip", "schedule.rows=minibatch", "algorithm.factors=growing"]),
-        ("dsvgd", &["optimizer.reset=per-visit", "algorithm.order=iid", "algorithm.factors=paper"]),
+        ("dsvgd", &["optimizer.reset=per-visit", "algorithm.minibatch=iid", "algorithm.factors=paper"]),
         ("u-dsvgd", &["precision=f64", "schedule.kind=ksd", "schedule.clients=1"]),
         ("p-dsvgd", &["precision=f64", "evaluation.discrepancy=true"]),
-        ("pvi", &["precision=f64", "algorithm.order=sequential-restart"]),
+        ("pvi", &["precision=f64", "algorithm.minibatch=sequential-restart"]),
         ("fedavg", &["optimizer.kind=adam", "precision=f64"]),
         ("fedavg", &["schedule.kind=random", "algorithm.mix=reference"]),
         ("fedsgd", &["optimizer.kind=adam"]),
@@ -189,6 +189,7 @@ fn a_toy_with_a_posterior_of_its_own_ends_alike() {
         let mut overrides = small(kind, &["data.kind=mixture-1d", "model.kind=mixture"]);
         let dropped = ["data.train", "data.test", "partition.", "model.hidden", "schedule.", "evaluation.personal"];
         overrides.set.retain(|set| !dropped.iter().any(|key| set.starts_with(key)));
+        overrides.set.push("partition.clients=2".into());
         overrides
     };
     for kind in ["gvi", "npv", "pmd", "sgld", "pvi"] {
@@ -287,7 +288,7 @@ fn read_rounds(lines: &mut impl BufRead, rounds: usize) -> usize {
 
 #[test]
 fn a_run_that_is_killed_twenty_times_ends_like_one_that_was_not() {
-    const ALL: usize = 60;
+    const ALL: usize = 120;
     let place = Place::new();
     let started = Instant::now();
     place.works(&format!("train {SMALL} --set rounds={ALL} --out straight"));
