@@ -45,7 +45,6 @@ fn small(kind: &str, more: &[&str]) -> Overrides {
         "data.test_limit=40".into(),
         "partition.clients=3".into(),
         "partition.validation=0.2".into(),
-        "model.hidden=[6]".into(),
         format!("schedule.clients={}", if several { 2 } else { 1 }),
         "evaluation.every=2".into(),
         "evaluation.personal=true".into(),
@@ -66,6 +65,9 @@ fn small(kind: &str, more: &[&str]) -> Overrides {
         if KEYS.iter().any(|key| key.path == path && key.used_by(kind)) {
             set.push(format!("{path}={value}"));
         }
+    }
+    if !more.iter().any(|more| more.starts_with("model.kind=")) {
+        set.push("model.hidden=[6]".into());
     }
     set.extend(more.iter().map(|more| (*more).to_owned()));
     Overrides { set, ..Overrides::default() }
@@ -179,6 +181,8 @@ fn so_do_their_variants() {
         ("fedavg", &["optimizer.kind=adam", "precision=f64"]),
         ("fedavg", &["schedule.kind=random", "algorithm.mix=reference"]),
         ("fedsgd", &["optimizer.kind=adam"]),
+        // On digits three particles of the default end as one, wherever rows are read.
+        ("pmd", &["data.kind=twonorm", "model.kind=blr", "algorithm.particles=12"]),
         ("fedwba", &["algorithm.over=all", "algorithm.start=own", "algorithm.shared_layers=[1]"]),
         ("fedwba", &["precision=f64", "optimizer.kind=adam"]),
         ("pfedbayes", &["optimizer.kind=adam", "precision=f64"]),
@@ -192,15 +196,20 @@ fn so_do_their_variants() {
 fn a_toy_with_a_posterior_of_its_own_ends_alike() {
     let toy = |kind: &str| {
         let mut overrides = small(kind, &["data.kind=mixture-1d", "model.kind=mixture"]);
-        let dropped = ["data.train", "data.test", "partition.", "model.hidden", "schedule.", "evaluation.personal"];
+        let dropped = ["data.train", "data.test", "partition.", "schedule.", "evaluation."];
         overrides.set.retain(|set| !dropped.iter().any(|key| set.starts_with(key)));
         overrides.set.push("partition.clients=2".into());
+        if kind == "npv" {
+            overrides.set.push("algorithm.local_steps=100".into());
+        }
         overrides
     };
     for kind in ["gvi", "npv", "pmd", "sgld", "pvi"] {
         let dir = TempDir::new().unwrap();
         let (experiment, mut artifacts) = on(&toy(kind), &dir.path().join("straight"), false);
         let want = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+        // NPV has settled after the fifth sweep: what it remembers of that is all that keeps it from another.
+        assert!(kind != "npv" || want.rounds[4].metric("kl") == want.rounds[5].metric("kl"));
         let got = stopped_after_every_round(&toy(kind), &dir.path().join("stopped"));
         assert_eq!(
             (bits(&got), got.posterior, got.evaluation),
@@ -230,7 +239,7 @@ fn a_run_that_has_ended_goes_on_to_more_rounds_as_if_they_had_been_asked_for_at_
 }
 
 #[test]
-fn of_a_thousand_clients_only_those_that_trained_are_written() {
+fn of_many_clients_only_those_that_trained_are_written() {
     let dir = TempDir::new().unwrap();
     let more = ["data.train_limit=0", "partition.clients=600", "partition.validation=0", "rounds=3"];
     let overrides = small("fedper", &more);
@@ -317,7 +326,7 @@ fn a_run_that_is_killed_twenty_times_ends_like_one_that_was_not() {
         half_written +=
             usize::from(names.into_iter().any(|entry| entry.file_name().to_string_lossy().ends_with(".tmp")));
     }
-    println!("{half_written} of 20 kills left a file half-written");
+    println!("a half-written file lay there after {half_written} of 20 kills");
     assert!(has_checkpoint(&path));
     place.works("train --quiet --resume killed");
     let (got, want) = (results(&place, "killed"), results(&place, "straight"));
@@ -340,6 +349,17 @@ fn interrupted(place: &Place, every_seconds: &str, name: &str) -> Output {
     // A closed pipe would be another reason to end.
     std::thread::spawn(move || read_rounds(&mut lines, usize::MAX));
     child.wait_with_output().unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn without_checkpoints_ctrl_c_says_that_nothing_is_left_to_go_on_from() {
+    let place = Place::new();
+    let ended = interrupted(&place, "0 --set checkpoint.enabled=false", "INT");
+    let stderr = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("interrupted after round") && stderr.contains("nothing to go on from"), "{stderr}");
+    assert!(!stderr.contains("--resume") && !place.path("INT/checkpoint").exists(), "{stderr}");
 }
 
 #[cfg(unix)]

@@ -12,7 +12,10 @@ use crate::federation::message::{Array, Values};
 const MARK: (&str, &str) = ("fedstein-state", "1");
 
 /// The state as a file's bytes; the same state has the same bytes.
-pub(super) fn encode(state: &State) -> Result<Vec<u8>, CheckpointError> {
+///
+/// # Errors
+/// An array whose elements are not as many as its shape says.
+pub fn encode(state: &State) -> Result<Vec<u8>, CheckpointError> {
     let arrays = state.arrays.iter().map(|(name, array)| {
         let (dtype, bytes) = match &array.values {
             Values::F32(values) => (Dtype::F32, values.iter().flat_map(|value| value.to_le_bytes()).collect()),
@@ -41,7 +44,7 @@ pub(super) fn encode(state: &State) -> Result<Vec<u8>, CheckpointError> {
 ///
 /// # Errors
 /// A sentence where the bytes are no safetensors file, or not one of a state.
-pub(super) fn decode(bytes: &[u8]) -> Result<State, String> {
+pub fn decode(bytes: &[u8]) -> Result<State, String> {
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
     let mark = header.metadata().as_ref().and_then(|metadata| metadata.get(MARK.0));
     if mark.map(String::as_str) != Some(MARK.1) {

@@ -69,7 +69,10 @@ impl Manifest {
     }
 
     /// As text: the content, and its own sha256 beside it.
-    pub(super) fn to_text(&self) -> Result<String, CheckpointError> {
+    ///
+    /// # Errors
+    /// None that this type can cause; serialising is fallible in general.
+    pub fn to_text(&self) -> Result<String, CheckpointError> {
         let wrong = |error: serde_json::Error| CheckpointError::Content(error.to_string());
         let content = serde_json::to_value(self).map_err(wrong)?;
         let sha256 = digest::of_bytes(content.to_string().as_bytes());
@@ -77,11 +80,11 @@ impl Manifest {
         Ok(text + "\n")
     }
 
-    /// Reads what [`Self::to_text`] wrote.
+    /// Reads what [`Self::to_text`] wrote; `path` is named in errors.
     ///
     /// # Errors
     /// [`CheckpointError::Format`] for another version; else a sentence about what is damaged.
-    pub(super) fn from_text(path: &Path, text: &str) -> Result<Self, CheckpointError> {
+    pub fn from_text(path: &Path, text: &str) -> Result<Self, CheckpointError> {
         let wrong = |reason: String| CheckpointError::Content(format!("{}: {reason}", path.display()));
         let mut value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         let sha256 = value["sha256"].as_str().unwrap_or_default().to_owned();

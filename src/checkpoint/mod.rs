@@ -8,7 +8,7 @@
 //!
 //! Random numbers need no state: every draw has a stream of its own by purpose, round and client ([`crate::random`]).
 
-mod codec;
+pub mod codec;
 pub mod digest;
 mod error;
 mod manifest;
