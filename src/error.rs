@@ -5,6 +5,7 @@ use fedstein_models::ModelError;
 use thiserror::Error;
 
 use crate::backend::BackendError;
+use crate::checkpoint::CheckpointError;
 use crate::federation::message::ClientId;
 use crate::metrics::MetricError;
 use crate::ot::TransportError;
@@ -66,13 +67,27 @@ pub enum RunError {
     /// A file of the run cannot be written.
     #[error("{0}")]
     Output(String),
+    /// A checkpoint cannot be written or used.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The user wanted the run to end before its last round.
+    #[error("interrupted after round {round} of {rounds}")]
+    Interrupted {
+        /// The last round.
+        round: usize,
+        /// How many there were to be.
+        rounds: usize,
+    },
 }
 
 impl RunError {
-    /// 2 where the input was wrong, 1 where the run failed.
+    /// 2 where the input was wrong, 1 where the run failed, 130 where the user ended it.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) | Self::Data(_) | Self::Model(_) | Self::Backend(_) => 2,
+            Self::Checkpoint(error) if error.is_usage() => 2,
+            // 128 + SIGINT, as shells have it.
+            Self::Interrupted { .. } => 130,
             Self::Client { .. }
             | Self::Svgd(_)
             | Self::Server { .. }
@@ -80,6 +95,7 @@ impl RunError {
             | Self::Predictions(_)
             | Self::Langevin { .. }
             | Self::Device(_)
+            | Self::Checkpoint(_)
             | Self::Output(_) => 1,
         }
     }

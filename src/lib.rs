@@ -11,6 +11,7 @@
 pub mod algorithm;
 pub mod backend;
 pub mod bench;
+pub mod checkpoint;
 pub mod cli;
 pub mod command;
 pub mod density;

@@ -17,6 +17,7 @@ use fedstein::federation::shard::{Shard, Table};
 use fedstein::metrics::Evaluation;
 use fedstein::particles::Particles;
 use fedstein::random::{Purpose, Streams};
+use fedstein::schedule::Schedule;
 
 const FEDAVG: &str = r#"
     rounds = 3
@@ -114,7 +115,7 @@ struct Log(Mutex<Vec<(Round, Vec<f64>)>>);
 
 impl Told<Flex> for Log {
     fn begins(&mut self, _: usize, _: &[usize]) {}
-    fn ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>) -> Result<(), RunError> {
+    fn ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>, _: &dyn Schedule) -> Result<(), RunError> {
         self.0.lock().unwrap().push((round, values(server.particles())));
         Ok(())
     }
@@ -152,7 +153,7 @@ fn serve(text: &str, client: usize, spoil: Spoil) -> Result<Vec<(Round, Vec<f64>
     let mut log = Log::default();
     let mut federation =
         Federation { server: &mut *server, schedule: &mut *schedule, fleet: &fleet, clients, diagnosis: None, session };
-    federation.serve(config.rounds, &|_, _| {}, &mut log)?;
+    federation.serve(1..=config.rounds, &|_, _| {}, &mut log)?;
     Ok(log.0.into_inner().unwrap())
 }
 

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::langevin::Langevin;
 use super::sgld::Walker;
-use super::{Halves, LocalData, ServerHalf, Setup, message_of, particles_of};
+use super::{Halves, LocalData, PARTICLES, ServerHalf, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
@@ -113,6 +114,16 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
     fn particles(&self) -> &Particles<B> {
         &self.chains
+    }
+
+    /// Who is dealt which chain is settled when a round begins.
+    fn save(&self) -> Result<State, RunError> {
+        State::default().with_particles(PARTICLES, &self.chains)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.chains = state.particles(PARTICLES, self.chains.layout(), &self.session)?;
+        Ok(())
     }
 }
 

@@ -15,8 +15,11 @@ use serde::{Deserialize, Serialize};
 use fedstein_models::Model;
 
 use super::relay::{Relay, SEEN};
-use super::{ClientHalf, Halves, LocalData, Setup, diagnosed, mean, mean_norm, message_of, particles_of, prior_score};
+use super::{
+    BATCHES, ClientHalf, Halves, LocalData, Setup, diagnosed, mean, mean_norm, message_of, particles_of, prior_score,
+};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::kde::{Kde, KdeConfig};
 use crate::density::{Likelihood, LogDensity, Score};
 use crate::error::RunError;
@@ -63,6 +66,12 @@ pub struct DsvgdConfig {
     /// What a factor holds beside the likelihood.
     pub factors: Factors,
 }
+
+/// The names under which a client keeps Θ_k, whether it was ever visited, and what its two loops remember.
+const FACTOR: &str = "factor";
+const VISITED: &str = "visited";
+const LOCAL: &str = "local_optimizer";
+const DISTILL: &str = "distill_optimizer";
 
 struct Client<B: Backend> {
     config: DsvgdConfig,
@@ -140,6 +149,25 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
     fn state_bytes(&self) -> u64 {
         self.factor.bytes()
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        let mut state = State::default().with_part(BATCHES, self.likelihood.save());
+        state = state.with_particles(FACTOR, &self.factor)?.with_count(VISITED, usize::from(self.visited));
+        if !self.reset_optimizer {
+            state = state.with_optimizer(LOCAL, &self.optimizers[0])?.with_optimizer(DISTILL, &self.optimizers[1])?;
+        }
+        Ok(state)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.likelihood.restore(&state.part(BATCHES))?;
+        self.factor = state.particles(FACTOR, self.factor.layout(), &self.session)?;
+        self.visited = state.count(VISITED)? != 0;
+        if !self.reset_optimizer {
+            self.optimizers = [state.optimizer(LOCAL, &self.session)?, state.optimizer(DISTILL, &self.session)?];
+        }
+        Ok(())
     }
 }
 

@@ -6,8 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::local::{self, Visit};
-use super::{Halves, LocalData, ServerHalf, Setup, message_of, particles_of};
+use super::{Halves, LocalData, PARTICLES, ServerHalf, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
@@ -102,6 +103,15 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
     fn particles(&self) -> &Particles<B> {
         &self.theta
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        State::default().with_particles(PARTICLES, &self.theta)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.theta = state.particles(PARTICLES, self.theta.layout(), &self.session)?;
+        Ok(())
     }
 }
 

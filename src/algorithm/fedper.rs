@@ -10,8 +10,9 @@
 use super::fedavg::{ROWS, Weights, mixed};
 use super::local::{LocalSteps, Visit};
 use super::split::Split;
-use super::{ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup};
+use super::{ClientHalf, Halves, LocalData, PARTICLES, Predictor, ServerHalf, Setup};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -55,6 +56,15 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     fn publish(&self) -> Result<Message, RunError> {
         self.split.message_of(&self.theta)
     }
+
+    fn save(&self) -> Result<State, RunError> {
+        State::default().with_particles(PARTICLES, &self.theta)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.theta = state.particles(PARTICLES, self.theta.layout(), &self.session)?;
+        Ok(())
+    }
 }
 
 struct Client<B: Backend> {
@@ -88,6 +98,16 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
     fn state_bytes(&self) -> u64 {
         self.own.bytes()
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        self.local.save()?.with_particles(PARTICLES, &self.own)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.local.restore(state)?;
+        self.own = self.local.particles_in(state, PARTICLES)?;
+        Ok(())
     }
 }
 

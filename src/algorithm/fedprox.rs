@@ -7,6 +7,7 @@ use super::fedavg::{Server, Weights};
 use super::local::{LocalSteps, Visit, pull};
 use super::{ClientHalf, Halves, LocalData, Setup};
 use crate::backend::Backend;
+use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -37,6 +38,14 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         };
         let moved = self.local.run(sent.clone(), request.round, watch, score)?;
         self.local.reply(&moved)
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        self.local.save()
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.local.restore(state)
     }
 }
 

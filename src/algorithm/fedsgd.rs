@@ -5,8 +5,9 @@
 //! ALGORITHMS 4.9.
 
 use super::fedavg::ROWS;
-use super::{ClientHalf, Halves, LocalData, ServerHalf, Setup, message_of, particles_of};
+use super::{ClientHalf, Halves, LocalData, OPTIMIZER, PARTICLES, ServerHalf, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -50,6 +51,16 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     fn particles(&self) -> &Particles<B> {
         &self.theta
     }
+
+    fn save(&self) -> Result<State, RunError> {
+        State::default().with_particles(PARTICLES, &self.theta)?.with_optimizer(OPTIMIZER, &self.state)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.theta = state.particles(PARTICLES, self.theta.layout(), &self.session)?;
+        self.state = state.optimizer(OPTIMIZER, &self.session)?;
+        Ok(())
+    }
 }
 
 struct Client<B: Backend> {
@@ -64,6 +75,15 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let gradient = self.likelihood.score_in(&theta, Rows::Full, request.round, 0.0);
         watch(1, 1);
         Ok(message_of(&gradient)?.with_scalar(ROWS, self.likelihood.rows() as f64))
+    }
+
+    /// All rows are read in every round: there is nothing to remember.
+    fn save(&self) -> Result<State, RunError> {
+        Ok(State::default())
+    }
+
+    fn restore(&mut self, _state: &State) -> Result<(), RunError> {
+        Ok(())
     }
 }
 

@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::fedavg::ROWS;
 use super::layers::{Layers, Parts};
-use super::{ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup, diagnosed, mean};
+use super::{BATCHES, ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup, diagnosed, mean};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::kde::{Kde, KdeConfig, KdeMode};
 use crate::density::{Likelihood, LogDensity, Score};
 use crate::error::RunError;
@@ -98,6 +99,19 @@ pub struct FedWbaConfig {
     pub shared_layers: Vec<usize>,
 }
 
+/// The parts of the server's state: Θ̄, and who was heard.
+const CENTRE: &str = "centre";
+const HEARD: &str = "heard";
+/// The parts of a client's state: Θ_k, and what its optimisers remember.
+const OWN: &str = "own";
+const OF_BAYESIAN: &str = "bayesian_optimizer";
+const OF_SHARED: &str = "shared_optimizer";
+
+/// The part of the server's state that a client sent last.
+fn voice_of(client: ClientId) -> String {
+    format!("voice_{client}")
+}
+
 /// What a client has sent.
 #[derive(Clone, Debug)]
 struct Voice<B: Backend> {
@@ -156,6 +170,25 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let unheard = usize::from(self.heard.len() < self.voices.len());
         let remembered = if self.voices.is_empty() { 0 } else { self.heard.len() + unheard };
         self.parts.bytes() * (1 + remembered as u64)
+    }
+
+    /// Θ̄ in parts, and of the voices those that were heard: the others are Θ^(0), which a server that is built alike has.
+    fn save(&self) -> Result<State, RunError> {
+        let mut state = State::default().with_part(CENTRE, self.layers.save(&self.parts)?);
+        for (client, voice) in self.voices.iter().enumerate().filter(|(client, _)| self.heard.contains(client)) {
+            state = state.with_part(&voice_of(client), self.layers.save(&voice.parts)?);
+        }
+        Ok(state.with_counts(HEARD, self.heard.iter().copied()))
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.parts = self.layers.parts_of(&state.part(CENTRE), &self.session)?;
+        self.theta = self.layers.whole(&self.parts.bayesian, self.parts.shared.as_ref());
+        self.heard = state.counts(HEARD)?.into_iter().collect();
+        for (client, voice) in self.voices.iter_mut().enumerate().filter(|(client, _)| self.heard.contains(client)) {
+            voice.parts = self.layers.parts_of(&state.part(&voice_of(client)), &self.session)?;
+        }
+        Ok(())
     }
 }
 
@@ -251,6 +284,28 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
     fn state_bytes(&self) -> u64 {
         self.own.as_ref().map_or(0, Parts::bytes)
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        let mut state = State::default().with_part(BATCHES, self.likelihood.save());
+        if let Some(own) = &self.own {
+            state = state.with_part(OWN, self.layers.save(own)?);
+        }
+        if !self.reset_optimizer {
+            let [of_bayesian, of_shared] = &self.optimizers;
+            state = state.with_optimizer(OF_BAYESIAN, of_bayesian)?.with_optimizer(OF_SHARED, of_shared)?;
+        }
+        Ok(state)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.likelihood.restore(&state.part(BATCHES))?;
+        self.own = state.has(OWN).then(|| self.layers.parts_of(&state.part(OWN), &self.session)).transpose()?;
+        if !self.reset_optimizer {
+            self.optimizers =
+                [state.optimizer(OF_BAYESIAN, &self.session)?, state.optimizer(OF_SHARED, &self.session)?];
+        }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use super::gaussian::natural::Natural;
 use super::gaussian::{Fitter, GaussianConfig, Parts};
 use super::{ClientHalf, Halves, LocalData, Setup};
 use crate::backend::Backend;
+use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
 use crate::federation::message::{Message, Request};
@@ -34,6 +35,14 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let q = self.fitter.read(&request.message)?;
         let moved = self.fitter.fit(&q, &self.prior, request.round, watch)?;
         Ok(moved.natural().to_message())
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        Ok(self.fitter.save())
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.fitter.restore(state)
     }
 }
 

@@ -12,6 +12,7 @@ use fedstein_models::Layout;
 use super::PARTICLES;
 use super::split::begins_layer;
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::message::Message;
 use crate::particles::Particles;
@@ -100,6 +101,22 @@ impl Layers {
             Some(shared) => Ok(message.with_array(SHARED, shared.to_array()?)),
             None => Ok(message),
         }
+    }
+
+    /// The parts as a part of a state.
+    pub fn save<B: Backend>(&self, parts: &Parts<B>) -> Result<State, RunError> {
+        let state = State::default().with_particles(PARTICLES, &parts.bayesian)?;
+        match &parts.shared {
+            Some(shared) => state.with_particles(SHARED, shared),
+            None => Ok(state),
+        }
+    }
+
+    /// The parts in a state.
+    pub fn parts_of<B: Backend>(&self, state: &State, session: &Session<B>) -> Result<Parts<B>, RunError> {
+        let bayesian = state.particles(PARTICLES, &self.bayesian, session)?;
+        let shared = (self.shared.dim() > 0).then(|| state.particles(SHARED, &self.shared, session)).transpose()?;
+        Ok(Parts { bayesian, shared })
     }
 
     /// The parts in a message.

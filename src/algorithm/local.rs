@@ -1,8 +1,9 @@
 //! Steps of a client on its own rows: the one training loop of all methods whose clients keep no density.
 
 use super::fedavg::ROWS;
-use super::{ClientHalf, LocalData, Setup, message_of, particles_of};
+use super::{BATCHES, ClientHalf, LocalData, OPTIMIZER, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::{Likelihood, Score};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -60,6 +61,29 @@ impl<B: Backend> LocalSteps<B> {
         Ok(moved)
     }
 
+    /// Where its rows are read, and what its optimiser remembers beyond a visit.
+    pub fn save(&self) -> Result<State, RunError> {
+        let state = State::default().with_part(BATCHES, self.likelihood.save());
+        match self.visit.reset_optimizer {
+            true => Ok(state),
+            false => state.with_optimizer(OPTIMIZER, &self.state),
+        }
+    }
+
+    /// Takes over what [`Self::save`] has returned.
+    pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.likelihood.restore(&state.part(BATCHES))?;
+        if !self.visit.reset_optimizer {
+            self.state = state.optimizer(OPTIMIZER, &self.session)?;
+        }
+        Ok(())
+    }
+
+    /// A parameter set that its client has kept under this name.
+    pub fn particles_in(&self, state: &State, name: &str) -> Result<Particles<B>, RunError> {
+        state.particles(name, self.like.layout(), &self.session)
+    }
+
     /// Θ of a request.
     pub fn sent(&self, request: &Request) -> Result<Particles<B>, RunError> {
         particles_of(&request.message, &self.like, &self.session)
@@ -94,6 +118,14 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| Ok(likelihood.next_score(at, prior_weight));
         let moved = self.local.run(sent, request.round, watch, score)?;
         self.local.reply(&moved)
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        self.local.save()
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.local.restore(state)
     }
 }
 

@@ -15,6 +15,7 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::message::{Array, Message, Values};
 use crate::particles::Particles;
@@ -36,7 +37,19 @@ pub struct MeanFieldState {
     rho: OptimizerState,
 }
 
-/// The names under which μ and ρ travel.
+impl MeanFieldState {
+    /// As a part of a state.
+    pub(super) fn save(&self) -> Result<State, RunError> {
+        State::default().with_optimizer(MEAN, &self.mean)?.with_optimizer(RHO, &self.rho)
+    }
+
+    /// Out of a state.
+    pub(super) fn in_state<B: Backend>(state: &State, session: &Session<B>) -> Result<Self, RunError> {
+        Ok(Self { mean: state.optimizer(MEAN, session)?, rho: state.optimizer(RHO, session)? })
+    }
+}
+
+/// The names under which μ and ρ travel and are kept.
 const MEAN: &str = "mean";
 /// See [`MEAN`].
 const RHO: &str = "rho";
@@ -118,6 +131,17 @@ impl<B: Backend> MeanField<B> {
     /// Bytes of μ and ρ.
     pub fn bytes(&self) -> u64 {
         self.mean.bytes() + self.rho.bytes()
+    }
+
+    /// As a part of a state.
+    pub(super) fn save(&self) -> Result<State, RunError> {
+        State::default().with_particles(MEAN, &self.mean)?.with_particles(RHO, &self.rho)
+    }
+
+    /// Out of a state.
+    pub(super) fn in_state(state: &State, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, RunError> {
+        let read = |name| state.particles(name, layout, session);
+        Ok(Self { mean: read(MEAN)?, rho: read(RHO)? })
     }
 
     /// μ and ρ as arrays `mean` and `rho`, `[1, d]` each.

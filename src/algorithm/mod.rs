@@ -38,6 +38,7 @@ use burn::tensor::Tensor;
 use fedstein_models::Model;
 
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::{Likelihood, LikelihoodScale, Score};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -82,6 +83,12 @@ pub trait ServerHalf<B: Backend>: Send {
     fn state_bytes(&self) -> u64 {
         self.particles().bytes()
     }
+
+    /// What it needs to go on after a break: all that rounds change and that does not follow from the rest.
+    fn save(&self) -> Result<State, RunError>;
+
+    /// Takes over what [`Self::save`] of a half that was built alike has returned.
+    fn restore(&mut self, state: &State) -> Result<(), RunError>;
 }
 
 /// A client's side of an algorithm.
@@ -103,6 +110,12 @@ pub trait ClientHalf<B: Backend>: Send {
     fn state_bytes(&self) -> u64 {
         0
     }
+
+    /// What it needs to go on after a break: all that rounds change and that does not follow from the rest.
+    fn save(&self) -> Result<State, RunError>;
+
+    /// Takes over what [`Self::save`] of a half that was built alike has returned.
+    fn restore(&mut self, state: &State) -> Result<(), RunError>;
 }
 
 /// How a client predicts.
@@ -307,6 +320,12 @@ impl Algorithm {
 
 /// The name under which particles travel.
 pub(crate) const PARTICLES: &str = "particles";
+
+/// The part of a client's state that says where its rows are read.
+const BATCHES: &str = "batches";
+
+/// The part of a state that an optimiser remembers.
+const OPTIMIZER: &str = "optimizer";
 
 /// Reads the particles out of a message.
 fn particles_of<B: Backend>(

@@ -22,8 +22,9 @@ use std::f64::consts::PI;
 use fedstein_models::Model;
 
 use super::lbfgs::Lbfgs;
-use super::{ClientHalf, Halves, LocalData, Posterior, ServerHalf, Setup, message_of, particles_of};
+use super::{ClientHalf, Halves, LocalData, PARTICLES, Posterior, ServerHalf, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::{KdeBandwidth, Likelihood, LikelihoodScale};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -46,6 +47,9 @@ pub struct NpvConfig {
 
 /// The name under which log σ_n² travel, `[N, 1]`.
 const LOG_VARIANCES: &str = "log_variances";
+/// The names under which the client keeps the last ELBO2, and whether it has settled.
+const ELBO: &str = "elbo";
+const IS_SETTLED: &str = "settled";
 /// Steps that L-BFGS remembers.
 const MEMORY: usize = 10;
 /// Relative change of ELBO2 in a sweep that is the last.
@@ -94,6 +98,17 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     fn state_bytes(&self) -> u64 {
         self.means.bytes() + (self.log_variances.len() * size_of::<f64>()) as u64
     }
+
+    fn save(&self) -> Result<State, RunError> {
+        let state = State::default().with_particles(PARTICLES, &self.means)?;
+        Ok(state.with_numbers(LOG_VARIANCES, self.log_variances.iter().copied()))
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.means = state.particles(PARTICLES, self.means.layout(), &self.session)?;
+        self.log_variances = state.numbers(LOG_VARIANCES)?;
+        Ok(())
+    }
 }
 
 struct Client<B: Backend> {
@@ -134,6 +149,17 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.settled = self.elbo.is_some_and(|last| (elbo - last).abs() <= SETTLED * elbo.abs().max(last.abs()));
         self.elbo = Some(elbo);
         mixture_message(&at, &log_variances)
+    }
+
+    /// All rows are read in every sweep, so that there is no place to remember.
+    fn save(&self) -> Result<State, RunError> {
+        Ok(State::default().with_optional(ELBO, &[self.elbo]).with_count(IS_SETTLED, usize::from(self.settled)))
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.elbo = state.optional(ELBO)?.into_iter().next().flatten();
+        self.settled = state.count(IS_SETTLED)? != 0;
+        Ok(())
     }
 }
 

@@ -10,8 +10,9 @@ use fedstein_models::Model;
 
 use super::dsvgd::{self, DsvgdConfig, Factors, Sends};
 use super::relay::SEEN;
-use super::{Halves, ServerHalf, Setup, message_of, particles_of, prior_score};
+use super::{Halves, PARTICLES, ServerHalf, Setup, message_of, particles_of, prior_score};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::kde::Kde;
 use crate::density::{LogDensity, Score};
 use crate::error::RunError;
@@ -80,6 +81,27 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     fn state_bytes(&self) -> u64 {
         self.theta.bytes() + self.factors.values().map(Particles::bytes).sum::<u64>()
     }
+
+    fn save(&self) -> Result<State, RunError> {
+        let mut state = State::default().with_particles(PARTICLES, &self.theta)?;
+        for (client, factor) in &self.factors {
+            state = state.with_particles(&factor_of(*client), factor)?;
+        }
+        Ok(state.with_counts(SEEN, self.factors.keys().copied()))
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        let layout = self.theta.layout().clone();
+        let factor = |client| Ok((client, state.particles(&factor_of(client), &layout, &self.session)?));
+        self.theta = state.particles(PARTICLES, &layout, &self.session)?;
+        self.factors = state.counts(SEEN)?.into_iter().map(factor).collect::<Result<_, RunError>>()?;
+        Ok(())
+    }
+}
+
+/// The name under which a client's factor is kept.
+fn factor_of(client: ClientId) -> String {
+    format!("factor_{client}")
 }
 
 /// A server that multiplies factors, over DSVGD's clients.

@@ -10,6 +10,7 @@ use super::fedavg::{Server, Weights};
 use super::local::{LocalSteps, Visit};
 use super::{ClientHalf, Halves, LocalData, Predictor, Setup};
 use crate::backend::Backend;
+use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -47,6 +48,14 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let theta = self.local.sent(published)?;
         let score = self.local.likelihood.score_in(&theta, Rows::Full, published.round, 0.0);
         Ok(Predictor::Own(adapted(&theta, score, self.inner_lr)))
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        self.local.save()
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.local.restore(state)
     }
 }
 

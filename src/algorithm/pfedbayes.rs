@@ -19,8 +19,9 @@ use std::sync::Arc;
 use fedstein_models::Layout;
 
 use super::mean_field::{MeanField, MeanFieldState, noise};
-use super::{ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup};
+use super::{BATCHES, ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -105,6 +106,17 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     fn state_bytes(&self) -> u64 {
         self.shared.bytes() + self.draws.bytes()
     }
+
+    /// The draws follow from w.
+    fn save(&self) -> Result<State, RunError> {
+        self.shared.save()
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.shared = MeanField::in_state(state, &self.problem.layout, &self.problem.session)?;
+        self.draws = self.problem.predictive(&self.shared, 0)?;
+        Ok(())
+    }
 }
 
 /// What the optimiser remembers of q_k and of w_k.
@@ -113,6 +125,11 @@ struct States {
     personal: MeanFieldState,
     shared: MeanFieldState,
 }
+
+/// The parts of a client's state: q_k, and what the optimiser remembers of q_k and of w_k.
+const PERSONAL: &str = "personal";
+const OF_PERSONAL: &str = "personal_optimizer";
+const OF_SHARED: &str = "shared_optimizer";
 
 struct Client<B: Backend> {
     problem: Arc<Problem<B>>,
@@ -172,6 +189,30 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
     fn state_bytes(&self) -> u64 {
         self.personal.as_ref().map_or(0, MeanField::bytes)
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        let mut state = State::default().with_part(BATCHES, self.likelihood.save());
+        if let Some(personal) = &self.personal {
+            state = state.with_part(PERSONAL, personal.save()?);
+        }
+        if !self.problem.reset_optimizer {
+            let States { personal, shared } = &self.states;
+            state = state.with_part(OF_PERSONAL, personal.save()?).with_part(OF_SHARED, shared.save()?);
+        }
+        Ok(state)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        let Problem { layout, session, reset_optimizer, .. } = &*self.problem;
+        self.likelihood.restore(&state.part(BATCHES))?;
+        let personal = || MeanField::in_state(&state.part(PERSONAL), layout, session);
+        self.personal = state.has(PERSONAL).then(personal).transpose()?;
+        if !reset_optimizer {
+            let of = |part: &str| MeanFieldState::in_state(&state.part(part), session);
+            self.states = States { personal: of(OF_PERSONAL)?, shared: of(OF_SHARED)? };
+        }
+        Ok(())
     }
 }
 

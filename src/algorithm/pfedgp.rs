@@ -38,8 +38,9 @@ use rand::seq::SliceRandom;
 
 use super::fedavg::ROWS;
 use super::split::Split;
-use super::{ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup};
+use super::{BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, PARTICLES, Predictor, ServerHalf, Setup};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::Score;
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -122,6 +123,15 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     fn state_bytes(&self) -> u64 {
         self.split.base_of(&self.network).bytes()
     }
+
+    fn save(&self) -> Result<State, RunError> {
+        State::default().with_particles(PARTICLES, &self.network)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.network = state.particles(PARTICLES, self.network.layout(), &self.session)?;
+        Ok(())
+    }
 }
 
 /// The network below the head, as a map from rows to embeddings.
@@ -200,6 +210,22 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             let rows = embedder.embed(&base, inputs)?;
             Ok(session.matrix(&classifier.log_probabilities(rows.unit())).unsqueeze_dim::<3>(0))
         })))
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        let state = State::default().with_part(BATCHES, self.minibatches.save());
+        match self.reset_optimizer {
+            true => Ok(state),
+            false => state.with_optimizer(OPTIMIZER, &self.state),
+        }
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.minibatches.restore(&state.part(BATCHES))?;
+        if !self.reset_optimizer {
+            self.state = state.optimizer(OPTIMIZER, &self.session)?;
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use super::fedavg::{Server, Weights};
 use super::local::{LocalSteps, Visit, pull};
 use super::{ClientHalf, Halves, LocalData, Predictor, Setup};
 use crate::backend::Backend;
+use crate::checkpoint::State;
 use crate::density::{Likelihood, Score};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -32,6 +33,9 @@ pub struct PFedMeConfig {
     /// β ∈ (0, 1].
     pub server_mix: f64,
 }
+
+/// The name under which p is kept.
+const PERSONAL: &str = "personal";
 
 struct Client<B: Backend> {
     config: PFedMeConfig,
@@ -66,6 +70,20 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
     fn state_bytes(&self) -> u64 {
         self.personal.as_ref().map_or(0, Particles::bytes)
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        let state = self.local.save()?;
+        match &self.personal {
+            Some(personal) => state.with_particles(PERSONAL, personal),
+            None => Ok(state),
+        }
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.local.restore(state)?;
+        self.personal = state.has(PERSONAL).then(|| self.local.particles_in(state, PERSONAL)).transpose()?;
+        Ok(())
     }
 }
 

@@ -24,8 +24,9 @@ use rand::Rng;
 use super::fedavg::ROWS;
 use super::mean_field::{MeanField, noise, single};
 use super::split::Split;
-use super::{ClientHalf, Halves, LocalData, PARTICLES, Predictor, ServerHalf, Setup};
+use super::{BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, PARTICLES, Predictor, ServerHalf, Setup};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::{Likelihood, LikelihoodScale, Score};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -55,7 +56,7 @@ pub struct PFedVemConfig {
     pub samples: usize,
 }
 
-/// The name under which the mean of a head travels.
+/// The name under which the mean of a head travels, and a client keeps its head.
 const HEAD: &str = "head";
 
 /// The name under which ρ_k² travels.
@@ -140,6 +141,15 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
     fn particles(&self) -> &Particles<B> {
         &self.theta
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        State::default().with_particles(PARTICLES, &self.theta)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.theta = state.particles(PARTICLES, self.theta.layout(), &self.problem.session)?;
+        Ok(())
     }
 }
 
@@ -269,6 +279,27 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
     fn state_bytes(&self) -> u64 {
         self.head.as_ref().map_or(0, MeanField::bytes)
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        let mut state = State::default().with_part(BATCHES, self.minibatches.save());
+        if let Some(head) = &self.head {
+            state = state.with_part(HEAD, head.save()?);
+        }
+        match self.problem.reset_optimizer {
+            true => Ok(state),
+            false => state.with_optimizer(OPTIMIZER, &self.state),
+        }
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        let Problem { head, session, reset_optimizer, .. } = &*self.problem;
+        self.minibatches.restore(&state.part(BATCHES))?;
+        self.head = state.has(HEAD).then(|| MeanField::in_state(&state.part(HEAD), head, session)).transpose()?;
+        if !reset_optimizer {
+            self.state = state.optimizer(OPTIMIZER, session)?;
+        }
+        Ok(())
     }
 }
 

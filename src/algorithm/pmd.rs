@@ -22,6 +22,7 @@ use rand_distr::{Distribution, StandardNormal};
 use super::relay::Relay;
 use super::{ClientHalf, Halves, LocalData, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, Likelihood};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -71,6 +72,14 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             watch(step, steps);
         }
         message_of(&theta)
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        Ok(self.likelihood.save())
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        Ok(self.likelihood.restore(state)?)
     }
 }
 

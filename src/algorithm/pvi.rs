@@ -14,8 +14,9 @@
 
 use super::gaussian::natural::Natural;
 use super::gaussian::{Fitter, GaussianConfig, Parts, bytes};
-use super::{ClientHalf, Halves, LocalData, Setup};
+use super::{BATCHES, ClientHalf, Halves, LocalData, Setup};
 use crate::backend::Backend;
+use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
 use crate::federation::message::{Message, Request};
@@ -32,6 +33,9 @@ pub struct PviConfig {
     /// The family and its optimisation.
     pub gaussian: GaussianConfig,
 }
+
+/// The part of a client's state that is t_k.
+const FACTOR: &str = "factor";
 
 struct Client<B: Backend> {
     fitter: Fitter<B>,
@@ -50,6 +54,16 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
     fn state_bytes(&self) -> u64 {
         bytes(&self.factor)
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        Ok(State::default().with_part(BATCHES, self.fitter.save()).with_part(FACTOR, self.factor.save()))
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.fitter.restore(&state.part(BATCHES))?;
+        self.factor = self.fitter.natural_in(&state.part(FACTOR))?;
+        Ok(())
     }
 }
 

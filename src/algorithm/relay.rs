@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{ServerHalf, message_of, particles_of};
+use super::{PARTICLES, ServerHalf, message_of, particles_of};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
@@ -41,5 +42,16 @@ impl<B: Backend> ServerHalf<B> for Relay<B> {
 
     fn particles(&self) -> &Particles<B> {
         &self.particles
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        let state = State::default().with_particles(PARTICLES, &self.particles)?;
+        Ok(state.with_counts(SEEN, self.seen.iter().copied()))
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.particles = state.particles(PARTICLES, self.particles.layout(), &self.session)?;
+        self.seen = state.counts(SEEN)?.into_iter().collect();
+        Ok(())
     }
 }

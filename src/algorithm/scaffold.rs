@@ -8,8 +8,9 @@
 
 use super::fedavg::{Weights, mixed};
 use super::local::{LocalSteps, Visit};
-use super::{ClientHalf, Halves, LocalData, ServerHalf, Setup, message_of, particles_of};
+use super::{ClientHalf, Halves, LocalData, PARTICLES, ServerHalf, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::{Likelihood, Score};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -63,6 +64,16 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     fn state_bytes(&self) -> u64 {
         self.theta.bytes() + self.control.bytes()
     }
+
+    fn save(&self) -> Result<State, RunError> {
+        State::default().with_particles(PARTICLES, &self.theta)?.with_particles(CONTROL, &self.control)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.theta = state.particles(PARTICLES, self.theta.layout(), &self.session)?;
+        self.control = state.particles(CONTROL, self.control.layout(), &self.session)?;
+        Ok(())
+    }
 }
 
 struct Client<B: Backend> {
@@ -100,6 +111,16 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
     fn state_bytes(&self) -> u64 {
         self.control.bytes()
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        self.local.save()?.with_particles(CONTROL, &self.control)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.local.restore(state)?;
+        self.control = self.local.particles_in(state, CONTROL)?;
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ use super::langevin::{Langevin, check_finite};
 use super::relay::Relay;
 use super::{ClientHalf, Halves, LocalData, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -53,6 +54,14 @@ impl<B: Backend> ClientHalf<B> for Walker<B> {
         }
         check_finite(&chains, request.round * steps)?;
         message_of(&chains)
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        Ok(self.likelihood.save())
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        Ok(self.likelihood.restore(state)?)
     }
 }
 

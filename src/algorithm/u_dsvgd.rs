@@ -12,8 +12,12 @@ use std::sync::Arc;
 use fedstein_models::Model;
 
 use super::relay::Relay;
-use super::{ClientHalf, Halves, LocalData, Setup, diagnosed, mean, mean_norm, message_of, particles_of, prior_score};
+use super::{
+    BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, Setup, diagnosed, mean, mean_norm, message_of, particles_of,
+    prior_score,
+};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::density::kde::{Kde, KdeConfig};
 use crate::density::{Likelihood, LogDensity, Score};
 use crate::error::RunError;
@@ -57,11 +61,18 @@ impl<B: Backend> Global<B> {
     }
 }
 
-/// q before and after one visit.
+/// q before and after one visit, and the particles Θ that they are densities of.
 struct Visit<B: Backend> {
     before: Global<B>,
     after: Kde<B>,
+    sent: Particles<B>,
+    moved: Particles<B>,
 }
+
+/// The names under which a client keeps which of its visits began with p0, and Θ before and after each.
+const FROM_PRIOR: &str = "from_prior";
+const SENT: &str = "sent";
+const MOVED: &str = "moved";
 
 struct Client<B: Backend> {
     config: UDsvgdConfig,
@@ -95,7 +106,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             }
             Ok(score)
         };
-        let moved = self.svgd.run(theta, steps, &mut self.optimizer, tilted, |done| watch(done, steps))?;
+        let start = theta.clone();
+        let moved = self.svgd.run(start, steps, &mut self.optimizer, tilted, |done| watch(done, steps))?;
         let after = Kde::new(&moved, self.config.kde)?;
         let kde_ess = match &before {
             Global::Kde(q) if !q.is_silent() => Some(mean(&q.effective_sample_size(&moved)?)),
@@ -103,7 +115,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         };
         // Silent densities leave nothing to remember.
         if !after.is_silent() {
-            self.visits.push(Visit { before, after });
+            self.visits.push(Visit { before, after, sent: theta, moved: moved.clone() });
         }
         Ok(diagnosed(message_of(&moved)?, score_norm, kde_ess))
     }
@@ -127,9 +139,44 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let sets = |visit: &Visit<B>| 1 + u64::from(matches!(visit.before, Global::Kde(_)));
         self.visits.iter().map(sets).sum::<u64>() * self.like.bytes()
     }
+
+    fn save(&self) -> Result<State, RunError> {
+        let from_prior = self.visits.iter().map(|visit| usize::from(matches!(visit.before, Global::Prior(_))));
+        let mut state = State::default().with_part(BATCHES, self.likelihood.save()).with_counts(FROM_PRIOR, from_prior);
+        for (i, Visit { sent, moved, .. }) in self.visits.iter().enumerate() {
+            state =
+                state.with_particles(&format!("{SENT}_{i}"), sent)?.with_particles(&format!("{MOVED}_{i}"), moved)?;
+        }
+        match self.reset_optimizer {
+            true => Ok(state),
+            false => state.with_optimizer(OPTIMIZER, &self.optimizer),
+        }
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.likelihood.restore(&state.part(BATCHES))?;
+        let from_prior = state.counts(FROM_PRIOR)?;
+        let visits = from_prior.into_iter().enumerate().map(|(i, from_prior)| self.visit_in(state, i, from_prior != 0));
+        self.visits = visits.collect::<Result<_, RunError>>()?;
+        if !self.reset_optimizer {
+            self.optimizer = state.optimizer(OPTIMIZER, &self.session)?;
+        }
+        Ok(())
+    }
 }
 
 impl<B: Backend> Client<B> {
+    /// Visit i of a state. The same centres make the same densities.
+    fn visit_in(&self, state: &State, i: usize, from_prior: bool) -> Result<Visit<B>, RunError> {
+        let read = |name: &str| state.particles(&format!("{name}_{i}"), self.like.layout(), &self.session);
+        let (sent, moved) = (read(SENT)?, read(MOVED)?);
+        let before = match from_prior {
+            true => Global::Prior(self.model.clone()),
+            false => Global::Kde(Kde::new(&sent, self.config.kde)?),
+        };
+        Ok(Visit { before, after: Kde::new(&moved, self.config.kde)?, sent, moved })
+    }
+
     /// q^(i−1) of round i.
     fn global(&self, theta: &Particles<B>, round: usize) -> Result<Global<B>, RunError> {
         let kde = Kde::new(theta, self.config.kde)?;
@@ -157,7 +204,7 @@ impl<B: Backend> Cavity<'_, B> {
     /// ρ·(∇ log q − ∇ log t_k), clipped.
     fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
         let mut score = self.q.score(at)?;
-        for Visit { before, after } in self.visits {
+        for Visit { before, after, .. } in self.visits {
             score = score.minus(after.score(at)?).plus(before.score(at)?);
         }
         let score = score.times(self.config.damping);

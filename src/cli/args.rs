@@ -40,6 +40,7 @@ Examples:
   fedstein train configs/mnist/dsvgd-bnn.toml --backend wgpu
   fedstein train --set model.hidden=[100,50] --set algorithm.particles=10 --out runs/wide
   fedstein train --set algorithm.kind=fedavg --out runs/fedavg
+  fedstein train --resume runs/fedavg --set rounds=20
 
 Keys and defaults: docs/configuration.md")]
 pub struct TrainArgs {
@@ -77,6 +78,10 @@ pub struct TrainArgs {
     /// Replace the results of an earlier run in the same place
     #[arg(long)]
     pub force: bool,
+
+    /// Go on with a run that was stopped, from its last checkpoint, or with one that has ended to more rounds
+    #[arg(long, value_name = "RUN_DIR", conflicts_with_all = ["config", "out", "force"])]
+    pub resume: Option<PathBuf>,
 }
 
 /// Write the calibration report of a run, or of any model's predictions.

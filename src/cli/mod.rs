@@ -12,6 +12,7 @@ use clap::Parser;
 use crate::bench::Workload;
 use crate::experiment::config::Config;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
+use crate::experiment::run_dir;
 use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
 use crate::reproduce::Scale;
 
@@ -58,6 +59,8 @@ pub struct Train {
     pub out: PathBuf,
     /// Whether a run in that place is replaced.
     pub force: bool,
+    /// Whether a run in that place goes on.
+    pub resume: bool,
     /// How progress is shown.
     pub display: Display,
 }
@@ -192,6 +195,9 @@ pub enum CliError {
     /// The command failed on the way: exit code 1.
     #[error("{0}")]
     Failed(String),
+    /// The user ended it: exit code 130.
+    #[error("{0}")]
+    Interrupted(String),
     /// Nobody reads standard output any more, as in `fedstein data list | head -1`: no failure, exit code 0.
     #[error("standard output is closed")]
     Closed,
@@ -218,7 +224,7 @@ impl From<io::Error> for CliError {
 /// The whole command: parses `args` (the program's name first), hands the invocation to `execute`, and reports on
 /// standard error what went wrong.
 ///
-/// Exit code 0: fine; 1: the command failed; 2: what was typed, or a file it names, is wrong.
+/// Exit code 0: fine; 1: the command failed; 2: what was typed, or a file it names, is wrong; 130: ended by Ctrl-C.
 pub fn run<A, T>(args: A, execute: impl FnOnce(Invocation) -> Result<(), CliError>) -> ExitCode
 where
     A: IntoIterator<Item = T>,
@@ -237,10 +243,12 @@ where
         Ok(()) | Err(CliError::Closed) => return ExitCode::SUCCESS,
         Err(CliError::Failed(_)) => 1,
         Err(CliError::Usage(_)) => 2,
+        Err(CliError::Interrupted(_)) => 130,
     };
     if let Err(error) = result {
+        let what = if code == 130 { "" } else { "error: " };
         // With standard error closed there is nobody to tell; the exit code remains.
-        let _ = writeln!(io::stderr(), "error: {error}");
+        let _ = writeln!(io::stderr(), "{what}{error}");
     }
     ExitCode::from(code)
 }
@@ -290,17 +298,19 @@ impl Invocation {
 
 fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
     let overrides = Overrides { set: args.set, seed: args.seed, backend: args.backend };
-    let (config, resolved) = match &args.config {
-        None => Config::load(DEFAULT_CONFIG, &overrides)?,
-        Some(path) => load_file(path, &overrides)?,
+    let (config, resolved) = match (&args.resume, &args.config) {
+        (Some(run), _) => load_file(&run.join(run_dir::CONFIG), &overrides)?,
+        (None, Some(path)) => load_file(path, &overrides)?,
+        (None, None) => Config::load(DEFAULT_CONFIG, &overrides)?,
     };
     let display = match (args.json, args.quiet) {
         (true, _) => Display::Json,
         (_, true) => Display::Quiet,
         _ => Display::Bar,
     };
-    let out = args.out.unwrap_or_else(|| Path::new("runs").join(&config.name));
-    Ok(Train { config, resolved, data_dir, out, force: args.force, display })
+    let resume = args.resume.is_some();
+    let out = args.resume.or(args.out).unwrap_or_else(|| Path::new("runs").join(&config.name));
+    Ok(Train { config, resolved, data_dir, out, force: args.force, resume, display })
 }
 
 fn load_file(path: &Path, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {

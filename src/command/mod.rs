@@ -3,6 +3,7 @@
 mod backends;
 mod bench;
 mod data;
+mod interrupt;
 mod personal;
 mod predict;
 mod report;
@@ -30,6 +31,7 @@ impl From<RunError> for CliError {
     fn from(error: RunError) -> Self {
         match error.exit_code() {
             2 => Self::Usage(error.to_string()),
+            130 => Self::Interrupted(error.to_string()),
             _ => Self::Failed(error.to_string()),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use super::interrupt::Interruptible;
 use super::personal;
 use super::report::report_on;
 use crate::backend::{Backend, OnBackend, dispatch};
@@ -14,14 +15,17 @@ use crate::experiment::{Experiment, run, run_dir};
 use crate::metrics::Evaluation;
 
 pub(super) fn train(train: Train) -> Result<(), CliError> {
-    let Train { config, resolved, data_dir, out, force, display } = train;
-    let observer = display.observer();
+    let Train { config, resolved, data_dir, out, force, resume, display } = train;
+    let observer = Interruptible::new(display.observer(), out.clone());
     resolved.notes.iter().for_each(|note| observer.note(note));
     let (backend, bins) = (config.backend.clone(), config.evaluation.bins);
     let experiment = Experiment { config, data_dir, model: None };
-    let mut artifacts = Artifacts::new(out.clone(), force, resolved);
-    let job = Job { experiment: &experiment, observer: &*observer, artifacts: &mut artifacts };
-    let (evaluation, personal) = dispatch(&backend, job)??;
+    let mut artifacts = match resume {
+        true => Artifacts::resume(out.clone(), resolved, &mut |note| observer.note(note))?,
+        false => Artifacts::new(out.clone(), force, resolved),
+    };
+    let job = Job { experiment: &experiment, observer: &observer, artifacts: &mut artifacts };
+    let (evaluation, personal) = dispatch(&backend, job)?.map_err(|error| told(error, &observer))?;
     let files = report_on(&Finished::open(&out)?, bins, None, &[], &out.join(run_dir::REPORT))?;
 
     // Standard output belongs to --json; with --quiet nobody wants it.
@@ -37,6 +41,19 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+/// The error, and how to go on where there is a way.
+fn told(error: RunError, observer: &Interruptible) -> CliError {
+    observer.finished();
+    match (CliError::from(error), observer.way_on()) {
+        (CliError::Failed(message), Some(way_on)) => CliError::Failed(format!("{message}\n{way_on}")),
+        (CliError::Interrupted(message), Some(way_on)) => CliError::Interrupted(format!("{message}\n{way_on}")),
+        (CliError::Interrupted(message), None) => {
+            CliError::Interrupted(format!("{message}; with checkpoint.enabled = false there is nothing to go on from"))
+        }
+        (error, _) => error,
+    }
 }
 
 /// The experiment, waiting for its backend.

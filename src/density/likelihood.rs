@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Score;
 use crate::backend::Backend;
+use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
 use crate::federation::message::Rows;
 use crate::federation::shard::{Minibatches, Shard};
@@ -156,6 +157,16 @@ impl<B: Backend> Likelihood<B> {
     /// A new visit begins; see [`Minibatches::start_visit`].
     pub fn start_visit(&mut self, round: usize) {
         self.minibatches.start_visit(round);
+    }
+
+    /// See [`Minibatches::save`].
+    pub fn save(&self) -> State {
+        self.minibatches.save()
+    }
+
+    /// See [`Minibatches::restore`].
+    pub fn restore(&mut self, state: &State) -> Result<(), CheckpointError> {
+        self.minibatches.restore(state)
     }
 
     /// Number of rows N_k.

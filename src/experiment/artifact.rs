@@ -1,6 +1,7 @@
 //! What a run leaves behind, written as soon as it exists, and read again for reports and predictions.
 
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,12 +15,14 @@ use serde_json::json;
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets, TrainTest};
 use crate::error::RunError;
+use crate::federation::message::ClientId;
 use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummary};
 use crate::models::{Layout, Model, Task};
 use crate::particles::Particles;
 use crate::report::{PartitionTable, ReportError, RoundPoint, csv, write_atomic};
 
-use super::config::Config;
+use super::checkpoints::{Checkpoints, Snapshot};
+use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
 use super::personal::PersonalResults;
 use super::record::{RoundRecord, RoundsCsv};
@@ -79,8 +82,10 @@ pub struct Artifacts {
     resolved: Resolved,
     dir: Option<RunDir>,
     rounds: Option<RoundsCsv<File>>,
-    /// `selection.jsonl`, once there is something to say in it.
-    selection: Option<File>,
+    /// Files to which rounds add lines, once there is something to say in them.
+    logs: BTreeMap<&'static str, File>,
+    /// `None`: the config wants none, or the run has not begun.
+    checkpoints: Option<Checkpoints>,
     facts: Vec<(String, String)>,
     partition: Option<PartitionTable>,
     name: String,
@@ -89,8 +94,33 @@ pub struct Artifacts {
 impl Artifacts {
     /// Files for a run at `path`; nothing is written yet.
     pub fn new(path: PathBuf, force: bool, resolved: Resolved) -> Self {
-        let (dir, rounds, selection, partition) = (None, None, None, None);
-        Self { path, force, resolved, dir, rounds, selection, facts: Vec::new(), partition, name: String::new() }
+        Self {
+            path,
+            force,
+            resolved,
+            dir: None,
+            rounds: None,
+            logs: BTreeMap::new(),
+            checkpoints: None,
+            facts: Vec::new(),
+            partition: None,
+            name: String::new(),
+        }
+    }
+
+    /// Files of a run at `path` that goes on from its newest whole checkpoint; `note` is told of one that is damaged.
+    /// Nothing is written yet.
+    ///
+    /// # Errors
+    /// There is no checkpoint, none is whole, or it is of another configuration.
+    pub fn resume(path: PathBuf, resolved: Resolved, note: &mut dyn FnMut(&str)) -> Result<Self, RunError> {
+        let (checkpoints, damaged) = Checkpoints::open(&path.join(run_dir::CHECKPOINT), &resolved)?;
+        let round = checkpoints.round();
+        damaged.iter().for_each(|damage| note(&format!("a checkpoint cannot be used: {damage}")));
+        if !damaged.is_empty() {
+            note(&format!("going on from the checkpoint before it, of round {round}"));
+        }
+        Ok(Self { checkpoints: Some(checkpoints), ..Self::new(path, false, resolved) })
     }
 
     /// Creates the directory, once configuration and data have proved good.
@@ -102,7 +132,17 @@ impl Artifacts {
         model: &dyn Model,
         session: &Session<B>,
     ) -> Result<(), RunError> {
-        let dir = RunDir::create(&self.path, self.force).map_err(directory)?;
+        let dir = match &mut self.checkpoints {
+            Some(checkpoints) => {
+                checkpoints.must_be_of(data, partition, config.rounds)?;
+                RunDir::reopen(&self.path).map_err(directory)?
+            }
+            None => RunDir::create(&self.path, self.force).map_err(directory)?,
+        };
+        if self.checkpoints.is_none() && config.checkpoint.enabled {
+            let path = dir.join(run_dir::CHECKPOINT);
+            self.checkpoints = Some(Checkpoints::new(path, &self.resolved, data, partition));
+        }
         dir.write(run_dir::CONFIG, self.resolved.to_toml().as_bytes()).map_err(directory)?;
         let card = ModelCard {
             schema_version: SCHEMA_VERSION,
@@ -115,8 +155,10 @@ impl Artifacts {
         };
         dir.write(run_dir::MODEL, &to_json(&card)?).map_err(directory)?;
         dir.write(run_dir::PARTITION, partition.table(&data.train.targets).as_bytes()).map_err(directory)?;
-        let rounds = dir.join(run_dir::ROUNDS);
-        self.rounds = Some(RoundsCsv::create(&rounds).map_err(|error| file(&rounds, &error))?);
+        if self.past().is_none() {
+            let rounds = dir.join(run_dir::ROUNDS);
+            self.rounds = Some(RoundsCsv::create(&rounds).map_err(|error| file(&rounds, &error))?);
+        }
         self.partition = match model.task() {
             Task::Classification { .. } => Some(PartitionTable {
                 class_names: card.classes.unwrap_or_default(),
@@ -151,19 +193,74 @@ impl Artifacts {
 
     /// Adds a line to `selection.jsonl`.
     pub(super) fn selection(&mut self, line: &str) -> Result<(), RunError> {
+        self.log(run_dir::SELECTION, line)
+    }
+
+    /// Adds a line to one of [`run_dir::LOGS`].
+    fn log(&mut self, name: &'static str, line: &str) -> Result<(), RunError> {
         let Some(dir) = &self.dir else { return Ok(()) };
-        let path = dir.join(run_dir::SELECTION);
-        let mut out = match self.selection.take() {
-            Some(out) => out,
-            None => File::create(&path).map_err(|error| file(&path, &error))?,
+        let path = dir.join(name);
+        let out = match self.logs.entry(name) {
+            Entry::Occupied(out) => out.into_mut(),
+            Entry::Vacant(place) => {
+                let out = File::options().create(true).append(true).open(&path);
+                place.insert(out.map_err(|error| file(&path, &error))?)
+            }
         };
-        writeln!(out, "{line}").map_err(|error| file(&path, &error))?;
-        self.selection = Some(out);
+        writeln!(out, "{line}").map_err(|error| file(&path, &error))
+    }
+
+    /// The checkpoint that the run goes on from, if it does.
+    pub(super) fn past(&self) -> Option<&Checkpoints> {
+        self.checkpoints.as_ref().filter(|checkpoints| checkpoints.is_resumed())
+    }
+
+    /// Cuts the files of a run that goes on back to the rounds of its checkpoint.
+    pub(super) fn cut(&mut self, records: &[RoundRecord]) -> Result<(), RunError> {
+        let (Some(dir), Some(past)) = (&self.dir, self.past()) else { return Ok(()) };
+        for name in run_dir::LOGS {
+            cut(&dir.join(name), past.log_length(name))?;
+        }
+        let path = dir.join(run_dir::ROUNDS);
+        self.rounds = Some(RoundsCsv::continued(&path, records).map_err(|error| file(&path, &error))?);
         Ok(())
     }
 
-    /// Writes particles, predictions and the summary.
-    pub(super) fn finish<B: Backend>(&mut self, outcome: &Outcome<B>) -> Result<(), RunError> {
+    /// Says that these clients have taken part in a round.
+    pub(super) fn trained(&mut self, clients: &[ClientId]) {
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.trained(clients);
+        }
+    }
+
+    /// Writes a checkpoint if one is due, or in any case; whether it has.
+    pub(super) fn checkpoint<B: Backend>(
+        &mut self,
+        config: &CheckpointConfig,
+        in_any_case: bool,
+        snapshot: &Snapshot<'_, B>,
+    ) -> Result<bool, RunError> {
+        let Some(checkpoints) = &mut self.checkpoints else { return Ok(false) };
+        if !config.enabled || !(in_any_case || checkpoints.is_due(config.every_seconds)) {
+            return Ok(false);
+        }
+        let mut lengths = BTreeMap::new();
+        for (name, log) in &self.logs {
+            // A line that the checkpoint counts must not be lost with the power.
+            let length = log.sync_data().and_then(|()| log.metadata());
+            let length = length.map_err(|error| file(&self.path.join(name), &error))?.len();
+            lengths.insert((*name).to_owned(), length);
+        }
+        checkpoints.write(snapshot, lengths)?;
+        Ok(true)
+    }
+
+    /// Writes particles, predictions and the summary; the checkpoint has served its purpose then, but for more rounds.
+    pub(super) fn finish<B: Backend>(
+        &mut self,
+        config: &CheckpointConfig,
+        outcome: &Outcome<B>,
+    ) -> Result<(), RunError> {
         let Some(dir) = &self.dir else { return Ok(()) };
         dir.write(run_dir::PARTICLES, &to_safetensors(&outcome.particles)?).map_err(directory)?;
         let mut uncertainty = None;
@@ -214,8 +311,25 @@ impl Artifacts {
             rounds: outcome.rounds.iter().map(point).collect(),
             partition: self.partition.clone(),
         };
-        dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)
+        dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;
+        match &mut self.checkpoints {
+            Some(checkpoints) => checkpoints.finish(config.keep),
+            None => Ok(()),
+        }
     }
+}
+
+/// Cuts a file to its first bytes; without a length it was not there. One that is shorter stays as it is.
+fn cut(path: &Path, length: Option<u64>) -> Result<(), RunError> {
+    let cut = match length {
+        None if !path.exists() => Ok(()),
+        None => std::fs::remove_file(path),
+        Some(length) => File::options().write(true).open(path).and_then(|file| match file.metadata()?.len() > length {
+            true => file.set_len(length),
+            false => Ok(()),
+        }),
+    };
+    cut.map_err(|error| file(path, &error))
 }
 
 /// A finished run, read back.

@@ -42,6 +42,7 @@ pub struct Config {
     pub optimizer: OptimizerConfig,
     pub schedule: ScheduleConfig,
     pub evaluation: EvaluationConfig,
+    pub checkpoint: CheckpointConfig,
 }
 
 /// Declares enums of unit variants that are read and written in kebab case.
@@ -708,6 +709,15 @@ pub struct EvaluationConfig {
     pub kde_bandwidth: NumberOr<SameKde>,
     pub discrepancy: bool,
     pub personal: bool,
+}
+
+/// `[checkpoint]`
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct CheckpointConfig {
+    pub enabled: bool,
+    pub every_seconds: f64,
+    pub keep: bool,
 }
 
 impl Config {

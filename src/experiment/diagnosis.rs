@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use crate::algorithm::{KDE_ESS, SCORE_NORM, fedwba};
+use crate::checkpoint::{CheckpointError, State};
 use crate::federation::fleet::CLIENT_BYTES;
 use crate::federation::server::Round;
 use crate::schedule::Measure;
@@ -89,6 +90,19 @@ const ONE_HOT: f64 = 1.05;
 const ALONE: f64 = 1e-3;
 
 impl Advice {
+    /// What has been said.
+    pub fn save(&self) -> State {
+        let said = [self.one_hot, self.constant, self.uniform];
+        State::default().with_counts("said", said.map(usize::from))
+    }
+
+    /// Says nothing again that was said before [`Self::save`].
+    pub fn restore(state: &State) -> Result<Self, CheckpointError> {
+        let said = state.counts("said")?;
+        let is_said = |advice: usize| said.get(advice).is_some_and(|said| *said != 0);
+        Ok(Self { one_hot: is_said(0), constant: is_said(1), uniform: is_said(2) })
+    }
+
     /// What the user should know after this round, if it has not been said.
     pub fn on(&mut self, round: &Round, particles: usize) -> Vec<String> {
         let mut advice = Vec::new();

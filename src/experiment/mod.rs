@@ -2,8 +2,10 @@
 
 pub mod artifact;
 mod assemble;
+mod checkpoints;
 pub mod config;
 mod diagnosis;
+mod diary;
 pub mod evaluate;
 pub mod personal;
 pub mod progress;

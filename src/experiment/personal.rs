@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::algorithm::ServerHalf;
 use crate::backend::{Backend, Session};
+use crate::checkpoint::{CheckpointError, State};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets};
 use crate::error::RunError;
 use crate::federation::exam::{Exam, HeldOut, TEST_SCORES, VALIDATION_SCORES};
@@ -114,6 +115,29 @@ impl Personal {
         }
         self.latest = Some((point, test));
         Ok(columns)
+    }
+
+    /// The best round so far. The latest can be scored again.
+    pub fn save(&self) -> State {
+        let Some((nll, point)) = &self.best else { return State::default() };
+        let numbers: Vec<Option<f64>> = point.numbers.values().copied().collect();
+        State::default()
+            .with_count("round", point.round)
+            .with_numbers("nll", [*nll])
+            .with_words("columns", point.numbers.keys().cloned().collect::<Vec<_>>().join(","))
+            .with_optional("numbers", &numbers)
+    }
+
+    /// Takes over what [`Self::save`] has returned.
+    pub fn restore(&mut self, state: &State) -> Result<(), CheckpointError> {
+        if state.is_empty() {
+            return Ok(());
+        }
+        let names = state.words("columns")?.split(',').map(str::to_owned);
+        let point =
+            PersonalPoint { round: state.count("round")?, numbers: names.zip(state.optional("numbers")?).collect() };
+        self.best = Some((state.number("nll")?, point));
+        Ok(())
     }
 
     /// The columns of a round that is not scored.

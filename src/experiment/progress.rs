@@ -24,6 +24,12 @@ pub trait Observer: Send + Sync {
     fn finished(&self);
     /// Something the user should know.
     fn note(&self, note: &str);
+    /// The run can go on from a checkpoint of this round, which is on the disk.
+    fn saved(&self, _round: usize) {}
+    /// Whether the run is to end when its present round does. Asked once a round.
+    fn wants_to_stop(&self) -> bool {
+        false
+    }
 }
 
 /// Tells nothing.

@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
-use crate::algorithm::{Posterior, ServerHalf, Setup};
+use crate::algorithm::{Posterior, Setup};
 use crate::backend::{Backend, Session};
 use crate::datasets::{self, Partition};
 use crate::error::RunError;
-use crate::federation::fleet::{Fleet, InProcess};
-use crate::federation::message::ClientId;
-use crate::federation::server::{Federation, Round, Told};
+use crate::federation::fleet::InProcess;
+use crate::federation::server::Federation;
 use crate::federation::shard::{Shard, Table};
 use crate::metrics::{Evaluation, PersonalScores};
 use crate::models::Model;
@@ -20,9 +18,9 @@ use crate::random::{Purpose, Streams};
 use super::artifact::Artifacts;
 use super::assemble::initial_particles;
 use super::config::Config;
-use super::diagnosis::{self, Advice};
+use super::diary::{Diary, Finished};
 use super::evaluate::{Evaluator, EvaluatorConfig, Predicted};
-use super::personal::{HeldOutRows, Personal, PersonalResults};
+use super::personal::{HeldOutRows, PersonalResults};
 use super::progress::Observer;
 use super::record::RoundRecord;
 
@@ -129,36 +127,30 @@ pub fn run<B: Backend>(
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
     observer.started(config.rounds, &headline(config, &partition, clients));
-    let start = Instant::now();
-    let mut diary = Diary {
-        config,
-        evaluator: &evaluator,
-        fleet: &fleet,
-        personal: personal.then(|| Personal::new(clients)),
-        observer,
-        artifacts,
-        start,
-        last: 0.0,
-        rounds: Vec::new(),
-        latest: None,
-        visits: vec![0; clients],
-        advice: Advice::default(),
+    let past = match artifacts.as_deref().and_then(Artifacts::past) {
+        Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &fleet)?)),
+        None => None,
     };
+    let done = past.as_ref().map_or(0, |(round, _)| *round);
+    let mut diary = Diary::new(config, &evaluator, &fleet, (clients, personal), observer, artifacts);
+    if let Some((round, state)) = past {
+        diary.restore(&state)?;
+        observer.note(&format!("going on after round {round} of {}", config.rounds));
+        observer.saved(round);
+    }
     let watch = |done, total| observer.step(done, total);
     let diagnosis = config.diagnosis();
     let (server_half, schedule) = (&mut *server, &mut *schedule);
     let mut federation = Federation { server: server_half, schedule, fleet: &fleet, clients, diagnosis, session };
-    federation.serve(config.rounds, &watch, &mut diary)?;
+    federation.serve(done + 1..=config.rounds, &watch, &mut diary)?;
 
     // What remains.
-    let Diary { rounds, latest, personal, artifacts, .. } = diary;
-    let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
-    let seconds = start.elapsed().as_secs_f64();
+    let artifacts = diary.artifacts.take();
+    let Finished { predicted, evaluation, personal, rounds, seconds } = diary.finish(&*server)?;
     let (particles, posterior) = (server.particles().clone(), server.posterior());
-    let personal = personal.and_then(Personal::finish);
     let outcome = Outcome { particles, posterior, predicted, evaluation, personal, rounds, seconds };
     if let Some(artifacts) = artifacts {
-        artifacts.finish(&outcome)?;
+        artifacts.finish(&config.checkpoint, &outcome)?;
     }
     observer.finished();
     Ok(outcome)
@@ -176,72 +168,4 @@ fn headline(config: &Config, partition: &Partition, clients: usize) -> String {
         config.backend,
         config.seed
     )
-}
-
-/// Evaluates and writes down what the loop over rounds tells.
-struct Diary<'a, B: Backend> {
-    config: &'a Config,
-    evaluator: &'a Evaluator<B>,
-    fleet: &'a dyn Fleet,
-    personal: Option<Personal>,
-    observer: &'a dyn Observer,
-    artifacts: Option<&'a mut Artifacts>,
-    start: Instant,
-    last: f64,
-    rounds: Vec<RoundRecord>,
-    latest: Option<(Predicted, Evaluation)>,
-    /// How often each client took part.
-    visits: Vec<usize>,
-    advice: Advice,
-}
-
-impl<B: Backend> Told<B> for Diary<'_, B> {
-    fn begins(&mut self, round: usize, clients: &[ClientId]) {
-        self.observer.round(round, clients);
-    }
-
-    fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>) -> Result<(), RunError> {
-        let due = round.round.is_multiple_of(self.config.evaluation.every) || round.round == self.config.rounds;
-        let (mut metrics, mut spread) = (Evaluation::default().columns(), None);
-        let mut personal = self.personal.as_ref().map(|_| Personal::blank());
-        if due {
-            let predicted = self.evaluator.predict(server.particles(), &server.posterior())?;
-            let evaluation = self.evaluator.evaluate(&predicted)?;
-            metrics = evaluation.columns();
-            spread = Some(server.particles().spread()?);
-            self.latest = Some((predicted, evaluation));
-            if let Some(clients) = &mut self.personal {
-                personal = Some(clients.score(round.round, self.fleet, server)?);
-            }
-        }
-        metrics.extend(personal.into_iter().flatten());
-        metrics.extend(diagnosis::columns(&round, spread));
-        self.advice.on(&round, server.particles().count()).iter().for_each(|note| self.observer.note(note));
-        for (client, reason) in &round.rejected {
-            self.observer.note(&format!("round {}: client {client} was left out: {reason}", round.round));
-        }
-        round.selection.clients.iter().for_each(|client| self.visits[*client] += 1);
-        if let (Some(artifacts), Some(line)) =
-            (self.artifacts.as_deref_mut(), diagnosis::selection_line(&round, &self.visits))
-        {
-            artifacts.selection(&line)?;
-        }
-        let seconds = self.start.elapsed().as_secs_f64();
-        let record = RoundRecord {
-            round: round.round,
-            clients: round.selection.clients,
-            metrics,
-            uplink_bytes: round.uplink_bytes,
-            downlink_bytes: round.downlink_bytes,
-            seconds,
-            round_seconds: seconds - self.last,
-        };
-        self.last = seconds;
-        if let Some(artifacts) = self.artifacts.as_deref_mut() {
-            artifacts.round(&record)?;
-        }
-        self.observer.finished_round(&record);
-        self.rounds.push(record);
-        Ok(())
-    }
 }

@@ -37,6 +37,9 @@ pub const CLIENT_BINS: &str = "clients_bins.csv";
 /// What the clients answered before each selection, one JSON object a round.
 pub const SELECTION: &str = "selection.jsonl";
 
+/// Files to which rounds add lines, and which a run that goes on cuts back.
+pub(super) const LOGS: &[&str] = &[SELECTION];
+
 /// All that a run writes. `--force` removes nothing else, so a name that a run writes must stand here.
 const CONTENTS: &[&str] = &[
     CONFIG,
@@ -69,6 +72,9 @@ pub enum RunDirError {
         /// What speaks against it.
         found: String,
     },
+    /// There is no run to go on with.
+    #[error("`{}` is not the directory of a run: it holds no `{CONFIG}`", .0.display())]
+    NothingToResume(PathBuf),
     /// Something else has this name.
     #[error("the output directory `{}` cannot be created: a file of this name exists", .0.display())]
     NotADirectory(PathBuf),
@@ -135,6 +141,22 @@ impl RunDir {
         Ok(dir)
     }
 
+    /// The directory of a run that goes on. What a killed process left half-written is removed.
+    ///
+    /// # Errors
+    /// It is no run's directory; the file system refuses.
+    pub fn reopen(path: &Path) -> Result<Self, RunDirError> {
+        let names = content(path)?.unwrap_or_default();
+        if !names.iter().any(|name| name == CONFIG) {
+            return Err(RunDirError::NothingToResume(path.to_path_buf()));
+        }
+        for name in names.iter().filter(|name| is_temporary(name)) {
+            let file = path.join(name);
+            fs::remove_file(&file).map_err(io_error("remove", &file))?;
+        }
+        Ok(Self { path: path.to_path_buf(), kept: true, existed: true, parents: Vec::new(), former: None })
+    }
+
     /// Says that the run has results: the directory stays whatever comes, and what it replaced goes.
     ///
     /// # Errors
@@ -198,13 +220,21 @@ fn content(path: &Path) -> Result<Option<Vec<String>>, RunDirError> {
 }
 
 fn must_be_a_run(path: &Path, names: &[String]) -> Result<(), RunDirError> {
-    let stranger = names.iter().find(|name| !CONTENTS.contains(&name.as_str()));
+    let stranger = names.iter().find(|name| !CONTENTS.contains(&name.as_str()) && !is_temporary(name));
     let found = match stranger {
         Some(name) => format!("`{name}`, which no run writes"),
         None if !names.iter().any(|name| name == CONFIG) => format!("no `{CONFIG}`"),
         None => return Ok(()),
     };
     Err(RunDirError::NotARun { path: path.to_path_buf(), found })
+}
+
+/// Whether a file of a run was being written under this name; see [`write_atomic`].
+fn is_temporary(name: &str) -> bool {
+    let of = |file: &&str| {
+        name.strip_prefix('.').and_then(|name| name.strip_prefix(*file)).is_some_and(|rest| rest.starts_with('.'))
+    };
+    name.ends_with(".tmp") && CONTENTS.iter().any(|file| of(&file))
 }
 
 /// Moves what a directory holds into a new one beside it; all of it or nothing.
@@ -324,6 +354,19 @@ mod tests {
         fs::remove_file(path.join(CONFIG)).unwrap();
         let message = RunDir::create(&path, true).unwrap_err().to_string();
         assert!(message.contains("no `config.toml`"), "{message}");
+    }
+
+    #[test]
+    fn a_run_goes_on_in_its_directory_without_what_was_half_written() {
+        let root = temp();
+        let path = former_run(&root);
+        fs::write(path.join(".summary.json.4711-0.tmp"), "{").unwrap();
+        drop(RunDir::reopen(&path).unwrap());
+        assert_eq!(names(&path).len(), 2);
+        fs::write(path.join(".rounds.csv.4711-3.tmp"), "ro").unwrap();
+        RunDir::create(&path, true).unwrap().keep().unwrap();
+        assert!(RunDir::reopen(&path).unwrap_err().is_usage());
+        assert!(RunDir::reopen(&root.path().join("none")).unwrap_err().is_usage());
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Who executes the server's requests.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use rayon::prelude::*;
 
 use super::exam::Exam;
-use super::message::{Ask, Reply, Request};
+use super::message::{Ask, ClientId, Reply, Request};
 use crate::algorithm::ClientHalf;
 use crate::backend::Backend;
+use crate::checkpoint::State;
 use crate::error::RunError;
 
 /// Told by a client how many of how many steps of its visit are done.
@@ -38,6 +39,21 @@ impl<B: Backend> InProcess<B> {
     pub fn with_exam(mut self, exam: Exam<B>) -> Self {
         self.exam = Some(exam);
         self
+    }
+
+    /// What a client keeps between rounds.
+    pub fn save(&self, client: ClientId) -> Result<State, RunError> {
+        self.half(client)?.save()
+    }
+
+    /// Gives a client what it kept.
+    pub fn restore(&self, client: ClientId, state: &State) -> Result<(), RunError> {
+        self.half(client)?.restore(state)
+    }
+
+    fn half(&self, client: ClientId) -> Result<MutexGuard<'_, Box<dyn ClientHalf<B>>>, RunError> {
+        let half = self.clients.get(client).ok_or_else(|| RunError::Device(format!("there is no client {client}")))?;
+        half.lock().map_err(|_| RunError::Device(format!("client {client} stopped in an earlier round")))
     }
 
     fn answer(&self, request: &Request, watch: Watch) -> Result<Reply, RunError> {

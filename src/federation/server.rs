@@ -1,6 +1,7 @@
 //! The one loop over rounds: ask → select → configure → (fleet) → validate → aggregate → tell.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Instant;
 
 use super::fleet::{Fleet, Watch};
@@ -38,8 +39,8 @@ pub struct Round {
 pub trait Told<B: Backend> {
     /// A round begins with these clients.
     fn begins(&mut self, round: usize, clients: &[ClientId]);
-    /// A round ended; `server` has its results.
-    fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>) -> Result<(), RunError>;
+    /// A round ended; `server` has its results. Nothing changes until this returns.
+    fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>, schedule: &dyn Schedule) -> Result<(), RunError>;
 }
 
 /// A federation: who decides, who chooses, who works.
@@ -60,9 +61,14 @@ pub struct Federation<'a, B: Backend> {
 }
 
 impl<B: Backend> Federation<'_, B> {
-    /// Rounds 1..=`rounds`; `watch` counts the steps of the visits.
-    pub fn serve(&mut self, rounds: usize, watch: Watch, told: &mut dyn Told<B>) -> Result<(), RunError> {
-        for round in 1..=rounds {
+    /// These rounds, of which 1 is the first of a run; `watch` counts the steps of the visits.
+    pub fn serve(
+        &mut self,
+        rounds: RangeInclusive<usize>,
+        watch: Watch,
+        told: &mut dyn Told<B>,
+    ) -> Result<(), RunError> {
+        for round in rounds {
             let start = Instant::now();
             let mut traffic = Traffic::default();
             let indicators = match self.schedule.question().or(self.diagnosis) {
@@ -99,7 +105,7 @@ impl<B: Backend> Federation<'_, B> {
                 uplink_bytes,
                 server_bytes,
             };
-            told.ended(round, &*self.server)?;
+            told.ended(round, &*self.server, &*self.schedule)?;
         }
         Ok(())
     }

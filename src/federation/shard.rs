@@ -9,6 +9,7 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, Session};
+use crate::checkpoint::{CheckpointError, State};
 use crate::random::{Purpose, Streams};
 
 /// A whole training or test set, as models read it: features `[n, p]`, targets `[n, outputs]`, both row-major.
@@ -163,6 +164,26 @@ impl Minibatches {
         }
     }
 
+    /// Where the next minibatch begins. The order of an epoch follows from its number, that of a visit from its round.
+    pub fn save(&self) -> State {
+        State::default().with_count("epoch", self.epoch).with_count("position", self.position)
+    }
+
+    /// Goes on where [`Self::save`] says.
+    ///
+    /// # Errors
+    /// It says nothing, or a place beyond the client's rows.
+    pub fn restore(&mut self, state: &State) -> Result<(), CheckpointError> {
+        let (epoch, position, rows) = (state.count("epoch")?, state.count("position")?, self.rows.len());
+        if position > rows {
+            return Err(CheckpointError::Content(format!("row {position} of a client with {rows} rows is next")));
+        }
+        self.epoch = epoch;
+        self.start_epoch();
+        self.position = position;
+        Ok(())
+    }
+
     fn start_epoch(&mut self) {
         self.position = 0;
         if self.order == Order::EpochPermutation {
@@ -248,6 +269,27 @@ mod tests {
         fresh.start_visit(5);
         used.start_visit(5);
         assert_eq!(fresh.next_batch(), used.next_batch());
+    }
+
+    #[test]
+    fn reading_goes_on_where_it_was_saved_at_any_place() {
+        for order in [Order::EpochPermutation, Order::SequentialRestart, Order::Iid] {
+            for batches in 0..9 {
+                let mut read = Minibatches::new(order, 10, 4, Streams::new(3), 1);
+                read.start_visit(1);
+                (0..batches).for_each(|_| drop(read.next_batch().to_vec()));
+                let mut restored = Minibatches::new(order, 10, 4, Streams::new(3), 1);
+                restored.restore(&read.save()).unwrap();
+                for minibatches in [&mut read, &mut restored] {
+                    minibatches.start_visit(2);
+                }
+                for _ in 0..9 {
+                    assert_eq!(read.next_batch(), restored.next_batch(), "{order:?} after {batches} batches");
+                }
+            }
+        }
+        let beyond = State::default().with_count("epoch", 0).with_count("position", 11);
+        assert!(Minibatches::new(Order::Iid, 10, 4, Streams::new(3), 1).restore(&beyond).is_err());
     }
 
     #[test]

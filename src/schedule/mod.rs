@@ -14,6 +14,7 @@ pub use random::Random;
 pub use round_robin::RoundRobin;
 pub use weigh::{Draw, Negative, Reasons};
 
+use crate::checkpoint::{CheckpointError, State};
 use crate::federation::message::{ClientId, Question};
 
 /// Chooses the clients of a round.
@@ -25,6 +26,17 @@ pub trait Schedule: Send {
 
     /// The clients of this round, without repetition. Rounds count from 1; `indicators` answer [`Schedule::question`].
     fn select(&mut self, round: usize, indicators: Option<&Indicators>) -> Selection;
+
+    /// What it needs to go on after a break: nothing, where a choice follows from round and indicators alone. A schedule
+    /// that remembers anything has to say it here, and to take it back in [`Self::restore`].
+    fn save(&self) -> State {
+        State::default()
+    }
+
+    /// Takes over what [`Self::save`] has returned.
+    fn restore(&mut self, _state: &State) -> Result<(), CheckpointError> {
+        Ok(())
+    }
 }
 
 /// The clients of a round.

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::place::{Place, TINY, assert_near, numbers, pets, works};
 
 /// All that a run of a classification leaves.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
+    "checkpoint",
     "config.toml",
     "model.json",
     "particles.safetensors",
@@ -201,7 +202,15 @@ fn a_toy_density_trains_and_has_nothing_to_report() {
     place.works("train --set data.kind=mixture-1d --set model.kind=mixture --set partition.clients=2 --set rounds=2 --set algorithm.local_steps=5 --out toy --quiet");
     assert_eq!(
         place.names("toy"),
-        ["config.toml", "model.json", "particles.safetensors", "partition.txt", "rounds.csv", "summary.json"]
+        [
+            "checkpoint",
+            "config.toml",
+            "model.json",
+            "particles.safetensors",
+            "partition.txt",
+            "rounds.csv",
+            "summary.json"
+        ]
     );
     place.refuses("report toy", &["toy/predictions.csv", "toy density"]);
 }

@@ -8,6 +8,7 @@ use super::expectation::Expected;
 use super::natural::{Gaussian, Natural};
 use super::{Problem, fit};
 use crate::backend::Backend;
+use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -32,6 +33,22 @@ impl<B: Backend> Fitter<B> {
     pub fn read(&self, message: &Message) -> Result<Natural, RunError> {
         let Problem { config, layout, .. } = &*self.problem;
         Natural::from_message(message, config.family, layout.dim()).map_err(RunError::Device)
+    }
+
+    /// Where the rows are read.
+    pub fn save(&self) -> State {
+        self.likelihood.save()
+    }
+
+    /// Takes over what [`Self::save`] has returned.
+    pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        Ok(self.likelihood.restore(state)?)
+    }
+
+    /// A density in natural parameters that the client has kept.
+    pub fn natural_in(&self, state: &State) -> Result<Natural, RunError> {
+        let Problem { config, layout, .. } = &*self.problem;
+        Natural::in_state(state, config.family, layout.dim())
     }
 
     /// The Gaussian closest to cavity · exp f, by L steps from q. The draws of a visit are one stream.

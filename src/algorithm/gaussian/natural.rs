@@ -8,6 +8,8 @@ use ndarray::{Array1, Array2};
 use super::Family;
 use super::symmetric::Factor;
 pub use super::symmetric::Symmetric;
+use crate::checkpoint::{CheckpointError, State};
+use crate::error::RunError;
 use crate::federation::message::{Array, Message, Values};
 
 /// The names under which natural parameters travel: η1 `[d]`, and Λ `[d]` or `[d, d]`.
@@ -71,6 +73,18 @@ impl Natural {
     /// As a message of two arrays.
     pub fn to_message(&self) -> Message {
         Message::default().with_array(ETA1, vector(&self.eta1)).with_array(PRECISION, array(&self.precision))
+    }
+
+    /// As a part of a state.
+    pub(in crate::algorithm) fn save(&self) -> State {
+        State::default().with_array(ETA1, vector(&self.eta1)).with_array(PRECISION, array(&self.precision))
+    }
+
+    /// Out of a state.
+    pub(in crate::algorithm) fn in_state(state: &State, family: Family, d: usize) -> Result<Self, RunError> {
+        let read = |name: &str| Ok::<_, CheckpointError>(state.array(name)?.clone());
+        let message = Message::default().with_array(ETA1, read(ETA1)?).with_array(PRECISION, read(PRECISION)?);
+        Ok(Self::from_message(&message, family, d).map_err(CheckpointError::Content)?)
     }
 
     /// Out of a message.

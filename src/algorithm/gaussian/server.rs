@@ -9,6 +9,7 @@ use super::natural::Natural;
 use super::{COVARIANCE, Problem, bytes};
 use crate::algorithm::{Posterior, ServerHalf};
 use crate::backend::Backend;
+use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
@@ -70,5 +71,17 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
     fn state_bytes(&self) -> u64 {
         self.draws.bytes() + bytes(&self.q)
+    }
+
+    /// The draws follow from q.
+    fn save(&self) -> Result<State, RunError> {
+        Ok(self.q.save())
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        let Problem { config, layout, .. } = &*self.problem;
+        self.q = Natural::in_state(state, config.family, layout.dim())?;
+        self.draws = draw(&self.problem, &self.q, self.draws.count())?;
+        Ok(())
     }
 }

@@ -197,6 +197,10 @@ pub const SECTIONS: &[(&str, &str)] = &[
         "Which clients take part in a round; methods with all rows in one place, and `dsgld`, ignore this section.",
     ),
     ("evaluation", "When and how the test rows are looked at."),
+    (
+        "checkpoint",
+        "What a run leaves behind to go on from with `fedstein train --resume RUN_DIR`; these keys change no result, and `--resume` may change them.",
+    ),
 ];
 
 /// Every key, in the order of a resolved config.
@@ -533,5 +537,19 @@ pub const KEYS: &[Key] = &[
         Bool,
         Literal::Bool(false),
         "Also scores every client's own predictor on that client's own test rows: columns `personal_*` of rounds.csv, and `clients.csv`. The clients send sums, never rows; this traffic is not counted.",
+    ),
+    // [checkpoint]
+    key("checkpoint.enabled", Bool, Literal::Bool(true), "Whether there are any. Without them a run that stops starts again."),
+    key(
+        "checkpoint.every_seconds",
+        Float(Interval::NOT_NEGATIVE),
+        F(30.0),
+        "A round that ends this many seconds after the last checkpoint, or later, is followed by one; 0: every round. So are the last round and a Ctrl-C.",
+    ),
+    key(
+        "checkpoint.keep",
+        Bool,
+        Literal::Bool(true),
+        "Whether the last one stays when the run has ended, so that `--resume` with more `rounds` can add to it.",
     ),
 ];

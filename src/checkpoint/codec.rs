@@ -1,0 +1,118 @@
+//! A [`State`] as the bytes of a safetensors file, and back: floats as F32 and F64, whole numbers as U64, words as U8.
+//! No value of a float is converted: what comes back has the same bits.
+
+use std::collections::HashMap;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+
+use super::{CheckpointError, State};
+use crate::federation::message::{Array, Values};
+
+/// What says that a safetensors file is a state of this layout.
+const MARK: (&str, &str) = ("fedstein-state", "1");
+
+/// The state as a file's bytes; the same state has the same bytes.
+///
+/// # Errors
+/// An array whose elements are not as many as its shape says.
+pub fn encode(state: &State) -> Result<Vec<u8>, CheckpointError> {
+    let arrays = state.arrays.iter().map(|(name, array)| {
+        let (dtype, bytes) = match &array.values {
+            Values::F32(values) => (Dtype::F32, values.iter().flat_map(|value| value.to_le_bytes()).collect()),
+            Values::F64(values) => (Dtype::F64, values.iter().flat_map(|value| value.to_le_bytes()).collect()),
+        };
+        (name, dtype, array.shape.clone(), bytes)
+    });
+    let counts = state.counts.iter().map(|(name, counts)| {
+        let bytes: Vec<u8> = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
+        (name, Dtype::U64, vec![counts.len()], bytes)
+    });
+    let words = state.words.iter().map(|(name, words)| (name, Dtype::U8, vec![words.len()], words.as_bytes().to_vec()));
+    let tensors: Vec<(&String, Dtype, Vec<usize>, Vec<u8>)> = arrays.chain(counts).chain(words).collect();
+
+    let wrong = |error: safetensors::SafeTensorError| CheckpointError::Content(error.to_string());
+    let views = tensors.iter().map(|(name, dtype, shape, bytes)| {
+        let view = TensorView::new(*dtype, shape.clone(), bytes);
+        view.map(|view| ((*name).clone(), view))
+    });
+    let views = views.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+    let mark = HashMap::from([(MARK.0.to_owned(), MARK.1.to_owned())]);
+    safetensors::serialize(views, Some(mark)).map_err(wrong)
+}
+
+/// Reads what [`encode`] wrote.
+///
+/// # Errors
+/// A sentence where the bytes are no safetensors file, or not one of a state.
+pub fn decode(bytes: &[u8]) -> Result<State, String> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
+    let mark = header.metadata().as_ref().and_then(|metadata| metadata.get(MARK.0));
+    if mark.map(String::as_str) != Some(MARK.1) {
+        return Err("this safetensors file is not a state that fedstein wrote".into());
+    }
+    let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+    let mut state = State::default();
+    for (name, view) in tensors.iter() {
+        let (name, shape, bytes) = (name.to_owned(), view.shape().to_vec(), view.data());
+        match view.dtype() {
+            Dtype::F32 => {
+                let values = Values::F32(words(bytes).map(f32::from_le_bytes).collect());
+                state.arrays.insert(name, Array { shape, values });
+            }
+            Dtype::F64 => {
+                let values = Values::F64(words(bytes).map(f64::from_le_bytes).collect());
+                state.arrays.insert(name, Array { shape, values });
+            }
+            Dtype::U64 => {
+                state.counts.insert(name, words(bytes).map(u64::from_le_bytes).collect());
+            }
+            Dtype::U8 => {
+                let text = std::str::from_utf8(bytes).map_err(|error| format!("\"{name}\": {error}"))?;
+                state.words.insert(name, text.to_owned());
+            }
+            other => return Err(format!("tensor \"{name}\" is {other:?}, which no state holds")),
+        }
+    }
+    Ok(state)
+}
+
+/// The bytes in groups of the size of a number; a tensor's length is a multiple of it.
+fn words<const SIZE: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; SIZE]> {
+    bytes.as_chunks::<SIZE>().0.iter().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_comes_back() {
+        let strange = [f32::NAN, -0.0, f32::MIN_POSITIVE / 2.0, f32::INFINITY, 0.1];
+        let state = State::default()
+            .with_array("particles", Array { shape: vec![1, 5], values: Values::F32(strange.to_vec()) })
+            .with_numbers("numbers", [0.1, -0.0, 5e-324])
+            .with_numbers("none", [])
+            .with_counts("counts", [0, usize::MAX])
+            .with_words("words", "accuracy,ν".into());
+        let back = decode(&encode(&state).unwrap()).unwrap();
+        let Values::F32(values) = &back.arrays["particles"].values else { panic!("not F32") };
+        assert!(values.iter().zip(strange).all(|(got, want)| got.to_bits() == want.to_bits()));
+        assert_eq!(back.arrays["particles"].shape, [1, 5]);
+        let numbers = back.numbers("numbers").unwrap();
+        assert!(numbers.iter().zip([0.1, -0.0, 5e-324]).all(|(got, want)| got.to_bits() == f64::to_bits(want)));
+        assert!(back.numbers("none").unwrap().is_empty());
+        assert_eq!((back.counts, back.words), (state.counts, state.words));
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let foreign = safetensors::serialize(
+            [("particles", TensorView::new(Dtype::F32, vec![1], &[0, 0, 128, 63]).unwrap())],
+            None,
+        );
+        assert!(decode(&foreign.unwrap()).unwrap_err().contains("not a state"));
+        assert!(decode(b"").is_err() && decode(b"{}").is_err());
+        let whole = encode(&State::default().with_numbers("x", [1.0, 2.0])).unwrap();
+        (0..whole.len()).for_each(|length| assert!(decode(&whole[..length]).is_err(), "{length} bytes"));
+    }
+}

@@ -1,0 +1,355 @@
+//! The directory of checkpoints: generations in, files that are whole or absent out, and the newest whole one back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::manifest::Entry;
+use super::{CheckpointError, Identity, Manifest, State, codec, digest};
+use crate::error::RunError;
+use crate::report::write_atomic;
+
+/// Generations that are kept: with the newest damaged there is one to go back to.
+const KEPT: usize = 2;
+
+/// What a checkpoint is of, beside the states.
+#[derive(Clone, Debug)]
+pub struct Position {
+    /// The last round that it contains.
+    pub round: usize,
+    /// The run.
+    pub identity: Identity,
+    /// Length in bytes of files to which every round adds.
+    pub logs: BTreeMap<String, u64>,
+}
+
+/// The checkpoints of one run.
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+    /// The newest last; whole, as far as is known.
+    generations: Vec<Manifest>,
+}
+
+impl Store {
+    /// A directory without checkpoints; it need not exist.
+    pub fn new(dir: PathBuf) -> Self {
+        Self { dir, generations: Vec::new() }
+    }
+
+    /// The checkpoints in a directory, with a note on each that is damaged. Every byte of the one that is gone on from
+    /// has been checked.
+    ///
+    /// # Errors
+    /// There is none, none is whole, or the newest is of another format.
+    pub fn open(dir: &Path) -> Result<(Self, Vec<String>), CheckpointError> {
+        let names = match names(dir) {
+            Ok(names) => names,
+            Err(CheckpointError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let mut rounds: Vec<usize> = names.iter().filter_map(|name| Manifest::round_of(name)).collect();
+        rounds.sort_unstable_by(|a, b| b.cmp(a));
+        let mut tried = Vec::new();
+        for round in rounds {
+            match whole(dir, round) {
+                Ok(manifest) => return Ok((Self { dir: dir.to_path_buf(), generations: vec![manifest] }, tried)),
+                Err(error @ CheckpointError::Format { .. }) => return Err(error),
+                Err(error) => tried.push(error.to_string()),
+            }
+        }
+        Err(match tried.is_empty() {
+            true => CheckpointError::Missing(dir.parent().unwrap_or(dir).to_path_buf()),
+            false => CheckpointError::Damaged(tried),
+        })
+    }
+
+    /// The newest generation.
+    pub fn newest(&self) -> Option<&Manifest> {
+        self.generations.last()
+    }
+
+    /// Who has a state in the newest generation.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        self.newest().into_iter().flat_map(|manifest| manifest.files.keys().map(String::as_str))
+    }
+
+    /// The state of a part in the newest generation; nothing where it kept nothing.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what was written.
+    pub fn read(&self, part: &str) -> Result<State, CheckpointError> {
+        let Some(entry) = self.newest().and_then(|manifest| manifest.files.get(part)) else {
+            return Ok(State::default());
+        };
+        let path = self.dir.join(&entry.file);
+        codec::decode(&bytes_of(&self.dir, entry)?).map_err(|reason| content(&path, &reason))
+    }
+
+    /// Writes a generation: `parts` anew, all others as in the generation before. When this returns, it is on the disk.
+    ///
+    /// # Errors
+    /// A state cannot be taken or the file system refuses; the generations before are as they were.
+    pub fn write(
+        &mut self,
+        position: Position,
+        parts: impl Iterator<Item = Result<(String, State), RunError>>,
+    ) -> Result<(), RunError> {
+        let Position { round, identity, logs } = position;
+        let mut manifest = Manifest::new(round, identity, logs);
+        manifest.files = self.newest().map(|newest| newest.files.clone()).unwrap_or_default();
+        let written = self.write_files(&mut manifest, parts);
+        if written.is_err() {
+            // The files of a generation that never was: they may be what fills the disk.
+            let _ = self.prune();
+            return written;
+        }
+        self.generations.retain(|generation| generation.round != round);
+        self.generations.push(manifest);
+        let spare = self.generations.len().saturating_sub(KEPT);
+        self.generations.drain(..spare);
+        Ok(self.prune()?)
+    }
+
+    fn write_files(
+        &self,
+        manifest: &mut Manifest,
+        parts: impl Iterator<Item = Result<(String, State), RunError>>,
+    ) -> Result<(), RunError> {
+        fs::create_dir_all(&self.dir).map_err(CheckpointError::io("create", &self.dir))?;
+        for part in parts {
+            let (part, state) = part?;
+            if state.is_empty() {
+                manifest.files.remove(&part);
+                continue;
+            }
+            let bytes = codec::encode(&state)?;
+            let entry = Entry {
+                file: format!("{part}-{}.safetensors", manifest.round),
+                bytes: bytes.len() as u64,
+                sha256: digest::of_bytes(&bytes),
+            };
+            put(&self.dir.join(&entry.file), &bytes)?;
+            manifest.files.insert(part, entry);
+        }
+        // The files' names must be on the disk before a manifest has them.
+        sync(&self.dir)?;
+        put(&self.dir.join(Manifest::name(manifest.round)), manifest.to_text()?.as_bytes())?;
+        Ok(sync(&self.dir)?)
+    }
+
+    /// Forgets all generations but the newest.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn keep_newest(&mut self) -> Result<(), CheckpointError> {
+        let spare = self.generations.len().saturating_sub(1);
+        self.generations.drain(..spare);
+        self.prune()
+    }
+
+    /// Removes the directory.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn remove(&mut self) -> Result<(), CheckpointError> {
+        self.generations.clear();
+        if !self.dir.exists() {
+            return Ok(());
+        }
+        fs::remove_dir_all(&self.dir).map_err(CheckpointError::io("remove", &self.dir))
+    }
+
+    /// Removes the files that no generation names. What no checkpoint has written stays.
+    fn prune(&self) -> Result<(), CheckpointError> {
+        let mut used = BTreeSet::new();
+        for generation in &self.generations {
+            used.insert(Manifest::name(generation.round));
+            used.extend(generation.files.values().map(|entry| entry.file.clone()));
+        }
+        for name in names(&self.dir)? {
+            let temporary = name.starts_with('.') && name.ends_with(".tmp");
+            let ours = temporary || name.ends_with(".safetensors") || Manifest::round_of(&name).is_some();
+            if ours && !used.contains(&name) {
+                let path = self.dir.join(name);
+                fs::remove_file(&path).map_err(CheckpointError::io("remove", &path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The manifest of a round, once all that it names has proved to be there, whole and a state.
+fn whole(dir: &Path, round: usize) -> Result<Manifest, CheckpointError> {
+    let path = dir.join(Manifest::name(round));
+    let text = fs::read(&path).map_err(CheckpointError::io("read", &path))?;
+    let text = String::from_utf8(text).map_err(|error| content(&path, &error.to_string()))?;
+    let manifest = Manifest::from_text(&path, &text)?;
+    if manifest.round != round {
+        return Err(content(&path, &format!("it is the manifest of round {}", manifest.round)));
+    }
+    for entry in manifest.files.values() {
+        let path = dir.join(&entry.file);
+        codec::decode(&bytes_of(dir, entry)?).map_err(|reason| content(&path, &reason))?;
+    }
+    Ok(manifest)
+}
+
+/// The bytes of a file, which are those that were written.
+fn bytes_of(dir: &Path, entry: &Entry) -> Result<Vec<u8>, CheckpointError> {
+    let path = dir.join(&entry.file);
+    // A name with a directory in it would lead out of this one.
+    if Path::new(&entry.file).components().count() != 1 || entry.file.starts_with('.') {
+        return Err(content(&path, "this is no file of a checkpoint"));
+    }
+    let length = fs::metadata(&path).map_err(CheckpointError::io("read", &path))?.len();
+    if length != entry.bytes {
+        return Err(content(&path, &format!("it has {length} bytes, not the {} that were written", entry.bytes)));
+    }
+    let bytes = fs::read(&path).map_err(CheckpointError::io("read", &path))?;
+    match digest::of_bytes(&bytes) == entry.sha256 {
+        true => Ok(bytes),
+        false => Err(content(&path, "it does not have the sha256 of what was written")),
+    }
+}
+
+fn content(path: &Path, reason: &str) -> CheckpointError {
+    CheckpointError::Content(format!("{}: {reason}", path.display()))
+}
+
+fn names(dir: &Path) -> Result<Vec<String>, CheckpointError> {
+    let entries = fs::read_dir(dir).map_err(CheckpointError::io("read", dir))?;
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    names.collect::<std::io::Result<_>>().map_err(CheckpointError::io("read", dir))
+}
+
+/// Writes a file whole or not at all, and waits for the disk.
+fn put(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    write_atomic(path, bytes).map_err(|error| RunError::Output(format!("cannot write a checkpoint: {error}")))
+}
+
+/// Waits until the names in a directory are on the disk. Only Unix opens directories.
+fn sync(dir: &Path) -> Result<(), CheckpointError> {
+    if cfg!(unix) {
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(CheckpointError::io("sync", dir))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn at(round: usize) -> Position {
+        Position { round, identity: Identity::default(), logs: BTreeMap::new() }
+    }
+
+    fn part(name: &str, value: f64) -> Result<(String, State), RunError> {
+        Ok((name.to_owned(), State::default().with_numbers("theta", [value])))
+    }
+
+    /// Three generations, of which two stay; client 1 trained in the first alone.
+    fn store(dir: &TempDir) -> Store {
+        let mut store = Store::new(dir.path().join("checkpoint"));
+        store.write(at(1), [part("server", 1.0), part("client-1", 0.5)].into_iter()).unwrap();
+        store.write(at(2), [part("server", 2.0)].into_iter()).unwrap();
+        store.write(at(3), [part("server", 3.0)].into_iter()).unwrap();
+        store
+    }
+
+    fn theta(store: &Store, part: &str) -> f64 {
+        store.read(part).unwrap().number("theta").unwrap()
+    }
+
+    #[test]
+    fn two_generations_stay_and_what_has_not_changed_is_not_written_again() {
+        let dir = TempDir::new().unwrap();
+        let store = store(&dir);
+        let mut names = names(&store.dir).unwrap();
+        names.sort();
+        let want =
+            ["client-1-1.safetensors", "round-2.json", "round-3.json", "server-2.safetensors", "server-3.safetensors"];
+        assert_eq!(names, want);
+        let (opened, notes) = Store::open(&store.dir).unwrap();
+        assert!(notes.is_empty());
+        assert_eq!((theta(&opened, "server"), theta(&opened, "client-1")), (3.0, 0.5));
+        assert!(opened.read("client-7").unwrap().is_empty());
+    }
+
+    #[test]
+    fn with_the_newest_damaged_the_one_before_is_taken_and_the_damage_named() {
+        let damages: [(&str, fn(&Path)); 5] = [
+            ("round-3.json", |path| fs::write(path, "{").unwrap()),
+            ("round-3.json", |path| fs::write(path, b"\xff\xfe").unwrap()),
+            ("server-3.safetensors", |path| fs::remove_file(path).unwrap()),
+            ("server-3.safetensors", |path| {
+                File::options().write(true).open(path).unwrap().set_len(9).unwrap();
+            }),
+            ("server-3.safetensors", |path| {
+                let mut bytes = fs::read(path).unwrap();
+                *bytes.last_mut().unwrap() ^= 1;
+                fs::write(path, bytes).unwrap();
+            }),
+        ];
+        for (name, damage) in damages {
+            let dir = TempDir::new().unwrap();
+            let path = store(&dir).dir;
+            damage(&path.join(name));
+            let (opened, notes) = Store::open(&path).unwrap();
+            assert_eq!(theta(&opened, "server"), 2.0, "{name}");
+            assert!(notes.len() == 1 && notes[0].contains(name), "{notes:?}");
+        }
+    }
+
+    #[test]
+    fn with_both_damaged_both_are_named() {
+        let dir = TempDir::new().unwrap();
+        let path = store(&dir).dir;
+        fs::remove_file(path.join("client-1-1.safetensors")).unwrap();
+        let error = Store::open(&path).unwrap_err();
+        assert!(matches!(&error, CheckpointError::Damaged(tried) if tried.len() == 2), "{error}");
+        assert!(!error.is_usage());
+    }
+
+    #[test]
+    fn where_there_is_none_it_says_so() {
+        let dir = TempDir::new().unwrap();
+        let error = Store::open(&dir.path().join("checkpoint")).unwrap_err();
+        assert!(matches!(error, CheckpointError::Missing(_)) && error.is_usage(), "{error}");
+    }
+
+    #[test]
+    fn a_generation_that_fails_leaves_those_before_and_no_file_of_its_own() {
+        let dir = TempDir::new().unwrap();
+        let mut store = store(&dir);
+        let before = names(&store.dir).unwrap().len();
+        let fails = || Err(RunError::Device("gone".into()));
+        assert!(store.write(at(4), [part("server", 4.0), fails()].into_iter()).is_err());
+        assert_eq!(names(&store.dir).unwrap().len(), before);
+        assert_eq!(theta(&Store::open(&store.dir).unwrap().0, "server"), 3.0);
+    }
+
+    #[test]
+    fn a_manifest_that_names_a_file_elsewhere_is_damaged() {
+        let dir = TempDir::new().unwrap();
+        let store = store(&dir);
+        let mut manifest = store.newest().unwrap().clone();
+        manifest.files.get_mut("server").unwrap().file = "../server.safetensors".into();
+        fs::write(store.dir.join("round-3.json"), manifest.to_text().unwrap()).unwrap();
+        let (_, notes) = Store::open(&store.dir).unwrap();
+        assert!(notes[0].contains("no file of a checkpoint"), "{notes:?}");
+    }
+
+    #[test]
+    fn strangers_in_the_directory_stay() {
+        let dir = TempDir::new().unwrap();
+        let mut store = store(&dir);
+        fs::write(store.dir.join("notes.txt"), "mine").unwrap();
+        fs::write(store.dir.join(".server-4.safetensors.1-0.tmp"), "half").unwrap();
+        store.keep_newest().unwrap();
+        let names = names(&store.dir).unwrap();
+        assert!(names.contains(&"notes.txt".to_owned()), "{names:?}");
+        assert!(!names.iter().any(|name| name.ends_with(".tmp") || name == "round-2.json"), "{names:?}");
+    }
+}

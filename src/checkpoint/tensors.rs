@@ -1,0 +1,99 @@
+//! Particles and what an optimiser remembers, in a [`State`] and back on the device, bit for bit.
+
+use std::sync::Arc;
+
+use burn::tensor::{DType, Tensor, TensorData};
+use fedstein_models::Layout;
+
+use super::{CheckpointError, State};
+use crate::backend::{Backend, Session};
+use crate::error::RunError;
+use crate::federation::message::{Array, Values};
+use crate::particles::Particles;
+use crate::stein::OptimizerState;
+
+impl State {
+    /// The state with a set of particles, `[N, d]`. Waits for the device.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn with_particles<B: Backend>(self, name: &str, particles: &Particles<B>) -> Result<Self, RunError> {
+        Ok(self.with_array(name, particles.to_array()?))
+    }
+
+    /// The particles of that name.
+    ///
+    /// # Errors
+    /// They are missing, of another type than the session's, or not of this layout.
+    pub fn particles<B: Backend>(
+        &self,
+        name: &str,
+        layout: &Arc<Layout>,
+        session: &Session<B>,
+    ) -> Result<Particles<B>, RunError> {
+        let array = self.typed(name, session)?;
+        let particles = Particles::from_array(array, layout, session);
+        Ok(particles.map_err(|reason| CheckpointError::Content(format!("the state's \"{name}\": {reason}")))?)
+    }
+
+    /// The state with what an optimiser remembers. Waits for the device.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn with_optimizer(self, name: &str, optimizer: &OptimizerState) -> Result<Self, RunError> {
+        let mut part = Self::default().with_count("steps", optimizer.steps);
+        for (of, tensors) in [("first", &optimizer.first), ("second", &optimizer.second)] {
+            part = part.with_count(&format!("{of}_blocks"), tensors.len());
+            for (block, tensor) in tensors.iter().enumerate() {
+                part = part.with_array(&format!("{of}_{block}"), array_of(tensor)?);
+            }
+        }
+        Ok(self.with_part(name, part))
+    }
+
+    /// What the optimiser of that name remembers.
+    ///
+    /// # Errors
+    /// It is missing, or of another type than the session's.
+    pub fn optimizer<B: Backend>(&self, name: &str, session: &Session<B>) -> Result<OptimizerState, RunError> {
+        let part = self.part(name);
+        let tensors = |of: &str| -> Result<Vec<Tensor<2>>, RunError> {
+            let blocks = 0..part.count(&format!("{of}_blocks"))?;
+            blocks.map(|block| tensor_of(part.typed(&format!("{of}_{block}"), session)?, session)).collect()
+        };
+        Ok(OptimizerState { steps: part.count("steps")?, first: tensors("first")?, second: tensors("second")? })
+    }
+
+    /// An array in the session's own type: a conversion would not bring the bits back.
+    fn typed<B: Backend>(&self, name: &str, session: &Session<B>) -> Result<&Array, CheckpointError> {
+        let array = self.array(name)?;
+        let fits = match array.values {
+            Values::F32(_) => session.dtype() == DType::F32,
+            Values::F64(_) => session.dtype() == DType::F64,
+        };
+        if fits {
+            return Ok(array);
+        }
+        Err(CheckpointError::Content(format!("the state's \"{name}\" is not {:?}", session.dtype())))
+    }
+}
+
+fn array_of(tensor: &Tensor<2>) -> Result<Array, RunError> {
+    let shape = tensor.dims().to_vec();
+    let values = match tensor.dtype() {
+        DType::F64 => Values::F64(tensor.clone().try_into_vec_as::<f64>()?),
+        _ => Values::F32(tensor.clone().try_into_vec_as::<f32>()?),
+    };
+    Ok(Array { shape, values })
+}
+
+fn tensor_of<B: Backend>(array: &Array, session: &Session<B>) -> Result<Tensor<2>, RunError> {
+    let [rows, columns] = array.shape[..] else {
+        return Err(CheckpointError::Content(format!("an optimiser's block is {:?}, not a matrix", array.shape)).into());
+    };
+    let data = match &array.values {
+        Values::F32(values) => TensorData::new(values.clone(), [rows, columns]),
+        Values::F64(values) => TensorData::new(values.clone(), [rows, columns]),
+    };
+    Ok(Tensor::from_data(data, (session.device(), session.dtype())))
+}

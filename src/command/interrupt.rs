@@ -1,0 +1,117 @@
+//! Ctrl-C, and SIGTERM: the run ends with nothing lost, a second one ends it at once.
+//!
+//! A checkpoint is a round's end. While the last round's is on the disk only the present round can be lost, so the
+//! clients' work is abandoned at their next step. Otherwise the present round is finished first, and its end is saved.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::experiment::progress::Observer;
+use crate::experiment::record::RoundRecord;
+
+/// 128 + SIGINT, as shells have it.
+pub(super) const INTERRUPTED: i32 = 130;
+
+/// Shows a run as another observer does, and lets a signal end it.
+pub(super) struct Interruptible {
+    shown: Box<dyn Observer>,
+    out: PathBuf,
+    asked: Arc<AtomicBool>,
+    /// Whether the user knows that the signal has arrived.
+    said: AtomicBool,
+    rounds: AtomicUsize,
+    /// The present round.
+    round: AtomicUsize,
+    /// The round of the newest checkpoint, 0 without one.
+    saved: AtomicUsize,
+}
+
+impl Interruptible {
+    /// A run whose directory is `out`.
+    pub fn new(shown: Box<dyn Observer>, out: PathBuf) -> Self {
+        let (rounds, round, saved) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { shown, out, asked: Arc::default(), said: AtomicBool::new(false), rounds, round, saved }
+    }
+
+    /// How to go on; `None` without a checkpoint.
+    pub fn way_on(&self) -> Option<String> {
+        let saved = self.saved.load(Relaxed);
+        let out = self.out.display();
+        (saved > 0)
+            .then(|| format!("the checkpoint of round {saved} is whole; go on with: fedstein train --resume {out}"))
+    }
+
+    /// From here on signals end the run and not the process; a second one still does.
+    fn listen(&self) -> io::Result<()> {
+        for signal in [SIGINT, SIGTERM] {
+            // In this order, so that it is the second that ends the process.
+            flag::register_conditional_shutdown(signal, INTERRUPTED, self.asked.clone())?;
+            flag::register(signal, self.asked.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Ends the process: whatever is under way is not in any checkpoint.
+    fn abandon(&self, saved: usize) -> ! {
+        self.shown.finished();
+        let (round, rounds) = (self.round.load(Relaxed), self.rounds.load(Relaxed));
+        let way_on = self.way_on().unwrap_or_default();
+        let told = format!("interrupted in round {round} of {rounds}, after round {saved}\n{way_on}");
+        // With standard error closed there is nobody to tell; the exit code remains.
+        let _ = writeln!(io::stderr(), "{told}");
+        std::process::exit(INTERRUPTED);
+    }
+}
+
+impl Observer for Interruptible {
+    fn started(&self, rounds: usize, note: &str) {
+        self.rounds.store(rounds, Relaxed);
+        if let Err(error) = self.listen() {
+            self.note(&format!("Ctrl-C will end the run without a checkpoint: {error}"));
+        }
+        self.shown.started(rounds, note);
+    }
+
+    fn round(&self, round: usize, clients: &[usize]) {
+        self.round.store(round, Relaxed);
+        self.shown.round(round, clients);
+    }
+
+    fn step(&self, done: usize, total: usize) {
+        self.shown.step(done, total);
+        if !self.asked.load(Relaxed) || self.said.swap(true, Relaxed) {
+            return;
+        }
+        let (round, saved) = (self.round.load(Relaxed), self.saved.load(Relaxed));
+        if saved > 0 && saved + 1 == round {
+            self.abandon(saved);
+        }
+        self.note(&format!("stopping after round {round}; once more ends at once and loses what no checkpoint has"));
+    }
+
+    fn finished_round(&self, record: &RoundRecord) {
+        self.shown.finished_round(record);
+    }
+
+    fn finished(&self) {
+        self.shown.finished();
+    }
+
+    fn note(&self, note: &str) {
+        self.shown.note(note);
+    }
+
+    fn saved(&self, round: usize) {
+        self.saved.store(round, Relaxed);
+        self.shown.saved(round);
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.asked.load(Relaxed) || self.shown.wants_to_stop()
+    }
+}

@@ -1,0 +1,224 @@
+//! The checkpoints of a run: of what they are, when one is due, who is in it, and how everybody comes back out of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use toml::{Table, Value};
+
+use crate::algorithm::ServerHalf;
+use crate::backend::Backend;
+use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
+use crate::datasets::{Partition, TrainTest};
+use crate::error::RunError;
+use crate::federation::fleet::InProcess;
+use crate::federation::message::ClientId;
+use crate::schedule::Schedule;
+
+use super::schema::Resolved;
+
+/// Keys that change no result, beside the whole section `[checkpoint]`.
+const FREE: &[&str] = &["name", "rounds"];
+
+/// The names of the parts of a checkpoint; every client that ever trained is another.
+const SERVER: &str = "server";
+const SCHEDULE: &str = "schedule";
+const DIARY: &str = "diary";
+
+/// Everybody as they are when a round has ended.
+#[allow(missing_debug_implementations)] // Halves and schedules are trait objects.
+pub(super) struct Snapshot<'a, B: Backend> {
+    pub round: usize,
+    pub server: &'a dyn ServerHalf<B>,
+    pub schedule: &'a dyn Schedule,
+    pub clients: &'a InProcess<B>,
+    /// What was collected over the rounds.
+    pub diary: &'a dyn Fn() -> State,
+}
+
+/// The checkpoints of one run.
+#[derive(Debug)]
+pub(super) struct Checkpoints {
+    store: Store,
+    identity: Identity,
+    is_resumed: bool,
+    /// Who has trained since the last one.
+    changed: BTreeSet<ClientId>,
+    last: Instant,
+}
+
+impl Checkpoints {
+    /// Of a run that begins; nothing is written yet.
+    pub fn new(dir: PathBuf, resolved: &Resolved, data: &TrainTest, partition: &Partition) -> Self {
+        let config = flat(&resolved.table);
+        let identity = Identity {
+            config_sha256: config_digest(&config),
+            config,
+            data: digest::of_data(data),
+            partition: digest::of_partition(partition),
+        };
+        Self { store: Store::new(dir), identity, is_resumed: false, changed: BTreeSet::new(), last: Instant::now() }
+    }
+
+    /// Of a run that goes on, with what is damaged about them.
+    ///
+    /// # Errors
+    /// There is none, none is whole, or a key that changes the result differs.
+    pub fn open(dir: &Path, resolved: &Resolved) -> Result<(Self, Vec<String>), CheckpointError> {
+        let (store, damaged) = Store::open(dir)?;
+        let old = store.newest().map(|manifest| manifest.identity.clone()).unwrap_or_default();
+        let config = flat(&resolved.table);
+        let differences = differences(&old.config, &config);
+        if !differences.is_empty() {
+            return Err(CheckpointError::Config(differences));
+        }
+        let identity = Identity { config_sha256: config_digest(&config), config, ..old };
+        Ok((Self { store, identity, is_resumed: true, changed: BTreeSet::new(), last: Instant::now() }, damaged))
+    }
+
+    /// Whether the run goes on from one of them.
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// The last round of the newest; 0 if there is none.
+    pub fn round(&self) -> usize {
+        self.store.newest().map_or(0, |manifest| manifest.round)
+    }
+
+    /// The length of a file of the run when the newest was written, if it was there.
+    pub fn log_length(&self, name: &str) -> Option<u64> {
+        self.store.newest()?.logs.get(name).copied()
+    }
+
+    /// # Errors
+    /// The newest is of other data, or of a round beyond the last.
+    pub fn must_be_of(&self, data: &TrainTest, partition: &Partition, rounds: usize) -> Result<(), CheckpointError> {
+        let same = |what, expected: &str, found: String| match found == expected {
+            true => Ok(()),
+            false => Err(CheckpointError::Data { what, found, expected: expected.to_owned() }),
+        };
+        same("training and test rows are", &self.identity.data, digest::of_data(data))?;
+        same("clients' rows are", &self.identity.partition, digest::of_partition(partition))?;
+        let done = self.round();
+        if done > rounds {
+            return Err(CheckpointError::Rounds { done, asked: rounds });
+        }
+        Ok(())
+    }
+
+    /// Says that these clients have taken part in a round.
+    pub fn trained(&mut self, clients: &[ClientId]) {
+        self.changed.extend(clients);
+    }
+
+    /// Whether the last one is so many seconds ago.
+    pub fn is_due(&self, every_seconds: f64) -> bool {
+        self.last.elapsed().as_secs_f64() >= every_seconds
+    }
+
+    /// Writes one. Clients that did not train since the last are not asked.
+    pub fn write<B: Backend>(
+        &mut self,
+        snapshot: &Snapshot<'_, B>,
+        logs: BTreeMap<String, u64>,
+    ) -> Result<(), RunError> {
+        let Snapshot { round, server, schedule, clients, diary } = snapshot;
+        let common = [SERVER, SCHEDULE, DIARY].into_iter().map(|part| {
+            let state = match part {
+                SERVER => server.save()?,
+                SCHEDULE => schedule.save(),
+                _ => diary(),
+            };
+            Ok((part.to_owned(), state))
+        });
+        let trained = self.changed.iter().map(|client| Ok((part_of(*client), clients.save(*client)?)));
+        let position = Position { round: *round, identity: self.identity.clone(), logs };
+        self.store.write(position, common.chain(trained))?;
+        self.changed.clear();
+        self.last = Instant::now();
+        Ok(())
+    }
+
+    /// Gives server, clients and schedule what they kept, and returns what was collected.
+    pub fn restore<B: Backend>(
+        &self,
+        server: &mut dyn ServerHalf<B>,
+        schedule: &mut dyn Schedule,
+        clients: &InProcess<B>,
+    ) -> Result<State, RunError> {
+        server.restore(&self.store.read(SERVER)?)?;
+        schedule.restore(&self.store.read(SCHEDULE)?)?;
+        for part in self.store.parts() {
+            if let Some(client) = client_of(part) {
+                clients.restore(client, &self.store.read(part)?)?;
+            }
+        }
+        Ok(self.store.read(DIARY)?)
+    }
+
+    /// The run has ended: leaves the newest or none.
+    pub fn finish(&mut self, keep: bool) -> Result<(), RunError> {
+        Ok(if keep { self.store.keep_newest()? } else { self.store.remove()? })
+    }
+}
+
+fn part_of(client: ClientId) -> String {
+    format!("client-{client}")
+}
+
+fn client_of(part: &str) -> Option<ClientId> {
+    part.strip_prefix("client-")?.parse().ok()
+}
+
+/// `section.key` → value as TOML.
+fn flat(table: &Table) -> BTreeMap<String, String> {
+    let mut keys = BTreeMap::new();
+    for (name, value) in table {
+        match value {
+            Value::Table(section) => {
+                keys.extend(section.iter().map(|(key, value)| (format!("{name}.{key}"), value.to_string())));
+            }
+            value => drop(keys.insert(name.clone(), value.to_string())),
+        }
+    }
+    keys
+}
+
+/// Of the keys that change the result.
+fn config_digest(config: &BTreeMap<String, String>) -> String {
+    let bound = config.iter().filter(|(key, _)| !is_free(key));
+    digest::of_bytes(bound.map(|(key, value)| format!("{key} = {value}\n")).collect::<String>().as_bytes())
+}
+
+fn is_free(key: &str) -> bool {
+    FREE.contains(&key) || key.starts_with("checkpoint.")
+}
+
+/// The keys that change the result and differ, a sentence each.
+fn differences(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<String> {
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).filter(|key| !is_free(key)).collect();
+    let shown = |value: Option<&String>| value.map_or("not there", String::as_str).to_owned();
+    let differ = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
+    differ.map(|key| format!("{key}: {} → {}", shown(old.get(key)), shown(new.get(key)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn only_keys_that_change_the_result_are_differences() {
+        let old = keys(&[("rounds", "5"), ("seed", "1"), ("checkpoint.keep", "true"), ("optimizer.lr", "0.1")]);
+        let new = keys(&[("rounds", "9"), ("seed", "2"), ("checkpoint.keep", "false"), ("kernel.kind", "\"rbf\"")]);
+        let want = ["kernel.kind: not there → \"rbf\"", "optimizer.lr: 0.1 → not there", "seed: 1 → 2"];
+        assert_eq!(differences(&old, &new), want);
+        let free = keys(&[("rounds", "9"), ("seed", "1"), ("optimizer.lr", "0.1")]);
+        assert_eq!(config_digest(&old), config_digest(&free));
+        assert_ne!(config_digest(&old), config_digest(&new));
+    }
+}

@@ -1,0 +1,197 @@
+//! What the loop over rounds tells, evaluated and written down, round by round.
+
+use std::time::Instant;
+
+use crate::algorithm::ServerHalf;
+use crate::backend::Backend;
+use crate::checkpoint::State;
+use crate::error::RunError;
+use crate::federation::fleet::{Fleet, InProcess};
+use crate::federation::message::ClientId;
+use crate::federation::server::{Round, Told};
+use crate::metrics::{Evaluation, PersonalScores};
+use crate::schedule::Schedule;
+
+use super::artifact::Artifacts;
+use super::checkpoints::Snapshot;
+use super::config::Config;
+use super::diagnosis::{self, Advice};
+use super::evaluate::{Evaluator, Predicted};
+use super::personal::{Personal, PersonalResults};
+use super::progress::Observer;
+use super::record::RoundRecord;
+
+/// Evaluates and writes down what the loop over rounds tells.
+pub(super) struct Diary<'a, B: Backend> {
+    pub config: &'a Config,
+    pub evaluator: &'a Evaluator<B>,
+    pub fleet: &'a dyn Fleet,
+    /// The clients themselves, for checkpoints.
+    pub clients: &'a InProcess<B>,
+    pub observer: &'a dyn Observer,
+    pub artifacts: Option<&'a mut Artifacts>,
+    start: Instant,
+    notes: Notes,
+}
+
+/// What is collected over the rounds.
+struct Notes {
+    personal: Option<Personal>,
+    /// Seconds of the rounds before this process.
+    before: f64,
+    rounds: Vec<RoundRecord>,
+    latest: Option<(Predicted, Evaluation)>,
+    /// How often each client took part.
+    visits: Vec<usize>,
+    advice: Advice,
+}
+
+/// What is left of a diary after the last round.
+pub(super) struct Finished {
+    pub predicted: Predicted,
+    pub evaluation: Evaluation,
+    pub personal: Option<(PersonalResults, PersonalScores)>,
+    pub rounds: Vec<RoundRecord>,
+    pub seconds: f64,
+}
+
+impl<'a, B: Backend> Diary<'a, B> {
+    /// An empty diary of K clients, who are scored one by one if `personal`.
+    pub fn new(
+        config: &'a Config,
+        evaluator: &'a Evaluator<B>,
+        clients: &'a InProcess<B>,
+        (count, personal): (usize, bool),
+        observer: &'a dyn Observer,
+        artifacts: Option<&'a mut Artifacts>,
+    ) -> Self {
+        let notes = Notes {
+            personal: personal.then(|| Personal::new(count)),
+            before: 0.0,
+            rounds: Vec::new(),
+            latest: None,
+            visits: vec![0; count],
+            advice: Advice::default(),
+        };
+        Self { config, evaluator, fleet: clients, clients, observer, artifacts, start: Instant::now(), notes }
+    }
+
+    /// Goes on after the rounds of which a checkpoint has kept this.
+    pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.notes.restore(state)?;
+        if let Some(artifacts) = self.artifacts.as_deref_mut() {
+            artifacts.cut(&self.notes.rounds)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the test rows and, where that is wanted, at every client's own; the columns of both.
+    fn look(&mut self, round: usize, server: &dyn ServerHalf<B>) -> Result<Vec<(&'static str, Option<f64>)>, RunError> {
+        let predicted = self.evaluator.predict(server.particles(), &server.posterior())?;
+        let evaluation = self.evaluator.evaluate(&predicted)?;
+        let mut columns = evaluation.columns();
+        self.notes.latest = Some((predicted, evaluation));
+        if let Some(clients) = &mut self.notes.personal {
+            columns.extend(clients.score(round, self.fleet, server)?);
+        }
+        Ok(columns)
+    }
+
+    fn seconds(&self) -> f64 {
+        self.notes.before + self.start.elapsed().as_secs_f64()
+    }
+
+    /// Writes a checkpoint where one is due, and ends the run where the user wants it to.
+    fn keep(&mut self, round: usize, server: &dyn ServerHalf<B>, schedule: &dyn Schedule) -> Result<(), RunError> {
+        let (rounds, is_wanted) = (self.config.rounds, self.observer.wants_to_stop());
+        if let Some(artifacts) = self.artifacts.as_deref_mut() {
+            let notes = &self.notes;
+            let snapshot = Snapshot { round, server, schedule, clients: self.clients, diary: &|| notes.save() };
+            if artifacts.checkpoint(&self.config.checkpoint, is_wanted || round == rounds, &snapshot)? {
+                self.observer.saved(round);
+            }
+        }
+        match is_wanted && round < rounds {
+            true => Err(RunError::Interrupted { round, rounds }),
+            false => Ok(()),
+        }
+    }
+
+    /// What has come of the run. Where all rounds lie before the checkpoint, the results are looked at again.
+    pub fn finish(mut self, server: &dyn ServerHalf<B>) -> Result<Finished, RunError> {
+        if let (None, Some(last)) = (&self.notes.latest, self.notes.rounds.last()) {
+            self.look(last.round, server)?;
+        }
+        let seconds = self.seconds();
+        let Notes { personal, rounds, latest, .. } = self.notes;
+        let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
+        Ok(Finished { predicted, evaluation, personal: personal.and_then(Personal::finish), rounds, seconds })
+    }
+}
+
+impl Notes {
+    fn save(&self) -> State {
+        let personal = self.personal.as_ref().map(Personal::save).unwrap_or_default();
+        State::default()
+            .with_part("rounds", RoundRecord::save(&self.rounds))
+            .with_counts("visits", self.visits.iter().copied())
+            .with_part("advice", self.advice.save())
+            .with_part("personal", personal)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.rounds = RoundRecord::restore(&state.part("rounds"))?;
+        self.visits = state.counts("visits")?;
+        self.advice = Advice::restore(&state.part("advice"))?;
+        if let Some(personal) = &mut self.personal {
+            personal.restore(&state.part("personal"))?;
+        }
+        self.before = self.rounds.last().map_or(0.0, |record| record.seconds);
+        Ok(())
+    }
+}
+
+impl<B: Backend> Told<B> for Diary<'_, B> {
+    fn begins(&mut self, round: usize, clients: &[ClientId]) {
+        self.observer.round(round, clients);
+    }
+
+    fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>, schedule: &dyn Schedule) -> Result<(), RunError> {
+        let due = round.round.is_multiple_of(self.config.evaluation.every) || round.round == self.config.rounds;
+        let (mut metrics, mut spread) = (Evaluation::default().columns(), None);
+        metrics.extend(self.notes.personal.iter().flat_map(|_| Personal::blank()));
+        if due {
+            metrics = self.look(round.round, server)?;
+            spread = Some(server.particles().spread()?);
+        }
+        metrics.extend(diagnosis::columns(&round, spread));
+        let number = round.round;
+        let advice = self.notes.advice.on(&round, server.particles().count());
+        advice.iter().for_each(|note| self.observer.note(note));
+        for (client, reason) in &round.rejected {
+            self.observer.note(&format!("round {number}: client {client} was left out: {reason}"));
+        }
+        round.selection.clients.iter().for_each(|client| self.notes.visits[*client] += 1);
+        let selection = diagnosis::selection_line(&round, &self.notes.visits);
+        let (seconds, last) = (self.seconds(), self.notes.rounds.last().map_or(0.0, |record| record.seconds));
+        let record = RoundRecord {
+            round: number,
+            clients: round.selection.clients,
+            metrics,
+            uplink_bytes: round.uplink_bytes,
+            downlink_bytes: round.downlink_bytes,
+            seconds,
+            round_seconds: seconds - last,
+        };
+        if let Some(artifacts) = self.artifacts.as_deref_mut() {
+            if let Some(line) = selection {
+                artifacts.selection(&line)?;
+            }
+            artifacts.trained(&record.clients);
+            artifacts.round(&record)?;
+        }
+        self.observer.finished_round(&record);
+        self.notes.rounds.push(record);
+        self.keep(number, server, schedule)
+    }
+}
