@@ -94,16 +94,15 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.factor, &self.session)?;
         let cavity = self.cavity(&theta, request)?;
-        if self.reset_optimizer {
-            self.optimizers = Default::default();
-        }
+        // Between visits only an optimiser that goes on is kept: the accumulators of a client are as large as its factor.
+        let [mut local, mut distill] = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
         let DsvgdConfig { local_steps, distill_steps, kde, .. } = self.config;
         let steps = local_steps + if cavity.silent { 0 } else { distill_steps };
         let optimizer = self.svgd.optimizer.scaled(cavity.pace);
         let distillation = Svgd { optimizer, ..self.svgd };
-        let Self { svgd, likelihood, optimizers: [local, distill], .. } = self;
+        let Self { svgd, likelihood, .. } = self;
 
         // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and this client's share of ∇ log p0
         let mut score_norm = None;
@@ -114,7 +113,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             }
             Ok(score)
         };
-        let moved = svgd.run(theta, local_steps, local, tilted, |done| watch(done, steps))?;
+        let moved = svgd.run(theta, local_steps, &mut local, tilted, |done| watch(done, steps))?;
 
         // (15): ∇ log t_k,new = ∇ log q_new − ∇ log q + ∇ log t_k. Where densities are silent there is nothing to distil.
         if !cavity.silent {
@@ -124,9 +123,12 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             let start = if fresh { moved.clone() } else { self.factor.clone() };
             let distilled = |at: &Particles<B>| Ok(q_new.score(at)?.minus(cavity.difference(at)?));
             let after = |done| watch(local_steps + done, steps);
-            self.factor = distillation.run(start, distill_steps, distill, distilled, after)?;
+            self.factor = distillation.run(start, distill_steps, &mut distill, distilled, after)?;
         }
         self.visited = true;
+        if !self.reset_optimizer {
+            self.optimizers = [local, distill];
+        }
         let reply = match self.sends {
             Sends::Global => message_of(&moved)?,
             Sends::Factor => message_of(&self.factor)?,

@@ -271,7 +271,10 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let moved = Parts { bayesian, shared };
         let reply = layers.message_of(&moved)?.with_scalar(ROWS, likelihood.rows() as f64);
         // Only now: a visit that failed leaves the client as it was.
-        (self.own, self.optimizers) = (Some(moved), optimizers);
+        self.own = Some(moved);
+        if !self.reset_optimizer {
+            self.optimizers = optimizers;
+        }
         Ok(diagnosed(reply, score_norm, ess))
     }
 

@@ -57,7 +57,9 @@ impl<B: Backend> LocalSteps<B> {
         likelihood.start_visit(round);
         let score = |at: &Particles<B>| score(likelihood, at);
         let moved = self.svgd.run(start, steps, &mut state, score, |done| watch(done, steps))?;
-        self.state = state;
+        if !reset_optimizer {
+            self.state = state;
+        }
         Ok(moved)
     }
 

@@ -90,9 +90,7 @@ struct Client<B: Backend> {
 impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.like, &self.session)?;
-        if self.reset_optimizer {
-            self.optimizer = OptimizerState::default();
-        }
+        let mut optimizer = if self.reset_optimizer { OptimizerState::default() } else { self.optimizer.clone() };
         self.likelihood.start_visit(request.round);
         let before = self.global(&theta, request.round)?;
         let cavity = Cavity { q: &before, visits: &self.visits, config: self.config };
@@ -107,7 +105,10 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Ok(score)
         };
         let start = theta.clone();
-        let moved = self.svgd.run(start, steps, &mut self.optimizer, tilted, |done| watch(done, steps))?;
+        let moved = self.svgd.run(start, steps, &mut optimizer, tilted, |done| watch(done, steps))?;
+        if !self.reset_optimizer {
+            self.optimizer = optimizer;
+        }
         let after = Kde::new(&moved, self.config.kde)?;
         let kde_ess = match &before {
             Global::Kde(q) if !q.is_silent() => Some(mean(&q.effective_sample_size(&moved)?)),
