@@ -234,7 +234,7 @@ fn stein_answers<B: Backend>(precision: Precision) -> Vec<(String, Vec<f64>)> {
             ("mixture", Kernel::Mixture(bandwidth)),
             ("sigmoid", Kernel::Sigmoid { slope: 1e-3, offset: 0.0, gradient: Gradient::Correct }),
         ] {
-            let (phi, _) = direction(&kernel, &x, &score).unwrap();
+            let phi = direction(&kernel, &x, score.clone()).unwrap().evaluate(&x);
             answers.push((format!("direction, {name}, N={n} d={d}"), values(&phi)));
         }
         let other = particles(&normal((n, d), 3.0, &mut rng), &session);
@@ -301,8 +301,8 @@ fn svgd_step<B: Backend>(precision: Precision) -> Vec<f64> {
     let score = Tensor::cat(model.prior().add_score(theta.blocks(), score, 1.0), 1);
     let score = Array2::from_shape_vec((4, model.layout().dim()), host(score)).unwrap();
     let score = Score::dense(with_layout(&score, model.layout(), &session));
-    let (phi, _) = direction(&Kernel::default(), &theta, &score).unwrap();
-    let moved = values(&Optimizer::Sgd { lr: 1e-2 }.step(theta, phi, &mut OptimizerState::default()));
+    let phi = direction(&Kernel::default(), &theta, score).unwrap();
+    let moved = values(&Optimizer::Sgd { lr: 1e-2 }.follow(theta, phi, &mut OptimizerState::default()));
     moved.iter().zip(&start).map(|(to, from)| to - from).collect()
 }
 

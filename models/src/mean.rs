@@ -181,7 +181,7 @@ mod tests {
                     let outputs = Tensor::<3>::from_data(data, (&Device::flex(), dtype));
                     let flat = outputs.clone().reshape([3 * classes, rows]);
                     let [a, b] = [softmax(outputs).into_data(), logistic(flat).into_data()];
-                    [a, b].map(|data| data.convert::<f64>().into_vec::<f64>().unwrap())
+                    [a, b].map(|data| data.convert::<f64>().try_into_vec::<f64>().unwrap())
                 };
                 let [exact, fast] = [DType::F64, DType::F32].map(of);
                 for (exact, fast) in exact.iter().flatten().zip(fast.iter().flatten()) {
