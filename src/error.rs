@@ -35,6 +35,25 @@ pub enum RunError {
         /// What went wrong.
         reason: String,
     },
+    /// Too few clients gave a reply that can be used, however often they were asked.
+    #[error(
+        "round {round}: {usable} usable {} after {attempts} {}, and it takes {needed} (federation.min_replies); the state of \
+         the round before is the last good one. The first that failed: {first}",
+        if *usable == 1 { "reply" } else { "replies" },
+        if *attempts == 1 { "attempt" } else { "attempts" }
+    )]
+    Quorum {
+        /// Round, from 1.
+        round: usize,
+        /// Attempts made.
+        attempts: usize,
+        /// Usable replies of all attempts.
+        usable: usize,
+        /// Fewest that close a round.
+        needed: usize,
+        /// Why the first reply could not be used.
+        first: String,
+    },
     /// Particles diverged or the device failed inside an SVGD loop.
     #[error(transparent)]
     Svgd(#[from] SvgdError),
@@ -74,6 +93,7 @@ impl RunError {
         match self {
             Self::Config(_) | Self::Data(_) | Self::Model(_) | Self::Backend(_) => 2,
             Self::Client { .. }
+            | Self::Quorum { .. }
             | Self::Svgd(_)
             | Self::Server { .. }
             | Self::Transport(_)

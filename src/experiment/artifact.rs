@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets, TrainTest};
 use crate::error::RunError;
+use crate::federation::event::Event;
 use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummary};
 use crate::models::{Layout, Model, Task};
 use crate::particles::Particles;
@@ -81,6 +82,8 @@ pub struct Artifacts {
     rounds: Option<RoundsCsv<File>>,
     /// `selection.jsonl`, once there is something to say in it.
     selection: Option<File>,
+    /// `events.jsonl`, likewise.
+    events: Option<File>,
     facts: Vec<(String, String)>,
     partition: Option<PartitionTable>,
     name: String,
@@ -89,8 +92,19 @@ pub struct Artifacts {
 impl Artifacts {
     /// Files for a run at `path`; nothing is written yet.
     pub fn new(path: PathBuf, force: bool, resolved: Resolved) -> Self {
-        let (dir, rounds, selection, partition) = (None, None, None, None);
-        Self { path, force, resolved, dir, rounds, selection, facts: Vec::new(), partition, name: String::new() }
+        let (dir, rounds, selection, events, partition) = (None, None, None, None, None);
+        Self {
+            path,
+            force,
+            resolved,
+            dir,
+            rounds,
+            selection,
+            events,
+            facts: Vec::new(),
+            partition,
+            name: String::new(),
+        }
     }
 
     /// Creates the directory, once configuration and data have proved good.
@@ -159,6 +173,22 @@ impl Artifacts {
         };
         writeln!(out, "{line}").map_err(|error| file(&path, &error))?;
         self.selection = Some(out);
+        Ok(())
+    }
+
+    /// Adds a line an event to `events.jsonl`.
+    pub(super) fn events(&mut self, events: &[Event]) -> Result<(), RunError> {
+        let Some(dir) = self.dir.as_ref().filter(|_| !events.is_empty()) else { return Ok(()) };
+        let path = dir.join(run_dir::EVENTS);
+        let mut out = match self.events.take() {
+            Some(out) => out,
+            None => File::create(&path).map_err(|error| file(&path, &error))?,
+        };
+        for event in events {
+            let line = serde_json::to_string(event).map_err(|error| RunError::Device(error.to_string()))?;
+            writeln!(out, "{line}").map_err(|error| file(&path, &error))?;
+        }
+        self.events = Some(out);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use crate::algorithm::{Posterior, ServerHalf, Setup};
 use crate::backend::{Backend, Session};
 use crate::datasets::{self, Partition};
 use crate::error::RunError;
+use crate::federation::event::Event;
 use crate::federation::fleet::{Fleet, InProcess};
 use crate::federation::message::ClientId;
 use crate::federation::server::{Federation, Round, Told};
@@ -128,6 +129,7 @@ pub fn run<B: Backend>(
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
+    let fleet = config.faulty(fleet, clients, streams);
     observer.started(config.rounds, &headline(config, &partition, clients));
     let start = Instant::now();
     let mut diary = Diary {
@@ -147,7 +149,9 @@ pub fn run<B: Backend>(
     let watch = |done, total| observer.step(done, total);
     let diagnosis = config.diagnosis();
     let (server_half, schedule) = (&mut *server, &mut *schedule);
-    let mut federation = Federation { server: server_half, schedule, fleet: &fleet, clients, diagnosis, session };
+    let guard = &mut config.guard();
+    let mut federation =
+        Federation { server: server_half, schedule, fleet: &fleet, clients, diagnosis, guard, session };
     federation.serve(config.rounds, &watch, &mut diary)?;
 
     // What remains.
@@ -220,6 +224,9 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
         for (client, reason) in &round.rejected {
             self.observer.note(&format!("round {}: client {client} was left out: {reason}", round.round));
         }
+        if let Some(artifacts) = self.artifacts.as_deref_mut() {
+            artifacts.events(&round.events)?;
+        }
         round.selection.clients.iter().for_each(|client| self.visits[*client] += 1);
         if let (Some(artifacts), Some(line)) =
             (self.artifacts.as_deref_mut(), diagnosis::selection_line(&round, &self.visits))
@@ -243,5 +250,12 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
         self.observer.finished_round(&record);
         self.rounds.push(record);
         Ok(())
+    }
+
+    fn failed(&mut self, events: &[Event]) -> Result<(), RunError> {
+        match self.artifacts.as_deref_mut() {
+            Some(artifacts) if !self.rounds.is_empty() => artifacts.events(events),
+            _ => Ok(()),
+        }
     }
 }

@@ -37,6 +37,9 @@ pub const CLIENT_BINS: &str = "clients_bins.csv";
 /// What the clients answered before each selection, one JSON object a round.
 pub const SELECTION: &str = "selection.jsonl";
 
+/// What happened to requests and replies, one JSON object an event.
+pub const EVENTS: &str = "events.jsonl";
+
 /// All that a run writes. `--force` removes nothing else, so a name that a run writes must stand here.
 const CONTENTS: &[&str] = &[
     CONFIG,
@@ -49,6 +52,7 @@ const CONTENTS: &[&str] = &[
     CHECKPOINT,
     UNCERTAINTY,
     SELECTION,
+    EVENTS,
     CLIENTS,
     CLIENT_BINS,
     PARTITION,
