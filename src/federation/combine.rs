@@ -37,21 +37,22 @@ const ENOUGH: usize = 3;
 /// Lengths remembered an array.
 const REMEMBERED: usize = 50;
 
-/// The lengths of the latest accepted changes, by array, as they were after clipping.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Norms(BTreeMap<String, VecDeque<f64>>);
+/// The lengths of the latest accepted changes, by array, as they were after clipping: as bits, which every file format
+/// keeps exactly.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Norms(BTreeMap<String, VecDeque<u64>>);
 
 impl Norms {
     fn remember(&mut self, name: &str, norm: f64) {
         let norms = self.0.entry(name.to_owned()).or_default();
-        norms.push_back(norm);
+        norms.push_back(norm.to_bits());
         if norms.len() > REMEMBERED {
             norms.pop_front();
         }
     }
 
     fn latest(&self, name: &str) -> Vec<f64> {
-        self.0.get(name).map(|norms| norms.iter().copied().collect()).unwrap_or_default()
+        self.0.get(name).map(|norms| norms.iter().map(|bits| f64::from_bits(*bits)).collect()).unwrap_or_default()
     }
 }
 

@@ -113,7 +113,9 @@ mod tests {
     #[test]
     fn a_repeated_round_asks_the_fresh_then_the_silent_then_the_resting_then_the_refused() {
         let mut quarantine = Quarantine::default();
-        [1, 2].map(|round| quarantine.offend(3, round, 8));
+        for round in [1, 2] {
+            quarantine.offend(3, round, 8);
+        }
         let mut roster = Roster::new(3, &[4, 0, 1], 6);
         for (client, standing) in [(4, Standing::Usable), (0, Standing::Silent), (1, Standing::Refused)] {
             roster.note(client, standing);
