@@ -98,7 +98,11 @@ fn clip(
         };
         let origins: Vec<Option<Vec<f64>>> = requests.iter().map(origin).collect();
         let moved: Vec<f64> = origins.iter().zip(&*replies).map(|(from, reply)| length(from, reply, name)).collect();
-        let mut known = if moved.len() < ENOUGH { norms.latest(name) } else { moved.clone() };
+        // Clients that learned nothing say nothing about what is usual.
+        let mut known: Vec<f64> = moved.iter().copied().filter(|norm| *norm > 0.0).collect();
+        if known.len() < ENOUGH {
+            known = norms.latest(name);
+        }
         let bound = if known.len() < ENOUGH { f64::INFINITY } else { factor * median(&mut known) };
         for (((from, reply), norm), shortest) in origins.iter().zip(&mut *replies).zip(moved).zip(&mut shortest) {
             let scale = clipping(norm, bound);
@@ -107,7 +111,9 @@ fn clip(
             {
                 scale_change(array, from.as_deref(), scale);
             }
-            norms.remember(name, norm * scale);
+            if norm > 0.0 {
+                norms.remember(name, norm * scale);
+            }
             *shortest = shortest.min(scale);
         }
     }
@@ -212,6 +218,13 @@ mod tests {
         // What is a change already has no origin.
         let (replies, _) = combined(Robust::NormClip(1.0), &["particles"], &[10.0], &[&[9.0], &[1.0], &[2.0]]);
         assert_eq!(replies, [vec![2.0], vec![1.0], vec![2.0]]);
+    }
+
+    #[test]
+    fn clients_that_learned_nothing_do_not_hold_the_others_back() {
+        let of: [&[f32]; 7] = [&[0.0], &[1.0], &[0.0], &[2.0], &[0.0], &[0.0], &[9.0]];
+        let (replies, _) = combined(Robust::NormClip(1.0), &[], &[0.0], &of);
+        assert_eq!(replies.concat(), [0.0, 1.0, 0.0, 2.0, 0.0, 0.0, 2.0]);
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Message {
         self
     }
 
-    /// A number that tells this message from every other one by accident, in some 0.2 ms a megabyte.
+    /// A number that tells this message from every other one by accident, in less than 0.1 ms a megabyte.
     ///
     /// Names, shapes, types and the bits of all values go in; it is the same on every machine. It is no cryptographic
     /// hash: whoever wants another message with the same number finds one.

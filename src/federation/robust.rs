@@ -68,7 +68,8 @@ pub fn geometric_median<P, E>(
         at = mean(&at, &next)?;
         let change: f64 = next.iter().zip(&used).map(|(next, used)| (next - used).abs()).sum();
         used = next;
-        if change <= SETTLED {
+        // Equal distances at the start say nothing yet.
+        if iteration > 0 && change <= SETTLED {
             break;
         }
     }
