@@ -17,7 +17,7 @@ use fedstein::algorithm::pfedgp::stratified;
 use fedstein::algorithm::{Halves, Predictor, Setup};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::experiment::Experiment;
-use fedstein::federation::message::{Array, Ask, Message, Reply, Request, Values};
+use fedstein::federation::message::{Array, Ask, Message, Request, Values};
 use fedstein::federation::shard::{Shard, Table};
 use fedstein::models::{Activation, BlrConfig, BnnConfig, Model, Network};
 use fedstein::random::{Purpose, Streams};
