@@ -385,7 +385,7 @@ fn w_is_mixed_with_the_mean_of_the_replies_that_came() {
     assert!(array(&mixed, "rho").iter().all(|rho| (rho + 2.625).abs() < 1e-14));
     // A reply that is no number does not come so far, and the other one counts in full.
     let request = Request::new(1, 3, Ask::Train, sent.clone());
-    let error = validate(&request, reply(3, say(f64::NAN, 0.0))).unwrap_err().to_string();
+    let error = validate(&request, request.reply(say(f64::NAN, 0.0))).unwrap_err().to_string();
     assert!(error.contains("\"mean\"") && error.contains("not finite"), "{error}");
     stage.halves.server.aggregate(vec![reply(0, say(1.0, -1.0))]).unwrap();
     let mixed = array(&stage.halves.server.configure(3, 0).unwrap(), "rho");
