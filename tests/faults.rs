@@ -456,7 +456,7 @@ fn a_lone_poisoned_reply_is_clipped_to_what_was_usual_before_it() {
 }
 
 #[test]
-fn the_outlier_score_of_a_flipped_update_stands_out() {
+fn the_outlier_score_of_a_huge_update_stands_out() {
     let more = "[faults]\nkinds = [\"huge-norm\"]\nshare = 0.1\n[federation]\noutlier_scores = true";
     for kind in ["fedavg", "fedwba", "pfedbayes", "dsvgd"] {
         let log = works(&text(kind, more).replace("clients = 5 }", "clients = 10 }"));
