@@ -36,6 +36,25 @@ pub enum RunError {
         /// What went wrong.
         reason: String,
     },
+    /// Too few clients gave a reply that can be used, however often they were asked.
+    #[error(
+        "round {round}: {usable} usable {} after {attempts} {}, and it takes {needed} (federation.min_replies); the state of \
+         the round before is the last good one. The first that failed: {first}",
+        if *usable == 1 { "reply" } else { "replies" },
+        if *attempts == 1 { "attempt" } else { "attempts" }
+    )]
+    Quorum {
+        /// Round, from 1.
+        round: usize,
+        /// Attempts made.
+        attempts: usize,
+        /// Usable replies of all attempts.
+        usable: usize,
+        /// Fewest that close a round.
+        needed: usize,
+        /// Why the first reply could not be used.
+        first: String,
+    },
     /// Particles diverged or the device failed inside an SVGD loop.
     #[error(transparent)]
     Svgd(#[from] SvgdError),
@@ -89,6 +108,7 @@ impl RunError {
             // 128 + SIGINT, as shells have it.
             Self::Interrupted { .. } => 130,
             Self::Client { .. }
+            | Self::Quorum { .. }
             | Self::Svgd(_)
             | Self::Server { .. }
             | Self::Transport(_)

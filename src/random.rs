@@ -36,6 +36,8 @@ pub enum Purpose {
     Trace = 12,
     /// The rows of a client behind a Gaussian process.
     InducingRows = 16,
+    /// Who is disturbed when, where faults are injected.
+    Faults = 20,
 }
 
 /// All random streams of one run.

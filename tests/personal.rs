@@ -11,6 +11,7 @@ use fedstein::datasets::Targets;
 use fedstein::error::RunError;
 use fedstein::experiment::evaluate::Predicted;
 use fedstein::federation::fleet::{Fleet, InProcess, Watch};
+use fedstein::federation::guard::Guard;
 use fedstein::federation::message::{Array, Reply, Request, Values};
 use fedstein::federation::server::{Federation, Round, Told};
 use fedstein::federation::shard::{Shard, Table};
@@ -151,8 +152,8 @@ fn serve(text: &str, client: usize, spoil: Spoil) -> Result<Vec<(Round, Vec<f64>
     let (mut server, mut schedule) = (halves.server, config.schedule(clients, streams));
     let fleet = Corrupt { fleet: InProcess::new(halves.clients), client, spoil };
     let mut log = Log::default();
-    let mut federation =
-        Federation { server: &mut *server, schedule: &mut *schedule, fleet: &fleet, clients, diagnosis: None, session };
+    let (server, schedule, guard) = (&mut *server, &mut *schedule, &mut Guard::default());
+    let mut federation = Federation { server, schedule, fleet: &fleet, clients, diagnosis: None, guard, session };
     federation.serve(1..=config.rounds, &|_, _| {}, &mut log)?;
     Ok(log.0.into_inner().unwrap())
 }

@@ -204,14 +204,14 @@ impl Stage {
     }
 
     fn visit_with(&mut self, round: usize, client: usize, message: Message) -> Message {
-        let request = Request { round, client, ask: Ask::Train, message };
+        let request = Request::new(round, client, Ask::Train, message);
         self.client(client).handle(&request, &|_, _| {}).unwrap()
     }
 
     /// With what a client predicts; `None` where that is what the server published.
     fn predictor(&mut self, client: usize) -> Option<Vec<f64>> {
         let message = self.halves.server.publish().unwrap();
-        match self.client(client).predictor(&Request { round: 9, client, ask: Ask::Score, message }).unwrap() {
+        match self.client(client).predictor(&Request::new(9, client, Ask::Score, message)).unwrap() {
             Predictor::Own(own) => Some(values(&own)),
             Predictor::Published => None,
             Predictor::Rows(_) => panic!("these methods predict with particles"),
@@ -255,7 +255,7 @@ fn altered(mut message: Message, name: &str, change: impl Fn(f64) -> f64) -> Mes
 }
 
 fn reply(client: usize, message: Message) -> Reply {
-    Reply { round: 1, client, message }
+    Request::new(1, client, Ask::Train, Message::default()).reply(message)
 }
 
 // ------------------------------------------------------------------------------------------------------ pFedBayes
@@ -384,8 +384,8 @@ fn w_is_mixed_with_the_mean_of_the_replies_that_came() {
     assert!(largest_gap(&array(&mixed, "mean"), &want) < 1e-14);
     assert!(array(&mixed, "rho").iter().all(|rho| (rho + 2.625).abs() < 1e-14));
     // A reply that is no number does not come so far, and the other one counts in full.
-    let request = Request { round: 1, client: 3, ask: Ask::Train, message: sent.clone() };
-    let error = validate(&request, reply(3, say(f64::NAN, 0.0))).unwrap_err().to_string();
+    let request = Request::new(1, 3, Ask::Train, sent.clone());
+    let error = validate(&request, request.reply(say(f64::NAN, 0.0))).unwrap_err().to_string();
     assert!(error.contains("\"mean\"") && error.contains("not finite"), "{error}");
     stage.halves.server.aggregate(vec![reply(0, say(1.0, -1.0))]).unwrap();
     let mixed = array(&stage.halves.server.configure(3, 0).unwrap(), "rho");
@@ -421,7 +421,7 @@ fn a_client_of_pfedbayes_predicts_with_the_servers_draws_until_it_has_a_gaussian
     assert!(largest_gap(&stage.predictor(0).unwrap(), &own) > 0.01, "every client draws for itself");
     // A visit that fails leaves the client as it was.
     let broken = altered(stage.halves.server.configure(2, 1).unwrap(), "mean", |_| 1e300);
-    let request = Request { round: 2, client: 1, ask: Ask::Train, message: broken };
+    let request = Request::new(2, 1, Ask::Train, broken);
     let error = stage.client(1).handle(&request, &|_, _| {}).unwrap_err().to_string();
     assert!(error.contains("not finite"), "{error}");
     assert_eq!(stage.predictor(1).unwrap(), own);
@@ -543,7 +543,7 @@ fn a_client_of_pfedvem_puts_its_own_head_on_the_published_base() {
         assert_eq!(stage.predictor(2).unwrap(), own, "the same draws");
         // A visit that fails leaves the client as it was.
         let broken = altered(stage.halves.server.configure(2, 2).unwrap(), "head", |_| 1e300);
-        let request = Request { round: 2, client: 2, ask: Ask::Train, message: broken };
+        let request = Request::new(2, 2, Ask::Train, broken);
         let error = stage.client(2).handle(&request, &|_, _| {}).unwrap_err().to_string();
         assert!(error.contains("prior is inf"), "{error}");
         assert_eq!(stage.predictor(2).unwrap(), own);
@@ -555,7 +555,7 @@ fn a_head_that_runs_away_is_an_error_that_names_its_step_size() {
     let algorithm = "kind = \"pfedvem\"\nlocal_steps = 1\nhead_lr = 1e300";
     let mut stage = Stage::of(&digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-2"));
     let message = stage.halves.server.configure(1, 0).unwrap();
-    let request = Request { round: 1, client: 0, ask: Ask::Train, message };
+    let request = Request::new(1, 0, Ask::Train, message);
     let error = stage.client(0).handle(&request, &|_, _| {}).unwrap_err().to_string();
     assert!(error.contains("not finite after 10 steps") && error.contains("algorithm.head_lr"), "{error}");
     assert_eq!(stage.predictor(0), None);

@@ -104,14 +104,14 @@ impl Site {
     }
 
     fn request(&self, round: usize, client: usize) -> Request {
-        Request { round, client, ask: Ask::Train, message: self.server.configure(round, client).unwrap() }
+        Request::new(round, client, Ask::Train, self.server.configure(round, client).unwrap())
     }
 
     /// What a client sends back.
     fn visit(&mut self, round: usize, client: usize) -> Reply {
         let request = self.request(round, client);
         let message = self.clients[client].handle(&request, &|_, _| {}).unwrap();
-        validate(&request, Reply { round, client, message }).unwrap()
+        validate(&request, request.reply(message)).unwrap()
     }
 
     /// A whole round of these clients; their replies.
@@ -204,7 +204,8 @@ fn the_barycenter_keeps_the_weighted_mean_of_the_clients_particles() {
 fn echoes(site: &Site, particles: &[f64]) -> Vec<Reply> {
     let array = Array { shape: vec![particles.len() / D, D], values: Values::F64(particles.to_vec()) };
     let message = Message::default().with_array("particles", array).with_scalar("rows", 10.0);
-    (0..site.clients.len()).map(|client| Reply { round: 1, client, message: message.clone() }).collect()
+    let reply = |client| Request::new(1, client, Ask::Train, Message::default()).reply(message.clone());
+    (0..site.clients.len()).map(reply).collect()
 }
 
 #[test]
@@ -396,7 +397,7 @@ fn a_client_predicts_with_its_own_particles_once_it_has_trained() {
     let replies = site.round(1, &[1, 2]);
     let message = site.server.publish().unwrap();
     assert_eq!(message.arrays["particles"].values.to_f64(), site.global());
-    let request = |client| Request { round: 1, client, ask: Ask::Score, message: message.clone() };
+    let request = |client| Request::new(1, client, Ask::Score, message.clone());
     for client in 0..4 {
         let predictor = site.clients[client].predictor(&request(client)).unwrap();
         match (replies.iter().find(|reply| reply.client == client), predictor) {
@@ -491,7 +492,7 @@ fn shared_layers_move_along_the_mean_score_and_bayesian_ones_by_svgd_among_thems
         assert_close(&particle[..FIRST], &want, EXACT, "mean of the shared layer");
     }
     // And so does a client's predictor.
-    let published = Request { round: 1, client: 3, ask: Ask::Score, message: site.server.publish().unwrap() };
+    let published = Request::new(1, 3, Ask::Score, site.server.publish().unwrap());
     let Predictor::Own(own) = site.clients[3].predictor(&published).unwrap() else { panic!("it has trained") };
     for (n, particle) in values(&own).chunks_exact(D).enumerate() {
         assert_eq!(particle[..FIRST], shared[2]);

@@ -122,7 +122,7 @@ impl Federation {
 
     /// What a client is sent.
     fn request(&self, round: usize, client: usize) -> Request {
-        Request { round, client, ask: Ask::Train, message: self.halves.server.configure(round, client).unwrap() }
+        Request::new(round, client, Ask::Train, self.halves.server.configure(round, client).unwrap())
     }
 
     /// A round with these clients; their replies as the server sees them.
@@ -131,7 +131,7 @@ impl Federation {
         let requests: Vec<Request> = clients.iter().map(|client| self.request(round, *client)).collect();
         let answer = |request: &Request| {
             let message = self.halves.clients[request.client].handle(request, &|_, _| {}).unwrap();
-            validate(request, Reply { round, client: request.client, message }).unwrap()
+            validate(request, request.reply(message)).unwrap()
         };
         let replies: Vec<Reply> = requests.iter().map(answer).collect();
         let messages = replies.iter().map(|reply| reply.message.clone()).collect();
@@ -147,7 +147,7 @@ impl Federation {
     /// What a client predicts with; `None`: what the server published.
     fn predictor(&mut self, client: usize) -> Option<Vec<f64>> {
         let message = self.halves.server.publish().unwrap();
-        let request = Request { round: 1, client, ask: Ask::Score, message };
+        let request = Request::new(1, client, Ask::Score, message);
         match self.halves.clients[client].predictor(&request).unwrap() {
             Predictor::Published => None,
             Predictor::Own(particles) => Some(values(&particles)),

@@ -17,7 +17,7 @@ use fedstein::algorithm::pfedgp::stratified;
 use fedstein::algorithm::{Halves, Predictor, Setup};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::experiment::Experiment;
-use fedstein::federation::message::{Array, Ask, Message, Reply, Request, Values};
+use fedstein::federation::message::{Array, Ask, Message, Request, Values};
 use fedstein::federation::shard::{Shard, Table};
 use fedstein::models::{Activation, BlrConfig, BnnConfig, Model, Network};
 use fedstein::random::{Purpose, Streams};
@@ -543,7 +543,7 @@ fn halves(experiment: &Experiment, rows: Option<Vec<Vec<usize>>>) -> (Halves<Fle
 }
 
 fn request(message: Message, client: usize, ask: Ask) -> Request {
-    Request { round: 1, client, ask, message }
+    Request::new(1, client, ask, message)
 }
 
 /// Accuracy of every client on the test rows of its own classes, with what the server publishes.
@@ -584,7 +584,7 @@ fn the_clients_learn_an_embedding_and_tell_their_digits_apart() {
         let reply = |client: usize, half: &mut Box<dyn fedstein::algorithm::ClientHalf<Flex>>| {
             let request =
                 Request { round, ..request(halves.server.configure(round, client).unwrap(), client, Ask::Train) };
-            Reply { round, client, message: half.handle(&request, &|_, _| {}).unwrap() }
+            request.reply(half.handle(&request, &|_, _| {}).unwrap())
         };
         let replies = halves.clients.iter_mut().enumerate().map(|(id, half)| reply(id, half)).collect();
         halves.server.aggregate(replies).unwrap();
@@ -610,7 +610,8 @@ fn the_server_averages_by_rows() {
     let head = values(halves.server.particles())[BASE..].to_vec();
     let reply = |client: usize, value: f32, rows: f64| {
         let array = Array { shape: vec![1, BASE], values: Values::F32(vec![value; BASE]) };
-        Reply { round: 1, client, message: Message::default().with_array("base", array).with_scalar("rows", rows) }
+        request(Message::default(), client, Ask::Train)
+            .reply(Message::default().with_array("base", array).with_scalar("rows", rows))
     };
     halves.server.aggregate(vec![reply(0, 1.0, 10.0), reply(1, 5.0, 30.0)]).unwrap();
     let got = values(halves.server.particles());

@@ -96,6 +96,11 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
+    fn substitute(&mut self, absent: ClientId, by: ClientId) {
+        let dealt = self.dealt.iter_mut().filter(|(client, _)| *client == absent);
+        dealt.for_each(|(client, _)| *client = by);
+    }
+
     fn configure(&self, _round: usize, client: ClientId) -> Result<Message, RunError> {
         message_of(&self.chains.rows(self.at(client)?))
     }

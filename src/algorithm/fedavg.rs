@@ -14,7 +14,7 @@ use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
 
 /// The name under which a reply tells N_k.
-pub(super) const ROWS: &str = "rows";
+pub(crate) const ROWS: &str = "rows";
 
 /// What the server does with the replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,8 @@ impl Weights {
         let selected: f64 = replies.iter().map(rows).sum();
         let by_rows = |total: f64| replies.iter().map(|reply| rows(reply) / total).collect();
         match self {
+            // Nobody has a row: nothing was learned.
+            Self::Rows if selected <= 0.0 => (1.0, vec![0.0; replies.len()]),
             Self::Rows => (0.0, by_rows(selected)),
             Self::RowsOfAll(total) => (1.0 - selected / total, by_rows(total)),
             Self::Equal(step) => (1.0 - step, vec![step / replies.len() as f64; replies.len()]),

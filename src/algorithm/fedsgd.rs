@@ -35,6 +35,9 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
         let total: f64 = replies.iter().map(rows).sum();
+        if total <= 0.0 {
+            return Ok(()); // nobody has a row: nothing was learned
+        }
         let mut gradient = self.theta.map(|block| block.zeros_like());
         for reply in &replies {
             let weight = rows(reply) / total;

@@ -24,7 +24,7 @@ use crate::density::{Likelihood, LogDensity, Score};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
 use crate::federation::message::{ClientId, Message, Reply, Request};
-use crate::ot::{BarycenterConfig, Eq5, Iterate, barycenter, index_mean};
+use crate::ot::{BarycenterConfig, Eq5, Iterate, RobustBarycenter, barycenter, index_mean, robust_barycenter};
 use crate::particles::Particles;
 use crate::stein::{OptimizerState, Svgd, SvgdError};
 
@@ -97,6 +97,8 @@ pub struct FedWbaConfig {
     pub eq5: Eq5,
     /// Layers, from 1, that carry one value for all particles.
     pub shared_layers: Vec<usize>,
+    /// What takes the barycenter's place where some clients may lie.
+    pub robust: Option<RobustBarycenter>,
 }
 
 /// The parts of the server's state: Θ̄, and who was heard.
@@ -124,6 +126,7 @@ struct Voice<B: Backend> {
 struct Server<B: Backend> {
     weights: Weights,
     transport: BarycenterConfig,
+    robust: Option<RobustBarycenter>,
     layers: Layers,
     /// Θ̄ in parts, as it travels.
     parts: Parts<B>,
@@ -202,7 +205,10 @@ impl<B: Backend> Server<B> {
         let weights: Vec<f64> = voices.iter().map(|voice| share(voice) / total).collect();
 
         let sets: Vec<Particles<B>> = voices.iter().map(|voice| voice.parts.bayesian.clone()).collect();
-        let found = barycenter(&sets, Some(&weights), &index_mean(&sets)?, &self.transport)?;
+        let (found, weights) = match self.robust {
+            None => (barycenter(&sets, Some(&weights), &index_mean(&sets)?, &self.transport)?, weights),
+            Some(rule) => robust_barycenter(rule, &sets, &weights, &self.transport)?,
+        };
         let shared = voices.iter().zip(&weights).filter_map(|(voice, weight)| {
             let shared = voice.parts.shared.as_ref()?;
             Some(shared.map(|block| block.mul_scalar(*weight)))
@@ -380,6 +386,7 @@ pub(super) fn build<B: Backend>(mut config: FedWbaConfig, mut setup: Setup<B>) -
     let voice = |rows: usize| Voice { parts: initial.clone(), rows: rows as f64 };
     let server = Server {
         weights: config.weights,
+        robust: config.robust,
         transport: BarycenterConfig { iterate: config.iterate, eq5: config.eq5, ..BarycenterConfig::default() },
         theta: layers.whole(&initial.bayesian, initial.shared.as_ref()),
         parts: initial.clone(),

@@ -58,6 +58,17 @@ pub trait ServerHalf<B: Backend>: Send {
     /// What a selected client is sent.
     fn configure(&self, round: usize, client: ClientId) -> Result<Message, RunError>;
 
+    /// Another client is asked in the place of one that gave no usable reply.
+    fn substitute(&mut self, _absent: ClientId, _by: ClientId) {}
+
+    /// What this algorithm asks of a reply beyond what holds for all of them.
+    ///
+    /// # Errors
+    /// Why the reply cannot be used, in words.
+    fn check(&self, _reply: &Reply) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Takes the validated replies of a round, in the order of selection.
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError>;
 
@@ -277,6 +288,15 @@ impl Algorithm {
     /// Whether all rows are in one place: then there is one client, whatever the partition.
     pub fn is_centralised(&self) -> bool {
         matches!(self, Self::Svgd(_) | Self::Sgld(_) | Self::Gvi(_) | Self::Pmd(_) | Self::Npv(_))
+    }
+
+    /// Arrays of a reply that are changes already, not new values of what was sent under their names.
+    pub fn changes(&self) -> &'static [&'static str] {
+        match self {
+            Self::FedSgd(_) => &[PARTICLES],
+            Self::Scaffold(_) => &[scaffold::CONTROL],
+            _ => &[],
+        }
     }
 
     /// How many of K clients a round takes, where the algorithm itself decides.

@@ -123,10 +123,20 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         self.problem.message(&self.theta)
     }
 
+    fn check(&self, reply: &Reply) -> Result<(), String> {
+        confidence(reply).map(drop).map_err(|error| match error {
+            RunError::Client { reason, .. } => reason,
+            other => other.to_string(),
+        })
+    }
+
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
         let confidences = replies.iter().map(confidence).collect::<Result<Vec<f64>, RunError>>()?;
         let (all_rows, all_confidence): (f64, f64) = (replies.iter().map(rows).sum(), confidences.iter().sum());
+        if all_rows <= 0.0 {
+            return Ok(()); // nobody has a row: nothing was learned
+        }
         let zeros = self.theta.map(|block| block.zeros_like());
         let (mut base, mut centre) = (self.problem.split.base_of(&zeros), self.problem.head_of(&zeros));
         for (reply, confidence) in replies.iter().zip(confidences) {
@@ -155,14 +165,11 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
 /// 1/ρ_k² of a reply.
 fn confidence(reply: &Reply) -> Result<f64, RunError> {
-    let value = reply.message.array(PRIOR_VARIANCE).map(|array| array.values.to_f64().first().copied());
-    match value.map_err(RunError::Device)? {
-        Some(variance) if variance > 0.0 => Ok(1.0 / variance),
-        other => Err(RunError::Client {
-            round: reply.round,
-            client: reply.client,
-            reason: format!("\"{PRIOR_VARIANCE}\" must be a positive number, not {other:?}"),
-        }),
+    let refuse = |reason| RunError::Client { round: reply.round, client: reply.client, reason };
+    let values = reply.message.array(PRIOR_VARIANCE).map_err(refuse)?.values.to_f64();
+    match values[..] {
+        [variance] if variance > 0.0 && (1.0 / variance).is_finite() => Ok(1.0 / variance),
+        _ => Err(refuse(format!("\"{PRIOR_VARIANCE}\" must be a positive number, not {values:?}"))),
     }
 }
 

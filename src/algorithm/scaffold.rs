@@ -19,7 +19,7 @@ use crate::particles::Particles;
 use crate::stein::Optimizer;
 
 /// The name under which c travels down and c_k⁺ − c_k up.
-const CONTROL: &str = "control";
+pub(super) const CONTROL: &str = "control";
 
 /// Constants of SCAFFOLD; η is the step size of the optimiser.
 #[derive(Clone, Copy, Debug)]

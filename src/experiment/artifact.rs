@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets, TrainTest};
 use crate::error::RunError;
+use crate::federation::event::Event;
 use crate::federation::message::ClientId;
 use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummary};
 use crate::models::{Layout, Model, Task};
@@ -196,16 +197,22 @@ impl Artifacts {
         self.log(run_dir::SELECTION, line)
     }
 
+    /// Adds a line an event to `events.jsonl`.
+    pub(super) fn events(&mut self, events: &[Event]) -> Result<(), RunError> {
+        for event in events {
+            let line = serde_json::to_string(event).map_err(|error| RunError::Device(error.to_string()))?;
+            self.log(run_dir::EVENTS, &line)?;
+        }
+        Ok(())
+    }
+
     /// Adds a line to one of [`run_dir::LOGS`].
     fn log(&mut self, name: &'static str, line: &str) -> Result<(), RunError> {
         let Some(dir) = &self.dir else { return Ok(()) };
         let path = dir.join(name);
         let out = match self.logs.entry(name) {
             Entry::Occupied(out) => out.into_mut(),
-            Entry::Vacant(place) => {
-                let out = File::options().create(true).append(true).open(&path);
-                place.insert(out.map_err(|error| file(&path, &error))?)
-            }
+            Entry::Vacant(place) => place.insert(append(&path)?),
         };
         writeln!(out, "{line}").map_err(|error| file(&path, &error))
     }
@@ -218,11 +225,18 @@ impl Artifacts {
     /// Cuts the files of a run that goes on back to the rounds of its checkpoint.
     pub(super) fn cut(&mut self, records: &[RoundRecord]) -> Result<(), RunError> {
         let (Some(dir), Some(past)) = (&self.dir, self.past()) else { return Ok(()) };
-        for name in run_dir::LOGS {
-            cut(&dir.join(name), past.log_length(name))?;
+        let mut logs = BTreeMap::new();
+        for name in run_dir::LOGS.iter().copied() {
+            let (path, length) = (dir.join(name), past.log_length(name));
+            cut(&path, length)?;
+            if length.is_some() {
+                // The next checkpoint counts it, whether or not there is more to say until then.
+                logs.insert(name, append(&path)?);
+            }
         }
         let path = dir.join(run_dir::ROUNDS);
         self.rounds = Some(RoundsCsv::continued(&path, records).map_err(|error| file(&path, &error))?);
+        self.logs = logs;
         Ok(())
     }
 
@@ -317,6 +331,11 @@ impl Artifacts {
             None => Ok(()),
         }
     }
+}
+
+/// A file to add lines to, new or not.
+fn append(path: &Path) -> Result<File, RunError> {
+    File::options().create(true).append(true).open(path).map_err(|error| file(path, &error))
 }
 
 /// Cuts a file to its first bytes; without a length it was not there. One that is shorter stays as it is.

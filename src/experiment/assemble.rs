@@ -12,22 +12,26 @@ use crate::datasets::{DataConfig, Dataset, PartitionConfig, Targets};
 use crate::density::KdeMode;
 use crate::density::kde::{KdeBandwidth, KdeConfig};
 use crate::error::RunError;
-use crate::federation::message::{Array, Question, Rows, Values};
+use crate::federation::combine::Robust;
+use crate::federation::faults::{self, Fault, Faulty};
+use crate::federation::guard::{Guard, Rules};
+use crate::federation::message::{Array, Message, Question, Rows, Values};
 use crate::federation::shard::Table;
 use crate::models::{
     BlrConfig, BnnConfig, Head, LayerSpec, MixtureConfig, Model, Network, Probit, StackConfig, Task, WeightPrecision,
 };
+use crate::ot::RobustBarycenter;
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
 use crate::schedule::{Draw, Hip, Ksd, Negative, Random, RoundRobin, Schedule};
 use crate::stein::{AccumulatorStart, Bandwidth, EpsilonPlace, Kernel, Optimizer, Rule, Svgd};
 
 use super::config::{
-    AlgorithmConfig, BandwidthRule, Config, DensityConfig, DsgldConfig, DsvgdConfig, FedavgConfig, FedperConfig,
-    FedproxConfig, GaussianConfig, InformedConfig, KdeRule, KernelConfig, LocalConfig, ModelConfig, NegativePolicy,
-    NpvConfig, NumberOr, OptimizerConfig, PDsvgdConfig, PerFedavgConfig, PmdConfig, PrecisionRule, Predictive,
-    RadialConfig, Reset, SameKde, ScaffoldConfig, ScheduleConfig, SelectionKernel, SelectionRule, SgldConfig,
-    SoftmaxRule, SvgdConfig, UDsvgdConfig,
+    AlgorithmConfig, BandwidthRule, Config, DensityConfig, DsgldConfig, DsvgdConfig, FaultsConfig, FedavgConfig,
+    FederationConfig, FedperConfig, FedproxConfig, GaussianConfig, InformedConfig, KdeRule, KernelConfig, LocalConfig,
+    ModelConfig, NegativePolicy, NpvConfig, NumberOr, OptimizerConfig, PDsvgdConfig, PerFedavgConfig, PmdConfig,
+    PrecisionRule, Predictive, RadialConfig, Reset, RobustRule, SameKde, ScaffoldConfig, ScheduleConfig,
+    SelectionKernel, SelectionRule, SgldConfig, SoftmaxRule, SvgdConfig, UDsvgdConfig,
 };
 
 /// Rows from which the noise of an untrained regression network is measured.
@@ -155,6 +159,11 @@ impl Config {
                 iterate: config.iterate,
                 eq5: config.eq5,
                 shared_layers: config.shared_layers.clone(),
+                robust: match self.federation.robust {
+                    RobustRule::None | RobustRule::NormClip => None,
+                    RobustRule::Median => Some(RobustBarycenter::Median),
+                    RobustRule::Trimmed => Some(RobustBarycenter::Trimmed(self.federation.robust_trim)),
+                },
             }),
             AlgorithmConfig::Fedprox(FedproxConfig { local, proximal }) => {
                 let (local_steps, proximal) = (local.local_steps, *proximal);
@@ -251,6 +260,33 @@ impl Config {
                 draw: draw(informed),
             }),
         }
+    }
+
+    /// `[federation]`, and a number that tells this run from others.
+    pub fn guard(&self) -> Guard {
+        let FederationConfig { deadline, min_replies, repeats, backoff, robust, outlier_scores, .. } = self.federation;
+        let algorithm = self.algorithm();
+        let robust = match (robust, &algorithm) {
+            (RobustRule::None, _) => Robust::None,
+            (RobustRule::NormClip, _) => Robust::NormClip(self.federation.robust_clip),
+            // FedWBA's server has its own.
+            (_, Algorithm::FedWba(_)) => Robust::None,
+            (RobustRule::Median, _) => Robust::Median,
+            (RobustRule::Trimmed, _) => Robust::Trimmed(self.federation.robust_trim),
+        };
+        let deadline = (deadline > 0.0).then_some(deadline);
+        let changes = algorithm.changes();
+        let rules = Rules { deadline, min_replies, repeats, backoff, robust, changes, outlier_scores };
+        Guard::new(rules, Message::default().with_scalar(&format!("{self:?}"), 0.0).fingerprint())
+    }
+
+    /// `[faults]` between the server and a fleet of K clients.
+    pub fn faulty<F>(&self, fleet: F, clients: usize, streams: Streams) -> Faulty<F> {
+        let FaultsConfig { kinds, share, probability, factor, delay } = &self.faults;
+        let kinds = kinds.iter().filter_map(|word| Fault::named(word)).collect();
+        let (share, probability, factor, delay) = (*share, *probability, *factor, *delay);
+        let config = faults::FaultsConfig { kinds, share, probability, factor, delay };
+        Faulty::new(fleet, config, clients, self.algorithm().changes(), streams)
     }
 
     /// What clients are asked each round where the schedule asks nothing: `evaluation.discrepancy`.

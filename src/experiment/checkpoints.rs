@@ -11,7 +11,9 @@ use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
 use crate::datasets::{Partition, TrainTest};
 use crate::error::RunError;
+use crate::federation::faults::Faulty;
 use crate::federation::fleet::InProcess;
+use crate::federation::guard::{Conduct, Guard};
 use crate::federation::message::ClientId;
 use crate::schedule::Schedule;
 
@@ -23,6 +25,8 @@ const FREE: &[&str] = &["name", "rounds"];
 /// The names of the parts of a checkpoint; every client that ever trained is another.
 const SERVER: &str = "server";
 const SCHEDULE: &str = "schedule";
+const CONDUCT: &str = "conduct";
+const FAULTS: &str = "faults";
 const DIARY: &str = "diary";
 
 /// Everybody as they are when a round has ended.
@@ -31,7 +35,9 @@ pub(super) struct Snapshot<'a, B: Backend> {
     pub round: usize,
     pub server: &'a dyn ServerHalf<B>,
     pub schedule: &'a dyn Schedule,
-    pub clients: &'a InProcess<B>,
+    /// What the server remembers of its clients' conduct.
+    pub conduct: &'a Conduct,
+    pub fleet: &'a Faulty<InProcess<B>>,
     /// What was collected over the rounds.
     pub diary: &'a dyn Fn() -> State,
 }
@@ -123,16 +129,18 @@ impl Checkpoints {
         snapshot: &Snapshot<'_, B>,
         logs: BTreeMap<String, u64>,
     ) -> Result<(), RunError> {
-        let Snapshot { round, server, schedule, clients, diary } = snapshot;
-        let common = [SERVER, SCHEDULE, DIARY].into_iter().map(|part| {
+        let Snapshot { round, server, schedule, conduct, fleet, diary } = snapshot;
+        let common = [SERVER, SCHEDULE, CONDUCT, FAULTS, DIARY].into_iter().map(|part| {
             let state = match part {
                 SERVER => server.save()?,
                 SCHEDULE => schedule.save(),
+                CONDUCT => State::of_conduct(conduct)?,
+                FAULTS => State::of_remembered(&fleet.save()),
                 _ => diary(),
             };
             Ok((part.to_owned(), state))
         });
-        let trained = self.changed.iter().map(|client| Ok((part_of(*client), clients.save(*client)?)));
+        let trained = self.changed.iter().map(|client| Ok((part_of(*client), fleet.inner().save(*client)?)));
         let position = Position { round: *round, identity: self.identity.clone(), logs };
         self.store.write(position, common.chain(trained))?;
         self.changed.clear();
@@ -140,18 +148,21 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Gives server, clients and schedule what they kept, and returns what was collected.
+    /// Gives server, schedule, guard, injector and clients what they kept, and returns what was collected.
     pub fn restore<B: Backend>(
         &self,
         server: &mut dyn ServerHalf<B>,
         schedule: &mut dyn Schedule,
-        clients: &InProcess<B>,
+        fleet: &Faulty<InProcess<B>>,
+        guard: &mut Guard,
     ) -> Result<State, RunError> {
         server.restore(&self.store.read(SERVER)?)?;
         schedule.restore(&self.store.read(SCHEDULE)?)?;
+        guard.restore(self.store.read(CONDUCT)?.to_conduct()?);
+        fleet.restore(self.store.read(FAULTS)?.to_remembered()?);
         for part in self.store.parts() {
             if let Some(client) = client_of(part) {
-                clients.restore(client, &self.store.read(part)?)?;
+                fleet.inner().restore(client, &self.store.read(part)?)?;
             }
         }
         Ok(self.store.read(DIARY)?)

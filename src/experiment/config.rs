@@ -13,6 +13,8 @@ use crate::algorithm::gaussian::Family;
 use crate::algorithm::langevin::Noise;
 use crate::backend::Precision;
 use crate::density::{KdeMode, LikelihoodScale};
+use crate::federation::combine::trimmed;
+use crate::federation::faults::Fault;
 use crate::federation::message::Rows;
 use crate::federation::shard::Order;
 use crate::models::{Activation, LayerSpec, MixturePrior, WeightInit};
@@ -41,6 +43,8 @@ pub struct Config {
     pub kernel: KernelConfig,
     pub optimizer: OptimizerConfig,
     pub schedule: ScheduleConfig,
+    pub federation: FederationConfig,
+    pub faults: FaultsConfig,
     pub evaluation: EvaluationConfig,
     pub checkpoint: CheckpointConfig,
 }
@@ -125,6 +129,17 @@ words! {
     SoftmaxRule {
         /// The standard deviation of the values.
         Sd,
+    }
+    /// What poisoned replies are kept from doing.
+    RobustRule {
+        /// Nothing.
+        None,
+        /// Moving far.
+        NormClip,
+        /// Moving the median.
+        Median,
+        /// Moving the mean of the middle ones.
+        Trimmed,
     }
     /// When a client forgets its optimiser's averages.
     Reset {
@@ -699,6 +714,33 @@ impl ScheduleConfig {
     }
 }
 
+/// `[federation]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct FederationConfig {
+    /// 0: none.
+    pub deadline: f64,
+    pub min_replies: usize,
+    pub repeats: usize,
+    pub backoff: usize,
+    pub robust: RobustRule,
+    pub robust_clip: f64,
+    pub robust_trim: f64,
+    pub outlier_scores: bool,
+}
+
+/// `[faults]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct FaultsConfig {
+    /// Words of [`Fault`].
+    pub kinds: Vec<String>,
+    pub share: f64,
+    pub probability: f64,
+    pub factor: f64,
+    pub delay: f64,
+}
+
 /// `[evaluation]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
@@ -762,6 +804,8 @@ impl Config {
             self.partition_conflict(),
             self.density_conflict(),
             self.optimizer_conflict(),
+            self.federation_conflict(),
+            self.faults_conflict(),
         ];
         match conflicts.into_iter().flatten().next() {
             Some(conflict) => Err(ConfigError::Conflict(conflict)),
@@ -819,6 +863,72 @@ impl Config {
                 "algorithm kind `{}` is defined by plain gradient steps; it needs optimizer kind `sgd`",
                 self.algorithm.kind()
             )
+        })
+    }
+
+    /// Medians of what has no median, of too few, or a quorum that no round has.
+    fn federation_conflict(&self) -> Option<String> {
+        let FederationConfig { min_replies, robust, robust_trim, .. } = self.federation;
+        let (algorithm, scheduled) = (self.algorithm.kind(), self.schedule.clients());
+        let one_place = self.algorithm().is_centralised();
+        let own_choice = matches!(self.algorithm, AlgorithmConfig::Dsgld(_));
+        if min_replies > scheduled && !one_place && !own_choice {
+            return Some(format!(
+                "`federation.min_replies` is {min_replies}, but a round has only `schedule.clients` = {scheduled} clients"
+            ));
+        }
+        let word = match robust {
+            RobustRule::None => return None,
+            RobustRule::NormClip => "norm-clip",
+            RobustRule::Median => "median",
+            RobustRule::Trimmed => "trimmed",
+        };
+        if one_place {
+            return Some(format!(
+                "`federation.robust` = \"{word}\" protects a server from some of its clients, but algorithm kind `{algorithm}` has \
+                 all rows in one place; it must be \"none\""
+            ));
+        }
+        if robust == RobustRule::NormClip {
+            return None;
+        }
+        let why = match self.algorithm {
+            AlgorithmConfig::Dsvgd(_) | AlgorithmConfig::UDsvgd(_) => {
+                "one client a round replaces the global particles"
+            }
+            AlgorithmConfig::PDsvgd(_) | AlgorithmConfig::Pvi(_) => {
+                "every reply is the factor of other rows, and the server multiplies them"
+            }
+            AlgorithmConfig::Dsgld(_) => "every reply is other chains",
+            _ if scheduled < 3 => {
+                return Some(format!(
+                    "`federation.robust` = \"{word}\" of {scheduled} replies is their mean; `schedule.clients` must be at least 3"
+                ));
+            }
+            _ if robust == RobustRule::Trimmed && trimmed(robust_trim, scheduled) == 0 => {
+                return Some(format!(
+                    "`federation.robust_trim` = {robust_trim} of {scheduled} replies is not even one; it must be at least 1/`schedule.clients`"
+                ));
+            }
+            _ => return None,
+        };
+        Some(format!(
+            "`federation.robust` = \"{word}\" has no meaning with algorithm kind `{algorithm}`: {why}; use \"norm-clip\" or \"none\""
+        ))
+    }
+
+    fn faults_conflict(&self) -> Option<String> {
+        let unknown = self.faults.kinds.iter().find(|word| Fault::named(word).is_none());
+        if let Some(word) = unknown {
+            let words = Fault::ALL.map(Fault::word);
+            let hint = schema::nearest(word, words.into_iter());
+            let hint = hint.map_or_else(String::new, |word| format!("; did you mean `{word}`?"));
+            return Some(format!("`faults.kinds` has \"{word}\"; it takes {}{hint}", schema::list(&words)));
+        }
+        let late = self.faults.kinds.iter().any(|word| word == Fault::Straggler.word());
+        (late && self.federation.deadline == 0.0).then(|| {
+            "`faults.kinds` has \"straggler\", but nothing is late without a `federation.deadline`; it must be greater than 0"
+                .into()
         })
     }
 

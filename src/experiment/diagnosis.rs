@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::algorithm::{KDE_ESS, SCORE_NORM, fedwba};
 use crate::checkpoint::{CheckpointError, State};
+use crate::federation::event::Happening;
 use crate::federation::fleet::CLIENT_BYTES;
 use crate::federation::server::Round;
 use crate::schedule::Measure;
@@ -42,8 +43,24 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         (fedwba::BARYCENTER_OBJECTIVE, number(fedwba::BARYCENTER_OBJECTIVE)),
         (CLIENT_BYTES, number(CLIENT_BYTES)),
         ("rejected", Some(round.rejected.len() as f64)),
+        ("ignored", count(round, &[Happening::Late, Happening::Duplicate, Happening::Stale])),
+        ("skipped", count(round, &[Happening::Skipped])),
+        ("clipped", count(round, &[Happening::Clipped])),
+        ("attempts", Some(round.attempts as f64)),
+        ("outlier_score", highest_score(round)),
         ("server_bytes", Some(round.server_bytes as f64)),
     ]
+}
+
+/// How many events are of these kinds.
+fn count(round: &Round, kinds: &[Happening]) -> Option<f64> {
+    Some(round.events.iter().filter(|event| kinds.contains(&event.what)).count() as f64)
+}
+
+/// The outlier score of the reply that lies farthest out, where replies were scored.
+fn highest_score(round: &Round) -> Option<f64> {
+    let scores = round.events.iter().filter(|event| event.what == Happening::Scored);
+    scores.filter_map(|event| event.value).max_by(f64::total_cmp)
 }
 
 /// The median of sorted values; the mean of the middle two of an even count.

@@ -6,7 +6,10 @@ use crate::algorithm::ServerHalf;
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::fleet::{Fleet, InProcess};
+use crate::federation::event::Event;
+use crate::federation::faults::Faulty;
+use crate::federation::fleet::InProcess;
+use crate::federation::guard::Conduct;
 use crate::federation::message::ClientId;
 use crate::federation::server::{Round, Told};
 use crate::metrics::{Evaluation, PersonalScores};
@@ -25,9 +28,7 @@ use super::record::RoundRecord;
 pub(super) struct Diary<'a, B: Backend> {
     pub config: &'a Config,
     pub evaluator: &'a Evaluator<B>,
-    pub fleet: &'a dyn Fleet,
-    /// The clients themselves, for checkpoints.
-    pub clients: &'a InProcess<B>,
+    pub fleet: &'a Faulty<InProcess<B>>,
     pub observer: &'a dyn Observer,
     pub artifacts: Option<&'a mut Artifacts>,
     start: Instant,
@@ -60,7 +61,7 @@ impl<'a, B: Backend> Diary<'a, B> {
     pub fn new(
         config: &'a Config,
         evaluator: &'a Evaluator<B>,
-        clients: &'a InProcess<B>,
+        fleet: &'a Faulty<InProcess<B>>,
         (count, personal): (usize, bool),
         observer: &'a dyn Observer,
         artifacts: Option<&'a mut Artifacts>,
@@ -73,7 +74,7 @@ impl<'a, B: Backend> Diary<'a, B> {
             visits: vec![0; count],
             advice: Advice::default(),
         };
-        Self { config, evaluator, fleet: clients, clients, observer, artifacts, start: Instant::now(), notes }
+        Self { config, evaluator, fleet, observer, artifacts, start: Instant::now(), notes }
     }
 
     /// Goes on after the rounds of which a checkpoint has kept this.
@@ -102,11 +103,16 @@ impl<'a, B: Backend> Diary<'a, B> {
     }
 
     /// Writes a checkpoint where one is due, and ends the run where the user wants it to.
-    fn keep(&mut self, round: usize, server: &dyn ServerHalf<B>, schedule: &dyn Schedule) -> Result<(), RunError> {
+    fn keep(
+        &mut self,
+        (round, conduct): (usize, &Conduct),
+        server: &dyn ServerHalf<B>,
+        schedule: &dyn Schedule,
+    ) -> Result<(), RunError> {
         let (rounds, is_wanted) = (self.config.rounds, self.observer.wants_to_stop());
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
             let notes = &self.notes;
-            let snapshot = Snapshot { round, server, schedule, clients: self.clients, diary: &|| notes.save() };
+            let snapshot = Snapshot { round, server, schedule, conduct, fleet: self.fleet, diary: &|| notes.save() };
             if artifacts.checkpoint(&self.config.checkpoint, is_wanted || round == rounds, &snapshot)? {
                 self.observer.saved(round);
             }
@@ -187,11 +193,20 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
             if let Some(line) = selection {
                 artifacts.selection(&line)?;
             }
-            artifacts.trained(&record.clients);
+            artifacts.events(&round.events)?;
+            artifacts.trained(&round.asked);
             artifacts.round(&record)?;
         }
         self.observer.finished_round(&record);
         self.notes.rounds.push(record);
-        self.keep(number, server, schedule)
+        self.keep((number, &round.conduct), server, schedule)
+    }
+
+    fn failed(&mut self, events: &[Event]) -> Result<(), RunError> {
+        match self.artifacts.as_deref_mut() {
+            // Before the first round has ended a run leaves nothing behind.
+            Some(artifacts) if !self.notes.rounds.is_empty() => artifacts.events(events),
+            _ => Ok(()),
+        }
     }
 }

@@ -126,9 +126,11 @@ pub fn run<B: Backend>(
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
+    let fleet = config.faulty(fleet, clients, streams);
     observer.started(config.rounds, &headline(config, &partition, clients));
+    let mut guard = config.guard();
     let past = match artifacts.as_deref().and_then(Artifacts::past) {
-        Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &fleet)?)),
+        Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &fleet, &mut guard)?)),
         None => None,
     };
     let done = past.as_ref().map_or(0, |(round, _)| *round);
@@ -141,7 +143,8 @@ pub fn run<B: Backend>(
     let watch = |done, total| observer.step(done, total);
     let diagnosis = config.diagnosis();
     let (server_half, schedule) = (&mut *server, &mut *schedule);
-    let mut federation = Federation { server: server_half, schedule, fleet: &fleet, clients, diagnosis, session };
+    let mut federation =
+        Federation { server: server_half, schedule, fleet: &fleet, clients, diagnosis, guard: &mut guard, session };
     federation.serve(done + 1..=config.rounds, &watch, &mut diary)?;
 
     // What remains.

@@ -37,8 +37,11 @@ pub const CLIENT_BINS: &str = "clients_bins.csv";
 /// What the clients answered before each selection, one JSON object a round.
 pub const SELECTION: &str = "selection.jsonl";
 
+/// What happened to requests and replies, one JSON object an event.
+pub const EVENTS: &str = "events.jsonl";
+
 /// Files to which rounds add lines, and which a run that goes on cuts back.
-pub(super) const LOGS: &[&str] = &[SELECTION];
+pub(super) const LOGS: &[&str] = &[SELECTION, EVENTS];
 
 /// All that a run writes. `--force` removes nothing else, so a name that a run writes must stand here.
 const CONTENTS: &[&str] = &[
@@ -52,6 +55,7 @@ const CONTENTS: &[&str] = &[
     CHECKPOINT,
     UNCERTAINTY,
     SELECTION,
+    EVENTS,
     CLIENTS,
     CLIENT_BINS,
     PARTITION,

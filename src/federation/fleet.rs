@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use rayon::prelude::*;
 
+use super::event::Event;
 use super::exam::Exam;
 use super::message::{Ask, ClientId, Reply, Request};
 use crate::algorithm::ClientHalf;
@@ -17,10 +18,16 @@ pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
 /// The name under which a reply tells how much its client keeps.
 pub const CLIENT_BYTES: &str = "client_bytes";
 
-/// Carries requests to clients and brings their replies, in the order of the requests.
+/// Carries requests to clients and brings what comes back.
 pub trait Fleet {
-    /// One answer for each request.
+    /// What arrives, in any order: replies, late, twice or of former rounds, and the failures of clients
+    /// ([`RunError::Client`]); a request may stay without an answer. Any other error ends the run.
     fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>>;
+
+    /// What the fleet itself has done to requests and replies since it was last asked.
+    fn events(&self) -> Vec<Event> {
+        Vec::new()
+    }
 }
 
 /// All clients in this process: in parallel on a CPU, one after the other on a GPU.
@@ -73,7 +80,7 @@ impl<B: Backend> InProcess<B> {
             },
         };
         let message = answer.map_err(|error| failed(error.to_string()))?;
-        Ok(Reply { round, client, message })
+        Ok(request.reply(message))
     }
 }
 

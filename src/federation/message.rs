@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::fingerprint::Fingerprint;
 use crate::stein::Kernel;
 
 /// Index of a client, from 0.
@@ -96,6 +97,27 @@ impl Message {
         self
     }
 
+    /// A number that tells this message from every other one by accident, in less than 0.1 ms a megabyte.
+    ///
+    /// Names, shapes, types and the bits of all values go in; it is the same on every machine. It is no cryptographic
+    /// hash: whoever wants another message with the same number finds one.
+    pub fn fingerprint(&self) -> u64 {
+        let mut print = Fingerprint::default();
+        for (name, array) in &self.arrays {
+            print.text(name);
+            array.shape.iter().for_each(|size| print.word(*size as u64));
+            match &array.values {
+                Values::F32(values) => print.singles(values),
+                Values::F64(values) => print.doubles(values),
+            }
+        }
+        for (name, value) in &self.scalars {
+            print.text(name);
+            print.word(value.to_bits());
+        }
+        print.finish()
+    }
+
     /// The array of that name.
     pub fn array(&self, name: &str) -> Result<&Array, String> {
         self.arrays.get(name).ok_or_else(|| format!("the message has no array \"{name}\""))
@@ -147,23 +169,48 @@ pub enum Ask {
 /// The server asks a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
+    /// The run that it belongs to; 0 where there is but one.
+    pub run: u64,
     /// Round, from 1.
     pub round: usize,
+    /// The how manieth time the round is tried, from 1.
+    pub attempt: usize,
     /// Who is asked.
     pub client: ClientId,
+    /// [`Message::fingerprint`] of what is sent: the state that an answer answers.
+    pub state: u64,
     /// For what.
     pub ask: Ask,
     /// What the algorithm's server half says.
     pub message: Message,
 }
 
+impl Request {
+    /// The first attempt at asking a client, with the fingerprint of the message.
+    pub fn new(round: usize, client: ClientId, ask: Ask, message: Message) -> Self {
+        Self { run: 0, round, attempt: 1, client, state: message.fingerprint(), ask, message }
+    }
+
+    /// An answer to this request that takes no time.
+    pub fn reply(&self, message: Message) -> Reply {
+        let Self { run, round, client, state, .. } = *self;
+        Reply { run, round, client, state, seconds: 0.0, message }
+    }
+}
+
 /// A client answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
+    /// The run of the request.
+    pub run: u64,
     /// The round of the request.
     pub round: usize,
     /// Who answers.
     pub client: ClientId,
+    /// The fingerprint of the state that it answers.
+    pub state: u64,
+    /// Seconds from the request to the reply, by the clock of the fleet: 0 where all clients are in this process.
+    pub seconds: f64,
     /// What the algorithm's client half says.
     pub message: Message,
 }

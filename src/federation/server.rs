@@ -1,12 +1,20 @@
-//! The one loop over rounds: ask → select → configure → (fleet) → validate → aggregate → tell.
+//! The one loop over rounds: ask → select → configure → (fleet) → validate → combine → aggregate → tell.
+//!
+//! The server's state changes in `aggregate` alone, and that sees either enough usable replies to one and the same state
+//! or nothing: a round that cannot close leaves no trace in it. `rules` of [`Guard`] say what is enough.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Instant;
 
+use super::combine::combine;
+use super::event::{Event, Happening};
+use super::exchange::{Outcome, Traffic, exchange};
 use super::fleet::{Fleet, Watch};
+use super::guard::{Conduct, Guard, Rules};
 use super::message::{Ask, ClientId, Question, Reply, Request};
-use super::validate::validate;
+use super::outlier::outlier_scores;
+use super::roster::{Call, Roster, Standing};
 use crate::algorithm::ServerHalf;
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
@@ -19,8 +27,16 @@ pub struct Round {
     pub round: usize,
     /// Who was asked to train, and why.
     pub selection: Selection,
+    /// Who was asked in any attempt: those who may have changed.
+    pub asked: Vec<ClientId>,
+    /// Whose replies were aggregated, in this order.
+    pub used: Vec<ClientId>,
     /// Whose reply could not be used, and why; the round went on without them.
     pub rejected: Vec<(ClientId, String)>,
+    /// How often the round was tried.
+    pub attempts: usize,
+    /// What happened to its requests and replies.
+    pub events: Vec<Event>,
     /// What the clients answered before, where they were asked.
     pub indicators: Option<Indicators>,
     /// Seconds that asking and choosing took.
@@ -33,6 +49,8 @@ pub struct Round {
     pub uplink_bytes: u64,
     /// Bytes that the server's half keeps between rounds.
     pub server_bytes: u64,
+    /// What the server remembers of its clients' conduct after the round.
+    pub conduct: Conduct,
 }
 
 /// What an observer of the loop is told.
@@ -41,6 +59,10 @@ pub trait Told<B: Backend> {
     fn begins(&mut self, round: usize, clients: &[ClientId]);
     /// A round ended; `server` has its results. Nothing changes until this returns.
     fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>, schedule: &dyn Schedule) -> Result<(), RunError>;
+    /// The run ends in the midst of a round, of which this is what happened.
+    fn failed(&mut self, _events: &[Event]) -> Result<(), RunError> {
+        Ok(())
+    }
 }
 
 /// A federation: who decides, who chooses, who works.
@@ -56,6 +78,8 @@ pub struct Federation<'a, B: Backend> {
     pub clients: usize,
     /// Asked for diagnosis where the schedule has no question of its own.
     pub diagnosis: Option<Question>,
+    /// Rules against faults, and the memory that they need.
+    pub guard: &'a mut Guard,
     /// The server's device.
     pub session: Session<B>,
 }
@@ -79,14 +103,14 @@ impl<B: Backend> Federation<'_, B> {
             let selection_seconds = start.elapsed().as_secs_f64();
             told.begins(round, &selection.clients);
 
-            self.server.begin(round, &selection.clients)?;
-            let request = |client: &ClientId| {
-                let message = self.server.configure(round, *client)?;
-                Ok(Request { round, client: *client, ask: Ask::Train, message })
-            };
-            let requests = selection.clients.iter().map(request).collect::<Result<Vec<_>, RunError>>()?;
-            let (replies, rejected) = usable(exchange(self.fleet, &requests, watch, &mut traffic))?;
-            let mut numbers = mean_numbers(&replies);
+            let mut gathered = Gathered::default();
+            if let Err(error) = self.gather(round, &selection.clients, watch, &mut traffic, &mut gathered) {
+                told.failed(&gathered.events)?;
+                return Err(error);
+            }
+            let mut numbers = mean_numbers(&gathered.replies);
+            self.temper(&mut gathered)?;
+            let Gathered { replies, asked, used, rejected, attempts, events, .. } = gathered;
             self.server.aggregate(replies).map_err(|error| match error {
                 RunError::Svgd(error) => RunError::Server { round, error },
                 other => other,
@@ -94,83 +118,189 @@ impl<B: Backend> Federation<'_, B> {
             numbers.extend(self.server.numbers().into_iter().map(|(name, value)| (name.to_owned(), value)));
             let Traffic { down: downlink_bytes, up: uplink_bytes } = traffic;
             let server_bytes = self.server.state_bytes();
+            let conduct = self.guard.save();
             let round = Round {
                 round,
                 selection,
+                asked,
+                used,
                 rejected,
+                attempts,
+                events,
                 indicators,
                 selection_seconds,
                 numbers,
                 downlink_bytes,
                 uplink_bytes,
                 server_bytes,
+                conduct,
             };
             told.ended(round, &*self.server, &*self.schedule)?;
         }
         Ok(())
     }
 
+    /// Asks until enough usable replies have come.
+    ///
+    /// # Errors
+    /// They do not come; the server is as it was.
+    fn gather(
+        &mut self,
+        round: usize,
+        selected: &[ClientId],
+        watch: Watch,
+        traffic: &mut Traffic,
+        gathered: &mut Gathered,
+    ) -> Result<(), RunError> {
+        let Rules { deadline, min_replies, repeats, .. } = self.guard.rules;
+        let needed = min_replies.min(selected.len()).max(1);
+        let mut roster = Roster::new(round, selected, self.clients);
+        let mut call = roster.first(&self.guard.conduct.quarantine, needed);
+        self.server.begin(round, &call.asked)?;
+        loop {
+            gathered.attempts += 1;
+            gathered.note_call(round, &call, selected);
+            let requests = self.requests(round, gathered.attempts, &call.asked)?;
+            let outcomes = exchange(self.fleet, &requests, deadline, watch, traffic, &mut gathered.events)?;
+            for (request, outcome) in requests.into_iter().zip(outcomes) {
+                let client = request.client;
+                roster.note(client, self.judge(gathered, request, outcome));
+            }
+            let usable = roster.usable();
+            if usable >= needed {
+                return Ok(());
+            }
+            let next = match gathered.attempts > repeats {
+                true => Vec::new(),
+                false => roster.again(&self.guard.conduct.quarantine, needed - usable),
+            };
+            if next.is_empty() {
+                return Err(gathered.failure(round, usable, needed));
+            }
+            // Those who are asked again take nobody's place.
+            let absent = call.asked.iter().filter(|client| !gathered.used.contains(client) && !next.contains(client));
+            for (absent, by) in absent.zip(next.iter().filter(|client| !call.asked.contains(client))) {
+                self.server.substitute(*absent, *by);
+            }
+            call = Call { asked: next, skipped: Vec::new() };
+        }
+    }
+
+    fn requests(&self, round: usize, attempt: usize, clients: &[ClientId]) -> Result<Vec<Request>, RunError> {
+        let request = |client: &ClientId| {
+            let message = self.server.configure(round, *client)?;
+            Ok(Request { run: self.guard.run, attempt, ..Request::new(round, *client, Ask::Train, message) })
+        };
+        clients.iter().map(request).collect()
+    }
+
+    /// Files an answer where it belongs.
+    fn judge(&mut self, gathered: &mut Gathered, request: Request, outcome: Outcome) -> Standing {
+        let (client, round) = (request.client, request.round);
+        let event = |what| Event::new(round, request.attempt, client, what);
+        let outcome = match outcome {
+            Outcome::Usable(reply) => match self.server.check(&reply) {
+                Ok(()) => Outcome::Usable(reply),
+                Err(reason) => {
+                    gathered.events.push(event(Happening::Refused).because(&reason));
+                    Outcome::Refused(reason)
+                }
+            },
+            other => other,
+        };
+        let (standing, reason) = match outcome {
+            Outcome::Usable(reply) => {
+                self.guard.conduct.quarantine.clear(client);
+                gathered.rejected.retain(|(rejected, _)| *rejected != client);
+                gathered.used.push(client);
+                gathered.requests.push(request);
+                gathered.replies.push(reply);
+                return Standing::Usable;
+            }
+            Outcome::Silent(reason) => (Standing::Silent, reason),
+            Outcome::Refused(reason) => (Standing::Refused, reason),
+            Outcome::Failed(reason) => (Standing::Failed, reason),
+        };
+        if standing != Standing::Silent {
+            let rest = self.guard.conduct.quarantine.offend(client, round, self.guard.rules.backoff);
+            gathered.events.push(event(Happening::Quarantined).of(rest as f64));
+        }
+        gathered.first.get_or_insert_with(|| RunError::Client { round, client, reason: reason.clone() });
+        gathered.rejected.retain(|(rejected, _)| *rejected != client);
+        gathered.rejected.push((client, reason));
+        standing
+    }
+
+    /// Scores the replies and puts them through the robust rule.
+    fn temper(&mut self, gathered: &mut Gathered) -> Result<(), RunError> {
+        let Guard { rules, conduct, .. } = &mut *self.guard;
+        let Gathered { requests, replies, events, .. } = gathered;
+        if rules.outlier_scores {
+            let scores = outlier_scores(requests, replies, &self.session)?;
+            for (request, score) in requests.iter().zip(scores) {
+                let event = Event::new(request.round, request.attempt, request.client, Happening::Scored);
+                events.extend(score.map(|score| event.of(score)));
+            }
+        }
+        combine(rules.robust, rules.changes, requests, replies, &mut conduct.norms, events);
+        Ok(())
+    }
+
     /// Broadcasts Θ and asks every client.
     fn ask(&self, round: usize, question: Question, traffic: &mut Traffic) -> Result<Indicators, RunError> {
         let request = |client| {
-            Ok(Request { round, client, ask: Ask::Answer(question), message: self.server.configure(round, client)? })
+            let message = self.server.configure(round, client)?;
+            Ok(Request { run: self.guard.run, ..Request::new(round, client, Ask::Answer(question), message) })
         };
         let mut replies = Vec::with_capacity(self.clients);
         for first in (0..self.clients).step_by(ASKED_AT_ONCE) {
             let some = first..(first + ASKED_AT_ONCE).min(self.clients);
             let requests = some.map(request).collect::<Result<Vec<_>, RunError>>()?;
-            for answer in exchange(self.fleet, &requests, &|_, _| {}, traffic) {
-                replies.push(answer?);
+            let outcomes = exchange(self.fleet, &requests, None, &|_, _| {}, traffic, &mut Vec::new())?;
+            for (request, outcome) in requests.iter().zip(outcomes) {
+                replies.push(outcome.into_reply(round, request.client)?);
             }
         }
         Indicators::of(&question, self.server.particles(), &replies, &self.session)
     }
 }
 
+/// The replies of a round, and what happened to them.
 #[derive(Default)]
-struct Traffic {
-    down: u64,
-    up: u64,
+struct Gathered {
+    /// The requests that the replies answer.
+    requests: Vec<Request>,
+    replies: Vec<Reply>,
+    asked: Vec<ClientId>,
+    used: Vec<ClientId>,
+    rejected: Vec<(ClientId, String)>,
+    attempts: usize,
+    events: Vec<Event>,
+    /// Why the first reply could not be used.
+    first: Option<RunError>,
 }
 
-/// Requests out, validated replies in, in the same order; what is refused has travelled all the same.
-fn exchange(
-    fleet: &dyn Fleet,
-    requests: &[Request],
-    watch: Watch,
-    traffic: &mut Traffic,
-) -> Vec<Result<Reply, RunError>> {
-    traffic.down += requests.iter().map(|request| request.message.bytes()).sum::<u64>();
-    let checked = |(request, answer): (&Request, Result<Reply, RunError>)| {
-        let reply = answer?;
-        // A discrepancy is a number, and all that its client sends.
-        let number = matches!(request.ask, Ask::Answer(Question::Discrepancy { .. }));
-        traffic.up += reply.message.bytes() + if number { NUMBER_BYTES } else { 0 };
-        validate(request, reply)
-    };
-    requests.iter().zip(fleet.dispatch(requests, watch)).map(checked).collect()
-}
-
-/// The replies that can be used, and whose could not be.
-///
-/// # Errors
-/// Not one can be used: the first one's reason.
-#[allow(clippy::type_complexity)] // Replies and rejections, told apart.
-fn usable(answers: Vec<Result<Reply, RunError>>) -> Result<(Vec<Reply>, Vec<(ClientId, String)>), RunError> {
-    let (mut replies, mut rejected, mut first) = (Vec::new(), Vec::new(), None);
-    for answer in answers {
-        match answer {
-            Ok(reply) => replies.push(reply),
-            Err(RunError::Client { round, client, reason }) => {
-                rejected.push((client, reason.clone()));
-                first.get_or_insert(RunError::Client { round, client, reason });
-            }
-            Err(other) => return Err(other),
-        }
+impl Gathered {
+    fn note_call(&mut self, round: usize, call: &Call, selected: &[ClientId]) {
+        let attempt = self.attempts;
+        let event = |client: &ClientId, what| Event::new(round, attempt, *client, what);
+        self.events.extend(call.skipped.iter().map(|client| event(client, Happening::Skipped)));
+        let others = call.asked.iter().filter(|client| !selected.contains(client));
+        self.events.extend(others.map(|client| event(client, Happening::Substitute)));
+        let new: Vec<ClientId> = call.asked.iter().filter(|client| !self.asked.contains(client)).copied().collect();
+        self.asked.extend(new);
     }
-    match first {
-        Some(error) if replies.is_empty() => Err(error),
-        _ => Ok((replies, rejected)),
+
+    /// Why the round could not close: a single attempt's own reason where nothing was usable.
+    fn failure(&mut self, round: usize, usable: usize, needed: usize) -> RunError {
+        let attempts = self.attempts;
+        match self.first.take() {
+            Some(first) if attempts > 1 || usable > 0 => {
+                RunError::Quorum { round, attempts, usable, needed, first: first.to_string() }
+            }
+            Some(first) => first,
+            None => RunError::Config(format!("round {round}: the schedule chose no client")),
+        }
     }
 }
 
@@ -187,12 +317,14 @@ pub fn ask_for_scores<B: Backend>(
     clients: &[ClientId],
 ) -> Result<Vec<Reply>, RunError> {
     let message = server.publish()?;
-    let request = |client: &ClientId| Request { round, client: *client, ask: Ask::Score, message: message.clone() };
+    let request = |client: &ClientId| Request::new(round, *client, Ask::Score, message.clone());
     let mut replies = Vec::with_capacity(clients.len());
     for some in clients.chunks(ASKED_AT_ONCE) {
         let requests: Vec<Request> = some.iter().map(request).collect();
-        for answer in exchange(fleet, &requests, &|_, _| {}, &mut Traffic::default()) {
-            replies.push(answer?);
+        let traffic = &mut Traffic::default();
+        let outcomes = exchange(fleet, &requests, None, &|_, _| {}, traffic, &mut Vec::new())?;
+        for (request, outcome) in requests.iter().zip(outcomes) {
+            replies.push(outcome.into_reply(round, request.client)?);
         }
     }
     Ok(replies)
@@ -200,9 +332,6 @@ pub fn ask_for_scores<B: Backend>(
 
 /// Clients to which Θ is on its way at once: K copies of a large Θ would need more memory than everything else.
 const ASKED_AT_ONCE: usize = 16;
-
-/// Size of an indicator on the wire: one 32-bit float.
-const NUMBER_BYTES: u64 = 4;
 
 fn mean_numbers(replies: &[Reply]) -> BTreeMap<String, f64> {
     let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();

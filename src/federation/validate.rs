@@ -1,14 +1,32 @@
-//! What the server checks before an algorithm sees a reply: the right round and client, the right arrays, finite.
+//! What the server checks before an algorithm sees a reply: that it answers this request, with the right arrays, finite.
 
-use super::message::{Ask, Question, Reply, Request};
+use super::message::{Ask, Question, Reply, Request, Values};
+use crate::algorithm::fedavg::ROWS;
 use crate::error::RunError;
 
-/// Refuses a reply that does not answer its request: another round or client, arrays that are missing or of another
-/// shape than those that were sent, numbers that are missing or not finite.
+/// Whether a reply answers this request and no other.
+///
+/// # Errors
+/// In words: the reply is of another run, round or client, or answers another state of the server.
+pub fn answers(request: &Request, reply: &Reply) -> Result<(), String> {
+    if (reply.round, reply.client) != (request.round, request.client) {
+        return Err(format!("the reply is of round {}, client {}", reply.round, reply.client));
+    }
+    if reply.run != request.run {
+        return Err(format!("the reply is of run {:016x}, and this is run {:016x}", reply.run, request.run));
+    }
+    if reply.state != request.state {
+        return Err(format!("the reply answers state {:016x}, not {:016x}", reply.state, request.state));
+    }
+    Ok(())
+}
+
+/// Refuses a reply that does not answer its request: another run, round, client or state, arrays that are missing or of
+/// another shape or type than those that were sent, numbers that are missing or not finite, less than no rows.
 pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     let refuse = |reason: String| Err(RunError::Client { round: request.round, client: request.client, reason });
-    if (reply.round, reply.client) != (request.round, request.client) {
-        return refuse(format!("the reply is of round {}, client {}", reply.round, reply.client));
+    if let Err(reason) = answers(request, &reply) {
+        return refuse(reason);
     }
     let discrepancy = matches!(request.ask, Ask::Answer(Question::Discrepancy { .. }));
     if discrepancy && !reply.message.scalars.contains_key(DISCREPANCY) {
@@ -23,6 +41,11 @@ pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
         if got.shape != sent.shape || got.values.len() != sent.values.len() {
             return refuse(format!("array \"{name}\" of the reply is {:?}, not {:?}", got.shape, sent.shape));
         }
+        let word = |values: &Values| if matches!(values, Values::F32(_)) { "f32" } else { "f64" };
+        if word(&got.values) != word(&sent.values) {
+            let (got, sent) = (word(&got.values), word(&sent.values));
+            return refuse(format!("array \"{name}\" of the reply holds {got}, not {sent}"));
+        }
     }
     for (name, array) in &reply.message.arrays {
         if let Some(at) = array.values.first_non_finite() {
@@ -31,6 +54,9 @@ pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     }
     if let Some((name, value)) = reply.message.scalars.iter().find(|(_, value)| !value.is_finite()) {
         return refuse(format!("the number \"{name}\" of the reply is {value}"));
+    }
+    if let Some(rows) = reply.message.scalars.get(ROWS).filter(|rows| **rows < 0.0) {
+        return refuse(format!("the reply claims {rows} rows"));
     }
     Ok(reply)
 }
@@ -48,11 +74,11 @@ mod tests {
     }
 
     fn request() -> Request {
-        Request { round: 2, client: 3, ask: Ask::Train, message: message(vec![1.0, 2.0]) }
+        Request { run: 9, ..Request::new(2, 3, Ask::Train, message(vec![1.0, 2.0])) }
     }
 
     fn reply(values: Vec<f32>) -> Reply {
-        Reply { round: 2, client: 3, message: message(values) }
+        request().reply(message(values))
     }
 
     #[test]
@@ -64,10 +90,21 @@ mod tests {
     fn bad_replies_are_refused_with_the_reason() {
         let stale = Reply { round: 1, ..reply(vec![3.0, 4.0]) };
         let foreign = Reply { client: 0, ..reply(vec![3.0, 4.0]) };
+        let run = Reply { run: 8, ..reply(vec![3.0, 4.0]) };
+        let state = Reply { state: 1, ..reply(vec![3.0, 4.0]) };
+        let mut double = reply(vec![3.0, 4.0]);
+        double.message = Message::default()
+            .with_array("particles", Array { shape: vec![1, 2], values: Values::F64(vec![3.0, 4.0]) });
+        let mut rows = reply(vec![3.0, 4.0]);
+        rows.message = rows.message.with_scalar(ROWS, -5.0);
         let empty = Reply { message: Message::default(), ..reply(vec![]) };
         for (bad, word) in [
             (stale, "round 1"),
             (foreign, "client 0"),
+            (run, "run 0000000000000008"),
+            (state, "state 0000000000000001"),
+            (double, "holds f64, not f32"),
+            (rows, "-5 rows"),
             (empty, "lacks"),
             (reply(vec![3.0]), "[1, 1]"),
             (reply(vec![3.0, f32::NAN]), "not finite at element 1"),

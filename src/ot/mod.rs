@@ -7,6 +7,7 @@
 
 pub mod assignment;
 pub mod barycenter;
+pub mod robust;
 
 use std::fmt;
 
@@ -17,6 +18,8 @@ pub use assignment::{Assignment, assign};
 pub use barycenter::{
     Barycenter, BarycenterConfig, Eq5, Iterate, barycenter, cost_matrix, index_mean, wasserstein2_squared,
 };
+
+pub use robust::{RobustBarycenter, robust_barycenter};
 
 use crate::federation::message::ClientId;
 

@@ -196,6 +196,11 @@ pub const SECTIONS: &[(&str, &str)] = &[
         "schedule",
         "Which clients take part in a round; methods with all rows in one place, and `dsgld`, ignore this section.",
     ),
+    (
+        "federation",
+        "The server's rules against clients that fail: when a round closes, who is asked again, how replies are combined.",
+    ),
+    ("faults", "Faults that are injected between server and clients, to study what they do; none by default."),
     ("evaluation", "When and how the test rows are looked at."),
     (
         "checkpoint",
@@ -516,6 +521,31 @@ pub const KEYS: &[Key] = &[
     key("schedule.floor", Float(Interval::DECAY), F(0.0), "Share of the draw that is uniform: no client's probability falls below floor/K.").only(INFORMED),
     key("schedule.negative", Choice(&["clip", "shift", "softmax"]), T("clip"), "What makes a distribution of negative inner products: cut to 0, raised by the smallest, or a softmax.").only(&["hip"]),
     key("schedule.softmax_temperature", NumberOr(Interval::POSITIVE, &["sd"]), T("sd"), "Temperature of that softmax; `sd`: the standard deviation of the inner products.").only(&["hip"]),
+    // [federation]
+    key("federation.deadline", Float(Interval::NOT_NEGATIVE), F(0.0), "Seconds after which a round takes no more replies; 0: it waits for all. Clients in this process answer at once, but for injected stragglers: nobody waits."),
+    key("federation.min_replies", COUNT, I(1), "Fewest usable replies that close a round, at most `schedule.clients`. With fewer the server keeps its state, and the round repeats with others in the place of those that failed."),
+    key("federation.repeats", COUNT_OR_ZERO, I(5), "How often a round is repeated before the run fails."),
+    key("federation.backoff", COUNT_OR_ZERO, I(1), "Rounds that a client sits out after its second bad reply in a row, twice as many after every further one, at most 64; a usable reply ends it. 0: none. Silence is no bad reply."),
+    key(
+        "federation.robust",
+        Choice(&["none", "norm-clip", "median", "trimmed"]),
+        T("none"),
+        "What a few poisoned replies are kept from doing: `norm-clip` shortens changes to `robust_clip` times their median length; `median` and `trimmed` take coordinate-wise medians and trimmed means in the place of means, with `fedwba` the Wasserstein median and the barycenter without the outermost sets. The last two need three clients a round or more, and are refused where replies are no estimates of one thing: `dsvgd`, `u-dsvgd`, `p-dsvgd`, `pvi`, `dsgld`.",
+    ),
+    key("federation.robust_clip", POSITIVE, F(1.0), "Longest change, in median lengths of the round's changes; in a round of one or two replies, of the latest 50 accepted ones, once there are three."),
+    key("federation.robust_trim", Float(Interval(std::ops::Bound::Excluded(0.0), std::ops::Bound::Excluded(0.5))), F(0.3), "Share of the replies that is left out at either end (`fedwba`: that is farthest from the median set)."),
+    key("federation.outlier_scores", Bool, Literal::Bool(false), "Whether every reply gets an outlier score, its Stein discrepancy from a robust Gaussian of the round: a column of rounds.csv (the largest), and events.jsonl. It decides nothing."),
+    // [faults]
+    key(
+        "faults.kinds",
+        TextList { example: r#"["dropout", "nan"]"# },
+        Literal::Texts(&[]),
+        "What goes wrong with a visit, each as likely: `dropout` (the request is lost), `straggler`, `duplicate`, `reordered`, `stale` (of the round before), `nan`, `inf`, `wrong-shape`, `wrong-dtype`, `wrong-n` (a row too many), `huge-norm` (the change times `factor`), `sign-flip` (of the change), `replay` (an old reply under new stamps). `[]`: nothing.",
+    ),
+    key("faults.share", Float(Interval::FRACTION), F(0.3), "Share of the clients that are ever disturbed, rounded up, drawn with `seed`."),
+    key("faults.probability", Float(Interval::FRACTION), F(1.0), "Probability that a visit of theirs is, drawn with `seed` by round, client and attempt."),
+    key("faults.factor", POSITIVE, F(100.0), "What a `huge-norm` change is multiplied with."),
+    key("faults.delay", POSITIVE, F(60.0), "Seconds by which a `straggler` is late, in simulated time."),
     // [evaluation]
     key("evaluation.every", COUNT, I(1), "Rounds from one evaluation to the next; the last round is always evaluated."),
     key("evaluation.bins", from(1, 1000), I(15), "Bins of confidence in calibration errors and diagrams (15: Guo et al. 2017)."),

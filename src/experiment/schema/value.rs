@@ -21,6 +21,8 @@ pub enum Literal {
     Ints(&'static [i64]),
     /// A list of real numbers.
     Floats(&'static [f64]),
+    /// A list of texts.
+    Texts(&'static [&'static str]),
 }
 
 impl Literal {
@@ -33,6 +35,7 @@ impl Literal {
             Self::Text(text) => text.into(),
             Self::Ints(numbers) => numbers.to_vec().into(),
             Self::Floats(numbers) => numbers.to_vec().into(),
+            Self::Texts(texts) => Value::Array(texts.iter().map(|text| (*text).into()).collect()),
         }
     }
 }

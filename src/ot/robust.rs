@@ -1,0 +1,162 @@
+//! Barycenters that a minority of sets cannot carry away: the median in Wasserstein space, and a trimmed barycenter.
+//!
+//! In go K sets of N particles and weights ω; out come a set, and the weights of which it is the barycenter.
+//! - [`RobustBarycenter::Median`]: argmin_X Σ_k ω_k W₂(X, Θ_k), the geometric median for the distance W₂, by Weiszfeld's
+//!   iteration: w_k ∝ ω_k/W₂(X, Θ_k), X ← one update of the barycenter with these weights. Like the median of subset
+//!   posteriors of Minsker, Srivastava, Lin & Dunson 2017; iteration as in Pillutla, Kakade & Harchaoui 2022.
+//! - [`RobustBarycenter::Trimmed`]: the barycenter of the sets without the ⌊βK⌋ that are farthest from that median.
+//!
+//! Both start at the medoid, the set with the least Σ_j ω_j W₂² to all others: the mean by index, where the plain
+//! barycenter starts, is as far out as the farthest set.
+
+use super::{Barycenter, BarycenterConfig, Iterate, TransportError, barycenter, index_mean, wasserstein2_squared};
+use crate::backend::Backend;
+use crate::federation::combine::trimmed;
+use crate::federation::robust::geometric_median;
+use crate::particles::Particles;
+
+/// What takes the barycenter's place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RobustBarycenter {
+    /// The set whose weighted sum of distances, not of their squares, is least.
+    Median,
+    /// The barycenter without this share of the sets, < ½.
+    Trimmed(f64),
+}
+
+/// The set, and the weights `[K]`, of sum 1, of which it is the barycenter: 0 for sets that were left out.
+///
+/// # Errors
+/// As [`barycenter()`].
+pub fn robust_barycenter<B: Backend>(
+    rule: RobustBarycenter,
+    sets: &[Particles<B>],
+    weights: &[f64],
+    config: &BarycenterConfig,
+) -> Result<(Barycenter<B>, Vec<f64>), TransportError> {
+    // Also checks sets and weights.
+    let plain =
+        barycenter(sets, Some(weights), &index_mean(sets)?, &BarycenterConfig { max_iterations: 1, ..*config })?;
+    if sets.len() < 3 {
+        return Ok((plain, weights.to_vec()));
+    }
+    let step = BarycenterConfig { iterate: Iterate::OneStep, ..*config };
+    let distances = |at: &Particles<B>| sets.iter().map(|set| distance(at, set)).collect();
+    let mean = |at: &Particles<B>, weights: &[f64]| Ok(barycenter(sets, Some(weights), at, &step)?.particles);
+    let (centre, used) = geometric_median(medoid(sets, weights)?, weights, distances, mean)?;
+    match rule {
+        RobustBarycenter::Median => {
+            // The same set once more, for what a barycenter tells about itself.
+            let used = normalised(used);
+            Ok((barycenter(sets, Some(&used), &centre, config)?, used))
+        }
+        RobustBarycenter::Trimmed(share) => {
+            let apart = sets.iter().map(|set| distance(&centre, set)).collect::<Result<Vec<f64>, _>>()?;
+            let mut order: Vec<usize> = (0..sets.len()).collect();
+            order.sort_by(|a, b| apart[*a].total_cmp(&apart[*b]));
+            let mut left = vec![0.0; sets.len()];
+            let kept = sets.len() - trimmed(share, sets.len());
+            order[..kept].iter().for_each(|set| left[*set] = weights[*set]);
+            let left = normalised(left);
+            Ok((barycenter(sets, Some(&left), &centre, config)?, left))
+        }
+    }
+}
+
+fn distance<B: Backend>(first: &Particles<B>, second: &Particles<B>) -> Result<f64, TransportError> {
+    Ok(wasserstein2_squared(first, second)?.sqrt())
+}
+
+fn normalised(weights: Vec<f64>) -> Vec<f64> {
+    let total: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / total).collect()
+}
+
+/// The set whose weighted sum of distances to the others is least.
+fn medoid<B: Backend>(sets: &[Particles<B>], weights: &[f64]) -> Result<Particles<B>, TransportError> {
+    let mut sums = vec![0.0; sets.len()];
+    for first in 0..sets.len() {
+        for second in 0..first {
+            let apart = distance(&sets[first], &sets[second])?;
+            sums[first] += weights[second] * apart;
+            sums[second] += weights[first] * apart;
+        }
+    }
+    let least = (0..sets.len()).min_by(|a, b| sums[*a].total_cmp(&sums[*b]));
+    least.map(|set| sets[set].clone()).ok_or(TransportError::NoClients)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fedstein_models::Layout;
+
+    use super::*;
+    use crate::backend::{Flex, Precision, Session};
+    use crate::federation::message::{Array, Values};
+
+    fn set(rows: &[[f64; 2]]) -> Particles<Flex> {
+        let array = Array { shape: vec![rows.len(), 2], values: Values::F64(rows.iter().flatten().copied().collect()) };
+        let layout = Arc::new(Layout::new([("theta", [2].as_slice())]));
+        Particles::from_array(&array, &layout, &Session::open(Precision::F64).unwrap()).unwrap()
+    }
+
+    fn of(rule: RobustBarycenter, sets: &[Particles<Flex>]) -> (Vec<f64>, Vec<f64>) {
+        let weights = vec![1.0 / sets.len() as f64; sets.len()];
+        let (found, weights) = robust_barycenter(rule, sets, &weights, &BarycenterConfig::default()).unwrap();
+        (found.particles.to_array().unwrap().values.to_f64(), weights)
+    }
+
+    fn assert_near(got: &[f64], want: &[f64], within: f64) {
+        let near = got.iter().zip(want).all(|(got, want)| (got - want).abs() <= within);
+        assert!(near && got.len() == want.len(), "{got:?}, not {want:?}");
+    }
+
+    #[test]
+    fn the_median_of_single_particles_is_the_fermat_point() {
+        let triangle = [set(&[[-1.0, 0.0]]), set(&[[1.0, 0.0]]), set(&[[0.0, 2.0]])];
+        assert_near(&of(RobustBarycenter::Median, &triangle).0, &[0.0, 1.0 / 3.0_f64.sqrt()], 1e-5);
+    }
+
+    #[test]
+    fn the_median_of_moved_sets_moves_as_the_median_of_the_moves() {
+        // W₂ between translates of one set is the length of the move, whatever the numbering.
+        let shape = [[0.0, 0.0], [9.0, 0.0], [0.0, 5.0]];
+        let moved = |x: f64, y: f64, turn: usize| {
+            let mut rows = shape.map(|[a, b]| [a + x, b + y]);
+            rows.rotate_left(turn);
+            set(&rows)
+        };
+        let sets = [moved(-1.0, 0.0, 0), moved(1.0, 0.0, 1), moved(0.0, 2.0, 2)];
+        let (got, _) = of(RobustBarycenter::Median, &sets);
+        let mut rows: Vec<&[f64]> = got.chunks_exact(2).collect();
+        rows.sort_by(|a, b| (a[0] + 0.1 * a[1]).total_cmp(&(b[0] + 0.1 * b[1])));
+        let up = 1.0 / 3.0_f64.sqrt();
+        assert_near(&rows.concat(), &[0.0, up, 0.0, 5.0 + up, 9.0, up], 1e-4);
+    }
+
+    #[test]
+    fn a_far_set_is_trimmed_or_has_a_bounded_say() {
+        let near = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]].map(|row| set(&[row]));
+        let with = |far: f64| [near.to_vec(), vec![set(&[[far, 0.5]])]].concat();
+        let (got, weights) = of(RobustBarycenter::Trimmed(0.2), &with(1e4));
+        assert_near(&got, &[0.5, 0.5], 1e-9);
+        assert_near(&weights, &[0.25, 0.25, 0.25, 0.25, 0.0], 1e-12);
+        let (far, farther) = (of(RobustBarycenter::Median, &with(1e3)).0, of(RobustBarycenter::Median, &with(1e5)).0);
+        assert!(far[0] < 1.0 && (far[0] - farther[0]).abs() < 1e-3, "{far:?} {farther:?}");
+        // The plain barycenter goes with it.
+        let plain =
+            barycenter(&with(1e3), None, &index_mean(&with(1e3)).unwrap(), &BarycenterConfig::default()).unwrap();
+        assert!(plain.particles.to_array().unwrap().values.to_f64()[0] > 100.0);
+    }
+
+    #[test]
+    fn equal_sets_are_their_own_median_and_of_two_it_is_the_barycenter() {
+        let one = set(&[[0.0, 1.0], [2.0, 3.0]]);
+        for rule in [RobustBarycenter::Median, RobustBarycenter::Trimmed(0.3)] {
+            assert_near(&of(rule, &[one.clone(), one.clone(), one.clone()]).0, &[0.0, 1.0, 2.0, 3.0], 1e-12);
+            assert_near(&of(rule, &[set(&[[0.0, 0.0]]), set(&[[2.0, 4.0]])]).0, &[1.0, 2.0], 1e-12);
+        }
+    }
+}
