@@ -4,6 +4,7 @@
 //!
 //! The same properties are fuzzed by the targets in `fuzz/`; this is the part that runs with every `cargo test`.
 
+mod mutation;
 mod peak;
 
 use fedstein_datasets::format::cifar::{self, Layout};
@@ -13,10 +14,11 @@ use fedstein_datasets::format::table::{self, TargetColumn};
 use fedstein_datasets::format::{libsvm, splits};
 use fedstein_datasets::{DataError, Header, Task, read_features};
 use flate2::{Compression, write::GzEncoder};
+use mutation::mutated;
 use peak::peak;
 use proptest::prelude::*;
+use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use rand::{RngExt, SeedableRng};
 use std::io::Write;
 use std::path::Path;
 use tempfile::TempDir;
@@ -158,52 +160,6 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
-}
-
-/// One to four changes: a bit, a byte, something inserted, something taken out or doubled, the end cut off.
-fn mutated(good: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
-    const PIECES: &[&[u8]] = &[
-        b"\n",
-        b"\r",
-        b",",
-        b"\"",
-        b" ",
-        b"-",
-        b".",
-        b":",
-        b"#",
-        b"nan",
-        b"inf",
-        b"1e999",
-        b"-1e-999",
-        b"\0",
-        b"\xff",
-        b"\xef\xbb\xbf",
-        b"99999999999999999999999",
-        b"9223372036854775808",
-        b"0x1",
-        b"\x1b[2J",
-        b"\x1f\x8b",
-        b"\xff\xff\xff\xff",
-    ];
-    let mut bytes = good.to_vec();
-    for _ in 0..rng.random_range(1..=4) {
-        let at = rng.random_range(0..=bytes.len());
-        let until = rng.random_range(at..=bytes.len().min(at + 9));
-        match rng.random_range(0..7) {
-            0 if at < bytes.len() => bytes[at] ^= 1 << rng.random_range(0..8),
-            1 if at < bytes.len() => bytes[at] = rng.random(),
-            2 => drop(bytes.splice(at..at, PIECES[rng.random_range(0..PIECES.len())].iter().copied())),
-            3 => drop(bytes.splice(at..until, PIECES[rng.random_range(0..PIECES.len())].iter().copied())),
-            4 => drop(bytes.drain(at..until)),
-            5 => {
-                let piece = bytes[at..until].repeat(rng.random_range(1..5));
-                drop(bytes.splice(at..at, piece));
-            }
-            _ => bytes.truncate(at),
-        }
-    }
-    bytes
 }
 
 /// Reads the bytes; what the reader said, and the most memory it held.

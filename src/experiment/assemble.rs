@@ -32,6 +32,8 @@ use super::config::{
 
 /// Rows from which the noise of an untrained regression network is measured.
 const NOISE_ROWS: usize = 1000;
+/// Most numbers of all particles together: tensors count them in 32 bits.
+const MOST_NUMBERS: usize = i32::MAX as usize;
 
 impl Config {
     /// `[data]`.
@@ -45,7 +47,22 @@ impl Config {
     }
 
     /// `[model]` for a data set of this shape.
+    ///
+    /// # Errors
+    /// A model that does not fit the data, or that is too large to be counted.
     pub fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, RunError> {
+        let model = self.network(data)?;
+        let (particles, dim) = (self.algorithm.particles(), model.layout().dim());
+        if particles.checked_mul(dim).is_none_or(|numbers| numbers > MOST_NUMBERS) {
+            return Err(RunError::Config(format!(
+                "algorithm.particles = {particles}: with the model's {dim} parameters each, the particles are more than \
+                 {MOST_NUMBERS} numbers, the most that a tensor counts"
+            )));
+        }
+        Ok(model)
+    }
+
+    fn network(&self, data: &Dataset) -> Result<Arc<dyn Model>, RunError> {
         let features = data.width();
         match &self.model {
             ModelConfig::Bnn { hidden, activation, weight_precision, gamma_shape, gamma_rate, init } => {
