@@ -1,5 +1,7 @@
 //! The `fedstein` command: parses, calls, maps an error to an exit code.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

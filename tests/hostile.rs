@@ -301,29 +301,29 @@ fn damaged_files_of_a_run_for_as_long_as_told() {
     println!("files of a run, (read, refused): {:?}", damage_runs(Budget::of_environment()));
 }
 
-/// Damaged files of a run through the binary's `report` and `predict`; how many ended with 0 and how many with 2.
-fn damage_for_the_binary(budget: Budget) -> (usize, usize) {
+/// Damaged files of a run through the binary's `report` and `predict`; how many reports and how many predictions ended
+/// with 0, and how many of both with 2.
+fn damage_for_the_binary(budget: Budget) -> ([usize; 2], usize) {
     const FILES: [&str; 6] =
         ["particles.safetensors", "model.json", "summary.json", "config.toml", "predictions.csv", "uncertainty.csv"];
     let dir = runs();
     let mut rng = ChaCha8Rng::seed_from_u64(4);
-    let (mut fine, mut refused) = (0, 0);
-    while budget.allows(fine + refused) {
+    let (mut fine, mut refused) = ([0, 0], 0);
+    while budget.allows(fine[0] + fine[1] + refused) {
         for (run, name) in ["classes", "real"].iter().flat_map(|run| FILES.map(|name| (run, name))) {
             let path = dir.path().join(run).join(name);
             // A regression has no mutual information.
             let Ok(good) = fs::read(&path) else { continue };
             let bytes = mutated(&good, &mut rng);
             fs::write(&path, &bytes).unwrap();
-            for line in [
-                format!("report --run {run} --out out --force"),
-                format!("predict {run} --input new.csv --out out.csv"),
-            ] {
-                let output = fedstein(dir.path(), &line);
+            let lines =
+                [format!("report {run} --out out --force"), format!("predict {run} --input new.csv --out out.csv")];
+            for (command, line) in lines.iter().enumerate() {
+                let output = fedstein(dir.path(), line);
                 let told = String::from_utf8(output.stderr).unwrap();
                 let shown = String::from_utf8_lossy(&bytes);
                 match output.status.code() {
-                    Some(0) => fine += 1,
+                    Some(0) => fine[command] += 1,
                     Some(2) => refused += 1,
                     code => panic!("{line} with {run}/{name} ended with {code:?}: {told}\n{shown}"),
                 }
@@ -339,7 +339,7 @@ fn damage_for_the_binary(budget: Budget) -> (usize, usize) {
 #[test]
 fn the_binary_reports_on_and_predicts_with_damaged_runs_or_refuses_them() {
     let (fine, refused) = damage_for_the_binary(Budget::Cases(200));
-    assert!(fine > 10 && refused > 50, "{fine} fine, {refused} refused");
+    assert!(fine.iter().all(|&fine| fine > 10) && refused > 50, "{fine:?} fine, {refused} refused");
 }
 
 #[test]
@@ -398,6 +398,21 @@ fn a_device_without_end_is_refused_within_bounded_memory() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("particles.safetensors: more than 2147483648 bytes, and no end"), "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_a_run_does_not_lead_its_report_elsewhere() {
+    let dir = runs();
+    let (report, elsewhere) = (dir.path().join("classes/report"), dir.path().join("elsewhere"));
+    fs::create_dir(&elsewhere).unwrap();
+    fs::remove_dir_all(&report).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &report).unwrap();
+    let output = fedstein(dir.path(), "report classes");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("is a link; name where the report goes with --out"), "{told}");
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
 }
 
 #[test]
