@@ -59,6 +59,18 @@ impl Config {
                  {MOST_NUMBERS} numbers, the most that a tensor counts"
             )));
         }
+        // The chains and the Gaussian methods look at each particle by itself.
+        let by_itself = matches!(
+            self.algorithm,
+            AlgorithmConfig::Sgld(_) | AlgorithmConfig::Dsgld(_) | AlgorithmConfig::Pvi(_) | AlgorithmConfig::Gvi(_)
+        );
+        if !by_itself && particles.checked_mul(particles).is_none_or(|pairs| pairs > MOST_NUMBERS) {
+            return Err(RunError::Config(format!(
+                "algorithm.particles = {particles}: the kernel between all of them has more than {MOST_NUMBERS} numbers, \
+                 the most that a tensor counts; at most {} particles",
+                MOST_NUMBERS.isqrt()
+            )));
+        }
         Ok(model)
     }
 
