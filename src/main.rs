@@ -1,5 +1,7 @@
 //! The `fedstein` command: parses, calls, maps an error to an exit code.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 /// Bytes of stack of a worker thread: what the main thread usually has.

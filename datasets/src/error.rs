@@ -52,6 +52,16 @@ pub enum DataError {
         /// The decoder's words.
         detail: String,
     },
+    /// A gzipped file unpacks to more than its size warrants, or a pipe does not end.
+    #[error("{}: more than {limit} bytes come out of it; {remedy}", .path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that are read of it.
+        limit: u64,
+        /// What to do about it.
+        remedy: &'static str,
+    },
     /// The first four bytes are not the idx magic number that belongs here.
     #[error("{}: wrong idx magic number {found:#010x}, expected {expected:#010x} ({hint})", .path.display())]
     IdxMagic {

@@ -161,6 +161,10 @@ fn fetch_file(
         fs::create_dir_all(directory).map_err(|e| DataError::io(directory, e))?;
     }
     let part = part_of(path);
+    // A link that somebody put there would lead the bytes to where it points.
+    if fs::symlink_metadata(&part).is_ok_and(|meta| !meta.is_file()) {
+        remove(&part)?;
+    }
     let (mut attempts, mut wrong) = (Vec::new(), None);
     for &url in file.mirrors {
         let mut before = length(&part);
@@ -223,6 +227,7 @@ fn download(
         }
         _ => return Err(Failure::Mirror(format!("status {status}"))),
     };
+    announced(&response, file.bytes - resumed)?;
     report(Progress::Started { file: file.path, url, resumed, total: file.bytes });
 
     let failed = |e| DataError::io(part, e);
@@ -258,16 +263,23 @@ fn download(
     Ok(())
 }
 
+/// Refuses an answer that announces another length than is wanted, before a byte of it is written.
+fn announced(response: &ureq::http::Response<ureq::Body>, wanted: u64) -> Result<(), Failure> {
+    match response.body().content_length() {
+        Some(length) if length != wanted => {
+            Err(Failure::Mirror(format!("announces {length} bytes where {wanted} are expected")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Asks for the bytes from `start` on, through at most [`REDIRECTS`] redirects, http or https only.
 fn get(agent: &ureq::Agent, url: &str, start: u64) -> Result<ureq::http::Response<ureq::Body>, Failure> {
     let mut url = url.to_owned();
-    let mut secure = false;
+    if !may_follow("", &url) {
+        return Err(Failure::Mirror("refused: a mirror's address begins with http:// or https://".to_owned()));
+    }
     for _ in 0..=REDIRECTS {
-        let https = url.starts_with("https://");
-        if !(https || (url.starts_with("http://") && !secure)) {
-            return Err(Failure::Mirror(format!("refused a redirect to {url}")));
-        }
-        secure = https;
         let mut request = agent.get(&url);
         if start > 0 {
             request = request.header("Range", format!("bytes={start}-"));
@@ -278,9 +290,23 @@ fn get(agent: &ureq::Agent, url: &str, start: u64) -> Result<ureq::http::Respons
         }
         let location = response.headers().get("location").and_then(|value| value.to_str().ok());
         let location = location.ok_or_else(|| Failure::Mirror("a redirect that leads nowhere".to_owned()))?;
-        url = resolve(&url, location);
+        let next = resolve(&url, location);
+        if !may_follow(&url, &next) {
+            return Err(Failure::Mirror(format!("refused a redirect to {next}: {}", scheme_wanted(&url))));
+        }
+        url = next;
     }
     Err(Failure::Mirror(format!("more than {REDIRECTS} redirects")))
+}
+
+/// Whether one may go from an address to the next: http to http or https, https to https only.
+fn may_follow(from: &str, to: &str) -> bool {
+    to.starts_with("https://") || (to.starts_with("http://") && !from.starts_with("https://"))
+}
+
+/// What [`may_follow`] allows from here, in words.
+fn scheme_wanted(from: &str) -> &'static str {
+    if from.starts_with("https://") { "from https only https is followed" } else { "only http and https are followed" }
 }
 
 /// The address a redirect leads to.
@@ -366,6 +392,16 @@ mod tests {
             assert!(safe(name).is_err(), "{name}");
         }
         assert!(safe("mnist/train.gz").is_ok());
+    }
+
+    #[test]
+    fn a_redirect_never_leaves_http_and_https_nor_falls_back_from_https() {
+        assert!(may_follow("http://a.org/x", "http://b.org/x") && may_follow("http://a.org/x", "https://b.org/x"));
+        assert!(may_follow("https://a.org/x", "https://b.org/x"));
+        assert!(!may_follow("https://a.org/x", "http://a.org/x"));
+        for other in ["file:///etc/passwd", "ftp://a.org/x", "data:,x", "//a.org/x", "HTTP:x", "httpx://a", ""] {
+            assert!(!may_follow("http://a.org/x", other) && !may_follow("https://a.org/x", other), "{other}");
+        }
     }
 
     #[test]

@@ -25,6 +25,12 @@ enum Answer {
     NoRange,
     /// 200 without a length.
     Endless(Vec<u8>),
+    /// 200 that announces another length than it has bytes.
+    Announces(Vec<u8>, usize),
+    /// 206 that starts at another byte than was asked for.
+    Elsewhere(Vec<u8>),
+    /// 200 in chunks, the second with a length that is no number.
+    BadChunk(Vec<u8>),
 }
 
 type Log = Arc<Mutex<Vec<String>>>;
@@ -72,6 +78,16 @@ fn answer(mut stream: TcpStream, routes: &mut [(&'static str, Vec<Answer>)], log
         Answer::Absent => (head("404 Not Found", 0, ""), Vec::new()),
         Answer::Redirect(to) => (head("302 Found", 0, &format!("Location: {to}\r\n")), Vec::new()),
         Answer::NoRange => (head("416 Range Not Satisfiable", 0, ""), Vec::new()),
+        Answer::Announces(bytes, length) => (head("200 OK", length, ""), bytes),
+        Answer::Elsewhere(bytes) => {
+            let range = format!("Content-Range: bytes 0-{}/{}\r\n", bytes.len() - 1, bytes.len());
+            (head("206 Partial Content", bytes.len(), &range), bytes)
+        }
+        Answer::BadChunk(bytes) => {
+            let chunk = [format!("{:x}\r\n", bytes.len() / 2).as_bytes(), &bytes[..bytes.len() / 2]].concat();
+            let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+            (head.to_owned(), [&chunk[..], b"\r\nlots\r\n"].concat())
+        }
         Answer::Endless(bytes) => ("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_owned(), bytes),
     };
     stream.write_all(head.as_bytes())?;
@@ -235,10 +251,58 @@ fn redirects_within_http_are_followed_and_others_refused() {
     let mirrors = ["evil", "loop", "moved/here", "moved/here"].map(|path| format!("{url}/{path}"));
     let (dir, set) = (TempDir::new().unwrap(), set_of("test/file", &mirrors));
     let events = get(&set, dir.path()).unwrap();
-    assert_eq!(events[0], "failed: refused a redirect to file:///etc/passwd");
+    assert_eq!(events[0], "failed: refused a redirect to file:///etc/passwd: only http and https are followed");
     assert_eq!(events[1], "failed: more than 5 redirects");
     assert_eq!(events.last().unwrap(), "done");
     assert_whole(&dir);
+}
+
+#[test]
+fn a_body_of_another_length_than_the_files_is_refused_before_it_is_written() {
+    for (length, problem) in [(200_001, "announces 200001 bytes where 200000 are expected"), (17, "announces 17 bytes")]
+    {
+        let (url, log) = serve(vec![("/file", vec![Answer::Announces(content(), length)])]);
+        let (dir, set) = (TempDir::new().unwrap(), set_of("test/file", &[format!("{url}/file")]));
+        let message = get(&set, dir.path()).unwrap_err().to_string();
+        assert!(message.contains(problem) && message.contains(&url), "{message}");
+        assert_eq!(std::fs::read_dir(dir.path().join("test")).unwrap().count(), 0);
+        assert_eq!(log.lock().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn an_endless_body_is_cut_off_at_the_files_length_and_nothing_stays() {
+    let (url, _) = serve(vec![("/file", vec![Answer::Endless(vec![7; 1 << 22])])]);
+    let (dir, set) = (TempDir::new().unwrap(), set_of("test/file", &[format!("{url}/file")]));
+    let message = get(&set, dir.path()).unwrap_err().to_string();
+    assert!(message.contains("sends more than the 200000 bytes of the file"), "{message}");
+    assert_eq!(std::fs::read_dir(dir.path().join("test")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_part_from_elsewhere_and_a_broken_chunk_never_become_a_file() {
+    for answer in [Answer::Elsewhere(content()), Answer::BadChunk(content())] {
+        let (url, _) = serve(vec![("/file", vec![answer])]);
+        let (dir, set) = (TempDir::new().unwrap(), set_of("test/file", &[format!("{url}/file")]));
+        std::fs::create_dir(dir.path().join("test")).unwrap();
+        std::fs::write(dir.path().join("test/file.part"), &content()[..50_000]).unwrap();
+        let message = get(&set, dir.path()).unwrap_err().to_string();
+        assert!(message.contains("could not fetch"), "{message}");
+        assert!(!dir.path().join("test/file").exists(), "{message}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_place_of_the_part_is_not_written_through() {
+    let (url, _) = serve(vec![("/file", vec![Answer::Whole(content())])]);
+    let (dir, set) = (TempDir::new().unwrap(), set_of("test/file", &[format!("{url}/file")]));
+    std::fs::create_dir(dir.path().join("test")).unwrap();
+    std::fs::write(dir.path().join("outside"), "mine").unwrap();
+    std::os::unix::fs::symlink(dir.path().join("outside"), dir.path().join("test/file.part")).unwrap();
+    get(&set, dir.path()).unwrap();
+    assert_whole(&dir);
+    assert_eq!(std::fs::read_to_string(dir.path().join("outside")).unwrap(), "mine");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::layer::{Activation, ParticleLinear};
 use crate::layout::Layout;
 use crate::model::{Architecture, Batch, ParticleModel, Task};
 use crate::prior::Prior;
+use crate::stack::{MOST_PARAMETERS, too_many_parameters};
 
 /// A multilayer perceptron for every particle.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,13 +46,26 @@ impl BnnConfig {
         }
     }
 
-    /// Refuses widths of zero.
+    /// Refuses widths of zero, and more parameters than can be counted.
+    ///
+    /// # Errors
+    /// Which width, or which layer makes the particle too long.
     pub fn check(self) -> Result<Self, ModelError> {
         if self.features == 0 {
             return Err(ModelError::Empty { what: "the number of features" });
         }
         if self.hidden.contains(&0) || self.head.outputs() == 0 {
             return Err(ModelError::Empty { what: "every layer's width" });
+        }
+        let mut parameters = 0usize;
+        for (i, pair) in self.widths().windows(2).enumerate() {
+            let own = pair[0].checked_add(1).and_then(|inputs| inputs.checked_mul(pair[1]));
+            let total = own.and_then(|own| own.checked_add(parameters)).filter(|total| *total <= MOST_PARAMETERS);
+            parameters = total.ok_or_else(|| ModelError::Layer {
+                number: i + 1,
+                text: format!("dense {}", pair[1]),
+                problem: too_many_parameters(),
+            })?;
         }
         Ok(self)
     }

@@ -19,7 +19,12 @@ use crate::model::{Architecture, Batch, ParticleModel, Task};
 use crate::prior::Prior;
 
 /// Most coordinates of a particle: tensors count them in 32 bits.
-const MOST_PARAMETERS: usize = i32::MAX as usize;
+pub(crate) const MOST_PARAMETERS: usize = i32::MAX as usize;
+
+/// What is said of the layer that makes a particle longer.
+pub(crate) fn too_many_parameters() -> String {
+    format!("with it a particle has more than {MOST_PARAMETERS} parameters, the most that there may be")
+}
 
 /// A network as a list of layers; the dense layer to the outputs is implied.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,11 +118,8 @@ impl StackConfig {
             let wrong = |problem| ModelError::Layer { number: i + 1, text: layer.to_string(), problem };
             let output = layer.output(shape).map_err(wrong)?;
             let total = layer.parameters(shape).and_then(|own| own.checked_add(parameters));
-            parameters = total.filter(|total| *total <= MOST_PARAMETERS).ok_or_else(|| {
-                wrong(format!(
-                    "with it a particle has more than {MOST_PARAMETERS} parameters, the most that there may be"
-                ))
-            })?;
+            let total = total.filter(|total| *total <= MOST_PARAMETERS);
+            parameters = total.ok_or_else(|| wrong(too_many_parameters()))?;
             plan.push(layer, shape);
             shape = output;
         }

@@ -14,6 +14,7 @@ use crate::experiment::config::Config;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
 use crate::experiment::run_dir;
 use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
+use crate::report::read_text;
 use crate::reproduce::Scale;
 
 use args::{Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, TrainArgs};
@@ -248,9 +249,19 @@ where
     if let Err(error) = result {
         let what = if code == 130 { "" } else { "error: " };
         // With standard error closed there is nobody to tell; the exit code remains.
-        let _ = writeln!(io::stderr(), "{what}{error}");
+        let _ = writeln!(io::stderr(), "{what}{}", printable(&error.to_string()));
     }
     ExitCode::from(code)
+}
+
+/// A message that quotes files and drives no terminal: control characters but line ends and tabs are spelt out.
+fn printable(message: &str) -> String {
+    let plain = |c: char| match c {
+        '\n' | '\t' => c.to_string(),
+        _ if c.is_control() => c.escape_debug().to_string(),
+        _ => c.to_string(),
+    };
+    message.chars().map(plain).collect()
 }
 
 impl Invocation {
@@ -314,8 +325,7 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
 }
 
 fn load_file(path: &Path, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
+    let text = read_text(path).map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
     Config::load(Source { name: &path.display().to_string(), text: &text }, overrides)
 }
 

@@ -52,7 +52,14 @@ impl OnBackend for Job<'_> {
         let model = config.model(&shape)?;
         let session = Session::<B>::open(config.precision)?;
         let particles = run.particles::<B>(&*model, &session)?;
-        let wrong = |error: &dyn std::fmt::Display| RunError::Device(format!("{}: {error}", input.display()));
+        // The particles are finite, and so are the rows: what comes out is not where either is absurdly large.
+        let wrong = |error: &dyn std::fmt::Display| {
+            RunError::Config(format!(
+                "{}: the run {} predicts nothing usable: {error}",
+                input.display(),
+                run.path.display()
+            ))
+        };
         let outputs = |outputs| predict_rows(&*model, &particles, &table, outputs, config.evaluation.chunk, &session);
         let (count, rows) = (particles.count(), table.rows());
         match (model.task(), &shape.targets) {
@@ -89,6 +96,13 @@ impl Job<'_> {
         let names = shape.feature_names.as_deref();
         let mut features = read_features(self.input, shape.width(), names, delimiter, &ignore)?;
         self.run.card.normalisation.features.apply(&mut features)?;
+        if let Some(((row, column), _)) = features.indexed_iter().find(|(_, value)| !value.is_finite()) {
+            let (input, row, column) = (self.input.display(), row + 1, column + 1);
+            return Err(RunError::Config(format!(
+                "{input}: data row {row}, feature {column} is not finite on the scale of the training rows (`normalisation` \
+                 in model.json)"
+            )));
+        }
         let rows = features.nrows();
         let data = Dataset { features, targets: Targets::None { rows }, ..shape.clone() };
         Ok(Table::new(data, &self.run.card.normalisation))

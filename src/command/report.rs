@@ -22,6 +22,10 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
         let message = "exists and is not empty; choose another with --out or replace it with --force";
         return Err(CliError::Usage(format!("`{}` {message}", out.display())));
     }
+    // A run may come from somebody else: its report stays in its directory and does not go where a link in it leads.
+    if matches!(&source, ReportSource::Run(run) if out.starts_with(run)) && out.is_symlink() {
+        return Err(CliError::Usage(format!("`{}` is a link; name where the report goes with --out", out.display())));
+    }
     let others = compare.iter().map(|run| Finished::open(run)).collect::<Result<Vec<_>, _>>()?;
     let written = match source {
         ReportSource::Run(path) => {

@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::backend::{Backend, Session};
-use crate::datasets::{Dataset, Normalisation, Partition, Targets, TrainTest};
+use crate::datasets::{Dataset, FeatureScale, Normalisation, Partition, Targets, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
 use crate::federation::message::ClientId;
 use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummary};
 use crate::models::{Layout, Model, Task};
 use crate::particles::Particles;
-use crate::report::{PartitionTable, ReportError, RoundPoint, csv, write_atomic};
+use crate::report::{PartitionTable, ReportError, RoundPoint, csv, read_text, read_whole, write_atomic};
 
 use super::checkpoints::{Checkpoints, Snapshot};
 use super::config::{CheckpointConfig, Config};
@@ -52,6 +52,60 @@ pub struct ModelCard {
     pub classes: Option<Vec<String>>,
     /// How features and targets were scaled.
     pub normalisation: Normalisation,
+}
+
+/// The most features, classes and the like that a `model.json` may speak of: tensors count them in 32 bits.
+const MOST: usize = i32::MAX as usize;
+
+impl ModelCard {
+    /// Whether its numbers belong together. A card may come from anywhere.
+    ///
+    /// # Errors
+    /// The first field that cannot be right, and what would be.
+    pub fn check(&self) -> Result<(), String> {
+        let wrong = |field: &str, problem: String| Err(format!("`{field}` {problem}"));
+        if self.schema_version != SCHEMA_VERSION {
+            return wrong("schema_version", format!("is {}; this program reads {SCHEMA_VERSION}", self.schema_version));
+        }
+        if !(1..=MOST).contains(&self.features) {
+            return wrong("features", format!("is {}; it must be from 1 to {MOST}", self.features));
+        }
+        if let Some(names) = self.feature_names.as_ref().filter(|names| names.len() != self.features) {
+            return wrong("feature_names", format!("has {} names for {} features", names.len(), self.features));
+        }
+        if let Some(names) = self.classes.as_ref().filter(|names| names.len() < 2) {
+            return wrong("classes", format!("has {}; a classification has at least 2", names.len()));
+        }
+        let is_scale = |x: &f64| x.is_finite() && *x != 0.0;
+        let (widths, finite) = match &self.normalisation.features {
+            FeatureScale::Identity => (true, true),
+            FeatureScale::AffineAll { scale, offset } => (true, is_scale(scale) && offset.is_finite()),
+            FeatureScale::PerColumn { shift, scale } => (
+                shift.len() == self.features && scale.len() == self.features,
+                shift.iter().all(|x| x.is_finite()) && scale.iter().all(is_scale),
+            ),
+            FeatureScale::PerChannel { shift, scale } => (
+                !shift.is_empty() && shift.len() == scale.len() && self.features.is_multiple_of(shift.len()),
+                shift.iter().all(|x| x.is_finite()) && scale.iter().all(is_scale),
+            ),
+        };
+        if !widths {
+            return wrong("normalisation.features", format!("does not belong to {} features", self.features));
+        }
+        let target = self.normalisation.target.as_ref();
+        if !finite
+            || target.is_some_and(|target| !(target.mean.is_finite() && target.sd.is_finite() && target.sd > 0.0))
+        {
+            return wrong("normalisation", "divides by a number that is 0 or not finite".into());
+        }
+        Ok(())
+    }
+
+    /// The shape of a row, where it is one: its sides multiply to the number of features.
+    fn row_shape(&self) -> Vec<usize> {
+        let size = self.feature_shape.iter().try_fold(1usize, |size, side| size.checked_mul(*side));
+        if size == Some(self.features) { self.feature_shape.clone() } else { vec![self.features] }
+    }
 }
 
 /// What a run was and how it ended: `summary.json`.
@@ -369,7 +423,7 @@ impl Finished {
     pub fn open(path: &Path) -> Result<Self, RunError> {
         let text = |name: &str| {
             let file = path.join(name);
-            std::fs::read_to_string(&file).map_err(|error| {
+            read_text(&file).map_err(|error| {
                 RunError::Config(format!("{}: {error}; is this the directory of a finished run?", file.display()))
             })
         };
@@ -378,7 +432,9 @@ impl Finished {
                 .map_err(|error| RunError::Config(format!("{}: {error}", path.join(name).display())))
         }
         let mut summary: Summary = parse(path, run_dir::SUMMARY, &text(run_dir::SUMMARY)?)?;
-        let card = parse(path, run_dir::MODEL, &text(run_dir::MODEL)?)?;
+        let card: ModelCard = parse(path, run_dir::MODEL, &text(run_dir::MODEL)?)?;
+        let in_card = |problem| RunError::Config(format!("{}: {problem}", path.join(run_dir::MODEL).display()));
+        card.check().map_err(in_card)?;
         if let (Some(uncertainty), Ok(rows)) = (&mut summary.uncertainty, text(run_dir::UNCERTAINTY)) {
             uncertainty.row_mutual_information = rows.lines().skip(1).filter_map(|row| row.parse().ok()).collect();
         }
@@ -391,11 +447,10 @@ impl Finished {
             Some(names) => Targets::Classes { labels: Vec::new(), names: names.clone() },
             None => Targets::Real { values: Vec::new() },
         };
-        let fits = self.card.feature_shape.iter().product::<usize>() == self.card.features;
         Dataset {
             name: self.card.data.clone(),
             features: Array2::zeros((0, self.card.features)),
-            feature_shape: if fits { self.card.feature_shape.clone() } else { vec![self.card.features] },
+            feature_shape: self.card.row_shape(),
             feature_names: self.card.feature_names.clone(),
             targets,
             clients: None,
@@ -406,7 +461,7 @@ impl Finished {
     pub fn particles<B: Backend>(&self, model: &dyn Model, session: &Session<B>) -> Result<Particles<B>, RunError> {
         let path = self.path.join(run_dir::PARTICLES);
         let wrong = |reason: String| RunError::Config(format!("{}: {reason}", path.display()));
-        let bytes = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;
+        let bytes = read_whole(&path).map_err(|error| wrong(error.to_string()))?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(error.to_string()))?;
         from_safetensors(&tensors, model.layout(), session).map_err(wrong)
     }
@@ -444,6 +499,11 @@ fn from_safetensors<B: Backend>(
     let mut count = None;
     for block in layout.blocks() {
         let view = tensors.tensor(&block.name).map_err(|error| error.to_string())?;
+        let (rows, shape) =
+            view.shape().split_first().ok_or_else(|| format!("tensor \"{}\" is a number", block.name))?;
+        if shape != block.shape || *count.get_or_insert(*rows) != *rows || *rows == 0 {
+            return Err(format!("tensor \"{}\" is {:?}, not [N, {:?}]", block.name, view.shape(), block.shape));
+        }
         let values: Vec<f64> = match view.dtype() {
             Dtype::F32 => {
                 view.data().chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()
@@ -454,10 +514,8 @@ fn from_safetensors<B: Backend>(
             }
             other => return Err(format!("tensor \"{}\" is {other:?}, not F32 or F64", block.name)),
         };
-        let (rows, shape) =
-            view.shape().split_first().ok_or_else(|| format!("tensor \"{}\" is a number", block.name))?;
-        if shape != block.shape || *count.get_or_insert(*rows) != *rows || *rows == 0 {
-            return Err(format!("tensor \"{}\" is {:?}, not [N, {:?}]", block.name, view.shape(), block.shape));
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            return Err(format!("tensor \"{}\": number {at} is {}, not finite", block.name, values[at]));
         }
         let matrix = Array2::from_shape_vec((*rows, block.size()), values).map_err(|error| error.to_string())?;
         blocks.push(session.matrix(&matrix));

@@ -36,6 +36,8 @@ use super::config::{
 
 /// Rows from which the noise of an untrained regression network is measured.
 const NOISE_ROWS: usize = 1000;
+/// Most numbers of all particles together: tensors count them in 32 bits.
+const MOST_NUMBERS: usize = i32::MAX as usize;
 
 impl Config {
     /// `[data]`.
@@ -49,7 +51,34 @@ impl Config {
     }
 
     /// `[model]` for a data set of this shape.
+    ///
+    /// # Errors
+    /// A model that does not fit the data, or that is too large to be counted.
     pub fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, RunError> {
+        let model = self.network(data)?;
+        let (particles, dim) = (self.algorithm.particles(), model.layout().dim());
+        if particles.checked_mul(dim).is_none_or(|numbers| numbers > MOST_NUMBERS) {
+            return Err(RunError::Config(format!(
+                "algorithm.particles = {particles}: with the model's {dim} parameters each, the particles are more than \
+                 {MOST_NUMBERS} numbers, the most that a tensor counts"
+            )));
+        }
+        // The chains and the Gaussian methods look at each particle by itself.
+        let by_itself = matches!(
+            self.algorithm,
+            AlgorithmConfig::Sgld(_) | AlgorithmConfig::Dsgld(_) | AlgorithmConfig::Pvi(_) | AlgorithmConfig::Gvi(_)
+        );
+        if !by_itself && particles.checked_mul(particles).is_none_or(|pairs| pairs > MOST_NUMBERS) {
+            return Err(RunError::Config(format!(
+                "algorithm.particles = {particles}: the kernel between all of them has more than {MOST_NUMBERS} numbers, \
+                 the most that a tensor counts; at most {} particles",
+                MOST_NUMBERS.isqrt()
+            )));
+        }
+        Ok(model)
+    }
+
+    fn network(&self, data: &Dataset) -> Result<Arc<dyn Model>, RunError> {
         let features = data.width();
         match &self.model {
             ModelConfig::Bnn { hidden, activation, weight_precision, gamma_shape, gamma_rate, init } => {

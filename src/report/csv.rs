@@ -6,7 +6,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{ReportError, write_atomic};
+use super::read::line_of;
+use super::{ReportError, quoted, read_whole, write_atomic};
 use crate::metrics::{Bin, ClassPredictions, CoverageRow, ROW_SUM_TOLERANCE, RegressionPredictions};
 
 /// Reads a predictions file.
@@ -18,17 +19,14 @@ use crate::metrics::{Bin, ClassPredictions, CoverageRow, ROW_SUM_TOLERANCE, Regr
 /// # Errors
 /// Names the file, the line (the header is line 1), the column and what would be right.
 pub fn read_predictions(path: &Path) -> Result<ClassPredictions, ReportError> {
-    let bytes = std::fs::read(path).map_err(|source| ReportError::io(path, source))?;
+    let bytes = read_whole(path).map_err(|source| ReportError::io(path, source))?;
     let at = |line: usize, column: Option<&str>, problem: String| ReportError::Input {
         path: path.to_path_buf(),
         line,
-        column: column.map(str::to_owned),
+        column: column.map(quoted),
         problem,
     };
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
-        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count();
-        at(line, None, "not UTF-8 text; a predictions file is a CSV".into())
-    })?;
+    let text = utf8(path, &bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines: Vec<&str> = text.trim_end_matches(['\n', '\r', ' ', '\t']).split('\n').collect();
     let header = fields(lines[0]);
@@ -96,29 +94,57 @@ pub fn write_regression(path: &Path, predictions: &RegressionPredictions) -> Res
 /// # Errors
 /// Names the file, the line and what would be right.
 pub fn read_regression(path: &Path) -> Result<RegressionPredictions, ReportError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ReportError::io(path, source))?;
-    let at =
-        |line: usize, problem: String| ReportError::Input { path: path.to_path_buf(), line, column: None, problem };
-    let mut lines = text.lines();
+    let bytes = read_whole(path).map_err(|source| ReportError::io(path, source))?;
+    let at = |line: usize, column: Option<&str>, problem: String| ReportError::Input {
+        path: path.to_path_buf(),
+        line,
+        column: column.map(quoted),
+        problem,
+    };
+    let mut lines = utf8(path, &bytes)?.lines();
     let header = lines.next().map(fields).unwrap_or_default();
     let particles = header.len().saturating_sub(1) / 2;
     if header.first() != Some(&"target") || particles == 0 || header.len() != 1 + 2 * particles {
-        return Err(at(1, "the header is `target,mean_0,precision_0,...`".into()));
+        return Err(at(1, None, "the header is `target,mean_0,precision_0,...`".into()));
     }
-    let (mut target, mut components) = (Vec::new(), Vec::new());
-    for (index, line) in lines.enumerate() {
-        let values = fields(line).into_iter().map(str::parse::<f64>).collect::<Result<Vec<_>, _>>();
-        let values = values.map_err(|error| at(index + 2, error.to_string()))?;
-        if values.len() != header.len() {
-            return Err(at(index + 2, format!("{} fields, where the header has {}", values.len(), header.len())));
+    let mut values = Vec::new();
+    for (line, text) in (2..).zip(lines) {
+        let found = text.split(',').count();
+        if found != header.len() {
+            return Err(at(line, None, format!("{found} fields, where the header has {}", header.len())));
         }
-        target.push(values[0]);
-        components.push(values);
+        for (column, field) in text.split(',').map(unquote).enumerate() {
+            let value = component(column, field).map_err(|problem| at(line, Some(header[column]), problem))?;
+            values.push(value);
+        }
     }
-    let column = |offset: usize| -> Vec<f64> {
-        (0..particles).flat_map(|n| components.iter().map(move |row| row[1 + 2 * n + offset])).collect()
-    };
-    Ok(RegressionPredictions::new(particles, column(0), column(1), target)?)
+    if values.is_empty() {
+        return Err(at(1, None, "there are no rows below the header".into()));
+    }
+    let column = |at: usize| values.iter().skip(at).step_by(header.len()).copied();
+    let every_second = |first: usize| (first..header.len()).step_by(2).flat_map(column).collect();
+    Ok(RegressionPredictions::new(particles, every_second(1), every_second(2), column(0).collect())?)
+}
+
+/// One number of a regression's predictions: the target, a mean or, in every other column, a precision.
+fn component(column: usize, text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| format!("`{}` is not a number", quoted(text)))?;
+    let is_precision = column > 0 && column.is_multiple_of(2);
+    match (value.is_finite(), is_precision && value <= 0.0) {
+        (true, false) => Ok(value),
+        (true, true) => Err(format!("{value} is no precision; precisions are greater than 0")),
+        (false, _) => Err(format!("{value} is not finite")),
+    }
+}
+
+/// The text of a file, or the line where it is none.
+fn utf8<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, ReportError> {
+    std::str::from_utf8(bytes).map_err(|error| ReportError::Input {
+        path: path.to_path_buf(),
+        line: line_of(bytes, error.valid_up_to()),
+        column: None,
+        problem: "not UTF-8 text; a predictions file is a CSV".into(),
+    })
 }
 
 /// `lo,hi,n,accuracy,confidence,gap`; an empty bin leaves the last three blank.
@@ -166,14 +192,14 @@ struct Columns {
 
 impl Columns {
     fn new<'h>(header: &[&'h str]) -> Result<Self, (Option<&'h str>, String)> {
-        let given = header.join(",");
         if header[0] != "label" {
-            return Err((None, format!("the first column is `{}`; the header is {HEADER}", header[0])));
+            return Err((None, format!("the first column is `{}`; the header is {HEADER}", quoted(header[0]))));
         }
         if header == ["label", "p_1"] {
             return Ok(Self { classes: 2, positive_only: true });
         }
         if header.len() < 3 {
+            let given = quoted(&header.join(","));
             return Err((None, format!("`{given}` has no probabilities of two classes; the header is {HEADER}")));
         }
         for (class, &name) in header[1..].iter().enumerate() {
@@ -181,12 +207,13 @@ impl Columns {
             if name == expected {
                 continue;
             }
+            let shown = quoted(name);
             let problem = if header[1..=class].contains(&name) {
-                format!("`{name}` appears twice; `{expected}` comes here")
+                format!("`{shown}` appears twice; `{expected}` comes here")
             } else if header.contains(&expected.as_str()) {
-                format!("`{name}` stands where `{expected}` belongs; the columns are in the order of the classes")
+                format!("`{shown}` stands where `{expected}` belongs; the columns are in the order of the classes")
             } else {
-                format!("found `{name}`, but `{expected}` is missing; the header is {HEADER}")
+                format!("found `{shown}`, but `{expected}` is missing; the header is {HEADER}")
             };
             return Err((Some(name), problem));
         }
@@ -231,19 +258,20 @@ impl Columns {
         match text.parse::<i128>() {
             Ok(label) if (0..self.classes as i128).contains(&label) => Ok(label as usize),
             Ok(label) => Err(format!("label {label} is out of range; {range}")),
-            Err(_) => Err(format!("`{text}` is not an integer; {range}")),
+            Err(_) => Err(format!("`{}` is not an integer; {range}", quoted(text))),
         }
     }
 }
 
 fn probability(text: &str) -> Result<f64, String> {
-    let value: f64 =
-        text.parse().map_err(|_| format!("`{text}` is not a number; a probability such as 0.25 belongs here"))?;
+    let value: f64 = text
+        .parse()
+        .map_err(|_| format!("`{}` is not a number; a probability such as 0.25 belongs here", quoted(text)))?;
     if (0.0..=1.0).contains(&value) {
         // Adding 0 turns -0 into 0.
         Ok(value + 0.0)
     } else {
-        Err(format!("{text} is not a probability; probabilities lie in [0, 1]"))
+        Err(format!("{} is not a probability; probabilities lie in [0, 1]", quoted(text)))
     }
 }
 
@@ -333,6 +361,31 @@ mod tests {
             "{text}"
         );
         assert_eq!(read_regression(&path).unwrap(), predictions);
+    }
+
+    #[test]
+    fn bad_predictions_of_a_regression_are_told_line_and_column() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p.csv");
+        let complaint = |text: &[u8]| {
+            fs::write(&path, text).unwrap();
+            read_regression(&path).unwrap_err().to_string()
+        };
+        let head = "target,mean_0,precision_0\n0,0.5,2\n";
+        for (row, want) in [
+            ("1,2", "p.csv, line 3: 2 fields, where the header has 3"),
+            ("1,x,2", "line 3, column mean_0: `x` is not a number"),
+            ("inf,1,2", "line 3, column target: inf is not finite"),
+            ("1,1,0", "line 3, column precision_0: 0 is no precision; precisions are greater than 0"),
+            ("1,1,NaN", "line 3, column precision_0: NaN is not finite"),
+            ("1,\u{1b}[2J,1", r"line 3, column mean_0: `\u{1b}[2J` is not a number"),
+        ] {
+            let got = complaint(format!("{head}{row}\n").as_bytes());
+            assert!(got.contains(want), "{row}: {got}");
+        }
+        assert!(complaint(b"target,mean_0,precision_0\n").contains("line 1: there are no rows below the header"));
+        assert!(complaint(b"target,mean_0,precision_0\n1,\xff,1\n").contains("line 2: not UTF-8"));
+        assert!(complaint(b"").contains("line 1: the header is"));
     }
 
     #[test]

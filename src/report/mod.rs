@@ -27,6 +27,7 @@ mod definitions;
 mod error;
 mod html;
 mod json;
+mod read;
 mod regression;
 mod svg;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use serde::{Deserialize, Serialize};
 pub use analysis::{ClassAnalysis, Overall, Selective, TemperatureDiagnosis};
 pub use atomic::write_atomic;
 pub use error::ReportError;
+pub use read::{quoted, read_text, read_whole};
 pub use regression::{RegressionAnalysis, RegressionOverall};
 pub use svg::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke, curves_svg, partition_svg};
 pub use verdict::Verdict;

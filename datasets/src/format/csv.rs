@@ -200,7 +200,17 @@ fn distinct(names: &[String]) -> bool {
 }
 
 fn by_name(lines: &Lines, names: &[String]) -> Result<Vec<usize>, DataError> {
-    names.iter().map(|name| lines.named(name)?.ok_or_else(|| lines.no_column(name))).collect()
+    let header = lines.names.as_deref().unwrap_or_default();
+    // `None` where a name stands twice, which `named` then says; asking `named` each time would be quadratic.
+    let mut places: HashMap<&str, Option<usize>> = HashMap::with_capacity(header.len());
+    for (column, name) in header.iter().enumerate() {
+        places.entry(name).and_modify(|place| *place = None).or_insert(Some(column));
+    }
+    let column = |name: &String| match places.get(name.as_str()) {
+        Some(Some(column)) => Ok(*column),
+        _ => lines.named(name)?.ok_or_else(|| lines.no_column(name)),
+    };
+    names.iter().map(column).collect()
 }
 
 /// All columns but those to ignore.

@@ -7,6 +7,13 @@ use crate::DataError;
 use ndarray::Array2;
 use std::path::Path;
 
+/// How many times the text's bytes the dense features may take, beyond [`ROOM`]. (Covertype, 54 features with some 12
+/// given a line, takes twice its text.) Without this bound two bytes, a label and a line end, would become `width`
+/// numbers.
+const DENSE_TIMES: usize = 16;
+/// Bytes that the dense features of any text may take.
+const ROOM: usize = 1 << 20;
+
 /// Reads `width` features and a class a line.
 ///
 /// # Arguments
@@ -18,7 +25,8 @@ use std::path::Path;
 ///
 /// # Errors
 /// An index outside `1..=width` or not larger than the one before it, a value that is no finite number, an
-/// unknown label, no rows, damaged gzip. Each names file and line.
+/// unknown label, no rows, rows so empty that the dense table were many times the text, damaged gzip. Each names file
+/// and line.
 pub fn read(
     path: &Path,
     width: usize,
@@ -36,6 +44,7 @@ pub fn parse(
     allowed: &str,
     class_of: impl Fn(i64) -> Option<usize>,
 ) -> Result<(Array2<f32>, Vec<usize>), DataError> {
+    let most = (ROOM + DENSE_TIMES * bytes.len()) / size_of::<f32>();
     let mut features: Vec<f32> = Vec::new();
     let mut labels = Vec::new();
     for (index, row) in bytes.split(|&b| b == b'\n').enumerate() {
@@ -50,6 +59,14 @@ pub fn parse(
             allowed: allowed.to_owned(),
         })?);
         let start = features.len();
+        if start + width > most {
+            let (path, size) = (path.to_path_buf(), bytes.len());
+            let problem = format!(
+                "line {line}: {} rows of {width} numbers in {size} bytes of text; a table of so many zeros is not read",
+                labels.len()
+            );
+            return Err(DataError::Columns { path, problem });
+        }
         features.resize(start + width, 0.0);
         let mut last = 0;
         for (position, field) in fields.enumerate() {
@@ -104,6 +121,16 @@ mod tests {
         let (x, y) = parse_three("+1 1:0.5 3:-2 \n-1 2:7 # a comment\n\n1\n").unwrap();
         assert_eq!(x, array![[0.5, 0., -2.], [0., 7., 0.], [0., 0., 0.]]);
         assert_eq!(y, vec![1, 0, 1]);
+    }
+
+    #[test]
+    fn lines_of_a_label_alone_become_no_table_of_many_times_their_size() {
+        let read = |lines: usize| parse(Path::new("t"), "1\n".repeat(lines).as_bytes(), 54, "1", |_| Some(0));
+        // A row is 216 bytes dense and 2 in the text: 2^20 / (216 - 16 * 2) = 5,698 rows are within the bound.
+        assert_eq!(read(5_698).unwrap().1.len(), 5_698);
+        let message = read(100_000).unwrap_err().to_string();
+        assert!(message.contains("rows of 54 numbers in 200000 bytes of text"), "{message}");
+        assert!(message.starts_with("t: line "), "{message}");
     }
 
     #[test]

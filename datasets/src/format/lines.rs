@@ -76,17 +76,17 @@ impl Lines {
 
     /// Decides about the header, given the columns that are no features.
     pub fn header(&mut self, header: Header, keys: &[&str]) -> Result<(), DataError> {
-        let first: Vec<String> = self.record.iter().map(|f| String::from_utf8_lossy(f).into_owned()).collect();
         let by_name = keys.iter().any(|key| !key.is_empty() && key.parse::<i64>().is_err());
         let others: Vec<usize> = keys.iter().filter_map(|key| place(key, self.width)).collect();
-        let features = || (0..self.width).filter(|column| !others.contains(column)).map(|column| &first[column]);
+        let first = |column: usize| String::from_utf8_lossy(&self.record[column]);
+        let features = || (0..self.width).filter(|column| !others.contains(column)).map(first);
         let is_header = match header {
             Header::Yes => true,
             Header::No => false,
-            Header::Auto => by_name || (features().any(|f| is_name(f)) && !features().any(|f| is_number(f))),
+            Header::Auto => by_name || (features().any(|f| is_name(&f)) && !features().any(|f| is_number(&f))),
         };
         if is_header {
-            self.names = Some(first);
+            self.names = Some((0..self.width).map(|column| first(column).into_owned()).collect());
             self.waiting = false;
         }
         self.guessed_data = header == Header::Auto && !is_header;
@@ -159,7 +159,8 @@ impl Lines {
     }
 
     fn bad(&self, column: usize, expected: String) -> DataError {
-        let name = self.names.as_ref().map(|names| format!(" ({})", names[column])).unwrap_or_default();
+        let name = self.names.as_ref().map(|names| format!(" ({})", text(names[column].as_bytes())));
+        let name = name.unwrap_or_default();
         DataError::Field {
             path: self.path.clone(),
             line: self.line,
@@ -201,7 +202,7 @@ fn is_name(field: &str) -> bool {
 
 /// The first names of a header for a message.
 fn listed(names: &[String]) -> String {
-    let shown = names.iter().take(12).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(12).map(|n| format!("`{}`", text(n.as_bytes()))).collect::<Vec<_>>().join(", ");
     if names.len() > 12 { format!("{shown} and {} more", names.len() - 12) } else { shown }
 }
 

@@ -235,8 +235,10 @@ pub(super) fn not(path: &Path, line: u64, column: usize, field: &[u8], expected:
 }
 
 /// A field for a message: readable, and not longer than a message should be.
-pub(super) fn text(field: &[u8]) -> String {
-    let shown: String = String::from_utf8_lossy(field.trim_ascii()).chars().take(40).collect();
+pub(crate) fn text(field: &[u8]) -> String {
+    let field = field.trim_ascii();
+    // 40 characters are at most 160 bytes.
+    let shown: String = String::from_utf8_lossy(&field[..field.len().min(160)]).chars().take(40).collect();
     shown.escape_debug().to_string()
 }
 

@@ -231,6 +231,7 @@ fn same_columns(train: &CsvTable, test: &CsvTable, test_path: &Path) -> Result<(
         match (&train.names, &test.names) {
             (Some(train), Some(test)) => match train.iter().zip(test).find(|(train, test)| train != test) {
                 Some((train, test)) => {
+                    let (test, train) = (table::text(test.as_bytes()), table::text(train.as_bytes()));
                     format!("column `{test}` stands where the training file has `{train}`")
                 }
                 None => return Ok(()),
@@ -245,6 +246,7 @@ fn same_columns(train: &CsvTable, test: &CsvTable, test_path: &Path) -> Result<(
 fn check_classes(path: &Path, target: &str, names: &[String]) -> Result<(), DataError> {
     let refuse = |problem: String| Err(DataError::Columns { path: path.to_path_buf(), problem });
     if let [only] = names {
+        let only = table::text(only.as_bytes());
         return refuse(format!("the target column `{target}` holds one class only, `{only}`"));
     }
     let fraction = |name: &String| name.parse::<f64>().is_ok_and(|value| value.fract() != 0.0);

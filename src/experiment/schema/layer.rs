@@ -130,7 +130,7 @@ fn unknown_section(section: &str, at: String) -> ConfigError {
     let hint = nearest(section, sections.iter().copied());
     ConfigError::UnknownSection {
         at,
-        section: section.to_string(),
+        section: shorten(section),
         hint: hint.map_or_else(String::new, |name| format!("; did you mean [{name}]?")),
         known: list(&sections),
     }

@@ -31,9 +31,11 @@ pub fn list<'a>(words: impl IntoIterator<Item = &'a &'a str>) -> String {
     text
 }
 
-/// A value as it is quoted in a message: on one line, cut after 60 characters.
+/// A value as it is quoted in a message: on one line, control characters spelt out, cut after 60 characters.
 pub(super) fn shorten(text: &str) -> String {
-    let line = text.replace(['\n', '\r'], " ");
+    let plain = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
+    // One more than is kept, so that it is seen whether there is more.
+    let line: String = text.replace(['\n', '\r'], " ").chars().take(61).map(plain).collect();
     match line.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
