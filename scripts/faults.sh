@@ -1,5 +1,5 @@
 #!/bin/sh
-# Accuracy and NLL under attack: the tables of docs/faults-table.md, as Markdown on standard output.
+# Accuracy and NLL under attack: the tables of docs/reliability.md, as Markdown on standard output.
 #
 #   scripts/faults.sh DATA ALGORITHM SEEDS [--set KEY=VALUE ...]
 #

@@ -1,6 +1,7 @@
-//! What the program reads of its own and of others' making, damaged: the config, predictions, the directory of a run.
+//! What the program reads of its own and of others' making, damaged: the config, predictions, the directory of a run
+//! with its checkpoint.
 //! Seeded mutations of good files must be read or refused with the place, without a panic and within bounded memory.
-//! The formats of data sets are in `datasets/tests/hostile.rs`; docs/hostile-files.md has the bounds.
+//! The formats of data sets are in `datasets/tests/hostile.rs`; docs/reliability.md has the bounds.
 //!
 //! The ignored tests do the same for as long as they are told, in the place of a fuzzer, which would have to compile
 //! Burn with its own flags:
@@ -18,8 +19,9 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use fedstein::backend::{Flex, Precision, Session};
+use fedstein::checkpoint::{CheckpointError, Manifest, Store, codec};
 use fedstein::experiment::Config;
-use fedstein::experiment::artifact::Finished;
+use fedstein::experiment::finished::Finished;
 use fedstein::experiment::schema::{ConfigError, Overrides, Source};
 use fedstein::report::csv;
 use mutation::mutated;
@@ -301,30 +303,107 @@ fn damaged_files_of_a_run_for_as_long_as_told() {
     println!("files of a run, (read, refused): {:?}", damage_runs(Budget::of_environment()));
 }
 
-/// Damaged files of a run through the binary's `report` and `predict`; how many reports and how many predictions ended
-/// with 0, and how many of both with 2.
-fn damage_for_the_binary(budget: Budget) -> ([usize; 2], usize) {
+/// The names of the files of a run's checkpoint, below the run.
+fn files_of_checkpoint(run: &Path) -> Vec<String> {
+    let names = fs::read_dir(run.join("checkpoint")).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = names.map(|name| format!("checkpoint/{}", name.to_str().unwrap())).collect();
+    names.sort();
+    assert!(names.len() > 3 && names.iter().any(|name| name.ends_with("round-2.json")), "{names:?}");
+    names
+}
+
+/// Damaged files of a checkpoint, read as `train --resume` reads them, and by their decoders alone, which the sha256 of
+/// every file otherwise keeps from ever seeing damage; how many were read by a decoder and how many refused.
+fn damage_checkpoints(budget: Budget) -> (usize, usize) {
+    let dir = runs();
+    let files = ["classes", "real"].map(|name| (dir.path().join(name), files_of_checkpoint(&dir.path().join(name))));
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let (mut read, mut refused) = (0, 0);
+    while budget.allows(read + refused) {
+        for (run, name) in files.iter().flat_map(|(run, names)| names.iter().map(move |name| (run, name))) {
+            let path = run.join(name);
+            let good = fs::read(&path).unwrap();
+            let bytes = mutated(&good, &mut rng);
+            fs::write(&path, &bytes).unwrap();
+            let size: usize = files_of_checkpoint(run).iter().map(|name| fs::read(run.join(name)).unwrap().len()).sum();
+            let (opened, most) = peak(|| Store::open(&run.join("checkpoint")).map(drop));
+            fs::write(&path, &good).unwrap();
+            assert!(most <= 64 * size + ROOM, "{name}: {most} bytes held for {size}");
+            // A space more in a manifest is no damage.
+            if bytes != good && !name.ends_with(".json") {
+                let Err(CheckpointError::Damaged(told)) = &opened else { panic!("{name}: {opened:?}") };
+                assert!(told.len() == 1 && told[0].contains(name.as_str()), "{told:?}");
+            }
+            opened.err().iter().for_each(|error| assert_plain(&error.to_string()));
+
+            let (decoded, most) = peak(|| match std::str::from_utf8(&bytes) {
+                Ok(text) if name.ends_with(".json") => {
+                    Manifest::from_text(&path, text).map(drop).map_err(|error| error.to_string())
+                }
+                _ => codec::decode(&bytes).map(drop),
+            });
+            assert!(most <= 64 * bytes.len() + ROOM, "{name}: {most} bytes held for {}", bytes.len());
+            match decoded {
+                Ok(()) => read += 1,
+                Err(message) => {
+                    refused += 1;
+                    assert_plain(&message);
+                    assert!(!message.chars().any(char::is_control), "{message:?}");
+                }
+            }
+        }
+    }
+    (read, refused)
+}
+
+#[test]
+fn damaged_checkpoints_are_refused_and_their_decoders_stand_damage() {
+    let (read, refused) = damage_checkpoints(Budget::Cases(3_000));
+    assert!(read > 100 && refused > 1_500, "{read} read, {refused} refused");
+}
+
+#[test]
+#[ignore = "runs for FEDSTEIN_FUZZ_SECONDS"]
+fn damaged_checkpoints_for_as_long_as_told() {
+    println!("checkpoints, (read, refused): {:?}", damage_checkpoints(Budget::of_environment()));
+}
+
+/// Damaged files of a run through the binary's `report`, `predict` and `train --resume`; how many of each ended with 0,
+/// and how many of all were refused.
+fn damage_for_the_binary(budget: Budget) -> ([usize; 3], usize) {
     const FILES: [&str; 6] =
         ["particles.safetensors", "model.json", "summary.json", "config.toml", "predictions.csv", "uncertainty.csv"];
     let dir = runs();
+    let files = ["classes", "real"].map(|run| {
+        let own = FILES.map(str::to_owned).into_iter();
+        (run, own.chain(files_of_checkpoint(&dir.path().join(run))).collect::<Vec<String>>())
+    });
     let mut rng = ChaCha8Rng::seed_from_u64(4);
-    let (mut fine, mut refused) = ([0, 0], 0);
-    while budget.allows(fine[0] + fine[1] + refused) {
-        for (run, name) in ["classes", "real"].iter().flat_map(|run| FILES.map(|name| (run, name))) {
+    let (mut fine, mut refused) = ([0; 3], 0);
+    while budget.allows(fine.iter().sum::<usize>() + refused) {
+        for (run, name) in files.iter().flat_map(|(run, names)| names.iter().map(move |name| (run, name))) {
             let path = dir.path().join(run).join(name);
+            let of_checkpoint = name.starts_with("checkpoint");
             // A regression has no mutual information.
             let Ok(good) = fs::read(&path) else { continue };
             let bytes = mutated(&good, &mut rng);
             fs::write(&path, &bytes).unwrap();
-            let lines =
-                [format!("report {run} --out out --force"), format!("predict {run} --input new.csv --out out.csv")];
-            for (command, line) in lines.iter().enumerate() {
+            // Damage to `rounds` must not start a long run.
+            let lines = [
+                format!("report {run} --out out --force"),
+                format!("predict {run} --input new.csv --out out.csv"),
+                format!("train --quiet --resume {run} --set rounds=2"),
+            ];
+            // Neither a report nor a prediction looks at the checkpoint.
+            for (command, line) in lines.iter().enumerate().skip(if of_checkpoint { 2 } else { 0 }) {
                 let output = fedstein(dir.path(), line);
                 let told = String::from_utf8(output.stderr).unwrap();
                 let shown = String::from_utf8_lossy(&bytes);
                 match output.status.code() {
                     Some(0) => fine[command] += 1,
                     Some(2) => refused += 1,
+                    // The one generation that a finished run keeps is damaged, and there is none to go back to.
+                    Some(1) if of_checkpoint && told.contains("no checkpoint can be used") => refused += 1,
                     code => panic!("{line} with {run}/{name} ended with {code:?}: {told}\n{shown}"),
                 }
                 assert!(!told.contains("panicked"), "{line} with {run}/{name}: {told}\n{shown}");
@@ -337,8 +416,8 @@ fn damage_for_the_binary(budget: Budget) -> ([usize; 2], usize) {
 }
 
 #[test]
-fn the_binary_reports_on_and_predicts_with_damaged_runs_or_refuses_them() {
-    let (fine, refused) = damage_for_the_binary(Budget::Cases(200));
+fn the_binary_reports_on_predicts_with_and_resumes_damaged_runs_or_refuses_them() {
+    let (fine, refused) = damage_for_the_binary(Budget::Cases(300));
     assert!(fine.iter().all(|&fine| fine > 10) && refused > 50, "{fine:?} fine, {refused} refused");
 }
 

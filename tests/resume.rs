@@ -137,8 +137,13 @@ fn csv(path: &Path) -> Vec<Vec<String>> {
 
 /// In what a run that is stopped after every round differs from one that is not.
 fn differences(kind: &str, more: &[&str]) -> Vec<String> {
-    let (dir, overrides) = (TempDir::new().unwrap(), small(kind, more));
-    let (straight, stopped) = (dir.path().join("straight"), dir.path().join("stopped"));
+    differences_in(TempDir::new().unwrap().path(), kind, more)
+}
+
+/// The same, with the files of the one run in `stopped` and those of the other in `straight`.
+fn differences_in(dir: &Path, kind: &str, more: &[&str]) -> Vec<String> {
+    let overrides = small(kind, more);
+    let (straight, stopped) = (dir.join("straight"), dir.join("stopped"));
     let (experiment, mut artifacts) = on(&overrides, &straight, false);
     let want = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
     let got = stopped_after_every_round(&overrides, &stopped);
@@ -154,6 +159,7 @@ fn differences(kind: &str, more: &[&str]) -> Vec<String> {
         ("particles.safetensors", same_file("particles.safetensors")),
         ("predictions.csv", same_file("predictions.csv")),
         ("selection.jsonl", same_file("selection.jsonl")),
+        ("events.jsonl", same_file("events.jsonl")),
         ("config.toml", same_file("config.toml")),
     ];
     let differ = compared.iter().filter(|(_, same)| !same);
@@ -190,6 +196,73 @@ fn so_do_their_variants() {
     ];
     let differ: Vec<String> = variants.iter().flat_map(|(kind, more)| differences(kind, more)).collect();
     assert!(differ.is_empty(), "{differ:#?}");
+}
+
+/// Clients that are disturbed now and then, and sit out long once they have been bad twice.
+const DISTURBED: [&str; 4] = [
+    "faults.kinds=[\"dropout\", \"nan\", \"replay\", \"huge-norm\", \"duplicate\"]",
+    "faults.share=0.6",
+    "faults.probability=0.7",
+    "federation.backoff=4",
+];
+
+/// The lines of `events.jsonl` that have all these words.
+fn events(path: &Path, words: &[&str]) -> usize {
+    let text = fs::read_to_string(path.join("events.jsonl")).unwrap_or_default();
+    text.lines().filter(|line| words.iter().all(|word| line.contains(word))).count()
+}
+
+#[test]
+fn so_do_runs_with_faults_whose_quarantine_and_replays_reach_over_the_stops() {
+    let lone = ["schedule.clients=1", "federation.robust=norm-clip"];
+    let variants: &[(&str, &[&str])] = &[
+        // Lone replies are clipped to what was usual before the stop.
+        ("dsvgd", &lone),
+        ("dsvgd", &["schedule.clients=1", "federation.min_replies=1", "precision=f64"]),
+        ("fedavg", &["partition.clients=5", "schedule.clients=3", "federation.min_replies=2"]),
+        ("scaffold", &["partition.clients=5", "schedule.clients=3", "federation.robust=norm-clip", "precision=f64"]),
+        ("fedwba", &["partition.clients=5", "schedule.clients=4", "federation.robust=median"]),
+        ("dsgld", &["partition.clients=4", "algorithm.particles=2", "federation.min_replies=2"]),
+    ];
+    let (mut differ, mut told) = (Vec::new(), [0; 6]);
+    for (kind, more) in variants {
+        for seed in ["seed=1", "seed=2", "seed=3"] {
+            let dir = TempDir::new().unwrap();
+            let more: Vec<&str> = DISTURBED.iter().chain(*more).copied().chain([seed]).collect();
+            differ.extend(differences_in(dir.path(), kind, &more));
+            let of = |words: &[&str]| events(&dir.path().join("stopped"), words);
+            // A replay repeats a message, and a client is skipped for a reply, of a round before: of another process.
+            let words: [&[&str]; 6] = [
+                &["injected", "replay"],
+                &["injected", "dropout"],
+                &["skipped"],
+                &["substitute"],
+                &["clipped"],
+                &["quarantined"],
+            ];
+            told.iter_mut().zip(words).for_each(|(told, words)| *told += of(words));
+        }
+    }
+    println!("replays, dropouts, skipped, substitutes, clipped, quarantined: {told:?}");
+    assert!(differ.is_empty(), "{differ:#?}");
+    assert!(told.iter().all(|told| *told > 0), "{told:?}");
+}
+
+#[test]
+fn a_round_that_fails_again_after_a_stop_tells_the_same() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("run");
+    let strict = ["schedule.clients=3", "faults.kinds=[\"nan\"]", "faults.probability=0.2", "faults.share=1", "seed=4"];
+    let strict = [&strict[..], &["federation.min_replies=3", "federation.repeats=0"]].concat();
+    let fails = |resumes: bool| {
+        let (experiment, mut artifacts) = on(&small("fedavg", &strict), &path, resumes);
+        let error = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap_err().to_string();
+        (error, fs::read(path.join("events.jsonl")).unwrap(), csv(&path))
+    };
+    let first = fails(false);
+    assert!(first.2.len() > 2 && first.0.contains("federation.min_replies"), "{} after {}", first.0, first.2.len());
+    assert!(String::from_utf8_lossy(&first.1).contains("refused"));
+    assert_eq!(fails(true), first);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Files that somebody has damaged, by accident or on purpose: thousands of seeded mutations of good files of every
 //! format, plain and gzipped, and the files that make each reader take the most memory for its size. No panic, every
-//! error names the file and the place in it, and memory stays within the multiples of docs/hostile-files.md.
+//! error names the file and the place in it, and memory stays within the multiples of docs/reliability.md.
 //!
 //! The same properties are fuzzed by the targets in `fuzz/`; this is the part that runs with every `cargo test`.
 

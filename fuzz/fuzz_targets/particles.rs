@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use fedstein::experiment::artifact::ModelCard;
+use fedstein::experiment::finished::ModelCard;
 use libfuzzer_sys::fuzz_target;
 use safetensors::SafeTensors;
 

@@ -86,7 +86,7 @@ impl<'a, B: Backend> Round<'a, B> {
             shape,
             bench,
             shard: shards(data, 1, &bench.session).remove(0),
-            request: Request { round: 1, client: 0, ask: Ask::Train, message },
+            request: Request::new(1, 0, Ask::Train, message),
         })
     }
 

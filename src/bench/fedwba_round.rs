@@ -99,6 +99,7 @@ impl<'a, B: Backend> Round<'a, B> {
             iterate: Iterate::FixedPoint,
             eq5: Eq5::N,
             shared_layers: Vec::new(),
+            robust: None,
         };
         let setup = Setup {
             initial: index_mean(&sets)?,
@@ -110,8 +111,7 @@ impl<'a, B: Backend> Round<'a, B> {
             reset_optimizer: true,
         };
         let halves = Algorithm::FedWba(config).build(setup)?;
-        let request =
-            |client| Ok(Request { round: 1, client, ask: Ask::Train, message: halves.server.configure(1, client)? });
+        let request = |client| Ok(Request::new(1, client, Ask::Train, halves.server.configure(1, client)?));
         let requests = (0..trained).map(request).collect::<Result<_, RunError>>()?;
         Ok(Self { fleet: InProcess::new(halves.clients), requests, sets, bench })
     }

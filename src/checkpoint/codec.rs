@@ -7,6 +7,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::{CheckpointError, State};
 use crate::federation::message::{Array, Values};
+use crate::report::quoted;
 
 /// What says that a safetensors file is a state of this layout.
 const MARK: (&str, &str) = ("fedstein-state", "1");
@@ -45,12 +46,13 @@ pub fn encode(state: &State) -> Result<Vec<u8>, CheckpointError> {
 /// # Errors
 /// A sentence where the bytes are no safetensors file, or not one of a state.
 pub fn decode(bytes: &[u8]) -> Result<State, String> {
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
+    let wrong = |error: safetensors::SafeTensorError| quoted(&error.to_string());
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(wrong)?;
     let mark = header.metadata().as_ref().and_then(|metadata| metadata.get(MARK.0));
     if mark.map(String::as_str) != Some(MARK.1) {
         return Err("this safetensors file is not a state that fedstein wrote".into());
     }
-    let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+    let tensors = SafeTensors::deserialize(bytes).map_err(wrong)?;
     let mut state = State::default();
     for (name, view) in tensors.iter() {
         let (name, shape, bytes) = (name.to_owned(), view.shape().to_vec(), view.data());
@@ -67,10 +69,10 @@ pub fn decode(bytes: &[u8]) -> Result<State, String> {
                 state.counts.insert(name, words(bytes).map(u64::from_le_bytes).collect());
             }
             Dtype::U8 => {
-                let text = std::str::from_utf8(bytes).map_err(|error| format!("\"{name}\": {error}"))?;
+                let text = std::str::from_utf8(bytes).map_err(|error| format!("\"{}\": {error}", quoted(&name)))?;
                 state.words.insert(name, text.to_owned());
             }
-            other => return Err(format!("tensor \"{name}\" is {other:?}, which no state holds")),
+            other => return Err(format!("tensor \"{}\" is {other:?}, which no state holds", quoted(&name))),
         }
     }
     Ok(state)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::manifest::Entry;
 use super::{CheckpointError, Identity, Manifest, State, codec, digest};
 use crate::error::RunError;
-use crate::report::write_atomic;
+use crate::report::{read_text, read_whole, write_atomic};
 
 /// Generations that are kept: with the newest damaged there is one to go back to.
 const KEPT: usize = 2;
@@ -182,8 +182,7 @@ impl Store {
 /// The manifest of a round, once all that it names has proved to be there, whole and a state.
 fn whole(dir: &Path, round: usize) -> Result<Manifest, CheckpointError> {
     let path = dir.join(Manifest::name(round));
-    let text = fs::read(&path).map_err(CheckpointError::io("read", &path))?;
-    let text = String::from_utf8(text).map_err(|error| content(&path, &error.to_string()))?;
+    let text = read_text(&path).map_err(CheckpointError::io("read", &path))?;
     let manifest = Manifest::from_text(&path, &text)?;
     if manifest.round != round {
         return Err(content(&path, &format!("it is the manifest of round {}", manifest.round)));
@@ -206,7 +205,7 @@ fn bytes_of(dir: &Path, entry: &Entry) -> Result<Vec<u8>, CheckpointError> {
     if length != entry.bytes {
         return Err(content(&path, &format!("it has {length} bytes, not the {} that were written", entry.bytes)));
     }
-    let bytes = fs::read(&path).map_err(CheckpointError::io("read", &path))?;
+    let bytes = read_whole(&path).map_err(CheckpointError::io("read", &path))?;
     match digest::of_bytes(&bytes) == entry.sha256 {
         true => Ok(bytes),
         false => Err(content(&path, "it does not have the sha256 of what was written")),

@@ -6,7 +6,7 @@ use super::personal;
 use crate::cli::{CliError, Report, ReportSource};
 use crate::error::RunError;
 use crate::experiment::Config;
-use crate::experiment::artifact::Finished;
+use crate::experiment::finished::Finished;
 use crate::experiment::run_dir;
 use crate::experiment::schema::{Overrides, Source};
 use crate::metrics::equal_width;

@@ -1,133 +1,31 @@
-//! What a run leaves behind, written as soon as it exists, and read again for reports and predictions.
+//! What a run leaves behind, written as soon as it exists. [`super::finished`] reads it again.
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use burn::tensor::DType;
-use ndarray::Array2;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::backend::{Backend, Session};
-use crate::datasets::{Dataset, FeatureScale, Normalisation, Partition, Targets, TrainTest};
+use crate::datasets::{Partition, Targets, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
 use crate::federation::message::ClientId;
-use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummary};
-use crate::models::{Layout, Model, Task};
-use crate::particles::Particles;
-use crate::report::{PartitionTable, ReportError, RoundPoint, csv, read_text, read_whole, write_atomic};
+use crate::metrics::{ClientScores, PersonalScores, UncertaintySummary};
+use crate::models::{Model, Task};
+use crate::report::{PartitionTable, ReportError, RoundPoint, csv, write_atomic};
 
 use super::checkpoints::{Checkpoints, Snapshot};
 use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
-use super::personal::PersonalResults;
+use super::finished::{ModelCard, SCHEMA_VERSION, Summary, to_safetensors};
 use super::record::{RoundRecord, RoundsCsv};
 use super::run::Outcome;
 use super::run_dir::{self, RunDir, RunDirError};
 use super::schema::Resolved;
-
-/// Version of the layout of `summary.json` and `model.json`.
-const SCHEMA_VERSION: u32 = 1;
-
-/// Everything that predictions need beside particles and configuration: `model.json`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ModelCard {
-    schema_version: u32,
-    /// The data set that the model was trained on.
-    pub data: String,
-    /// Number of features p.
-    pub features: usize,
-    /// Shape of a row: `[H, W]` or `[C, H, W]` for an image; empty in a card from before it was kept.
-    #[serde(default)]
-    pub feature_shape: Vec<usize>,
-    /// Their names `[p]`, where the data came with them.
-    #[serde(default)]
-    pub feature_names: Option<Vec<String>>,
-    /// Names of the classes; `None` for a regression.
-    pub classes: Option<Vec<String>>,
-    /// How features and targets were scaled.
-    pub normalisation: Normalisation,
-}
-
-/// The most features, classes and the like that a `model.json` may speak of: tensors count them in 32 bits.
-const MOST: usize = i32::MAX as usize;
-
-impl ModelCard {
-    /// Whether its numbers belong together. A card may come from anywhere.
-    ///
-    /// # Errors
-    /// The first field that cannot be right, and what would be.
-    pub fn check(&self) -> Result<(), String> {
-        let wrong = |field: &str, problem: String| Err(format!("`{field}` {problem}"));
-        if self.schema_version != SCHEMA_VERSION {
-            return wrong("schema_version", format!("is {}; this program reads {SCHEMA_VERSION}", self.schema_version));
-        }
-        if !(1..=MOST).contains(&self.features) {
-            return wrong("features", format!("is {}; it must be from 1 to {MOST}", self.features));
-        }
-        if let Some(names) = self.feature_names.as_ref().filter(|names| names.len() != self.features) {
-            return wrong("feature_names", format!("has {} names for {} features", names.len(), self.features));
-        }
-        if let Some(names) = self.classes.as_ref().filter(|names| names.len() < 2) {
-            return wrong("classes", format!("has {}; a classification has at least 2", names.len()));
-        }
-        let is_scale = |x: &f64| x.is_finite() && *x != 0.0;
-        let (widths, finite) = match &self.normalisation.features {
-            FeatureScale::Identity => (true, true),
-            FeatureScale::AffineAll { scale, offset } => (true, is_scale(scale) && offset.is_finite()),
-            FeatureScale::PerColumn { shift, scale } => (
-                shift.len() == self.features && scale.len() == self.features,
-                shift.iter().all(|x| x.is_finite()) && scale.iter().all(is_scale),
-            ),
-            FeatureScale::PerChannel { shift, scale } => (
-                !shift.is_empty() && shift.len() == scale.len() && self.features.is_multiple_of(shift.len()),
-                shift.iter().all(|x| x.is_finite()) && scale.iter().all(is_scale),
-            ),
-        };
-        if !widths {
-            return wrong("normalisation.features", format!("does not belong to {} features", self.features));
-        }
-        let target = self.normalisation.target.as_ref();
-        if !finite
-            || target.is_some_and(|target| !(target.mean.is_finite() && target.sd.is_finite() && target.sd > 0.0))
-        {
-            return wrong("normalisation", "divides by a number that is 0 or not finite".into());
-        }
-        Ok(())
-    }
-
-    /// The shape of a row, where it is one: its sides multiply to the number of features.
-    fn row_shape(&self) -> Vec<usize> {
-        let size = self.feature_shape.iter().try_fold(1usize, |size, side| size.checked_mul(*side));
-        if size == Some(self.features) { self.feature_shape.clone() } else { vec![self.features] }
-    }
-}
-
-/// What a run was and how it ended: `summary.json`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Summary {
-    schema_version: u32,
-    /// The run's name.
-    pub name: String,
-    /// Numbers after the last round.
-    pub evaluation: Evaluation,
-    /// What the particles tell beyond the predictive.
-    pub uncertainty: Option<UncertaintySummary>,
-    /// Backend, device, seed, seconds, bytes.
-    pub facts: Vec<(String, String)>,
-    /// Every client's own predictor on its own test rows, with `evaluation.personal`.
-    #[serde(default)]
-    pub personal: Option<PersonalResults>,
-    /// Headline numbers of every evaluated round.
-    pub rounds: Vec<RoundPoint>,
-    /// Rows of every class at every client.
-    pub partition: Option<PartitionTable>,
-}
 
 /// The files of a run in the making.
 #[derive(Debug)]
@@ -403,124 +301,6 @@ fn cut(path: &Path, length: Option<u64>) -> Result<(), RunError> {
         }),
     };
     cut.map_err(|error| file(path, &error))
-}
-
-/// A finished run, read back.
-#[derive(Debug)]
-pub struct Finished {
-    /// Its directory.
-    pub path: PathBuf,
-    /// The resolved configuration, as text.
-    pub config_toml: String,
-    /// `summary.json`.
-    pub summary: Summary,
-    /// `model.json`.
-    pub card: ModelCard,
-}
-
-impl Finished {
-    /// Reads the small files of a run.
-    pub fn open(path: &Path) -> Result<Self, RunError> {
-        let text = |name: &str| {
-            let file = path.join(name);
-            read_text(&file).map_err(|error| {
-                RunError::Config(format!("{}: {error}; is this the directory of a finished run?", file.display()))
-            })
-        };
-        fn parse<T: for<'a> Deserialize<'a>>(path: &Path, name: &str, text: &str) -> Result<T, RunError> {
-            serde_json::from_str(text)
-                .map_err(|error| RunError::Config(format!("{}: {error}", path.join(name).display())))
-        }
-        let mut summary: Summary = parse(path, run_dir::SUMMARY, &text(run_dir::SUMMARY)?)?;
-        let card: ModelCard = parse(path, run_dir::MODEL, &text(run_dir::MODEL)?)?;
-        let in_card = |problem| RunError::Config(format!("{}: {problem}", path.join(run_dir::MODEL).display()));
-        card.check().map_err(in_card)?;
-        if let (Some(uncertainty), Ok(rows)) = (&mut summary.uncertainty, text(run_dir::UNCERTAINTY)) {
-            uncertainty.row_mutual_information = rows.lines().skip(1).filter_map(|row| row.parse().ok()).collect();
-        }
-        Ok(Self { path: path.to_owned(), config_toml: text(run_dir::CONFIG)?, summary, card })
-    }
-
-    /// An empty data set of the shape that the model was trained on.
-    pub fn shape(&self) -> Dataset {
-        let targets = match &self.card.classes {
-            Some(names) => Targets::Classes { labels: Vec::new(), names: names.clone() },
-            None => Targets::Real { values: Vec::new() },
-        };
-        Dataset {
-            name: self.card.data.clone(),
-            features: Array2::zeros((0, self.card.features)),
-            feature_shape: self.card.row_shape(),
-            feature_names: self.card.feature_names.clone(),
-            targets,
-            clients: None,
-        }
-    }
-
-    /// The particles after the last round.
-    pub fn particles<B: Backend>(&self, model: &dyn Model, session: &Session<B>) -> Result<Particles<B>, RunError> {
-        let path = self.path.join(run_dir::PARTICLES);
-        let wrong = |reason: String| RunError::Config(format!("{}: {reason}", path.display()));
-        let bytes = read_whole(&path).map_err(|error| wrong(error.to_string()))?;
-        let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(error.to_string()))?;
-        from_safetensors(&tensors, model.layout(), session).map_err(wrong)
-    }
-}
-
-/// One tensor a block, `[N, ...]`, under the block's name.
-fn to_safetensors<B: Backend>(particles: &Particles<B>) -> Result<Vec<u8>, RunError> {
-    let layout = particles.layout();
-    let mut blocks = Vec::with_capacity(layout.blocks().len());
-    for (tensor, block) in particles.blocks().iter().zip(layout.blocks()) {
-        let bytes: Vec<u8> = if particles.dtype() == DType::F64 {
-            tensor.clone().try_into_vec_as::<f64>()?.iter().flat_map(|value| value.to_le_bytes()).collect()
-        } else {
-            tensor.clone().try_into_vec_as::<f32>()?.iter().flat_map(|value| value.to_le_bytes()).collect()
-        };
-        let shape: Vec<usize> = [particles.count()].iter().chain(&block.shape).copied().collect();
-        blocks.push((block.name.clone(), shape, bytes));
-    }
-    let dtype = if particles.dtype() == DType::F64 { Dtype::F64 } else { Dtype::F32 };
-    let views = blocks.iter().map(|(name, shape, bytes)| {
-        let view = TensorView::new(dtype, shape.clone(), bytes);
-        view.map(|view| (name.clone(), view))
-    });
-    let views = views.collect::<Result<Vec<_>, _>>().map_err(|error| RunError::Device(error.to_string()))?;
-    let metadata = HashMap::from([("fedstein".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
-    safetensors::serialize(views, Some(metadata)).map_err(|error| RunError::Device(error.to_string()))
-}
-
-fn from_safetensors<B: Backend>(
-    tensors: &SafeTensors,
-    layout: &std::sync::Arc<Layout>,
-    session: &Session<B>,
-) -> Result<Particles<B>, String> {
-    let mut blocks = Vec::with_capacity(layout.blocks().len());
-    let mut count = None;
-    for block in layout.blocks() {
-        let view = tensors.tensor(&block.name).map_err(|error| error.to_string())?;
-        let (rows, shape) =
-            view.shape().split_first().ok_or_else(|| format!("tensor \"{}\" is a number", block.name))?;
-        if shape != block.shape || *count.get_or_insert(*rows) != *rows || *rows == 0 {
-            return Err(format!("tensor \"{}\" is {:?}, not [N, {:?}]", block.name, view.shape(), block.shape));
-        }
-        let values: Vec<f64> = match view.dtype() {
-            Dtype::F32 => {
-                view.data().chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()
-            }
-            Dtype::F64 => {
-                let number = |b: &[u8]| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
-                view.data().chunks_exact(8).map(number).collect()
-            }
-            other => return Err(format!("tensor \"{}\" is {other:?}, not F32 or F64", block.name)),
-        };
-        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            return Err(format!("tensor \"{}\": number {at} is {}, not finite", block.name, values[at]));
-        }
-        let matrix = Array2::from_shape_vec((*rows, block.size()), values).map_err(|error| error.to_string())?;
-        blocks.push(session.matrix(&matrix));
-    }
-    Ok(Particles::from_blocks(blocks, layout.clone()))
 }
 
 /// A line a client: its test rows and what its own predictor is worth on them; blank where undefined.

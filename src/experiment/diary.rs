@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::algorithm::ServerHalf;
 use crate::backend::Backend;
-use crate::checkpoint::State;
+use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
 use crate::federation::event::Event;
 use crate::federation::faults::Faulty;
@@ -147,7 +147,13 @@ impl Notes {
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.rounds = RoundRecord::restore(&state.part("rounds"))?;
-        self.visits = state.counts("visits")?;
+        let visits = state.counts("visits")?;
+        if visits.len() != self.visits.len() {
+            let (found, clients) = (visits.len(), self.visits.len());
+            let reason = format!("the visits are those of {found} clients, not of {clients}");
+            return Err(CheckpointError::Content(reason).into());
+        }
+        self.visits = visits;
         self.advice = Advice::restore(&state.part("advice"))?;
         if let Some(personal) = &mut self.personal {
             personal.restore(&state.part("personal"))?;

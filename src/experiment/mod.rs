@@ -7,6 +7,7 @@ pub mod config;
 mod diagnosis;
 mod diary;
 pub mod evaluate;
+pub mod finished;
 pub mod personal;
 pub mod progress;
 pub mod record;

@@ -64,8 +64,8 @@ impl RoundRecord {
         let (seconds, round_seconds) = (state.numbers("seconds")?, state.numbers("round_seconds")?);
         let lengths = [selected.len(), uplink.len(), downlink.len(), seconds.len(), round_seconds.len()];
         let is_whole = lengths.iter().all(|length| *length == rounds.len())
-            && metrics.len() == rounds.len() * names.len()
-            && clients.len() == selected.iter().sum::<usize>();
+            && rounds.len().checked_mul(names.len()) == Some(metrics.len())
+            && selected.iter().try_fold(0usize, |sum, count| sum.checked_add(*count)) == Some(clients.len());
         if !is_whole {
             return Err(CheckpointError::Content("the records of the rounds are not whole".into()));
         }
