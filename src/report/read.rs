@@ -1,3 +1,5 @@
+//! Files that may come from anybody: read whole, as text, and quoted in messages.
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
