@@ -4,13 +4,12 @@
 
 use std::process::ExitCode;
 
-/// Bytes of stack of a worker thread: what the main thread usually has.
-const STACK: usize = 8 << 20;
+use fedstein::command::{STACK, execute};
 
 fn main() -> ExitCode {
     // The command itself runs on a worker thread: work that it splits then starts at once on this thread, where a call
     // from outside the pool would wake a worker and wait for it, in every step anew.
-    let run = || fedstein::cli::run(std::env::args_os(), fedstein::command::execute);
+    let run = || fedstein::cli::run(std::env::args_os(), execute);
     match rayon::ThreadPoolBuilder::new().stack_size(STACK).build_global() {
         Ok(()) => rayon::scope(|_| run()),
         Err(_) => run(),

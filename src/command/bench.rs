@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
+use super::STACK;
 use crate::backend::{Backend, OnBackend, Precision, Session, dispatch};
 use crate::bench::growth::{self, Series, Variable};
 use crate::bench::{Bench, Ceilings, Settings, Size, table};
@@ -12,12 +13,12 @@ use crate::error::RunError;
 use crate::report::write_atomic;
 
 pub(super) fn bench(typed: cli::Bench) -> Result<(), CliError> {
-    if let Some(threads) = typed.threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-        pool.map_err(|error| CliError::Failed(format!("cannot start {threads} threads: {error}")))?;
-    }
-    let backend = typed.backend.clone();
-    dispatch(&backend, Job(typed))?
+    let (threads, backend) = (typed.threads, typed.backend.clone());
+    let work = || dispatch(&backend, Job(typed))?;
+    let Some(threads) = threads else { return work() };
+    // A pool of its own: the program's has begun, for this runs on one of its threads.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build();
+    pool.map_err(|error| CliError::Failed(format!("cannot start {threads} threads: {error}")))?.install(work)
 }
 
 struct Job(cli::Bench);

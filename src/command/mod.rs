@@ -14,6 +14,9 @@ use crate::backend::BackendError;
 use crate::cli::{CliError, Invocation};
 use crate::error::RunError;
 
+/// Bytes of stack of a thread that runs commands: what the main thread usually has.
+pub const STACK: usize = 8 << 20;
+
 /// Carries out an invocation.
 pub fn execute(invocation: Invocation) -> Result<(), CliError> {
     match invocation {
