@@ -479,7 +479,8 @@ fn shared_layers_move_along_the_mean_score_and_bayesian_ones_by_svgd_among_thems
         let head = Arc::new(Layout::new([("weight", &[8, 10][..]), ("bias", &[10])]));
         let second = |all: &[f64]| -> Vec<f64> { all.chunks_exact(D).flat_map(|one| one[FIRST..].to_vec()).collect() };
         let theta = site.flat(&second(&start), &head);
-        let (phi, _) = direction(&svgd.kernel, &theta, &Score::dense(site.flat(&second(&score), &head))).unwrap();
+        let phi = direction(&svgd.kernel, &theta, Score::dense(site.flat(&second(&score), &head))).unwrap();
+        let phi = phi.evaluate(&theta);
         let moved: Vec<f64> = second(&start).iter().zip(values(&phi)).map(|(at, phi)| at + lr * phi).collect();
         assert_close(&sent(reply), &moved, EXACT, "Bayesian layer");
         assert_eq!(reply.message.bytes(), (8 * (3 * (D - FIRST) + FIRST)) as u64);

@@ -257,7 +257,8 @@ fn rotation(d: usize, rng: &mut ChaCha12Rng) -> Array2<f64> {
 
 fn phi(kernel: &Kernel, x: &Array2<f64>, s: &Array2<f64>) -> Array2<f64> {
     let session = Session::<Flex>::open(Precision::F64).unwrap();
-    let (phi, _) = direction(kernel, &particles(x, &session), &Score::dense(particles(s, &session))).unwrap();
+    let at = particles(x, &session);
+    let phi = direction(kernel, &at, Score::dense(particles(s, &session))).unwrap().evaluate(&at);
     Array2::from_shape_vec(x.raw_dim(), values(&phi)).unwrap()
 }
 
