@@ -13,9 +13,14 @@ use crate::report::write_atomic;
 
 pub(super) fn bench(typed: cli::Bench) -> Result<(), CliError> {
     if let Some(threads) = typed.threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-        pool.map_err(|error| CliError::Failed(format!("cannot start {threads} threads: {error}")))?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| CliError::Failed(format!("cannot start {threads} threads: {error}")))?;
+        return pool.install(|| run(typed));
     }
+    run(typed)
+}
+
+fn run(typed: cli::Bench) -> Result<(), CliError> {
     let backend = typed.backend.clone();
     dispatch(&backend, Job(typed))?
 }
