@@ -48,10 +48,10 @@ fn two_thousand_rounds_leave_memory_flat() {
         kind = "iid"
         clients = 4
         [model]
-        hidden = [8]
+        hidden = [100]
         [algorithm]
         kind = "dsvgd"
-        particles = 4
+        particles = 20
         local_steps = 2
         distill_steps = 2
         batch = 20
