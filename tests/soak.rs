@@ -48,10 +48,10 @@ fn two_thousand_rounds_leave_memory_flat() {
         kind = "iid"
         clients = 4
         [model]
-        hidden = [100]
+        hidden = [8]
         [algorithm]
         kind = "dsvgd"
-        particles = 20
+        particles = 4
         local_steps = 2
         distill_steps = 2
         batch = 20
