@@ -166,6 +166,9 @@ impl<B: Backend> Particles<B> {
 
     /// ‖θ_n‖², `[N]`. Waits for the device.
     pub fn squared_norms(&self) -> Result<Vec<f64>, TensorReadError> {
+        if let Some(x) = self.host() {
+            return Ok(simd::squared_norms(&x));
+        }
         let squares = self.blocks.iter().map(|block| block.clone().square().sum_dim(1));
         let total = squares.reduce(|sum, block| sum + block).expect("a layout has at least one block");
         total.try_into_vec_as::<f64>()

@@ -106,6 +106,21 @@ impl<B: Backend> Score<B> {
         self.plus(other.times(-1.0))
     }
 
+    /// The norm of each row of the parts that are given row by row, such as a likelihood's, `[N]`: what densities and a
+    /// multiple of Θ add is not in it. Waits for the device.
+    pub fn row_norms(&self) -> Result<Vec<f64>, TensorReadError> {
+        let mut largest = vec![0.0f64; self.own.len()];
+        for (coefficients, of) in &self.terms {
+            if let Coefficients::Diagonal(c) = coefficients {
+                for ((largest, norm), c) in largest.iter_mut().zip(of.row_norms()?).zip(c) {
+                    // Not `max`, which would lose a NaN.
+                    *largest = if norm * c.abs() <= *largest { *largest } else { norm * c.abs() };
+                }
+            }
+        }
+        Ok(largest)
+    }
+
     /// The score with the norm of every row at most `bound`.
     pub fn clipped(&self, at: &Particles<B>, bound: f64) -> Result<Self, TensorReadError> {
         let dense = self.evaluate(at);

@@ -8,7 +8,7 @@ use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::rule::{Move, Rule};
-use super::{Host, Mean, Offsets, WORTH_THREADS, dispatch};
+use super::{Host, LINE, Mean, Offsets, WORTH_THREADS, aligned, dispatch};
 
 /// Most values of all sources in a tile: half a megabyte, so that they stay in a core's own cache.
 const TILE_VALUES: usize = 1 << 17;
@@ -68,33 +68,37 @@ impl Ascent<'_> {
     /// All tiles of a strip of columns.
     fn run(&self, rule: Rule, coefficients: &[f32], tile: usize, strip: &mut Strip) {
         let n = strip.theta.len();
-        let mut values = vec![0.0; (n + 1 + self.sources.iter().map(|s| s.rows.rows()).sum::<usize>()) * tile];
+        // One cache line more than a tile from row to row: at a power of two all rows would fall into a few cache sets.
+        let stride = tile + LINE;
+        let rows = n + 1 + self.sources.iter().map(|source| source.rows.rows()).sum::<usize>();
+        let mut room = vec![0.0; rows * stride + LINE];
+        let values = aligned(&mut room, rows * stride);
         let unused = n + 1 - self.centred_rows(n);
         for start in (0..strip.theta[0].len()).step_by(tile) {
             let columns = start..(start + tile).min(strip.theta[0].len());
-            self.fill(&mut values, tile, strip, columns.clone());
-            let (values, theta) = (&values[unused * tile..], &mut strip.theta);
+            self.fill(values, stride, strip, columns.clone());
+            let (values, theta) = (&values[unused * stride..], &mut strip.theta);
             let (first, second) = (&mut strip.first, &mut strip.second);
-            dispatch(Tile { rule, values, tile, coefficients, columns, theta, first, second });
+            dispatch(Tile { rule, values, stride, coefficients, columns, theta, first, second });
         }
     }
 
-    /// Rows of Θ less its mean, the mean, and the rows of every source, `tile` values apart.
-    fn fill(&self, values: &mut [f32], tile: usize, strip: &Strip, columns: std::ops::Range<usize>) {
+    /// Rows of Θ less its mean, the mean, and the rows of every source, `stride` values apart.
+    fn fill(&self, values: &mut [f32], stride: usize, strip: &Strip, columns: std::ops::Range<usize>) {
         let n = strip.theta.len();
-        let (centred, others) = values.split_at_mut((n + 1) * tile);
+        let (centred, others) = values.split_at_mut((n + 1) * stride);
         if self.centred_rows(n) > 0 {
             let rows: Vec<&[f32]> = strip.theta.iter().map(|row| &row[columns.clone()]).collect();
-            let (offsets, mean) = centred.split_at_mut(n * tile);
+            let (offsets, mean) = centred.split_at_mut(n * stride);
             let mean = &mut mean[..columns.len()];
             dispatch(Mean { rows: &rows, mean });
             if self.own.is_some() {
-                dispatch(Offsets { rows: &rows, centre: mean, offsets, stride: tile });
+                dispatch(Offsets { rows: &rows, centre: mean, offsets, stride });
             }
         }
         let from = strip.start + columns.start..strip.start + columns.end;
         let rows = self.sources.iter().flat_map(|source| source.rows.values().chunks_exact(source.rows.columns()));
-        for (to, row) in others.chunks_exact_mut(tile).zip(rows) {
+        for (to, row) in others.chunks_exact_mut(stride).zip(rows) {
             to[..columns.len()].copy_from_slice(&row[from.clone()]);
         }
     }
@@ -191,9 +195,9 @@ fn optional(matrix: Option<&mut Host>, span: usize) -> Box<dyn Iterator<Item = V
 /// φ and the move in one tile.
 struct Tile<'a, 'b> {
     rule: Rule,
-    /// `[depth, tile]`.
+    /// `[depth, stride]`.
     values: &'a [f32],
-    tile: usize,
+    stride: usize,
     coefficients: &'a [f32],
     /// Within the strip.
     columns: std::ops::Range<usize>,
@@ -218,7 +222,7 @@ impl WithSimd for Tile<'_, '_> {
 impl Tile<'_, '_> {
     #[inline(always)]
     fn all<S: Simd>(&mut self, simd: S, rule: impl Move) {
-        let depth = self.values.len() / self.tile;
+        let depth = self.values.len() / self.stride;
         let mut coefficients = self.coefficients;
         for group in groups(self.theta.len(), S::F32_LANES) {
             let (these, rest) = coefficients.split_at(group.len() * depth);
@@ -237,7 +241,7 @@ impl Tile<'_, '_> {
     fn group<S: Simd, const R: usize>(&mut self, simd: S, rule: impl Move, row: usize, coefficients: &[f32]) {
         let width = self.columns.len();
         for start in (0..width).step_by(2 * S::F32_LANES) {
-            let phi = combine::<S, R>(simd, self.values, self.tile, coefficients, start);
+            let phi = combine::<S, R>(simd, self.values, self.stride, coefficients, start);
             for (r, phi) in phi.into_iter().enumerate() {
                 for (half, phi) in phi.into_iter().enumerate() {
                     let from = (start + half * S::F32_LANES).min(width);
@@ -284,12 +288,12 @@ fn store<S: Simd>(simd: S, to: &mut [f32], values: S::f32s) {
 fn combine<S: Simd, const R: usize>(
     simd: S,
     values: &[f32],
-    tile: usize,
+    stride: usize,
     coefficients: &[f32],
     start: usize,
 ) -> [[S::f32s; 2]; R] {
     let mut sums = [[simd.splat_f32s(0.0); 2]; R];
-    for (row, c) in values.chunks_exact(tile).zip(coefficients.chunks_exact(R)) {
+    for (row, c) in values.chunks_exact(stride).zip(coefficients.chunks_exact(R)) {
         let pair = &S::as_simd_f32s(&row[start..start + 2 * S::F32_LANES]).0[..2];
         let (left, right) = (pair[0], pair[1]);
         for r in 0..R {

@@ -6,7 +6,7 @@ use ndarray::Array2;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{Host, Mean, Offsets, WORTH_THREADS, dispatch};
+use super::{Host, LINE, Mean, Offsets, WORTH_THREADS, aligned, dispatch};
 
 /// Columns in a tile: long enough to hide the sum over vector lanes at its end; 64 rows of it fit a core's own cache.
 const TILE: usize = 2048;
@@ -28,8 +28,8 @@ pub(crate) fn centred_gram(x: &[Host]) -> Array2<f64> {
     let n = x[0].rows();
     let mut total = over_tiles(x, n, |block, tile, scratch, products| {
         let width = tile.len();
-        scratch.resize((n + 1) * width, 0.0);
-        let (mean, offsets) = scratch.split_at_mut(width);
+        scratch.resize((n + 1) * width + LINE, 0.0);
+        let (mean, offsets) = aligned(scratch, (n + 1) * width).split_at_mut(width);
         let rows = cut(&x[block], &tile);
         dispatch(Mean { rows: &rows, mean });
         dispatch(Offsets { rows: &rows, centre: mean, offsets, stride: width });
@@ -47,12 +47,23 @@ pub(crate) fn gram_with_offsets(x: &[Host], y: &[Host], centre: &[Host]) -> Arra
     let m = y[0].rows();
     over_tiles(x, m, |block, tile, scratch, products| {
         let width = tile.len();
-        scratch.resize(m * width, 0.0);
+        scratch.resize(m * width + LINE, 0.0);
+        let offsets = aligned(scratch, m * width);
         let centre = &centre[block].values()[tile.clone()];
-        dispatch(Offsets { rows: &cut(&y[block], &tile), centre, offsets: scratch, stride: width });
-        let rows: Vec<&[f32]> = scratch.chunks_exact(width).collect();
+        dispatch(Offsets { rows: &cut(&y[block], &tile), centre, offsets, stride: width });
+        let rows: Vec<&[f32]> = offsets.chunks_exact(width).collect();
         dispatch(Products { x: &cut(&x[block], &tile), y: &rows, symmetric: false, products });
     })
+}
+
+/// ‖x_i‖² summed over blocks, `[N]`.
+pub(crate) fn squared_norms(x: &[Host]) -> Vec<f64> {
+    let norms = over_tiles(x, 1, |block, tile, _, norms| {
+        for (norm, row) in norms.iter_mut().zip(cut(&x[block], &tile)) {
+            dispatch(Products { x: &[row], y: &[row], symmetric: false, products: std::slice::from_mut(norm) });
+        }
+    });
+    norms.into_iter().collect()
 }
 
 /// Adds up the `[N, m]` products that `f` writes for each tile of each block, always in the same order.

@@ -15,7 +15,7 @@ mod host;
 pub(crate) mod rule;
 
 pub(crate) use ascent::{Ascent, Source};
-pub(crate) use gram::{centred_gram, gram, gram_with_offsets};
+pub(crate) use gram::{centred_gram, gram, gram_with_offsets, squared_norms};
 pub(crate) use host::Host;
 
 use fedstein_models::simd::dispatch;
@@ -23,6 +23,15 @@ use pulp::{Simd, WithSimd};
 
 /// Multiply-adds below which a second thread costs more than it saves.
 const WORTH_THREADS: usize = 1 << 19;
+
+/// f32 in a cache line.
+const LINE: usize = 16;
+
+/// `count` values of `room`, which has [`LINE`] more, that begin with a cache line: a vector across two costs two reads.
+fn aligned(room: &mut [f32], count: usize) -> &mut [f32] {
+    let start = room.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
+    &mut room[start..start + count]
+}
 
 /// The mean of each column of some rows into `mean`.
 struct Mean<'a> {

@@ -31,6 +31,18 @@ pub enum SvgdError {
         /// Index of the first bad particle.
         particle: usize,
     },
+    /// A score is beyond all reason: the particles have left the region where the model says anything.
+    #[error(
+        "step {step}: the score of particle {particle} has norm {norm:.1e}, beyond {MAX_SCORE_NORM:e}; a smaller optimizer.lr usually helps"
+    )]
+    Diverged {
+        /// Step of the loop, from 1.
+        step: usize,
+        /// Index of the first bad particle.
+        particle: usize,
+        /// ‖S_n‖; NaN where the score is no number.
+        norm: f64,
+    },
     /// The device did not answer.
     #[error("step {step}: the device failed: {reason}")]
     Device {
@@ -41,8 +53,17 @@ pub enum SvgdError {
     },
 }
 
+/// The largest norm of a score; beyond it a loop stops. Its square is still a number in f32.
+pub const MAX_SCORE_NORM: f64 = 1e15;
+
+/// Steps from one look at the scores' norms to the next: a pass over the coordinates and a wait for the device each.
+const LOOK_EVERY: usize = 10;
+
 impl Svgd {
     /// `steps` times: S = score(Θ); Θ ← step(Θ, φ(Θ, S)).
+    ///
+    /// # Errors
+    /// A particle or a score that is no number, a score's norm beyond [`MAX_SCORE_NORM`]; the state is then half-way.
     ///
     /// # Arguments
     /// - `score` draws its own minibatches; `after` is told the number of steps done.
@@ -57,6 +78,13 @@ impl Svgd {
         for step in 1..=steps {
             let scores = score(&particles)?;
             let device = |error: TensorReadError| SvgdError::Device { step, reason: error.to_string() };
+            if step % LOOK_EVERY == 1 {
+                let norms = scores.row_norms().map_err(device)?;
+                // Not `norm > bound`: NaN is beyond it too.
+                if let Some(particle) = norms.iter().position(|norm| !(*norm <= MAX_SCORE_NORM)) {
+                    return Err(SvgdError::Diverged { step, particle, norm: norms[particle] }.into());
+                }
+            }
             let phi = direction(&self.kernel, &particles, scores).map_err(device)?;
             if let Some(kernel) = &phi.kernel {
                 let bad = kernel.values.rows().into_iter().position(|row| !row.iter().all(|k| k.is_finite()));

@@ -1,0 +1,79 @@
+//! Two thousand rounds in one process: memory stays where it was, but for what the run is about, a record of every round.
+//! A binary of its own, for its resident size to be its own.
+
+mod common;
+
+use std::sync::Mutex;
+
+use common::experiment;
+use fedstein::backend::Flex;
+use fedstein::experiment::progress::Observer;
+use fedstein::experiment::record::RoundRecord;
+use fedstein::experiment::run;
+use fedstein::federation::message::ClientId;
+
+/// Resident size of this process in bytes, on Linux.
+fn resident() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * 4096)
+}
+
+/// Resident size at the beginning of some rounds.
+#[derive(Default)]
+struct Sizes(Mutex<Vec<(usize, u64)>>);
+
+impl Observer for Sizes {
+    fn started(&self, _rounds: usize, _note: &str) {}
+    fn step(&self, _done: usize, _total: usize) {}
+    fn finished_round(&self, _record: &RoundRecord) {}
+    fn finished(&self) {}
+    fn note(&self, _note: &str) {}
+
+    fn round(&self, round: usize, _clients: &[ClientId]) {
+        if let (100 | 2000, Some(bytes)) = (round, resident()) {
+            self.0.lock().unwrap().push((round, bytes));
+        }
+    }
+}
+
+#[test]
+fn two_thousand_rounds_leave_memory_flat() {
+    let text = r#"
+        name = "soak"
+        rounds = 2000
+        [data]
+        kind = "digits"
+        [partition]
+        kind = "iid"
+        clients = 4
+        [model]
+        hidden = [8]
+        [algorithm]
+        kind = "dsvgd"
+        particles = 4
+        local_steps = 2
+        distill_steps = 2
+        batch = 20
+        [evaluation]
+        every = 500
+    "#;
+    let sizes = Sizes::default();
+    let outcome = run::<Flex>(&experiment(text), &sizes, None).unwrap();
+    assert_eq!(outcome.rounds.len(), 2000);
+    let sizes = sizes.0.into_inner().unwrap();
+    let [(100, early), (2000, late)] = sizes[..] else {
+        println!("skipped: this system does not tell a process's resident size");
+        return;
+    };
+    let metric = size_of::<(&str, Option<f64>)>();
+    let kept = |record: &RoundRecord| {
+        size_of::<RoundRecord>() + metric * record.metrics.capacity() + 8 * record.clients.capacity()
+    };
+    let records: usize = outcome.rounds[100..].iter().map(kept).sum();
+    println!("resident: {early} bytes in round 100, {late} in round 2000, {records} of them records of rounds");
+    assert!(
+        (late - records as u64) as f64 <= 1.05 * early as f64,
+        "grown from {early} to {late} bytes, {records} records"
+    );
+}
