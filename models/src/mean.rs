@@ -118,7 +118,7 @@ fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // Adding 1.5·2²³ leaves the nearest whole number in the last bits.
     const ROUND: f32 = 12_582_912.0;
     // ln 2 in two parts, the first of few digits: products with n are exact.
-    const LN_2: [f32; 2] = [0.693_359_375, -2.121_944_4e-4];
+    const LN_2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
     const SERIES: [f32; 8] = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0];
     let bounded = simd.min_f32s(simd.max_f32s(x, simd.splat_f32s(-87.0)), simd.splat_f32s(88.0));
     let rounded = simd.mul_add_f32s(bounded, simd.splat_f32s(std::f32::consts::LOG2_E), simd.splat_f32s(ROUND));

@@ -247,6 +247,7 @@ impl Images {
     }
 
     /// With rows of data in lanes, where that can be.
+    #[allow(clippy::result_large_err)] // Not an error: the images themselves, handed back.
     fn into_lanes(self, layer: &ParticleConv) -> Result<Lanes, Self> {
         let weight = layer.weight.val();
         match self {

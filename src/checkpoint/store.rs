@@ -278,7 +278,8 @@ mod tests {
 
     #[test]
     fn with_the_newest_damaged_the_one_before_is_taken_and_the_damage_named() {
-        let damages: [(&str, fn(&Path)); 5] = [
+        type Damage = fn(&Path);
+        let damages: [(&str, Damage); 5] = [
             ("round-3.json", |path| fs::write(path, "{").unwrap()),
             ("round-3.json", |path| fs::write(path, b"\xff\xfe").unwrap()),
             ("server-3.safetensors", |path| fs::remove_file(path).unwrap()),

@@ -170,7 +170,12 @@ impl Checkpoints {
 
     /// The run has ended: leaves the newest or none.
     pub fn finish(&mut self, keep: bool) -> Result<(), RunError> {
-        Ok(if keep { self.store.keep_newest()? } else { self.store.remove()? })
+        if keep {
+            self.store.keep_newest()?
+        } else {
+            self.store.remove()?
+        }
+        Ok(())
     }
 }
 

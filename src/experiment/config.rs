@@ -921,7 +921,7 @@ impl Config {
         let unknown = self.faults.kinds.iter().find(|word| Fault::named(word).is_none());
         if let Some(word) = unknown {
             let words = Fault::ALL.map(Fault::word);
-            let hint = schema::nearest(word, words.into_iter());
+            let hint = schema::nearest(word, words);
             let hint = hint.map_or_else(String::new, |word| format!("; did you mean `{word}`?"));
             return Some(format!("`faults.kinds` has \"{word}\"; it takes {}{hint}", schema::list(&words)));
         }

@@ -238,7 +238,7 @@ fn is_temporary(name: &str) -> bool {
     let of = |file: &&str| {
         name.strip_prefix('.').and_then(|name| name.strip_prefix(*file)).is_some_and(|rest| rest.starts_with('.'))
     };
-    name.ends_with(".tmp") && CONTENTS.iter().any(|file| of(&file))
+    name.ends_with(".tmp") && CONTENTS.iter().any(of)
 }
 
 /// Moves what a directory holds into a new one beside it; all of it or nothing.

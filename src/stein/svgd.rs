@@ -80,8 +80,8 @@ impl Svgd {
             let device = |error: TensorReadError| SvgdError::Device { step, reason: error.to_string() };
             if step % LOOK_EVERY == 1 {
                 let norms = scores.row_norms().map_err(device)?;
-                // Not `norm > bound`: NaN is beyond it too.
-                if let Some(particle) = norms.iter().position(|norm| !(*norm <= MAX_SCORE_NORM)) {
+                let beyond = |norm: &f64| norm.is_nan() || *norm > MAX_SCORE_NORM;
+                if let Some(particle) = norms.iter().position(beyond) {
                     return Err(SvgdError::Diverged { step, particle, norm: norms[particle] }.into());
                 }
             }
