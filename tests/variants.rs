@@ -436,9 +436,11 @@ fn p_dsvgd_of_both_clients_reaches_the_posterior_of_the_1d_toy() {
     };
     let (wide, narrow) = (run(LAMBDA), run(0.30));
     println!("P-DSVGD, prior N(0, 1): KL by round {wide:.3?} at λ = 0.55, {narrow:.3?} at λ = 0.30");
+    // A hundred particles stir on: over seeds a single round's KL scatters by a factor of 1.5 about its mean (.02 to .06).
+    let later = |kl: &[f64]| kl[1..].iter().sum::<f64>() / 3.0;
     assert!(narrow[3] < 0.1, "{narrow:?}");
-    assert!((0.5..2.0).contains(&(narrow[3] / 0.055)), "{narrow:?}");
-    assert!((0.5..2.0).contains(&(wide[3] / 0.52)), "{wide:?}");
+    assert!((0.5..2.0).contains(&(later(&narrow) / 0.055)), "{narrow:?}");
+    assert!((0.5..2.0).contains(&(later(&wide) / 0.52)), "{wide:?}");
 }
 
 #[test]
