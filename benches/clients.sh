@@ -37,5 +37,5 @@ row() {
 
 printf '%8s %16s %10s %8s\n' clients 'have trained' 'peak MiB' seconds
 for clients in 10 100 1000; do row "$clients" 10 --force "$@"; done
-row 1000 1000 --set rounds=1000 --set algorithm.particles=10 --set algorithm.local_steps=1 \
+row 1000 1000 --set checkpoint.enabled=false --set rounds=1000 --set algorithm.particles=10 --set algorithm.local_steps=1 \
   --set algorithm.distill_steps=1 --set evaluation.every=1000 "$@"
