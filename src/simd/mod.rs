@@ -22,7 +22,7 @@ use fedstein_models::simd::dispatch;
 use pulp::{Simd, WithSimd};
 
 /// Multiply-adds below which a second thread costs more than it saves.
-const WORTH_THREADS: usize = 1 << 19;
+const WORTH_THREADS: usize = 1 << 20;
 
 /// f32 in a cache line.
 const LINE: usize = 16;
