@@ -117,13 +117,19 @@ impl WithSimd for Products<'_> {
             let first = if symmetric { i } else { 0 };
             for (j, y) in y[first..].chunks(SIDE).enumerate().map(|(part, rows)| (first + part * SIDE, rows)) {
                 let mut add = |r: usize, c: usize, value: f32| products[(i + r) * m + j + c] += f64::from(value);
+                // Loops, not closures, around vector code: outside a function with vectors on, its operations are calls.
                 match (<&[&[f32]; SIDE]>::try_from(x), <&[&[f32]; SIDE]>::try_from(y)) {
                     (Ok(x), Ok(y)) => dots(simd, x, y, add),
-                    _ => {
+                    (Err(_), Ok(y)) => {
                         for (r, x) in x.iter().enumerate() {
-                            y.iter()
-                                .enumerate()
-                                .for_each(|(c, y)| dots(simd, &[x], &[y], |_, _, value| add(r, c, value)));
+                            dots(simd, &[*x], y, |_, c, value| add(r, c, value));
+                        }
+                    }
+                    (_, Err(_)) => {
+                        for (r, x) in x.iter().enumerate() {
+                            for (c, y) in y.iter().enumerate() {
+                                dots(simd, &[*x], &[*y], |_, _, value| add(r, c, value));
+                            }
                         }
                     }
                 }
