@@ -37,7 +37,8 @@ pub(crate) fn logistic(outputs: Tensor<2>) -> Tensor<2> {
             dispatch(Logistic { values: &mut values });
             Tensor::from_data(TensorData::new(values, shape), &device)
         }
-        None => activation::sigmoid(outputs),
+        // Not Burn's sigmoid, which ndarray computes in f32 whatever the format.
+        None => outputs.neg().exp().add_scalar(1.0).recip(),
     }
 }
 
