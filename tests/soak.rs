@@ -1,4 +1,4 @@
-//! Two thousand rounds in one process: memory stays where it was, but for what the run is about, a record of every round.
+//! Two thousand rounds in one process: memory stays where it was, the record of every round included.
 //! A binary of its own, for its resident size to be its own.
 
 mod common;
@@ -37,8 +37,8 @@ impl Observer for Sizes {
     }
 }
 
+/// What happens once, as the first look at the test rows (round 50), is over by round 100.
 #[test]
-#[ignore = "missed: 5.2 % beside the records, where 5 % is asked; docs/reliability.md"]
 fn two_thousand_rounds_leave_memory_flat() {
     let text = r#"
         name = "soak"
@@ -57,7 +57,7 @@ fn two_thousand_rounds_leave_memory_flat() {
         distill_steps = 2
         batch = 20
         [evaluation]
-        every = 500
+        every = 50
     "#;
     let sizes = Sizes::default();
     let outcome = run::<Flex>(&experiment(text), &sizes, None).unwrap();
@@ -67,12 +67,6 @@ fn two_thousand_rounds_leave_memory_flat() {
         println!("skipped: this system does not tell a process's resident size");
         return;
     };
-    let metric = size_of::<(&str, Option<f64>)>();
-    let kept = |record: &RoundRecord| {
-        size_of::<RoundRecord>() + metric * record.metrics.capacity() + 8 * record.clients.capacity()
-    };
-    let records: usize = outcome.rounds[100..].iter().map(kept).sum();
-    println!("resident: {early} bytes in round 100, {late} in round 2000, {records} of them records of rounds");
-    let beside = (late - records as u64) as f64;
-    assert!(beside <= 1.05 * early as f64, "grown from {early} to {late} bytes, {records} of them records");
+    println!("resident: {early} bytes in round 100, {late} in round 2000");
+    assert!(late as f64 <= 1.05 * early as f64, "grown from {early} to {late} bytes");
 }

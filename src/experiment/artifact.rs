@@ -175,7 +175,7 @@ impl Artifacts {
     }
 
     /// Cuts the files of a run that goes on back to the rounds of its checkpoint.
-    pub(super) fn cut(&mut self, records: &[RoundRecord]) -> Result<(), RunError> {
+    pub(super) fn cut(&mut self, records: impl Iterator<Item = RoundRecord>) -> Result<(), RunError> {
         let (Some(dir), Some(past)) = (&self.dir, self.past()) else { return Ok(()) };
         let mut logs = BTreeMap::new();
         for name in run_dir::LOGS.iter().copied() {

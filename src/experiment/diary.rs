@@ -20,6 +20,7 @@ use super::checkpoints::Snapshot;
 use super::config::Config;
 use super::diagnosis::{self, Advice};
 use super::evaluate::{Evaluator, Predicted};
+use super::history::History;
 use super::personal::{Personal, PersonalResults};
 use super::progress::Observer;
 use super::record::RoundRecord;
@@ -40,7 +41,7 @@ struct Notes {
     personal: Option<Personal>,
     /// Seconds of the rounds before this process.
     before: f64,
-    rounds: Vec<RoundRecord>,
+    rounds: History,
     latest: Option<(Predicted, Evaluation)>,
     /// How often each client took part.
     visits: Vec<usize>,
@@ -69,7 +70,7 @@ impl<'a, B: Backend> Diary<'a, B> {
         let notes = Notes {
             personal: personal.then(|| Personal::new(count)),
             before: 0.0,
-            rounds: Vec::new(),
+            rounds: History::default(),
             latest: None,
             visits: vec![0; count],
             advice: Advice::default(),
@@ -81,7 +82,7 @@ impl<'a, B: Backend> Diary<'a, B> {
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.notes.restore(state)?;
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
-            artifacts.cut(&self.notes.rounds)?;
+            artifacts.cut(self.notes.rounds.records())?;
         }
         Ok(())
     }
@@ -125,13 +126,19 @@ impl<'a, B: Backend> Diary<'a, B> {
 
     /// What has come of the run. Where all rounds lie before the checkpoint, the results are looked at again.
     pub fn finish(mut self, server: &dyn ServerHalf<B>) -> Result<Finished, RunError> {
-        if let (None, Some(last)) = (&self.notes.latest, self.notes.rounds.last()) {
-            self.look(last.round, server)?;
+        if self.notes.latest.is_none() && !self.notes.rounds.is_empty() {
+            self.look(self.notes.rounds.round(), server)?;
         }
         let seconds = self.seconds();
         let Notes { personal, rounds, latest, .. } = self.notes;
         let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
-        Ok(Finished { predicted, evaluation, personal: personal.and_then(Personal::finish), rounds, seconds })
+        Ok(Finished {
+            predicted,
+            evaluation,
+            personal: personal.and_then(Personal::finish),
+            rounds: rounds.records().collect(),
+            seconds,
+        })
     }
 }
 
@@ -139,14 +146,14 @@ impl Notes {
     fn save(&self) -> State {
         let personal = self.personal.as_ref().map(Personal::save).unwrap_or_default();
         State::default()
-            .with_part("rounds", RoundRecord::save(&self.rounds))
+            .with_part("rounds", self.rounds.save())
             .with_counts("visits", self.visits.iter().copied())
             .with_part("advice", self.advice.save())
             .with_part("personal", personal)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
-        self.rounds = RoundRecord::restore(&state.part("rounds"))?;
+        self.rounds = History::restore(&state.part("rounds"))?;
         let visits = state.counts("visits")?;
         if visits.len() != self.visits.len() {
             let (found, clients) = (visits.len(), self.visits.len());
@@ -158,7 +165,7 @@ impl Notes {
         if let Some(personal) = &mut self.personal {
             personal.restore(&state.part("personal"))?;
         }
-        self.before = self.rounds.last().map_or(0.0, |record| record.seconds);
+        self.before = self.rounds.seconds();
         Ok(())
     }
 }
@@ -185,7 +192,7 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
         }
         round.selection.clients.iter().for_each(|client| self.notes.visits[*client] += 1);
         let selection = diagnosis::selection_line(&round, &self.notes.visits);
-        let (seconds, last) = (self.seconds(), self.notes.rounds.last().map_or(0.0, |record| record.seconds));
+        let seconds = self.seconds();
         let record = RoundRecord {
             round: number,
             clients: round.selection.clients,
@@ -193,7 +200,7 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
             uplink_bytes: round.uplink_bytes,
             downlink_bytes: round.downlink_bytes,
             seconds,
-            round_seconds: seconds - last,
+            round_seconds: seconds - self.notes.rounds.seconds(),
         };
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
             if let Some(line) = selection {
@@ -204,7 +211,7 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
             artifacts.round(&record)?;
         }
         self.observer.finished_round(&record);
-        self.notes.rounds.push(record);
+        self.notes.rounds.push(&record)?;
         self.keep((number, &round.conduct), server, schedule)
     }
 

@@ -8,6 +8,7 @@ mod diagnosis;
 mod diary;
 pub mod evaluate;
 pub mod finished;
+mod history;
 pub mod personal;
 pub mod progress;
 pub mod record;

@@ -1,4 +1,4 @@
-//! What one round was like, as a row of `rounds.csv`, as a line of JSON and as a part of a checkpoint.
+//! What one round was like, as a row of `rounds.csv` and as a line of JSON.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,6 @@ use std::path::Path;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::checkpoint::{CheckpointError, State};
 use crate::report::write_atomic;
 
 /// The measurements of one round.
@@ -33,53 +32,6 @@ impl RoundRecord {
     pub fn metric(&self, name: &str) -> Option<f64> {
         let value = self.metrics.iter().find(|(metric, _)| *metric == name).and_then(|(_, value)| *value);
         value.filter(|value| value.is_finite())
-    }
-
-    /// Records of a run, from the first round on, as a state.
-    pub(super) fn save(records: &[Self]) -> State {
-        let count = |of: fn(&Self) -> u64| records.iter().map(move |record| of(record) as usize);
-        let names = records.first().into_iter().flat_map(|record| &record.metrics).map(|(name, _)| *name);
-        let metrics: Vec<_> = records.iter().flat_map(|record| &record.metrics).map(|(_, value)| *value).collect();
-        State::default()
-            .with_words("columns", names.collect::<Vec<_>>().join(","))
-            .with_optional("metrics", &metrics)
-            .with_counts("rounds", records.iter().map(|record| record.round))
-            .with_counts("selected", records.iter().map(|record| record.clients.len()))
-            .with_counts("clients", records.iter().flat_map(|record| record.clients.iter().copied()))
-            .with_counts("uplink_bytes", count(|record| record.uplink_bytes))
-            .with_counts("downlink_bytes", count(|record| record.downlink_bytes))
-            .with_numbers("seconds", records.iter().map(|record| record.seconds))
-            .with_numbers("round_seconds", records.iter().map(|record| record.round_seconds))
-    }
-
-    /// The records of which [`Self::save`] made a state.
-    pub(super) fn restore(state: &State) -> Result<Vec<Self>, CheckpointError> {
-        // Columns are named by the program, for as long as it runs: one copy of each name a resumed run.
-        let names = state.words("columns")?.split(',').filter(|name| !name.is_empty());
-        let names: Vec<&'static str> = names.map(|name| &*name.to_owned().leak()).collect();
-        let metrics = state.optional("metrics")?;
-        let (rounds, selected, clients) =
-            (state.counts("rounds")?, state.counts("selected")?, state.counts("clients")?);
-        let (uplink, downlink) = (state.counts("uplink_bytes")?, state.counts("downlink_bytes")?);
-        let (seconds, round_seconds) = (state.numbers("seconds")?, state.numbers("round_seconds")?);
-        let lengths = [selected.len(), uplink.len(), downlink.len(), seconds.len(), round_seconds.len()];
-        let is_whole = lengths.iter().all(|length| *length == rounds.len())
-            && rounds.len().checked_mul(names.len()) == Some(metrics.len())
-            && selected.iter().try_fold(0usize, |sum, count| sum.checked_add(*count)) == Some(clients.len());
-        if !is_whole {
-            return Err(CheckpointError::Content("the records of the rounds are not whole".into()));
-        }
-        let mut clients = clients.into_iter();
-        let record = |i: usize| Self {
-            round: rounds[i],
-            clients: clients.by_ref().take(selected[i]).collect(),
-            metrics: names.iter().copied().zip(metrics[i * names.len()..].iter().copied()).collect(),
-            uplink_bytes: uplink[i] as u64,
-            downlink_bytes: downlink[i] as u64,
-            seconds: seconds[i],
-            round_seconds: round_seconds[i],
-        };
-        Ok((0..rounds.len()).map(record).collect())
     }
 
     /// The record as one line of JSON, without a line break; undefined metrics are `null`.
@@ -132,9 +84,9 @@ impl RoundsCsv<File> {
     ///
     /// # Errors
     /// The file cannot be written; then it is as it was.
-    pub fn continued(path: &Path, records: &[RoundRecord]) -> io::Result<Self> {
+    pub fn continued(path: &Path, mut records: impl Iterator<Item = RoundRecord>) -> io::Result<Self> {
         let mut all = RoundsCsv::new(Vec::new());
-        records.iter().try_for_each(|record| all.append(record))?;
+        records.try_for_each(|record| all.append(&record))?;
         let metrics = all.metrics;
         let bytes = all.rows.into_inner().map_err(|error| io::Error::other(error.to_string()))?;
         write_atomic(path, &bytes).map_err(|error| io::Error::other(error.to_string()))?;
@@ -215,24 +167,11 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_from_a_state_as_they_went_in() {
-        let records = [RoundRecord { round: 1, clients: vec![], ..record() }, record()];
-        let back = RoundRecord::restore(&RoundRecord::save(&records)).unwrap();
-        assert_eq!(back[0].clients, records[0].clients);
-        assert_eq!(back[1].clients, records[1].clients);
-        for (got, want) in back.iter().zip(&records) {
-            // NaN is not equal to itself.
-            assert_eq!(format!("{got:?}"), format!("{want:?}"));
-        }
-        assert!(RoundRecord::restore(&RoundRecord::save(&[])).unwrap().is_empty());
-    }
-
-    #[test]
     fn a_file_that_is_continued_has_its_rounds_and_the_next() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rounds.csv");
         std::fs::write(&path, "round,of,another\n1,2,").unwrap();
-        let mut csv = RoundsCsv::continued(&path, &[record()]).unwrap();
+        let mut csv = RoundsCsv::continued(&path, [record()].into_iter()).unwrap();
         csv.append(&RoundRecord { round: 3, ..record() }).unwrap();
         let expected = "round,clients,accuracy,nll,ece,uplink_bytes,downlink_bytes,seconds\n\
                         2,0 3,0.5,,,10,20,1.500\n\

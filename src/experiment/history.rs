@@ -1,0 +1,230 @@
+//! The rounds of a run so far, kept small: a run of many thousand rounds holds a few hundred bytes of each.
+
+use crate::checkpoint::{CheckpointError, State};
+use crate::error::RunError;
+
+use super::record::RoundRecord;
+
+/// Records of the rounds of a run, from the first one on. Everything of one kind lies in one vector, for nothing small to
+/// stay behind between the large blocks that a round takes and gives back.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// Names of the metrics, the same in every round.
+    names: Vec<&'static str>,
+    /// A round's defined metrics after those of the round before: values, and places among the names.
+    values: Vec<f64>,
+    places: Vec<u16>,
+    /// A round's clients after those of the round before.
+    clients: Vec<usize>,
+    rounds: Vec<Round>,
+}
+
+/// What else is known of a round.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    round: usize,
+    /// Where its clients and its metrics end.
+    ends: (usize, usize),
+    uplink_bytes: u64,
+    downlink_bytes: u64,
+    seconds: f64,
+    round_seconds: f64,
+}
+
+impl History {
+    /// Takes in the next round.
+    ///
+    /// # Errors
+    /// Its metrics are not those of the first round.
+    pub fn push(&mut self, record: &RoundRecord) -> Result<(), RunError> {
+        let names = record.metrics.iter().map(|(name, _)| *name);
+        if self.is_empty() {
+            self.names = names.collect();
+        } else if !names.eq(self.names.iter().copied()) {
+            return Err(RunError::Output(format!("round {} has metrics other than {:?}", record.round, self.names)));
+        }
+        let &RoundRecord { round, uplink_bytes, downlink_bytes, seconds, round_seconds, .. } = record;
+        let ends = self.keep(record.clients.iter().copied(), record.metrics.iter().map(|(_, value)| *value));
+        self.rounds.push(Round { round, ends, uplink_bytes, downlink_bytes, seconds, round_seconds });
+        Ok(())
+    }
+
+    /// Puts away the clients and the metrics of the next round; where they end.
+    fn keep(
+        &mut self,
+        clients: impl Iterator<Item = usize>,
+        metrics: impl Iterator<Item = Option<f64>>,
+    ) -> (usize, usize) {
+        self.clients.extend(clients);
+        for (place, value) in (0..).zip(metrics) {
+            if let Some(value) = value.filter(|value| !value.is_nan()) {
+                self.values.push(value);
+                self.places.push(place);
+            }
+        }
+        (self.clients.len(), self.values.len())
+    }
+
+    /// Whether no round has ended.
+    pub fn is_empty(&self) -> bool {
+        self.rounds.is_empty()
+    }
+
+    /// The last round, from 1; 0 before the first one.
+    pub fn round(&self) -> usize {
+        self.rounds.last().map_or(0, |last| last.round)
+    }
+
+    /// Seconds from the start of the run to the end of the last round.
+    pub fn seconds(&self) -> f64 {
+        self.rounds.last().map_or(0.0, |last| last.seconds)
+    }
+
+    /// The records, one by one; a metric that was not a number comes back as undefined.
+    pub fn records(&self) -> impl Iterator<Item = RoundRecord> {
+        let starts = std::iter::once((0, 0)).chain(self.rounds.iter().map(|round| round.ends));
+        self.rounds.iter().zip(starts).map(|(round, start)| {
+            let mut metrics: Vec<_> = self.names.iter().map(|name| (*name, None)).collect();
+            let kept = start.1..round.ends.1;
+            for (place, value) in self.places[kept.clone()].iter().zip(&self.values[kept]) {
+                metrics[usize::from(*place)].1 = Some(*value);
+            }
+            RoundRecord {
+                round: round.round,
+                clients: self.clients[start.0..round.ends.0].to_vec(),
+                metrics,
+                uplink_bytes: round.uplink_bytes,
+                downlink_bytes: round.downlink_bytes,
+                seconds: round.seconds,
+                round_seconds: round.round_seconds,
+            }
+        })
+    }
+
+    /// The records as a state.
+    pub fn save(&self) -> State {
+        let counts = |of: fn(&Round) -> u64| self.rounds.iter().map(move |round| of(round) as usize);
+        let starts = std::iter::once(0).chain(self.rounds.iter().map(|round| round.ends.0));
+        let selected = self.rounds.iter().zip(starts).map(|(round, start)| round.ends.0 - start);
+        let metrics: Vec<_> = self.records().flat_map(|record| record.metrics).map(|(_, value)| value).collect();
+        State::default()
+            .with_words("columns", self.names.join(","))
+            .with_optional("metrics", &metrics)
+            .with_counts("rounds", self.rounds.iter().map(|round| round.round))
+            .with_counts("selected", selected)
+            .with_counts("clients", self.clients.iter().copied())
+            .with_counts("uplink_bytes", counts(|round| round.uplink_bytes))
+            .with_counts("downlink_bytes", counts(|round| round.downlink_bytes))
+            .with_numbers("seconds", self.rounds.iter().map(|round| round.seconds))
+            .with_numbers("round_seconds", self.rounds.iter().map(|round| round.round_seconds))
+    }
+
+    /// The records of which [`Self::save`] made a state.
+    pub fn restore(state: &State) -> Result<Self, CheckpointError> {
+        // Columns are named by the program, for as long as it runs: one copy of each name a resumed run.
+        let names = state.words("columns")?.split(',').filter(|name| !name.is_empty());
+        let names: Vec<&'static str> = names.map(|name| &*name.to_owned().leak()).collect();
+        let metrics = state.optional("metrics")?;
+        let (rounds, selected, clients) =
+            (state.counts("rounds")?, state.counts("selected")?, state.counts("clients")?);
+        let (uplink, downlink) = (state.counts("uplink_bytes")?, state.counts("downlink_bytes")?);
+        let (seconds, round_seconds) = (state.numbers("seconds")?, state.numbers("round_seconds")?);
+        let lengths = [selected.len(), uplink.len(), downlink.len(), seconds.len(), round_seconds.len()];
+        let is_whole = lengths.iter().all(|length| *length == rounds.len())
+            && rounds.len().checked_mul(names.len()) == Some(metrics.len())
+            && selected.iter().try_fold(0usize, |sum, count| sum.checked_add(*count)) == Some(clients.len());
+        if !is_whole || names.len() > usize::from(u16::MAX) {
+            return Err(CheckpointError::Content("the records of the rounds are not whole".into()));
+        }
+        let (mut clients, mut metrics, columns) = (clients.into_iter(), metrics.into_iter(), names.len());
+        let mut history = Self { names, ..Self::default() };
+        for i in 0..rounds.len() {
+            let ends = history.keep(clients.by_ref().take(selected[i]), metrics.by_ref().take(columns));
+            history.rounds.push(Round {
+                round: rounds[i],
+                ends,
+                uplink_bytes: uplink[i] as u64,
+                downlink_bytes: downlink[i] as u64,
+                seconds: seconds[i],
+                round_seconds: round_seconds[i],
+            });
+        }
+        Ok(history)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(round: usize, clients: &[usize], nll: Option<f64>) -> RoundRecord {
+        RoundRecord {
+            round,
+            clients: clients.to_vec(),
+            metrics: vec![("accuracy", Some(0.5)), ("nll", nll), ("kl", Some(f64::INFINITY))],
+            uplink_bytes: 10 * round as u64,
+            downlink_bytes: 20,
+            seconds: 1.5 * round as f64,
+            round_seconds: 1.5,
+        }
+    }
+
+    fn history(records: &[RoundRecord]) -> History {
+        let mut history = History::default();
+        records.iter().for_each(|record| history.push(record).unwrap());
+        history
+    }
+
+    #[test]
+    fn records_come_back_as_they_went_in() {
+        let records = [record(1, &[], None), record(2, &[0, 3], Some(0.1)), record(3, &[1], None)];
+        let kept = history(&records);
+        assert_eq!(kept.records().collect::<Vec<_>>(), records);
+        assert_eq!((kept.round(), kept.seconds(), kept.is_empty()), (3, 4.5, false));
+        let restored = History::restore(&kept.save()).unwrap();
+        assert_eq!(restored.records().collect::<Vec<_>>(), records);
+    }
+
+    #[test]
+    fn a_metric_that_is_not_a_number_is_undefined() {
+        let kept = history(&[record(1, &[2], Some(f64::NAN))]);
+        assert_eq!(kept.records().next(), Some(record(1, &[2], None)));
+    }
+
+    #[test]
+    fn a_restored_history_goes_on() {
+        let mut going = History::restore(&history(&[record(1, &[0, 1], None)]).save()).unwrap();
+        going.push(&record(2, &[2], Some(0.3))).unwrap();
+        let records: Vec<_> = going.records().collect();
+        assert_eq!(records, [record(1, &[0, 1], None), record(2, &[2], Some(0.3))]);
+    }
+
+    #[test]
+    fn nothing_comes_back_as_nothing() {
+        let nothing = History::restore(&History::default().save()).unwrap();
+        assert!(nothing.is_empty() && nothing.records().next().is_none());
+        assert_eq!((nothing.round(), nothing.seconds()), (0, 0.0));
+    }
+
+    #[test]
+    fn a_round_with_other_metrics_is_refused() {
+        let mut kept = history(&[record(1, &[0], None)]);
+        let error = kept.push(&RoundRecord { metrics: vec![("accuracy", None)], ..record(2, &[0], None) }).unwrap_err();
+        assert!(error.to_string().starts_with("round 2 has metrics other than"), "{error}");
+        assert_eq!(kept.round(), 1);
+    }
+
+    #[test]
+    fn a_state_that_is_not_whole_is_refused() {
+        let state = history(&[record(1, &[0], None), record(2, &[1], None)]).save();
+        let broken = [
+            state.clone().with_counts("clients", [0]),
+            state.clone().with_numbers("seconds", [1.0]),
+            state.clone().with_words("columns", "accuracy,nll".into()),
+            state.with_counts("selected", [usize::MAX, 2]),
+        ];
+        for state in broken {
+            assert!(matches!(History::restore(&state), Err(CheckpointError::Content(_))));
+        }
+    }
+}
