@@ -4,6 +4,9 @@
 //! `cargo bench --bench workloads` for all, `cargo bench --bench workloads -- W1 W3` for some; on the backend that
 //! FEDSTEIN_BENCH_BACKEND names, else on flex.
 
+#[path = "../src/allocator.rs"]
+mod allocator;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,6 +69,7 @@ impl OnBackend for Job {
 }
 
 fn main() -> ExitCode {
+    allocator::keep_freed_blocks();
     // cargo bench adds --bench.
     let words = std::env::args().skip(1).filter(|word| !word.starts_with("--"));
     let result = words.map(|word| word.parse()).collect::<Result<Vec<Workload>, String>>().and_then(|named| {

@@ -1,12 +1,15 @@
 //! The `fedstein` command: parses, calls, maps an error to an exit code.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
+
+mod allocator;
 
 use std::process::ExitCode;
 
 use fedstein::command::{STACK, execute};
 
 fn main() -> ExitCode {
+    allocator::keep_freed_blocks();
     // The command itself runs on a worker thread: work that it splits then starts at once on this thread, where a call
     // from outside the pool would wake a worker and wait for it, in every step anew.
     let run = || fedstein::cli::run(std::env::args_os(), execute);
