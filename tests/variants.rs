@@ -429,18 +429,19 @@ fn p_dsvgd_of_both_clients_reaches_the_posterior_of_the_1d_toy() {
     // Its q is a product of factors, each smoothed by its kernel: with exact densities and smoothing the recursion has
     // its fixed point at KL .52 for λ = 0.55 and at .055 for λ = 0.30, after .46 and .053 in the second round
     // (convolutions on a grid, ours). No number of particles helps; a narrower kernel does.
-    let run = |lambda: f64| {
+    // A hundred particles stir on: the fourth round's KL scatters from .02 to .06 over seeds. Hence the mean of five.
+    let fourth = |lambda: f64| {
         let algorithm =
             format!("kind = \"p-dsvgd\"\nparticles = 100\nfactors = \"with-prior\"\nkde_bandwidth = {lambda}");
-        kl_by_round(&outcome(&toy(Toy::Gaussian1d, &algorithm, 1, 4, &format!("{PAPER}\n[schedule]\nclients = 2"))))
+        let more = format!("{PAPER}\n[schedule]\nclients = 2");
+        let run = |seed| kl_by_round(&outcome(&toy(Toy::Gaussian1d, &algorithm, seed, 4, &more)))[3];
+        let kl: Vec<f64> = (1..=5).map(run).collect();
+        println!("P-DSVGD, prior N(0, 1), λ = {lambda}: KL after four rounds, seeds 1 to 5: {kl:.3?}");
+        kl.iter().sum::<f64>() / 5.0
     };
-    let (wide, narrow) = (run(LAMBDA), run(0.30));
-    println!("P-DSVGD, prior N(0, 1): KL by round {wide:.3?} at λ = 0.55, {narrow:.3?} at λ = 0.30");
-    // A hundred particles stir on: over seeds a single round's KL scatters by a factor of 1.5 about its mean (.02 to .06).
-    let later = |kl: &[f64]| kl[1..].iter().sum::<f64>() / 3.0;
-    assert!(narrow[3] < 0.1, "{narrow:?}");
-    assert!((0.5..2.0).contains(&(later(&narrow) / 0.055)), "{narrow:?}");
-    assert!((0.5..2.0).contains(&(later(&wide) / 0.52)), "{wide:?}");
+    let (wide, narrow) = (fourth(LAMBDA), fourth(0.30));
+    assert!((0.5..2.0).contains(&(wide / 0.52)), "{wide}");
+    assert!((0.5..2.0).contains(&(narrow / 0.055)), "{narrow}");
 }
 
 #[test]
