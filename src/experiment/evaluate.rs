@@ -1,6 +1,9 @@
 //! Predictions of the global particles on the test rows, in chunks, and their numbers.
 
+use std::ops::Range;
 use std::sync::Arc;
+
+use rayon::prelude::*;
 
 use crate::algorithm::Posterior;
 use crate::backend::{Backend, Session};
@@ -159,6 +162,10 @@ fn exact<B: Backend>(
     Ok(Some(Exact { grid, log_posterior }))
 }
 
+/// Rows that one thread of the CPU predicts at once: few enough for hidden values to stay in its cache, and the same at any
+/// number of threads, so that bits are.
+const PIECE: usize = 256;
+
 /// Predicts all rows of a table, `chunk` at once, so that memory does not grow with the table: `[N, n, outputs]`.
 pub fn predict_rows<B: Backend>(
     model: &dyn Model,
@@ -170,16 +177,31 @@ pub fn predict_rows<B: Backend>(
 ) -> Result<Vec<f32>, RunError> {
     let rows = table.rows();
     let mut all = vec![0.0; particles.count() * rows * outputs];
+    let piece = if B::PARALLEL_CLIENTS { chunk.min(PIECE) } else { chunk };
+    let predict = |(rows, to): (Range<usize>, Vec<&mut [f32]>)| -> Result<(), RunError> {
+        let inputs = table.batch(rows.clone(), session).inputs;
+        let values = model.predict(particles.blocks(), inputs).try_into_vec_as::<f32>()?;
+        let from = values.chunks_exact(rows.len() * outputs);
+        to.into_iter().zip(from).for_each(|(to, from)| to.copy_from_slice(from));
+        Ok(())
+    };
+    let mut rest: Vec<&mut [f32]> = all.chunks_exact_mut(rows * outputs).collect();
     for start in (0..rows).step_by(chunk) {
         let end = (start + chunk).min(rows);
-        let batch = table.batch(start..end, session);
-        let values = model.predict(particles.blocks(), batch.inputs).try_into_vec_as::<f32>()?;
-        let from = values.chunks_exact((end - start) * outputs);
-        for (to, from) in all.chunks_exact_mut(rows * outputs).zip(from) {
-            to[start * outputs..end * outputs].copy_from_slice(from);
+        let pieces = (start..end).step_by(piece).map(|start| start..(start + piece).min(end));
+        let pieces: Vec<_> = pieces.map(|rows| (rows.clone(), cut(&mut rest, rows.len() * outputs))).collect();
+        match B::PARALLEL_CLIENTS {
+            true => pieces.into_par_iter().try_for_each(predict)?,
+            false => pieces.into_iter().try_for_each(predict)?,
         }
     }
     Ok(all)
+}
+
+/// The next numbers of every slice.
+fn cut<'a>(slices: &mut [&'a mut [f32]], count: usize) -> Vec<&'a mut [f32]> {
+    let first = |slice: &mut &'a mut [f32]| slice.split_off_mut(..count).expect("as many rows as are left");
+    slices.iter_mut().map(first).collect()
 }
 
 fn undefined(error: MetricError) -> RunError {
