@@ -1,7 +1,6 @@
 //! Predictions of the global particles on the test rows, in chunks, and their numbers.
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -162,11 +161,11 @@ fn exact<B: Backend>(
     Ok(Some(Exact { grid, log_posterior }))
 }
 
-/// Rows that one thread of the CPU predicts at once: few enough for hidden values to stay in its cache, and the same at any
-/// number of threads, so that bits are.
-const PIECE: usize = 256;
+/// Rows that a thread of the CPU predicts at once: whole tiles of a matrix product, hidden values that its cache holds.
+/// The same at any number of threads, so that bits are.
+const PIECE: usize = 128;
 
-/// Predicts all rows of a table, `chunk` at once, so that memory does not grow with the table: `[N, n, outputs]`.
+/// Predicts all rows of a table, at most `chunk` at once, so that memory does not grow with the table: `[N, n, outputs]`.
 pub fn predict_rows<B: Backend>(
     model: &dyn Model,
     particles: &Particles<B>,
@@ -177,24 +176,27 @@ pub fn predict_rows<B: Backend>(
 ) -> Result<Vec<f32>, RunError> {
     let rows = table.rows();
     let mut all = vec![0.0; particles.count() * rows * outputs];
-    let piece = if B::PARALLEL_CLIENTS { chunk.min(PIECE) } else { chunk };
-    let predict = |(rows, to): (Range<usize>, Vec<&mut [f32]>)| -> Result<(), RunError> {
-        let inputs = table.batch(rows.clone(), session).inputs;
-        let values = model.predict(particles.blocks(), inputs).try_into_vec_as::<f32>()?;
-        let from = values.chunks_exact(rows.len() * outputs);
-        to.into_iter().zip(from).for_each(|(to, from)| to.copy_from_slice(from));
-        Ok(())
+    let (piece, workers) = match B::PARALLEL_CLIENTS {
+        true => (chunk.min(PIECE), (chunk / PIECE).max(1)),
+        false => (chunk, 1),
     };
     let mut rest: Vec<&mut [f32]> = all.chunks_exact_mut(rows * outputs).collect();
-    for start in (0..rows).step_by(chunk) {
-        let end = (start + chunk).min(rows);
-        let pieces = (start..end).step_by(piece).map(|start| start..(start + piece).min(end));
-        let pieces: Vec<_> = pieces.map(|rows| (rows.clone(), cut(&mut rest, rows.len() * outputs))).collect();
-        match B::PARALLEL_CLIENTS {
-            true => pieces.into_par_iter().try_for_each(predict)?,
-            false => pieces.into_iter().try_for_each(predict)?,
+    let pieces = (0..rows).step_by(piece).map(|start| {
+        let rows = start..(start + piece).min(rows);
+        (rows.clone(), cut(&mut rest, rows.len() * outputs))
+    });
+    let pieces = Mutex::new(pieces);
+    let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+    (0..workers).into_par_iter().try_for_each(|_| {
+        while let Some((rows, to)) = next() {
+            let inputs = table.batch(rows.clone(), session).inputs;
+            let values = model.predict(particles.blocks(), inputs).try_into_vec_as::<f32>()?;
+            to.into_iter()
+                .zip(values.chunks_exact(rows.len() * outputs))
+                .for_each(|(to, from)| to.copy_from_slice(from));
         }
-    }
+        Ok::<(), RunError>(())
+    })?;
     Ok(all)
 }
 
