@@ -267,4 +267,20 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn log_probabilities_agree_with_f64_and_keep_what_is_no_finite_number() {
+        let rows = [[1.5, -40.0, f64::NEG_INFINITY], [2.5, 60.0, 0.0], [f64::NAN, 0.0, 1.0]];
+        let numbers: Vec<f64> = (0..9).map(|i| rows[i % 3][i / 3]).collect(); // [1, C, B]
+        let of = |dtype| {
+            let outputs = Tensor::<3>::from_data(TensorData::new(numbers.clone(), [1, 3, 3]), (&Device::flex(), dtype));
+            log_softmax(outputs).into_data().convert::<f64>().try_into_vec::<f64>().unwrap()
+        };
+        let [exact, fast] = [DType::F64, DType::F32].map(of);
+        for (exact, fast) in exact[..6].iter().zip(&fast) {
+            assert!(exact == fast || (exact - fast).abs() < 4e-6, "{fast}, not {exact}");
+        }
+        assert_eq!(fast[2], f64::NEG_INFINITY);
+        assert!(fast[6..].iter().any(|value| value.is_nan()), "{fast:?}");
+    }
 }
