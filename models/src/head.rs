@@ -162,7 +162,7 @@ pub(crate) fn log_likelihood_slope(
 /// - returns `[N, B, C]` or `[N, B, 2]`
 pub(crate) fn predict(outputs: Tensor<3>, log_gamma: Option<&Param<Tensor<3>>>) -> Tensor<3> {
     match log_gamma {
-        None => activation::log_softmax(outputs, 1).swap_dims(1, 2),
+        None => mean::log_softmax(outputs),
         Some(log_gamma) => {
             let [particles, _, rows] = outputs.dims();
             let log_gamma = log_gamma.val().expand([particles, 1, rows]);

@@ -22,6 +22,7 @@ mod classification;
 mod divergence;
 mod error;
 mod evaluation;
+mod exponential;
 mod federated;
 mod mixture;
 mod normal;

@@ -1,10 +1,16 @@
 //! What a classification is scored on: checked containers of probabilities on the host.
 
+use rayon::prelude::*;
+
 use super::classification::argmax;
 use super::error::{MetricError, check_length};
+use super::exponential::add_exponentials;
 
 /// Largest distance of a row's sum from 1. Rows within it are used as they are, never renormalised.
 pub const ROW_SUM_TOLERANCE: f64 = 1e-3;
+
+/// Rows that a thread takes at once.
+const BLOCK: usize = 256;
 
 /// Class probabilities of `n` rows with their true labels; at least one row and two classes, every
 /// row a distribution.
@@ -120,13 +126,22 @@ impl ParticleLogProbs {
             return Err(MetricError::TooFewClasses { got: classes });
         }
         check_length("log probabilities", log_probs.len(), particles * rows * classes)?;
-        for (at, values) in log_probs.chunks_exact(classes).enumerate() {
-            let (particle, row) = (at / rows, at % rows);
-            let accepted = |v: &f64| *v <= ROW_SUM_TOLERANCE;
-            if let Some(class) = values.iter().position(|v| !accepted(v)) {
-                return Err(MetricError::LogProbability { particle, row, class, value: values[class] });
-            }
-            check_sum(row, values.iter().map(|v| v.exp()).sum())?;
+        let bad = log_probs.par_chunks(BLOCK * classes).enumerate().find_map_first(|(block, values)| {
+            let mut probabilities = vec![0.0; values.len()];
+            add_exponentials(values, &mut probabilities);
+            let rows_of = values.chunks_exact(classes).zip(probabilities.chunks_exact(classes)).enumerate();
+            let first = |(at, (values, probabilities)): (usize, (&[f64], &[f64]))| {
+                let (particle, row) = ((block * BLOCK + at) / rows, (block * BLOCK + at) % rows);
+                let accepted = |v: &f64| *v <= ROW_SUM_TOLERANCE;
+                match values.iter().position(|v| !accepted(v)) {
+                    Some(class) => Some(MetricError::LogProbability { particle, row, class, value: values[class] }),
+                    None => check_sum(row, probabilities.iter().sum()).err(),
+                }
+            };
+            rows_of.filter_map(first).next()
+        });
+        if let Some(error) = bad {
+            return Err(error);
         }
         Ok(Self { particles, rows, classes, log_probs })
     }
@@ -136,7 +151,7 @@ impl ParticleLogProbs {
     /// # Errors
     /// As [`ParticleLogProbs::new`].
     pub fn from_f32(particles: usize, rows: usize, classes: usize, log_probs: &[f32]) -> Result<Self, MetricError> {
-        Self::new(particles, rows, classes, log_probs.iter().map(|&v| f64::from(v)).collect())
+        Self::new(particles, rows, classes, log_probs.par_iter().map(|&v| f64::from(v)).collect())
     }
 
     /// Number of particles `N`, at least 1.
@@ -166,14 +181,15 @@ impl ParticleLogProbs {
     /// above 1 is cut off.
     pub fn ensemble(&self) -> Vec<f64> {
         let mut probabilities = vec![0.0; self.rows * self.classes];
-        for particle in self.log_probs.chunks_exact(self.rows * self.classes) {
-            for (sum, log_prob) in probabilities.iter_mut().zip(particle) {
-                *sum += log_prob.exp();
+        probabilities.par_chunks_mut(BLOCK * self.classes).enumerate().for_each(|(block, probabilities)| {
+            let start = block * BLOCK * self.classes;
+            for particle in self.log_probs.chunks_exact(self.rows * self.classes) {
+                add_exponentials(&particle[start..start + probabilities.len()], probabilities);
             }
-        }
-        for p in &mut probabilities {
-            *p = (*p / self.particles as f64).min(1.0);
-        }
+            for p in probabilities {
+                *p = (*p / self.particles as f64).min(1.0);
+            }
+        });
         probabilities
     }
 
