@@ -549,7 +549,7 @@ pub const KEYS: &[Key] = &[
     // [evaluation]
     key("evaluation.every", COUNT, I(1), "Rounds from one evaluation to the next; the last round is always evaluated."),
     key("evaluation.bins", from(1, 1000), I(15), "Bins of confidence in calibration errors and diagrams (15: Guo et al. 2017)."),
-    key("evaluation.chunk", COUNT, I(1000), "Test rows evaluated at once; bounds memory, changes no result."),
+    key("evaluation.chunk", COUNT, I(1000), "Test rows evaluated at once; bounds memory, changes no result beyond its last digits."),
     key(
         "evaluation.kde_bandwidth",
         NumberOr(Interval::POSITIVE, &["same"]),
