@@ -230,10 +230,18 @@ impl<B: Backend> Session<B> {
 
     /// The name of the hardware, as far as the driver tells it.
     pub fn hardware(&self) -> String {
-        match self.device.identity() {
-            Some(identity) => identity.name.clone(),
-            None => format!("{} CPU threads", rayon::current_num_threads()),
-        }
+        self.gpu().unwrap_or_else(|| format!("{} CPU threads", rayon::current_num_threads()))
+    }
+
+    #[cfg(any(feature = "wgpu", feature = "cuda"))]
+    fn gpu(&self) -> Option<String> {
+        self.device.identity().map(|identity| identity.name.clone())
+    }
+
+    /// Without a GPU backend Burn's devices have no identity.
+    #[cfg(not(any(feature = "wgpu", feature = "cuda")))]
+    fn gpu(&self) -> Option<String> {
+        None
     }
 }
 

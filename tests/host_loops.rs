@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{values, with_layout};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity, Score};
-use fedstein::models::{BnnConfig, Layout, Model, Network};
+use fedstein::models::{BlrConfig, BnnConfig, Layout, Model, Network};
 use fedstein::particles::Particles;
 use fedstein::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, direction};
 use ndarray::Array2;
@@ -68,6 +68,27 @@ fn gram_matrices_agree_with_f64() {
         let (got, want) = (set(&x, Precision::F32).centred_gram().unwrap(), offsets.dot(&offsets.t()));
         let error = got.iter().zip(&want).fold(0.0, |most: f64, (a, b)| most.max((a - b).abs()));
         assert!(error < 1e-6 * want.diag().sum().max(1e-3), "{count} particles: {error}");
+    }
+}
+
+/// Rows no longer than a vector or two, and many of them: products are formed otherwise there.
+#[test]
+fn gram_matrices_of_many_short_rows_agree_with_f64() {
+    let layout = Network::new(BlrConfig::new(54)).layout().clone();
+    for count in [31, 32, 33, 65, 100] {
+        let mut rng = ChaCha12Rng::seed_from_u64(9);
+        let rows = Array2::from_shape_simple_fn((count, 55), || {
+            let z: f64 = StandardNormal.sample(&mut rng);
+            f64::from((0.7 + 0.5 * z) as f32)
+        });
+        let [short, exact] = [Precision::F32, Precision::F64].map(|precision| {
+            let x = with_layout(&rows, &layout, &session(precision));
+            [x.gram(&x), x.centred_gram()].map(|gram| gram.unwrap())
+        });
+        for (got, want) in short.iter().zip(&exact) {
+            let (got, want): (Vec<_>, Vec<_>) = (got.iter().copied().collect(), want.iter().copied().collect());
+            assert!(largest_relative(&got, &want) < 1e-6, "{count} particles");
+        }
     }
 }
 

@@ -72,16 +72,17 @@ impl Blr {
     /// - returns `[N, B]`
     pub fn logits(&self, inputs: Tensor<2>) -> Tensor<2> {
         let [particles, _, width] = self.weight.val().dims();
-        self.weight.val().reshape([particles, width]).matmul(self.with_bias(inputs).transpose())
+        self.weight.val().reshape([particles, width]).matmul(with_bias(inputs, self.bias).transpose())
     }
+}
 
-    fn with_bias(&self, inputs: Tensor<2>) -> Tensor<2> {
-        if !self.bias {
-            return inputs;
-        }
-        let ones = inputs.clone().narrow(1, 0, 1).ones_like();
-        Tensor::cat(vec![inputs, ones], 1)
+/// The features, and a column of ones where there is a bias.
+fn with_bias(inputs: Tensor<2>, bias: bool) -> Tensor<2> {
+    if !bias {
+        return inputs;
     }
+    let ones = inputs.clone().narrow(1, 0, 1).ones_like();
+    Tensor::cat(vec![inputs, ones], 1)
 }
 
 impl ParticleModel for Blr {
@@ -92,17 +93,10 @@ impl ParticleModel for Blr {
         activation::log_sigmoid(self.logits(batch.inputs.clone()) * sign).sum_dim(1).squeeze_dim(1)
     }
 
-    fn log_likelihood_slope(&self, batch: &Batch) -> Tensor<1> {
-        let positive = batch.targets.clone().narrow(1, 1, 1).transpose();
-        let logits = self.logits(batch.inputs.clone());
-        let residual = positive - mean::logistic(logits.clone().without_autodiff());
-        (logits * residual).sum_dim(1).squeeze_dim(1)
-    }
-
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {
         let mut logits = self.logits(inputs.clone());
         if let Some(lambda) = self.probit_lambda {
-            let norm = self.with_bias(inputs).square().sum_dim(1).transpose();
+            let norm = with_bias(inputs, self.bias).square().sum_dim(1).transpose();
             let kappa = norm.mul_scalar(PI * lambda * lambda / 8.0).add_scalar(1.0).sqrt().recip();
             logits = logits * kappa;
         }
@@ -122,6 +116,14 @@ impl Architecture for BlrConfig {
         }
     }
 
+    /// Σ_i (y_i − σ(w_n·x_i)) x_i in w, and 0 in log ξ.
+    fn likelihood_gradient(&self, particles: &[Tensor<2>], batch: &Batch) -> Option<Vec<Tensor<2>>> {
+        let inputs = with_bias(batch.inputs.clone(), self.bias); // [B, p]
+        let positive = batch.targets.clone().narrow(1, 1, 1).transpose(); // [1, B]
+        let residual = positive - mean::logistic(particles[0].clone().matmul(inputs.clone().transpose())); // [N, B]
+        Some(vec![residual.matmul(inputs), particles[1].zeros_like()])
+    }
+
     fn task(&self) -> Task {
         Task::Classification { classes: 2 }
     }
@@ -135,4 +137,53 @@ impl Architecture for BlrConfig {
 /// Draws z ~ N(0, 1).
 pub(crate) fn standard_normal(rng: &mut dyn Rng) -> f64 {
     StandardNormal.sample(rng)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Model, Network};
+    use burn::tensor::{DType, TensorData};
+
+    /// The same regression without its formula.
+    #[derive(Debug)]
+    struct OnTheTape(BlrConfig);
+
+    impl Architecture for OnTheTape {
+        type Module = Blr;
+
+        fn module(&self, particles: usize, device: &Device) -> Blr {
+            self.0.module(particles, device)
+        }
+
+        fn task(&self) -> Task {
+            self.0.task()
+        }
+
+        fn prior(&self, layout: &Layout) -> Prior {
+            self.0.prior(layout)
+        }
+    }
+
+    #[test]
+    fn the_formula_is_what_autodiff_makes_of_the_likelihood() {
+        for bias in [false, true] {
+            let config = BlrConfig { bias, ..BlrConfig::new(5) };
+            let tensor = |rows: usize, columns: usize, f: fn(usize) -> f64| {
+                let data = TensorData::new((0..rows * columns).map(f).collect::<Vec<_>>(), [rows, columns]);
+                Tensor::<2>::from_data(data, (&Device::flex(), DType::F64))
+            };
+            let particles = [tensor(3, 5 + usize::from(bias), |i| (i as f64 * 0.7).sin() * 2.0), tensor(3, 1, |_| 0.3)];
+            let positive = tensor(4, 1, |i| f64::from(u8::from(i % 3 == 0)));
+            let targets = Tensor::cat(vec![positive.clone().neg().add_scalar(1.0), positive], 1);
+            let batch = Batch { inputs: tensor(4, 5, |i| (i as f64 * 1.3).cos() * 3.0), targets };
+            let formula = Network::new(config.clone()).likelihood_score(&particles, &batch, 2.5);
+            let taped = Network::new(OnTheTape(config)).likelihood_score(&particles, &batch, 2.5);
+            for (formula, taped) in formula.into_iter().zip(taped) {
+                assert_eq!(formula.dims(), taped.dims());
+                let furthest = (formula - taped).abs().max().into_scalar::<f64>();
+                assert!(furthest < 1e-12, "bias {bias}: {furthest}");
+            }
+        }
+    }
 }

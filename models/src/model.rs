@@ -84,6 +84,12 @@ pub trait Architecture: Debug + Send + Sync + 'static {
     /// p0(θ).
     fn prior(&self, layout: &Layout) -> Prior;
 
+    /// ∇_θ Σ_rows log p(y | x, θ_n) by a formula, one `[N, size]` tensor a block, where the model has one: a tape's
+    /// bookkeeping is most of the work of a small model. Default: none, and the score is taken by autodiff.
+    fn likelihood_gradient(&self, _particles: &[Tensor<2>], _batch: &Batch) -> Option<Vec<Tensor<2>>> {
+        None
+    }
+
     /// One initial flat particle, length d. Default: a draw from the prior.
     fn initial(&self, layout: &Layout, rng: &mut dyn Rng) -> Vec<f64> {
         self.prior(layout).sample(layout, rng)
@@ -188,6 +194,9 @@ impl<A: Architecture> Model for Network<A> {
     }
 
     fn likelihood_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Vec<Tensor<2>> {
+        if let Some(gradient) = self.architecture.likelihood_gradient(particles, batch) {
+            return gradient.into_iter().map(|block| block.mul_scalar(scale)).collect();
+        }
         let model = self.load(particles, true);
         // Particles are independent, so the gradient of the sum holds every particle's own gradient in its row.
         gradients(&model, model.log_likelihood_slope(batch).mul_scalar(scale).sum())

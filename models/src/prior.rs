@@ -114,8 +114,9 @@ impl Prior {
                     let xi = particles[*log_precision].clone().exp();
                     let half_p = 0.5 * size(particles, weights);
                     let half_norm = squared_norm(particles, weights).mul_scalar(0.5);
+                    let pull = xi.clone().mul_scalar(-weight);
                     for block in weights {
-                        add(&mut score, *block, (particles[*block].clone() * xi.clone()).mul_scalar(-weight));
+                        add(&mut score, *block, particles[*block].clone() * pull.clone());
                     }
                     let on_xi = (xi * half_norm.add_scalar(*rate)).neg().add_scalar(half_p + shape).mul_scalar(weight);
                     add(&mut score, *log_precision, on_xi);

@@ -32,10 +32,11 @@ impl Coefficients {
         }
     }
 
-    fn scale(&mut self, by: f64) {
+    /// by·C.
+    pub fn scaled(self, by: f64) -> Self {
         match self {
-            Self::Diagonal(c) => *c *= by,
-            Self::Matrix(c) => *c *= by,
+            Self::Diagonal(c) => Self::Diagonal(c * by),
+            Self::Matrix(c) => Self::Matrix(c * by),
         }
     }
 
@@ -97,7 +98,7 @@ impl<B: Backend> Score<B> {
     /// c·S.
     pub fn times(mut self, c: f64) -> Self {
         self.own *= c;
-        self.terms.iter_mut().for_each(|(coefficients, _)| coefficients.scale(c));
+        self.terms = self.terms.into_iter().map(|(coefficients, of)| (coefficients.scaled(c), of)).collect();
         self
     }
 

@@ -22,7 +22,6 @@ mod classification;
 mod divergence;
 mod error;
 mod evaluation;
-mod exponential;
 mod federated;
 mod mixture;
 mod normal;

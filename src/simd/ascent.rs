@@ -3,52 +3,64 @@
 //! φ is never stored. For a tile of columns, Θ less its mean and the rows of every X_s are brought into the cache, φ is
 //! formed for a few rows at a time in registers, and the optimiser's rule moves Θ and its accumulators from there.
 
+use std::ops::Range;
+
 use ndarray::Array2;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::rule::{Move, Rule};
-use super::{Host, LINE, Mean, Offsets, WORTH_THREADS, aligned, dispatch};
+use super::{Host, LINE, MOST_LANES, Mean, Offsets, WORTH_THREADS, aligned, dispatch};
 
 /// Most values of all sources in a tile: half a megabyte, so that they stay in a core's own cache.
 const TILE_VALUES: usize = 1 << 17;
 
 /// Fewest and most columns of a tile; multiples of two vectors.
-const TILE_COLUMNS: (usize, usize) = (128, 512);
+const TILE_COLUMNS: (usize, usize) = (128, 1024);
 
 /// Rows of φ formed at once, largest first: as many as fit the registers of 16 lanes (32 of them), and of fewer (16).
 const GROUPS: ([usize; 3], [usize; 3]) = ([10, 4, 1], [5, 4, 1]);
 
-/// A term C·X of φ, in one block.
+/// φ with its coefficients as the loop reads them, for all blocks.
 #[derive(Debug)]
-pub(crate) struct Source<'a> {
-    /// C, `[N, M]`.
-    pub coefficients: &'a Array2<f64>,
-    /// X, `[M, size]`.
-    pub rows: &'a Host,
+pub(crate) struct Ascent {
+    /// N.
+    count: usize,
+    /// Whether φ has a part C_0·(Θ − 1·m).
+    own: bool,
+    /// Rows of Θ less its mean, and the mean as their last, of which φ is a combination.
+    centred: usize,
+    /// Rows that φ is a combination of, those of every X_s included.
+    depth: usize,
+    /// `[N, depth]`.
+    coefficients: Vec<f32>,
 }
 
-/// φ in one block.
-#[derive(Debug)]
-pub(crate) struct Ascent<'a> {
-    /// C_0, `[N, N]`, on Θ less its mean; `None` for 0.
-    pub own: Option<&'a Array2<f64>>,
-    /// c, `[N, 1]`, on the mean; `None` for 0.
-    pub common: Option<&'a Array2<f64>>,
-    /// The other terms.
-    pub sources: Vec<Source<'a>>,
-}
+impl Ascent {
+    /// From C_0 `[N, N]` and c `[N, 1]`, `None` for 0, and every C_s `[N, M_s]`.
+    pub fn new<'a>(
+        own: Option<&Array2<f64>>,
+        common: Option<&Array2<f64>>,
+        terms: impl Iterator<Item = &'a Array2<f64>>,
+        count: usize,
+    ) -> Self {
+        let no_common = Array2::zeros((count, 1));
+        let mut matrices: Vec<&Array2<f64>> = own.into_iter().collect();
+        matrices.extend(common.or(own.map(|_| &no_common)));
+        let centred = matrices.iter().map(|matrix| matrix.ncols()).sum();
+        terms.for_each(|matrix| matrices.push(matrix));
+        let depth = matrices.iter().map(|matrix| matrix.ncols()).sum();
+        Self { count, own: own.is_some(), centred, depth, coefficients: side_by_side(&matrices, count, depth) }
+    }
 
-impl Ascent<'_> {
-    /// Moves Θ `[N, size]` by the rule, and the accumulators, of the same shape, that it has.
-    pub fn apply(&self, rule: Rule, theta: &mut Host, accumulators: [Option<&mut Host>; 2]) {
-        let (n, width) = (theta.rows(), theta.columns());
-        let coefficients = self.coefficients(n);
-        let tile = (TILE_VALUES / self.depth(n) / TILE_COLUMNS.0 * TILE_COLUMNS.0)
+    /// Moves Θ `[N, size]` by the rule, and the accumulators, of the same shape, that it has. `sources` are the X_s.
+    pub fn apply(&self, rule: Rule, theta: &mut Host, sources: &[&Host], accumulators: [Option<&mut Host>; 2]) {
+        let width = theta.columns();
+        let tile = (TILE_VALUES / self.depth.max(1) / TILE_COLUMNS.0 * TILE_COLUMNS.0)
             .clamp(TILE_COLUMNS.0, TILE_COLUMNS.1)
             .min(width.next_multiple_of(2 * MOST_LANES));
         let threads = rayon::current_num_threads().min(width.div_ceil(tile));
-        let parts = if n * self.depth(n) * width < WORTH_THREADS { 1 } else { threads };
+        let parts = if self.count * self.depth * width < WORTH_THREADS { 1 } else { threads };
         let span = width.div_ceil(parts).next_multiple_of(tile);
         let [first, second] = accumulators;
         let strips = split(theta, span)
@@ -57,7 +69,7 @@ impl Ascent<'_> {
             .zip(optional(second, span))
             .enumerate()
             .map(|(part, ((theta, first), second))| Strip { start: part * span, theta, first, second });
-        let run = |mut strip: Strip| self.run(rule, &coefficients, tile, &mut strip);
+        let run = |mut strip: Strip| self.run(rule, sources, tile, &mut strip);
         if parts == 1 {
             strips.for_each(run);
         } else {
@@ -66,97 +78,58 @@ impl Ascent<'_> {
     }
 
     /// All tiles of a strip of columns.
-    fn run(&self, rule: Rule, coefficients: &[f32], tile: usize, strip: &mut Strip) {
-        let n = strip.theta.len();
+    fn run(&self, rule: Rule, sources: &[&Host], tile: usize, strip: &mut Strip) {
+        let n = self.count;
         // One cache line more than a tile from row to row: at a power of two all rows would fall into a few cache sets.
         let stride = tile + LINE;
-        let rows = n + 1 + self.sources.iter().map(|source| source.rows.rows()).sum::<usize>();
+        let unused = n + 1 - self.centred;
+        let rows = unused + self.depth;
         let mut room = vec![0.0; rows * stride + LINE];
         let values = aligned(&mut room, rows * stride);
-        let unused = n + 1 - self.centred_rows(n);
         for start in (0..strip.theta[0].len()).step_by(tile) {
             let columns = start..(start + tile).min(strip.theta[0].len());
-            self.fill(values, stride, strip, columns.clone());
+            self.fill(values, stride, sources, strip, columns.clone());
             let (values, theta) = (&values[unused * stride..], &mut strip.theta);
+            let coefficients = &self.coefficients;
             let (first, second) = (&mut strip.first, &mut strip.second);
             dispatch(Tile { rule, values, stride, coefficients, columns, theta, first, second });
         }
     }
 
     /// Rows of Θ less its mean, the mean, and the rows of every source, `stride` values apart.
-    fn fill(&self, values: &mut [f32], stride: usize, strip: &Strip, columns: std::ops::Range<usize>) {
-        let n = strip.theta.len();
+    fn fill(&self, values: &mut [f32], stride: usize, sources: &[&Host], strip: &Strip, columns: Range<usize>) {
+        let n = self.count;
         let (centred, others) = values.split_at_mut((n + 1) * stride);
-        if self.centred_rows(n) > 0 {
+        if self.centred > 0 {
             let rows: Vec<&[f32]> = strip.theta.iter().map(|row| &row[columns.clone()]).collect();
             let (offsets, mean) = centred.split_at_mut(n * stride);
             let mean = &mut mean[..columns.len()];
             dispatch(Mean { rows: &rows, mean });
-            if self.own.is_some() {
+            if self.own {
                 dispatch(Offsets { rows: &rows, centre: mean, offsets, stride });
             }
         }
         let from = strip.start + columns.start..strip.start + columns.end;
-        let rows = self.sources.iter().flat_map(|source| source.rows.values().chunks_exact(source.rows.columns()));
+        let rows = sources.iter().flat_map(|source| source.values().chunks_exact(source.columns()));
         for (to, row) in others.chunks_exact_mut(stride).zip(rows) {
             to[..columns.len()].copy_from_slice(&row[from.clone()]);
         }
     }
-
-    /// How many of the rows of Θ less its mean and of the mean, in this order and from the last, φ needs.
-    fn centred_rows(&self, n: usize) -> usize {
-        match (self.own, self.common) {
-            (Some(_), _) => n + 1,
-            (None, Some(_)) => 1,
-            (None, None) => 0,
-        }
-    }
-
-    /// Rows that φ is a combination of.
-    fn depth(&self, n: usize) -> usize {
-        self.centred_rows(n) + self.sources.iter().map(|source| source.rows.rows()).sum::<usize>()
-    }
-
-    /// The coefficients in the order in which groups of rows of φ read them: `[depth, group]` for one after the other.
-    fn coefficients(&self, n: usize) -> Vec<f32> {
-        let mut ordered = Vec::with_capacity(n * self.depth(n));
-        for group in groups(n, dispatch(Lanes)) {
-            let mut columns = |matrix: &Array2<f64>| {
-                for column in matrix.columns() {
-                    ordered.extend(group.clone().map(|row| column[row] as f32));
-                }
-            };
-            if let Some(own) = self.own {
-                columns(own);
-            }
-            match self.common {
-                Some(common) => columns(common),
-                None if self.own.is_some() => columns(&Array2::zeros((n, 1))),
-                None => {}
-            }
-            self.sources.iter().for_each(|source| columns(source.coefficients));
-        }
-        ordered
-    }
 }
 
-/// The most f32 lanes of any vector.
-const MOST_LANES: usize = 16;
-
-/// Lanes of a vector of f32 here.
-struct Lanes;
-
-impl WithSimd for Lanes {
-    type Output = usize;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) -> usize {
-        S::F32_LANES
+/// Matrices `[N, M]` as one `[N, depth]`, row after row.
+fn side_by_side(matrices: &[&Array2<f64>], count: usize, depth: usize) -> Vec<f32> {
+    let mut values = Vec::with_capacity(count * depth);
+    for row in 0..count {
+        for matrix in matrices {
+            values.extend(matrix.row(row).iter().map(|value| *value as f32));
+        }
     }
+    values
 }
 
 /// 0..n in groups of the sizes that this vector width forms at once.
-fn groups(n: usize, lanes: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+fn groups(n: usize, lanes: usize) -> impl Iterator<Item = Range<usize>> {
     let sizes = if lanes == MOST_LANES { GROUPS.0 } else { GROUPS.1 };
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -200,7 +173,7 @@ struct Tile<'a, 'b> {
     stride: usize,
     coefficients: &'a [f32],
     /// Within the strip.
-    columns: std::ops::Range<usize>,
+    columns: Range<usize>,
     theta: &'a mut [&'b mut [f32]],
     first: &'a mut [&'b mut [f32]],
     second: &'a mut [&'b mut [f32]],
@@ -223,10 +196,8 @@ impl Tile<'_, '_> {
     #[inline(always)]
     fn all<S: Simd>(&mut self, simd: S, rule: impl Move) {
         let depth = self.values.len() / self.stride;
-        let mut coefficients = self.coefficients;
         for group in groups(self.theta.len(), S::F32_LANES) {
-            let (these, rest) = coefficients.split_at(group.len() * depth);
-            coefficients = rest;
+            let these = &self.coefficients[group.start * depth..group.end * depth];
             match group.len() {
                 10 => self.group::<S, 10>(simd, rule, group.start, these),
                 5 => self.group::<S, 5>(simd, rule, group.start, these),
@@ -236,38 +207,54 @@ impl Tile<'_, '_> {
         }
     }
 
-    /// R rows of φ, two vectors of columns at a time.
+    /// R rows of φ, two vectors of columns at a time, or one where no more are left.
     #[inline(always)]
     fn group<S: Simd, const R: usize>(&mut self, simd: S, rule: impl Move, row: usize, coefficients: &[f32]) {
         let width = self.columns.len();
         for start in (0..width).step_by(2 * S::F32_LANES) {
-            let phi = combine::<S, R>(simd, self.values, self.stride, coefficients, start);
-            for (r, phi) in phi.into_iter().enumerate() {
-                for (half, phi) in phi.into_iter().enumerate() {
-                    let from = (start + half * S::F32_LANES).min(width);
-                    let to = (from + S::F32_LANES).min(width);
-                    let at = self.columns.start + from..self.columns.start + to;
-                    let pick = |rows: &mut [&mut [f32]]| match rows.get(row + r) {
-                        Some(row) => load(simd, &row[at.clone()]),
-                        None => simd.splat_f32s(0.0),
-                    };
-                    let theta = pick(self.theta);
-                    let moved = rule.step(simd, phi, theta, pick(self.first), pick(self.second));
-                    for (rows, value) in [&mut *self.theta, &mut *self.first, &mut *self.second].into_iter().zip(moved)
-                    {
-                        if let Some(row) = rows.get_mut(row + r) {
-                            store(simd, &mut row[at.clone()], value);
-                        }
-                    }
-                }
+            if width - start > S::F32_LANES {
+                let phi = combine::<S, R, 2>(simd, self.values, self.stride, coefficients, start);
+                self.step(simd, rule, row, start, phi);
+            } else {
+                let phi = combine::<S, R, 1>(simd, self.values, self.stride, coefficients, start);
+                self.step(simd, rule, row, start, phi);
+            }
+        }
+    }
+
+    /// The move of R rows in V vectors of columns.
+    #[inline(always)]
+    fn step<S: Simd, const R: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        rule: impl Move,
+        row: usize,
+        start: usize,
+        phi: [[S::f32s; V]; R],
+    ) {
+        let width = self.columns.len();
+        for (r, phi) in phi.into_iter().enumerate() {
+            for (part, phi) in phi.into_iter().enumerate() {
+                let from = (start + part * S::F32_LANES).min(width);
+                let to = (from + S::F32_LANES).min(width);
+                let at = self.columns.start + from..self.columns.start + to;
+                let theta = load(simd, self.theta, row + r, at.clone());
+                let [m, v] =
+                    [load(simd, self.first, row + r, at.clone()), load(simd, self.second, row + r, at.clone())];
+                let [theta, m, v] = rule.step(simd, phi, theta, m, v);
+                store(simd, self.theta, row + r, at.clone(), theta);
+                store(simd, self.first, row + r, at.clone(), m);
+                store(simd, self.second, row + r, at, v);
             }
         }
     }
 }
 
-/// At most one vector of values; 0 where there are fewer.
+/// At most one vector of a row's values; 0 where there are fewer, and where there is no row.
 #[inline(always)]
-fn load<S: Simd>(simd: S, values: &[f32]) -> S::f32s {
+fn load<S: Simd>(simd: S, rows: &[&mut [f32]], row: usize, at: Range<usize>) -> S::f32s {
+    let Some(row) = rows.get(row) else { return simd.splat_f32s(0.0) };
+    let values = &row[at];
     match S::as_simd_f32s(values).0 {
         [whole, ..] => *whole,
         [] => simd.partial_load_f32s(values),
@@ -276,29 +263,37 @@ fn load<S: Simd>(simd: S, values: &[f32]) -> S::f32s {
 
 /// As many values of a vector as there is room for.
 #[inline(always)]
-fn store<S: Simd>(simd: S, to: &mut [f32], values: S::f32s) {
-    match S::as_mut_simd_f32s(to) {
+fn store<S: Simd>(simd: S, rows: &mut [&mut [f32]], row: usize, at: Range<usize>, values: S::f32s) {
+    let Some(row) = rows.get_mut(row) else { return };
+    match S::as_mut_simd_f32s(&mut row[at]) {
         ([whole, ..], _) => *whole = values,
         ([], part) => simd.partial_store_f32s(part, values),
     }
 }
 
-/// R rows of C·X at two vectors of columns.
+/// R rows of C·X at V vectors of columns.
 #[inline(always)]
-fn combine<S: Simd, const R: usize>(
+fn combine<S: Simd, const R: usize, const V: usize>(
     simd: S,
     values: &[f32],
     stride: usize,
     coefficients: &[f32],
     start: usize,
-) -> [[S::f32s; 2]; R] {
-    let mut sums = [[simd.splat_f32s(0.0); 2]; R];
-    for (row, c) in values.chunks_exact(stride).zip(coefficients.chunks_exact(R)) {
-        let pair = &S::as_simd_f32s(&row[start..start + 2 * S::F32_LANES]).0[..2];
-        let (left, right) = (pair[0], pair[1]);
+) -> [[S::f32s; V]; R] {
+    let mut sums = [[simd.splat_f32s(0.0); V]; R];
+    let depth = coefficients.len() / R;
+    // Equal lengths, told to the compiler once.
+    let mut rows = [coefficients; R];
+    for (r, row) in rows.iter_mut().enumerate() {
+        *row = &coefficients[r * depth..][..depth];
+    }
+    for k in 0..depth {
+        let vectors = &S::as_simd_f32s(&values[k * stride + start..][..V * S::F32_LANES]).0[..V];
         for r in 0..R {
-            let c = simd.splat_f32s(c[r]);
-            sums[r] = [simd.mul_add_f32s(c, left, sums[r][0]), simd.mul_add_f32s(c, right, sums[r][1])];
+            let c = simd.splat_f32s(rows[r][k]);
+            for v in 0..V {
+                sums[r][v] = simd.mul_add_f32s(c, vectors[v], sums[r][v]);
+            }
         }
     }
     sums

@@ -10,11 +10,14 @@
 //! columns are taken tile by tile in a fixed order.
 
 mod ascent;
+mod exponential;
 mod gram;
 mod host;
+mod products;
 pub(crate) mod rule;
 
-pub(crate) use ascent::{Ascent, Source};
+pub(crate) use ascent::Ascent;
+pub(crate) use exponential::{add_exponentials, exponentials};
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets, squared_norms};
 pub(crate) use host::Host;
 
@@ -26,6 +29,9 @@ const WORTH_THREADS: usize = 1 << 20;
 
 /// f32 in a cache line.
 const LINE: usize = 16;
+
+/// The most f32 lanes of any vector.
+const MOST_LANES: usize = 16;
 
 /// `count` values of `room`, which has [`LINE`] more, that begin with a cache line: a vector across two costs two reads.
 fn aligned(room: &mut [f32], count: usize) -> &mut [f32] {

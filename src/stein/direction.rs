@@ -6,13 +6,13 @@
 //! prior and density terms end up in the coefficients, and whoever needs φ passes over the coordinates once.
 
 use burn::tensor::TensorReadError;
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, Axis, Zip};
 
 use super::kernel::{Kernel, KernelMatrix};
 use crate::backend::Backend;
 use crate::density::{Coefficients, Score};
 use crate::particles::Particles;
-use crate::simd::{Ascent, Source};
+use crate::simd::Ascent;
 
 /// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s with m the mean particle, its products not yet carried out.
 ///
@@ -47,12 +47,13 @@ pub fn direction<B: Backend>(
     let k = kernel.evaluate(&gram);
     let scale = 1.0 / n as f64;
 
-    let own = (&k.values * &score_of_itself + &k.drift) * scale;
+    let own = Zip::from(&k.values).and(&k.drift).and_broadcast(&score_of_itself);
+    let own = own.map_collect(|k, drift, score| (k * score + drift) * scale);
     let mut common = k.values.dot(&score_of_itself) * scale;
     if !kernel.is_stationary() {
         common += &(k.drift.sum_axis(Axis(1)) * scale);
     }
-    let weigh = |(coefficients, of): (Coefficients, _)| (coefficients.after(&k.values) * scale, of);
+    let weigh = |(coefficients, of): (Coefficients, _)| (coefficients.scaled(scale).after(&k.values), of);
     let terms = terms.into_iter().map(weigh).collect();
     Ok(Direction { own, common: common.insert_axis(Axis(1)), terms, kernel: Some(k) })
 }
@@ -71,14 +72,11 @@ impl<B: Backend> Direction<B> {
         total.unwrap_or_else(|| at.map(|block| block.zeros_like()))
     }
 
-    /// φ in one block, ready for the CPU's own loop over coordinates.
-    pub(crate) fn ascent<'a>(&'a self, terms: impl Iterator<Item = &'a crate::simd::Host>) -> Ascent<'a> {
-        let source = |((coefficients, _), rows): (&'a (Array2<f64>, _), _)| Source { coefficients, rows };
-        Ascent {
-            own: (!is_zero(&self.own)).then_some(&self.own),
-            common: (!is_zero(&self.common)).then_some(&self.common),
-            sources: self.terms.iter().zip(terms).map(source).collect(),
-        }
+    /// φ ready for the CPU's own loop over coordinates; the sources are [`Self::sets`].
+    pub(crate) fn ascent(&self) -> Ascent {
+        let terms = self.terms.iter().map(|(coefficients, _)| coefficients);
+        let [own, common] = [&self.own, &self.common].map(|matrix| (!is_zero(matrix)).then_some(matrix));
+        Ascent::new(own, common, terms, self.own.nrows())
     }
 
     /// X_s of every term.

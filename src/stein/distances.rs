@@ -15,11 +15,13 @@ impl Distances {
     /// are no longer numbers.
     pub fn of_gram(gram: &Array2<f64>) -> Self {
         let count = gram.nrows();
-        let norms = gram.diag();
+        let norms = gram.diag().to_vec();
         let mut pairs = Vec::with_capacity(count * count.saturating_sub(1) / 2);
-        for (i, row) in gram.outer_iter().enumerate() {
-            pairs.extend((0..i).map(|j| {
-                let r2 = norms[i] + norms[j] - row[j] - gram[[j, i]];
+        let gram = gram.as_standard_layout();
+        let rows = gram.as_slice().expect("standard layout").chunks_exact(count.max(1));
+        for (i, (row, norm)) in rows.zip(&norms).enumerate() {
+            pairs.extend(row[..i].iter().zip(&norms[..i]).map(|(product, other)| {
+                let r2 = norm + other - 2.0 * product;
                 if r2 < 0.0 { 0.0 } else { r2 }
             }));
         }
@@ -51,6 +53,22 @@ impl Distances {
             }
         }
         matrices
+    }
+
+    /// The symmetric matrix `[N, N]` with these values of the pairs, in their order, and this number on the diagonal.
+    pub fn symmetric(&self, diagonal: f64, values: &[f64]) -> Array2<f64> {
+        let n = self.count;
+        let mut matrix = Array2::from_elem((n, n), diagonal);
+        let mut rest = values;
+        for i in 0..n {
+            let (row, others) = rest.split_at(i);
+            rest = others;
+            for (j, value) in row.iter().enumerate() {
+                matrix[[i, j]] = *value;
+                matrix[[j, i]] = *value;
+            }
+        }
+        matrix
     }
 
     /// r² as a matrix, `[N, N]`.

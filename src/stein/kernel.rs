@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bandwidth::Bandwidth;
 use super::distances::Distances;
+use crate::simd;
 
 /// Which gradient the dot-product kernels use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,10 +125,7 @@ impl Kernel {
     /// K and M from the Gram matrix `[N, N]` of the particles (centred ones for a stationary kernel).
     pub fn evaluate(&self, gram: &Array2<f64>) -> KernelMatrix {
         match *self {
-            Self::Rbf(bandwidth) => radial(gram, bandwidth, 2, |r2, h| {
-                let k = (-r2 / h).exp();
-                (k, 2.0 / h * k)
-            }),
+            Self::Rbf(bandwidth) => rbf(gram, bandwidth),
             Self::Imq { bandwidth, exponent } => radial(gram, bandwidth, 2, |r2, h| {
                 let q = 1.0 + r2 / h;
                 (q.powf(exponent), -2.0 * exponent / h * q.powf(exponent - 1.0))
@@ -153,19 +151,35 @@ impl Kernel {
     }
 }
 
-/// ∇_{θ_j} k(θ_j, θ_i) = G_ij (θ_i − θ_j), so M = diag(G·1) − G. `f(r², h)` gives (k, G).
-fn radial(gram: &Array2<f64>, bandwidth: Bandwidth, power: i32, f: impl Fn(f64, f64) -> (f64, f64)) -> KernelMatrix {
+/// [`radial`] with k = e^(−r²/h) and G = 2k/h, all exponentials at once.
+fn rbf(gram: &Array2<f64>, bandwidth: Bandwidth) -> KernelMatrix {
     let distances = Distances::of_gram(gram);
-    let h = bandwidth.evaluate(&distances, power);
-    let [values, mut drift] = distances.map(|r2| {
-        let (k, g) = f(r2, h);
-        [k, -g]
-    });
+    let h = bandwidth.evaluate(&distances, 2);
+    let mut k: Vec<f64> = distances.pairs().iter().map(|r2| -r2 / h).collect();
+    simd::exponentials(&mut k);
+    let values = distances.symmetric(1.0, &k);
+    let drift = drift(values.mapv(|k| -2.0 / h * k));
+    KernelMatrix { values, drift, bandwidth: Some(h) }
+}
+
+/// M from −G.
+fn drift(mut drift: Array2<f64>) -> Array2<f64> {
     for (i, mut row) in drift.outer_iter_mut().enumerate() {
         row[i] = 0.0;
         row[i] = -row.sum();
     }
-    KernelMatrix { values, drift, bandwidth: Some(h) }
+    drift
+}
+
+/// ∇_{θ_j} k(θ_j, θ_i) = G_ij (θ_i − θ_j), so M = diag(G·1) − G. `f(r², h)` gives (k, G).
+fn radial(gram: &Array2<f64>, bandwidth: Bandwidth, power: i32, f: impl Fn(f64, f64) -> (f64, f64)) -> KernelMatrix {
+    let distances = Distances::of_gram(gram);
+    let h = bandwidth.evaluate(&distances, power);
+    let [values, slopes] = distances.map(|r2| {
+        let (k, g) = f(r2, h);
+        [k, -g]
+    });
+    KernelMatrix { values, drift: drift(slopes), bandwidth: Some(h) }
 }
 
 /// ∇_{θ_j} k(θ_j, θ_i) = f'_ij θ_i, so M = diag(F'·1). `f(x·y)` gives (k, f').

@@ -124,6 +124,7 @@ impl Optimizer {
     ) -> Particles<B> {
         let rule = self.rule(state);
         let mut moments = [std::mem::take(&mut state.first).into_iter(), std::mem::take(&mut state.second).into_iter()];
+        let ascent = direction.ascent();
         let mut block = 0;
         particles.map_into(|theta| {
             let mut moment = |used: bool, of: usize| {
@@ -133,8 +134,8 @@ impl Optimizer {
             let mut first = moment(matches!(rule, Rule::Adam(_)), 0);
             let mut second = moment(!matches!(rule, Rule::Gradient(_)), 1);
             let Some(mut theta) = Host::of(theta) else { unreachable!("the caller found every block on the host") };
-            let ascent = direction.ascent(sets.iter().map(|set| &set[block]));
-            ascent.apply(rule, &mut theta, [first.as_mut(), second.as_mut()]);
+            let sources: Vec<&Host> = sets.iter().map(|set| &set[block]).collect();
+            ascent.apply(rule, &mut theta, &sources, [first.as_mut(), second.as_mut()]);
             state.first.extend(first.map(Host::into_tensor));
             state.second.extend(second.map(Host::into_tensor));
             block += 1;

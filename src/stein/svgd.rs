@@ -86,7 +86,8 @@ impl Svgd {
                 }
             }
             let phi = direction(&self.kernel, &particles, scores).map_err(device)?;
-            if let Some(kernel) = &phi.kernel {
+            // A sum is not finite if a number in it is not, and quicker to take than to look at each.
+            if let Some(kernel) = phi.kernel.as_ref().filter(|kernel| !kernel.values.sum().is_finite()) {
                 let bad = kernel.values.rows().into_iter().position(|row| !row.iter().all(|k| k.is_finite()));
                 if let Some(first) = bad {
                     // One bad particle spoils the centre and with it every distance: ask the particles themselves.

@@ -1,14 +1,35 @@
-//! e^x of many numbers: log-probabilities in, probabilities added up, in the vectors that the processor has.
+//! e^x of many f64 at once, in the vectors that the processor has: kernels of particles, probabilities of predictions.
 //!
 //! e^x = 2^n·e^r with n = round(x/ln 2) and |r| ≤ ln 2/2 by fourteen terms of e^r's series: 4e-16 of the value at most, down
 //! to the numbers below 2^−1022, which lose digits one by one. Additions and products only, so that every processor has
 //! the same bits; the compiler makes vectors of them.
 
-use fedstein_models::simd::dispatch;
 use pulp::{Simd, WithSimd};
 
+use super::dispatch;
+
+/// e^x in the place of each number, at most 700.
+pub(crate) fn exponentials(values: &mut [f64]) {
+    dispatch(Exponentials { values });
+}
+
+struct Exponentials<'a> {
+    values: &'a mut [f64],
+}
+
+impl WithSimd for Exponentials<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        for value in self.values {
+            *value = exp(*value);
+        }
+    }
+}
+
 /// Adds e^x of each number, at most 700, to the sum at its place.
-pub(super) fn add_exponentials(of: &[f64], sums: &mut [f64]) {
+pub(crate) fn add_exponentials(of: &[f64], sums: &mut [f64]) {
     dispatch(AddExponentials { of, sums });
 }
 
@@ -83,6 +104,14 @@ mod tests {
             // 5e-324 is the distance of numbers below 2^−1022.
             assert!((got - want).abs() <= 5e-16 * want + 5e-324, "e^{x} is {want}, not {got}");
         }
+    }
+
+    #[test]
+    fn exponentials_in_place_are_those_that_are_added() {
+        let x: Vec<f64> = (0..37).map(|i| 3.0 - f64::from(i) * 21.7).collect();
+        let mut values = x.clone();
+        exponentials(&mut values);
+        assert_eq!(values, x.into_iter().map(exp_of).collect::<Vec<_>>());
     }
 
     #[test]

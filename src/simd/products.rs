@@ -1,0 +1,170 @@
+//! All products of some rows with others within a tile of columns, in f32.
+//!
+//! Long rows meet vector by vector, and the lanes are summed at their end. Of many short rows these sums would be most of
+//! the work: there Yᵀ is written out, and the lanes of a vector are the products of one x_i with as many y_j.
+
+use pulp::{Simd, WithSimd};
+
+use super::{LINE, MOST_LANES, dispatch};
+
+/// Rows of X and rows of Y whose products are held in registers at once.
+const SIDE: usize = 4;
+
+/// Columns up to which rows are short, and rows of Y from which they are many.
+const SHORT: usize = 128;
+const MANY: usize = 2 * MOST_LANES;
+
+/// Adds x_i·y_j to `sums[i·stride + j]`; only for j ≥ i where symmetric (and for a few more).
+pub(super) struct Products<'a> {
+    pub x: &'a [&'a [f32]],
+    pub y: &'a [&'a [f32]],
+    pub symmetric: bool,
+    pub sums: &'a mut [f64],
+    pub stride: usize,
+}
+
+impl Products<'_> {
+    /// With room for Yᵀ.
+    pub fn add(self, transposed: &mut Vec<f32>) {
+        let (width, count) = (self.x[0].len(), self.y.len());
+        if width > SHORT || count < MANY {
+            return dispatch(self);
+        }
+        // Whole pairs of vectors, and a cache line more, without which a column would fall into a few cache sets.
+        let stride = count.next_multiple_of(2 * MOST_LANES) + LINE;
+        transposed.clear();
+        transposed.resize(width * stride, 0.0);
+        for (j, row) in self.y.iter().enumerate() {
+            transposed[j..].iter_mut().step_by(stride).zip(*row).for_each(|(to, value)| *to = *value);
+        }
+        dispatch(ShortProducts { products: self, transposed, transposed_stride: stride });
+    }
+}
+
+impl WithSimd for Products<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { x, y, symmetric, sums, stride } = self;
+        for (i, x) in x.chunks(SIDE).enumerate().map(|(part, rows)| (part * SIDE, rows)) {
+            let first = if symmetric { i } else { 0 };
+            for (j, y) in y[first..].chunks(SIDE).enumerate().map(|(part, rows)| (first + part * SIDE, rows)) {
+                let mut add = |r: usize, c: usize, value: f32| sums[(i + r) * stride + j + c] += f64::from(value);
+                // Loops, not closures, around vector code: outside a function with vectors on, its operations are calls.
+                match (<&[&[f32]; SIDE]>::try_from(x), <&[&[f32]; SIDE]>::try_from(y)) {
+                    (Ok(x), Ok(y)) => dots(simd, x, y, add),
+                    (Err(_), Ok(y)) => {
+                        for (r, x) in x.iter().enumerate() {
+                            dots(simd, &[*x], y, |_, c, value| add(r, c, value));
+                        }
+                    }
+                    (_, Err(_)) => {
+                        for (r, x) in x.iter().enumerate() {
+                            for (c, y) in y.iter().enumerate() {
+                                dots(simd, &[*x], &[*y], |_, _, value| add(r, c, value));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// All R·C products of R rows with C rows.
+#[inline(always)]
+fn dots<S: Simd, const R: usize, const C: usize>(
+    simd: S,
+    x: &[&[f32]; R],
+    y: &[&[f32]; C],
+    mut add: impl FnMut(usize, usize, f32),
+) {
+    let x = x.map(|row| S::as_simd_f32s(row));
+    let y = y.map(|row| S::as_simd_f32s(row));
+    let vectors = x[0].0.len();
+    // Equal lengths, told to the compiler once.
+    let (xs, ys) = (x.map(|(row, _)| &row[..vectors]), y.map(|(row, _)| &row[..vectors]));
+    let mut sums = [[simd.splat_f32s(0.0); C]; R];
+    for v in 0..vectors {
+        let y = ys.map(|row| row[v]);
+        for (sums, x) in sums.iter_mut().zip(&xs) {
+            for (sum, y) in sums.iter_mut().zip(y) {
+                *sum = simd.mul_add_f32s(x[v], y, *sum);
+            }
+        }
+    }
+    // A partial load is a call: once a row, and only where there is a rest.
+    if !x[0].1.is_empty() {
+        let mut ends = [simd.splat_f32s(0.0); C];
+        for (end, (_, rest)) in ends.iter_mut().zip(&y) {
+            *end = simd.partial_load_f32s(rest);
+        }
+        for (sums, (_, rest)) in sums.iter_mut().zip(&x) {
+            let x = simd.partial_load_f32s(rest);
+            for (sum, y) in sums.iter_mut().zip(&ends) {
+                *sum = simd.mul_add_f32s(x, *y, *sum);
+            }
+        }
+    }
+    for (r, sums) in sums.into_iter().enumerate() {
+        for (c, sum) in sums.into_iter().enumerate() {
+            add(r, c, simd.reduce_sum_f32s(sum));
+        }
+    }
+}
+
+/// The same for many short rows.
+struct ShortProducts<'a, 'b> {
+    products: Products<'a>,
+    /// Yᵀ, `[width, transposed_stride]`, zeros beyond the last row of Y.
+    transposed: &'b [f32],
+    transposed_stride: usize,
+}
+
+impl WithSimd for ShortProducts<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (x, side) = (self.products.x, 2 * S::F32_LANES);
+        for (i, rows) in x.chunks(SIDE).enumerate().map(|(part, rows)| (part * SIDE, rows)) {
+            let first = if self.products.symmetric { i / side * side } else { 0 };
+            for j in (first..self.products.y.len()).step_by(side) {
+                match <&[&[f32]; SIDE]>::try_from(rows) {
+                    Ok(rows) => self.block(simd, rows, i, j),
+                    Err(_) => {
+                        for (r, row) in rows.iter().enumerate() {
+                            self.block(simd, &[*row], i + r, j);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl ShortProducts<'_, '_> {
+    /// Products of R rows of X, from row i on, with two vectors of rows of Y, from row j on.
+    #[inline(always)]
+    fn block<S: Simd, const R: usize>(&mut self, simd: S, x: &[&[f32]; R], i: usize, j: usize) {
+        let lanes = S::F32_LANES;
+        let mut sums = [[simd.splat_f32s(0.0); 2]; R];
+        for (c, y) in self.transposed.chunks_exact(self.transposed_stride).enumerate() {
+            let pair = &S::as_simd_f32s(&y[j..j + 2 * lanes]).0[..2];
+            let (left, right) = (pair[0], pair[1]);
+            for r in 0..R {
+                let x = simd.splat_f32s(x[r][c]);
+                sums[r] = [simd.mul_add_f32s(x, left, sums[r][0]), simd.mul_add_f32s(x, right, sums[r][1])];
+            }
+        }
+        let Products { y, sums: total, stride, .. } = &mut self.products;
+        let count = (y.len() - j).min(2 * lanes);
+        for (r, pair) in sums.iter().enumerate() {
+            let mut values = [0.0; 2 * MOST_LANES];
+            S::as_mut_simd_f32s(&mut values).0[..2].copy_from_slice(pair);
+            let to = &mut total[(i + r) * *stride + j..][..count];
+            to.iter_mut().zip(values).for_each(|(sum, value)| *sum += f64::from(value));
+        }
+    }
+}
