@@ -51,9 +51,8 @@ pub struct KdeConfig {
 #[derive(Clone, Debug)]
 pub struct Kde<B: Backend> {
     mode: KdeMode,
-    /// θ_j, `[M, d]`.
-    centres: Particles<B>,
-    /// θ_j less their mean, `[M, d]`: f32 keeps its digits for the differences.
+    /// The centres θ_j less their mean, `[M, d]`: f32 keeps its digits for the differences. Products and scores read these
+    /// alone, which stay in the cache where the centres beside them would not.
     offsets: Particles<B>,
     mean: Particles<B>,
     lambda: f64,
@@ -69,7 +68,7 @@ impl<B: Backend> Kde<B> {
         let along_mean = mean.gram(&offsets)?.row(0).to_owned();
         let shift = along_mean + gram.diag().mapv(|norm| 0.5 * norm);
         let lambda = config.bandwidth.evaluate(&gram, centres.dim());
-        Ok(Self { mode: config.mode, centres: centres.clone(), offsets, mean, lambda, shift })
+        Ok(Self { mode: config.mode, offsets, mean, lambda, shift })
     }
 
     /// The same centres with λ·`factor`: the density to the power 1/factor², where one centre speaks.
@@ -86,7 +85,7 @@ impl<B: Backend> Kde<B> {
     /// Whether the score is 0 at every θ: densities are off, or even a point on a centre underflows in the public
     /// codes' formula.
     pub fn is_silent(&self) -> bool {
-        let (count, d) = (self.centres.count(), self.centres.dim());
+        let (count, d) = (self.offsets.count(), self.offsets.dim());
         match self.mode {
             KdeMode::Off => true,
             KdeMode::Exact => false,
@@ -119,7 +118,7 @@ impl<B: Backend> Kde<B> {
 
     /// log q(θ_i), `[N]`.
     pub fn log_density(&self, at: &Particles<B>) -> Result<Vec<f64>, TensorReadError> {
-        let (count, d) = (self.centres.count() as f64, self.centres.dim() as f64);
+        let (count, d) = (self.offsets.count() as f64, self.offsets.dim() as f64);
         let constant = count.ln() + 0.5 * d * (2.0 * PI * self.lambda * self.lambda).ln();
         let log_sum = |row: ArrayView1<f64>| {
             let top = row.fold(f64::NEG_INFINITY, |top, value| top.max(*value));
@@ -149,11 +148,13 @@ impl<B: Backend> LogDensity<B> for Kde<B> {
         }
         let mut strength = Array1::from_elem(n, 1.0 / (self.lambda * self.lambda));
         if self.mode == KdeMode::Reference {
-            let factor = |row: ArrayView1<f64>| reference_factor(row, self.centres.dim(), self.lambda);
+            let factor = |row: ArrayView1<f64>| reference_factor(row, self.offsets.dim(), self.lambda);
             strength *= &Array1::from_iter(self.exponents(at)?.rows().into_iter().map(factor));
         }
-        let weights = self.weights(at)? * strength.view().insert_axis(Axis(1));
-        Ok(Score::linear(-strength, weights, self.centres.clone()))
+        // Σ_j w_ij θ_j = mean + Σ_j w_ij offset_j.
+        let of_mean = strength.clone().insert_axis(Axis(1));
+        let of_offsets = self.weights(at)? * &of_mean;
+        Ok(Score::linear(-strength, [(of_offsets, self.offsets.clone()), (of_mean, self.mean.clone())]))
     }
 }
 

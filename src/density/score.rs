@@ -78,9 +78,10 @@ impl<B: Backend> Score<B> {
         Self { own: Array1::from_elem(count, c), terms: Vec::new() }
     }
 
-    /// diag(own)·Θ + C·X.
-    pub(crate) fn linear(own: Array1<f64>, coefficients: Array2<f64>, of: Particles<B>) -> Self {
-        Self { own, terms: vec![(Coefficients::Matrix(coefficients), of)] }
+    /// diag(own)·Θ + Σ_s C_s·X_s.
+    pub(crate) fn linear<const S: usize>(own: Array1<f64>, terms: [(Array2<f64>, Particles<B>); S]) -> Self {
+        let terms = terms.into_iter().map(|(coefficients, of)| (Coefficients::Matrix(coefficients), of)).collect();
+        Self { own, terms }
     }
 
     /// The coefficients of Θ itself, `[N]`, and the products C_s·X_s.

@@ -1,5 +1,7 @@
 //! The rounds of a run so far, kept small: a run of many thousand rounds holds a few hundred bytes of each.
 
+use std::ops::Range;
+
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
 
@@ -82,16 +84,12 @@ impl History {
 
     /// The records, one by one; a metric that was not a number comes back as undefined.
     pub fn records(&self) -> impl Iterator<Item = RoundRecord> {
-        let starts = std::iter::once((0, 0)).chain(self.rounds.iter().map(|round| round.ends));
-        self.rounds.iter().zip(starts).map(|(round, start)| {
+        self.spans().map(|(round, clients, values)| {
             let mut metrics: Vec<_> = self.names.iter().map(|name| (*name, None)).collect();
-            let kept = start.1..round.ends.1;
-            for (place, value) in self.places[kept.clone()].iter().zip(&self.values[kept]) {
-                metrics[usize::from(*place)].1 = Some(*value);
-            }
+            self.defined(values).for_each(|(place, value)| metrics[place].1 = Some(value));
             RoundRecord {
                 round: round.round,
-                clients: self.clients[start.0..round.ends.0].to_vec(),
+                clients: self.clients[clients].to_vec(),
                 metrics,
                 uplink_bytes: round.uplink_bytes,
                 downlink_bytes: round.downlink_bytes,
@@ -101,17 +99,30 @@ impl History {
         })
     }
 
+    /// Every round, where its clients lie and where its metrics.
+    fn spans(&self) -> impl Iterator<Item = (&Round, Range<usize>, Range<usize>)> {
+        let starts = std::iter::once((0, 0)).chain(self.rounds.iter().map(|round| round.ends));
+        self.rounds.iter().zip(starts).map(|(round, start)| (round, start.0..round.ends.0, start.1..round.ends.1))
+    }
+
+    /// Metrics by their places among the names.
+    fn defined(&self, values: Range<usize>) -> impl Iterator<Item = (usize, f64)> {
+        let places = self.places[values.clone()].iter().map(|place| usize::from(*place));
+        places.zip(self.values[values].iter().copied())
+    }
+
     /// The records as a state.
     pub fn save(&self) -> State {
         let counts = |of: fn(&Round) -> u64| self.rounds.iter().map(move |round| of(round) as usize);
-        let starts = std::iter::once(0).chain(self.rounds.iter().map(|round| round.ends.0));
-        let selected = self.rounds.iter().zip(starts).map(|(round, start)| round.ends.0 - start);
-        let metrics: Vec<_> = self.records().flat_map(|record| record.metrics).map(|(_, value)| value).collect();
+        let mut metrics = vec![None; self.rounds.len() * self.names.len()];
+        for ((_, _, values), metrics) in self.spans().zip(metrics.chunks_exact_mut(self.names.len().max(1))) {
+            self.defined(values).for_each(|(place, value)| metrics[place] = Some(value));
+        }
         State::default()
             .with_words("columns", self.names.join(","))
             .with_optional("metrics", &metrics)
             .with_counts("rounds", self.rounds.iter().map(|round| round.round))
-            .with_counts("selected", selected)
+            .with_counts("selected", self.spans().map(|(_, clients, _)| clients.len()))
             .with_counts("clients", self.clients.iter().copied())
             .with_counts("uplink_bytes", counts(|round| round.uplink_bytes))
             .with_counts("downlink_bytes", counts(|round| round.downlink_bytes))
