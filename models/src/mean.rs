@@ -5,12 +5,14 @@
 //! of its score there. Here e^x = 2^n·e^r with n = round(x/ln 2) and |r| ≤ ln 2/2 by eight terms of e^r's series: 3e-7 of
 //! the value at most. In `f32` on flex; elsewhere Burn's functions.
 
+use std::ops::Range;
+
 use burn::backend::Flex;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::{DType, Tensor, TensorData, activation};
 use pulp::{Simd, WithSimd};
 
-use crate::simd::dispatch;
+use crate::simd::{MOST_LANES, dispatch};
 
 /// Softmax over the classes; off the tape.
 ///
@@ -74,9 +76,6 @@ fn on_flex<const D: usize>(tensor: Tensor<D>) -> Option<FloatTensor<Flex>> {
     Some(tensor.try_into_primitive::<Flex>().ok()?.to_contiguous())
 }
 
-/// Numbers in the widest vector.
-const MOST_LANES: usize = 16;
-
 struct Softmax<'a> {
     /// `[N, classes, rows]`.
     values: &'a mut [f32],
@@ -94,10 +93,7 @@ impl WithSimd for Softmax<'_> {
             for start in (0..rows).step_by(S::F32_LANES) {
                 let end = (start + S::F32_LANES).min(rows);
                 let class = |c: usize| c * rows + start..c * rows + end;
-                let mut largest = simd.partial_load_f32s(&particle[class(0)]);
-                for c in 1..classes {
-                    largest = simd.max_f32s(largest, simd.partial_load_f32s(&particle[class(c)]));
-                }
+                let largest = largest(simd, particle, rows, start..end);
                 let mut sum = simd.splat_f32s(0.0);
                 for c in 0..classes {
                     let value = exp(simd, simd.sub_f32s(simd.partial_load_f32s(&particle[class(c)]), largest));
@@ -134,10 +130,7 @@ impl WithSimd for LogSoftmax<'_> {
             for (start, log_probs) in log_probs.chunks_mut(S::F32_LANES * classes).enumerate() {
                 let (start, count) = (start * S::F32_LANES, log_probs.len() / classes);
                 let class = |c: usize| c * rows + start..c * rows + start + count;
-                let mut largest = simd.partial_load_f32s(&outputs[class(0)]);
-                for c in 1..classes {
-                    largest = simd.max_f32s(largest, simd.partial_load_f32s(&outputs[class(c)]));
-                }
+                let largest = largest(simd, outputs, rows, start..start + count);
                 let mut sum = simd.splat_f32s(0.0);
                 for c in 0..classes {
                     let below = simd.sub_f32s(simd.partial_load_f32s(&outputs[class(c)]), largest);
@@ -181,6 +174,16 @@ impl WithSimd for Logistic<'_> {
 }
 
 // Functions that are inlined for certain, not closures: outside a function with vectors on, vector operations are calls.
+
+/// The largest class of some rows, at most a vector of them; `outputs`: `[classes, rows]`.
+#[inline(always)]
+fn largest<S: Simd>(simd: S, outputs: &[f32], rows: usize, these: Range<usize>) -> S::f32s {
+    let mut largest = simd.splat_f32s(f32::NEG_INFINITY);
+    for class in outputs.chunks_exact(rows) {
+        largest = simd.max_f32s(largest, simd.partial_load_f32s(&class[these.clone()]));
+    }
+    largest
+}
 
 #[inline(always)]
 fn one_over_one_plus_exp<S: Simd>(simd: S, z: S::f32s) -> S::f32s {

@@ -2,6 +2,9 @@
 
 use pulp::{Simd, WithSimd};
 
+/// The most f32 lanes of any vector.
+pub const MOST_LANES: usize = 16;
+
 /// Runs an operation with the widest vectors that this processor has. Safe: that it has them is checked here.
 #[inline]
 pub fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {

@@ -26,12 +26,8 @@ const GROUPS: ([usize; 3], [usize; 3]) = ([10, 4, 1], [5, 4, 1]);
 pub(crate) struct Ascent {
     /// N.
     count: usize,
-    /// Whether φ has a part C_0·(Θ − 1·m).
-    own: bool,
-    /// Rows of Θ less its mean, and the mean as their last, of which φ is a combination.
+    /// Rows of Θ less its mean, and the mean as their last, of which φ is a combination: all N + 1, the mean, or none.
     centred: usize,
-    /// Rows that φ is a combination of, those of every X_s included.
-    depth: usize,
     /// `[N, depth]`.
     coefficients: Vec<f32>,
 }
@@ -49,18 +45,22 @@ impl Ascent {
         matrices.extend(common.or(own.map(|_| &no_common)));
         let centred = matrices.iter().map(|matrix| matrix.ncols()).sum();
         terms.for_each(|matrix| matrices.push(matrix));
-        let depth = matrices.iter().map(|matrix| matrix.ncols()).sum();
-        Self { count, own: own.is_some(), centred, depth, coefficients: side_by_side(&matrices, count, depth) }
+        Self { count, centred, coefficients: side_by_side(&matrices, count) }
+    }
+
+    /// Rows that φ is a combination of, those of every X_s included.
+    fn depth(&self) -> usize {
+        self.coefficients.len() / self.count
     }
 
     /// Moves Θ `[N, size]` by the rule, and the accumulators, of the same shape, that it has. `sources` are the X_s.
     pub fn apply(&self, rule: Rule, theta: &mut Host, sources: &[&Host], accumulators: [Option<&mut Host>; 2]) {
         let width = theta.columns();
-        let tile = (TILE_VALUES / self.depth.max(1) / TILE_COLUMNS.0 * TILE_COLUMNS.0)
+        let tile = (TILE_VALUES / self.depth().max(1) / TILE_COLUMNS.0 * TILE_COLUMNS.0)
             .clamp(TILE_COLUMNS.0, TILE_COLUMNS.1)
             .min(width.next_multiple_of(2 * MOST_LANES));
         let threads = rayon::current_num_threads().min(width.div_ceil(tile));
-        let parts = if self.count * self.depth * width < WORTH_THREADS { 1 } else { threads };
+        let parts = if self.coefficients.len() * width < WORTH_THREADS { 1 } else { threads };
         let span = width.div_ceil(parts).next_multiple_of(tile);
         let [first, second] = accumulators;
         let strips = split(theta, span)
@@ -83,7 +83,7 @@ impl Ascent {
         // One cache line more than a tile from row to row: at a power of two all rows would fall into a few cache sets.
         let stride = tile + LINE;
         let unused = n + 1 - self.centred;
-        let rows = unused + self.depth;
+        let rows = unused + self.depth();
         let mut room = vec![0.0; rows * stride + LINE];
         let values = aligned(&mut room, rows * stride);
         for start in (0..strip.theta[0].len()).step_by(tile) {
@@ -105,7 +105,7 @@ impl Ascent {
             let (offsets, mean) = centred.split_at_mut(n * stride);
             let mean = &mut mean[..columns.len()];
             dispatch(Mean { rows: &rows, mean });
-            if self.own {
+            if self.centred > 1 {
                 dispatch(Offsets { rows: &rows, centre: mean, offsets, stride });
             }
         }
@@ -118,8 +118,8 @@ impl Ascent {
 }
 
 /// Matrices `[N, M]` as one `[N, depth]`, row after row.
-fn side_by_side(matrices: &[&Array2<f64>], count: usize, depth: usize) -> Vec<f32> {
-    let mut values = Vec::with_capacity(count * depth);
+fn side_by_side(matrices: &[&Array2<f64>], count: usize) -> Vec<f32> {
+    let mut values = Vec::with_capacity(matrices.iter().map(|matrix| matrix.len()).sum());
     for row in 0..count {
         for matrix in matrices {
             values.extend(matrix.row(row).iter().map(|value| *value as f32));

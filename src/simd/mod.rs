@@ -21,7 +21,7 @@ pub(crate) use exponential::{add_exponentials, exponentials};
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets, squared_norms};
 pub(crate) use host::Host;
 
-use fedstein_models::simd::dispatch;
+use fedstein_models::simd::{MOST_LANES, dispatch};
 use pulp::{Simd, WithSimd};
 
 /// Multiply-adds below which a second thread costs more than it saves.
@@ -29,9 +29,6 @@ const WORTH_THREADS: usize = 1 << 20;
 
 /// f32 in a cache line.
 const LINE: usize = 16;
-
-/// The most f32 lanes of any vector.
-const MOST_LANES: usize = 16;
 
 /// `count` values of `room`, which has [`LINE`] more, that begin with a cache line: a vector across two costs two reads.
 fn aligned(room: &mut [f32], count: usize) -> &mut [f32] {

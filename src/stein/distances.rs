@@ -40,19 +40,12 @@ impl Distances {
 
     /// M symmetric matrices `[N, N]` of functions of r², with r² = 0 on the diagonal.
     pub fn map<const M: usize>(&self, f: impl Fn(f64) -> [f64; M]) -> [Array2<f64>; M] {
-        let n = self.count;
         let diagonal = f(0.0);
-        let mut matrices = diagonal.map(|value| Array2::from_elem((n, n), value));
-        let mut pairs = self.pairs.iter();
-        for i in 0..n {
-            for (j, r2) in (0..i).zip(&mut pairs) {
-                for (matrix, value) in matrices.iter_mut().zip(f(*r2)) {
-                    matrix[[i, j]] = value;
-                    matrix[[j, i]] = value;
-                }
-            }
+        let mut values = diagonal.map(|_| Vec::with_capacity(self.pairs.len()));
+        for r2 in &self.pairs {
+            values.iter_mut().zip(f(*r2)).for_each(|(values, value)| values.push(value));
         }
-        matrices
+        std::array::from_fn(|matrix| self.symmetric(diagonal[matrix], &values[matrix]))
     }
 
     /// The symmetric matrix `[N, N]` with these values of the pairs, in their order, and this number on the diagonal.
