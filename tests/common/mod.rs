@@ -14,6 +14,7 @@ use fedstein::models::Layout;
 use fedstein::particles::Particles;
 use fedstein::random::{Purpose, Streams};
 use ndarray::Array2;
+use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 
 /// A case of a golden file.
@@ -138,4 +139,30 @@ pub fn data(config: &Config) -> TrainTest {
 pub fn dealt(config: &Config) -> Partition {
     let mut rng = Streams::new(config.seed).rng(Purpose::Partition, 0, 0);
     datasets::partition(&config.partition().unwrap(), &data(config).train, &mut rng).unwrap()
+}
+
+/// Mean and variance of all values.
+pub fn moments(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    (mean, values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n)
+}
+
+/// Mean and standard deviations of q from draws m + L⁻ᵀz of a mean field, whose z is known: the two numbers of each
+/// coordinate by least squares, which have no residual.
+pub fn mean_field_of(outcome: &Outcome<Flex>, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    let (n, d) = (outcome.particles.count(), outcome.particles.dim());
+    let mut rng = Streams::new(seed).rng(Purpose::Gaussian, 0, 0);
+    let z: Array2<f64> = Array2::from_shape_simple_fn((n, d), || StandardNormal.sample(&mut rng));
+    let theta = Array2::from_shape_vec((n, d), values(&outcome.particles)).unwrap();
+    let coordinate = |j: usize| {
+        let (z, theta) = (z.column(j), theta.column(j));
+        let (z_mean, theta_mean) = (z.mean().unwrap(), theta.mean().unwrap());
+        let slope = (&z - z_mean).dot(&(&theta - theta_mean)) / (&z - z_mean).mapv(|gap| gap * gap).sum();
+        let mean = theta_mean - slope * z_mean;
+        let residual = (&theta - mean - slope * &z).fold(0.0f64, |top, gap| top.max(gap.abs()));
+        assert!(residual < 1e-5 * (1.0 + mean.abs()), "coordinate {j} is not m + s·z: {residual}");
+        (mean, slope)
+    };
+    (0..d).map(coordinate).unzip()
 }
