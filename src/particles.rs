@@ -9,6 +9,7 @@ use ndarray::Array2;
 
 use crate::backend::{Backend, Session, upload_matrix};
 use crate::federation::message::{Array, Values};
+use crate::journey::Journey;
 use crate::simd::{self, Host};
 
 /// N particles, one row each, held as one `[N, size]` tensor a parameter block.
@@ -16,14 +17,16 @@ use crate::simd::{self, Host};
 pub struct Particles<B: Backend> {
     blocks: Vec<Tensor<2>>,
     layout: Arc<Layout>,
-    on: PhantomData<B>,
+    /// Where a loop has got to with them; nothing for a set that something else has made.
+    journey: Option<Journey>,
+    backend: PhantomData<B>,
 }
 
 impl<B: Backend> Particles<B> {
     /// Particles from blocks on B's device, in the layout's order.
     pub(crate) fn from_blocks(blocks: Vec<Tensor<2>>, layout: Arc<Layout>) -> Self {
         debug_assert_eq!(blocks.len(), layout.blocks().len());
-        Self { blocks, layout, on: PhantomData }
+        Self { blocks, layout, journey: None, backend: PhantomData }
     }
 
     /// Particles from flat host rows `[N, d]`.
@@ -66,6 +69,17 @@ impl<B: Backend> Particles<B> {
             }
         }
         Ok(flat)
+    }
+
+    /// The same particles, at a stage of a loop.
+    pub(crate) fn on(mut self, journey: Journey) -> Self {
+        self.journey = Some(journey);
+        self
+    }
+
+    /// The stage of the loop that moves them.
+    pub(crate) fn journey(&self) -> Option<Journey> {
+        self.journey
     }
 
     /// Number of particles N.

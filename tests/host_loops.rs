@@ -8,9 +8,10 @@ use std::sync::Arc;
 use common::{values, with_layout};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity, Score};
+use fedstein::error::RunError;
 use fedstein::models::{BlrConfig, BnnConfig, Layout, Model, Network};
 use fedstein::particles::Particles;
-use fedstein::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, direction};
+use fedstein::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Svgd, direction};
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
@@ -104,20 +105,38 @@ fn optimizers() -> Vec<Optimizer> {
     all
 }
 
-/// A score with everything that a cavity has: rows, a multiple of Θ, two densities.
-fn score(at: &Particles<Flex>, precision: Precision) -> Score<Flex> {
+/// Where Θ starts.
+const START: u64 = 7;
+
+/// λ at which many centres speak to each particle, and at which its own does alone.
+const LAMBDAS: [f64; 2] = [4.0, 0.1];
+
+/// A density of centres anywhere, or with the small λ of one centre near each particle's start.
+fn density(count: usize, seed: u64, precision: Precision, lambda: f64) -> Kde<Flex> {
+    let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(lambda) };
+    let centres = rows(count, seed);
+    let near = |from: f64, to: f64| f64::from((from + 0.02 * (to - from)) as f32);
+    let centres = if lambda < 1.0 {
+        ndarray::Zip::from(&rows(count, START)).and(&centres).map_collect(|a, b| near(*a, *b))
+    } else {
+        centres
+    };
+    Kde::new(&set(&centres, precision), config).unwrap()
+}
+
+/// A score with everything that a cavity has, and more: rows, twice, a multiple of Θ, two densities.
+fn score(at: &Particles<Flex>, precision: Precision, lambda: f64) -> Score<Flex> {
     let count = at.count();
-    let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(4.0) };
-    let kde = |seed| Kde::new(&set(&rows(count, seed), precision), config).unwrap().score(at).unwrap();
-    let dense = set(&rows(count, 4).mapv(|value| 40.0 * (value - 0.7)), precision);
-    Score::dense(dense).plus(Score::multiple(count, -2.5)).plus(kde(5)).minus(kde(6))
+    let kde = |seed| density(count, seed, precision, lambda).score(at).unwrap();
+    let dense = |seed| Score::dense(set(&rows(count, seed).mapv(|value| 40.0 * (value - 0.7)), precision));
+    dense(4).plus(dense(3)).plus(Score::multiple(count, -2.5)).plus(kde(5)).minus(kde(6))
 }
 
 /// Θ after three steps, by the CPU's loop where it has one, or by `evaluate` and `step`.
-fn walk(count: usize, optimizer: Optimizer, precision: Precision, in_one_pass: bool) -> Vec<f64> {
-    let (mut x, mut state) = (set(&rows(count, 7), precision), OptimizerState::default());
+fn walk(count: usize, optimizer: Optimizer, precision: Precision, lambda: f64, in_one_pass: bool) -> Vec<f64> {
+    let (mut x, mut state) = (set(&rows(count, START), precision), OptimizerState::default());
     for _ in 0..3 {
-        let phi = direction(&Kernel::default(), &x, score(&x, precision)).unwrap();
+        let phi = direction(&Kernel::default(), &x, score(&x, precision, lambda)).unwrap();
         x = if in_one_pass {
             optimizer.follow(x, phi, &mut state)
         } else {
@@ -131,18 +150,39 @@ fn walk(count: usize, optimizer: Optimizer, precision: Precision, in_one_pass: b
 
 #[test]
 fn a_step_in_one_pass_is_the_step_of_tensor_operations() {
-    for count in COUNTS {
+    for (count, lambda) in COUNTS.into_iter().flat_map(|count| LAMBDAS.map(|lambda| (count, lambda))) {
         for optimizer in optimizers() {
-            let want = walk(count, optimizer, Precision::F64, false);
+            let want = walk(count, optimizer, Precision::F64, lambda, false);
             for (precision, in_one_pass) in [(Precision::F32, true), (Precision::F32, false), (Precision::F64, true)] {
-                let got = walk(count, optimizer, precision, in_one_pass);
+                let got = walk(count, optimizer, precision, lambda, in_one_pass);
                 // A φ near 0 loses its digits, and an adaptive rule moves by its sign: in the mean, not the worst case.
                 let moved = |from: &[f64]| from.iter().zip(&want).map(|(a, b)| (a - b).abs()).sum::<f64>();
-                let error = moved(&got) / moved(&values(&set(&rows(count, 7), Precision::F64)));
+                let error = moved(&got) / moved(&values(&set(&rows(count, START), Precision::F64)));
                 let bound = if precision == Precision::F64 { 1e-12 } else { 2e-4 };
-                assert!(error < bound, "{count} particles, {optimizer:?}, one pass {in_one_pass}: {error}");
+                assert!(
+                    error < bound,
+                    "{count} particles, λ = {lambda}, {optimizer:?}, one pass {in_one_pass}: {error}"
+                );
             }
         }
+    }
+}
+
+#[test]
+fn what_a_loop_knows_of_its_way_changes_no_bit() {
+    for (count, lambda) in COUNTS.into_iter().flat_map(|count| LAMBDAS.map(|lambda| (count, lambda))) {
+        let svgd = Svgd { kernel: Kernel::default(), optimizer: optimizers()[3] };
+        let (towards, from) = (density(count, 5, Precision::F32, lambda), density(count, 6, Precision::F32, lambda));
+        let score =
+            |at: &Particles<Flex>| -> Result<_, RunError> { Ok(towards.score(at)?.minus(from.score(at)?.times(0.5))) };
+        let start = set(&rows(count, START), Precision::F32);
+        let got = svgd.run(start.clone(), 30, &mut OptimizerState::default(), score, |_| {}).unwrap();
+        let (mut want, mut state) = (start, OptimizerState::default());
+        for _ in 0..30 {
+            let phi = direction(&svgd.kernel, &want, score(&want).unwrap()).unwrap();
+            want = svgd.optimizer.follow(want, phi, &mut state);
+        }
+        assert_eq!(values(&got), values(&want), "{count} particles, λ = {lambda}");
     }
 }
 
@@ -152,8 +192,8 @@ fn results_are_the_same_bits_at_any_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let optimizer = optimizers()[1];
-            let moved = walk(20, optimizer, Precision::F32, true);
-            let x = set(&rows(20, 7), Precision::F32);
+            let moved = LAMBDAS.map(|lambda| walk(20, optimizer, Precision::F32, lambda, true)).concat();
+            let x = set(&rows(20, START), Precision::F32);
             let gram = x.centred_gram().unwrap();
             moved.into_iter().chain(gram).map(f64::to_bits).collect::<Vec<_>>()
         })
@@ -168,7 +208,7 @@ fn results_are_the_same_bits_at_any_number_of_threads() {
 fn a_set_that_someone_else_holds_is_not_changed() {
     let x = set(&rows(5, 1), Precision::F32);
     let (held, before) = (x.clone(), values(&x));
-    let phi = direction(&Kernel::default(), &x, score(&x, Precision::F32)).unwrap();
+    let phi = direction(&Kernel::default(), &x, score(&x, Precision::F32, 4.0)).unwrap();
     let moved = Optimizer::Sgd { lr: 1.0 }.follow(x, phi, &mut OptimizerState::default());
     assert_eq!(values(&held), before);
     assert_ne!(values(&moved), before);

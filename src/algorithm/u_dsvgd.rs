@@ -49,7 +49,7 @@ enum Global<B: Backend> {
     /// q^(0) = p0.
     Prior(Arc<dyn Model>),
     /// The density of the particles.
-    Kde(Kde<B>),
+    Kde(Box<Kde<B>>),
 }
 
 impl<B: Backend> Global<B> {
@@ -173,14 +173,14 @@ impl<B: Backend> Client<B> {
         let (sent, moved) = (read(SENT)?, read(MOVED)?);
         let before = match from_prior {
             true => Global::Prior(self.model.clone()),
-            false => Global::Kde(Kde::new(&sent, self.config.kde)?),
+            false => Global::Kde(Box::new(Kde::new(&sent, self.config.kde)?)),
         };
         Ok(Visit { before, after: Kde::new(&moved, self.config.kde)?, sent, moved })
     }
 
     /// q^(i−1) of round i.
     fn global(&self, theta: &Particles<B>, round: usize) -> Result<Global<B>, RunError> {
-        let kde = Kde::new(theta, self.config.kde)?;
+        let kde = Box::new(Kde::new(theta, self.config.kde)?);
         // Silent densities say nothing of the prior either: the local score then contains it.
         Ok(if round == 1 && !kde.is_silent() { Global::Prior(self.model.clone()) } else { Global::Kde(kde) })
     }

@@ -3,16 +3,25 @@
 //! q(θ) = (1/N) Σ_n N(θ; θ_n, λ²I). Always in the log domain: ∇ log q(θ) = (Σ_n w_n θ_n − θ)/λ² with
 //! w = softmax_n(−‖θ − θ_n‖²/2λ²). Source: Kassab & Simeone eq. (8), (14); ALGORITHMS 3.8, 8.2.
 
-use burn::tensor::TensorReadError;
+use burn::tensor::{DType, TensorReadError};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::f64::consts::PI;
 
 use super::{LogDensity, Score};
 use crate::backend::Backend;
 use crate::error::RunError;
+use crate::journey::Journey;
 use crate::particles::Particles;
 use crate::stein::{Bandwidth, Distances};
+
+/// Weight of a centre below which f32 does not hear it beside the others: its rounding is 2^−24.
+const UNHEARD: f64 = 1.0 / (1u64 << 40) as f64;
+
+/// How much smaller than the largest an exponent is whose weight is far below [`UNHEARD`], and below the last bit of f64
+/// beside a weight of 1, however many there are.
+const UNHEARD_FOR_SURE: f64 = 64.0;
 
 /// Which score a density estimate answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +67,19 @@ pub struct Kde<B: Backend> {
     lambda: f64,
     /// mean·offset_j + ½‖offset_j‖², `[M]`: θ·offset_j less this is −½‖θ − θ_j‖², up to a term common to all j.
     shift: Array1<f64>,
+    /// ‖θ_j − θ_l‖, `[M, M]`.
+    apart: Array2<f64>,
+    /// What is known of particles on their way.
+    known: RefCell<Option<Known>>,
+}
+
+/// Weights that hold until particles have moved too far.
+#[derive(Clone, Debug)]
+struct Known {
+    weights: Array2<f64>,
+    at: Journey,
+    /// How far each particle may move: one centre alone speaks to it, with weight 1 to the last bit.
+    reach: f64,
 }
 
 impl<B: Backend> Kde<B> {
@@ -68,12 +90,14 @@ impl<B: Backend> Kde<B> {
         let along_mean = mean.gram(&offsets)?.row(0).to_owned();
         let shift = along_mean + gram.diag().mapv(|norm| 0.5 * norm);
         let lambda = config.bandwidth.evaluate(&gram, centres.dim());
-        Ok(Self { mode: config.mode, offsets, mean, lambda, shift })
+        let apart = Distances::of_gram(&gram).matrix().mapv(f64::sqrt);
+        Ok(Self { mode: config.mode, offsets, mean, lambda, shift, apart, known: RefCell::default() })
     }
 
     /// The same centres with λ·`factor`: the density to the power 1/factor², where one centre speaks.
     pub fn widened(mut self, factor: f64) -> Self {
         self.lambda *= factor;
+        self.known.take();
         self
     }
 
@@ -99,14 +123,52 @@ impl<B: Backend> Kde<B> {
     /// w_ij = softmax_j(−‖θ_i − θ_j‖²/2λ²), `[N, M]`.
     pub fn weights(&self, at: &Particles<B>) -> Result<Array2<f64>, TensorReadError> {
         let products = at.gram(&self.offsets)?;
-        let mut w = (products - &self.shift) / (self.lambda * self.lambda);
-        for mut row in w.rows_mut() {
-            let top = row.fold(f64::NEG_INFINITY, |top, value| top.max(*value));
-            row.mapv_inplace(|value| (value - top).exp());
-            let total = row.sum();
-            row /= total;
+        Ok(softmax((products - &self.shift) / (self.lambda * self.lambda)))
+    }
+
+    /// The weights as f32 hears them: centres whose voice is lost in rounding have 0.
+    ///
+    /// In high dimensions one centre speaks to each particle, and it takes many steps to come near another: then no
+    /// products are taken meanwhile. The answer is the same to the last bit.
+    fn audible_weights(&self, at: &Particles<B>) -> Result<Array2<f64>, TensorReadError> {
+        if at.dtype() != DType::F32 {
+            return self.weights(at);
         }
-        Ok(w)
+        if let (Some(known), Some(now)) = (&*self.known.borrow(), at.journey())
+            && now.since(known.at) <= known.reach
+        {
+            return Ok(known.weights.clone());
+        }
+        let products = at.gram(&self.offsets)?;
+        let largest = products.iter().fold(0.0f64, |most, product| most.max(product.abs()));
+        let exponents = (products - &self.shift) / (self.lambda * self.lambda);
+        let reach = self.reach(&exponents, largest);
+        let weights = softmax(exponents).mapv(|w| if w < UNHEARD { 0.0 } else { w });
+        let known = at.journey().filter(|_| reach > 0.0).map(|at| Known { weights: weights.clone(), at, reach });
+        self.known.replace(known);
+        Ok(weights)
+    }
+
+    /// How far every particle with these exponents may move before another centre than its own can be heard; `largest` is
+    /// that of the products they come from.
+    ///
+    /// A move by δ changes x_j − x_l = θ·(θ_j − θ_l)/λ² + … by at most ‖δ‖·‖θ_j − θ_l‖/λ².
+    fn reach(&self, exponents: &Array2<f64>, largest: f64) -> f64 {
+        let variance = self.lambda * self.lambda;
+        // A hundred times what f32 products are sure to.
+        let margin = UNHEARD_FOR_SURE + 1e-5 * largest / variance;
+        let mut reach = f64::INFINITY;
+        for row in exponents.rows() {
+            let Some((own, top)) = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)) else { continue };
+            for (other, x) in row.iter().enumerate().filter(|(other, _)| *other != own) {
+                let far = (top - x - margin) * variance / self.apart[[own, other]];
+                if far.is_nan() || far <= 0.0 {
+                    return 0.0;
+                }
+                reach = reach.min(far);
+            }
+        }
+        reach
     }
 
     /// Effective number of centres that speak at each θ_i: exp of the entropy of w_i, from 1 (one-hot) to M.
@@ -153,9 +215,20 @@ impl<B: Backend> LogDensity<B> for Kde<B> {
         }
         // Σ_j w_ij θ_j = mean + Σ_j w_ij offset_j.
         let of_mean = strength.clone().insert_axis(Axis(1));
-        let of_offsets = self.weights(at)? * &of_mean;
+        let of_offsets = self.audible_weights(at)? * &of_mean;
         Ok(Score::linear(-strength, [(of_offsets, self.offsets.clone()), (of_mean, self.mean.clone())]))
     }
+}
+
+/// e^(x_ij) over the sum of its row.
+fn softmax(mut exponents: Array2<f64>) -> Array2<f64> {
+    for mut row in exponents.rows_mut() {
+        let top = row.fold(f64::NEG_INFINITY, |top, value| top.max(*value));
+        row.mapv_inplace(|value| (value - top).exp());
+        let total = row.sum();
+        row /= total;
+    }
+    exponents
 }
 
 impl KdeBandwidth {
@@ -187,4 +260,81 @@ pub fn reference_factor(exponents: ArrayView1<f64>, d: usize, lambda: f64) -> f6
     let floored = a + 1e-9 * exponents.len() as f64;
     let q = (floored.ln() - reference_log_normaliser(exponents.len(), d, lambda)).exp();
     q / (q + 1e-10) * (a / floored)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fedstein_models::{BlrConfig, Layout, Model, Network};
+    use rand::rngs::ChaCha12Rng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+    use crate::backend::{Flex, Precision, Session};
+    use crate::federation::message::{Array, Values};
+
+    /// Five coordinates.
+    fn layout() -> Arc<Layout> {
+        Network::new(BlrConfig::new(4)).layout().clone()
+    }
+
+    fn set(rows: &[[f32; 5]]) -> Particles<Flex> {
+        let session = Session::open(Precision::F32).unwrap();
+        let array = Array { shape: vec![rows.len(), 5], values: Values::F32(rows.concat()) };
+        Particles::from_array(&array, &layout(), &session).unwrap()
+    }
+
+    fn density(centres: &[[f32; 5]], lambda: f64) -> Kde<Flex> {
+        let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(lambda) };
+        Kde::new(&set(centres), config).unwrap()
+    }
+
+    #[test]
+    fn a_centre_that_speaks_alone_is_taken_as_known_until_a_particle_has_come_far() {
+        let centres = [[0.0; 5], [10.0, 0.0, 0.0, 0.0, 0.0]];
+        let density = density(&centres, 0.5);
+        let begin = Journey::begin();
+        let weights = |row: usize, at: Journey| density.audible_weights(&set(&[centres[row]]).on(at)).unwrap();
+        assert_eq!(weights(0, begin), ndarray::array![[1.0, 0.0]]);
+        // The exponents 0 and −200 may come together by 200 − 64: 3.4 of the 10 between the centres. The particle is not
+        // asked where it is.
+        assert_eq!(weights(1, begin.after(3.3)), ndarray::array![[1.0, 0.0]]);
+        assert_eq!(weights(1, begin.after(3.5)), ndarray::array![[0.0, 1.0]]);
+        // What one loop found says nothing about another's particles.
+        assert_eq!(weights(0, Journey::begin()), ndarray::array![[1.0, 0.0]]);
+        assert_eq!(density.audible_weights(&set(&[centres[1]])).unwrap(), ndarray::array![[0.0, 1.0]]);
+    }
+
+    #[test]
+    fn centres_that_speak_together_are_asked_every_time() {
+        let density = density(&[[0.0; 5], [1.0, 0.0, 0.0, 0.0, 0.0]], 0.5);
+        let begin = Journey::begin();
+        let weight = |x: f32| density.audible_weights(&set(&[[x, 0.0, 0.0, 0.0, 0.0]]).on(begin)).unwrap()[[0, 0]];
+        assert!(weight(0.1) > weight(0.2));
+    }
+
+    #[test]
+    fn nobody_else_is_heard_within_reach() {
+        let mut rng = ChaCha12Rng::seed_from_u64(3);
+        let mut reached = 0;
+        for _ in 0..200 {
+            let mut row = || std::array::from_fn(|_| rng.random_range(-10.0f32..10.0));
+            let centres: Vec<[f32; 5]> = (0..4).map(|_| row()).collect();
+            let x = row();
+            let density = density(&centres, 0.4);
+            density.audible_weights(&set(&[x]).on(Journey::begin())).unwrap();
+            let Some(known) = density.known.take() else { continue };
+            reached += 1;
+            // Straight from the own centre to each other.
+            let own = known.weights.row(0).iter().position(|w| *w == 1.0).unwrap();
+            for other in (0..4).filter(|other| *other != own) {
+                let way = known.reach as f32 / density.apart[[own, other]] as f32;
+                let moved = std::array::from_fn(|i| x[i] + way * (centres[other][i] - centres[own][i]));
+                let weights = density.audible_weights(&set(&[moved])).unwrap();
+                assert_eq!(weights, known.weights, "{centres:?}, {x:?}");
+            }
+        }
+        assert!(reached > 50, "{reached}");
+    }
 }

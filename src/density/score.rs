@@ -5,6 +5,7 @@ use ndarray::{Array1, Array2};
 
 use crate::backend::Backend;
 use crate::particles::Particles;
+use crate::simd::Entry;
 
 /// A small host matrix C in a product C·X.
 #[derive(Clone, Debug)]
@@ -21,6 +22,28 @@ impl Coefficients {
         match self {
             Self::Diagonal(c) => k * c,
             Self::Matrix(c) => k.dot(c),
+        }
+    }
+
+    /// Whether so few numbers are not 0 that rows of C·X are quicker made than read as rows of X: an eighth, or one a row.
+    pub fn is_sparse(&self) -> bool {
+        match self {
+            Self::Diagonal(_) => true,
+            Self::Matrix(c) => 8 * c.iter().filter(|c| **c != 0.0).count() <= c.len(),
+        }
+    }
+
+    /// Whether C·X is X.
+    pub fn is_identity(&self) -> bool {
+        matches!(self, Self::Diagonal(c) if c.iter().all(|c| *c == 1.0))
+    }
+
+    /// All numbers that are not 0.
+    pub fn entries(&self) -> Vec<Entry> {
+        let entry = |row, column, value: &f64| (*value != 0.0).then_some(Entry { row, column, value: *value as f32 });
+        match self {
+            Self::Diagonal(c) => c.indexed_iter().filter_map(|(i, c)| entry(i, i, c)).collect(),
+            Self::Matrix(c) => c.indexed_iter().filter_map(|((i, j), c)| entry(i, j, c)).collect(),
         }
     }
 
@@ -43,7 +66,7 @@ impl Coefficients {
     /// C·X.
     fn product<B: Backend>(&self, of: &Particles<B>) -> Particles<B> {
         match self {
-            Self::Diagonal(c) if c.iter().all(|c| *c == 1.0) => of.clone(),
+            _ if self.is_identity() => of.clone(),
             Self::Diagonal(c) => of.combine(&Array2::from_diag(c)),
             Self::Matrix(c) => of.combine(c),
         }

@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::rule::{Move, Rule};
-use super::{Host, LINE, MOST_LANES, Mean, Offsets, WORTH_THREADS, aligned, dispatch};
+use super::{Host, LINE, MOST_LANES, Mean, Offsets, WORTH_THREADS, aligned, dispatch, groups};
 
 /// Most values of all sources in a tile: half a megabyte, so that they stay in a core's own cache.
 const TILE_VALUES: usize = 1 << 17;
@@ -20,6 +20,26 @@ const TILE_COLUMNS: (usize, usize) = (128, 1024);
 
 /// Rows of φ formed at once, largest first: as many as fit the registers of 16 lanes (32 of them), and of fewer (16).
 const GROUPS: ([usize; 3], [usize; 3]) = ([10, 4, 1], [5, 4, 1]);
+
+/// A number of a sparse matrix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Entry {
+    /// Of N.
+    pub row: usize,
+    /// Of the rows of what is multiplied.
+    pub column: usize,
+    /// Not 0.
+    pub value: f32,
+}
+
+/// P·X of one block; an X_s is a sum of such parts, with N rows, or X itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a> {
+    /// P, `None` for 1.
+    pub entries: Option<&'a [Entry]>,
+    /// X, `[M, size]`.
+    pub of: &'a Host,
+}
 
 /// φ with its coefficients as the loop reads them, for all blocks.
 #[derive(Debug)]
@@ -45,7 +65,7 @@ impl Ascent {
         matrices.extend(common.or(own.map(|_| &no_common)));
         let centred = matrices.iter().map(|matrix| matrix.ncols()).sum();
         terms.for_each(|matrix| matrices.push(matrix));
-        Self { count, centred, coefficients: side_by_side(&matrices, count) }
+        Self { count, centred, coefficients: dispatch(SideBySide { matrices: &matrices, count }) }
     }
 
     /// Rows that φ is a combination of, those of every X_s included.
@@ -54,7 +74,7 @@ impl Ascent {
     }
 
     /// Moves Θ `[N, size]` by the rule, and the accumulators, of the same shape, that it has. `sources` are the X_s.
-    pub fn apply(&self, rule: Rule, theta: &mut Host, sources: &[&Host], accumulators: [Option<&mut Host>; 2]) {
+    pub fn apply(&self, rule: Rule, theta: &mut Host, sources: &[Vec<Part>], accumulators: [Option<&mut Host>; 2]) {
         let width = theta.columns();
         let tile = (TILE_VALUES / self.depth().max(1) / TILE_COLUMNS.0 * TILE_COLUMNS.0)
             .clamp(TILE_COLUMNS.0, TILE_COLUMNS.1)
@@ -78,7 +98,7 @@ impl Ascent {
     }
 
     /// All tiles of a strip of columns.
-    fn run(&self, rule: Rule, sources: &[&Host], tile: usize, strip: &mut Strip) {
+    fn run(&self, rule: Rule, sources: &[Vec<Part>], tile: usize, strip: &mut Strip) {
         let n = self.count;
         // One cache line more than a tile from row to row: at a power of two all rows would fall into a few cache sets.
         let stride = tile + LINE;
@@ -97,7 +117,7 @@ impl Ascent {
     }
 
     /// Rows of Θ less its mean, the mean, and the rows of every source, `stride` values apart.
-    fn fill(&self, values: &mut [f32], stride: usize, sources: &[&Host], strip: &Strip, columns: Range<usize>) {
+    fn fill(&self, values: &mut [f32], stride: usize, sources: &[Vec<Part>], strip: &Strip, columns: Range<usize>) {
         let n = self.count;
         let (centred, others) = values.split_at_mut((n + 1) * stride);
         if self.centred > 0 {
@@ -110,33 +130,84 @@ impl Ascent {
             }
         }
         let from = strip.start + columns.start..strip.start + columns.end;
-        let rows = sources.iter().flat_map(|source| source.values().chunks_exact(source.columns()));
-        for (to, row) in others.chunks_exact_mut(stride).zip(rows) {
-            to[..columns.len()].copy_from_slice(&row[from.clone()]);
+        let mut start = 0;
+        for parts in sources {
+            let end = start + parts[0].entries.map_or(parts[0].of.rows(), |_| n) * stride;
+            for (index, part) in parts.iter().enumerate() {
+                part.add(&mut others[start..end], stride, &from, index == 0);
+            }
+            start = end;
         }
     }
 }
 
-/// Matrices `[N, M]` as one `[N, depth]`, row after row.
-fn side_by_side(matrices: &[&Array2<f64>], count: usize) -> Vec<f32> {
-    let mut values = Vec::with_capacity(matrices.iter().map(|matrix| matrix.len()).sum());
-    for row in 0..count {
-        for matrix in matrices {
-            values.extend(matrix.row(row).iter().map(|value| *value as f32));
+impl Part<'_> {
+    /// Adds some columns to rows that are `stride` values apart, or writes them where it is the first.
+    fn add(&self, to: &mut [f32], stride: usize, columns: &Range<usize>, first: bool) {
+        let row = |row: usize| &self.of.values()[row * self.of.columns()..][columns.clone()];
+        let add = |to: &mut [f32], of: &[f32], factor| dispatch(AddMultiple { to: &mut to[..of.len()], of, factor });
+        match self.entries {
+            None => {
+                for (index, to) in to.chunks_exact_mut(stride).enumerate() {
+                    match first {
+                        true => to[..columns.len()].copy_from_slice(row(index)),
+                        false => add(to, row(index), 1.0),
+                    }
+                }
+            }
+            Some(entries) => {
+                if first {
+                    to.fill(0.0);
+                }
+                for entry in entries {
+                    add(&mut to[entry.row * stride..], row(entry.column), entry.value);
+                }
+            }
         }
     }
-    values
 }
 
-/// 0..n in groups of the sizes that this vector width forms at once.
-fn groups(n: usize, lanes: usize) -> impl Iterator<Item = Range<usize>> {
-    let sizes = if lanes == MOST_LANES { GROUPS.0 } else { GROUPS.1 };
-    let mut start = 0;
-    std::iter::from_fn(move || {
-        let size = sizes.into_iter().find(|size| *size <= n - start)?;
-        start += size;
-        Some(start - size..start)
-    })
+/// Adds a multiple of a row.
+struct AddMultiple<'a> {
+    to: &'a mut [f32],
+    of: &'a [f32],
+    factor: f32,
+}
+
+impl WithSimd for AddMultiple<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        for (to, value) in self.to.iter_mut().zip(self.of) {
+            *to += self.factor * value;
+        }
+    }
+}
+
+/// Matrices `[N, M]` as one `[N, depth]`, column after column in each group of rows.
+struct SideBySide<'a> {
+    matrices: &'a [&'a Array2<f64>],
+    count: usize,
+}
+
+impl WithSimd for SideBySide<'_> {
+    type Output = Vec<f32>;
+
+    fn with_simd<S: Simd>(self, _simd: S) -> Vec<f32> {
+        let mut values = Vec::with_capacity(self.matrices.iter().map(|matrix| matrix.len()).sum());
+        for group in groups(self.count, group_sizes(S::F32_LANES)) {
+            for column in self.matrices.iter().flat_map(|matrix| matrix.columns()) {
+                values.extend(group.clone().map(|row| column[row] as f32));
+            }
+        }
+        values
+    }
+}
+
+/// Sizes of the groups of rows that this vector width forms at once.
+fn group_sizes(lanes: usize) -> [usize; 3] {
+    if lanes == MOST_LANES { GROUPS.0 } else { GROUPS.1 }
 }
 
 /// Some columns of Θ and of the accumulators, of every row; no accumulator is no rows.
@@ -196,7 +267,7 @@ impl Tile<'_, '_> {
     #[inline(always)]
     fn all<S: Simd>(&mut self, simd: S, rule: impl Move) {
         let depth = self.values.len() / self.stride;
-        for group in groups(self.theta.len(), S::F32_LANES) {
+        for group in groups(self.theta.len(), group_sizes(S::F32_LANES)) {
             let these = &self.coefficients[group.start * depth..group.end * depth];
             match group.len() {
                 10 => self.group::<S, 10>(simd, rule, group.start, these),
@@ -281,16 +352,10 @@ fn combine<S: Simd, const R: usize, const V: usize>(
     start: usize,
 ) -> [[S::f32s; V]; R] {
     let mut sums = [[simd.splat_f32s(0.0); V]; R];
-    let depth = coefficients.len() / R;
-    // Equal lengths, told to the compiler once.
-    let mut rows = [coefficients; R];
-    for (r, row) in rows.iter_mut().enumerate() {
-        *row = &coefficients[r * depth..][..depth];
-    }
-    for k in 0..depth {
-        let vectors = &S::as_simd_f32s(&values[k * stride + start..][..V * S::F32_LANES]).0[..V];
+    for (values, coefficients) in values.chunks_exact(stride).zip(coefficients.chunks_exact(R)) {
+        let vectors = &S::as_simd_f32s(&values[start..][..V * S::F32_LANES]).0[..V];
         for r in 0..R {
-            let c = simd.splat_f32s(rows[r][k]);
+            let c = simd.splat_f32s(coefficients[r]);
             for v in 0..V {
                 sums[r][v] = simd.mul_add_f32s(c, vectors[v], sums[r][v]);
             }

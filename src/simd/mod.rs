@@ -16,10 +16,12 @@ mod host;
 mod products;
 pub(crate) mod rule;
 
-pub(crate) use ascent::Ascent;
+pub(crate) use ascent::{Ascent, Entry, Part};
 pub(crate) use exponential::{add_exponentials, exponentials};
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets, squared_norms};
 pub(crate) use host::Host;
+
+use std::ops::Range;
 
 use fedstein_models::simd::{MOST_LANES, dispatch};
 use pulp::{Simd, WithSimd};
@@ -34,6 +36,16 @@ const LINE: usize = 16;
 fn aligned(room: &mut [f32], count: usize) -> &mut [f32] {
     let start = room.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
     &mut room[start..start + count]
+}
+
+/// 0..n in groups of these sizes, the largest that fits first; the last size is 1.
+fn groups(n: usize, sizes: [usize; 3]) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let size = sizes.into_iter().find(|size| *size <= n - start)?;
+        start += size;
+        Some(start - size..start)
+    })
 }
 
 /// The mean of each column of some rows into `mean`.

@@ -5,9 +5,10 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::{LINE, MOST_LANES, dispatch};
+use super::{LINE, MOST_LANES, dispatch, groups};
 
-/// Rows of X and rows of Y whose products are held in registers at once.
+/// Rows of X and rows of Y whose products are held in registers at once, as long as so many are left.
+const SIDES: [usize; 3] = [SIDE, 2, 1];
 const SIDE: usize = 4;
 
 /// Columns up to which rows are short, and rows of Y from which they are many.
@@ -45,43 +46,50 @@ impl WithSimd for Products<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self { x, y, symmetric, sums, stride } = self;
-        for (i, x) in x.chunks(SIDE).enumerate().map(|(part, rows)| (part * SIDE, rows)) {
-            let first = if symmetric { i } else { 0 };
-            for (j, y) in y[first..].chunks(SIDE).enumerate().map(|(part, rows)| (first + part * SIDE, rows)) {
-                let mut add = |r: usize, c: usize, value: f32| sums[(i + r) * stride + j + c] += f64::from(value);
-                // Loops, not closures, around vector code: outside a function with vectors on, its operations are calls.
-                match (<&[&[f32]; SIDE]>::try_from(x), <&[&[f32]; SIDE]>::try_from(y)) {
-                    (Ok(x), Ok(y)) => dots(simd, x, y, add),
-                    (Err(_), Ok(y)) => {
-                        for (r, x) in x.iter().enumerate() {
-                            dots(simd, &[*x], y, |_, c, value| add(r, c, value));
-                        }
-                    }
-                    (_, Err(_)) => {
-                        for (r, x) in x.iter().enumerate() {
-                            for (c, y) in y.iter().enumerate() {
-                                dots(simd, &[*x], &[*y], |_, _, value| add(r, c, value));
-                            }
-                        }
-                    }
-                }
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        for rows in groups(self.x.len(), SIDES) {
+            match rows.len() {
+                4 => self.rows::<S, 4>(simd, rows.start),
+                2 => self.rows::<S, 2>(simd, rows.start),
+                _ => self.rows::<S, 1>(simd, rows.start),
             }
         }
     }
 }
 
-/// All R·C products of R rows with C rows.
+impl Products<'_> {
+    /// R rows of X, from the i-th on, with all of Y.
+    #[inline(always)]
+    fn rows<S: Simd, const R: usize>(&mut self, simd: S, i: usize) {
+        let first = if self.symmetric { i } else { 0 };
+        for columns in groups(self.y.len() - first, SIDES) {
+            let j = first + columns.start;
+            match columns.len() {
+                4 => self.block::<S, R, 4>(simd, i, j),
+                2 => self.block::<S, R, 2>(simd, i, j),
+                _ => self.block::<S, R, 1>(simd, i, j),
+            }
+        }
+    }
+
+    /// R rows of X with C rows of Y.
+    #[inline(always)]
+    fn block<S: Simd, const R: usize, const C: usize>(&mut self, simd: S, i: usize, j: usize) {
+        let sums = dots::<S, R, C>(simd, &self.x[i..i + R], &self.y[j..j + C]);
+        for (r, sums) in sums.into_iter().enumerate() {
+            let to = &mut self.sums[(i + r) * self.stride + j..][..C];
+            for (to, sum) in to.iter_mut().zip(sums) {
+                *to += f64::from(simd.reduce_sum_f32s(sum));
+            }
+        }
+    }
+}
+
+/// All R·C products of R rows with C rows, lane by lane.
 #[inline(always)]
-fn dots<S: Simd, const R: usize, const C: usize>(
-    simd: S,
-    x: &[&[f32]; R],
-    y: &[&[f32]; C],
-    mut add: impl FnMut(usize, usize, f32),
-) {
-    let x = x.map(|row| S::as_simd_f32s(row));
-    let y = y.map(|row| S::as_simd_f32s(row));
+fn dots<S: Simd, const R: usize, const C: usize>(simd: S, x: &[&[f32]], y: &[&[f32]]) -> [[S::f32s; C]; R] {
+    let x: [_; R] = std::array::from_fn(|r| S::as_simd_f32s(x[r]));
+    let y: [_; C] = std::array::from_fn(|c| S::as_simd_f32s(y[c]));
     let vectors = x[0].0.len();
     // Equal lengths, told to the compiler once.
     let (xs, ys) = (x.map(|(row, _)| &row[..vectors]), y.map(|(row, _)| &row[..vectors]));
@@ -107,11 +115,7 @@ fn dots<S: Simd, const R: usize, const C: usize>(
             }
         }
     }
-    for (r, sums) in sums.into_iter().enumerate() {
-        for (c, sum) in sums.into_iter().enumerate() {
-            add(r, c, simd.reduce_sum_f32s(sum));
-        }
-    }
+    sums
 }
 
 /// The same for many short rows.

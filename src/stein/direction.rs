@@ -12,7 +12,7 @@ use super::kernel::{Kernel, KernelMatrix};
 use crate::backend::Backend;
 use crate::density::{Coefficients, Score};
 use crate::particles::Particles;
-use crate::simd::Ascent;
+use crate::simd::{Ascent, Entry, Host, Part};
 
 /// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s with m the mean particle, its products not yet carried out.
 ///
@@ -24,10 +24,22 @@ pub struct Direction<B: Backend> {
     own: Array2<f64>,
     /// c, `[N, 1]`.
     common: Array2<f64>,
-    /// C_s `[N, M_s]` and X_s `[M_s, d]`.
-    terms: Vec<(Array2<f64>, Particles<B>)>,
+    /// C_s and X_s.
+    terms: Vec<Term<B>>,
     /// What the kernel said about the particles; nothing for N = 1, where φ = S.
     pub kernel: Option<KernelMatrix>,
+}
+
+/// C·X with X = Σ_p P_p·X_p.
+///
+/// A likelihood's score has one row a particle, and so has a density's where a single centre speaks to each: these rows
+/// are added before K mixes them, all as one X of N rows. Where many centres speak, K is applied to their weights instead.
+#[derive(Clone, Debug)]
+struct Term<B: Backend> {
+    /// C, `[N, M]`.
+    coefficients: Array2<f64>,
+    /// P_p `[M, M_p]`, `None` for 1, and X_p `[M_p, d]`.
+    parts: Vec<(Option<Coefficients>, Particles<B>)>,
 }
 
 /// φ at the particles, from their score there.
@@ -40,7 +52,7 @@ pub fn direction<B: Backend>(
     let (score_of_itself, terms) = score.into_parts();
     if n == 1 {
         let common = score_of_itself.insert_axis(Axis(1));
-        let terms = terms.into_iter().map(|(coefficients, of)| (coefficients.into_matrix(), of)).collect();
+        let terms = terms.into_iter().map(|(coefficients, of)| Term::whole(coefficients.into_matrix(), of)).collect();
         return Ok(Direction { own: Array2::zeros((1, 1)), common, terms, kernel: None });
     }
     let gram = if kernel.is_stationary() { particles.centred_gram()? } else { particles.gram(particles)? };
@@ -53,8 +65,12 @@ pub fn direction<B: Backend>(
     if !kernel.is_stationary() {
         common += &(k.drift.sum_axis(Axis(1)) * scale);
     }
-    let weigh = |(coefficients, of): (Coefficients, _)| (coefficients.scaled(scale).after(&k.values), of);
-    let terms = terms.into_iter().map(weigh).collect();
+    let (few, many): (Vec<_>, Vec<_>) = terms.into_iter().partition(|(coefficients, _)| coefficients.is_sparse());
+    let weigh = |(c, of): (Coefficients, _)| Term::whole(c.scaled(scale).after(&k.values), of);
+    let parts = few.into_iter().map(|(coefficients, of)| (Some(coefficients).filter(|c| !c.is_identity()), of));
+    let parts: Vec<_> = parts.collect();
+    let mixed = (!parts.is_empty()).then(|| Term { coefficients: &k.values * scale, parts });
+    let terms = mixed.into_iter().chain(many.into_iter().map(weigh)).collect();
     Ok(Direction { own, common: common.insert_axis(Axis(1)), terms, kernel: Some(k) })
 }
 
@@ -64,24 +80,55 @@ impl<B: Backend> Direction<B> {
         let (offsets, mean) = at.centred();
         let centred = (!is_zero(&self.own)).then(|| offsets.combine(&self.own));
         let common = (!is_zero(&self.common)).then(|| mean.combine(&self.common));
-        let terms = self.terms.iter().map(|(coefficients, of)| match is_identity(coefficients) {
-            true => of.clone(),
-            false => of.combine(coefficients),
-        });
+        let terms = self.terms.iter().flat_map(Term::evaluate);
         let total = centred.into_iter().chain(common).chain(terms).reduce(|sum, term| sum.zip(term, |a, b| a + b));
         total.unwrap_or_else(|| at.map(|block| block.zeros_like()))
     }
 
-    /// φ ready for the CPU's own loop over coordinates; the sources are [`Self::sets`].
+    /// φ ready for the CPU's own loop over coordinates; the sources are [`Self::sources`].
     pub(crate) fn ascent(&self) -> Ascent {
-        let terms = self.terms.iter().map(|(coefficients, _)| coefficients);
+        let terms = self.terms.iter().map(|term| &term.coefficients);
         let [own, common] = [&self.own, &self.common].map(|matrix| (!is_zero(matrix)).then_some(matrix));
         Ascent::new(own, common, terms, self.own.nrows())
     }
 
-    /// X_s of every term.
-    pub(crate) fn sets(&self) -> impl Iterator<Item = &Particles<B>> {
-        self.terms.iter().map(|(_, set)| set)
+    /// X_s of every term, where all blocks lie in this process's memory.
+    pub(crate) fn sources(&self) -> Option<Vec<HostRows>> {
+        self.terms.iter().map(Term::on_host).collect()
+    }
+}
+
+impl<B: Backend> Term<B> {
+    /// C·X.
+    fn whole(coefficients: Array2<f64>, of: Particles<B>) -> Self {
+        Self { coefficients, parts: vec![(None, of)] }
+    }
+
+    /// C·P_p·X_p of every part.
+    fn evaluate(&self) -> impl Iterator<Item = Particles<B>> {
+        self.parts.iter().map(|(p, of)| match p {
+            None if is_identity(&self.coefficients) => of.clone(),
+            None => of.combine(&self.coefficients),
+            Some(p) => of.combine(&p.after(&self.coefficients)),
+        })
+    }
+
+    fn on_host(&self) -> Option<HostRows> {
+        let part =
+            |(p, of): &(Option<Coefficients>, Particles<B>)| Some((p.as_ref().map(Coefficients::entries), of.host()?));
+        Some(HostRows { parts: self.parts.iter().map(part).collect::<Option<_>>()? })
+    }
+}
+
+/// X of a term in this process's memory: the entries of every P_p, and X_p block by block.
+pub(crate) struct HostRows {
+    parts: Vec<(Option<Vec<Entry>>, Vec<Host>)>,
+}
+
+impl HostRows {
+    /// The parts of one block.
+    pub fn block(&self, block: usize) -> Vec<Part<'_>> {
+        self.parts.iter().map(|(entries, of)| Part { entries: entries.as_deref(), of: &of[block] }).collect()
     }
 }
 

@@ -6,7 +6,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::direction::Direction;
+use super::direction::{Direction, HostRows};
 use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd::Host;
@@ -97,6 +97,20 @@ impl Optimizer {
         self
     }
 
+    /// The longest way of a particle of d coordinates in one step, whatever φ; infinite where φ decides.
+    ///
+    /// An accumulator is at least (1 − β)φ², or φ² where it is a plain sum: no coordinate moves farther than ε/√(1 − β) or ε,
+    /// with an ϵ that is more than a φ whose square is 0 in f32.
+    pub(crate) fn longest_step(&self, dim: usize) -> f64 {
+        let coordinate = match *self {
+            Self::AdaGrad { lr, momentum, epsilon, .. } if epsilon >= 1e-12 => lr / (1.0 - momentum).sqrt(),
+            Self::AdaGradSum { lr, epsilon, .. } if epsilon >= 1e-12 => lr,
+            _ => f64::INFINITY,
+        };
+        // A thousandth for rounding.
+        1.001 * coordinate * (dim as f64).sqrt()
+    }
+
     /// Moves the particles along φ: on the CPU in one pass over the coordinates, elsewhere by general tensor operations.
     pub fn follow<B: Backend>(
         &self,
@@ -104,9 +118,8 @@ impl Optimizer {
         direction: Direction<B>,
         state: &mut OptimizerState,
     ) -> Particles<B> {
-        let sets = direction.sets().map(Particles::host).collect::<Option<Vec<_>>>();
-        match sets.filter(|_| particles.is_on_host()) {
-            Some(sets) => self.follow_on_host(particles, &direction, &sets, state),
+        match direction.sources().filter(|_| particles.is_on_host()) {
+            Some(sources) => self.follow_on_host(particles, &direction, &sources, state),
             None => {
                 let phi = direction.evaluate(&particles);
                 self.step(particles, phi, state)
@@ -114,12 +127,12 @@ impl Optimizer {
         }
     }
 
-    /// The same, where all blocks lie in this process's memory; `sets` are those of the direction.
+    /// The same, where all blocks lie in this process's memory; `sources` are those of the direction.
     fn follow_on_host<B: Backend>(
         &self,
         particles: Particles<B>,
         direction: &Direction<B>,
-        sets: &[Vec<Host>],
+        sources: &[HostRows],
         state: &mut OptimizerState,
     ) -> Particles<B> {
         let rule = self.rule(state);
@@ -134,7 +147,7 @@ impl Optimizer {
             let mut first = moment(matches!(rule, Rule::Adam(_)), 0);
             let mut second = moment(!matches!(rule, Rule::Gradient(_)), 1);
             let Some(mut theta) = Host::of(theta) else { unreachable!("the caller found every block on the host") };
-            let sources: Vec<&Host> = sets.iter().map(|set| &set[block]).collect();
+            let sources: Vec<_> = sources.iter().map(|rows| rows.block(block)).collect();
             ascent.apply(rule, &mut theta, &sources, [first.as_mut(), second.as_mut()]);
             state.first.extend(first.map(Host::into_tensor));
             state.second.extend(second.map(Host::into_tensor));
@@ -225,6 +238,45 @@ impl EpsilonPlace {
         match self {
             Self::Outside => g.sqrt().add_scalar(epsilon),
             Self::Inside => g.add_scalar(epsilon).sqrt(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fedstein_models::{BlrConfig, Model, Network};
+    use rand::rngs::ChaCha12Rng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+    use crate::backend::{Flex, Precision, Session};
+    use crate::federation::message::{Array, Values};
+
+    #[test]
+    fn no_step_is_longer_than_the_longest() {
+        let (lr, epsilon, session) = (0.01, 1e-6, Session::<Flex>::open(Precision::F32).unwrap());
+        let layout = Network::new(BlrConfig::new(4)).layout().clone();
+        let mut rng = ChaCha12Rng::seed_from_u64(1);
+        let mut set = |scale: f32| {
+            let values = (0..10).map(|_| scale * rng.random_range(-1.0f32..1.0)).collect();
+            Particles::from_array(&Array { shape: vec![2, 5], values: Values::F32(values) }, &layout, &session).unwrap()
+        };
+        for place in [EpsilonPlace::Outside, EpsilonPlace::Inside] {
+            let momentum = |init| Optimizer::AdaGrad { lr, epsilon, momentum: 0.9, init, place };
+            let sum = Optimizer::AdaGradSum { lr, epsilon, place };
+            for optimizer in [momentum(AccumulatorStart::G2), momentum(AccumulatorStart::Zero), sum] {
+                let (mut at, mut state, mut longest) = (set(1.0), OptimizerState::default(), 0.0f64);
+                for step in 0..60 {
+                    // Slower and slower, and then of a sudden: the most that an accumulator lets through.
+                    let scale = if step % 20 == 19 { 1e6 } else { 10f32.powi(-(step % 20) / 3) };
+                    let before = at.clone();
+                    at = optimizer.step(at, set(scale), &mut state);
+                    let moved = at.clone().zip(before, |to, from| to - from).row_norms().unwrap();
+                    longest = moved.into_iter().fold(longest, f64::max);
+                }
+                let bound = optimizer.longest_step(5);
+                assert!(longest <= bound && longest > 0.5 * bound, "{optimizer:?}: {longest}, not {bound}");
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use super::optimizer::{Optimizer, OptimizerState};
 use crate::backend::Backend;
 use crate::density::Score;
 use crate::error::RunError;
+use crate::journey::Journey;
 use crate::particles::Particles;
 
 /// Kernel and step rule of an SVGD loop.
@@ -75,7 +76,10 @@ impl Svgd {
         mut score: impl FnMut(&Particles<B>) -> Result<Score<B>, RunError>,
         mut after: impl FnMut(usize),
     ) -> Result<Particles<B>, RunError> {
+        let mut journey = Journey::begin();
+        let longest = self.optimizer.longest_step(particles.dim());
         for step in 1..=steps {
+            particles = particles.on(journey);
             let scores = score(&particles)?;
             let device = |error: TensorReadError| SvgdError::Device { step, reason: error.to_string() };
             if step % LOOK_EVERY == 1 {
@@ -96,6 +100,7 @@ impl Svgd {
                 }
             }
             particles = self.optimizer.follow(particles, phi, state);
+            journey = journey.after(longest);
             after(step);
         }
         let device = |error: TensorReadError| SvgdError::Device { step: steps, reason: error.to_string() };
