@@ -10,6 +10,7 @@ use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::rule::{Move, Rule};
+use super::source::Part;
 use super::{Host, LINE, MOST_LANES, Mean, Offsets, WORTH_THREADS, aligned, dispatch, groups};
 
 /// Most values of all sources in a tile: half a megabyte, so that they stay in a core's own cache.
@@ -21,26 +22,6 @@ const TILE_COLUMNS: (usize, usize) = (128, 1024);
 /// Rows of φ formed at once, largest first: as many as fit the registers of 16 lanes (32 of them), and of fewer (16).
 const GROUPS: ([usize; 3], [usize; 3]) = ([10, 4, 1], [5, 4, 1]);
 
-/// A number of a sparse matrix.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Entry {
-    /// Of N.
-    pub row: usize,
-    /// Of the rows of what is multiplied.
-    pub column: usize,
-    /// Not 0.
-    pub value: f32,
-}
-
-/// P·X of one block; an X_s is a sum of such parts, with N rows, or X itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part<'a> {
-    /// P, `None` for 1.
-    pub entries: Option<&'a [Entry]>,
-    /// X, `[M, size]`.
-    pub of: &'a Host,
-}
-
 /// φ with its coefficients as the loop reads them, for all blocks.
 #[derive(Debug)]
 pub(crate) struct Ascent {
@@ -48,7 +29,7 @@ pub(crate) struct Ascent {
     count: usize,
     /// Rows of Θ less its mean, and the mean as their last, of which φ is a combination: all N + 1, the mean, or none.
     centred: usize,
-    /// `[N, depth]`.
+    /// `[N, depth]`, column after column in each group of rows that are formed at once.
     coefficients: Vec<f32>,
 }
 
@@ -137,50 +118,6 @@ impl Ascent {
                 part.add(&mut others[start..end], stride, &from, index == 0);
             }
             start = end;
-        }
-    }
-}
-
-impl Part<'_> {
-    /// Adds some columns to rows that are `stride` values apart, or writes them where it is the first.
-    fn add(&self, to: &mut [f32], stride: usize, columns: &Range<usize>, first: bool) {
-        let row = |row: usize| &self.of.values()[row * self.of.columns()..][columns.clone()];
-        let add = |to: &mut [f32], of: &[f32], factor| dispatch(AddMultiple { to: &mut to[..of.len()], of, factor });
-        match self.entries {
-            None => {
-                for (index, to) in to.chunks_exact_mut(stride).enumerate() {
-                    match first {
-                        true => to[..columns.len()].copy_from_slice(row(index)),
-                        false => add(to, row(index), 1.0),
-                    }
-                }
-            }
-            Some(entries) => {
-                if first {
-                    to.fill(0.0);
-                }
-                for entry in entries {
-                    add(&mut to[entry.row * stride..], row(entry.column), entry.value);
-                }
-            }
-        }
-    }
-}
-
-/// Adds a multiple of a row.
-struct AddMultiple<'a> {
-    to: &'a mut [f32],
-    of: &'a [f32],
-    factor: f32,
-}
-
-impl WithSimd for AddMultiple<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
-        for (to, value) in self.to.iter_mut().zip(self.of) {
-            *to += self.factor * value;
         }
     }
 }

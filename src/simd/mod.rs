@@ -15,11 +15,13 @@ mod gram;
 mod host;
 mod products;
 pub(crate) mod rule;
+mod source;
 
-pub(crate) use ascent::{Ascent, Entry, Part};
+pub(crate) use ascent::Ascent;
 pub(crate) use exponential::{add_exponentials, exponentials};
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets, squared_norms};
 pub(crate) use host::Host;
+pub(crate) use source::{Entry, Part};
 
 use std::ops::Range;
 
