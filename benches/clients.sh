@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Peak memory of a simulation against its number of clients K: the MNIST experiment of
 # configs/mnist/dsvgd-1000-clients.toml with 10, 100 and 1000 clients in ten rounds, so that the same number of clients
-# trains; then 1000 clients that have all trained once, N = 10, a step each. FEDSTEIN_DATA must hold MNIST.
+# trains; then 125 to 1000 clients that have all trained once, N = 10, a step each. FEDSTEIN_DATA must hold MNIST.
 #
 #   benches/clients.sh [--set KEY=VALUE ...]
 set -euo pipefail
@@ -37,5 +37,7 @@ row() {
 
 printf '%8s %16s %10s %8s\n' clients 'have trained' 'peak MiB' seconds
 for clients in 10 100 1000; do row "$clients" 10 --force "$@"; done
-row 1000 1000 --set checkpoint.enabled=false --set rounds=1000 --set algorithm.particles=10 --set algorithm.local_steps=1 \
-  --set algorithm.distill_steps=1 --set evaluation.every=1000 "$@"
+for clients in 125 250 500 1000; do
+  row "$clients" all --force --set checkpoint.enabled=false --set "rounds=$clients" --set "evaluation.every=$clients" \
+    --set algorithm.particles=10 --set algorithm.local_steps=1 --set algorithm.distill_steps=1 "$@"
+done
