@@ -65,12 +65,13 @@ pub fn direction<B: Backend>(
     if !kernel.is_stationary() {
         common += &(k.drift.sum_axis(Axis(1)) * scale);
     }
-    let (few, many): (Vec<_>, Vec<_>) = terms.into_iter().partition(|(coefficients, _)| coefficients.is_sparse());
-    let weigh = |(c, of): (Coefficients, _)| Term::whole(c.scaled(scale).after(&k.values), of);
-    let parts = few.into_iter().map(|(coefficients, of)| (Some(coefficients).filter(|c| !c.is_identity()), of));
-    let parts: Vec<_> = parts.collect();
+    // K·(P_1·X_1 + P_2·X_2 + …) where the P are sparse, (K·C)·X where they are not.
+    let (sparse, full): (Vec<_>, Vec<_>) = terms.into_iter().partition(|(coefficients, _)| coefficients.is_sparse());
+    let part = |(p, of): (Coefficients, _)| (Some(p).filter(|p| !p.is_identity()), of);
+    let parts: Vec<_> = sparse.into_iter().map(part).collect();
     let mixed = (!parts.is_empty()).then(|| Term { coefficients: &k.values * scale, parts });
-    let terms = mixed.into_iter().chain(many.into_iter().map(weigh)).collect();
+    let weighed = full.into_iter().map(|(c, of)| Term::whole(c.scaled(scale).after(&k.values), of));
+    let terms = mixed.into_iter().chain(weighed).collect();
     Ok(Direction { own, common: common.insert_axis(Axis(1)), terms, kernel: Some(k) })
 }
 
