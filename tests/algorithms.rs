@@ -6,7 +6,7 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use burn::tensor::Tensor;
-use common::{bits, data, dealt, experiment, outcome, particles, values};
+use common::{bits, data, dealt, experiment, outcome, particles, small_digits, values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d};
 use fedstein::density::Score;
@@ -394,28 +394,9 @@ fn svgd_reaches_the_posterior_of_the_1d_toy() {
 
 // ------------------------------------------------------------------------------------- equalities between algorithms
 
-/// Digits in a small network: 64-7-10, d = 535, four clients, a run of a second.
-fn digits(rounds: usize, sections: &str) -> Experiment {
-    experiment(&format!(
-        r#"
-        name = "small"
-        seed = 5
-        rounds = {rounds}
-        [data]
-        kind = "digits"
-        train_limit = 203
-        test_limit = 100
-        [model]
-        kind = "bnn"
-        hidden = [7]
-        {sections}
-        "#
-    ))
-}
-
 /// DSVGD of 5 particles; `clients` clients, further keys of `[algorithm]`.
 fn small_dsvgd(rounds: usize, clients: usize, keys: &str) -> Experiment {
-    digits(
+    small_digits(
         rounds,
         &format!(
             r#"
@@ -456,8 +437,10 @@ fn a_density_that_underflows_is_no_density() {
 fn one_client_without_densities_is_svgd_step_by_step() {
     let optimizer = "[optimizer]\nreset = \"per-visit\"";
     let mut federated = small_dsvgd(1, 1, &format!("kde = \"off\"\n{optimizer}"));
-    let mut centralised =
-        digits(1, &format!("[algorithm]\nkind = \"svgd\"\nparticles = 5\nlocal_steps = 12\nbatch = 20\n{optimizer}"));
+    let mut centralised = small_digits(
+        1,
+        &format!("[algorithm]\nkind = \"svgd\"\nparticles = 5\nlocal_steps = 12\nbatch = 20\n{optimizer}"),
+    );
     let (here, there) = (Spy::on(&mut federated), Spy::on(&mut centralised));
     let ends = (outcome(&federated), outcome(&centralised));
     assert_eq!(here.path().len(), 12);
@@ -471,7 +454,7 @@ fn one_client_without_densities_is_svgd_step_by_step() {
 fn the_same_config_gives_the_same_bits_with_any_number_of_threads() {
     let fedavg = "[partition]\nclients = 4\n[schedule]\nkind = \"random\"\nclients = 3\n\
                   [algorithm]\nkind = \"fedavg\"\nlocal_steps = 10\nbatch = 20";
-    for (name, experiment) in [("dsvgd", small_dsvgd(3, 3, "")), ("fedavg", digits(3, fedavg))] {
+    for (name, experiment) in [("dsvgd", small_dsvgd(3, 3, "")), ("fedavg", small_digits(3, fedavg))] {
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| bits(&outcome(&experiment)))
@@ -488,7 +471,7 @@ fn the_same_config_gives_the_same_bits_with_any_number_of_threads() {
 
 /// FedAvg over three clients in f64; `clients` of them a round, from client `first`; step size `lr`.
 fn fedavg(clients: usize, first: usize, lr: f64, mix: &str) -> Experiment {
-    let mut experiment = digits(
+    let mut experiment = small_digits(
         1,
         &format!(
             r#"

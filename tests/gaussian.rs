@@ -4,7 +4,9 @@ mod common;
 
 use std::f64::consts::PI;
 
-use common::{Case, Tolerance, assert_close, experiment, flat, golden, matrix, mean_field_of, outcome};
+use common::{
+    Case, Tolerance, assert_close, experiment, flat, full, golden, isotropic, matrix, mean_field_of, outcome, tolerance,
+};
 use fedstein::algorithm::gaussian::expectation::{Expected, Nodes};
 use fedstein::algorithm::gaussian::natural::{Gaussian, Guard, Natural, Symmetric};
 use fedstein::algorithm::gaussian::{Family, fit};
@@ -14,19 +16,6 @@ use fedstein::experiment::progress::Quiet;
 use fedstein::experiment::{Experiment, Outcome, run};
 use ndarray::{Array1, Array2};
 use serde_json::Value;
-
-fn full(matrix: Array2<f64>) -> Symmetric {
-    Symmetric::Full(matrix)
-}
-
-fn isotropic(family: Family, d: usize, variance: f64) -> Gaussian {
-    let covariance = Symmetric::diagonal(family, Array1::from_elem(d, variance));
-    Gaussian::new(Array1::zeros(d), &covariance).unwrap()
-}
-
-fn tolerance(rtol: f64, atol: f64) -> Tolerance {
-    Tolerance { rtol, atol }
-}
 
 // ------------------------------------------------------------------------- gaussian_factors.json: conjugate clients
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
-use common::{Tolerance, assert_close, experiment, mean_field_of, outcome, values};
+use common::{assert_close, experiment, full, isotropic, mean_field_of, outcome, tolerance, values};
 use fedstein::algorithm::gaussian::Family;
-use fedstein::algorithm::gaussian::natural::{Gaussian, Natural, Symmetric};
+use fedstein::algorithm::gaussian::natural::{Gaussian, Natural};
 use fedstein::backend::Flex;
 use fedstein::datasets;
 use fedstein::experiment::config::{AlgorithmConfig, ModelConfig, NumberOr, ScheduleConfig};
@@ -20,18 +20,6 @@ use fedstein::random::{Purpose, Streams};
 use ndarray::{Array1, Array2, Axis};
 use rand_distr::{Distribution, StandardNormal};
 
-fn full(matrix: Array2<f64>) -> Symmetric {
-    Symmetric::Full(matrix)
-}
-
-fn isotropic(family: Family, d: usize, variance: f64) -> Gaussian {
-    let covariance = Symmetric::diagonal(family, Array1::from_elem(d, variance));
-    Gaussian::new(Array1::zeros(d), &covariance).unwrap()
-}
-
-fn tolerance(rtol: f64, atol: f64) -> Tolerance {
-    Tolerance { rtol, atol }
-}
 // ------------------------------------------------------------------------------- a regression with a known posterior
 
 /// Slopes of a line through the origin with known noise: y ~ N(θ·x, 1/τ), θ ~ N(0, I), of twonorm's first two features

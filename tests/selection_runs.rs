@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Tolerance, assert_close, bits, data, dealt, experiment, flat, moments, outcome, values};
+use common::{Tolerance, assert_close, bits, data, dealt, experiment, flat, moments, outcome, small_digits, values};
 use fedstein::backend::Flex;
 use fedstein::datasets::Targets;
 use fedstein::experiment::artifact::Artifacts;
@@ -24,29 +24,22 @@ const N: u64 = 5;
 
 fn digits(algorithm: &str, clients: usize, rounds: usize, schedule: &str) -> Experiment {
     let distill = if algorithm == "u-dsvgd" { "" } else { "distill_steps = 4" };
-    experiment(&format!(
-        r#"
-        name = "small"
-        seed = 5
-        rounds = {rounds}
-        [data]
-        kind = "digits"
-        train_limit = 203
-        test_limit = 100
-        [model]
-        kind = "bnn"
-        hidden = [7]
-        [partition]
-        clients = {clients}
-        [algorithm]
-        kind = "{algorithm}"
-        particles = {N}
-        local_steps = 6
-        {distill}
-        batch = 20
-        {schedule}
-        "#
-    ))
+    small_digits(
+        rounds,
+        &format!(
+            r#"
+            [partition]
+            clients = {clients}
+            [algorithm]
+            kind = "{algorithm}"
+            particles = {N}
+            local_steps = 6
+            {distill}
+            batch = 20
+            {schedule}
+            "#
+        ),
+    )
 }
 
 fn selected(outcome: &Outcome<Flex>) -> Vec<usize> {

@@ -122,8 +122,12 @@ impl<B: Backend> Kde<B> {
 
     /// w_ij = softmax_j(−‖θ_i − θ_j‖²/2λ²), `[N, M]`.
     pub fn weights(&self, at: &Particles<B>) -> Result<Array2<f64>, TensorReadError> {
-        let products = at.gram(&self.offsets)?;
-        Ok(softmax((products - &self.shift) / (self.lambda * self.lambda)))
+        Ok(softmax(self.relative_exponents(at.gram(&self.offsets)?)))
+    }
+
+    /// −‖θ_i − θ_j‖²/2λ² up to a number for each i, from the products θ_i·offset_j, `[N, M]`.
+    fn relative_exponents(&self, products: Array2<f64>) -> Array2<f64> {
+        (products - &self.shift) / (self.lambda * self.lambda)
     }
 
     /// The weights as f32 hears them: centres whose voice is lost in rounding have 0.
@@ -141,7 +145,7 @@ impl<B: Backend> Kde<B> {
         }
         let products = at.gram(&self.offsets)?;
         let largest = products.iter().fold(0.0f64, |most, product| most.max(product.abs()));
-        let exponents = (products - &self.shift) / (self.lambda * self.lambda);
+        let exponents = self.relative_exponents(products);
         let reach = self.reach(&exponents, largest);
         let weights = softmax(exponents).mapv(|w| if w < UNHEARD { 0.0 } else { w });
         let known = at.journey().filter(|_| reach > 0.0).map(|at| Known { weights: weights.clone(), at, reach });

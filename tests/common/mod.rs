@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use fedstein::algorithm::gaussian::Family;
+use fedstein::algorithm::gaussian::natural::{Gaussian, Symmetric};
 use fedstein::backend::{Backend, Flex, Precision, Session};
 use fedstein::datasets::{self, Partition, TrainTest};
 use fedstein::error::RunError;
@@ -13,7 +15,7 @@ use fedstein::federation::message::{Array, Values};
 use fedstein::models::Layout;
 use fedstein::particles::Particles;
 use fedstein::random::{Purpose, Streams};
-use ndarray::Array2;
+use ndarray::{Array1, Array2};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 
@@ -25,6 +27,10 @@ pub struct Case(pub Value);
 pub struct Tolerance {
     pub rtol: f64,
     pub atol: f64,
+}
+
+pub fn tolerance(rtol: f64, atol: f64) -> Tolerance {
+    Tolerance { rtol, atol }
 }
 
 /// The cases of `tests/golden/<file>.json`.
@@ -107,6 +113,36 @@ pub fn with_layout<B: Backend>(rows: &Array2<f64>, layout: &Arc<Layout>, session
 /// Rows of particles, flattened.
 pub fn values<B: Backend>(particles: &Particles<B>) -> Vec<f64> {
     particles.to_array().unwrap().values.to_f64()
+}
+
+/// A covariance or precision with all its numbers.
+pub fn full(matrix: Array2<f64>) -> Symmetric {
+    Symmetric::Full(matrix)
+}
+
+/// N(0, variance·I) in d dimensions.
+pub fn isotropic(family: Family, d: usize, variance: f64) -> Gaussian {
+    let covariance = Symmetric::diagonal(family, Array1::from_elem(d, variance));
+    Gaussian::new(Array1::zeros(d), &covariance).unwrap()
+}
+
+/// Digits in a small network, 64-7-10 with d = 535: a run of a second. `sections` are the rest of the config.
+pub fn small_digits(rounds: usize, sections: &str) -> Experiment {
+    experiment(&format!(
+        r#"
+        name = "small"
+        seed = 5
+        rounds = {rounds}
+        [data]
+        kind = "digits"
+        train_limit = 203
+        test_limit = 100
+        [model]
+        kind = "bnn"
+        hidden = [7]
+        {sections}
+        "#
+    ))
 }
 
 /// The experiment of a config.
