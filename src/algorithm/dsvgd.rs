@@ -2,26 +2,25 @@
 //!
 //! The global posterior q ∝ p0·Π_k t_k is carried by particles Θ, client k's factor t_k by local particles Θ_k. In its
 //! round the client
-//! 1. moves Θ towards the *tilted* density p̃_k ∝ (q/t_k)·exp(−L_k/α): what everybody else says, times its own rows;
-//! 2. *distils* the change into its factor: moves Θ_k towards t_k ← t_k·q_new/q.
+//! 1. moves Θ towards the *tilted* density p̃_k ∝ (q/t_k)·exp(−L_k/α): the factors of the other clients, times the
+//!    likelihood of its own rows;
+//! 2. *distils* the change into its factor, t_k ← t_k·q_new/q: in closed form where one centre has all the weight of each
+//!    density, by moving Θ_k with SVGD elsewhere.
 //!
-//! Densities of particles are kernel density estimates. Θ goes down and up, Θ_k never leaves the client. How the prior
-//! is dealt to the factors is [`Factors`]; docs/algorithms.md derives why it matters.
+//! Densities of particles are kernel density estimates ([`cavity`]). Θ goes down and up, Θ_k never leaves the client.
+
+pub(super) mod cavity;
 
 use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 
 use fedstein_models::Model;
 
 use super::relay::{Relay, SEEN};
-use super::{
-    BATCHES, ClientHalf, Halves, LocalData, Setup, diagnosed, mean, mean_norm, message_of, particles_of, prior_score,
-};
+use super::{BATCHES, ClientHalf, Halves, LocalData, Predictor, Setup, diagnosed, mean_norm, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::kde::{Kde, KdeConfig};
-use crate::density::{Likelihood, LogDensity, Score};
+use crate::density::kde::KdeConfig;
+use crate::density::{Likelihood, Score};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
 use crate::federation::message::{Message, Question, Request};
@@ -29,22 +28,8 @@ use crate::particles::Particles;
 use crate::schedule::indicator;
 use crate::stein::{OptimizerState, Svgd};
 
-/// What a client's factor holds beside its likelihood.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Factors {
-    /// t̂_k = p0^(1/K)·t_k, and p0^(1/K) itself until the client's first visit. A factor has 1/K of λ's precision,
-    /// λ_t = √K·λ, and q that of the V factors seen, λ_q = √(K/V)·λ: memory grows with what was said. Ours, beyond the
-    /// paper, for the high dimensions in which a single centre speaks in each density estimate.
-    #[default]
-    Growing,
-    /// The same with factors that start at Θ^(0), as if all had been seen: q has λ's precision from the first round on.
-    SharedPrior,
-    /// t̂_k = p0·t_k, a proper density that starts at Θ^(0); every local score contains p0 (the public code).
-    WithPrior,
-    /// t_k^(0) = 1 and q^(0) = p0, as printed.
-    Paper,
-}
+pub use cavity::Factors;
+use cavity::{Cavity, Start};
 
 /// Constants of DSVGD.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +38,7 @@ pub struct DsvgdConfig {
     pub particles: usize,
     /// L steps on Θ.
     pub local_steps: usize,
-    /// L' steps on Θ_k.
+    /// L' steps on Θ_k, where the new factor has no closed form.
     pub distill_steps: usize,
     /// How rows become scores.
     pub data: LocalData,
@@ -65,10 +50,17 @@ pub struct DsvgdConfig {
     pub clip: Option<f64>,
     /// What a factor holds beside the likelihood.
     pub factors: Factors,
+    /// Whether a client keeps what it uploads, to predict with it.
+    pub personal: bool,
 }
 
-/// The names under which a client keeps Θ_k, whether it was ever visited, and what its two loops remember.
+/// The name under which a server tells which share of a visit's change the factor takes; 1 where it is not told.
+pub(super) const SHARE: &str = "share";
+
+/// The names under which a client keeps Θ_k, whether it was ever visited, Θ as it uploaded it, and what its two loops
+/// remember.
 const FACTOR: &str = "factor";
+const UPLOADED: &str = "uploaded";
 const VISITED: &str = "visited";
 const LOCAL: &str = "local_optimizer";
 const DISTILL: &str = "distill_optimizer";
@@ -83,6 +75,8 @@ struct Client<B: Backend> {
     /// Θ_k; Θ^(0) until the first visit.
     factor: Particles<B>,
     visited: bool,
+    /// Θ after the last visit, where the client predicts with it.
+    uploaded: Option<Particles<B>>,
     /// Of the local and of the distillation loop.
     optimizers: [OptimizerState; 2],
     session: Session<B>,
@@ -98,34 +92,33 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let [mut local, mut distill] = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
-        let DsvgdConfig { local_steps, distill_steps, kde, .. } = self.config;
-        let steps = local_steps + if cavity.silent { 0 } else { distill_steps };
-        let optimizer = self.svgd.optimizer.scaled(cavity.pace);
-        let distillation = Svgd { optimizer, ..self.svgd };
-        let Self { svgd, likelihood, .. } = self;
-
         // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and this client's share of ∇ log p0
-        let mut score_norm = None;
+        let DsvgdConfig { local_steps, damping, clip, personal, .. } = self.config;
+        let (mut score_norm, likelihood) = (None, &mut self.likelihood);
         let tilted = |at: &Particles<B>| {
-            let score = likelihood.next_score(at, cavity.prior_weight).plus(cavity.score(at)?);
+            let score = likelihood.next_score(at, cavity.prior_weight).plus(cavity.score(at, damping, clip)?);
             if score_norm.is_none() {
                 score_norm = Some(mean_norm(&score, at)?);
             }
             Ok(score)
         };
-        let moved = svgd.run(theta, local_steps, &mut local, tilted, |done| watch(done, steps))?;
+        let moved = self.svgd.run(theta.clone(), local_steps, &mut local, tilted, |done| watch(done, local_steps))?;
+        let effective = cavity.effective_sample_size(&moved)?;
 
-        // (15): ∇ log t_k,new = ∇ log q_new − ∇ log q + ∇ log t_k. Where densities are silent there is nothing to distil.
+        // (15): t_k,new = t_k·q_new/q. Where densities are silent there is nothing to distil.
         if !cavity.silent {
-            let q_new = Kde::new(&moved, kde)?.widened(cavity.widening_after);
-            // A growing factor has no particles of its own before its first visit: it begins where q has got to.
-            let fresh = self.config.factors == Factors::Growing && !self.visited;
-            let start = if fresh { moved.clone() } else { self.factor.clone() };
-            let distilled = |at: &Particles<B>| Ok(q_new.score(at)?.minus(cavity.difference(at)?));
-            let after = |done| watch(local_steps + done, steps);
-            self.factor = distillation.run(start, distill_steps, &mut distill, distilled, after)?;
+            let share = request.message.scalars.get(SHARE).copied().unwrap_or(1.0);
+            let taken = match share {
+                1.0 => moved.clone(),
+                share => theta.zip(moved.clone(), |old, new| old.clone() + (new - old).mul_scalar(share)),
+            };
+            self.factor = match cavity.factor_in_closed_form(&self.factor, &taken)? {
+                Some(factor) => factor,
+                None => self.distil(&cavity, &taken, &mut distill, watch)?,
+            };
         }
         self.visited = true;
+        self.uploaded = personal.then(|| moved.clone());
         if !self.reset_optimizer {
             self.optimizers = [local, distill];
         }
@@ -133,7 +126,11 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Sends::Global => message_of(&moved)?,
             Sends::Factor => message_of(&self.factor)?,
         };
-        Ok(diagnosed(reply, score_norm, cavity.effective_sample_size(&moved)?))
+        Ok(diagnosed(reply, score_norm, effective))
+    }
+
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+        Ok(self.uploaded.clone().map_or(Predictor::Published, Predictor::Own))
     }
 
     fn answer(&mut self, request: &Request, question: &Question) -> Result<Message, RunError> {
@@ -143,19 +140,23 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Question::Discrepancy { rows, .. } => {
                 let cavity = self.cavity(&theta, request)?;
                 let local = self.likelihood.score_in(&theta, *rows, request.round, cavity.prior_weight);
-                Score::dense(local).plus(cavity.score(&theta)?).evaluate(&theta)
+                let others = cavity.score(&theta, self.config.damping, self.config.clip)?;
+                Score::dense(local).plus(others).evaluate(&theta)
             }
         };
         indicator::answer(question, &theta, &score)
     }
 
     fn state_bytes(&self) -> u64 {
-        self.factor.bytes()
+        self.factor.bytes() + self.uploaded.as_ref().map_or(0, Particles::bytes)
     }
 
     fn save(&self) -> Result<State, RunError> {
         let mut state = State::default().with_part(BATCHES, self.likelihood.save());
         state = state.with_particles(FACTOR, &self.factor)?.with_count(VISITED, usize::from(self.visited));
+        if let Some(uploaded) = &self.uploaded {
+            state = state.with_particles(UPLOADED, uploaded)?;
+        }
         if !self.reset_optimizer {
             state = state.with_optimizer(LOCAL, &self.optimizers[0])?.with_optimizer(DISTILL, &self.optimizers[1])?;
         }
@@ -166,6 +167,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.likelihood.restore(&state.part(BATCHES))?;
         self.factor = state.particles(FACTOR, self.factor.layout(), &self.session)?;
         self.visited = state.count(VISITED)? != 0;
+        let uploaded = || state.particles(UPLOADED, self.factor.layout(), &self.session);
+        self.uploaded = if self.config.personal && self.visited { Some(uploaded()?) } else { None };
         if !self.reset_optimizer {
             self.optimizers = [state.optimizer(LOCAL, &self.session)?, state.optimizer(DISTILL, &self.session)?];
         }
@@ -174,103 +177,33 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 impl<B: Backend> Client<B> {
-    /// q/t_k of this round, with the centres fixed at its start.
+    /// q/t_k of this round.
     fn cavity(&self, theta: &Particles<B>, request: &Request) -> Result<Cavity<B>, RunError> {
-        let DsvgdConfig { kde, damping, clip, factors, .. } = self.config;
-        let (q, t) = (Kde::new(theta, kde)?, Kde::new(&self.factor, kde)?);
-        let silent = q.is_silent() && t.is_silent();
-        let (clients, visited) = (self.clients, f64::from(u8::from(self.visited)));
-        let seen = request.message.scalars.get(SEEN).copied().unwrap_or(0.0);
-        let seen_after = seen + 1.0 - visited;
-        let cavity = Cavity {
-            q: None,
-            t: None,
-            prior: None,
-            prior_weight: 1.0,
-            widening_after: 1.0,
-            pace: 1.0,
-            silent,
-            damping,
-            clip,
+        let start = Start {
+            model: &self.model,
+            theta,
+            factor: &self.factor,
+            visited: self.visited,
+            round: request.round,
+            clients: self.clients,
+            seen: request.message.scalars.get(SEEN).copied().unwrap_or(0.0),
         };
-        // Silent densities carry no prior either: then the local score has to contain all of it.
-        Ok(match if silent { Factors::WithPrior } else { factors } {
-            Factors::Growing => Cavity {
-                q: (seen > 0.0).then(|| q.widened((clients / seen).sqrt())),
-                t: self.visited.then(|| t.widened(clients.sqrt())),
-                // p0^((K−V)/K) of those not seen, and this client's own share where t̂_k divides it out.
-                prior_weight: (clients - seen + visited) / clients,
-                widening_after: (clients / seen_after).sqrt(),
-                pace: seen_after,
-                ..cavity
-            },
-            Factors::SharedPrior => Cavity {
-                q: Some(q),
-                t: Some(t.widened(clients.sqrt())),
-                prior_weight: 1.0 / clients,
-                pace: clients,
-                ..cavity
-            },
-            Factors::WithPrior => Cavity { q: Some(q), t: Some(t), ..cavity },
-            Factors::Paper => Cavity {
-                q: (request.round > 1).then_some(q),
-                t: self.visited.then_some(t),
-                prior: (request.round == 1).then(|| self.model.clone()),
-                prior_weight: 0.0,
-                ..cavity
-            },
-        })
-    }
-}
-
-/// The cavity q/t_k as particles see it.
-struct Cavity<B: Backend> {
-    /// The particles' part of q; `None` where nothing has been said.
-    q: Option<Kde<B>>,
-    /// The particles' part of t_k; `None` where the client has said nothing.
-    t: Option<Kde<B>>,
-    /// p0 in the place of q.
-    prior: Option<Arc<dyn Model>>,
-    /// How much of ∇ log p0 the local score contains.
-    prior_weight: f64,
-    /// What multiplies λ in q after the visit.
-    widening_after: f64,
-    /// How many times as far as Θ the particles of t_k have to go: a factor with 1/V of q's precision moves V times.
-    pace: f64,
-    /// Both densities say nothing anywhere.
-    silent: bool,
-    damping: f64,
-    clip: Option<f64>,
-}
-
-impl<B: Backend> Cavity<B> {
-    /// ∇ log q − ∇ log t_k.
-    fn difference(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
-        let q = match (&self.q, &self.prior) {
-            (Some(q), _) => q.score(at)?,
-            (None, Some(model)) => prior_score(&**model, at, 1.0),
-            (None, None) => Score::zero(at.count()),
-        };
-        match &self.t {
-            Some(t) => Ok(q.minus(t.score(at)?)),
-            None => Ok(q),
-        }
+        Cavity::new(self.config.factors, self.config.kde, &start)
     }
 
-    /// How many of q's particles speak at a θ_i, on average; `None` where q is no density of particles.
-    fn effective_sample_size(&self, at: &Particles<B>) -> Result<Option<f64>, RunError> {
-        match &self.q {
-            Some(q) if !self.silent => Ok(Some(mean(&q.effective_sample_size(at)?))),
-            _ => Ok(None),
-        }
-    }
-
-    /// ρ·(∇ log q − ∇ log t_k), clipped.
-    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
-        let score = self.difference(at)?.times(self.damping);
-        let Some(clip) = self.clip else { return Ok(score) };
-        let lambda = self.q.as_ref().or(self.t.as_ref()).map_or(1.0, Kde::lambda);
-        Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / lambda)?)
+    /// L' steps of SVGD on Θ_k towards the new factor.
+    fn distil(
+        &self,
+        cavity: &Cavity<B>,
+        moved: &Particles<B>,
+        state: &mut OptimizerState,
+        watch: Watch,
+    ) -> Result<Particles<B>, RunError> {
+        let DsvgdConfig { local_steps, distill_steps, .. } = self.config;
+        let svgd = Svgd { optimizer: self.svgd.optimizer.scaled(cavity.pace()), ..self.svgd };
+        let start = cavity.distillation_start(&self.factor, moved);
+        let after = |done| watch(local_steps + done, local_steps + distill_steps);
+        svgd.run(start, distill_steps, state, cavity.factor_score(moved)?, after)
     }
 }
 
@@ -283,7 +216,36 @@ pub(super) enum Sends {
     Factor,
 }
 
-/// Clients with their factors at Θ^(0).
+impl DsvgdConfig {
+    /// The constants with the form of the factors that these first particles ask for.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub(super) fn chosen<B: Backend>(self, initial: &Particles<B>) -> Result<Self, RunError> {
+        Ok(Self { factors: self.factors.chosen(self.kde, initial)?, ..self })
+    }
+
+    /// What the user should know of a form that was chosen for them.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub(super) fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
+        if self.factors != Factors::Auto {
+            return Ok(None);
+        }
+        let form = self.factors.chosen(self.kde, initial)?;
+        let densities = match form {
+            Factors::Growing => "one centre has all the weight at each of the first particles",
+            _ => "several centres share the weight at the first particles",
+        };
+        let (word, d) = (form.word(), initial.dim());
+        Ok(Some(format!(
+            "algorithm.factors = \"{word}\" was chosen: in d = {d} {densities} (docs/algorithms.md, \"dsvgd\")"
+        )))
+    }
+}
+
+/// Clients with their factors at Θ^(0); the form of the factors is chosen.
 pub(super) fn clients<B: Backend>(
     config: DsvgdConfig,
     setup: &mut Setup<B>,
@@ -302,6 +264,7 @@ pub(super) fn clients<B: Backend>(
             likelihood,
             factor: setup.initial.clone(),
             visited: false,
+            uploaded: None,
             optimizers: Default::default(),
             session: setup.session.clone(),
         };
@@ -311,7 +274,7 @@ pub(super) fn clients<B: Backend>(
 }
 
 /// A relay server over [`clients`].
-pub(super) fn build<B: Backend>(config: DsvgdConfig, mut setup: Setup<B>) -> Halves<B> {
-    let clients = clients(config, &mut setup, Sends::Global);
-    Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients }
+pub(super) fn build<B: Backend>(config: DsvgdConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    let clients = clients(config.chosen(&setup.initial)?, &mut setup, Sends::Global);
+    Ok(Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients })
 }

@@ -307,13 +307,25 @@ impl Algorithm {
         }
     }
 
+    /// What the user should know of a choice that follows from the first particles.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
+        match self {
+            Self::Dsvgd(config) => config.note(initial),
+            Self::PDsvgd(config) => config.local.note(initial),
+            _ => Ok(None),
+        }
+    }
+
     /// Server and clients.
     ///
     /// # Errors
     /// The algorithm cannot work on this model or with these clients.
     pub fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
         Ok(match self.clone() {
-            Self::Dsvgd(config) => dsvgd::build(config, setup),
+            Self::Dsvgd(config) => dsvgd::build(config, setup)?,
             Self::UDsvgd(config) => u_dsvgd::build(config, setup),
             Self::PDsvgd(config) => p_dsvgd::build(config, setup)?,
             Self::Svgd(config) => svgd::build(config, setup),
@@ -364,7 +376,7 @@ fn message_of<B: Backend>(particles: &Particles<B>) -> Result<Message, RunError>
     Ok(Message::default().with_array(PARTICLES, particles.to_array()?))
 }
 
-/// The name under which a client reports how many particles speak in the density of its cavity: 1 is one-hot.
+/// The name under which a client reports the effective number of centres in the density of its cavity: 1 is one-hot.
 pub const KDE_ESS: &str = "kde_ess";
 
 /// The name under which a client reports the mean length of its target's score at the start of a visit.

@@ -2,13 +2,17 @@
 //!
 //! Every scheduled client does both loops of DSVGD from the server's Θ and sends its *factor* Θ_k. The server moves Θ by
 //! L_s steps of SVGD towards the product of prior and factors, q(θ) ∝ p0(θ)·Π_k t_k(θ).
+//!
+//! All clients of a round start from one Θ, and each would move q by itself to where its own rows want it. Their changes
+//! add up: undamped, |S| clients that say the same move Θ |S| times too far, and rounds diverge. So each factor takes a
+//! share of its change, 1/|S| by default, as in parallel power EP and PVI (ours, beyond the paper).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fedstein_models::Model;
 
-use super::dsvgd::{self, DsvgdConfig, Factors, Sends};
+use super::dsvgd::{self, DsvgdConfig, Factors, SHARE, Sends};
 use super::relay::SEEN;
 use super::{Halves, PARTICLES, ServerHalf, Setup, message_of, particles_of, prior_score};
 use crate::backend::{Backend, Session};
@@ -27,6 +31,8 @@ pub struct PDsvgdConfig {
     pub local: DsvgdConfig,
     /// L_s steps of the server on Θ.
     pub server_steps: usize,
+    /// Share of its change that a factor takes; `None`: 1/|S| with |S| clients in the round. 1 is the paper's.
+    pub factor_damping: Option<f64>,
 }
 
 struct Server<B: Backend> {
@@ -38,12 +44,20 @@ struct Server<B: Backend> {
     factors: BTreeMap<ClientId, Particles<B>>,
     /// K.
     clients: f64,
+    /// |S|, the number of clients of the round.
+    asked: usize,
     session: Session<B>,
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn begin(&mut self, _round: usize, clients: &[ClientId]) -> Result<(), RunError> {
+        self.asked = clients.len();
+        Ok(())
+    }
+
     fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
-        Ok(message_of(&self.theta)?.with_scalar(SEEN, self.factors.len() as f64))
+        let share = self.config.factor_damping.unwrap_or(1.0 / self.asked as f64);
+        Ok(message_of(&self.theta)?.with_scalar(SEEN, self.factors.len() as f64).with_scalar(SHARE, share))
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
@@ -57,7 +71,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let (prior_weight, widening) = match factors {
             // A client that was not seen has not multiplied its share of the prior with anything.
             Factors::SharedPrior | Factors::Growing => (1.0 - visited / self.clients, self.clients.sqrt()),
-            Factors::WithPrior => (1.0 - visited, 1.0),
+            Factors::Auto | Factors::WithPrior => (1.0 - visited, 1.0),
             Factors::Paper => (1.0, 1.0),
         };
         let densities = self.factors.values().map(|factor| Ok(Kde::new(factor, kde)?.widened(widening)));
@@ -116,6 +130,7 @@ pub(super) fn build<B: Backend>(config: PDsvgdConfig, mut setup: Setup<B>) -> Re
              `algorithm.kde` and `algorithm.kde_bandwidth` they are 0 in d = {d} dimensions; use `algorithm.kde` = \"exact\""
         )));
     }
+    let config = PDsvgdConfig { local: config.local.chosen(&setup.initial)?, ..config };
     let clients = dsvgd::clients(config.local, &mut setup, Sends::Factor);
     let server = Server {
         config,
@@ -124,6 +139,7 @@ pub(super) fn build<B: Backend>(config: PDsvgdConfig, mut setup: Setup<B>) -> Re
         theta: setup.initial,
         factors: BTreeMap::new(),
         clients: clients.len() as f64,
+        asked: 1,
         session: setup.session,
     };
     Ok(Halves { server: Box::new(server), clients })

@@ -13,8 +13,8 @@ use fedstein_models::Model;
 
 use super::relay::Relay;
 use super::{
-    BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, Setup, diagnosed, mean, mean_norm, message_of, particles_of,
-    prior_score,
+    BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, Predictor, Setup, diagnosed, mean, mean_norm, message_of,
+    particles_of, prior_score,
 };
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -42,6 +42,8 @@ pub struct UDsvgdConfig {
     pub damping: f64,
     /// Clips the norm of every row of that difference at c·√d/λ.
     pub clip: Option<f64>,
+    /// Whether a client keeps what it uploads, to predict with it.
+    pub personal: bool,
 }
 
 /// q of some round.
@@ -73,6 +75,8 @@ struct Visit<B: Backend> {
 const FROM_PRIOR: &str = "from_prior";
 const SENT: &str = "sent";
 const MOVED: &str = "moved";
+/// And Θ as it last uploaded it, where it predicts with that.
+const UPLOADED: &str = "uploaded";
 
 struct Client<B: Backend> {
     config: UDsvgdConfig,
@@ -82,6 +86,8 @@ struct Client<B: Backend> {
     likelihood: Likelihood<B>,
     /// The client's own rounds; their product is t_k.
     visits: Vec<Visit<B>>,
+    /// Θ after the last visit, where the client predicts with it.
+    uploaded: Option<Particles<B>>,
     optimizer: OptimizerState,
     like: Particles<B>,
     session: Session<B>,
@@ -114,11 +120,16 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Global::Kde(q) if !q.is_silent() => Some(mean(&q.effective_sample_size(&moved)?)),
             _ => None,
         };
+        self.uploaded = self.config.personal.then(|| moved.clone());
         // Silent densities leave nothing to remember.
         if !after.is_silent() {
             self.visits.push(Visit { before, after, sent: theta, moved: moved.clone() });
         }
         Ok(diagnosed(message_of(&moved)?, score_norm, kde_ess))
+    }
+
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+        Ok(self.uploaded.clone().map_or(Predictor::Published, Predictor::Own))
     }
 
     fn answer(&mut self, request: &Request, question: &Question) -> Result<Message, RunError> {
@@ -138,7 +149,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn state_bytes(&self) -> u64 {
         // Every visit keeps q before and after; p0 needs no particles.
         let sets = |visit: &Visit<B>| 1 + u64::from(matches!(visit.before, Global::Kde(_)));
-        self.visits.iter().map(sets).sum::<u64>() * self.like.bytes()
+        let sets = self.visits.iter().map(sets).sum::<u64>() + u64::from(self.uploaded.is_some());
+        sets * self.like.bytes()
     }
 
     fn save(&self) -> Result<State, RunError> {
@@ -147,6 +159,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         for (i, Visit { sent, moved, .. }) in self.visits.iter().enumerate() {
             state =
                 state.with_particles(&format!("{SENT}_{i}"), sent)?.with_particles(&format!("{MOVED}_{i}"), moved)?;
+        }
+        if let Some(uploaded) = &self.uploaded {
+            state = state.with_particles(UPLOADED, uploaded)?;
         }
         match self.reset_optimizer {
             true => Ok(state),
@@ -159,6 +174,10 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let from_prior = state.counts(FROM_PRIOR)?;
         let visits = from_prior.into_iter().enumerate().map(|(i, from_prior)| self.visit_in(state, i, from_prior != 0));
         self.visits = visits.collect::<Result<_, RunError>>()?;
+        self.uploaded = match state.has(UPLOADED) {
+            true => Some(state.particles(UPLOADED, self.like.layout(), &self.session)?),
+            false => None,
+        };
         if !self.reset_optimizer {
             self.optimizer = state.optimizer(OPTIMIZER, &self.session)?;
         }
@@ -229,6 +248,7 @@ pub(super) fn build<B: Backend>(config: UDsvgdConfig, mut setup: Setup<B>) -> Ha
             model: setup.model.clone(),
             likelihood,
             visits: Vec::new(),
+            uploaded: None,
             optimizer: OptimizerState::default(),
             like: setup.initial.clone(),
             session: setup.session.clone(),

@@ -117,12 +117,14 @@ impl<'a, B: Backend> Round<'a, B> {
             damping: 1.0,
             clip: None,
             factors: Factors::WithPrior,
+            personal: false,
         };
         let (session, model) = (self.bench.session.clone(), network(Networks::mnist(count)));
         let setup = Setup {
             initial: particles(&*model, count, 0, &session)?,
             model,
-            shards: vec![self.shard.clone()],
+            // A single client would have nothing to remember.
+            shards: vec![self.shard.clone(); 2],
             session,
             streams: streams(),
             svgd: svgd(1e-3, 1e-6),

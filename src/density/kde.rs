@@ -23,6 +23,9 @@ const UNHEARD: f64 = 1.0 / (1u64 << 40) as f64;
 /// beside a weight of 1, however many there are.
 const UNHEARD_FOR_SURE: f64 = 64.0;
 
+/// Weight of all other centres at a centre, beside its own, below which a density counts as one-hot.
+const NEGLIGIBLE_TOGETHER: f64 = 0.01;
+
 /// Which score a density estimate answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -118,6 +121,15 @@ impl<B: Backend> Kde<B> {
                 (count as f64).ln_1p() - reference_log_normaliser(count, d, self.lambda) < f64::MIN_POSITIVE.ln()
             }
         }
+    }
+
+    /// Whether the density is that of single Gaussians far apart: at each centre, all others together have less than
+    /// [`NEGLIGIBLE_TOGETHER`] of its weight. Only where the score is the exact one.
+    pub fn is_one_hot(&self) -> bool {
+        let weight = |r: &f64| (-r * r / (2.0 * self.lambda * self.lambda)).exp();
+        // Each row has the centre itself, with a weight of 1.
+        let others = |row: ArrayView1<f64>| row.iter().map(weight).sum::<f64>() - 1.0;
+        self.mode == KdeMode::Exact && self.apart.rows().into_iter().all(|row| others(row) < NEGLIGIBLE_TOGETHER)
     }
 
     /// w_ij = softmax_j(−‖θ_i − θ_j‖²/2λ²), `[N, M]`.

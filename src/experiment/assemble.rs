@@ -27,10 +27,10 @@ use crate::schedule::{Draw, Hip, Ksd, Negative, Random, RoundRobin, Schedule};
 use crate::stein::{AccumulatorStart, Bandwidth, EpsilonPlace, Kernel, Optimizer, Rule, Svgd};
 
 use super::config::{
-    AlgorithmConfig, BandwidthRule, Config, DensityConfig, DsgldConfig, DsvgdConfig, FaultsConfig, FedavgConfig,
-    FederationConfig, FedperConfig, FedproxConfig, GaussianConfig, InformedConfig, KdeRule, KernelConfig, LocalConfig,
-    ModelConfig, NegativePolicy, NpvConfig, NumberOr, OptimizerConfig, PDsvgdConfig, PerFedavgConfig, PmdConfig,
-    PrecisionRule, Predictive, RadialConfig, Reset, RobustRule, SameKde, ScaffoldConfig, ScheduleConfig,
+    AlgorithmConfig, BandwidthRule, Config, DensityConfig, DsgldConfig, DsvgdConfig, FactorDampingRule, FaultsConfig,
+    FedavgConfig, FederationConfig, FedperConfig, FedproxConfig, GaussianConfig, InformedConfig, KdeRule, KernelConfig,
+    LocalConfig, ModelConfig, NegativePolicy, NpvConfig, NumberOr, OptimizerConfig, PDsvgdConfig, PerFedavgConfig,
+    PmdConfig, PrecisionRule, Predictive, RadialConfig, Reset, RobustRule, SameKde, ScaffoldConfig, ScheduleConfig,
     SelectionKernel, SelectionRule, SgldConfig, SoftmaxRule, SvgdConfig, UDsvgdConfig,
 };
 
@@ -122,7 +122,7 @@ impl Config {
     /// `[algorithm]`.
     pub fn algorithm(&self) -> Algorithm {
         match &self.algorithm {
-            AlgorithmConfig::Dsvgd(config) => Algorithm::Dsvgd(config.build()),
+            AlgorithmConfig::Dsvgd(config) => Algorithm::Dsvgd(config.build(self.evaluation.personal)),
             AlgorithmConfig::UDsvgd(UDsvgdConfig { particles, local, temperature, density }) => {
                 Algorithm::UDsvgd(u_dsvgd::UDsvgdConfig {
                     particles: *particles,
@@ -131,10 +131,18 @@ impl Config {
                     kde: density.kde(),
                     damping: density.kde_damping,
                     clip: density.clip(),
+                    personal: self.evaluation.personal,
                 })
             }
-            AlgorithmConfig::PDsvgd(PDsvgdConfig { client, server_steps }) => {
-                Algorithm::PDsvgd(p_dsvgd::PDsvgdConfig { local: client.build(), server_steps: *server_steps })
+            AlgorithmConfig::PDsvgd(PDsvgdConfig { client, server_steps, factor_damping }) => {
+                Algorithm::PDsvgd(p_dsvgd::PDsvgdConfig {
+                    local: client.build(false),
+                    server_steps: *server_steps,
+                    factor_damping: match factor_damping {
+                        NumberOr::Fixed(share) => Some(*share),
+                        NumberOr::Rule(FactorDampingRule::ByClients) => None,
+                    },
+                })
             }
             AlgorithmConfig::Svgd(SvgdConfig { particles, local, temperature }) => {
                 let (particles, local_steps) = (*particles, local.local_steps);
@@ -389,7 +397,8 @@ fn no_targets(model: &str) -> RunError {
 }
 
 impl DsvgdConfig {
-    fn build(&self) -> dsvgd::DsvgdConfig {
+    /// `personal`: whether clients predict with what they uploaded.
+    fn build(&self, personal: bool) -> dsvgd::DsvgdConfig {
         dsvgd::DsvgdConfig {
             particles: self.particles,
             local_steps: self.local.local_steps,
@@ -399,6 +408,7 @@ impl DsvgdConfig {
             damping: self.density.kde_damping,
             clip: self.density.clip(),
             factors: self.factors,
+            personal,
         }
     }
 }

@@ -85,6 +85,11 @@ words! {
         /// Scott's.
         Scott,
     }
+    /// Rule for the share of its change that a factor takes.
+    FactorDampingRule {
+        /// One over the number of clients in the round.
+        ByClients,
+    }
     /// Rule for the bandwidth of Stein's kernel.
     BandwidthRule {
         /// median of all r² / log(N+1)

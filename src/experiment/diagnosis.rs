@@ -3,12 +3,15 @@
 
 use serde_json::json;
 
+use crate::algorithm::dsvgd::Factors;
 use crate::algorithm::{KDE_ESS, SCORE_NORM, fedwba};
 use crate::checkpoint::{CheckpointError, State};
 use crate::federation::event::Happening;
 use crate::federation::fleet::CLIENT_BYTES;
 use crate::federation::server::Round;
 use crate::schedule::Measure;
+
+use super::config::AlgorithmConfig;
 
 /// Columns of every round, in order; undefined ones stay blank.
 ///
@@ -100,6 +103,23 @@ pub(super) struct Advice {
     uniform: bool,
 }
 
+/// What `algorithm.kde_bandwidth` means where densities are one-hot.
+fn bandwidth_advice(algorithm: &AlgorithmConfig) -> &'static str {
+    match algorithm.factors() {
+        Some(Factors::WithPrior | Factors::Paper) => {
+            "with this value of algorithm.factors a smaller algorithm.kde_bandwidth makes it worse where clients differ; \
+             algorithm.factors = \"growing\" remembers them"
+        }
+        None if matches!(algorithm, AlgorithmConfig::Fedwba(_)) => {
+            "algorithm.kde_bandwidth then says how far a client may go from the barycenter; a smaller one holds it closer"
+        }
+        _ => {
+            "algorithm.kde_bandwidth then says how strongly Θ is held where other clients moved it; a smaller one forgets \
+             less and learns more slowly"
+        }
+    }
+}
+
 /// Below this many effective centres a density estimate is its nearest centre.
 const ONE_HOT: f64 = 1.05;
 
@@ -121,16 +141,16 @@ impl Advice {
     }
 
     /// What the user should know after this round, if it has not been said.
-    pub fn on(&mut self, round: &Round, particles: usize) -> Vec<String> {
+    pub fn on(&mut self, round: &Round, algorithm: &AlgorithmConfig, particles: usize) -> Vec<String> {
         let mut advice = Vec::new();
         let ess = round.numbers.get(KDE_ESS).copied();
         if let Some(ess) = ess.filter(|ess| particles > 2 && *ess < ONE_HOT && !self.one_hot) {
             self.one_hot = true;
             advice.push(format!(
                 "round {}: densities are one-hot (effective sample size {ess:.2} of {particles}), as they are beyond some 20 \
-                 dimensions: algorithm.kde_bandwidth then says how fast clients forget each other; smaller forgets less \
-                 (docs/algorithms.md, \"The one-hot regime\")",
-                round.round
+                 dimensions: {} (docs/algorithms.md, \"The one-hot regime\")",
+                round.round,
+                bandwidth_advice(algorithm)
             ));
         }
         let Some(indicators) = &round.indicators else { return advice };

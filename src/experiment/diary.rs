@@ -185,7 +185,7 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
         }
         metrics.extend(diagnosis::columns(&round, spread));
         let number = round.round;
-        let advice = self.notes.advice.on(&round, server.particles().count());
+        let advice = self.notes.advice.on(&round, &self.config.algorithm, server.particles().count());
         advice.iter().for_each(|note| self.observer.note(note));
         for (client, reason) in &round.rejected {
             self.observer.note(&format!("round {number}: client {client} was left out: {reason}"));

@@ -96,6 +96,7 @@ pub fn run<B: Backend>(
     let initial = initial_particles(&*model, algorithm.particles(), &train, streams, &session)?;
 
     // The algorithm's halves over a fleet of clients.
+    algorithm.note(&initial)?.iter().for_each(|note| observer.note(note));
     let clients = shards.len();
     let halves = algorithm.build(Setup {
         model: model.clone(),

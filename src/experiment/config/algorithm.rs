@@ -12,7 +12,7 @@ use crate::density::{KdeMode, LikelihoodScale};
 use crate::federation::shard::Order;
 use crate::ot::{Eq5, Iterate};
 
-use super::{KdeRule, NumberOr};
+use super::{FactorDampingRule, KdeRule, NumberOr};
 
 /// `[algorithm]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -116,6 +116,7 @@ pub struct PDsvgdConfig {
     #[serde(flatten)]
     pub client: DsvgdConfig,
     pub server_steps: usize,
+    pub factor_damping: NumberOr<FactorDampingRule>,
 }
 
 /// `[algorithm] kind = "svgd"`
@@ -394,8 +395,8 @@ impl AlgorithmConfig {
         }
     }
 
-    /// How the prior is dealt to the factors, where there are factors of particles that must carry it.
-    pub(super) fn factors(&self) -> Option<Factors> {
+    /// What the factors hold beside the likelihood, where there are factors of particles that must carry it.
+    pub(in crate::experiment) fn factors(&self) -> Option<Factors> {
         match self {
             Self::Dsvgd(config) => Some(config.factors),
             Self::PDsvgd(config) => Some(config.client.factors),

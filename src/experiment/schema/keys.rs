@@ -370,8 +370,17 @@ pub const KEYS: &[Key] = &[
     ),
     key("algorithm.particles", from(1, 1_000_000), I(20), "Particles N (chains, mixture components; with `pvi` and `gvi` the draws that predictions are made with; with `pfedvem` 1 is the mean head).").only(BAYESIAN).by_kind(&[("fedwba", I(10)), ("pfedbayes", I(10)), ("pfedvem", I(1))]),
     key("algorithm.local_steps", COUNT, I(200), "Steps L of a client in its round ([D]: 200, [W]'s code on MNIST: 50); with `npv` the most iterations of L-BFGS in a round's sweep.").only(STEPPING).by_kind(&[("npv", I(100)), ("fedwba", I(50))]),
-    key("algorithm.distill_steps", COUNT_OR_ZERO, I(200), "Steps L' that move the client's particles onto its new factor ([D]: 200).").only(DISTILLING),
+    key("algorithm.distill_steps", COUNT_OR_ZERO, I(200), "Steps L' that move the client's particles onto its new factor ([D]: 200), where that has no closed form.").only(DISTILLING),
     key("algorithm.server_steps", COUNT, I(200), "Steps L_s of the server towards the product of the factors ([D]: 200).").only(&["p-dsvgd"]),
+    key(
+        "algorithm.factor_damping",
+        NumberOr(Interval::FRACTION, &["by-clients"]),
+        T("by-clients"),
+        "Share of its change that the factor of a client takes, as clients of one round all start from one Θ and their changes add up; `by-clients`: one over the clients of the round; 1: undamped ([D]).",
+    )
+    .paper(F(1.0))
+    .reference(F(1.0))
+    .only(&["p-dsvgd"]),
     key("algorithm.batch", COUNT, I(100), "Rows of a minibatch; a client with fewer uses all it has.").only(MINIBATCHED).by_kind(TEN_ROWS),
     key(
         "algorithm.minibatch",
@@ -414,9 +423,9 @@ pub const KEYS: &[Key] = &[
     key("algorithm.kde_clip", Float(Interval::NOT_NEGATIVE), F(0.0), "Longest allowed such difference, in units of √d/λ; 0: any.").only(DENSITIES),
     key(
         "algorithm.factors",
-        Choice(&["growing", "shared-prior", "with-prior", "paper"]),
-        T("growing"),
-        "What a client's factor holds beside its likelihood: 1/K of the prior, so that the product of the factors is the posterior (remembers; for d ≳ 10), with memory that grows with the clients seen (`growing`) or begins in full at Θ^(0) (`shared-prior`); the whole prior (the public code; right for toys of one or two dimensions), or nothing (the text; diverges).",
+        Choice(&["auto", "growing", "shared-prior", "with-prior", "paper"]),
+        T("auto"),
+        "What a client's factor holds beside its likelihood: 1/K of the prior, so that the product of the factors is the posterior (for densities in which one centre has all the weight, d ≳ 10), with a precision that grows with the clients visited (`growing`) or is full from Θ^(0) on (`shared-prior`); the whole prior (`with-prior`: the public code; right for toys of one or two dimensions), or nothing (`paper`: the text; diverges). `auto`: `growing` where one centre has all the weight at each particle of Θ^(0), else `with-prior`.",
     )
     .only(DISTILLING)
     .paper(T("paper"))

@@ -1,0 +1,338 @@
+//! The densities of a visit: the global q, the client's factor t_k, the cavity q/t_k, and the factor after the visit.
+//!
+//! All centres stay fixed during the visit. What a factor holds beside the client's likelihood is [`Factors`];
+//! docs/algorithms.md ("dsvgd") derives every formula of this file.
+
+use std::sync::Arc;
+
+use fedstein_models::Model;
+use serde::{Deserialize, Serialize};
+
+use crate::algorithm::{mean, prior_score};
+use crate::backend::Backend;
+use crate::density::kde::{Kde, KdeConfig};
+use crate::density::{LogDensity, Score};
+use crate::error::RunError;
+use crate::particles::Particles;
+
+/// What a client's factor holds beside its likelihood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Factors {
+    /// [`Self::Growing`] where one centre has all the weight at each of the first particles, else [`Self::WithPrior`].
+    #[default]
+    Auto,
+    /// t̂_k = p0^(1/K)·t_k, and p0^(1/K) itself until the client's first visit. The particles' part of a factor has the
+    /// precision 1/(Kλ²), that of q the precision V/(Kλ²) of the V factors visited so far. Ours, beyond the paper, for
+    /// high dimensions, where one centre has all the weight of a density estimate.
+    Growing,
+    /// The same with factors that start at Θ^(0), as if all had been visited: q has the precision 1/λ² from the first
+    /// round on.
+    SharedPrior,
+    /// t̂_k = p0·t_k, a proper density that starts at Θ^(0); every local score contains p0 (the public code).
+    WithPrior,
+    /// t_k^(0) = 1 and q^(0) = p0, as printed.
+    Paper,
+}
+
+impl Factors {
+    /// The word of the configuration.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Growing => "growing",
+            Self::SharedPrior => "shared-prior",
+            Self::WithPrior => "with-prior",
+            Self::Paper => "paper",
+        }
+    }
+
+    /// The form that [`Self::Auto`] stands for with these first particles; every other form stands for itself.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn chosen<B: Backend>(self, kde: KdeConfig, initial: &Particles<B>) -> Result<Self, RunError> {
+        Ok(match self {
+            Self::Auto if Kde::new(initial, kde)?.is_one_hot() => Self::Growing,
+            Self::Auto => Self::WithPrior,
+            form => form,
+        })
+    }
+}
+
+/// What a client knows at the start of a visit.
+pub(super) struct Start<'a, B: Backend> {
+    pub model: &'a Arc<dyn Model>,
+    /// Θ as received.
+    pub theta: &'a Particles<B>,
+    /// Θ_k.
+    pub factor: &'a Particles<B>,
+    /// Whether Θ_k is from an earlier visit.
+    pub visited: bool,
+    pub round: usize,
+    /// K.
+    pub clients: f64,
+    /// V, the number of clients visited before this round.
+    pub seen: f64,
+}
+
+/// A density estimate and its centres.
+struct Density<B: Backend> {
+    kde: Kde<B>,
+    centres: Particles<B>,
+}
+
+impl<B: Backend> Density<B> {
+    fn new(centres: Particles<B>, config: KdeConfig, widening: f64) -> Result<Self, RunError> {
+        Ok(Self { kde: Kde::new(&centres, config)?.widened(widening), centres })
+    }
+}
+
+/// The cavity q/t_k as particles see it.
+pub(super) struct Cavity<B: Backend> {
+    kde: KdeConfig,
+    model: Arc<dyn Model>,
+    /// The particles' part of q; `None` where no factor is in q yet.
+    q: Option<Density<B>>,
+    /// The particles' part of t_k; `None` where the client has no factor yet.
+    t: Option<Density<B>>,
+    /// Whether q is p0 in closed form (the printed first round).
+    q_is_prior: bool,
+    /// How much of ∇ log p0 the local score contains.
+    pub prior_weight: f64,
+    /// Whether densities give no score anywhere: nothing is remembered, and nothing is to be distilled.
+    pub silent: bool,
+    /// λ of the configuration, before any widening.
+    lambda: f64,
+    after: After,
+}
+
+/// q and the factor after the visit.
+#[derive(Clone, Copy)]
+struct After {
+    form: Factors,
+    /// K.
+    clients: f64,
+    /// V' after the visit.
+    seen: f64,
+    /// V before the visit.
+    seen_before: f64,
+}
+
+impl After {
+    /// λ² times the precision of the particles' part of q after the visit.
+    fn q_precision(self) -> f64 {
+        if self.form == Factors::Growing { self.seen / self.clients } else { 1.0 }
+    }
+
+    /// λ² times the precision of the factor.
+    fn factor_precision(self) -> f64 {
+        if matches!(self.form, Factors::Growing | Factors::SharedPrior) { 1.0 / self.clients } else { 1.0 }
+    }
+}
+
+impl<B: Backend> Cavity<B> {
+    pub fn new(form: Factors, kde: KdeConfig, start: &Start<B>) -> Result<Self, RunError> {
+        let Start { model, theta, factor, visited, round, clients, seen } = *start;
+        let own = f64::from(u8::from(visited));
+        let plain = Kde::new(theta, kde)?;
+        let silent = plain.is_silent() && Kde::new(factor, kde)?.is_silent();
+        // Densities without a score carry no prior: then the local score has to contain all of it.
+        let form = if silent { Factors::WithPrior } else { form };
+        let after = After { form, clients, seen: seen + 1.0 - own, seen_before: seen };
+        let lambda = plain.lambda();
+        let cavity = Self {
+            kde,
+            model: model.clone(),
+            q: None,
+            t: None,
+            q_is_prior: false,
+            prior_weight: 1.0,
+            silent,
+            lambda,
+            after,
+        };
+        // A single client's factor is all of q: its cavity is 1, up to the prior.
+        if clients == 1.0 && form != Factors::Paper {
+            return Ok(cavity);
+        }
+        let density = |centres: &Particles<B>, widening| Density::new(centres.clone(), kde, widening);
+        Ok(match form {
+            Factors::Growing => Self {
+                q: match seen > 0.0 {
+                    true => Some(density(&cavity.q_centres(theta, seen), (clients / seen).sqrt())?),
+                    false => None,
+                },
+                t: if visited { Some(density(factor, clients.sqrt())?) } else { None },
+                // p0^((K−V)/K) of those not visited, and this client's own share where t̂_k divides it out.
+                prior_weight: (clients - seen + own) / clients,
+                ..cavity
+            },
+            Factors::SharedPrior => Self {
+                q: Some(Density { kde: plain, centres: theta.clone() }),
+                t: Some(density(factor, clients.sqrt())?),
+                prior_weight: 1.0 / clients,
+                ..cavity
+            },
+            Factors::Auto | Factors::WithPrior => Self {
+                q: Some(Density { kde: plain, centres: theta.clone() }),
+                t: Some(density(factor, 1.0)?),
+                ..cavity
+            },
+            Factors::Paper => Self {
+                q: (round > 1).then(|| Density { kde: plain, centres: theta.clone() }),
+                t: if visited { Some(density(factor, 1.0)?) } else { None },
+                q_is_prior: round == 1,
+                prior_weight: 0.0,
+                ..cavity
+            },
+        })
+    }
+
+    /// The centres of the particles' part of q where `seen` clients have been visited.
+    ///
+    /// With [`Factors::Growing`], q = p0^((K−V)/K)·N(c, (K/V)λ²) has its mode at Θ, so c lies where the rest of the prior
+    /// does not pull Θ away: c = Θ − λ²·((K−V)/V)·∇ log p0(Θ).
+    fn q_centres(&self, theta: &Particles<B>, seen: f64) -> Particles<B> {
+        let After { form, clients, .. } = self.after;
+        if form != Factors::Growing || seen == clients {
+            return theta.clone();
+        }
+        let shift = -self.lambda * self.lambda * (clients - seen) / seen;
+        theta.clone().zip(prior_score(&*self.model, theta, shift).evaluate(theta), |theta, shift| theta + shift)
+    }
+
+    /// ∇ log q − ∇ log t_k.
+    fn difference(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+        let q = match &self.q {
+            Some(q) => q.kde.score(at)?,
+            None if self.q_is_prior => prior_score(&*self.model, at, 1.0),
+            None => Score::zero(at.count()),
+        };
+        match &self.t {
+            Some(t) => Ok(q.minus(t.kde.score(at)?)),
+            None => Ok(q),
+        }
+    }
+
+    /// ρ·(∇ log q − ∇ log t_k), with the norm of every row at most c·√d/λ; λ is that of the configuration.
+    pub fn score(&self, at: &Particles<B>, damping: f64, clip: Option<f64>) -> Result<Score<B>, RunError> {
+        let score = self.difference(at)?.times(damping);
+        let Some(clip) = clip else { return Ok(score) };
+        Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / self.lambda)?)
+    }
+
+    /// The effective number of q's centres at a θ_i, mean over particles; `None` where q has no centres.
+    pub fn effective_sample_size(&self, at: &Particles<B>) -> Result<Option<f64>, RunError> {
+        match &self.q {
+            Some(q) if !self.silent => Ok(Some(mean(&q.kde.effective_sample_size(at)?))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The particles of the factor t_k·q_new/q where `moved` are those of q_new, as far as they are known in closed form:
+    /// where each centre of these densities has all the weight at itself. Then the score of the new factor,
+    /// ∇ log t_k + ∇ log q_new − ∇ log q, is zero at
+    ///
+    /// Θ_k,new = Θ_k + κ(c_new − c),
+    ///
+    /// with κ the precision of q over that of the factor. (`growing`: q_new has one more factor at a first visit;
+    /// Θ_k,new = V'·c_new − V·c, plus Θ_k if it is from an earlier visit.)
+    pub fn factor_in_closed_form(
+        &self,
+        factor: &Particles<B>,
+        moved: &Particles<B>,
+    ) -> Result<Option<Particles<B>>, RunError> {
+        let After { form, clients, seen, seen_before } = self.after;
+        if form == Factors::Paper {
+            // The printed loop, to the letter.
+            return Ok(None);
+        }
+        let new = Density::new(self.q_centres(moved, seen), self.kde, self.after.q_precision().powf(-0.5))?;
+        if clients == 1.0 {
+            return Ok(Some(new.centres));
+        }
+        let one_hot = |density: &Density<B>| density.kde.is_one_hot();
+        if !one_hot(&new) || self.q.iter().chain(&self.t).any(|density| !one_hot(density)) {
+            return Ok(None);
+        }
+        let plus = |a: Particles<B>, b: Particles<B>| a.zip(b, |a, b| a + b);
+        let scaled = |a: Particles<B>, c: f64| a.map_into(|block| block.mul_scalar(c));
+        // Weights of c_new and of c.
+        let [weight_new, weight] = match form {
+            Factors::Growing => [seen, seen_before],
+            _ => [1.0 / self.after.factor_precision(); 2],
+        };
+        let step = self.q.as_ref().map(|q| {
+            let step = new.centres.clone().zip(q.centres.clone(), |new, old| new - old);
+            scaled(step, weight)
+        });
+        let first = (weight_new > weight).then(|| scaled(new.centres, weight_new - weight));
+        let own = self.t.is_some().then(|| factor.clone());
+        Ok(step.into_iter().chain(first).chain(own).reduce(plus))
+    }
+
+    /// The score of the factor after the visit, ∇ log t_k + ∇ log q_new − ∇ log q, where `moved` are the particles of q_new.
+    pub fn factor_score(
+        &self,
+        moved: &Particles<B>,
+    ) -> Result<impl Fn(&Particles<B>) -> Result<Score<B>, RunError>, RunError> {
+        let centres = self.q_centres(moved, self.after.seen);
+        let q_new = Kde::new(&centres, self.kde)?.widened(self.after.q_precision().powf(-0.5));
+        Ok(move |at: &Particles<B>| Ok(q_new.score(at)?.minus(self.difference(at)?)))
+    }
+
+    /// The particles from which the loop of distillation starts. A growing factor has none before its first visit.
+    pub fn distillation_start(&self, factor: &Particles<B>, moved: &Particles<B>) -> Particles<B> {
+        if self.after.form == Factors::Growing && self.t.is_none() { moved.clone() } else { factor.clone() }
+    }
+
+    /// How many times as long as those of Θ the steps of distillation are: a factor with 1/κ of q's precision moves κ
+    /// times as far.
+    pub fn pace(&self) -> f64 {
+        self.after.q_precision() / self.after.factor_precision()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fedstein_models::{BlrConfig, Network};
+
+    use super::*;
+    use crate::backend::{Flex, Precision, Session};
+    use crate::density::kde::{KdeBandwidth, KdeMode};
+    use crate::federation::message::{Array, Values};
+
+    /// One particle of a logistic regression with four weights and log ξ, all coordinates alike.
+    fn particle(value: f64) -> (Arc<dyn Model>, Particles<Flex>) {
+        let model: Arc<dyn Model> = Arc::new(Network::new(BlrConfig::new(4)));
+        let session = Session::open(Precision::F64).unwrap();
+        let array = Array { shape: vec![1, 5], values: Values::F64(vec![value; 5]) };
+        let particle = Particles::from_array(&array, model.layout(), &session).unwrap();
+        (model, particle)
+    }
+
+    #[test]
+    fn the_clip_is_in_units_of_the_lambda_of_the_configuration() {
+        // Whatever the form has made of λ: a bound that jumped with the number of clients visited would mean another
+        // thing in every round.
+        let (model, theta) = particle(0.5);
+        let (_, factor) = particle(900.0);
+        let (lambda, clip) = (0.2, 3.0);
+        let kde = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(lambda) };
+        let bound = clip * 5.0f64.sqrt() / lambda;
+        for (form, round, seen) in [
+            (Factors::Growing, 4, 2.0),
+            (Factors::Growing, 9, 8.0),
+            (Factors::SharedPrior, 4, 2.0),
+            (Factors::WithPrior, 4, 2.0),
+            (Factors::Paper, 4, 2.0),
+        ] {
+            let (model, theta, factor) = (&model, &theta, &factor);
+            let start = Start { model, theta, factor, visited: true, round, clients: 8.0, seen };
+            let score = Cavity::new(form, kde, &start).unwrap().score(theta, 1.0, Some(clip)).unwrap();
+            let norm = score.evaluate(theta).row_norms().unwrap()[0];
+            assert!((norm / bound - 1.0).abs() < 1e-12, "{form:?}, V = {seen}: {norm}, not {bound}");
+        }
+    }
+}
