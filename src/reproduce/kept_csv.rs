@@ -267,7 +267,8 @@ impl<'a> Told<'a> {
             Along::UplinkBytes | Along::DownlinkBytes | Along::Theta | Along::Plane => place,
         };
         match panel.x {
-            Along::Round if is_shown(self.figure, own) => {
+            // A level that is reached in the first round is its whole curve.
+            Along::Round if is_shown(self.figure, own) || slot == 1 => {
                 run.curves.entry(panel.y.clone()).or_default().insert(slot, value);
                 self.held[cell].curves.insert(panel.y.clone());
             }

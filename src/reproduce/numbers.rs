@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `run:accuracy` and other metrics | round | its value; empty where the metric has none in any round |
 //! | `run:uplink_bytes`, `run:downlink_bytes`, `run:clients` | round | of this round and the following, until the next row |
-//! | `run:seconds` | 0 | of a run, mean over seeds; the seed is 0 |
+//! | `run:seconds` | 0 | of a run, mean over seeds; the seed is 0; all other rows of equal runs are equal |
 //! | `run:note: …` | 0 | how many of the curves and points said so; panel and series are empty |
 //! | `run:failed: …` | 0 | 1; panel and series are empty |
 
