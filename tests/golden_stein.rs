@@ -41,6 +41,7 @@ fn kernel(case: &Case) -> Kernel {
         "rbf" => Kernel::Rbf(bandwidth),
         "imq" => Kernel::Imq { bandwidth, exponent: case.number("beta") },
         "laplace" => Kernel::Laplacian(bandwidth),
+        "mixture" => Kernel::Mixture(bandwidth),
         "polynomial" => Kernel::Polynomial { degree: case.number("degree") as i32, offset: case.number("c"), gradient },
         "sigmoid" => Kernel::Sigmoid { slope: case.number("alpha"), offset: case.number("c"), gradient },
         other => panic!("unknown kernel {other}"),
@@ -77,6 +78,25 @@ fn check_direction<B: Backend>(case: &Case, precision: Precision) {
         let k: Vec<f64> = k.values.iter().copied().collect();
         assert_close(&k, &flat(case.expected("K")), tolerance, &label("K"));
     }
+}
+
+/// K and M to the digits of f64 in both precisions, for the particles are exact in f32; φ to those of its products.
+fn check_close_particles<B: Backend>(case: &Case, precision: Precision) {
+    let session = Session::<B>::open(precision).unwrap();
+    let [x, s] = ["particles", "scores"].map(|name| particles(&matrix(case.input(name)), &session));
+    let label = |part: &str| format!("{} ({}, {precision:?}): {part}", case.name(), B::NAME);
+    let (all_digits, tolerance) = (case.tolerance(Precision::F64), case.tolerance(precision));
+
+    let along = direction(&kernel(case), &x, Score::dense(s)).unwrap();
+    let k = along.kernel.as_ref().unwrap();
+    for (name, got) in [("K", &k.values), ("drift", &k.drift)] {
+        let got: Vec<f64> = got.iter().copied().collect();
+        assert_close(&got, &flat(case.expected(name)), all_digits, &label(name));
+    }
+    assert_close(&[k.bandwidth.unwrap()], &flat(case.expected("h")), all_digits, &label("h"));
+    assert_close(&values(&along.evaluate(&x)), &flat(case.expected("phi")), tolerance, &label("phi"));
+    let repulsion = direction(&kernel(case), &x, Score::zero(x.count())).unwrap().evaluate(&x);
+    assert_close(&values(&repulsion), &flat(case.expected("repulsion")), tolerance, &label("repulsion"));
 }
 
 /// The score of N(mean, variance·I) at the particles, as a combination of particles and a constant row.
@@ -185,6 +205,19 @@ fn svgd_cases_on_flex_in_f32() {
 #[test]
 fn svgd_cases_on_ndarray_in_f64() {
     check_svgd::<NdArray>(Precision::F64);
+}
+
+/// Distances from a Gram matrix in f64 are wrong by 10⁻¹⁰ here, and the Laplacian kernel divides by them.
+#[test]
+fn particles_that_almost_meet_keep_their_digits() {
+    let cases = golden("close_particles");
+    assert_eq!(cases.len(), 8);
+    for case in &cases {
+        check_close_particles::<Flex>(case, Precision::F64);
+        check_close_particles::<Flex>(case, Precision::F32);
+        #[cfg(feature = "ndarray")]
+        check_close_particles::<NdArray>(case, Precision::F64);
+    }
 }
 
 #[test]

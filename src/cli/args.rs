@@ -146,6 +146,8 @@ Examples:
   fedstein reproduce list                                  every figure, its data and its number of runs
   fedstein reproduce dsvgd/fig4 --quick                    its shape, in a minute or two
   fedstein reproduce dsvgd/fig4 --only twonorm --seeds 3   a part of it at the paper's size
+  fedstein reproduce dsvgd/fig4 --from results/dsvgd/fig4/fig4.csv --out again
+                                                           its table and pictures from kept numbers
 
 Runs that are done are kept: the same words go on where they were stopped. See docs/reproducing.md")]
 pub struct ReproduceArgs {
@@ -171,6 +173,10 @@ pub struct ReproduceArgs {
 
     #[command(flatten)]
     pub data_dir: DataDir,
+
+    /// Run nothing: judge and draw the numbers of a figure's kept CSV file (plain or .gz) again, at the file's scale
+    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["quick", "middle", "backend", "only", "jobs"])]
+    pub from: Option<PathBuf>,
 
     /// Where figures and kept runs go [default: results, or results/quick, results/middle]
     #[arg(long, value_name = "DIR")]

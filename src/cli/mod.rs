@@ -140,10 +140,12 @@ pub struct Reproduce {
     pub backend: Option<String>,
     /// Where data sets lie.
     pub data_dir: PathBuf,
-    /// Where figures and kept runs go.
-    pub out: PathBuf,
+    /// Where figures and kept runs go; `None`: as the scale says.
+    pub out: Option<PathBuf>,
     /// Only what has this in its name.
     pub only: Option<String>,
+    /// Judge and draw this CSV file instead of running.
+    pub from: Option<PathBuf>,
     /// Runs at once.
     pub jobs: usize,
     /// Whether nothing is shown.
@@ -353,14 +355,13 @@ fn report(args: ReportArgs) -> Report {
 }
 
 fn reproduce(args: ReproduceArgs, data_dir: PathBuf) -> Reproduce {
-    let ReproduceArgs { item, quick, middle, seeds, backend, out, only, jobs, quiet, .. } = args;
-    let (scale, default_out) = match (quick, middle) {
-        (true, _) => (Scale::Quick, "results/quick"),
-        (_, true) => (Scale::Middle, "results/middle"),
-        _ => (Scale::Full, "results"),
+    let ReproduceArgs { item, quick, middle, seeds, backend, out, only, from, jobs, quiet, .. } = args;
+    let scale = match (quick, middle) {
+        (true, _) => Scale::Quick,
+        (_, true) => Scale::Middle,
+        _ => Scale::Full,
     };
-    let out = out.unwrap_or_else(|| PathBuf::from(default_out));
-    Reproduce { item, scale, seeds, backend, data_dir, out, only, jobs: usize::from(jobs), quiet }
+    Reproduce { item, scale, seeds, backend, data_dir, out, only, from, jobs: usize::from(jobs), quiet }
 }
 
 fn bench(BenchArgs { backend, only, threads, seconds, json, growth }: BenchArgs) -> Bench {

@@ -1,18 +1,20 @@
 //! `fedstein reproduce`: run what is not kept, then write the figure.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cli::{CliError, Reproduce, print_text};
 use crate::experiment::schema::nearest;
 use crate::reproduce::curve::Results;
 use crate::reproduce::data::Needed;
-use crate::reproduce::judge::Verdict;
 use crate::reproduce::kept::Kept;
+use crate::reproduce::kept_csv::KeptCsv;
 use crate::reproduce::output::{self, Written};
 use crate::reproduce::progress::Progress;
 use crate::reproduce::runner::{Places, carry_out};
+use crate::reproduce::verdict::Verdict;
 use crate::reproduce::{FIGURES, Figure, FigureError, Grid, Scale, Wanted, find};
 
 /// The word that lists the figures.
@@ -26,11 +28,15 @@ pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
         return print_text(&listing(&typed.data_dir)?);
     }
     let figure = find(&typed.item)?;
+    if let Some(file) = &typed.from {
+        return again(&figure, file, &typed);
+    }
     let scale = typed.scale;
     if scale == Scale::Middle && figure.middle.is_none() {
         let message = format!("`{}` has no middle form; leave --middle out, or use --quick", figure.id);
         return Err(CliError::Usage(message));
     }
+    let out = place(&typed.out, scale);
     let Reproduce { seeds, backend, only, .. } = typed;
     let grid = Grid::new(&figure, &Wanted { scale, seeds, backend, only: only.clone() });
     if grid.count() == 0 {
@@ -39,11 +45,8 @@ pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
     data_must_be_here(&figure, &grid, &typed.data_dir)?;
     let runs = grid.runs(&figure)?;
 
-    let (kept, directory) = (typed.out.join(RUNS), typed.out.join(&figure.id));
-    for path in [&kept, &directory] {
-        fs::create_dir_all(path)
-            .map_err(|error| CliError::Failed(format!("cannot create {}: {error}", path.display())))?;
-    }
+    let (kept, directory) = (out.join(RUNS), out.join(&figure.id));
+    [&kept, &directory].into_iter().try_for_each(|path| create(path))?;
     let total = runs.len();
     let earlier = |run: &crate::reproduce::grid::Run| Kept::read(&kept, &run.resolved);
     let (mut left, mut known) = (Vec::new(), Vec::new());
@@ -62,17 +65,49 @@ pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
         known.len()
     ));
     let failures = carry_out(&left, typed.jobs, Places { data_dir: &typed.data_dir, kept: &kept }, &progress)?;
-    let results = Results::read(&figure, &grid, &kept)?;
-    let written =
-        output::write(&results, scale, &failures, &directory).map_err(|error| CliError::Failed(error.to_string()))?;
-    if !typed.quiet {
-        print_text(&summary(&written))?;
-    }
+    write(&Results::read(&figure, &grid, &kept, &failures)?, scale, &directory, typed.quiet)?;
     if failures.is_empty() {
         return Ok(());
     }
     let told: String = failures.iter().map(|failure| format!("\n  {}: {}", failure.label, failure.problem)).collect();
     Err(CliError::Failed(format!("{} of {total} runs failed; the figure shows the others{told}", failures.len())))
+}
+
+/// Judges and draws a kept CSV file.
+fn again(figure: &Figure, file: &Path, typed: &Reproduce) -> Result<(), CliError> {
+    let wrong = |error| CliError::Usage(format!("{}: {error}", file.display()));
+    let csv = KeptCsv::open(file).map_err(wrong)?;
+    let scale = csv.scale;
+    if scale == Scale::Middle && figure.middle.is_none() {
+        let message = format!("{}: its scale is middle, and `{}` has no such form", file.display(), figure.id);
+        return Err(CliError::Usage(message));
+    }
+    let seeds = typed.seeds.unwrap_or_else(|| figure.seeds.at(scale).max(csv.seeds));
+    let grid = Grid::new(figure, &Wanted { scale, seeds: Some(seeds), backend: None, only: None });
+    let results = csv.results(figure, &grid).map_err(wrong)?;
+    let directory = place(&typed.out, scale).join(&figure.id);
+    create(&directory)?;
+    write(&results, scale, &directory, typed.quiet)
+}
+
+/// Where figures of a scale go.
+fn place(typed: &Option<PathBuf>, scale: Scale) -> PathBuf {
+    let default = match scale {
+        Scale::Quick => "results/quick",
+        Scale::Middle => "results/middle",
+        Scale::Full => "results",
+    };
+    typed.clone().unwrap_or_else(|| default.into())
+}
+
+fn create(directory: &Path) -> Result<(), CliError> {
+    fs::create_dir_all(directory)
+        .map_err(|error| CliError::Failed(format!("cannot create {}: {error}", directory.display())))
+}
+
+fn write(results: &Results<'_>, scale: Scale, directory: &Path, quiet: bool) -> Result<(), CliError> {
+    let written = output::write(results, scale, directory).map_err(|error| CliError::Failed(error.to_string()))?;
+    if quiet { Ok(()) } else { print_text(&summary(&written)) }
 }
 
 impl From<FigureError> for CliError {
@@ -152,14 +187,10 @@ fn nothing_has(figure: &Figure, grid: &Grid, only: &str) -> String {
 }
 
 fn summary(written: &Written) -> String {
-    let of = |verdict| written.rows.iter().filter(|row| row.verdict == verdict).count();
+    let mut of: BTreeMap<Verdict, usize> = BTreeMap::new();
+    written.rows.iter().for_each(|row| *of.entry(row.verdict).or_default() += 1);
     let mut text = String::new();
-    let verdicts = [Verdict::Confirmed, Verdict::NotConfirmed, Verdict::NotJudged, Verdict::NoValue, Verdict::NotRun];
-    let counts: Vec<String> = verdicts
-        .iter()
-        .filter(|verdict| of(**verdict) > 0)
-        .map(|verdict| format!("{} {}", of(*verdict), verdict.words()))
-        .collect();
+    let counts: Vec<String> = of.iter().map(|(verdict, rows)| format!("{rows} {}", verdict.words())).collect();
     if !counts.is_empty() {
         text += &format!("targets: {}\n", counts.join(", "));
     }

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::density::{Drawn, Toy};
-use super::figure::{Along, DENSITY, Figure, Panel};
+use super::figure::{Along, DENSITY, Figure, Panel, Statistic};
 use super::grid::{Cell, Grid};
+use super::held::Held;
 use super::kept::Kept;
+use super::numbers::notes;
+use super::runner::Failure;
 use crate::error::RunError;
 
 /// What is kept of a figure's runs.
@@ -20,6 +23,16 @@ pub struct Results<'a> {
     pub kept: Vec<Vec<(u64, Kept)>>,
     /// The exact densities of panels that show a toy's.
     pub toys: Vec<Option<Toy>>,
+    /// Every number that a panel shows, by panel.
+    pub samples: Vec<Vec<Sample>>,
+    /// Seconds of a run, mean over seeds, by cell; `None` where nothing has been run or is known.
+    pub seconds: Vec<Option<f64>>,
+    /// What the runs told, each once, with how many told it.
+    pub notes: BTreeMap<String, usize>,
+    /// Runs that have failed.
+    pub failures: Vec<String>,
+    /// What is known of the cells' runs; `None`: everything.
+    pub held: Option<Vec<Held>>,
 }
 
 /// One number of one seed: a row of the figure's CSV file.
@@ -62,11 +75,11 @@ pub struct MeanPoint {
 }
 
 impl<'a> Results<'a> {
-    /// Reads what is kept of a figure's runs, wanted now or not.
+    /// Reads what is kept of a figure's runs, wanted now or not; `failures` are runs that have just failed.
     ///
     /// # Errors
     /// A toy's config does not fit together.
-    pub fn read(figure: &'a Figure, grid: &'a Grid, directory: &Path) -> Result<Self, RunError> {
+    pub fn read(figure: &'a Figure, grid: &'a Grid, directory: &Path, failures: &[Failure]) -> Result<Self, RunError> {
         let of_cell = |cell: &Cell| {
             let seeds = 1..=grid.seeds;
             // A config that cannot be had now has no result either.
@@ -76,7 +89,31 @@ impl<'a> Results<'a> {
             });
             kept.collect()
         };
-        let kept = grid.cells.iter().map(of_cell).collect();
+        let kept: Vec<Vec<(u64, Kept)>> = grid.cells.iter().map(of_cell).collect();
+        let seconds = |kept: &Vec<(u64, Kept)>| {
+            let sum: f64 = kept.iter().map(|(_, kept)| kept.seconds).sum();
+            (!kept.is_empty()).then(|| sum / kept.len() as f64)
+        };
+        let mut results = Self {
+            figure,
+            grid,
+            seconds: kept.iter().map(seconds).collect(),
+            notes: notes(kept.iter().flatten().map(|(_, kept)| kept)),
+            failures: failures.iter().map(|failure| format!("{}: {}", failure.label, failure.problem)).collect(),
+            kept,
+            toys: Self::toys(figure, grid)?,
+            samples: Vec::new(),
+            held: None,
+        };
+        results.samples = (0..figure.panels.len()).map(|panel| results.shown(panel)).collect();
+        Ok(results)
+    }
+
+    /// The exact densities of panels that show a toy's.
+    ///
+    /// # Errors
+    /// A toy's config does not fit together.
+    pub(super) fn toys(figure: &Figure, grid: &Grid) -> Result<Vec<Option<Toy>>, RunError> {
         let toy = |(at, panel): (usize, &Panel)| -> Result<Option<Toy>, RunError> {
             let shown = matches!(panel.x, Along::Theta | Along::Plane);
             let first = grid.cells.iter().find(|cell| cell.panel == at).filter(|_| shown);
@@ -85,8 +122,12 @@ impl<'a> Results<'a> {
                 None => Ok(None),
             }
         };
-        let toys = figure.panels.iter().enumerate().map(toy).collect::<Result<_, _>>()?;
-        Ok(Self { figure, grid, kept, toys })
+        figure.panels.iter().enumerate().map(toy).collect()
+    }
+
+    /// Whether a statistic of a metric of a cell's runs can be had.
+    pub fn holds(&self, cell: usize, metric: &str, statistic: Statistic) -> bool {
+        self.held.as_ref().is_none_or(|held| held[cell].has(metric, statistic))
     }
 
     /// Cells of a panel with their results.
@@ -94,8 +135,8 @@ impl<'a> Results<'a> {
         self.grid.cells.iter().zip(&self.kept).filter(move |(cell, _)| cell.panel == panel)
     }
 
-    /// Every number that a panel shows.
-    pub fn samples(&self, panel: usize) -> Vec<Sample> {
+    /// Every number that a panel shows, from the runs.
+    fn shown(&self, panel: usize) -> Vec<Sample> {
         let here = &self.figure.panels[panel];
         match here.x {
             Along::Round | Along::UplinkBytes | Along::DownlinkBytes => self.over_rounds(panel),

@@ -117,6 +117,11 @@ impl Grid {
         Ok((config, resolved.to_toml()))
     }
 
+    /// Whether two cells have the same runs.
+    pub fn same_runs(&self, a: usize, b: usize) -> bool {
+        self.cells[a].text == self.cells[b].text
+    }
+
     /// The wanted runs, each once, all of a seed before the next seed.
     ///
     /// # Errors

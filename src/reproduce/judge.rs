@@ -1,37 +1,13 @@
 //! The paper's numbers and assertions beside ours.
 
+use std::collections::BTreeSet;
+
 use super::curve::{Curve, Results, mean_and_sem};
+use super::density::Drawn;
 use super::figure::{Along, Also, Claim, DENSITY, Expected, Order, Panel, Scale, Statistic, Target, Term};
 use super::grid::Cell;
 use super::kept::{Kept, MIB};
-
-/// What became of a target or a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The number is met, or the order found.
-    Confirmed,
-    /// It is not.
-    NotConfirmed,
-    /// There is nothing to judge by, or the runs are not of the size that the number is about.
-    NotJudged,
-    /// The runs are there and have no such number: they end before that round, or the sweep has no such value.
-    NoValue,
-    /// A run is missing.
-    NotRun,
-}
-
-impl Verdict {
-    /// In words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Confirmed => "confirmed",
-            Self::NotConfirmed => "not confirmed",
-            Self::NotJudged => "not judged",
-            Self::NoValue => "no such value",
-            Self::NotRun => "not run",
-        }
-    }
-}
+use super::verdict::{Difference, Verdict};
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,8 +49,7 @@ pub fn judge(results: &Results<'_>, scale: Scale) -> Vec<Row> {
     let claims = results.figure.claims.iter().map(|claim| of_claim(results, claim));
     let mut rows: Vec<Row> = targets.chain(claims).collect();
     if scale == Scale::Quick {
-        let judged = |row: &&mut Row| matches!(row.verdict, Verdict::Confirmed | Verdict::NotConfirmed);
-        rows.iter_mut().filter(judged).for_each(|row| row.verdict = Verdict::NotJudged);
+        rows.iter_mut().filter(|row| row.verdict.is_judgement()).for_each(|row| row.verdict = Verdict::NotJudged);
     }
     rows
 }
@@ -99,6 +74,9 @@ fn of_target(results: &Results<'_>, target: &Target) -> Row {
         also: also(results, &target.term),
     };
     let runs = run(results, &target.term);
+    if runs > 0 && !held(results, &target.term, &target.metric, target.statistic) {
+        return Row { verdict: Verdict::NeedsRun, ..row };
+    }
     if matches!(target.statistic, Statistic::Reach(_)) && values.len() < runs {
         row.note = join(&row.note, &format!("{} of {runs} seeds reach it", values.len()));
     }
@@ -120,7 +98,7 @@ fn of_target(results: &Results<'_>, target: &Target) -> Row {
         Expected::Between(low, high) => (ours - ours.clamp(low, high), Some((low..=high).contains(&ours))),
     };
     row.difference = signed(difference);
-    row.verdict = verdict(met);
+    row.verdict = Verdict::of_number(met);
     row
 }
 
@@ -129,17 +107,10 @@ fn also(results: &Results<'_>, term: &Term) -> Vec<String> {
     let of = |asked: &Also| {
         let values = read(results, term, &asked.metric, asked.statistic, None, f64::INFINITY);
         let (mean, sem) = mean_and_sem(&plain(&values));
-        if values.is_empty() { String::new() } else { with_error(mean, sem) }
+        let known = held(results, term, &asked.metric, asked.statistic);
+        if values.is_empty() || !known { String::new() } else { with_error(mean, sem) }
     };
     results.figure.also.iter().map(of).collect()
-}
-
-fn verdict(met: Option<bool>) -> Verdict {
-    match met {
-        None => Verdict::NotJudged,
-        Some(true) => Verdict::Confirmed,
-        Some(false) => Verdict::NotConfirmed,
-    }
 }
 
 fn of_claim(results: &Results<'_>, claim: &Claim) -> Row {
@@ -170,37 +141,27 @@ fn of_claim(results: &Results<'_>, claim: &Claim) -> Row {
         let (mean, sem) = mean_and_sem(&plain(values));
         if values.is_empty() { format!("{name}: none") } else { format!("{name} {}", with_error(mean, sem)) }
     };
+    let lacking = |term: &Term| run(results, term) > 0 && !held(results, term, &claim.metric, claim.statistic);
+    if claim.terms.iter().any(lacking) {
+        return Row { verdict: Verdict::NeedsRun, ..row };
+    }
     row.ours = names.iter().zip(&values).map(shown).collect::<Vec<_>>().join("; ");
     if values.iter().any(Vec::is_empty) {
         let all_run = claim.terms.iter().all(|term| run(results, term) > 0);
         return if all_run { Row { verdict: Verdict::NoValue, ..row } } else { row };
     }
-    let pairs: Vec<(f64, Option<f64>)> = values.windows(2).map(|pair| paired(&pair[0], &pair[1])).collect();
-    row.difference = pairs
-        .iter()
-        .map(|(mean, sem)| match sem {
-            Some(sem) => format!("{} ± {}", signed(*mean), number(*sem)),
-            None => signed(*mean),
-        })
-        .collect::<Vec<_>>()
-        .join("; ");
-    row.verdict = verdict(Some(match claim.order {
-        Order::Greater => pairs.iter().all(|(difference, _)| *difference > 0.0),
-        Order::Smaller => pairs.iter().all(|(difference, _)| *difference < 0.0),
+    let pairs: Vec<Difference> = values.windows(2).map(|pair| Difference::of(&pair[0], &pair[1])).collect();
+    row.difference = pairs.iter().map(shown_difference).collect::<Vec<_>>().join("; ");
+    row.verdict = match claim.order {
+        Order::Greater => Verdict::of_order(pairs),
+        Order::Smaller => Verdict::of_order(pairs.into_iter().map(Difference::reversed)),
         Order::Close(within) => {
             let means: Vec<f64> = values.iter().map(|values| mean_and_sem(&plain(values)).0).collect();
             let (low, high) = ends(&means);
             row.note = join(&row.note, &format!("close: within {}", number(within)));
-            high - low <= within
+            Verdict::of_number(Some(high - low <= within))
         }
-    }));
-    let noisy = pairs.iter().any(|(difference, sem)| sem.is_some_and(|sem| difference.abs() <= 2.0 * sem));
-    if noisy && !matches!(claim.order, Order::Close(_)) {
-        row.note = join(&row.note, "a difference is within two standard errors");
-    }
-    if pairs.iter().any(|(_, sem)| sem.is_none()) {
-        row.note = join(&row.note, "one seed");
-    }
+    };
     if claim.statistic == Statistic::EqualUplink && budget.is_finite() {
         row.note = join(&row.note, &format!("at {:.1} MiB of uplink", budget / MIB));
     }
@@ -211,15 +172,12 @@ fn join(note: &str, more: &str) -> String {
     if note.is_empty() { more.to_owned() } else { format!("{note}; {more}") }
 }
 
-/// Mean and standard error of the difference, over the seeds that both have; of the means where they share none.
-fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> (f64, Option<f64>) {
-    let partner =
-        |(seed, value): &(u64, f64)| b.iter().find(|(other, _)| other == seed).map(|(_, other)| value - other);
-    let differences: Vec<f64> = a.iter().filter_map(partner).collect();
-    if differences.is_empty() {
-        return (mean_and_sem(&plain(a)).0 - mean_and_sem(&plain(b)).0, None);
-    }
-    mean_and_sem(&differences)
+/// `+0.0061 ± 0.0050, 10 seeds`.
+fn shown_difference(difference: &Difference) -> String {
+    let Difference { mean, sem, seeds } = difference;
+    let error = sem.map_or_else(String::new, |sem| format!(" ± {}", number(sem)));
+    let plural = if *seeds == 1 { "" } else { "s" };
+    format!("{}{error}, {seeds} seed{plural}", signed(*mean))
 }
 
 /// The largest number of uplink bytes that all terms reach, on the mean over seeds.
@@ -231,17 +189,22 @@ fn equal_uplink(results: &Results<'_>, terms: &[Term]) -> f64 {
     terms.iter().map(total).fold(f64::INFINITY, f64::min)
 }
 
-/// The results behind a term.
-fn found<'r>(results: &'r Results<'_>, term: &'r Term) -> impl Iterator<Item = (&'r Cell, u64, &'r Kept)> {
+/// The results behind a term, each with the place of its cell.
+fn found<'r>(results: &'r Results<'_>, term: &'r Term) -> impl Iterator<Item = (usize, u64, &'r Kept)> {
     let of_series = |cell: &Cell| cell.panel == term.panel && Some(cell.series) == term.series;
     let cells = || results.grid.cells.iter().filter(|cell| of_series(cell));
     let slot = match &term.at {
         None => cells().map(|cell| cell.slot).max(),
         Some(at) => cells().find(|cell| same(&cell.case, at)).map(|cell| cell.slot),
     };
-    let cells = results.grid.cells.iter().zip(&results.kept);
-    let wanted = cells.filter(move |(cell, _)| of_series(cell) && Some(cell.slot) == slot);
-    wanted.flat_map(|(cell, kept)| kept.iter().map(move |(seed, kept)| (cell, *seed, kept)))
+    let cells = results.grid.cells.iter().zip(&results.kept).enumerate();
+    let wanted = cells.filter(move |(_, (cell, _))| of_series(cell) && Some(cell.slot) == slot);
+    wanted.flat_map(|(at, (_, kept))| kept.iter().map(move |(seed, kept)| (at, *seed, kept)))
+}
+
+/// Whether all that is kept behind a term has a statistic of a metric.
+fn held(results: &Results<'_>, term: &Term, metric: &str, statistic: Statistic) -> bool {
+    metric == DENSITY || found(results, term).all(|(cell, ..)| results.holds(cell, metric, statistic))
 }
 
 /// How many results there are of a term's series, whatever its place on a sweep.
@@ -270,7 +233,8 @@ fn read(
     if metric == DENSITY {
         return peaks(results, term, statistic, between);
     }
-    let value = |(cell, seed, kept): (&Cell, u64, &Kept)| {
+    let value = |(at, seed, kept): (usize, u64, &Kept)| {
+        let cell = &results.grid.cells[at];
         let value = match (statistic, results.figure.series[cell.series].round) {
             (Statistic::Last, Some(_)) => results.final_value(cell, kept, metric),
             _ => of_curve(kept, metric, statistic, budget),
@@ -314,17 +278,22 @@ pub fn of_curve(kept: &Kept, metric: &str, statistic: Statistic, budget: f64) ->
 fn peaks(results: &Results<'_>, term: &Term, statistic: Statistic, between: Option<(f64, f64)>) -> BySeed {
     let Some(toy) = &results.toys[term.panel] else { return Vec::new() };
     let inside = |x: f64| between.is_none_or(|(low, high)| (low..=high).contains(&x));
-    let highest = |drawn: super::density::Drawn| {
-        let points = drawn.points.into_iter().map(|point| point[0]).zip(drawn.values);
+    let highest = |points: &mut dyn Iterator<Item = (f64, f64)>| {
         let (at, height) = points.filter(|(x, _)| inside(*x)).max_by(|a, b| a.1.total_cmp(&b.1))?;
         Some(if statistic == Statistic::PeakAt { at } else { height })
     };
-    match term.series {
-        None => highest(toy.exact()).map(|value| (0, value)).into_iter().collect(),
-        Some(_) => found(results, term)
-            .filter_map(|(_, seed, kept)| Some((seed, highest(toy.reached(kept.density.as_ref()?))?)))
-            .collect(),
-    }
+    let Some(series) = term.series else {
+        let Drawn { points, values } = toy.exact();
+        let mut points = points.into_iter().map(|point| point[0]).zip(values);
+        return highest(&mut points).map(|value| (0, value)).into_iter().collect();
+    };
+    let own = || results.samples[term.panel].iter().filter(|sample| sample.curve == Curve::Series(series));
+    let seeds: BTreeSet<u64> = own().map(|sample| sample.seed).collect();
+    let of_seed = |seed: u64| {
+        let mut points = own().filter(|sample| sample.seed == seed).map(|sample| (sample.x, sample.value));
+        Some((seed, highest(&mut points)?))
+    };
+    seeds.into_iter().filter_map(of_seed).collect()
 }
 
 fn plain(values: &[(u64, f64)]) -> Vec<f64> {
@@ -377,10 +346,10 @@ pub struct Summary {
     pub metric: String,
     /// Last value, best value, mean over rounds, stability, and the value at equal uplink: mean and standard error.
     pub numbers: [Option<(f64, Option<f64>)>; 5],
-    /// Uplink of a whole run, bytes.
-    pub uplink: f64,
-    /// Seconds of a run.
-    pub seconds: f64,
+    /// Uplink of a whole run, bytes; `None` where it is not known.
+    pub uplink: Option<f64>,
+    /// Seconds of a run; `None` where they are not known.
+    pub seconds: Option<f64>,
 }
 
 /// What [`Summary::numbers`] are.
@@ -412,22 +381,30 @@ pub fn summaries(results: &Results<'_>) -> Vec<Summary> {
             .map(|(cell, _)| Term { panel: at, series: Some(cell.series), at: None })
             .collect();
         let budget = equal_uplink(results, &terms);
-        for (cell, kept) in results.of_panel(at).filter(|(_, kept)| !kept.is_empty()) {
+        let budget_is_known = terms.iter().all(|term| held(results, term, &panel.y, Statistic::EqualUplink));
+        let cells = results.grid.cells.iter().zip(&results.kept).enumerate();
+        for (place, (cell, kept)) in cells.filter(|(_, (cell, kept))| cell.panel == at && !kept.is_empty()) {
             let of = |statistic| {
+                if !results.holds(place, &panel.y, statistic)
+                    || (statistic == Statistic::EqualUplink && !budget_is_known)
+                {
+                    return None;
+                }
                 let values: Vec<f64> =
                     kept.iter().filter_map(|(_, kept)| of_curve(kept, &panel.y, statistic, budget)).collect();
                 (!values.is_empty()).then(|| mean_and_sem(&values))
             };
-            let mean =
-                |of: &dyn Fn(&Kept) -> f64| kept.iter().map(|(_, kept)| of(kept)).sum::<f64>() / kept.len() as f64;
+            let uplink =
+                || kept.iter().map(|(_, kept)| kept.bytes_until(usize::MAX).0).sum::<f64>() / kept.len() as f64;
+            let known = results.held.as_ref().is_none_or(|held| held[place].uplink);
             summaries.push(Summary {
                 panel: panel.id.clone(),
                 series: results.figure.series[cell.series].name.clone(),
                 seeds: kept.len(),
                 metric: panel.y.clone(),
                 numbers: SUMMARISED.map(|(_, statistic)| of(statistic)),
-                uplink: mean(&|kept| kept.bytes_until(usize::MAX).0),
-                seconds: mean(&|kept| kept.seconds),
+                uplink: known.then(uplink),
+                seconds: results.seconds[place],
             });
         }
     }
@@ -479,11 +456,11 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_taken_seed_by_seed() {
+    fn a_difference_is_shown_with_its_error_and_its_seeds() {
         // The seeds differ much more than the methods: the paired error is small.
-        let (mean, sem) = paired(&[(1, 0.5), (2, 0.9)], &[(2, 0.8), (1, 0.4)]);
-        assert!((mean - 0.1).abs() < 1e-15 && sem.unwrap() < 1e-15);
-        assert_eq!(paired(&[(1, 0.5)], &[(2, 0.4)]).1, None);
+        let shown = |a: &[(u64, f64)], b: &[(u64, f64)]| shown_difference(&Difference::of(a, b));
+        assert_eq!(shown(&[(1, 0.5), (2, 0.75)], &[(2, 0.5), (1, 0.25)]), "+0.2500 ± 0, 2 seeds");
+        assert_eq!(shown(&[(1, 0.25)], &[(2, 0.0), (1, 0.5)]), "-0.2500, 1 seed");
     }
 
     #[test]

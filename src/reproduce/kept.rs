@@ -1,5 +1,6 @@
 //! What is kept of a run: one JSON file, known by the run's resolved config.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -133,6 +134,19 @@ impl Kept {
             bins,
             density,
         })
+    }
+
+    /// What a CSV file tells of a run: metrics by round.
+    pub(super) fn of_curves(
+        config: String,
+        curves: &BTreeMap<String, BTreeMap<usize, f64>>,
+        rounds: Vec<KeptRound>,
+    ) -> Self {
+        let values = |round: usize| curves.values().map(|curve| curve.get(&round).copied()).collect();
+        let rounds = rounds.into_iter().map(|round| KeptRound { values: values(round.round), ..round }).collect();
+        let metrics = curves.keys().cloned().collect();
+        let (notes, bins) = (Vec::new(), Vec::new());
+        Self { version: VERSION, config, seconds: 0.0, notes, metrics, rounds, bins, density: None }
     }
 
     /// The kept result of a config, if there is a complete one.

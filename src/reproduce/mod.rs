@@ -2,18 +2,22 @@
 //! paper's numbers beside ours out.
 //!
 //! [`figure`] reads a definition, [`grid`] makes runs of it, [`runner`] carries them out and keeps each result in a
-//! file of its own, [`curve`] and [`judge`] look at what is kept, [`output`] writes it down.
+//! file of its own, [`curve`] and [`judge`] look at what is kept, [`output`] writes it down, [`kept_csv`] reads it back.
 
 pub mod curve;
 pub mod data;
 pub mod density;
 pub mod figure;
 pub mod grid;
+pub mod held;
 pub mod judge;
 pub mod kept;
+pub mod kept_csv;
+pub mod numbers;
 pub mod output;
 pub mod progress;
 pub mod runner;
+pub mod verdict;
 
 pub use figure::{Figure, FigureError, Scale};
 pub use grid::{Grid, Wanted};

@@ -1,15 +1,15 @@
 //! What a figure leaves: `figN.csv` with every number, a picture a panel, and the table as Markdown and CSV.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::curve::{Curve, MeanPoint, Results, Sample, label, means};
 use super::figure::{Along, Also, Panel, Scale, Series};
-use super::judge::{Row, SUMMARISED, Summary, Verdict, judge, number, summaries, with_error};
+use super::judge::{Row, SUMMARISED, Summary, judge, number, summaries, with_error};
 use super::kept::MIB;
+use super::numbers;
 use super::progress::span;
-use super::runner::Failure;
+use super::verdict::Verdict;
 use crate::report::{
     AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, ReportError, Stroke, write_atomic,
 };
@@ -25,26 +25,20 @@ pub struct Written {
     pub rows: Vec<Row>,
 }
 
-/// Writes all files of a figure into its directory, which must exist; `failures` are runs that have just failed.
+/// Writes all files of a figure into its directory, which must exist.
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn write(
-    results: &Results<'_>,
-    scale: Scale,
-    failures: &[Failure],
-    directory: &Path,
-) -> Result<Written, ReportError> {
-    let samples: Vec<Vec<Sample>> = (0..results.figure.panels.len()).map(|panel| results.samples(panel)).collect();
+pub fn write(results: &Results<'_>, scale: Scale, directory: &Path) -> Result<Written, ReportError> {
     let short = results.figure.id.rsplit('/').next().unwrap_or_default();
     let put = |name: &str, text: &str| -> Result<PathBuf, ReportError> {
         let path = directory.join(name);
         write_atomic(&path, text.as_bytes())?;
         Ok(path)
     };
-    put(&format!("{short}.csv"), &numbers(results, &samples, scale))?;
+    put(&format!("{short}.csv"), &csv_text(&numbers::rows(results, scale)))?;
     let mut pictures = Vec::new();
-    for (at, (panel, samples)) in results.figure.panels.iter().zip(&samples).enumerate() {
+    for (at, (panel, samples)) in results.figure.panels.iter().zip(&results.samples).enumerate() {
         if let Some(svg) = picture(results, at, panel, samples, scale) {
             pictures.push(put(&format!("{}.svg", panel.id), &svg)?);
         }
@@ -52,32 +46,12 @@ pub fn write(
     let (rows, summaries) = (judge(results, scale), summaries(results));
     put("table.csv", &table_csv(&results.figure.also, &rows, &summaries, scale))?;
     let mut told = table_md(results, &rows, &summaries, &pictures, scale);
-    if !failures.is_empty() {
+    if !results.failures.is_empty() {
         told += "\n## Runs that failed\n\n";
-        failures.iter().for_each(|failure| told += &format!("- {}: {}\n", failure.label, failure.problem));
+        results.failures.iter().for_each(|failure| told += &format!("- {failure}\n"));
     }
     let table = put("table.md", &told)?;
     Ok(Written { table, pictures, rows })
-}
-
-/// The long format: a number a row.
-fn numbers(results: &Results<'_>, samples: &[Vec<Sample>], scale: Scale) -> String {
-    let mut rows = vec![["panel", "series", "case", "seed", "x", "metric", "value", "scale"].map(str::to_owned)];
-    for (panel, samples) in results.figure.panels.iter().zip(samples) {
-        rows.extend(samples.iter().map(|sample| {
-            [
-                panel.id.clone(),
-                results.curve_id(sample.curve),
-                sample.case.clone(),
-                sample.seed.to_string(),
-                sample.x.to_string(),
-                panel.y.clone(),
-                sample.value.to_string(),
-                scale.word().to_owned(),
-            ]
-        }));
-    }
-    csv_text(&rows)
 }
 
 fn csv_text<const N: usize>(rows: &[[String; N]]) -> String {
@@ -282,24 +256,15 @@ fn curves_md(text: &mut String, summaries: &[Summary]) {
             let cell = value.map_or_else(String::new, |(mean, sem)| with_error(mean, sem));
             let _ = write!(text, " {cell} |");
         }
-        let _ = writeln!(text, " {} | {} |", number(summary.uplink / MIB), span(summary.seconds));
+        let uplink = summary.uplink.map_or_else(String::new, |bytes| number(bytes / MIB));
+        let _ = writeln!(text, " {uplink} | {} |", summary.seconds.map_or_else(String::new, span));
     }
     *text += CURVES;
 }
 
 /// What the runs told, each once, with how many told it.
 fn notes_md(text: &mut String, results: &Results<'_>) {
-    let mut told: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, kept) in results.kept.iter().flatten() {
-        for note in &kept.notes {
-            // Advice names the round in which it was due, which differs from run to run.
-            let same = match note.split_once(": ") {
-                Some((round, rest)) if round.starts_with("round ") => rest,
-                _ => note.as_str(),
-            };
-            *told.entry(same.to_owned()).or_default() += 1;
-        }
-    }
+    let told = &results.notes;
     if told.is_empty() {
         return;
     }
@@ -316,7 +281,9 @@ fn notes_md(text: &mut String, results: &Results<'_>) {
 const MARKS: &str = "
 [T] a table of the paper, [X] its text, [E] read off its figure by eye, [R] an independent run of the recipe, \
 [ours] a question of ours. Ours: mean over seeds ± one standard error. Of an order, the difference is that of \
-neighbours, seed by seed.
+neighbours, seed by seed. An order over three seeds or more is confirmed or contradicted where its difference exceeds \
+two standard errors; within them it agrees, or is within error where the sign is the other. Numbers and closeness are \
+judged by the stated tolerance alone.
 ";
 
 /// Below the table of curves.

@@ -10,6 +10,7 @@
 //! columns are taken tile by tile in a fixed order.
 
 mod ascent;
+mod differences;
 mod exponential;
 mod gram;
 mod host;
@@ -18,6 +19,7 @@ pub(crate) mod rule;
 mod source;
 
 pub(crate) use ascent::Ascent;
+pub(crate) use differences::squared_distances;
 pub(crate) use exponential::{add_exponentials, exponentials};
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets, squared_norms};
 pub(crate) use host::Host;

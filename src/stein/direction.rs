@@ -55,8 +55,7 @@ pub fn direction<B: Backend>(
         let terms = terms.into_iter().map(|(coefficients, of)| Term::whole(coefficients.into_matrix(), of)).collect();
         return Ok(Direction { own: Array2::zeros((1, 1)), common, terms, kernel: None });
     }
-    let gram = if kernel.is_stationary() { particles.centred_gram()? } else { particles.gram(particles)? };
-    let k = kernel.evaluate(&gram);
+    let k = kernel.evaluate(particles)?;
     let scale = 1.0 / n as f64;
 
     let own = Zip::from(&k.values).and(&k.drift).and_broadcast(&score_of_itself);

@@ -39,10 +39,8 @@ impl<B: Backend> SteinForm<B> {
     /// # Errors
     /// The device does not answer, or `None` inside for a kernel without a trace term (see [`Kernel::stein`]).
     pub fn new(kernel: &Kernel, at: &Particles<B>) -> Result<Option<Self>, TensorReadError> {
-        let (offsets, _) = at.centred();
-        let gram = offsets.gram(&offsets)?;
-        let kernel = kernel.stein(&gram, at.dim());
-        Ok(kernel.map(|kernel| Self { offsets, kernel }))
+        let kernel = kernel.stein(at)?;
+        Ok(kernel.map(|kernel| Self { offsets: at.centred().0, kernel }))
     }
 
     /// h of the kernel.

@@ -1,13 +1,16 @@
-//! Kernels of SVGD, on the host in f64 from `[N, N]` matrices. Source: ALGORITHMS 2.1.
+//! Kernels of SVGD, on the host in f64 from distances or inner products, `[N, N]`. Source: ALGORITHMS 2.1.
 //!
 //! A kernel answers two small matrices: K with K_ij = k(θ_j, θ_i), and M with Σ_j ∇_{θ_j} k(θ_j, θ_i) = Σ_j M_ij θ_j.
 //! All work on the long particles is then a matrix product. No gradient flows through the bandwidth.
 
+use burn::tensor::TensorReadError;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use super::bandwidth::Bandwidth;
 use super::distances::Distances;
+use crate::backend::Backend;
+use crate::particles::Particles;
 use crate::simd;
 
 /// Which gradient the dot-product kernels use.
@@ -93,10 +96,16 @@ impl Kernel {
         !matches!(self, Self::Polynomial { .. } | Self::Sigmoid { .. })
     }
 
-    /// K, G and the trace of the mixed second derivative in d dimensions, from the Gram matrix `[N, N]` of centred
-    /// particles. `None` for kernels whose trace is singular (Laplacian) or that feel the origin (dot products).
-    pub fn stein(&self, gram: &Array2<f64>, d: usize) -> Option<SteinKernel> {
-        let (d, distances) = (d as f64, Distances::of_gram(gram));
+    /// K, G and the trace of the mixed second derivative at N particles. `None` for kernels whose trace is singular
+    /// (Laplacian) or that feel the origin (dot products).
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn stein<B: Backend>(&self, particles: &Particles<B>) -> Result<Option<SteinKernel>, TensorReadError> {
+        if !matches!(self, Self::Rbf(_) | Self::Imq { .. } | Self::Mixture(_)) {
+            return Ok(None);
+        }
+        let (d, distances) = (particles.dim() as f64, Distances::between(particles)?);
         // (k, G, trace) at r² and h.
         let rbf = |r2: f64, h: f64| {
             let k = (-r2 / h).exp();
@@ -107,7 +116,7 @@ impl Kernel {
             let [values, slope, trace] = distances.map(|r2| terms(r2, h));
             Some(SteinKernel { values, slope, trace, bandwidth: h })
         };
-        match *self {
+        Ok(match *self {
             Self::Rbf(bandwidth) => of(bandwidth, &rbf),
             Self::Imq { bandwidth, exponent: b } => of(bandwidth, &|r2, h| {
                 let q = 1.0 + r2 / h;
@@ -119,42 +128,46 @@ impl Kernel {
                 [0, 1, 2].map(|index| parts.iter().map(|part| part[index]).sum::<f64>() / 3.0)
             }),
             Self::Laplacian(_) | Self::Polynomial { .. } | Self::Sigmoid { .. } => None,
-        }
+        })
     }
 
-    /// K and M from the Gram matrix `[N, N]` of the particles (centred ones for a stationary kernel).
-    pub fn evaluate(&self, gram: &Array2<f64>) -> KernelMatrix {
-        match *self {
-            Self::Rbf(bandwidth) => rbf(gram, bandwidth),
-            Self::Imq { bandwidth, exponent } => radial(gram, bandwidth, 2, |r2, h| {
+    /// K and M at N particles.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn evaluate<B: Backend>(&self, particles: &Particles<B>) -> Result<KernelMatrix, TensorReadError> {
+        let distances = || Distances::between(particles);
+        let products = || particles.gram(particles);
+        Ok(match *self {
+            Self::Rbf(bandwidth) => rbf(&distances()?, bandwidth),
+            Self::Imq { bandwidth, exponent } => radial(&distances()?, bandwidth, 2, |r2, h| {
                 let q = 1.0 + r2 / h;
                 (q.powf(exponent), -2.0 * exponent / h * q.powf(exponent - 1.0))
             }),
-            Self::Laplacian(bandwidth) => radial(gram, bandwidth, 1, |r2, h| {
+            Self::Laplacian(bandwidth) => radial(&distances()?, bandwidth, 1, |r2, h| {
                 let r = r2.sqrt();
                 let k = (-r / h).exp();
                 (k, if r > 0.0 { k / (h * r) } else { 0.0 })
             }),
-            Self::Mixture(bandwidth) => radial(gram, bandwidth, 2, |r2, h| {
+            Self::Mixture(bandwidth) => radial(&distances()?, bandwidth, 2, |r2, h| {
                 let parts = [0.25, 1.0, 4.0].map(|s| ((-r2 / (s * h)).exp() / 3.0, s * h));
                 parts.iter().fold((0.0, 0.0), |(k, g), (part, h)| (k + part, g + 2.0 / h * part))
             }),
-            Self::Polynomial { degree, offset, gradient } => dot_product(gram, gradient, |xy| {
+            Self::Polynomial { degree, offset, gradient } => dot_product(&products()?, gradient, |xy| {
                 let base = xy + offset;
                 (base.powi(degree), f64::from(degree) * base.powi(degree - 1))
             }),
-            Self::Sigmoid { slope, offset, gradient } => dot_product(gram, gradient, |xy| {
+            Self::Sigmoid { slope, offset, gradient } => dot_product(&products()?, gradient, |xy| {
                 let k = (slope * xy + offset).tanh();
                 (k, slope * (1.0 - k * k))
             }),
-        }
+        })
     }
 }
 
 /// [`radial`] with k = e^(−r²/h) and G = 2k/h, all exponentials at once.
-fn rbf(gram: &Array2<f64>, bandwidth: Bandwidth) -> KernelMatrix {
-    let distances = Distances::of_gram(gram);
-    let h = bandwidth.evaluate(&distances, 2);
+fn rbf(distances: &Distances, bandwidth: Bandwidth) -> KernelMatrix {
+    let h = bandwidth.evaluate(distances, 2);
     let mut k: Vec<f64> = distances.pairs().iter().map(|r2| -r2 / h).collect();
     simd::exponentials(&mut k);
     let values = distances.symmetric(1.0, &k);
@@ -172,9 +185,8 @@ fn drift(mut drift: Array2<f64>) -> Array2<f64> {
 }
 
 /// ∇_{θ_j} k(θ_j, θ_i) = G_ij (θ_i − θ_j), so M = diag(G·1) − G. `f(r², h)` gives (k, G).
-fn radial(gram: &Array2<f64>, bandwidth: Bandwidth, power: i32, f: impl Fn(f64, f64) -> (f64, f64)) -> KernelMatrix {
-    let distances = Distances::of_gram(gram);
-    let h = bandwidth.evaluate(&distances, power);
+fn radial(distances: &Distances, bandwidth: Bandwidth, power: i32, f: impl Fn(f64, f64) -> (f64, f64)) -> KernelMatrix {
+    let h = bandwidth.evaluate(distances, power);
     let [values, slopes] = distances.map(|r2| {
         let (k, g) = f(r2, h);
         [k, -g]
@@ -195,11 +207,25 @@ fn dot_product(gram: &Array2<f64>, gradient: Gradient, f: impl Fn(f64) -> (f64, 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use fedstein_models::Layout;
+
     use super::*;
+    use crate::backend::{Flex, Precision, Session};
+    use crate::federation::message::{Array, Values};
 
     #[test]
     fn a_particle_that_is_no_number_shows_in_the_kernel() {
         let gram = ndarray::array![[1.0, f64::NAN], [f64::NAN, f64::NAN]];
-        assert!(Kernel::default().evaluate(&gram).values[[0, 1]].is_nan());
+        assert!(rbf(&Distances::of_gram(&gram), Bandwidth::default()).values[[0, 1]].is_nan());
+        for bad in [f32::NAN, f32::INFINITY] {
+            let session = Session::<Flex>::open(Precision::F32).unwrap();
+            let layout = Arc::new(Layout::new([("theta", [2].as_slice())]));
+            let array = Array { shape: vec![3, 2], values: Values::F32(vec![0.0, 1.0, 0.5, bad, 2.0, 3.0]) };
+            let particles = Particles::from_array(&array, &layout, &session).unwrap();
+            let values = Kernel::default().evaluate(&particles).unwrap().values;
+            assert!(values[[0, 1]].is_nan() && values[[1, 2]].is_nan(), "{bad}: {values}");
+        }
     }
 }

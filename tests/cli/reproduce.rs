@@ -10,6 +10,121 @@ fn column(table: &[Vec<String>], name: &str) -> Vec<String> {
     table[1..].iter().map(|row| row[at].clone()).collect()
 }
 
+/// The rows of a figure's pictures, below the header; what is kept of the runs beside them has metrics `run:…`.
+fn shown(place: &Place, name: &str) -> Vec<Vec<String>> {
+    place
+        .text(name)
+        .lines()
+        .filter(|line| !line.contains(",run:"))
+        .map(|line| line.split(',').map(str::to_owned).collect())
+        .collect()
+}
+
+/// A figure's CSV file without the seconds of its runs, which differ from one to the next.
+fn timeless(place: &Place, name: &str) -> String {
+    place.text(name).lines().filter(|line| !line.contains(",run:seconds,")).map(|line| format!("{line}\n")).collect()
+}
+
+/// A CSV file of `dsvgd/fig5` in full: the log-likelihoods of three series on Covertype, each one round for each seed.
+fn three_series(values: &[[f64; 3]]) -> String {
+    let mut text = "panel,series,case,seed,x,metric,value,scale\n".to_owned();
+    for (seed, values) in (1..).zip(values) {
+        let series = ["fedavg-reference-iid", "fedavg-reference-unequal", "dsvgd-reference-unequal"];
+        for (series, value) in series.iter().zip(values) {
+            text += &format!("covertype,{series},,{seed},1,log_likelihood,{value},full\n");
+        }
+    }
+    text
+}
+
+#[test]
+fn a_figure_from_its_kept_numbers_is_the_same_bytes() {
+    let place = Place::new();
+    place.works(&format!("{DENSITIES} --quiet"));
+    place.works("reproduce dsvgd/fig5 --quick --only twonorm --out out --data-dir nowhere --quiet");
+    for (figure, files) in [
+        ("dsvgd/fig2", &["fig2.csv", "round-2.svg", "table.csv", "table.md"][..]),
+        ("dsvgd/fig5", &["fig5.csv", "table.csv", "table.md", "twonorm.svg"][..]),
+    ] {
+        let csv = files[0].split('.').next().unwrap();
+        place.works(&format!("reproduce {figure} --from out/{figure}/{csv}.csv --out again"));
+        assert_eq!(place.names(&format!("again/{figure}")), files);
+        for file in files {
+            let [runs, kept] = ["out", "again"].map(|out| place.bytes(&format!("{out}/{figure}/{file}")));
+            assert!(runs == kept, "{figure}/{file}");
+        }
+    }
+    assert_eq!(place.names("again"), ["dsvgd"], "nothing is run");
+
+    // A file of a former version holds what the pictures show.
+    let text = place.text("out/dsvgd/fig2/fig2.csv");
+    let former: String = text.lines().filter(|line| !line.contains(",run:")).map(|line| format!("{line}\n")).collect();
+    place.write("former.csv", former);
+    place.works("reproduce dsvgd/fig2 --from former.csv --out former");
+    assert_eq!(place.bytes("former/dsvgd/fig2/round-2.svg"), place.bytes("out/dsvgd/fig2/round-2.svg"));
+    let told = place.text("former/dsvgd/fig2/table.md");
+    let verdict = |what: &str| {
+        let row = told.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {told}"));
+        row.split(" | ").nth(6).unwrap().to_owned()
+    };
+    assert_eq!(verdict("KL after round 2"), "needs a run");
+    assert_eq!(verdict("height of the right peak after round 2"), "not judged");
+}
+
+#[test]
+fn an_order_is_judged_by_its_error_and_its_number_of_seeds() {
+    let place = Place::new();
+    let judged = |values: &[[f64; 3]]| {
+        place.write("fig5.csv", three_series(values));
+        place.works("reproduce dsvgd/fig5 --from fig5.csv --out out");
+        let told = place.text("out/dsvgd/fig5/table.md");
+        ["FedAvg is slowed", "with unequal labels DSVGD is ahead"].map(|what| {
+            let row = told.lines().find(|line| line.starts_with("| covertype") && line.contains(what)).unwrap();
+            let cells: Vec<&str> = row.split(" | ").collect();
+            (cells[5].to_owned(), cells[6].replace('*', ""))
+        })
+    };
+    // Differences 1, 2, 3: mean 2, standard error 1/√3. And 0, -1, -2 with mean -1 and the same error.
+    let [slowed, ahead] = judged(&[[1.0, 0.0, 0.0], [2.0, 0.0, -1.0], [3.0, 0.0, -2.0]]);
+    assert_eq!(slowed, ("+2.0000 ± 0.5774, 3 seeds".into(), "confirmed".into()));
+    assert_eq!(ahead, ("-1.0000 ± 0.5774, 3 seeds".into(), "within error".into()));
+    let [slowed, ahead] = judged(&[[0.0, 0.0, -1.0], [1.0, 0.0, -2.0], [2.0, 0.0, -3.0]]);
+    assert_eq!((slowed.1.as_str(), ahead.1.as_str()), ("agrees", "contradicted"));
+    let [slowed, ahead] = judged(&[[1.0, 0.0, -1.0], [1.0, 0.0, -1.0]]);
+    assert_eq!((slowed.1.as_str(), ahead.1.as_str()), ("two seeds, agrees", "two seeds, contrary"));
+    let [slowed, ahead] = judged(&[[1.0, 0.0, -1.0]]);
+    assert_eq!((slowed.1.as_str(), ahead.1.as_str()), ("one seed, agrees", "one seed, contrary"));
+}
+
+#[test]
+fn a_file_that_does_not_fit_its_figure_is_refused_by_its_row() {
+    let place = Place::new();
+    let good = three_series(&[[1.0, 0.0, 2.0]]);
+    let refused = |from: &str, to: &str, words: &[&str]| {
+        assert!(good.contains(from), "{from}");
+        place.write("fig5.csv", good.replacen(from, to, 1));
+        place.refuses("reproduce dsvgd/fig5 --from fig5.csv --out out", &[&["fig5.csv"], words].concat());
+    };
+    refused("panel,series", "panel,curve", &["line 1", "panel,series,case,seed,x,metric,value,scale"]);
+    refused("covertype,", "cover,", &["line 2", "no panel `cover`"]);
+    refused(
+        "covertype,fedavg-reference-unequal",
+        "covertype,fedavg-unequall",
+        &["line 3", "no series `fedavg-unequall`"],
+    );
+    refused("-iid,,1", "-iid,b,1", &["line 2", "no case `b`"]);
+    refused(",1,log", ",1.5,log", &["line 2", "x is a round", "1.5"]);
+    refused("log_likelihood", "accuracy", &["line 2", "log_likelihood", "`accuracy`"]);
+    refused(",1,full", ",NaN,full", &["line 2", "value is a finite number, not `NaN`"]);
+    refused(",2,full", ",2,quick", &["line 4", "scale is quick"]);
+    refused("full", "whole", &["line 2", "quick, middle or full, not `whole`"]);
+    refused("-reference-unequal,", "-reference-iid,", &["line 3", "twice"]);
+    refused(&good[good.find('\n').unwrap() + 1..], "", &["no rows"]);
+    place.refuses("reproduce dsvgd/fig5 --from nowhere.csv", &["nowhere.csv"]);
+    place.refuses("reproduce dsvgd/fig5 --from fig5.csv --quick", &["--from", "--quick"]);
+    assert!(!place.path("out").exists());
+}
+
 #[test]
 fn the_list_has_every_figure_with_its_data_and_its_runs() {
     let place = Place::new();
@@ -38,7 +153,7 @@ fn a_quick_figure_leaves_numbers_pictures_and_a_table_that_judges_nothing() {
     assert_eq!(place.names("out"), ["dsvgd", "runs"]);
     assert_eq!(place.names("out/dsvgd/fig2"), ["fig2.csv", "round-2.svg", "table.csv", "table.md"]);
 
-    let table = place.table("out/dsvgd/fig2/fig2.csv");
+    let table = shown(&place, "out/dsvgd/fig2/fig2.csv");
     assert_eq!(table[0].join(","), "panel,series,case,seed,x,metric,value,scale");
     assert!(column(&table, "scale").iter().all(|scale| scale == "quick"));
     let series = column(&table, "series");
@@ -63,10 +178,10 @@ fn a_quick_figure_leaves_numbers_pictures_and_a_table_that_judges_nothing() {
 fn what_has_been_run_is_not_run_again_and_half_a_result_is() {
     let place = Place::new();
     place.works(DENSITIES);
-    let before = place.text("out/dsvgd/fig2/fig2.csv");
+    let before = timeless(&place, "out/dsvgd/fig2/fig2.csv");
     let again = place.works(DENSITIES).stderr;
     assert!(again.contains("2 runs (quick), 2 of them kept from before") && !again.contains("run 1/"), "{again}");
-    assert_eq!(place.text("out/dsvgd/fig2/fig2.csv"), before);
+    assert!(timeless(&place, "out/dsvgd/fig2/fig2.csv") == before);
 
     // Killed while writing: a file that is cut off.
     let name = place.names("out/runs").remove(0);
@@ -74,13 +189,13 @@ fn what_has_been_run_is_not_run_again_and_half_a_result_is() {
     place.write(&format!("out/runs/{name}"), &kept[..kept.len() / 2]);
     let mended = place.works(DENSITIES).stderr;
     assert!(mended.contains("1 of them kept from before") && mended.contains("run 1/1"), "{mended}");
-    assert_eq!(place.text("out/dsvgd/fig2/fig2.csv"), before);
+    assert!(timeless(&place, "out/dsvgd/fig2/fig2.csv") == before);
 
     // Another seed is another run; a part that is not asked for stays in the figure.
     let more = place.works("reproduce dsvgd/fig2 --quick --only round-2/dsvgd-printed --out out --seeds 2").stderr;
     assert!(more.contains("2 runs (quick), 1 of them kept from before"), "{more}");
     let seeds = |name: &str| {
-        let table = place.table("out/dsvgd/fig2/fig2.csv");
+        let table = shown(&place, "out/dsvgd/fig2/fig2.csv");
         let rows = column(&table, "series").into_iter().zip(column(&table, "seed"));
         let mut seeds: Vec<String> = rows.filter(|(series, _)| series == name).map(|(_, seed)| seed).collect();
         seeds.dedup();
@@ -95,7 +210,7 @@ fn runs_at_once_give_the_same_numbers() {
     place.works(&format!("{DENSITIES} --quiet"));
     let printed = place.works("reproduce dsvgd/fig2 --quick --only round-2 --out other --jobs 2 --quiet");
     assert_eq!((printed.stdout.as_str(), printed.stderr.as_str()), ("", ""));
-    assert_eq!(place.bytes("out/dsvgd/fig2/fig2.csv"), place.bytes("other/dsvgd/fig2/fig2.csv"));
+    assert!(timeless(&place, "out/dsvgd/fig2/fig2.csv") == timeless(&place, "other/dsvgd/fig2/fig2.csv"));
 }
 
 #[test]
@@ -106,7 +221,7 @@ fn a_panel_over_rounds_of_generated_data_is_run_beside_one_whose_data_are_missin
     assert!(told.contains("--data-dir or FEDSTEIN_DATA") && told.contains("--only twonorm"), "{told}");
     place.works("reproduce dsvgd/fig5 --quick --data-dir nowhere --only twonorm/fedavg --out out");
     assert_eq!(place.names("out/dsvgd/fig5"), ["fig5.csv", "table.csv", "table.md", "twonorm.svg"]);
-    let table = place.table("out/dsvgd/fig5/fig5.csv");
+    let table = shown(&place, "out/dsvgd/fig5/fig5.csv");
     let rounds = numbers(&column(&table, "x"));
     // Four kinds of FedAvg over the twelve rounds of the quick form.
     assert_eq!(rounds, (0..4).flat_map(|_| (1..=12).map(f64::from)).collect::<Vec<_>>());

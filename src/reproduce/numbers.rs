@@ -1,0 +1,126 @@
+//! `figN.csv`: every number of every picture, then what else the table is made from, so that both can be made again
+//! without the runs. [`super::kept_csv`] reads it.
+//!
+//! A row of the second part has a metric that begins with `run:`
+//!
+//! | metric | x | value |
+//! |---|---|---|
+//! | `run:accuracy` and other metrics | round | its value; empty where the metric has none in any round |
+//! | `run:uplink_bytes`, `run:downlink_bytes`, `run:clients` | round | of this round and the following, until the next row |
+//! | `run:seconds` | 0 | of a run, mean over seeds; the seed is 0; all other rows of equal runs are equal |
+//! | `run:note: …` | 0 | how many of the curves and points said so; panel and series are empty |
+//! | `run:failed: …` | 0 | 1; panel and series are empty |
+
+use std::collections::BTreeMap;
+
+use super::curve::Results;
+use super::figure::Scale;
+use super::grid::Cell;
+use super::held::{is_shown, needed};
+use super::kept::{Kept, KeptRound};
+
+/// The columns.
+pub const HEADER: [&str; 8] = ["panel", "series", "case", "seed", "x", "metric", "value", "scale"];
+
+/// How the metrics of the second part begin.
+pub const RUN: &str = "run:";
+
+/// How a metric is called that is a text.
+pub const NOTE: &str = "note: ";
+/// The same of a failure.
+pub const FAILED: &str = "failed: ";
+
+/// Bytes and clients of a round: their names and where they are.
+pub const TRAFFIC: [(&str, fn(&KeptRound) -> u64); 3] = [
+    ("uplink_bytes", |round| round.uplink),
+    ("downlink_bytes", |round| round.downlink),
+    ("clients", |round| round.clients.len() as u64),
+];
+
+/// Seconds of a run.
+pub const SECONDS: &str = "seconds";
+
+/// A row of the file.
+type Row = [String; 8];
+
+/// All rows, the header first.
+pub fn rows(results: &Results<'_>, scale: Scale) -> Vec<Row> {
+    let mut rows = vec![HEADER.map(str::to_owned)];
+    let word = scale.word();
+    for (panel, samples) in results.figure.panels.iter().zip(&results.samples) {
+        rows.extend(samples.iter().map(|sample| {
+            let [x, value] = [sample.x, sample.value].map(|number| number.to_string());
+            let (series, seed) = (results.curve_id(sample.curve), sample.seed.to_string());
+            [panel.id.clone(), series, sample.case.clone(), seed, x, panel.y.clone(), value, word.to_owned()]
+        }));
+    }
+    for (at, cell) in results.grid.cells.iter().enumerate() {
+        for (seed, kept) in &results.kept[at] {
+            of_run(results, at, *seed, kept, &mut |metric, x, value| {
+                rows.push(row(results, cell, (*seed, x), metric, value, word))
+            });
+        }
+        if let Some(seconds) = results.seconds[at] {
+            rows.push(row(results, cell, (0, 0), SECONDS, seconds.to_string(), word));
+        }
+    }
+    let mut text = |kind: &str, said: &str, value: usize| {
+        let empty = String::new;
+        let metric = format!("{RUN}{kind}{said}");
+        rows.push([empty(), empty(), empty(), "0".into(), "0".into(), metric, value.to_string(), word.to_owned()]);
+    };
+    results.notes.iter().for_each(|(note, runs)| text(NOTE, note, *runs));
+    results.failures.iter().for_each(|failure| text(FAILED, failure, 1));
+    rows
+}
+
+fn row(results: &Results<'_>, cell: &Cell, (seed, x): (u64, usize), metric: &str, value: String, scale: &str) -> Row {
+    let (panel, series) = (&results.figure.panels[cell.panel], &results.figure.series[cell.series]);
+    let metric = format!("{RUN}{metric}");
+    let (seed, x) = (seed.to_string(), x.to_string());
+    [panel.id.clone(), series.id.clone(), cell.case.clone(), seed, x, metric, value, scale.to_owned()]
+}
+
+/// What is known of a run beside the pictures; `put` takes a metric, a round and a value.
+fn of_run(results: &Results<'_>, at: usize, seed: u64, kept: &Kept, put: &mut dyn FnMut(&str, usize, String)) {
+    let cell = &results.grid.cells[at];
+    let held = |metric: &str| results.held.as_ref().is_none_or(|held| held[at].curves.contains(metric));
+    let last = kept.rounds.last().map_or(0, |round| round.round);
+    for metric in needed(results.figure, cell).into_iter().filter(|metric| held(metric)) {
+        let values = kept.values(metric);
+        if values.is_empty() {
+            put(metric, last, String::new());
+        } else if !(is_shown(results.figure, cell) && metric == results.figure.panels[cell.panel].y) {
+            values.into_iter().for_each(|(round, value)| put(metric, round, value.to_string()));
+        }
+    }
+    let known = results.held.as_ref().map_or(TRAFFIC.len(), |held| match &held[at] {
+        held if held.traffic => TRAFFIC.len(),
+        held => usize::from(held.uplink),
+    });
+    debug_assert!(kept.rounds.iter().zip(1..).all(|(round, at)| round.round == at), "seed {seed}: rounds count from 1");
+    for (name, of) in &TRAFFIC[..known] {
+        let mut before = None;
+        for round in &kept.rounds {
+            let value = of(round);
+            if before != Some(value) || round.round == last {
+                put(name, round.round, value.to_string());
+            }
+            before = Some(value);
+        }
+    }
+}
+
+/// What runs told, each once, with how many told it.
+pub fn notes<'k>(kept: impl Iterator<Item = &'k Kept>) -> BTreeMap<String, usize> {
+    let mut told: BTreeMap<String, usize> = BTreeMap::new();
+    for note in kept.flat_map(|kept| &kept.notes) {
+        // Advice names the round in which it was due, which differs from run to run.
+        let same = match note.split_once(": ") {
+            Some((round, rest)) if round.starts_with("round ") => rest,
+            _ => note.as_str(),
+        };
+        *told.entry(same.to_owned()).or_default() += 1;
+    }
+    told
+}
