@@ -6,16 +6,19 @@
 //! client climbs (scale)·Σ_nodes L(K(e(x; θ))), L the bound on log p(y) of [`polya_gamma`], by minibatches.
 //! Source: Achituve et al. 2021 and its public code, ALGORITHMS 4.10.
 //!
-//! A stand-in in six places, for numbers without draws, for speed, and for the networks of the other methods:
+//! A stand-in in five places, for numbers without draws and for speed:
 //!
 //! | there | here |
 //! |---|---|
 //! | Gibbs draws of the Pólya-Gamma variables, 5 steps of 20 to 30 chains | their mean field, `inference_steps` updates |
 //! | loss: log predictive likelihood of a half of the rows given the other half | the bound on the marginal likelihood (their other objective, `marginal_likelihood`), of a minibatch |
-//! | embedding: a linear layer on the last activations | those activations themselves |
 //! | exp E log σ(f), and 1 − that | E σ(f) |
 //! | all rows of a client behind a prediction | at most `inducing_rows`, each class by its share |
 //! | SGD .05, momentum .9, decay .001, norm of a gradient at most 50, one step on all rows, a plain mean of clients | `[optimizer]` without decay and clip, `local_steps` minibatches, a mean by rows |
+//!
+//! Their embedding ends in a linear layer. Here it ends where the head begins: in a linear layer with a `stack` whose last
+//! layer is dense, in an activation with a `bnn`. After a ReLU all embeddings lie in one orthant, at most √2 apart, and the
+//! kernel separates them poorly.
 //!
 //! Their optimiser forgets at each visit and takes one step, so that its momentum never speaks. A row for which all units
 //! are shut is embedded at 0 and pulls at nothing. The server's particles are the shared layers under the head of Θ^(0),
