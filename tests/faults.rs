@@ -3,208 +3,33 @@
 
 mod common;
 
+mod faults {
+    pub mod harness;
+    mod questions;
+    mod visits;
+}
+
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::Arc;
 
-use common::{data, dealt, experiment, values};
-use fedstein::algorithm::{ServerHalf, Setup};
-use fedstein::backend::{Flex, Precision, Session};
-use fedstein::error::RunError;
+use common::experiment;
+use faults::harness::*;
 use fedstein::experiment::Config;
-use fedstein::experiment::schema::{KEYS, Overrides, Source};
+use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::federation::event::{Event, Happening};
 use fedstein::federation::faults::{Fault, Faulty, Remembered};
-use fedstein::federation::fleet::InProcess;
 use fedstein::federation::guard::{Conduct, Guard};
-use fedstein::federation::message::{Array, ClientId, Values};
-use fedstein::federation::server::{Federation, Round, Told};
-use fedstein::federation::shard::{Shard, Table};
-use fedstein::models::Model;
-use fedstein::particles::Particles;
-use fedstein::random::{Purpose, Streams};
-use fedstein::schedule::{Indicators, Schedule, Selection};
+use fedstein::federation::message::ClientId;
+use fedstein::federation::server::Round;
+use fedstein::random::Streams;
 use serde_json::Value;
-
-const FEDERATED: [&str; 16] = [
-    "dsvgd",
-    "u-dsvgd",
-    "p-dsvgd",
-    "dsgld",
-    "pvi",
-    "fedavg",
-    "fedsgd",
-    "fedwba",
-    "fedprox",
-    "scaffold",
-    "fedper",
-    "per-fedavg",
-    "pfedme",
-    "pfedbayes",
-    "pfedvem",
-    "pfedgp",
-];
-const CENTRALISED: [&str; 5] = ["svgd", "sgld", "gvi", "pmd", "npv"];
-/// Those whose clients go one after the other.
-const ONE_AT_A_TIME: [&str; 2] = ["dsvgd", "u-dsvgd"];
-/// Those whose formulas presuppose plain gradient steps.
-const PLAIN: [&str; 3] = ["scaffold", "per-fedavg", "pfedme"];
-const K: usize = 10;
-
-/// Sizes at which a run takes milliseconds.
-const SMALL: [(&str, &str); 5] =
-    [("particles", "4"), ("local_steps", "3"), ("distill_steps", "2"), ("server_steps", "2"), ("batch", "8")];
-
-/// A config of ten clients with eight rows each of two classes.
-fn text(kind: &str, more: &str) -> String {
-    let of_kind = |name: &str| {
-        let path = format!("algorithm.{name}");
-        KEYS.iter().any(|key| key.path == path && key.used_by(kind))
-    };
-    let keys: String =
-        SMALL.iter().filter(|(name, _)| of_kind(name)).map(|(name, value)| format!("{name} = {value}\n")).collect();
-    let optimizer = if PLAIN.contains(&kind) { "kind = \"sgd\"\nlr = 0.05" } else { "lr = 0.01" };
-    let (rounds, clients) = if ONE_AT_A_TIME.contains(&kind) { (2 * K + 1, 1) } else { (5, 5) };
-    format!(
-        r#"
-        name = "faults"
-        seed = 5
-        rounds = {rounds}
-        data = {{ kind = "twonorm", rows = 120, test_fraction = 0.33333 }}
-        partition = {{ clients = {K} }}
-        model = {{ kind = "bnn", hidden = [3] }}
-        schedule = {{ clients = {clients} }}
-        [algorithm]
-        kind = "{kind}"
-        {keys}
-        [optimizer]
-        {optimizer}
-        {more}
-        "#
-    )
-}
-
-fn faults(kind: Fault, rest: &str) -> String {
-    format!("[faults]\nkinds = [\"{}\"]\n{rest}\n[federation]\ndeadline = 30\n", kind.word())
-}
-
-/// Chooses what it was told to.
-struct Script(Vec<Vec<ClientId>>);
-
-impl Schedule for Script {
-    fn select(&mut self, round: usize, _: Option<&Indicators>) -> Selection {
-        self.0[round - 1].clone().into()
-    }
-}
-
-/// Every round, and the bits of all that the server would send after it.
-#[derive(Default)]
-struct Log {
-    rounds: Vec<Round>,
-    states: Vec<BTreeMap<String, Vec<u64>>>,
-    failed: Vec<Event>,
-}
-
-impl Told<Flex> for Log {
-    fn begins(&mut self, _: usize, _: &[usize]) {}
-
-    fn ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>, _: &dyn Schedule) -> Result<(), RunError> {
-        self.states.push(state(server));
-        self.rounds.push(round);
-        Ok(())
-    }
-
-    fn failed(&mut self, events: &[Event]) -> Result<(), RunError> {
-        self.failed = events.to_vec();
-        Ok(())
-    }
-}
-
-/// What the server publishes, and its particles, to the bit.
-fn state(server: &dyn ServerHalf<Flex>) -> BTreeMap<String, Vec<u64>> {
-    let to_bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<u64>>();
-    let message = server.publish().unwrap();
-    let arrays = message.arrays.into_iter().map(|(name, array)| (name, to_bits(array.values.to_f64())));
-    let mut state: BTreeMap<_, _> = arrays.collect();
-    state.insert("predicts with".into(), to_bits(values(server.particles())));
-    state
-}
-
-impl Log {
-    fn events(&self) -> impl Iterator<Item = &Event> {
-        self.rounds.iter().flat_map(|round| &round.events)
-    }
-
-    fn count(&self, what: Happening) -> usize {
-        self.events().filter(|event| event.what == what).count()
-    }
-
-    fn used(&self) -> Vec<Vec<ClientId>> {
-        self.rounds.iter().map(|round| round.used.clone()).collect()
-    }
-
-    fn last(&self) -> Vec<f64> {
-        self.states.last().unwrap()["predicts with"].iter().map(|bits| f64::from_bits(*bits)).collect()
-    }
-
-    fn assert_finite(&self, what: &str) {
-        let numbers = self.states.iter().flat_map(BTreeMap::values).flatten();
-        assert!(numbers.map(|bits| f64::from_bits(*bits)).all(f64::is_finite), "{what}");
-    }
-}
-
-/// Runs a config to its end, or to its failure; a script takes the schedule's place.
-fn serve(text: &str, script: Option<Vec<Vec<ClientId>>>) -> (Log, Result<(), RunError>) {
-    let config = experiment(text).config;
-    let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(Precision::F32).unwrap());
-    let all = data(&config);
-    let model: Arc<dyn Model> = config.model(&all.train).unwrap();
-    let algorithm = config.algorithm();
-    let rows = match algorithm.is_centralised() {
-        true => vec![dealt(&config).pooled(all.train.rows())],
-        false => dealt(&config).clients().to_vec(),
-    };
-    let train = Table::new(all.train, &all.normalisation);
-    let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
-    let count = algorithm.particles();
-    let initial: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
-    let initial = Array { shape: vec![count, model.layout().dim()], values: Values::F64(initial) };
-    let halves = algorithm
-        .build(Setup {
-            model: model.clone(),
-            shards: rows.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())).collect(),
-            initial: Particles::from_array(&initial, model.layout(), &session).unwrap(),
-            session: session.clone(),
-            streams,
-            svgd: config.svgd(),
-            reset_optimizer: config.reset_optimizer(),
-        })
-        .unwrap();
-    let clients = halves.clients.len();
-    let (mut server, mut schedule) = (halves.server, config.schedule(clients, streams));
-    if let Some(script) = script {
-        schedule = Box::new(Script(script));
-    }
-    let fleet = config.faulty(InProcess::new(halves.clients), clients, streams);
-    let (server, schedule, guard) = (&mut *server, &mut *schedule, &mut config.guard());
-    let mut log = Log::default();
-    let mut federation = Federation { server, schedule, fleet: &fleet, clients, diagnosis: None, guard, session };
-    let end = federation.serve(1..=config.rounds, &|_, _| {}, &mut log);
-    (log, end)
-}
-
-fn works(text: &str) -> Log {
-    let (log, end) = serve(text, None);
-    end.unwrap();
-    log
-}
 
 // ----------------------------------------------------------------------------------- every algorithm, every fault
 
 /// What the server makes of a fault: what it records, and whether the reply is still used.
 fn answer_to(fault: Fault) -> (Option<Happening>, bool) {
     match fault {
-        Fault::Dropout => (Some(Happening::Unanswered), false),
+        Fault::Dropout | Fault::LostReply => (Some(Happening::Unanswered), false),
         Fault::Straggler => (Some(Happening::Late), false),
         Fault::Stale => (Some(Happening::Stale), false),
         Fault::Duplicate => (Some(Happening::Duplicate), true),
@@ -404,7 +229,7 @@ fn a_straggler_counts_where_the_deadline_lets_it() {
 #[test]
 fn what_the_server_and_the_injector_remember_survives_being_saved() {
     let log = works(&all(4, "[faults]\nkinds = [\"nan\"]\n[federation]\nrobust = \"norm-clip\""));
-    let conduct = &log.rounds[3].conduct;
+    let conduct = &log.rounds[3].guard.save();
     let text = serde_json::to_string(conduct).unwrap();
     let mut guard = Guard::default();
     guard.restore(serde_json::from_str::<Conduct>(&text).unwrap());

@@ -1,0 +1,200 @@
+//! A client of this process, whose visits count as a whole or not at all.
+//!
+//! From a visit on until it is known whether its reply was aggregated, the client keeps what it was before the visit and
+//! what it replied. The same request then has the same reply, without a step; and a visit that did not count is taken
+//! back. Whether it did is told by the end of the round ([`Client::settle`]) or by the next request
+//! ([`Request::counted`]), whichever comes first. A visit that fails leaves the client as it was.
+
+use super::fleet::{CLIENT_BYTES, Watch};
+use super::message::{Reply, Request};
+use crate::algorithm::ClientHalf;
+use crate::backend::Backend;
+use crate::checkpoint::State;
+use crate::error::RunError;
+
+/// A half and its last visit, while it is open.
+pub(super) struct Client<B: Backend> {
+    half: Box<dyn ClientHalf<B>>,
+    visit: Option<Visit>,
+}
+
+/// A visit of which it is not known whether it counts.
+struct Visit {
+    /// The half's state before it.
+    before: State,
+    reply: Reply,
+}
+
+impl Visit {
+    /// Whether this is the request that it answered: training for the same state in the same round of the same run.
+    fn answers(&self, request: &Request) -> bool {
+        let Reply { run, round, state, .. } = self.reply;
+        (run, round, state) == (request.run, request.round, request.state)
+    }
+}
+
+impl<B: Backend> Client<B> {
+    /// A client that has not been visited since its half was built or restored.
+    pub fn new(half: Box<dyn ClientHalf<B>>) -> Self {
+        Self { half, visit: None }
+    }
+
+    /// The client's part of a round.
+    pub fn train(&mut self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
+        if let Some(visit) = self.visit.as_ref().filter(|visit| visit.answers(request)) {
+            return Ok(visit.reply.clone());
+        }
+        let before = self.half(request)?.save()?;
+        match self.half.handle(request, watch) {
+            Ok(message) => {
+                let reply = request.reply(message.with_scalar(CLIENT_BYTES, self.half.state_bytes() as f64));
+                self.visit = Some(Visit { before, reply: reply.clone() });
+                Ok(reply)
+            }
+            Err(error) => {
+                self.half.restore(&before)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// The half as this request finds it: without the last visit, unless the request says that it counted.
+    pub fn half(&mut self, request: &Request) -> Result<&mut dyn ClientHalf<B>, RunError> {
+        if let Some(Visit { reply, .. }) = &self.visit {
+            self.close((request.run, request.counted) == (reply.run, reply.round))?;
+        }
+        Ok(&mut *self.half)
+    }
+
+    /// A round is over: its visit counted, or is taken back.
+    pub fn settle(&mut self, round: usize, counts: bool) -> Result<(), RunError> {
+        match &self.visit {
+            Some(visit) if visit.reply.round == round => self.close(counts),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the half keeps between rounds; of an open visit nothing.
+    pub fn save(&self) -> Result<State, RunError> {
+        match &self.visit {
+            Some(visit) => Ok(visit.before.clone()),
+            None => self.half.save(),
+        }
+    }
+
+    /// Gives the half what it kept.
+    pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.visit = None;
+        self.half.restore(state)
+    }
+
+    fn close(&mut self, counts: bool) -> Result<(), RunError> {
+        // Where it cannot be taken back it stays open: the next request tries again, and says why it fails.
+        if let Some(visit) = self.visit.as_ref().filter(|_| !counts) {
+            self.half.restore(&visit.before)?;
+        }
+        self.visit = None;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::Predictor;
+    use crate::backend::Flex;
+    use crate::federation::message::{Ask, Message};
+
+    /// Counts its visits; one in a round that ends in 3 fails when its state has changed already.
+    struct Counter(usize);
+
+    impl ClientHalf<Flex> for Counter {
+        fn handle(&mut self, request: &Request, _: Watch) -> Result<Message, RunError> {
+            self.0 += 1;
+            match request.round % 10 {
+                3 => Err(RunError::Config("it diverged".into())),
+                _ => Ok(Message::default().with_scalar("visits", self.0 as f64)),
+            }
+        }
+
+        fn save(&self) -> Result<State, RunError> {
+            Ok(State::default().with_count("visits", self.0))
+        }
+
+        fn restore(&mut self, state: &State) -> Result<(), RunError> {
+            self.0 = state.count("visits")?;
+            Ok(())
+        }
+    }
+
+    fn request(round: usize, counted: usize) -> Request {
+        Request { counted, ..Request::new(round, 0, Ask::Train, Message::default().with_scalar("round", round as f64)) }
+    }
+
+    /// The number of visits that the reply to a request tells of; `None` where the visit fails.
+    fn visits(client: &mut Client<Flex>, request: &Request) -> Option<f64> {
+        client.train(request, &|_, _| {}).ok().map(|reply| reply.message.scalars["visits"])
+    }
+
+    fn client() -> Client<Flex> {
+        Client::new(Box::new(Counter(0)))
+    }
+
+    fn kept(client: &Client<Flex>) -> usize {
+        client.save().unwrap().count("visits").unwrap()
+    }
+
+    #[test]
+    fn a_visit_that_fails_leaves_the_client_as_it_was() {
+        let mut client = client();
+        assert_eq!(visits(&mut client, &request(3, 0)), None);
+        assert_eq!((kept(&client), visits(&mut client, &request(4, 0))), (0, Some(1.0)));
+        // It fails after one that counted, and after one that did not.
+        assert_eq!(visits(&mut client, &request(13, 4)), None);
+        assert_eq!((kept(&client), visits(&mut client, &request(14, 4))), (1, Some(2.0)));
+        assert_eq!(visits(&mut client, &request(23, 4)), None);
+        assert_eq!(kept(&client), 1);
+    }
+
+    #[test]
+    fn the_same_request_has_the_same_reply_and_any_other_one_is_a_visit() {
+        let mut client = client();
+        let first = request(1, 0);
+        assert_eq!([visits(&mut client, &first), visits(&mut client, &first)], [Some(1.0); 2]);
+        let again = Request { attempt: 2, ..first.clone() };
+        assert_eq!(visits(&mut client, &again), Some(1.0));
+        // Another state, another run: the visit before did not count.
+        for other in [Request { state: 5, ..first.clone() }, Request { run: 5, ..first.clone() }, request(2, 0)] {
+            assert_eq!((visits(&mut client, &other), kept(&client)), (Some(1.0), 0));
+        }
+        assert_eq!(visits(&mut client, &request(3 + 1, 2)), Some(2.0));
+    }
+
+    #[test]
+    fn the_end_of_a_round_or_the_next_request_says_whether_a_visit_counts() {
+        for (settled, counted, want) in [(Some(true), 1, 1), (Some(false), 0, 0), (None, 1, 1), (None, 0, 0)] {
+            let mut client = client();
+            visits(&mut client, &request(1, 0));
+            if let Some(counts) = settled {
+                client.settle(1, counts).unwrap();
+                assert_eq!(kept(&client), want);
+                assert!(client.visit.is_none(), "nothing is kept twice");
+            }
+            let question = request(2, counted);
+            assert!(matches!(client.half(&question).unwrap().predictor(&question), Ok(Predictor::Published)));
+            assert_eq!((kept(&client), client.visit.is_none()), (want, true));
+        }
+        let mut client = client();
+        visits(&mut client, &request(1, 0));
+        client.settle(9, true).unwrap();
+        assert_eq!(visits(&mut client, &request(2, 0)), Some(1.0), "that was another round");
+    }
+
+    #[test]
+    fn a_client_that_is_restored_knows_of_no_visit() {
+        let mut client = client();
+        visits(&mut client, &request(1, 0));
+        client.restore(&State::default().with_count("visits", 7)).unwrap();
+        assert_eq!(visits(&mut client, &request(2, 0)), Some(8.0));
+    }
+}
