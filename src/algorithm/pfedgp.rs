@@ -16,9 +16,9 @@
 //! | all rows of a client behind a prediction | at most `inducing_rows`, each class by its share |
 //! | SGD .05, momentum .9, decay .001, norm of a gradient at most 50, one step on all rows, a plain mean of clients | `[optimizer]` without decay and clip, `local_steps` minibatches, a mean by rows |
 //!
-//! Their embedding ends in a linear layer. Here it ends where the head begins: in a linear layer with a `stack` whose last
-//! layer is dense, in an activation with a `bnn`. After a ReLU all embeddings lie in one orthant, at most √2 apart, and the
-//! kernel separates them poorly.
+//! Their embedding ends in a linear layer of its own. Here it ends where the head begins: in such a layer with a `stack`
+//! whose last layer is dense, in the last hidden layer with a `bnn`, which is worse where there is only one
+//! (docs/algorithms.md).
 //!
 //! Their optimiser forgets at each visit and takes one step, so that its momentum never speaks. A row for which all units
 //! are shut is embedded at 0 and pulls at nothing. The server's particles are the shared layers under the head of Θ^(0),
