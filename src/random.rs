@@ -38,6 +38,15 @@ pub enum Purpose {
     InducingRows = 16,
     /// Who is disturbed when, where faults are injected.
     Faults = 20,
+    /// Whose answers to questions are disturbed when.
+    QuestionFaults = 21,
+    /// Whose scores are disturbed when.
+    ScoreFaults = 22,
+}
+
+/// A number of the operating system's, another one each time: for names, never for results.
+pub fn nonce() -> u64 {
+    rand::random()
 }
 
 /// All random streams of one run.

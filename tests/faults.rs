@@ -5,6 +5,7 @@ mod common;
 
 mod faults {
     pub mod harness;
+    mod questions;
     mod visits;
 }
 
@@ -28,7 +29,7 @@ use serde_json::Value;
 /// What the server makes of a fault: what it records, and whether the reply is still used.
 fn answer_to(fault: Fault) -> (Option<Happening>, bool) {
     match fault {
-        Fault::Dropout => (Some(Happening::Unanswered), false),
+        Fault::Dropout | Fault::LostReply => (Some(Happening::Unanswered), false),
         Fault::Straggler => (Some(Happening::Late), false),
         Fault::Stale => (Some(Happening::Stale), false),
         Fault::Duplicate => (Some(Happening::Duplicate), true),
@@ -228,7 +229,7 @@ fn a_straggler_counts_where_the_deadline_lets_it() {
 #[test]
 fn what_the_server_and_the_injector_remember_survives_being_saved() {
     let log = works(&all(4, "[faults]\nkinds = [\"nan\"]\n[federation]\nrobust = \"norm-clip\""));
-    let conduct = &log.rounds[3].conduct;
+    let conduct = &log.rounds[3].guard.save();
     let text = serde_json::to_string(conduct).unwrap();
     let mut guard = Guard::default();
     guard.restore(serde_json::from_str::<Conduct>(&text).unwrap());

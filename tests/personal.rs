@@ -151,9 +151,10 @@ fn serve(text: &str, client: usize, spoil: Spoil) -> Result<Vec<(Round, Vec<f64>
     let clients = halves.clients.len();
     let (mut server, mut schedule) = (halves.server, config.schedule(clients, streams));
     let fleet = Corrupt { fleet: InProcess::new(halves.clients), client, spoil };
+    let counts: Vec<usize> = partition.clients().iter().map(Vec::len).collect();
     let mut log = Log::default();
     let (server, schedule, guard) = (&mut *server, &mut *schedule, &mut Guard::default());
-    let mut federation = Federation { server, schedule, fleet: &fleet, clients, diagnosis: None, guard, session };
+    let mut federation = Federation { server, schedule, fleet: &fleet, rows: &counts, diagnosis: None, guard, session };
     federation.serve(1..=config.rounds, &|_, _| {}, &mut log)?;
     Ok(log.0.into_inner().unwrap())
 }

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use common::bits;
 use fedstein::backend::Flex;
+use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
 use fedstein::experiment::artifact::Artifacts;
 use fedstein::experiment::progress::{Observer, Quiet};
@@ -302,8 +303,11 @@ fn a_run_that_has_ended_goes_on_to_more_rounds_as_if_they_had_been_asked_for_at_
     let rounds = |rounds: &str| small("fedavg", &[rounds, "evaluation.every=1"]);
     let (experiment, mut artifacts) = on(&rounds("rounds=4"), &path, false);
     run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    // Another process goes on when this one is done with the directory.
+    drop(artifacts);
     let (experiment, mut artifacts) = on(&rounds("rounds=6"), &path, true);
     let got = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    drop(artifacts);
     let (experiment, mut artifacts) = on(&rounds("rounds=6"), &dir.path().join("straight"), false);
     let want = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
     assert_eq!((bits(&got), timeless(&got)), (bits(&want), timeless(&want)));
@@ -312,6 +316,29 @@ fn a_run_that_has_ended_goes_on_to_more_rounds_as_if_they_had_been_asked_for_at_
     let again = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
     assert_eq!((bits(&again), again.evaluation), (bits(&want), want.evaluation));
     assert_eq!(format!("{:?}", again.personal), format!("{:?}", want.personal));
+}
+
+/// What the newest checkpoint in a directory says of the run's nonce.
+fn nonce(path: &Path) -> u64 {
+    let names = fs::read_dir(path.join("checkpoint")).unwrap().flatten();
+    let conduct = names.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/conduct-")).max();
+    let state = codec::decode(&fs::read(conduct.unwrap()).unwrap()).unwrap();
+    state.to_conduct().unwrap().nonce
+}
+
+#[test]
+fn two_runs_of_one_config_have_different_numbers_and_the_same_results_and_a_run_that_goes_on_keeps_its_own() {
+    let dir = TempDir::new().unwrap();
+    let run_at = |name: &str, rounds: &str, resumes: bool| {
+        let (experiment, mut artifacts) = on(&small("fedavg", &[rounds]), &dir.path().join(name), resumes);
+        let outcome = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+        (bits(&outcome), nonce(&dir.path().join(name)))
+    };
+    let (one, other) = (run_at("one", "rounds=4", false), run_at("other", "rounds=4", false));
+    assert_eq!(one.0, other.0);
+    assert!(one.1 != other.1 && one.1 != 0 && other.1 != 0, "{} {}", one.1, other.1);
+    let on = run_at("one", "rounds=6", true);
+    assert_eq!(on.1, one.1);
 }
 
 #[test]
@@ -455,6 +482,38 @@ fn ctrl_c_and_sigterm_leave_a_checkpoint_and_say_how_to_go_on() {
         place.works(&format!("train {SMALL} --set rounds={rounds} --out straight-{name}"));
         assert!(results(&place, name) == results(&place, &format!("straight-{name}")), "{name}");
     }
+}
+
+#[test]
+fn a_second_process_in_a_run_directory_is_refused_and_told_which_one_is_in_it() {
+    let place = Place::new();
+    place.works(&format!("train {SMALL} --set rounds=2 --out straight"));
+    let (mut child, mut lines) = json_rounds(&place, &format!("train {SMALL} --set rounds=100000 --out run"));
+    assert_eq!(read_rounds(&mut lines, 2), 2);
+    let words = ["run", "in use", &format!("process {}", child.id())];
+    place.refuses("train --resume run", &words);
+    place.refuses(&format!("train {SMALL} --set rounds=2 --out run --force"), &words);
+    place.refuses(&format!("train {SMALL} --set rounds=2 --out run"), &words);
+    // The first one does not notice.
+    assert_eq!(read_rounds(&mut lines, 2), 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(place.path("run/run.lock").exists(), "a killed process leaves the file, and no lock");
+    let (mut child, mut lines) = json_rounds(&place, "train --quiet --resume run");
+    assert_eq!(read_rounds(&mut lines, 1), 1);
+    place.refuses("train --resume run", &["in use", &format!("process {}", child.id())]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    place.works(&format!("train {SMALL} --set rounds=2 --out run --force"));
+    assert!(results(&place, "run") == results(&place, "straight"));
+    // A run that has ended leaves no lock.
+    let names = |name: &str| {
+        let mut names = place.names(name);
+        names.sort();
+        names
+    };
+    assert_eq!(names("run"), names("straight"));
+    assert!(!names("run").contains(&"run.lock".to_owned()));
 }
 
 #[test]

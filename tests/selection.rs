@@ -272,7 +272,7 @@ fn negatives() -> impl Strategy<Value = Negative> {
 
 /// Indicators that only have values.
 fn measured(measure: Measure, values: Vec<f64>) -> Indicators {
-    Indicators { measure, values, constant_share: 0.0, off_diagonal_mass: 0.0, bandwidth: 1.0 }
+    Indicators { measure, values, absent: Vec::new(), constant_share: 0.0, off_diagonal_mass: 0.0, bandwidth: 1.0 }
 }
 
 fn draw(per_round: usize, floor: f64) -> Draw {

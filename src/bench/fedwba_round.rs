@@ -119,6 +119,8 @@ impl<'a, B: Backend> Round<'a, B> {
     /// The particles of the clients that train.
     fn train(&self) -> Result<Vec<Particles<B>>, RunError> {
         let replies = self.fleet.dispatch(&self.requests, &|_, _| {}).into_iter();
+        // The next time the same requests are to train again.
+        self.fleet.settle(1, &(0..self.requests.len()).collect::<Vec<_>>());
         let read = |reply: Result<Reply, RunError>| {
             let message = reply?.message;
             let array = message.array(PARTICLES).map_err(RunError::Device)?;

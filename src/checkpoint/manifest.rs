@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{CheckpointError, digest};
 
 /// Version of the layout of manifests and states. A change to what any half saves is a new version.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 /// What a run must have in common with the one that wrote the checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -30,6 +30,11 @@ pub(super) fn table(results: &PersonalResults) -> PersonalTable {
     PersonalTable {
         last_round: results.last.round,
         best_round: best.map(|best| best.round),
+        scored: results
+            .last
+            .scored()
+            .filter(|scored| *scored < results.clients)
+            .map(|scored| (scored, results.clients)),
         rows: ROWS.iter().filter_map(row).collect(),
     }
 }
@@ -42,6 +47,9 @@ pub(super) fn text(table: &PersonalTable) -> String {
         text += &format!("{best:>10}   the second: lowest validation NLL");
     }
     text += "\n";
+    if let Some((scored, clients)) = table.scored {
+        text += &format!("  {scored} of {clients} clients gave their scores in round {}\n", table.last_round);
+    }
     for PersonalRow { name, about, last, best } in &table.rows {
         let best = best.map_or_else(String::new, |best| format!("{best:>10.4}"));
         text += format!("  {name:<24}{last:>10.4}{best}   {about}").trim_end();

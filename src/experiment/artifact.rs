@@ -22,6 +22,7 @@ use super::checkpoints::{Checkpoints, Snapshot};
 use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
 use super::finished::{ModelCard, SCHEMA_VERSION, Summary, to_safetensors};
+use super::lock::Lock;
 use super::record::{RoundRecord, RoundsCsv};
 use super::run::Outcome;
 use super::run_dir::{self, RunDir, RunDirError};
@@ -34,6 +35,8 @@ pub struct Artifacts {
     force: bool,
     resolved: Resolved,
     dir: Option<RunDir>,
+    /// Of the directory of a run that goes on, until it is open.
+    lock: Option<Lock>,
     rounds: Option<RoundsCsv<File>>,
     /// Files to which rounds add lines, once there is something to say in them.
     logs: BTreeMap<&'static str, File>,
@@ -52,6 +55,7 @@ impl Artifacts {
             force,
             resolved,
             dir: None,
+            lock: None,
             rounds: None,
             logs: BTreeMap::new(),
             checkpoints: None,
@@ -62,18 +66,19 @@ impl Artifacts {
     }
 
     /// Files of a run at `path` that goes on from its newest whole checkpoint; `note` is told of one that is damaged.
-    /// Nothing is written yet.
+    /// Nothing is written yet, but the lock that keeps other processes out of the directory until this value is dropped.
     ///
     /// # Errors
-    /// There is no checkpoint, none is whole, or it is of another configuration.
+    /// Another process works in the directory; there is no checkpoint, none is whole, or it is of another configuration.
     pub fn resume(path: PathBuf, resolved: Resolved, note: &mut dyn FnMut(&str)) -> Result<Self, RunError> {
+        let lock = RunDir::lock(&path).map_err(directory)?;
         let (checkpoints, damaged) = Checkpoints::open(&path.join(run_dir::CHECKPOINT), &resolved)?;
         let round = checkpoints.round();
         damaged.iter().for_each(|damage| note(&format!("a checkpoint cannot be used: {damage}")));
         if !damaged.is_empty() {
             note(&format!("going on from the checkpoint before it, of round {round}"));
         }
-        Ok(Self { checkpoints: Some(checkpoints), ..Self::new(path, false, resolved) })
+        Ok(Self { checkpoints: Some(checkpoints), lock: Some(lock), ..Self::new(path, false, resolved) })
     }
 
     /// Creates the directory, once configuration and data have proved good.
@@ -85,13 +90,14 @@ impl Artifacts {
         model: &dyn Model,
         session: &Session<B>,
     ) -> Result<(), RunError> {
-        let dir = match &mut self.checkpoints {
-            Some(checkpoints) => {
-                checkpoints.must_be_of(data, partition, config.rounds)?;
-                RunDir::reopen(&self.path).map_err(directory)?
-            }
-            None => RunDir::create(&self.path, self.force).map_err(directory)?,
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.must_be_of(data, partition, config.rounds)?;
+        }
+        let dir = match self.lock.take() {
+            Some(lock) => RunDir::reopen(&self.path, lock),
+            None => RunDir::create(&self.path, self.force),
         };
+        let dir = dir.map_err(directory)?;
         if self.checkpoints.is_none() && config.checkpoint.enabled {
             let path = dir.join(run_dir::CHECKPOINT);
             self.checkpoints = Some(Checkpoints::new(path, &self.resolved, data, partition));
@@ -135,6 +141,11 @@ impl Artifacts {
         ];
         self.dir = Some(dir);
         Ok(())
+    }
+
+    /// What the user should know where the directory could not be locked.
+    pub(super) fn warning(&self) -> Option<String> {
+        self.dir.as_ref().and_then(RunDir::warning)
     }
 
     /// Adds a row to `rounds.csv`; from the first one on the directory stays, whatever comes.
@@ -192,7 +203,7 @@ impl Artifacts {
         Ok(())
     }
 
-    /// Says that these clients have taken part in a round.
+    /// Says that the replies of these clients were aggregated.
     pub(super) fn trained(&mut self, clients: &[ClientId]) {
         if let Some(checkpoints) = &mut self.checkpoints {
             checkpoints.trained(clients);

@@ -15,7 +15,7 @@ use crate::error::RunError;
 use crate::federation::combine::Robust;
 use crate::federation::faults::{self, Fault, Faulty};
 use crate::federation::guard::{Guard, Rules};
-use crate::federation::message::{Array, Message, Question, Rows, Values};
+use crate::federation::message::{Array, Message, Question, RequestKind, Rows, Values};
 use crate::federation::shard::Table;
 use crate::models::{
     BlrConfig, BnnConfig, Head, LayerSpec, MixtureConfig, Model, Network, Probit, StackConfig, Task, WeightPrecision,
@@ -291,7 +291,7 @@ impl Config {
         }
     }
 
-    /// `[federation]`, and a number that tells this run from others.
+    /// `[federation]`, and a number of the whole configuration.
     pub fn guard(&self) -> Guard {
         let FederationConfig { deadline, min_replies, repeats, backoff, robust, outlier_scores, .. } = self.federation;
         let algorithm = self.algorithm();
@@ -311,10 +311,11 @@ impl Config {
 
     /// `[faults]` between the server and a fleet of K clients.
     pub fn faulty<F>(&self, fleet: F, clients: usize, streams: Streams) -> Faulty<F> {
-        let FaultsConfig { kinds, share, probability, factor, delay } = &self.faults;
+        let FaultsConfig { kinds, requests, share, probability, factor, delay } = &self.faults;
         let kinds = kinds.iter().filter_map(|word| Fault::named(word)).collect();
+        let requests = requests.iter().filter_map(|word| RequestKind::named(word)).collect();
         let (share, probability, factor, delay) = (*share, *probability, *factor, *delay);
-        let config = faults::FaultsConfig { kinds, share, probability, factor, delay };
+        let config = faults::FaultsConfig { kinds, requests, share, probability, factor, delay };
         Faulty::new(fleet, config, clients, self.algorithm().changes(), streams)
     }
 

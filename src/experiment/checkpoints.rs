@@ -13,7 +13,7 @@ use crate::datasets::{Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::faults::Faulty;
 use crate::federation::fleet::InProcess;
-use crate::federation::guard::{Conduct, Guard};
+use crate::federation::guard::Guard;
 use crate::federation::message::ClientId;
 use crate::schedule::Schedule;
 
@@ -35,8 +35,8 @@ pub(super) struct Snapshot<'a, B: Backend> {
     pub round: usize,
     pub server: &'a dyn ServerHalf<B>,
     pub schedule: &'a dyn Schedule,
-    /// What the server remembers of its clients' conduct.
-    pub conduct: &'a Conduct,
+    /// What the server remembers of its clients.
+    pub guard: &'a Guard,
     pub fleet: &'a Faulty<InProcess<B>>,
     /// What was collected over the rounds.
     pub diary: &'a dyn Fn() -> State,
@@ -113,7 +113,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Says that these clients have taken part in a round.
+    /// Says that the replies of these clients were aggregated: no other client has changed.
     pub fn trained(&mut self, clients: &[ClientId]) {
         self.changed.extend(clients);
     }
@@ -129,12 +129,12 @@ impl Checkpoints {
         snapshot: &Snapshot<'_, B>,
         logs: BTreeMap<String, u64>,
     ) -> Result<(), RunError> {
-        let Snapshot { round, server, schedule, conduct, fleet, diary } = snapshot;
+        let Snapshot { round, server, schedule, guard, fleet, diary } = snapshot;
         let common = [SERVER, SCHEDULE, CONDUCT, FAULTS, DIARY].into_iter().map(|part| {
             let state = match part {
                 SERVER => server.save()?,
                 SCHEDULE => schedule.save(),
-                CONDUCT => State::of_conduct(conduct)?,
+                CONDUCT => State::of_conduct(&guard.save())?,
                 FAULTS => State::of_remembered(&fleet.save()),
                 _ => diary(),
             };

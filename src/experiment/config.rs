@@ -14,6 +14,7 @@ use crate::backend::Precision;
 use crate::density::KdeMode;
 use crate::federation::combine::trimmed;
 use crate::federation::faults::Fault;
+use crate::federation::message::RequestKind;
 use crate::federation::message::Rows;
 use crate::models::{Activation, LayerSpec, MixturePrior, WeightInit};
 use crate::stein::{AccumulatorStart, EpsilonPlace, Gradient, MedianOfEven};
@@ -318,6 +319,8 @@ pub struct FederationConfig {
 pub struct FaultsConfig {
     /// Words of [`Fault`].
     pub kinds: Vec<String>,
+    /// Words of [`RequestKind`].
+    pub requests: Vec<String>,
     pub share: f64,
     pub probability: f64,
     pub factor: f64,
@@ -501,12 +504,11 @@ impl Config {
     }
 
     fn faults_conflict(&self) -> Option<String> {
-        let unknown = self.faults.kinds.iter().find(|word| Fault::named(word).is_none());
-        if let Some(word) = unknown {
-            let words = Fault::ALL.map(Fault::word);
-            let hint = schema::nearest(word, words);
-            let hint = hint.map_or_else(String::new, |word| format!("; did you mean `{word}`?"));
-            return Some(format!("`faults.kinds` has \"{word}\"; it takes {}{hint}", schema::list(&words)));
+        let FaultsConfig { kinds, requests, .. } = &self.faults;
+        let unknown = unknown_word("faults.kinds", kinds, &Fault::ALL.map(Fault::word))
+            .or_else(|| unknown_word("faults.requests", requests, &RequestKind::ALL.map(RequestKind::word)));
+        if unknown.is_some() {
+            return unknown;
         }
         let late = self.faults.kinds.iter().any(|word| word == Fault::Straggler.word());
         (late && self.federation.deadline == 0.0).then(|| {
@@ -588,4 +590,12 @@ impl Config {
 /// A key that is text, `""` where there is none.
 fn word<'a>(section: &'a Table, key: &str) -> &'a str {
     section.get(key).and_then(toml::Value::as_str).unwrap_or_default()
+}
+
+/// What to say of a list that has a word which is none of these.
+fn unknown_word(key: &str, list: &[String], words: &[&'static str]) -> Option<String> {
+    let word = list.iter().find(|word| !words.contains(&word.as_str()))?;
+    let hint = schema::nearest(word, words.iter().copied());
+    let hint = hint.map_or_else(String::new, |word| format!("; did you mean `{word}`?"));
+    Some(format!("`{key}` has \"{word}\"; it takes {}{hint}", schema::list(words)))
 }

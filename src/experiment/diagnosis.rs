@@ -8,7 +8,7 @@ use crate::checkpoint::{CheckpointError, State};
 use crate::federation::event::Happening;
 use crate::federation::fleet::CLIENT_BYTES;
 use crate::federation::server::Round;
-use crate::schedule::Measure;
+use crate::schedule::{Indicators, Measure, Reasons};
 
 /// Columns of every round, in order; undefined ones stay blank.
 ///
@@ -21,7 +21,7 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         let measured = indicators.is_some_and(|indicators| indicators.measure == measure);
         reasons.filter(|_| measured).map(|reasons| reasons.gain)
     };
-    let mut sorted = indicators.map(|indicators| indicators.values.clone()).unwrap_or_default();
+    let mut sorted = indicators.map(Indicators::known).unwrap_or_default();
     sorted.sort_by(f64::total_cmp);
     vec![
         ("spread", spread),
@@ -52,9 +52,10 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
     ]
 }
 
-/// How many events are of these kinds.
+/// How many events of visits are of these kinds.
 fn count(round: &Round, kinds: &[Happening]) -> Option<f64> {
-    Some(round.events.iter().filter(|event| kinds.contains(&event.what)).count() as f64)
+    let visits = round.events.iter().filter(|event| event.is_of_training());
+    Some(visits.filter(|event| kinds.contains(&event.what)).count() as f64)
 }
 
 /// The outlier score of the reply that lies farthest out, where replies were scored.
@@ -80,6 +81,7 @@ pub(super) fn selection_line(round: &Round, visits: &[usize]) -> Option<String> 
         "measure": indicators.measure,
         "bandwidth": indicators.bandwidth,
         "indicators": finite(&indicators.values),
+        "absent": indicators.absent,
         "constant_share": indicators.constant_share,
         "off_diagonal_mass": indicators.off_diagonal_mass,
         "action": reasons.map(|reasons| reasons.action),
@@ -147,7 +149,8 @@ impl Advice {
             ));
         }
         let reasons = round.selection.reasons.as_ref();
-        if reasons.is_some_and(|reasons| reasons.entropy > 0.999 && reasons.probabilities.len() > 1) && !self.uniform {
+        let all_but_equal = |reasons: &Reasons| reasons.entropy > 0.999 && reasons.probabilities.len() > 1;
+        if reasons.is_some_and(all_but_equal) && indicators.absent.is_empty() && !self.uniform {
             self.uniform = true;
             advice.push(format!(
                 "round {}: the clients' probabilities are all but equal: this selection costs traffic and chooses at random",

@@ -6,11 +6,11 @@ use crate::algorithm::ServerHalf;
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-use crate::federation::event::Event;
+use crate::federation::event::{Event, Happening};
 use crate::federation::faults::Faulty;
 use crate::federation::fleet::InProcess;
-use crate::federation::guard::Conduct;
-use crate::federation::message::ClientId;
+use crate::federation::guard::Guard;
+use crate::federation::message::{ClientId, RequestKind};
 use crate::federation::server::{Round, Told};
 use crate::metrics::{Evaluation, PersonalScores};
 use crate::schedule::Schedule;
@@ -34,6 +34,23 @@ pub(super) struct Diary<'a, B: Backend> {
     pub artifacts: Option<&'a mut Artifacts>,
     start: Instant,
     notes: Notes,
+}
+
+/// Columns of a round, and what happened to the requests behind them.
+type Looked = (Vec<(&'static str, Option<f64>)>, Vec<Event>);
+
+/// What the user should know of a client that did not answer a question, or gave no scores.
+fn absence(event: &Event) -> Option<String> {
+    let absent = [Happening::Unanswered, Happening::Late, Happening::Stale, Happening::Refused, Happening::Failed];
+    let left_out_of = match event.request {
+        RequestKind::Training => return None,
+        RequestKind::Question => "the choice of clients",
+        RequestKind::Scores => "the personal scores",
+    };
+    let reason = event.detail.as_deref().unwrap_or("no reply came");
+    let Event { round, client, .. } = event;
+    let is_absent = absent.contains(&event.what);
+    is_absent.then(|| format!("round {round}: client {client} was left out of {left_out_of}: {reason}"))
 }
 
 /// What is collected over the rounds.
@@ -68,7 +85,7 @@ impl<'a, B: Backend> Diary<'a, B> {
         artifacts: Option<&'a mut Artifacts>,
     ) -> Self {
         let notes = Notes {
-            personal: personal.then(|| Personal::new(count)),
+            personal: personal.then(|| Personal::new(count, config.evaluation.bins)),
             before: 0.0,
             rounds: History::default(),
             latest: None,
@@ -87,16 +104,19 @@ impl<'a, B: Backend> Diary<'a, B> {
         Ok(())
     }
 
-    /// Looks at the test rows and, where that is wanted, at every client's own; the columns of both.
-    fn look(&mut self, round: usize, server: &dyn ServerHalf<B>) -> Result<Vec<(&'static str, Option<f64>)>, RunError> {
+    /// Looks at the test rows and, where that is wanted, at every client's own; the columns of both, and what happened
+    /// to the requests for scores.
+    fn look(&mut self, round: usize, server: &dyn ServerHalf<B>, guard: &Guard) -> Result<Looked, RunError> {
         let predicted = self.evaluator.predict(server.particles(), &server.posterior())?;
         let evaluation = self.evaluator.evaluate(&predicted)?;
-        let mut columns = evaluation.columns();
+        let (mut columns, mut events) = (evaluation.columns(), Vec::new());
         self.notes.latest = Some((predicted, evaluation));
         if let Some(clients) = &mut self.notes.personal {
-            columns.extend(clients.score(round, self.fleet, server)?);
+            let (personal, happened) = clients.score(round, self.fleet, guard, server)?;
+            columns.extend(personal);
+            events = happened;
         }
-        Ok(columns)
+        Ok((columns, events))
     }
 
     fn seconds(&self) -> f64 {
@@ -106,14 +126,14 @@ impl<'a, B: Backend> Diary<'a, B> {
     /// Writes a checkpoint where one is due, and ends the run where the user wants it to.
     fn keep(
         &mut self,
-        (round, conduct): (usize, &Conduct),
+        (round, guard): (usize, &Guard),
         server: &dyn ServerHalf<B>,
         schedule: &dyn Schedule,
     ) -> Result<(), RunError> {
         let (rounds, is_wanted) = (self.config.rounds, self.observer.wants_to_stop());
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
             let notes = &self.notes;
-            let snapshot = Snapshot { round, server, schedule, conduct, fleet: self.fleet, diary: &|| notes.save() };
+            let snapshot = Snapshot { round, server, schedule, guard, fleet: self.fleet, diary: &|| notes.save() };
             if artifacts.checkpoint(&self.config.checkpoint, is_wanted || round == rounds, &snapshot)? {
                 self.observer.saved(round);
             }
@@ -125,9 +145,10 @@ impl<'a, B: Backend> Diary<'a, B> {
     }
 
     /// What has come of the run. Where all rounds lie before the checkpoint, the results are looked at again.
-    pub fn finish(mut self, server: &dyn ServerHalf<B>) -> Result<Finished, RunError> {
+    pub fn finish(mut self, server: &dyn ServerHalf<B>, guard: &Guard) -> Result<Finished, RunError> {
         if self.notes.latest.is_none() && !self.notes.rounds.is_empty() {
-            self.look(self.notes.rounds.round(), server)?;
+            // What happens to these requests is what happened in their round, where it was written down.
+            self.look(self.notes.rounds.round(), server, guard)?;
         }
         let seconds = self.seconds();
         let Notes { personal, rounds, latest, .. } = self.notes;
@@ -177,10 +198,10 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
 
     fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>, schedule: &dyn Schedule) -> Result<(), RunError> {
         let due = round.round.is_multiple_of(self.config.evaluation.every) || round.round == self.config.rounds;
-        let (mut metrics, mut spread) = (Evaluation::default().columns(), None);
+        let (mut metrics, mut spread, mut scoring) = (Evaluation::default().columns(), None, Vec::new());
         metrics.extend(self.notes.personal.iter().flat_map(|_| Personal::blank()));
         if due {
-            metrics = self.look(round.round, server)?;
+            (metrics, scoring) = self.look(round.round, server, &round.guard)?;
             spread = Some(server.particles().spread()?);
         }
         metrics.extend(diagnosis::columns(&round, spread));
@@ -189,6 +210,9 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
         advice.iter().for_each(|note| self.observer.note(note));
         for (client, reason) in &round.rejected {
             self.observer.note(&format!("round {number}: client {client} was left out: {reason}"));
+        }
+        for note in round.events.iter().chain(&scoring).filter_map(absence) {
+            self.observer.note(&note);
         }
         round.selection.clients.iter().for_each(|client| self.notes.visits[*client] += 1);
         let selection = diagnosis::selection_line(&round, &self.notes.visits);
@@ -207,12 +231,13 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
                 artifacts.selection(&line)?;
             }
             artifacts.events(&round.events)?;
-            artifacts.trained(&round.asked);
+            artifacts.events(&scoring)?;
+            artifacts.trained(&round.used);
             artifacts.round(&record)?;
         }
         self.observer.finished_round(&record);
         self.notes.rounds.push(&record)?;
-        self.keep((number, &round.conduct), server, schedule)
+        self.keep((number, &round.guard), server, schedule)
     }
 
     fn failed(&mut self, events: &[Event]) -> Result<(), RunError> {

@@ -9,6 +9,7 @@ mod diary;
 pub mod evaluate;
 pub mod finished;
 mod history;
+pub mod lock;
 pub mod personal;
 pub mod progress;
 pub mod record;

@@ -13,15 +13,23 @@ use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets};
 use crate::error::RunError;
+use crate::federation::event::{Event, Happening};
 use crate::federation::exam::{Exam, HeldOut, TEST_SCORES, VALIDATION_SCORES};
 use crate::federation::fleet::Fleet;
-use crate::federation::message::{ClientId, Reply};
-use crate::federation::server::ask_for_scores;
+use crate::federation::guard::Guard;
+use crate::federation::inquiry::{Scores, ask_for_scores};
+use crate::federation::message::{ClientId, Reply, RequestKind};
 use crate::federation::shard::Table;
 use crate::metrics::{ClientScores, PersonalScores, Scale};
 use crate::models::Model;
 
 use super::evaluate::EvaluatorConfig;
+
+/// Columns of `rounds.csv`; undefined ones are `None`.
+type Columns = Vec<(&'static str, Option<f64>)>;
+
+/// The column of `rounds.csv` that says how many clients the personal numbers are of.
+pub const SCORED_CLIENTS: &str = "scored_clients";
 
 /// The personalised numbers after one round, by the names of their columns in `rounds.csv`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +47,16 @@ pub struct PersonalResults {
     pub last: PersonalPoint,
     /// After the round with the lowest pooled validation NLL; `None` where no validation rows were held out.
     pub best_validation: Option<PersonalPoint>,
+    /// Number of clients K; 0 in a file from before it was kept.
+    #[serde(default)]
+    pub clients: usize,
+}
+
+impl PersonalPoint {
+    /// How many clients its numbers are of, where that is known.
+    pub fn scored(&self) -> Option<usize> {
+        self.numbers.get(SCORED_CLIENTS).copied().flatten().map(|count| count as usize)
+    }
 }
 
 /// Rows held out, by client: what [`Exam`] needs beside a model.
@@ -83,29 +101,50 @@ impl HeldOutRows {
 #[derive(Debug)]
 pub(super) struct Personal {
     clients: Vec<ClientId>,
+    /// Bins of confidence.
+    bins: usize,
     best: Option<(f64, PersonalPoint)>,
     latest: Option<(PersonalPoint, PersonalScores)>,
 }
 
 impl Personal {
-    /// Of clients 0..`clients`.
-    pub fn new(clients: usize) -> Self {
-        Self { clients: (0..clients).collect(), best: None, latest: None }
+    /// Of clients 0..`clients`, whose scores have this many bins of confidence.
+    pub fn new(clients: usize, bins: usize) -> Self {
+        Self { clients: (0..clients).collect(), bins, best: None, latest: None }
     }
 
-    /// The columns of this round.
+    /// The columns of this round, over the clients that answered, and what happened to the requests.
     pub fn score<B: Backend>(
         &mut self,
         round: usize,
         fleet: &dyn Fleet,
+        guard: &Guard,
         server: &dyn ServerHalf<B>,
-    ) -> Result<Vec<(&'static str, Option<f64>)>, RunError> {
-        let replies = ask_for_scores(fleet, server, round, &self.clients)?;
-        let (test, validation) = (scores(&replies, TEST_SCORES)?, scores(&replies, VALIDATION_SCORES)?);
+    ) -> Result<(Columns, Vec<Event>), RunError> {
+        let Scores { replies, mut events } = ask_for_scores(fleet, guard, server, round, &self.clients)?;
+        let mut scored = 0;
+        let (mut test, mut validation) = (Vec::new(), Vec::new());
+        for (client, reply) in self.clients.iter().zip(&replies) {
+            let of = |reply, name| sums(reply, name, self.bins);
+            let sums = reply.as_ref().map(|reply| Ok((of(reply, TEST_SCORES)?, of(reply, VALIDATION_SCORES)?)));
+            let sums = sums.transpose().unwrap_or_else(|reason: String| {
+                let refused = Event::new(round, 1, *client, Happening::Refused).on(RequestKind::Scores);
+                events.push(refused.because(reason));
+                None
+            });
+            scored += usize::from(sums.is_some());
+            // An absent client has no rows in any sum.
+            let (of_test, of_validation) =
+                sums.unwrap_or_else(|| (ClientScores::new(self.bins), ClientScores::new(self.bins)));
+            test.push(of_test);
+            validation.push(of_validation);
+        }
+        let (test, validation) = (together(test)?, together(validation)?);
         let mut columns = test.columns();
         let validation = validation.pooled();
         let (accuracy, nll) = (validation.accuracy(), validation.nll());
         columns.extend([("validation_accuracy", accuracy), ("validation_nll", nll)]);
+        columns.push((SCORED_CLIENTS, Some(scored as f64)));
         let numbers = columns.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let point = PersonalPoint { round, numbers };
         if let Some(nll) = nll
@@ -114,7 +153,7 @@ impl Personal {
             self.best = Some((nll, point.clone()));
         }
         self.latest = Some((point, test));
-        Ok(columns)
+        Ok((columns, events))
     }
 
     /// The best round so far. The latest can be scored again.
@@ -141,28 +180,29 @@ impl Personal {
     }
 
     /// The columns of a round that is not scored.
-    pub fn blank() -> Vec<(&'static str, Option<f64>)> {
+    pub fn blank() -> Columns {
         let nobody = PersonalScores::new(vec![ClientScores::new(1)]).expect("one client");
-        let names = nobody.columns().into_iter().map(|(name, _)| name).chain(["validation_accuracy", "validation_nll"]);
+        let others = ["validation_accuracy", "validation_nll", SCORED_CLIENTS];
+        let names = nobody.columns().into_iter().map(|(name, _)| name).chain(others);
         names.map(|name| (name, None)).collect()
     }
 
     /// What came of it, and the scores of the last round by client.
     pub fn finish(self) -> Option<(PersonalResults, PersonalScores)> {
         let (last, scores) = self.latest?;
-        Some((PersonalResults { last, best_validation: self.best.map(|(_, point)| point) }, scores))
+        let (best_validation, clients) = (self.best.map(|(_, point)| point), self.clients.len());
+        Some((PersonalResults { last, best_validation, clients }, scores))
     }
 }
 
-fn scores(replies: &[Reply], name: &str) -> Result<PersonalScores, RunError> {
-    let of = |reply: &Reply| {
-        let sums = reply.message.array(name).ok().and_then(|array| ClientScores::from_values(&array.values.to_f64()));
-        sums.ok_or_else(|| RunError::Client {
-            round: reply.round,
-            client: reply.client,
-            reason: format!("its \"{name}\" are no sums of scores"),
-        })
-    };
-    let clients = replies.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+/// The sums of that name in a reply.
+fn sums(reply: &Reply, name: &str, bins: usize) -> Result<ClientScores, String> {
+    let sums = ClientScores::from_values(&reply.message.array(name)?.values.to_f64());
+    // Bins of another number cannot be added up.
+    let sums = sums.filter(|sums| sums.bins().len() == bins);
+    sums.ok_or_else(|| format!("the reply's \"{name}\" are not sums of scores with {bins} bins"))
+}
+
+fn together(clients: Vec<ClientScores>) -> Result<PersonalScores, RunError> {
     PersonalScores::new(clients).ok_or_else(|| RunError::Config("there are no clients to be scored".into()))
 }

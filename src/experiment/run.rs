@@ -13,7 +13,7 @@ use crate::federation::shard::{Shard, Table};
 use crate::metrics::{Evaluation, PersonalScores};
 use crate::models::Model;
 use crate::particles::Particles;
-use crate::random::{Purpose, Streams};
+use crate::random::{self, Purpose, Streams};
 
 use super::artifact::Artifacts;
 use super::assemble::initial_particles;
@@ -90,6 +90,7 @@ pub fn run<B: Backend>(
     let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
         artifacts.open(config, &data, &partition, &*model, &session)?;
+        artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
     let train_targets = data.train.targets.clone();
     let train = Table::new(data.train, &data.normalisation);
@@ -97,6 +98,7 @@ pub fn run<B: Backend>(
 
     // The algorithm's halves over a fleet of clients.
     let clients = shards.len();
+    let rows: Vec<usize> = shards.iter().map(Vec::len).collect();
     let halves = algorithm.build(Setup {
         model: model.clone(),
         shards: shards.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())).collect(),
@@ -128,7 +130,7 @@ pub fn run<B: Backend>(
     }
     let fleet = config.faulty(fleet, clients, streams);
     observer.started(config.rounds, &headline(config, &partition, clients));
-    let mut guard = config.guard();
+    let mut guard = config.guard().with_nonce(random::nonce());
     let past = match artifacts.as_deref().and_then(Artifacts::past) {
         Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &fleet, &mut guard)?)),
         None => None,
@@ -144,12 +146,12 @@ pub fn run<B: Backend>(
     let diagnosis = config.diagnosis();
     let (server_half, schedule) = (&mut *server, &mut *schedule);
     let mut federation =
-        Federation { server: server_half, schedule, fleet: &fleet, clients, diagnosis, guard: &mut guard, session };
+        Federation { server: server_half, schedule, fleet: &fleet, rows: &rows, diagnosis, guard: &mut guard, session };
     federation.serve(done + 1..=config.rounds, &watch, &mut diary)?;
 
     // What remains.
     let artifacts = diary.artifacts.take();
-    let Finished { predicted, evaluation, personal, rounds, seconds } = diary.finish(&*server)?;
+    let Finished { predicted, evaluation, personal, rounds, seconds } = diary.finish(&*server, &guard)?;
     let (particles, posterior) = (server.particles().clone(), server.posterior());
     let outcome = Outcome { particles, posterior, predicted, evaluation, personal, rounds, seconds };
     if let Some(artifacts) = artifacts {

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::lock::{LOCK, Lock, LockError};
 use crate::report::{ReportError, write_atomic};
 
 /// The resolved config.
@@ -59,6 +60,7 @@ const CONTENTS: &[&str] = &[
     CLIENTS,
     CLIENT_BINS,
     PARTITION,
+    LOCK,
 ];
 
 /// Why a run's directory cannot be had.
@@ -68,6 +70,14 @@ pub enum RunDirError {
     /// It is there already.
     #[error("the output directory `{}` exists and is not empty; choose another with --out or replace it with --force", .0.display())]
     Exists(PathBuf),
+    /// Another process works in it.
+    #[error("the run directory `{}` is in use by {holder}; wait for it to end, or choose another with --out", path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// Which process.
+        holder: String,
+    },
     /// `--force` would remove something that no run has written.
     #[error("--force replaces only the directory of a run; `{}` holds {found}", path.display())]
     NotARun {
@@ -115,50 +125,64 @@ pub struct RunDir {
     parents: Vec<PathBuf>,
     /// Where the files that `--force` replaces wait: a directory beside it.
     former: Option<PathBuf>,
+    /// The last field: it is released when all else is done.
+    lock: Lock,
 }
 
 impl RunDir {
     /// Creates the directory, and its parents where they are missing.
     ///
     /// # Errors
-    /// It exists and is not empty (without `force`); it is not a run's (with `force`); the file system refuses.
+    /// It exists and is not empty (without `force`); it is not a run's (with `force`); another process works in it; the
+    /// file system refuses.
     pub fn create(path: &Path, force: bool) -> Result<Self, RunDirError> {
-        let content = content(path)?;
-        let existed = content.is_some();
-        let replaced = content.filter(|names| !names.is_empty());
-        if let Some(names) = &replaced {
-            if !force {
-                return Err(RunDirError::Exists(path.to_path_buf()));
+        let existed = content(path)?.is_some();
+        let missing = |parent: &&Path| !parent.as_os_str().is_empty() && !parent.exists();
+        let parents: Vec<PathBuf> = path.ancestors().skip(1).take_while(missing).map(Path::to_path_buf).collect();
+        // A directory that is not a run's gets no lock: it is refused as it is.
+        if let Err(error) = replaceable(path, force) {
+            if matches!(error, RunDirError::Exists(_)) && path.join(LOCK).exists() {
+                // A process that works in it is the better reason, where there is one.
+                drop(lock(path)?);
             }
-            must_be_a_run(path, names)?;
-        }
-        let former = replaced.map(|_| set_aside(path)).transpose()?;
-        // From here on, dropping the value undoes what has been done.
-        let mut dir = Self { path: path.to_path_buf(), kept: false, existed, parents: Vec::new(), former };
-        for parent in path.ancestors().skip(1) {
-            if parent.as_os_str().is_empty() || parent.exists() {
-                break;
-            }
-            dir.parents.push(parent.to_path_buf());
+            return Err(error);
         }
         fs::create_dir_all(path).map_err(io_error("create", path))?;
-        Ok(dir)
+        let lock = lock(path).inspect_err(|_| {
+            let created = Some(path).filter(|_| !existed).into_iter().chain(parents.iter().map(PathBuf::as_path));
+            // Only what is empty goes.
+            created.for_each(|path| drop(fs::remove_dir(path)));
+        })?;
+        // What was there before the lock was ours may be another process's by now.
+        let former = replaceable(path, force)?.then(|| set_aside(path)).transpose()?;
+        Ok(Self { path: path.to_path_buf(), kept: false, existed, parents, former, lock })
+    }
+
+    /// Locks the directory of a run that goes on.
+    ///
+    /// # Errors
+    /// Another process works in it; it is no run's directory; the file system refuses.
+    pub fn lock(path: &Path) -> Result<Lock, RunDirError> {
+        must_have_begun(path)?;
+        lock(path)
     }
 
     /// The directory of a run that goes on. What a killed process left half-written is removed.
     ///
     /// # Errors
     /// It is no run's directory; the file system refuses.
-    pub fn reopen(path: &Path) -> Result<Self, RunDirError> {
-        let names = content(path)?.unwrap_or_default();
-        if !names.iter().any(|name| name == CONFIG) {
-            return Err(RunDirError::NothingToResume(path.to_path_buf()));
-        }
+    pub fn reopen(path: &Path, lock: Lock) -> Result<Self, RunDirError> {
+        let names = must_have_begun(path)?;
         for name in names.iter().filter(|name| is_temporary(name)) {
             let file = path.join(name);
             fs::remove_file(&file).map_err(io_error("remove", &file))?;
         }
-        Ok(Self { path: path.to_path_buf(), kept: true, existed: true, parents: Vec::new(), former: None })
+        Ok(Self { path: path.to_path_buf(), kept: true, existed: true, parents: Vec::new(), former: None, lock })
+    }
+
+    /// What the user should know where the directory could not be locked.
+    pub fn warning(&self) -> Option<String> {
+        self.lock.warning()
     }
 
     /// Says that the run has results: the directory stays whatever comes, and what it replaced goes.
@@ -209,7 +233,36 @@ impl Drop for RunDir {
     }
 }
 
-/// The names in a directory; `None` if there is no directory.
+/// Locks a directory that is there.
+fn lock(path: &Path) -> Result<Lock, RunDirError> {
+    Lock::take(path).map_err(|error| match error {
+        LockError::Held(holder) => RunDirError::InUse { path: path.to_path_buf(), holder },
+        LockError::Io(source) => io_error("lock", path)(source),
+    })
+}
+
+/// Whether there is something to be replaced, which may be.
+fn replaceable(path: &Path, force: bool) -> Result<bool, RunDirError> {
+    let names = content(path)?.unwrap_or_default();
+    if names.is_empty() {
+        return Ok(false);
+    }
+    if !force {
+        return Err(RunDirError::Exists(path.to_path_buf()));
+    }
+    must_be_a_run(path, &names).map(|()| true)
+}
+
+/// The names in a run's directory.
+fn must_have_begun(path: &Path) -> Result<Vec<String>, RunDirError> {
+    let names = content(path)?.unwrap_or_default();
+    match names.iter().any(|name| name == CONFIG) {
+        true => Ok(names),
+        false => Err(RunDirError::NothingToResume(path.to_path_buf())),
+    }
+}
+
+/// The names in a directory, its lock apart; `None` if there is no directory.
 fn content(path: &Path) -> Result<Option<Vec<String>>, RunDirError> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
@@ -220,6 +273,7 @@ fn content(path: &Path) -> Result<Option<Vec<String>>, RunDirError> {
         Err(error) => return Err(io_error("read", path)(error)),
     };
     let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    let names = names.filter(|name| !name.as_ref().is_ok_and(|name| name == LOCK));
     names.collect::<io::Result<_>>().map(Some).map_err(io_error("read", path))
 }
 
@@ -255,18 +309,26 @@ fn set_aside(path: &Path) -> Result<PathBuf, RunDirError> {
     Ok(aside)
 }
 
+/// All but the lock, which is ours.
 fn clear(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
-        let path = entry?.path();
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_name() == LOCK {
+            continue;
+        }
         if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
     }
     Ok(())
 }
 
+/// All but the lock.
 fn move_content(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        fs::rename(entry.path(), to.join(entry.file_name()))?;
+        if entry.file_name() != LOCK {
+            fs::rename(entry.path(), to.join(entry.file_name()))?;
+        }
     }
     Ok(())
 }
@@ -295,6 +357,51 @@ mod tests {
 
     fn names(path: &Path) -> Vec<String> {
         content(path).unwrap().unwrap()
+    }
+
+    fn reopened(path: &Path) -> Result<RunDir, RunDirError> {
+        RunDir::reopen(path, RunDir::lock(path)?)
+    }
+
+    #[test]
+    fn a_directory_in_use_is_refused_by_whoever_comes_second_and_untouched() {
+        let root = temp();
+        let path = root.path().join("runs/run");
+        let mut first = RunDir::create(&path, false).unwrap();
+        let in_use = |result: Result<RunDir, RunDirError>| {
+            let error = result.unwrap_err();
+            assert!(matches!(error, RunDirError::InUse { .. }) && error.is_usage(), "{error}");
+            let message = error.to_string();
+            assert!(message.contains(&format!("process {}", std::process::id())), "{message}");
+        };
+        // Before a file of the run is there, and then.
+        in_use(RunDir::create(&path, false));
+        in_use(RunDir::create(&path, true));
+        first.write(CONFIG, b"x").unwrap();
+        in_use(RunDir::create(&path, false));
+        in_use(RunDir::create(&path, true));
+        in_use(reopened(&path));
+        assert_eq!(names(&path), [CONFIG]);
+        first.keep().unwrap();
+        drop(first);
+        let second = reopened(&path).unwrap();
+        in_use(RunDir::create(&path, true));
+        drop(second);
+        RunDir::create(&path, true).unwrap().keep().unwrap();
+    }
+
+    #[test]
+    fn nothing_of_the_lock_is_left_in_a_directory_that_was_replaced_given_back_or_only_locked() {
+        let root = temp();
+        let path = former_run(&root);
+        fs::write(path.join(LOCK), "process 1").unwrap();
+        drop(RunDir::create(&path, true).unwrap());
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 2, "the former run is back, and only that");
+        let empty = root.path().join("empty");
+        fs::create_dir(&empty).unwrap();
+        fs::write(empty.join(LOCK), "process 1").unwrap();
+        drop(RunDir::create(&empty, false).unwrap());
+        assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
     }
 
     #[test]
@@ -365,12 +472,12 @@ mod tests {
         let root = temp();
         let path = former_run(&root);
         fs::write(path.join(".summary.json.4711-0.tmp"), "{").unwrap();
-        drop(RunDir::reopen(&path).unwrap());
+        drop(reopened(&path).unwrap());
         assert_eq!(names(&path).len(), 2);
         fs::write(path.join(".rounds.csv.4711-3.tmp"), "ro").unwrap();
         RunDir::create(&path, true).unwrap().keep().unwrap();
-        assert!(RunDir::reopen(&path).unwrap_err().is_usage());
-        assert!(RunDir::reopen(&root.path().join("none")).unwrap_err().is_usage());
+        assert!(reopened(&path).unwrap_err().is_usage());
+        assert!(reopened(&root.path().join("none")).unwrap_err().is_usage());
     }
 
     #[test]

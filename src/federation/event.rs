@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::message::ClientId;
+use super::message::{ClientId, RequestKind};
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -43,6 +43,9 @@ pub struct Event {
     pub attempt: usize,
     /// Whom it concerns.
     pub client: ClientId,
+    /// What the client was asked for; left out of `events.jsonl` where it was asked to train.
+    #[serde(skip_serializing_if = "is_training")]
+    pub request: RequestKind,
     /// What happened.
     #[serde(rename = "event")]
     pub what: Happening,
@@ -55,9 +58,20 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event without detail or value.
+    /// An event of a visit, without detail or value.
     pub fn new(round: usize, attempt: usize, client: ClientId, what: Happening) -> Self {
-        Self { round, attempt, client, what, detail: None, value: None }
+        Self { round, attempt, client, request: RequestKind::Training, what, detail: None, value: None }
+    }
+
+    /// The same event of a request of this kind.
+    pub fn on(mut self, request: RequestKind) -> Self {
+        self.request = request;
+        self
+    }
+
+    /// Whether it is of a visit, rather than of a question or of scores.
+    pub fn is_of_training(&self) -> bool {
+        is_training(&self.request)
     }
 
     /// The event with its reason.
@@ -71,4 +85,8 @@ impl Event {
         self.value = value.is_finite().then_some(value);
         self
     }
+}
+
+fn is_training(kind: &RequestKind) -> bool {
+    *kind == RequestKind::Training
 }

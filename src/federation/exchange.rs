@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::event::{Event, Happening};
 use super::fleet::{Fleet, Watch};
-use super::message::{Ask, ClientId, Question, Reply, Request};
+use super::message::{Ask, ClientId, Question, Reply, Request, RequestKind};
 use super::validate::{answers, validate};
 use crate::error::RunError;
 
@@ -26,13 +26,11 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// The reply, or why there is none.
-    pub fn into_reply(self, round: usize, client: ClientId) -> Result<Reply, RunError> {
+    /// The reply that can be used, if there is one.
+    pub fn usable(self) -> Option<Reply> {
         match self {
-            Self::Usable(reply) => Ok(reply),
-            Self::Refused(reason) | Self::Failed(reason) | Self::Silent(reason) => {
-                Err(RunError::Client { round, client, reason })
-            }
+            Self::Usable(reply) => Some(reply),
+            Self::Refused(_) | Self::Failed(_) | Self::Silent(_) => None,
         }
     }
 }
@@ -49,7 +47,7 @@ pub(super) struct Traffic {
 /// Size of an indicator on the wire: one 32-bit float.
 const NUMBER_BYTES: u64 = 4;
 
-/// One outcome a request, in the order of the requests; no two of them go to one client.
+/// One outcome a request, in the order of the requests; no two of them go to one client, and all are of one kind.
 ///
 /// # Errors
 /// Anything but the failure of a client.
@@ -67,8 +65,9 @@ pub(super) fn exchange(
     let mut outcomes: Vec<Option<Outcome>> = requests.iter().map(|_| None).collect();
     // Why what came does not count, for those from whom nothing else comes.
     let mut ignored: Vec<Option<String>> = requests.iter().map(|_| None).collect();
-    let (round, attempt) = requests.first().map_or((0, 1), |request| (request.round, request.attempt));
-    let event = |client, what| Event::new(round, attempt, client, what);
+    let first = requests.first().map(|request| (request.round, request.attempt, request.ask.kind()));
+    let (round, attempt, kind) = first.unwrap_or((0, 1, RequestKind::Training));
+    let event = |client, what| Event::new(round, attempt, client, what).on(kind);
 
     let arrived = fleet.dispatch(requests, watch);
     events.extend(fleet.events());

@@ -1,8 +1,9 @@
 //! A fault injector: a fleet around a fleet, in which some clients disturb what they send.
 //!
-//! Only visits are disturbed; questions, scores and the clients' states are not. Who is disturbed, when and how follows
-//! from the run's seed by (round, client, attempt) and from nothing else: the same faults at any number of threads, and
-//! in a run that was resumed. Nobody waits: a straggler's delay is a number on its reply.
+//! Visits are disturbed and, where that is wanted, questions and scores; the clients' states are not. Who is disturbed,
+//! when and how follows from the run's seed by (kind of request, round, client, attempt) and from nothing else: the same
+//! faults at any number of threads, and in a run that was resumed. Nobody waits: a straggler's delay is a number on its
+//! reply.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -13,11 +14,11 @@ use serde::{Deserialize, Serialize};
 use super::combine::scale_change;
 use super::event::{Event, Happening};
 use super::fleet::{Fleet, Watch};
-use super::message::{Array, Ask, ClientId, Message, Reply, Request, Values};
+use super::message::{Array, ClientId, Message, Reply, Request, RequestKind, Values};
 use crate::error::RunError;
 use crate::random::{Purpose, Streams};
 
-/// What goes wrong with a visit.
+/// What goes wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
@@ -47,11 +48,13 @@ pub enum Fault {
     SignFlip,
     /// The reply repeats the first one that was to be disturbed, under the stamps of this round.
     Replay,
+    /// The client does its part, and the reply does not arrive.
+    LostReply,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Dropout,
         Self::Straggler,
         Self::Duplicate,
@@ -65,6 +68,7 @@ impl Fault {
         Self::HugeNorm,
         Self::SignFlip,
         Self::Replay,
+        Self::LostReply,
     ];
 
     /// The word for it in a config.
@@ -83,7 +87,23 @@ impl Fault {
             Self::HugeNorm => "huge-norm",
             Self::SignFlip => "sign-flip",
             Self::Replay => "replay",
+            Self::LostReply => "lost-reply",
         }
+    }
+
+    /// Whether it can happen to a request of this kind: what spoils a change needs one.
+    fn happens_to(self, request: RequestKind) -> bool {
+        let anywhere = [
+            Self::Dropout,
+            Self::LostReply,
+            Self::Straggler,
+            Self::Duplicate,
+            Self::Reordered,
+            Self::Stale,
+            Self::Nan,
+            Self::Inf,
+        ];
+        request == RequestKind::Training || anywhere.contains(&self)
     }
 
     /// The fault that a word names.
@@ -97,9 +117,11 @@ impl Fault {
 pub struct FaultsConfig {
     /// One of these, equally likely; none: no faults.
     pub kinds: Vec<Fault>,
+    /// Which requests are disturbed.
+    pub requests: Vec<RequestKind>,
     /// Share of the clients that are ever disturbed, rounded up.
     pub share: f64,
-    /// Probability that a visit of theirs is.
+    /// Probability that a request to one of them is.
     pub probability: f64,
     /// What a huge change is multiplied with.
     pub factor: f64,
@@ -118,15 +140,25 @@ struct Plan {
 }
 
 impl Plan {
-    /// The fault of this visit, and a number that says where.
+    /// The fault of this request, and a number that says where.
     fn fault(&self, request: &Request) -> Option<(Fault, usize)> {
-        if request.ask != Ask::Train || !self.affected.contains(&request.client) {
+        let kind = request.ask.kind();
+        if !self.config.requests.contains(&kind) || !self.affected.contains(&request.client) {
             return None;
         }
-        let mut rng = self.streams.rng(Purpose::Faults, request.round, request.client);
+        let faults: Vec<Fault> = self.config.kinds.iter().copied().filter(|fault| fault.happens_to(kind)).collect();
+        if faults.is_empty() {
+            return None;
+        }
+        let purpose = match kind {
+            RequestKind::Training => Purpose::Faults,
+            RequestKind::Question => Purpose::QuestionFaults,
+            RequestKind::Scores => Purpose::ScoreFaults,
+        };
+        let mut rng = self.streams.rng(purpose, request.round, request.client);
         let mut draw = || (rng.random::<f64>(), rng.random::<u32>() as usize, rng.random::<u32>() as usize);
         let (hit, which, place) = (1..request.attempt).fold(draw(), |_, _| draw());
-        (hit < self.config.probability).then(|| (self.config.kinds[which % self.config.kinds.len()], place))
+        (hit < self.config.probability).then(|| (faults[which % faults.len()], place))
     }
 }
 
@@ -191,7 +223,7 @@ impl<F> Faulty<F> {
             }
         };
         match fault {
-            Fault::Dropout | Fault::Duplicate | Fault::Reordered => {}
+            Fault::Dropout | Fault::LostReply | Fault::Duplicate | Fault::Reordered => {}
             Fault::Straggler => reply.seconds += plan.config.delay,
             Fault::Stale => reply.round -= 1,
             Fault::HugeNorm => sent(plan.config.factor),
@@ -223,6 +255,7 @@ impl<F: Fleet> Fleet for Faulty<F> {
         let fault_of = |client: ClientId| faults.get(&client).copied();
         let injected = |request: &Request, fault: Fault| {
             let event = Event::new(request.round, request.attempt, request.client, Happening::Injected);
+            let event = event.on(request.ask.kind());
             self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event.because(fault.word()));
         };
         let (lost, reached): (Vec<_>, Vec<_>) =
@@ -245,6 +278,7 @@ impl<F: Fleet> Fleet for Faulty<F> {
                 injected(request, fault.0);
             }
             match fault.0 {
+                Fault::LostReply => {}
                 Fault::Reordered => behind.push(Ok(reply)),
                 Fault::Duplicate => answers.extend([Ok(reply.clone()), Ok(reply)]),
                 _ => answers.push(Ok(reply)),
@@ -254,6 +288,14 @@ impl<F: Fleet> Fleet for Faulty<F> {
         answers
     }
 
+    fn at_once(&self) -> usize {
+        self.fleet.at_once()
+    }
+
+    fn settle(&self, round: usize, counted: &[ClientId]) {
+        self.fleet.settle(round, counted);
+    }
+
     fn events(&self) -> Vec<Event> {
         let mut events = self.fleet.events();
         events.append(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner));
@@ -261,8 +303,12 @@ impl<F: Fleet> Fleet for Faulty<F> {
     }
 }
 
-/// Puts a value at some place of some array.
+/// Puts a value at some place of some array; without arrays, in the place of some number.
 fn spoil(message: &mut Message, place: usize, value: f64) {
+    if message.arrays.is_empty() {
+        let count = message.scalars.len().max(1);
+        message.scalars.values_mut().nth(place % count).into_iter().for_each(|number| *number = value);
+    }
     let count = message.arrays.len().max(1);
     let Some(array) = message.arrays.values_mut().nth(place % count) else { return };
     let length = array.values.len().max(1);

@@ -1,5 +1,6 @@
 //! Who executes the server's requests.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
 use rayon::prelude::*;
@@ -7,6 +8,7 @@ use rayon::prelude::*;
 use super::event::Event;
 use super::exam::Exam;
 use super::message::{Ask, ClientId, Reply, Request};
+use super::visit::Client;
 use crate::algorithm::ClientHalf;
 use crate::backend::Backend;
 use crate::checkpoint::State;
@@ -28,18 +30,31 @@ pub trait Fleet {
     fn events(&self) -> Vec<Event> {
         Vec::new()
     }
+
+    /// Most questions, or requests for scores, that are sent at once. A request holds a copy of what the server sends.
+    fn at_once(&self) -> usize {
+        usize::MAX
+    }
+
+    /// A round is over, and the training replies of these clients were aggregated. A client that is not told learns it
+    /// with its next request ([`Request::counted`]).
+    fn settle(&self, _round: usize, _counted: &[ClientId]) {}
 }
+
+/// Clients of this process to which Θ is on its way at once: K copies of a large Θ would need more memory than everything
+/// else. The same at any number of threads, for events to have the same order.
+const ASKED_AT_ONCE: usize = 16;
 
 /// All clients in this process: in parallel on a CPU, one after the other on a GPU.
 pub struct InProcess<B: Backend> {
-    clients: Vec<Mutex<Box<dyn ClientHalf<B>>>>,
+    clients: Vec<Mutex<Client<B>>>,
     exam: Option<Exam<B>>,
 }
 
 impl<B: Backend> InProcess<B> {
     /// A fleet of these clients; a client's id is its index.
     pub fn new(clients: Vec<Box<dyn ClientHalf<B>>>) -> Self {
-        Self { clients: clients.into_iter().map(Mutex::new).collect(), exam: None }
+        Self { clients: clients.into_iter().map(|half| Mutex::new(Client::new(half))).collect(), exam: None }
     }
 
     /// The same fleet, whose clients hold rows out to score themselves on.
@@ -50,37 +65,40 @@ impl<B: Backend> InProcess<B> {
 
     /// What a client keeps between rounds.
     pub fn save(&self, client: ClientId) -> Result<State, RunError> {
-        self.half(client)?.save()
+        self.client(client)?.save()
     }
 
     /// Gives a client what it kept.
     pub fn restore(&self, client: ClientId, state: &State) -> Result<(), RunError> {
-        self.half(client)?.restore(state)
+        self.client(client)?.restore(state)
     }
 
-    fn half(&self, client: ClientId) -> Result<MutexGuard<'_, Box<dyn ClientHalf<B>>>, RunError> {
-        let half = self.clients.get(client).ok_or_else(|| RunError::Device(format!("there is no client {client}")))?;
-        half.lock().map_err(|_| RunError::Device(format!("client {client} stopped in an earlier round")))
+    fn client(&self, id: ClientId) -> Result<MutexGuard<'_, Client<B>>, RunError> {
+        let client = self.clients.get(id).ok_or_else(|| RunError::Device(format!("there is no client {id}")))?;
+        client.lock().map_err(|_| RunError::Device(format!("client {id} stopped in an earlier round")))
     }
 
     fn answer(&self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
         let (round, client) = (request.round, request.client);
         let failed = |reason: String| RunError::Client { round, client, reason };
-        let half = self.clients.get(client).ok_or_else(|| failed("there is no such client".into()))?;
+        let asked = self.clients.get(client).ok_or_else(|| failed("there is no such client".into()))?;
         // A client that panicked in an earlier round left its state half-changed: it does not answer again.
-        let mut half = half.lock().map_err(|_| failed("the client stopped in an earlier round".into()))?;
-        let answer = match &request.ask {
-            Ask::Train => {
-                half.handle(request, watch).map(|reply| reply.with_scalar(CLIENT_BYTES, half.state_bytes() as f64))
-            }
-            Ask::Answer(question) => half.answer(request, question),
+        let mut asked = asked.lock().map_err(|_| failed("the client stopped in an earlier round".into()))?;
+        let reply = match &request.ask {
+            Ask::Train => asked.train(request, watch),
+            Ask::Answer(question) => asked
+                .half(request)
+                .and_then(|half| half.answer(request, question))
+                .map(|message| request.reply(message)),
             Ask::Score => match &self.exam {
-                Some(exam) => half.predictor(request).and_then(|predictor| exam.take(request, predictor)),
+                Some(exam) => {
+                    let predictor = asked.half(request).and_then(|half| half.predictor(request));
+                    predictor.and_then(|predictor| exam.take(request, predictor)).map(|message| request.reply(message))
+                }
                 None => Err(RunError::Config("no client holds rows out: evaluation.personal is false".into())),
             },
         };
-        let message = answer.map_err(|error| failed(error.to_string()))?;
-        Ok(request.reply(message))
+        reply.map_err(|error| failed(error.to_string()))
     }
 }
 
@@ -90,6 +108,20 @@ impl<B: Backend> Fleet for InProcess<B> {
             requests.par_iter().map(|request| self.answer(request, watch)).collect()
         } else {
             requests.iter().map(|request| self.answer(request, watch)).collect()
+        }
+    }
+
+    fn at_once(&self) -> usize {
+        ASKED_AT_ONCE
+    }
+
+    fn settle(&self, round: usize, counted: &[ClientId]) {
+        let counted: BTreeSet<ClientId> = counted.iter().copied().collect();
+        for (id, client) in self.clients.iter().enumerate() {
+            // A client that panicked does not answer again, and one whose visit stays open says why when it is asked.
+            if let Ok(mut client) = client.lock() {
+                let _ = client.settle(round, counted.contains(&id));
+            }
         }
     }
 }

@@ -1,8 +1,11 @@
-//! The server's rules against faults, and what it remembers of its clients' conduct.
+//! The server's rules against faults, and what it remembers of its clients: their conduct, and which visits counted.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::combine::{Norms, Robust};
+use super::message::{ClientId, Request};
 use super::quarantine::Quarantine;
 
 /// When a round closes, who is asked again, and how replies are combined.
@@ -38,21 +41,25 @@ impl Default for Rules {
     }
 }
 
-/// What the server remembers of its clients' conduct: a part of its state, saved and restored with it.
+/// What the server remembers of its clients and its run: a part of its state, saved and restored with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conduct {
     /// Who sits out.
     pub quarantine: Quarantine,
     /// How far replies moved, for the bound of `norm-clip`.
     pub norms: Norms,
+    /// The last round in which a training reply was aggregated, by client.
+    pub counted: BTreeMap<ClientId, usize>,
+    /// What tells this run from another one of the same configuration; no result depends on it.
+    pub nonce: u64,
 }
 
 /// Rules and memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Guard {
     /// The rules.
     pub rules: Rules,
-    /// The number of the run, which every request and reply carries.
+    /// The number of the configuration; see [`Self::number`].
     pub run: u64,
     pub(super) conduct: Conduct,
 }
@@ -61,6 +68,27 @@ impl Guard {
     /// A guard without memory.
     pub fn new(rules: Rules, run: u64) -> Self {
         Self { rules, run, conduct: Conduct::default() }
+    }
+
+    /// Makes the run another one than all others of its configuration.
+    pub fn with_nonce(mut self, nonce: u64) -> Self {
+        self.conduct.nonce = nonce;
+        self
+    }
+
+    /// The number of the run, which every request and reply carries.
+    pub fn number(&self) -> u64 {
+        self.run ^ self.conduct.nonce
+    }
+
+    /// The last round in which a training reply of this client was aggregated; 0 where none was.
+    pub fn counted(&self, client: ClientId) -> usize {
+        self.conduct.counted.get(&client).copied().unwrap_or(0)
+    }
+
+    /// The request with the number of the run and what its client has to know of its last visit.
+    pub fn stamped(&self, request: Request) -> Request {
+        Request { run: self.number(), counted: self.counted(request.client), ..request }
     }
 
     /// What a checkpoint has to hold.

@@ -166,11 +166,57 @@ pub enum Ask {
     Score,
 }
 
+/// The kinds of request, as events and configs name them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestKind {
+    /// [`Ask::Train`].
+    #[default]
+    Training,
+    /// [`Ask::Answer`].
+    Question,
+    /// [`Ask::Score`].
+    Scores,
+}
+
+impl RequestKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Training, Self::Question, Self::Scores];
+
+    /// The word for it in a config.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Training => "training",
+            Self::Question => "question",
+            Self::Scores => "scores",
+        }
+    }
+
+    /// The kind that a word names.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+impl Ask {
+    /// Its kind.
+    pub fn kind(&self) -> RequestKind {
+        match self {
+            Self::Train => RequestKind::Training,
+            Self::Answer(_) => RequestKind::Question,
+            Self::Score => RequestKind::Scores,
+        }
+    }
+}
+
 /// The server asks a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// The run that it belongs to; 0 where there is but one.
     pub run: u64,
+    /// The last round in which a training reply of this client was aggregated; 0 where none was. A client that has
+    /// trained since takes that visit back: it did not count.
+    pub counted: usize,
     /// Round, from 1.
     pub round: usize,
     /// The how manieth time the round is tried, from 1.
@@ -188,7 +234,7 @@ pub struct Request {
 impl Request {
     /// The first attempt at asking a client, with the fingerprint of the message.
     pub fn new(round: usize, client: ClientId, ask: Ask, message: Message) -> Self {
-        Self { run: 0, round, attempt: 1, client, state: message.fingerprint(), ask, message }
+        Self { run: 0, counted: 0, round, attempt: 1, client, state: message.fingerprint(), ask, message }
     }
 
     /// An answer to this request that takes no time.

@@ -11,11 +11,13 @@ use super::combine::combine;
 use super::event::{Event, Happening};
 use super::exchange::{Outcome, Traffic, exchange};
 use super::fleet::{Fleet, Watch};
-use super::guard::{Conduct, Guard, Rules};
+use super::guard::{Guard, Rules};
+use super::inquiry::inquire;
 use super::message::{Ask, ClientId, Question, Reply, Request};
 use super::outlier::outlier_scores;
 use super::roster::{Call, Roster, Standing};
 use crate::algorithm::ServerHalf;
+use crate::algorithm::fedavg::ROWS;
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::schedule::{Indicators, Schedule, Selection};
@@ -27,9 +29,9 @@ pub struct Round {
     pub round: usize,
     /// Who was asked to train, and why.
     pub selection: Selection,
-    /// Who was asked in any attempt: those who may have changed.
+    /// Who was asked in any attempt.
     pub asked: Vec<ClientId>,
-    /// Whose replies were aggregated, in this order.
+    /// Whose replies were aggregated, in this order: the clients that have changed.
     pub used: Vec<ClientId>,
     /// Whose reply could not be used, and why; the round went on without them.
     pub rejected: Vec<(ClientId, String)>,
@@ -49,8 +51,8 @@ pub struct Round {
     pub uplink_bytes: u64,
     /// Bytes that the server's half keeps between rounds.
     pub server_bytes: u64,
-    /// What the server remembers of its clients' conduct after the round.
-    pub conduct: Conduct,
+    /// The server's rules, and what it remembers of its clients after the round.
+    pub guard: Guard,
 }
 
 /// What an observer of the loop is told.
@@ -74,8 +76,8 @@ pub struct Federation<'a, B: Backend> {
     pub schedule: &'a mut dyn Schedule,
     /// Carries requests to clients.
     pub fleet: &'a dyn Fleet,
-    /// Number of clients K.
-    pub clients: usize,
+    /// Rows N_k of every client, by id: K of them.
+    pub rows: &'a [usize],
     /// Asked for diagnosis where the schedule has no question of its own.
     pub diagnosis: Option<Question>,
     /// Rules against faults, and the memory that they need.
@@ -94,16 +96,15 @@ impl<B: Backend> Federation<'_, B> {
     ) -> Result<(), RunError> {
         for round in rounds {
             let start = Instant::now();
-            let mut traffic = Traffic::default();
+            let (mut traffic, mut gathered) = (Traffic::default(), Gathered::default());
             let indicators = match self.schedule.question().or(self.diagnosis) {
-                Some(question) => Some(self.ask(round, question, &mut traffic)?),
+                Some(question) => Some(self.ask(round, question, &mut traffic, &mut gathered.events)?),
                 None => None,
             };
             let selection = self.schedule.select(round, indicators.as_ref());
             let selection_seconds = start.elapsed().as_secs_f64();
             told.begins(round, &selection.clients);
 
-            let mut gathered = Gathered::default();
             if let Err(error) = self.gather(round, &selection.clients, watch, &mut traffic, &mut gathered) {
                 told.failed(&gathered.events)?;
                 return Err(error);
@@ -115,10 +116,12 @@ impl<B: Backend> Federation<'_, B> {
                 RunError::Svgd(error) => RunError::Server { round, error },
                 other => other,
             })?;
+            self.guard.conduct.counted.extend(used.iter().map(|client| (*client, round)));
+            self.fleet.settle(round, &used);
             numbers.extend(self.server.numbers().into_iter().map(|(name, value)| (name.to_owned(), value)));
             let Traffic { down: downlink_bytes, up: uplink_bytes } = traffic;
             let server_bytes = self.server.state_bytes();
-            let conduct = self.guard.save();
+            let guard = self.guard.clone();
             let round = Round {
                 round,
                 selection,
@@ -133,7 +136,7 @@ impl<B: Backend> Federation<'_, B> {
                 downlink_bytes,
                 uplink_bytes,
                 server_bytes,
-                conduct,
+                guard,
             };
             told.ended(round, &*self.server, &*self.schedule)?;
         }
@@ -154,7 +157,7 @@ impl<B: Backend> Federation<'_, B> {
     ) -> Result<(), RunError> {
         let Rules { deadline, min_replies, repeats, .. } = self.guard.rules;
         let needed = min_replies.min(selected.len()).max(1);
-        let mut roster = Roster::new(round, selected, self.clients);
+        let mut roster = Roster::new(round, selected, self.rows.len());
         let mut call = roster.first(&self.guard.conduct.quarantine, needed);
         self.server.begin(round, &call.asked)?;
         loop {
@@ -189,7 +192,7 @@ impl<B: Backend> Federation<'_, B> {
     fn requests(&self, round: usize, attempt: usize, clients: &[ClientId]) -> Result<Vec<Request>, RunError> {
         let request = |client: &ClientId| {
             let message = self.server.configure(round, *client)?;
-            Ok(Request { run: self.guard.run, attempt, ..Request::new(round, *client, Ask::Train, message) })
+            Ok(self.guard.stamped(Request { attempt, ..Request::new(round, *client, Ask::Train, message) }))
         };
         clients.iter().map(request).collect()
     }
@@ -199,7 +202,7 @@ impl<B: Backend> Federation<'_, B> {
         let (client, round) = (request.client, request.round);
         let event = |what| Event::new(round, request.attempt, client, what);
         let outcome = match outcome {
-            Outcome::Usable(reply) => match self.server.check(&reply) {
+            Outcome::Usable(reply) => match self.check(&reply) {
                 Ok(()) => Outcome::Usable(reply),
                 Err(reason) => {
                     gathered.events.push(event(Happening::Refused).because(&reason));
@@ -231,6 +234,17 @@ impl<B: Backend> Federation<'_, B> {
         standing
     }
 
+    /// Whether the server can use a valid reply: its rows are those that the client has, and the algorithm agrees.
+    fn check(&self, reply: &Reply) -> Result<(), String> {
+        let (claimed, rows) = (reply.message.scalars.get(ROWS), self.rows.get(reply.client));
+        if let (Some(claimed), Some(rows)) = (claimed, rows)
+            && *claimed != *rows as f64
+        {
+            return Err(format!("the reply claims {claimed} rows, and the client has {rows}"));
+        }
+        self.server.check(reply)
+    }
+
     /// Scores the replies and puts them through the robust rule.
     fn temper(&mut self, gathered: &mut Gathered) -> Result<(), RunError> {
         let Guard { rules, conduct, .. } = &mut *self.guard;
@@ -246,21 +260,20 @@ impl<B: Backend> Federation<'_, B> {
         Ok(())
     }
 
-    /// Broadcasts Θ and asks every client.
-    fn ask(&self, round: usize, question: Question, traffic: &mut Traffic) -> Result<Indicators, RunError> {
+    /// Broadcasts Θ and asks every client; a client that gives no usable answer is absent from the indicators.
+    fn ask(
+        &self,
+        round: usize,
+        question: Question,
+        traffic: &mut Traffic,
+        events: &mut Vec<Event>,
+    ) -> Result<Indicators, RunError> {
         let request = |client| {
             let message = self.server.configure(round, client)?;
-            Ok(Request { run: self.guard.run, ..Request::new(round, client, Ask::Answer(question), message) })
+            Ok(Request::new(round, client, Ask::Answer(question), message))
         };
-        let mut replies = Vec::with_capacity(self.clients);
-        for first in (0..self.clients).step_by(ASKED_AT_ONCE) {
-            let some = first..(first + ASKED_AT_ONCE).min(self.clients);
-            let requests = some.map(request).collect::<Result<Vec<_>, RunError>>()?;
-            let outcomes = exchange(self.fleet, &requests, None, &|_, _| {}, traffic, &mut Vec::new())?;
-            for (request, outcome) in requests.iter().zip(outcomes) {
-                replies.push(outcome.into_reply(round, request.client)?);
-            }
-        }
+        let clients: Vec<ClientId> = (0..self.rows.len()).collect();
+        let replies = inquire(self.fleet, self.guard, &clients, request, (traffic, events))?;
         Indicators::of(&question, self.server.particles(), &replies, &self.session)
     }
 }
@@ -303,35 +316,6 @@ impl Gathered {
         }
     }
 }
-
-/// Asks clients how well their own predictors do, given what the server publishes; one answer for each client.
-///
-/// This is no part of the training, so its traffic is not counted.
-///
-/// # Errors
-/// A client cannot answer.
-pub fn ask_for_scores<B: Backend>(
-    fleet: &dyn Fleet,
-    server: &dyn ServerHalf<B>,
-    round: usize,
-    clients: &[ClientId],
-) -> Result<Vec<Reply>, RunError> {
-    let message = server.publish()?;
-    let request = |client: &ClientId| Request::new(round, *client, Ask::Score, message.clone());
-    let mut replies = Vec::with_capacity(clients.len());
-    for some in clients.chunks(ASKED_AT_ONCE) {
-        let requests: Vec<Request> = some.iter().map(request).collect();
-        let traffic = &mut Traffic::default();
-        let outcomes = exchange(fleet, &requests, None, &|_, _| {}, traffic, &mut Vec::new())?;
-        for (request, outcome) in requests.iter().zip(outcomes) {
-            replies.push(outcome.into_reply(round, request.client)?);
-        }
-    }
-    Ok(replies)
-}
-
-/// Clients to which Θ is on its way at once: K copies of a large Θ would need more memory than everything else.
-const ASKED_AT_ONCE: usize = 16;
 
 fn mean_numbers(replies: &[Reply]) -> BTreeMap<String, f64> {
     let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();

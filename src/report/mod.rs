@@ -147,6 +147,8 @@ pub struct PersonalTable {
     pub last_round: usize,
     /// The round with the lowest validation NLL; `None` where no validation rows were held out.
     pub best_round: Option<usize>,
+    /// How many of how many clients the numbers of the last round are of, where that is not all of them.
+    pub scored: Option<(usize, usize)>,
     /// The numbers.
     pub rows: Vec<PersonalRow>,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::federation::message::{Message, Question, Reply};
+use crate::federation::message::{ClientId, Message, Question, Reply};
 use crate::federation::validate::DISCREPANCY;
 use crate::particles::Particles;
 use crate::stein::{Kernel, SteinForm, SteinProduct};
@@ -25,8 +25,10 @@ pub enum Measure {
 pub struct Indicators {
     /// What is measured.
     pub measure: Measure,
-    /// S_k or HIP_k, `[K]`.
+    /// S_k or HIP_k, `[K]`; 0 for the absent.
     pub values: Vec<f64>,
+    /// Who gave no usable answer, in ascending order: their weight is 0.
+    pub absent: Vec<ClientId>,
     /// The share of the mean value that is the same for every client whatever its rows: the kernel's trace terms.
     pub constant_share: f64,
     /// Σ_{i≠j} K_ij / N²: 0 where particles do not feel each other, and the indicator is a gradient's norm.
@@ -39,40 +41,52 @@ pub struct Indicators {
 const SCORES: &str = "particles";
 
 impl Indicators {
-    /// The clients' replies to a question about the particles Θ, in the order of the clients.
+    /// The clients' replies to a question about the particles Θ, in the order of the clients; `None` for the absent.
     pub(crate) fn of<B: Backend>(
         question: &Question,
         theta: &Particles<B>,
-        replies: &[Reply],
+        replies: &[Option<Reply>],
         session: &Session<B>,
     ) -> Result<Self, RunError> {
-        match question {
+        let answered = || replies.iter().flatten();
+        let (measure, form, values) = match question {
             Question::Discrepancy { kernel, .. } => {
                 let form = form(kernel, theta)?;
                 let value = |reply: &Reply| reply.message.scalars.get(DISCREPANCY).copied().unwrap_or(f64::NAN);
-                Ok(Self::new(Measure::Ksd, replies.iter().map(value).collect(), &form))
+                (Measure::Ksd, form, answered().map(value).collect())
             }
             Question::LikelihoodScore { kernel, .. } => {
                 let form = form(kernel, theta)?;
-                let scores = replies.iter().map(|reply| {
+                let scores = answered().map(|reply| {
                     let array = reply.message.array(SCORES).map_err(RunError::Device)?;
                     Particles::from_array(array, theta.layout(), session).map_err(RunError::Device)
                 });
                 let scores = scores.collect::<Result<Vec<_>, _>>()?;
-                Ok(Self::new(Measure::Hip, inner_products(&form, &scores)?, &form))
+                let values = inner_products(&form, &scores)?;
+                (Measure::Hip, form, values)
             }
-        }
-    }
-
-    fn new<B: Backend>(measure: Measure, values: Vec<f64>, form: &SteinForm<B>) -> Self {
+        };
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        Self {
+        let (mut left, absent) = (values.into_iter(), (0..replies.len()).filter(|k| replies[*k].is_none()).collect());
+        Ok(Self {
             measure,
+            // NaN where nobody answered.
             constant_share: form.constant() / mean,
             off_diagonal_mass: form.off_diagonal_mass(),
             bandwidth: form.bandwidth(),
-            values,
-        }
+            values: replies.iter().map(|reply| reply.as_ref().and_then(|_| left.next()).unwrap_or(0.0)).collect(),
+            absent,
+        })
+    }
+
+    /// Who answered, in ascending order.
+    pub fn answered(&self) -> Vec<ClientId> {
+        (0..self.values.len()).filter(|client| self.absent.binary_search(client).is_err()).collect()
+    }
+
+    /// The values of those that answered, in the order of the clients.
+    pub fn known(&self) -> Vec<f64> {
+        self.answered().into_iter().map(|client| self.values[client]).collect()
     }
 }
 
@@ -91,7 +105,7 @@ pub(crate) fn answer<B: Backend>(
     }
 }
 
-/// HIP_k = ⟨φ_k, φ'⟩ with S' = (1/K) Σ_m S_m (24).
+/// HIP_k = ⟨φ_k, φ'⟩ with S' = (1/K) Σ_m S_m (24), over those whose scores are there.
 pub fn inner_products<B: Backend>(
     form: &SteinForm<B>,
     scores: &[Particles<B>],

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Selection;
 use super::indicator::{Indicators, Measure};
-use crate::federation::message::ClientId;
 use crate::random::{Purpose, Streams};
 
 /// What becomes of negative indicators, which (24) turns into no distribution.
@@ -42,14 +41,14 @@ pub enum Action {
 /// Why these clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reasons {
-    /// P, `[K]`.
+    /// P, `[K]`; 0 for those that gave no answer while others did.
     pub probabilities: Vec<f64>,
     /// What was done to get it.
     pub action: Action,
     /// Δ/ε = Σ_k S_k P_k − mean S: what the bound on the decrease of the free energy gains over a uniform choice;
     /// (18) for KSD, (25) for HIP.
     pub gain: f64,
-    /// Entropy of P over log K: 1 where selection is uniform.
+    /// Entropy of P over the logarithm of the number of clients that answered: 1 where selection is uniform.
     pub entropy: f64,
     /// Number of negative indicators.
     pub negative: usize,
@@ -60,33 +59,39 @@ pub struct Reasons {
 pub struct Draw {
     /// Clients a round; more than one are drawn without replacement.
     pub per_round: usize,
-    /// No client is less likely than `floor`/K.
+    /// No client is less likely than `floor` over the number of those that answered.
     pub floor: f64,
     /// The run's random numbers.
     pub streams: Streams,
 }
 
 impl Draw {
-    /// Weighs the indicators and draws.
+    /// Weighs the indicators of those that answered and draws among them; where nobody did, every client is as likely.
     pub fn select(&self, round: usize, indicators: &Indicators, negative: Negative) -> Selection {
-        let values = &indicators.values;
-        let (mut probabilities, action) = probabilities(values, negative);
+        let mut answered = indicators.answered();
+        if answered.is_empty() {
+            answered = (0..indicators.values.len()).collect();
+        }
+        let values: Vec<f64> = answered.iter().map(|client| indicators.values[*client]).collect();
+        let (mut weights, action) = probabilities(&values, negative);
         let uniform = 1.0 / values.len() as f64;
-        probabilities.iter_mut().for_each(|p| *p = self.floor * uniform + (1.0 - self.floor) * *p);
+        weights.iter_mut().for_each(|p| *p = self.floor * uniform + (1.0 - self.floor) * *p);
         let mean = values.iter().sum::<f64>() * uniform;
-        let gain = values.iter().zip(&probabilities).map(|(value, p)| value * p).sum::<f64>() - mean;
-        let information: f64 = probabilities.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
+        let gain = values.iter().zip(&weights).map(|(value, p)| value * p).sum::<f64>() - mean;
+        let information: f64 = weights.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
         let entropy = if values.len() > 1 { information / (values.len() as f64).ln() } else { 1.0 };
         let negative = match indicators.measure {
             Measure::Ksd => 0,
             Measure::Hip => values.iter().filter(|value| **value < 0.0).count(),
         };
-        let clients = self.draw(round, &probabilities);
+        let clients = self.draw(round, &weights).into_iter().map(|place| answered[place]).collect();
+        let mut probabilities = vec![0.0; indicators.values.len()];
+        answered.iter().zip(weights).for_each(|(client, weight)| probabilities[*client] = weight);
         Selection { clients, reasons: Some(Reasons { probabilities, action, gain, entropy, negative }) }
     }
 
-    /// Inverse distribution function, again and again over those that are left.
-    fn draw(&self, round: usize, probabilities: &[f64]) -> Vec<ClientId> {
+    /// Inverse distribution function, again and again over those that are left: places among the probabilities.
+    fn draw(&self, round: usize, probabilities: &[f64]) -> Vec<usize> {
         let mut rng = self.streams.rng(Purpose::Schedule, round, 0);
         let mut left = probabilities.to_vec();
         let mut drawn = Vec::with_capacity(self.per_round);
@@ -94,7 +99,7 @@ impl Draw {
             let total: f64 = left.iter().sum();
             if total <= 0.0 {
                 // Everyone with a chance is drawn: the rest are as likely as each other.
-                (0..left.len()).filter(|client| !drawn.contains(client)).for_each(|client| left[client] = 1.0);
+                (0..left.len()).filter(|place| !drawn.contains(place)).for_each(|place| left[place] = 1.0);
             }
             let total: f64 = left.iter().sum();
             let mut at = rng.random::<f64>() * total;
@@ -104,9 +109,9 @@ impl Draw {
             });
             // Rounding may leave `at` at 0 behind the last one.
             let last = left.iter().rposition(|p| *p > 0.0);
-            let Some(client) = hit.or(last) else { break };
-            drawn.push(client);
-            left[client] = 0.0;
+            let Some(place) = hit.or(last) else { break };
+            drawn.push(place);
+            left[place] = 0.0;
         }
         drawn
     }

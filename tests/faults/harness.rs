@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fedstein::algorithm::{ServerHalf, Setup};
+use fedstein::algorithm::{Halves, ServerHalf, Setup};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
@@ -156,6 +156,40 @@ pub type Inside = Faulty<InProcess<Flex>>;
 /// A fleet around that of the config.
 pub type Around = dyn for<'a> Fn(&'a Inside) -> Box<dyn Fleet + 'a>;
 
+/// Both sides of a config's algorithm.
+pub fn halves(text: &str) -> Halves<Flex> {
+    let config = experiment(text).config;
+    let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(Precision::F32).unwrap());
+    let all = data(&config);
+    let model: Arc<dyn Model> = config.model(&all.train).unwrap();
+    let algorithm = config.algorithm();
+    let rows = rows(&config);
+    let train = Table::new(all.train, &all.normalisation);
+    let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
+    let count = algorithm.particles();
+    let initial: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
+    let initial = Array { shape: vec![count, model.layout().dim()], values: Values::F64(initial) };
+    algorithm
+        .build(Setup {
+            model: model.clone(),
+            shards: rows.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())).collect(),
+            initial: Particles::from_array(&initial, model.layout(), &session).unwrap(),
+            session: session.clone(),
+            streams,
+            svgd: config.svgd(),
+            reset_optimizer: config.reset_optimizer(),
+        })
+        .unwrap()
+}
+
+/// Who holds which rows.
+fn rows(config: &Config) -> Vec<Vec<usize>> {
+    match config.algorithm().is_centralised() {
+        true => vec![dealt(config).pooled(data(config).train.rows())],
+        false => dealt(config).clients().to_vec(),
+    }
+}
+
 /// Runs a config to its end, or to its failure; a script takes the schedule's place.
 pub fn serve(text: &str, script: Option<Vec<Vec<ClientId>>>) -> (Log, Result<(), RunError>) {
     serve_over(text, script, None)
@@ -169,30 +203,9 @@ pub fn serve_over(
 ) -> (Log, Result<(), RunError>) {
     let config = experiment(text).config;
     let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(Precision::F32).unwrap());
-    let all = data(&config);
-    let model: Arc<dyn Model> = config.model(&all.train).unwrap();
-    let algorithm = config.algorithm();
-    let rows = match algorithm.is_centralised() {
-        true => vec![dealt(&config).pooled(all.train.rows())],
-        false => dealt(&config).clients().to_vec(),
-    };
-    let train = Table::new(all.train, &all.normalisation);
-    let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
-    let count = algorithm.particles();
-    let initial: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
-    let initial = Array { shape: vec![count, model.layout().dim()], values: Values::F64(initial) };
-    let halves = algorithm
-        .build(Setup {
-            model: model.clone(),
-            shards: rows.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())).collect(),
-            initial: Particles::from_array(&initial, model.layout(), &session).unwrap(),
-            session: session.clone(),
-            streams,
-            svgd: config.svgd(),
-            reset_optimizer: config.reset_optimizer(),
-        })
-        .unwrap();
-    let clients = halves.clients.len();
+    let halves = halves(text);
+    let counts: Vec<usize> = rows(&config).iter().map(Vec::len).collect();
+    let clients = counts.len();
     let (mut server, mut schedule) = (halves.server, config.schedule(clients, streams));
     if let Some(script) = script {
         schedule = Box::new(Script(script));
@@ -201,8 +214,9 @@ pub fn serve_over(
     let (server, schedule, guard) = (&mut *server, &mut *schedule, &mut config.guard());
     let mut log = Log::default();
     let outside = around.map(|around| around(&fleet));
-    let outer: &dyn Fleet = outside.as_deref().unwrap_or(&fleet);
-    let mut federation = Federation { server, schedule, fleet: outer, clients, diagnosis: None, guard, session };
+    let fleet_outside: &dyn Fleet = outside.as_deref().unwrap_or(&fleet);
+    let (diagnosis, rows) = (config.diagnosis(), &*counts);
+    let mut federation = Federation { server, schedule, fleet: fleet_outside, rows, diagnosis, guard, session };
     let end = federation.serve(1..=config.rounds, &|_, _| {}, &mut log);
     log.clients = (0..clients).map(|client| codec::encode(&fleet.inner().save(client).unwrap()).unwrap()).collect();
     (log, end)

@@ -522,7 +522,7 @@ pub const KEYS: &[Key] = &[
     key("schedule.negative", Choice(&["clip", "shift", "softmax"]), T("clip"), "What makes a distribution of negative inner products: cut to 0, raised by the smallest, or a softmax.").only(&["hip"]),
     key("schedule.softmax_temperature", NumberOr(Interval::POSITIVE, &["sd"]), T("sd"), "Temperature of that softmax; `sd`: the standard deviation of the inner products.").only(&["hip"]),
     // [federation]
-    key("federation.deadline", Float(Interval::NOT_NEGATIVE), F(0.0), "Seconds after which a round takes no more replies; 0: it waits for all. Clients in this process answer at once, but for injected stragglers: nobody waits."),
+    key("federation.deadline", Float(Interval::NOT_NEGATIVE), F(0.0), "Seconds after which a round takes no more replies, nor answers to questions, nor scores; 0: it waits for all. Clients in this process answer at once, but for injected stragglers: nobody waits."),
     key("federation.min_replies", COUNT, I(1), "Fewest usable replies that close a round, at most `schedule.clients`. With fewer the server keeps its state, and the round repeats with others in the place of those that failed."),
     key("federation.repeats", COUNT_OR_ZERO, I(5), "How often a round is repeated before the run fails."),
     key("federation.backoff", COUNT_OR_ZERO, I(1), "Rounds that a client sits out after its second bad reply in a row, twice as many after every further one, at most 64; a usable reply ends it. 0: none. Silence is no bad reply."),
@@ -540,10 +540,16 @@ pub const KEYS: &[Key] = &[
         "faults.kinds",
         TextList { example: r#"["dropout", "nan"]"# },
         Literal::Texts(&[]),
-        "What goes wrong with a visit, each as likely: `dropout` (the request is lost), `straggler`, `duplicate`, `reordered`, `stale` (of the round before), `nan`, `inf`, `wrong-shape`, `wrong-dtype`, `wrong-n` (a row too many), `huge-norm` (the change times `factor`), `sign-flip` (of the change), `replay` (an old reply under new stamps). `[]`: nothing.",
+        "What goes wrong with a visit, each as likely: `dropout` (the request is lost), `straggler`, `duplicate`, `reordered`, `stale` (of the round before), `nan`, `inf`, `wrong-shape`, `wrong-dtype`, `wrong-n` (a row too many), `huge-norm` (the change times `factor`), `sign-flip` (of the change), `replay` (an old reply under new stamps), `lost-reply` (the client trains, and the reply does not arrive). `[]`: nothing.",
+    ),
+    key(
+        "faults.requests",
+        TextList { example: r#"["training", "question"]"# },
+        Literal::Texts(&["training"]),
+        "Which requests are disturbed: `training`, `question` (before a selection, or `evaluation.discrepancy`), `scores` (`evaluation.personal`). The last two take `dropout`, `lost-reply`, `straggler`, `duplicate`, `reordered`, `stale`, `nan` and `inf`; the other kinds leave them as they are.",
     ),
     key("faults.share", Float(Interval::FRACTION), F(0.3), "Share of the clients that are ever disturbed, rounded up, drawn with `seed`."),
-    key("faults.probability", Float(Interval::FRACTION), F(1.0), "Probability that a visit of theirs is, drawn with `seed` by round, client and attempt."),
+    key("faults.probability", Float(Interval::FRACTION), F(1.0), "Probability that a request to one of them is, drawn with `seed` by kind of request, round, client and attempt."),
     key("faults.factor", POSITIVE, F(100.0), "What a `huge-norm` change is multiplied with."),
     key("faults.delay", POSITIVE, F(60.0), "Seconds by which a `straggler` is late, in simulated time."),
     // [evaluation]

@@ -135,6 +135,12 @@ fn personal_section(body: &mut Body, table: &PersonalTable) {
         "Every client's own predictor on that client's own test rows. The numbers above are those of the server's global \
          particles on all test rows.",
     );
+    if let Some((scored, clients)) = table.scored {
+        body.paragraph(&format!(
+            "Of the {clients} clients {scored} gave their scores in round {}: the others are in none of its numbers.",
+            table.last_round
+        ));
+    }
     let last = format!("Round {}", table.last_round);
     let best = table.best_round.map(|round| format!("Round {round}, lowest validation NLL"));
     let header: Vec<&str> = ["", &last].into_iter().chain(best.as_deref()).chain([""]).collect();

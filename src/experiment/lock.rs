@@ -1,0 +1,170 @@
+//! One process in a run's directory at a time: a lock on a file in it, which the system releases when its process dies.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// The file in a run's directory that the process which works in it holds locked. It says which process that is.
+pub const LOCK: &str = "run.lock";
+
+/// Why a directory cannot be locked.
+#[derive(Debug)]
+pub(super) enum LockError {
+    /// Another process holds it; who that is, in words.
+    Held(String),
+    /// The lock's file cannot be had.
+    Io(io::Error),
+}
+
+/// A lock on a run's directory, released when it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    path: PathBuf,
+    file: File,
+    /// Why nothing is locked, where the file system has no locks.
+    unsupported: Option<String>,
+}
+
+impl Lock {
+    /// Locks a directory, which is there.
+    ///
+    /// # Errors
+    /// Another process holds it; the file system refuses. One that has no locks at all is no error: see [`Self::warning`].
+    pub(super) fn take(directory: &Path) -> Result<Self, LockError> {
+        let path = directory.join(LOCK);
+        loop {
+            let mut file = File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(LockError::Io)?;
+            let unsupported = match file.try_lock() {
+                Ok(()) => None,
+                Err(TryLockError::WouldBlock) => return Err(LockError::Held(holder(&mut file))),
+                Err(TryLockError::Error(error)) => Some(error.to_string()),
+            };
+            let mut lock = Self { path: path.clone(), file, unsupported };
+            // The process that held it before may have removed the file after we had opened it.
+            if lock.is_there() {
+                // Who we are is a courtesy: without it the lock holds all the same.
+                let _ = lock.sign();
+                return Ok(lock);
+            }
+        }
+    }
+
+    /// What the user should know where the file system has no locks.
+    pub fn warning(&self) -> Option<String> {
+        let error = self.unsupported.as_ref()?;
+        Some(format!(
+            "`{}` cannot be locked ({error}): nothing keeps a second process from writing into this directory",
+            self.path.display()
+        ))
+    }
+
+    /// Whether the file of this lock is the one that others would open.
+    fn is_there(&self) -> bool {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let same = |ours: fs::Metadata, there: fs::Metadata| (ours.dev(), ours.ino()) == (there.dev(), there.ino());
+            self.file.metadata().and_then(|ours| Ok(same(ours, fs::metadata(&self.path)?))).unwrap_or(false)
+        }
+        // Elsewhere the file is never removed while somebody may have it open.
+        #[cfg(not(unix))]
+        true
+    }
+
+    fn sign(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        write!(self.file, "{}", us())?;
+        self.file.flush()
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While it is still locked, so that nobody else's file is removed.
+        if cfg!(unix) && self.unsupported.is_none() && self.is_there() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// This process, in words.
+fn us() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("COMPUTERNAME").ok());
+    let host = host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty());
+    let pid = std::process::id();
+    host.map_or_else(|| format!("process {pid}"), |host| format!("process {pid} on {host}"))
+}
+
+/// Who holds a lock, as its file says; it may not have been written yet, or not be readable.
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let read = file.take(MOST_BYTES).read_to_string(&mut text);
+    match read.is_ok() && !text.trim().is_empty() {
+        true => crate::report::quoted(text.trim()),
+        false => "another process".to_owned(),
+    }
+}
+
+/// Of a signature that are read: the file may be anybody's.
+const MOST_BYTES: u64 = 400;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(directory: &Path) -> String {
+        match Lock::take(directory) {
+            Err(LockError::Held(holder)) => holder,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_second_lock_is_refused_by_the_name_of_the_process_until_the_first_is_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Lock::take(dir.path()).unwrap();
+        assert!(first.warning().is_none());
+        let expected = format!("process {}", std::process::id());
+        assert!(held(dir.path()).starts_with(&expected), "{}", held(dir.path()));
+        drop(first);
+        drop(Lock::take(dir.path()).unwrap());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_no_lock_and_a_lock_that_is_dropped_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(LOCK), "process 1 on elsewhere, a longer signature than ours").unwrap();
+        let lock = Lock::take(dir.path()).unwrap();
+        let text = fs::read_to_string(dir.path().join(LOCK)).unwrap();
+        assert!(text == us() && held(dir.path()) == us(), "{text}");
+        drop(lock);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), usize::from(!cfg!(unix)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_whose_file_was_replaced_leaves_the_new_one_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Lock::take(dir.path()).unwrap();
+        fs::remove_file(dir.path().join(LOCK)).unwrap();
+        let second = Lock::take(dir.path()).unwrap();
+        drop(first);
+        assert!(held(dir.path()).starts_with("process"));
+        drop(second);
+    }
+
+    #[test]
+    fn a_file_system_without_locks_is_worth_a_warning() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut lock = Lock::take(dir.path()).unwrap();
+        lock.unsupported = Some("not supported".into());
+        assert!(lock.warning().unwrap().contains("cannot be locked (not supported)"));
+    }
+}
