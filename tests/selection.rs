@@ -283,6 +283,32 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
+    fn the_absent_have_probability_0_and_the_others_what_they_would_have_without_them(
+        values in indicators(), negative in negatives(), gone in any::<u64>(), floor in 0.0f64..1.0, count in 1usize..9,
+    ) {
+        let absent: Vec<usize> = (0..values.len()).filter(|k| gone >> k & 1 == 1).collect();
+        let known: Vec<f64> = (0..values.len()).filter(|k| !absent.contains(k)).map(|k| values[k]).collect();
+        let mut all = measured(Measure::Hip, values.clone());
+        all.absent.clone_from(&absent);
+        absent.iter().for_each(|k| all.values[*k] = 0.0);
+        let got = draw(count, floor).select(4, &all, negative);
+        let reasons = got.reasons.unwrap();
+        if known.is_empty() {
+            let uniform = 1.0 / values.len() as f64;
+            prop_assert!(reasons.probabilities.iter().all(|p| (p - uniform).abs() < 1e-12));
+            return Ok(());
+        }
+        let want = draw(count, floor).select(4, &measured(Measure::Hip, known.clone()), negative);
+        let names: Vec<usize> = (0..values.len()).filter(|k| !absent.contains(k)).collect();
+        prop_assert_eq!(got.clients, want.clients.iter().map(|place| names[*place]).collect::<Vec<_>>());
+        let expected = want.reasons.unwrap();
+        prop_assert!(absent.iter().all(|k| reasons.probabilities[*k] == 0.0));
+        prop_assert_eq!(names.iter().map(|k| reasons.probabilities[*k]).collect::<Vec<_>>(), expected.probabilities);
+        prop_assert_eq!((reasons.gain, reasons.entropy), (expected.gain, expected.entropy));
+        prop_assert_eq!((reasons.negative, reasons.action), (expected.negative, expected.action));
+    }
+
+    #[test]
     fn a_discrepancy_is_not_negative_and_a_product_is_symmetric(
         kernel in kernels(), n in 1usize..8, d in 1usize..6, seed in any::<u64>(),
     ) {

@@ -97,3 +97,104 @@ impl<B: Backend> Client<B> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::Predictor;
+    use crate::backend::Flex;
+    use crate::federation::message::{Ask, Message};
+
+    /// Counts its visits; one in a round that ends in 3 fails when its state has changed already.
+    struct Counter(usize);
+
+    impl ClientHalf<Flex> for Counter {
+        fn handle(&mut self, request: &Request, _: Watch) -> Result<Message, RunError> {
+            self.0 += 1;
+            match request.round % 10 {
+                3 => Err(RunError::Config("it diverged".into())),
+                _ => Ok(Message::default().with_scalar("visits", self.0 as f64)),
+            }
+        }
+
+        fn save(&self) -> Result<State, RunError> {
+            Ok(State::default().with_count("visits", self.0))
+        }
+
+        fn restore(&mut self, state: &State) -> Result<(), RunError> {
+            self.0 = state.count("visits")?;
+            Ok(())
+        }
+    }
+
+    fn request(round: usize, counted: usize) -> Request {
+        Request { counted, ..Request::new(round, 0, Ask::Train, Message::default().with_scalar("round", round as f64)) }
+    }
+
+    /// The number of visits that the reply to a request tells of; `None` where the visit fails.
+    fn visits(client: &mut Client<Flex>, request: &Request) -> Option<f64> {
+        client.train(request, &|_, _| {}).ok().map(|reply| reply.message.scalars["visits"])
+    }
+
+    fn client() -> Client<Flex> {
+        Client::new(Box::new(Counter(0)))
+    }
+
+    fn kept(client: &Client<Flex>) -> usize {
+        client.save().unwrap().count("visits").unwrap()
+    }
+
+    #[test]
+    fn a_visit_that_fails_leaves_the_client_as_it_was() {
+        let mut client = client();
+        assert_eq!(visits(&mut client, &request(3, 0)), None);
+        assert_eq!((kept(&client), visits(&mut client, &request(4, 0))), (0, Some(1.0)));
+        // It fails after one that counted, and after one that did not.
+        assert_eq!(visits(&mut client, &request(13, 4)), None);
+        assert_eq!((kept(&client), visits(&mut client, &request(14, 4))), (1, Some(2.0)));
+        assert_eq!(visits(&mut client, &request(23, 4)), None);
+        assert_eq!(kept(&client), 1);
+    }
+
+    #[test]
+    fn the_same_request_has_the_same_reply_and_any_other_one_is_a_visit() {
+        let mut client = client();
+        let first = request(1, 0);
+        assert_eq!([visits(&mut client, &first), visits(&mut client, &first)], [Some(1.0); 2]);
+        let again = Request { attempt: 2, ..first.clone() };
+        assert_eq!(visits(&mut client, &again), Some(1.0));
+        // Another state, another run: the visit before did not count.
+        for other in [Request { state: 5, ..first.clone() }, Request { run: 5, ..first.clone() }, request(2, 0)] {
+            assert_eq!((visits(&mut client, &other), kept(&client)), (Some(1.0), 0));
+        }
+        assert_eq!(visits(&mut client, &request(3 + 1, 2)), Some(2.0));
+    }
+
+    #[test]
+    fn the_end_of_a_round_or_the_next_request_says_whether_a_visit_counts() {
+        for (settled, counted, want) in [(Some(true), 1, 1), (Some(false), 0, 0), (None, 1, 1), (None, 0, 0)] {
+            let mut client = client();
+            visits(&mut client, &request(1, 0));
+            if let Some(counts) = settled {
+                client.settle(1, counts).unwrap();
+                assert_eq!(kept(&client), want);
+                assert!(client.visit.is_none(), "nothing is kept twice");
+            }
+            let question = request(2, counted);
+            assert!(matches!(client.half(&question).unwrap().predictor(&question), Ok(Predictor::Published)));
+            assert_eq!((kept(&client), client.visit.is_none()), (want, true));
+        }
+        let mut client = client();
+        visits(&mut client, &request(1, 0));
+        client.settle(9, true).unwrap();
+        assert_eq!(visits(&mut client, &request(2, 0)), Some(1.0), "that was another round");
+    }
+
+    #[test]
+    fn a_client_that_is_restored_knows_of_no_visit() {
+        let mut client = client();
+        visits(&mut client, &request(1, 0));
+        client.restore(&State::default().with_count("visits", 7)).unwrap();
+        assert_eq!(visits(&mut client, &request(2, 0)), Some(8.0));
+    }
+}

@@ -80,20 +80,18 @@ fn where_nobody_answers_every_client_is_as_likely() {
 }
 
 #[test]
-fn the_inner_products_are_with_the_mean_of_those_that_answered() {
-    // HIP_k = <phi_k, mean of the others and itself>: over those that answered, the sum of HIP_k is m times the squared
-    // norm of the mean direction, and with one client left it is that client's own discrepancy of its likelihood.
-    let lone = |faults: &str| works(&asked(INFORMED[2], r#"["dropout"]"#, faults).replace("\"dsvgd\"", "\"p-dsvgd\""));
-    let log = lone("share = 0.9");
+fn with_one_answer_the_mean_direction_is_that_clients_own() {
+    let hip = |faults: &str| works(&asked(INFORMED[2], r#"["dropout"]"#, faults).replace("\"dsvgd\"", "\"p-dsvgd\""));
+    let log = hip("share = 0.9");
     let alone = log.rounds[0].indicators.as_ref().unwrap();
-    let client = alone.answered()[0];
     assert_eq!(alone.answered().len(), 1);
-    assert!(log.rounds[0].selection.clients == [client], "nobody else answered");
-    // The same client among all ten: <phi_k, phi_k> is not <phi_k, mean>, but the former follows from the scores alone.
-    let all = lone("share = 0.1\nprobability = 0.001");
-    assert_eq!(all.rounds[0].indicators.as_ref().unwrap().answered().len(), K);
-    assert!(alone.values[client] > 0.0, "a squared norm");
-    assert!(alone.values[client] > all.rounds[0].indicators.as_ref().unwrap().values[client]);
+    let client = alone.answered()[0];
+    assert_eq!(log.rounds[0].selection.clients, [client], "nobody else answered");
+    // HIP_k = <phi_k, mean> over ten clients; over one it is the squared norm of phi_k, and larger than a tenth of it.
+    let all = hip("share = 0.1\nprobability = 0.001");
+    let all = all.rounds[0].indicators.as_ref().unwrap();
+    assert_eq!(all.answered().len(), K);
+    assert!(alone.values[client] > 0.0 && alone.values[client] != all.values[client]);
 }
 
 #[test]
