@@ -122,7 +122,8 @@ pub trait ClientHalf<B: Backend>: Send {
         0
     }
 
-    /// What it needs to go on after a break: all that rounds change and that does not follow from the rest.
+    /// What it needs to go on after a break, or as if its last visit had not been: all that rounds change and that does
+    /// not follow from the rest.
     fn save(&self) -> Result<State, RunError>;
 
     /// Takes over what [`Self::save`] of a half that was built alike has returned.

@@ -3,6 +3,7 @@
 //! Two results come out: those of the last round, and those of the round whose pooled *validation* NLL was lowest. The
 //! test rows choose nothing.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ pub struct PersonalPoint {
 pub struct PersonalResults {
     /// After the last round.
     pub last: PersonalPoint,
-    /// After the round with the lowest pooled validation NLL; `None` where no validation rows were held out.
+    /// After the round with the lowest pooled validation NLL, among those with scores of the most clients; `None` where no validation rows were held out.
     pub best_validation: Option<PersonalPoint>,
     /// Number of clients K; 0 in a file from before it was kept.
     #[serde(default)]
@@ -148,7 +149,7 @@ impl Personal {
         let numbers = columns.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let point = PersonalPoint { round, numbers };
         if let Some(nll) = nll
-            && self.best.as_ref().is_none_or(|(lowest, _)| nll < *lowest)
+            && self.best.as_ref().is_none_or(|(lowest, best)| is_better((scored, nll), (best.scored(), *lowest)))
         {
             self.best = Some((nll, point.clone()));
         }
@@ -195,6 +196,17 @@ impl Personal {
     }
 }
 
+/// Whether a round is better than the best so far: numbers of clients scored, and NLLs of their validation rows.
+///
+/// NLLs of different clients do not compare: a round with more of them goes first.
+fn is_better((scored, nll): (usize, f64), (best_scored, lowest): (Option<usize>, f64)) -> bool {
+    match scored.cmp(&best_scored.unwrap_or(0)) {
+        Ordering::Greater => true,
+        Ordering::Equal => nll < lowest,
+        Ordering::Less => false,
+    }
+}
+
 /// The sums of that name in a reply.
 fn sums(reply: &Reply, name: &str, bins: usize) -> Result<ClientScores, String> {
     let sums = ClientScores::from_values(&reply.message.array(name)?.values.to_f64());
@@ -205,4 +217,15 @@ fn sums(reply: &Reply, name: &str, bins: usize) -> Result<ClientScores, String> 
 
 fn together(clients: Vec<ClientScores>) -> Result<PersonalScores, RunError> {
     PersonalScores::new(clients).ok_or_else(|| RunError::Config("there are no clients to be scored".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_round_is_one_with_scores_of_the_most_clients() {
+        assert!(is_better((7, 0.4), (Some(7), 0.5)) && !is_better((7, 0.5), (Some(7), 0.5)));
+        assert!(is_better((8, 0.9), (Some(7), 0.5)) && !is_better((6, 0.1), (Some(7), 0.5)));
+    }
 }

@@ -1,4 +1,4 @@
-//! The one loop over rounds: ask → select → configure → (fleet) → validate → combine → aggregate → tell.
+//! The one loop over rounds: ask → select → configure → (fleet) → validate → combine → aggregate → settle → tell.
 //!
 //! The server's state changes in `aggregate` alone, and that sees either enough usable replies to one and the same state
 //! or nothing: a round that cannot close leaves no trace in it. `rules` of [`Guard`] say what is enough.
@@ -29,8 +29,6 @@ pub struct Round {
     pub round: usize,
     /// Who was asked to train, and why.
     pub selection: Selection,
-    /// Who was asked in any attempt.
-    pub asked: Vec<ClientId>,
     /// Whose replies were aggregated, in this order: the clients that have changed.
     pub used: Vec<ClientId>,
     /// Whose reply could not be used, and why; the round went on without them.
@@ -111,7 +109,7 @@ impl<B: Backend> Federation<'_, B> {
             }
             let mut numbers = mean_numbers(&gathered.replies);
             self.temper(&mut gathered)?;
-            let Gathered { replies, asked, used, rejected, attempts, events, .. } = gathered;
+            let Gathered { replies, used, rejected, attempts, events, .. } = gathered;
             self.server.aggregate(replies).map_err(|error| match error {
                 RunError::Svgd(error) => RunError::Server { round, error },
                 other => other,
@@ -125,7 +123,6 @@ impl<B: Backend> Federation<'_, B> {
             let round = Round {
                 round,
                 selection,
-                asked,
                 used,
                 rejected,
                 attempts,
@@ -284,7 +281,6 @@ struct Gathered {
     /// The requests that the replies answer.
     requests: Vec<Request>,
     replies: Vec<Reply>,
-    asked: Vec<ClientId>,
     used: Vec<ClientId>,
     rejected: Vec<(ClientId, String)>,
     attempts: usize,
@@ -300,8 +296,6 @@ impl Gathered {
         self.events.extend(call.skipped.iter().map(|client| event(client, Happening::Skipped)));
         let others = call.asked.iter().filter(|client| !selected.contains(client));
         self.events.extend(others.map(|client| event(client, Happening::Substitute)));
-        let new: Vec<ClientId> = call.asked.iter().filter(|client| !self.asked.contains(client)).copied().collect();
-        self.asked.extend(new);
     }
 
     /// Why the round could not close: a single attempt's own reason where nothing was usable.

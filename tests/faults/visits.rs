@@ -78,7 +78,7 @@ fn a_lost_reply_is_a_lost_request() {
 }
 
 #[test]
-fn so_does_a_refused_reply() {
+fn a_refused_visit_is_taken_back_too() {
     for kind in comparable() {
         // Backoff 0: nobody sits out, so that the script is all that differs.
         let disturbed = format!("{}backoff = 0", faults(Fault::Nan, "share = 0.3\nprobability = 0.6"));
