@@ -54,8 +54,12 @@ pub struct DsvgdConfig {
     pub personal: bool,
 }
 
-/// The name under which a server tells which share of a visit's change the factor takes; 1 where it is not told.
+/// The name under which a server tells which share of its way a client's Θ goes in q and in the factor; 1 where it is not
+/// told.
 pub(super) const SHARE: &str = "share";
+
+/// The name under which a server tells how many clients will have been visited after the round, where it has several.
+pub(super) const SEEN_AFTER: &str = "seen_after";
 
 /// The names under which a client keeps Θ_k, whether it was ever visited, Θ as it uploaded it, and what its two loops
 /// remember.
@@ -112,7 +116,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
                 1.0 => moved.clone(),
                 share => theta.zip(moved.clone(), |old, new| old.clone() + (new - old).mul_scalar(share)),
             };
-            self.factor = match cavity.factor_in_closed_form(&self.factor, &taken)? {
+            self.factor = match cavity.factor_in_closed_form(&taken)? {
                 Some(factor) => factor,
                 None => self.distil(&cavity, &taken, &mut distill, watch)?,
             };
@@ -187,6 +191,7 @@ impl<B: Backend> Client<B> {
             round: request.round,
             clients: self.clients,
             seen: request.message.scalars.get(SEEN).copied().unwrap_or(0.0),
+            seen_after: request.message.scalars.get(SEEN_AFTER).copied(),
         };
         Cavity::new(self.config.factors, self.config.kde, &start)
     }

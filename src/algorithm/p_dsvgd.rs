@@ -4,15 +4,16 @@
 //! L_s steps of SVGD towards the product of prior and factors, q(θ) ∝ p0(θ)·Π_k t_k(θ).
 //!
 //! All clients of a round start from one Θ, and each would move q by itself to where its own rows want it. Their changes
-//! add up: undamped, |S| clients that say the same move Θ |S| times too far, and rounds diverge. So each factor takes a
-//! share of its change, 1/|S| by default, as in parallel power EP and PVI (ours, beyond the paper).
+//! add up: undamped, |S| clients that say the same move Θ |S| times too far, and rounds diverge. So each factor takes the
+//! change of a visit that goes a share of its way, 1/|S| by default: the server then moves Θ by the mean of the clients'
+//! ways. As in parallel power EP and PVI; ours, beyond the paper.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fedstein_models::Model;
 
-use super::dsvgd::{self, DsvgdConfig, Factors, SHARE, Sends};
+use super::dsvgd::{self, DsvgdConfig, Factors, SEEN_AFTER, SHARE, Sends};
 use super::relay::SEEN;
 use super::{Halves, PARTICLES, ServerHalf, Setup, message_of, particles_of, prior_score};
 use crate::backend::{Backend, Session};
@@ -31,7 +32,7 @@ pub struct PDsvgdConfig {
     pub local: DsvgdConfig,
     /// L_s steps of the server on Θ.
     pub server_steps: usize,
-    /// Share of its change that a factor takes; `None`: 1/|S| with |S| clients in the round. 1 is the paper's.
+    /// Share of its way that a client's Θ goes in its factor; `None`: 1/|S| with |S| clients in the round. 1 is the paper's.
     pub factor_damping: Option<f64>,
 }
 
@@ -44,20 +45,23 @@ struct Server<B: Backend> {
     factors: BTreeMap<ClientId, Particles<B>>,
     /// K.
     clients: f64,
-    /// |S|, the number of clients of the round.
+    /// |S|, the number of clients of the round, and how many of all will have been visited after it.
     asked: usize,
+    seen_after: usize,
     session: Session<B>,
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
     fn begin(&mut self, _round: usize, clients: &[ClientId]) -> Result<(), RunError> {
-        self.asked = clients.len();
+        let fresh = clients.iter().filter(|client| !self.factors.contains_key(client)).count();
+        (self.asked, self.seen_after) = (clients.len(), self.factors.len() + fresh);
         Ok(())
     }
 
     fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
         let share = self.config.factor_damping.unwrap_or(1.0 / self.asked as f64);
-        Ok(message_of(&self.theta)?.with_scalar(SEEN, self.factors.len() as f64).with_scalar(SHARE, share))
+        let message = message_of(&self.theta)?.with_scalar(SEEN, self.factors.len() as f64);
+        Ok(message.with_scalar(SEEN_AFTER, self.seen_after as f64).with_scalar(SHARE, share))
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
@@ -140,6 +144,7 @@ pub(super) fn build<B: Backend>(config: PDsvgdConfig, mut setup: Setup<B>) -> Re
         factors: BTreeMap::new(),
         clients: clients.len() as f64,
         asked: 1,
+        seen_after: 1,
         session: setup.session,
     };
     Ok(Halves { server: Box::new(server), clients })

@@ -74,6 +74,8 @@ pub(super) struct Start<'a, B: Backend> {
     pub clients: f64,
     /// V, the number of clients visited before this round.
     pub seen: f64,
+    /// V' after it; `None` where this client is the only one of the round.
+    pub seen_after: Option<f64>,
 }
 
 /// A density estimate and its centres.
@@ -92,6 +94,8 @@ impl<B: Backend> Density<B> {
 pub(super) struct Cavity<B: Backend> {
     kde: KdeConfig,
     model: Arc<dyn Model>,
+    /// Θ as received.
+    theta: Particles<B>,
     /// The particles' part of q; `None` where no factor is in q yet.
     q: Option<Density<B>>,
     /// The particles' part of t_k; `None` where the client has no factor yet.
@@ -113,37 +117,46 @@ struct After {
     form: Factors,
     /// K.
     clients: f64,
-    /// V' after the visit.
-    seen: f64,
-    /// V before the visit.
+    /// V before the round.
     seen_before: f64,
+    /// V with this client.
+    seen_with: f64,
+    /// V' after the round: with all its clients.
+    seen: f64,
 }
 
 impl After {
-    /// λ² times the precision of the particles' part of q after the visit.
-    fn q_precision(self) -> f64 {
-        if self.form == Factors::Growing { self.seen / self.clients } else { 1.0 }
+    /// λ² times the precision of the particles' part of q with so many clients visited.
+    fn q_precision(self, seen: f64) -> f64 {
+        if self.form == Factors::Growing { seen / self.clients } else { 1.0 }
     }
 
     /// λ² times the precision of the factor.
     fn factor_precision(self) -> f64 {
         if matches!(self.form, Factors::Growing | Factors::SharedPrior) { 1.0 / self.clients } else { 1.0 }
     }
+
+    /// κ: the precision of the particles' part of q over that of the factor, with so many clients visited.
+    fn kappa(self, seen: f64) -> f64 {
+        self.q_precision(seen) / self.factor_precision()
+    }
 }
 
 impl<B: Backend> Cavity<B> {
     pub fn new(form: Factors, kde: KdeConfig, start: &Start<B>) -> Result<Self, RunError> {
-        let Start { model, theta, factor, visited, round, clients, seen } = *start;
+        let Start { model, theta, factor, visited, round, clients, seen, seen_after } = *start;
         let own = f64::from(u8::from(visited));
         let plain = Kde::new(theta, kde)?;
         let silent = plain.is_silent() && Kde::new(factor, kde)?.is_silent();
         // Densities without a score carry no prior: then the local score has to contain all of it.
         let form = if silent { Factors::WithPrior } else { form };
-        let after = After { form, clients, seen: seen + 1.0 - own, seen_before: seen };
+        let seen_with = seen + 1.0 - own;
+        let after = After { form, clients, seen_before: seen, seen_with, seen: seen_after.unwrap_or(seen_with) };
         let lambda = plain.lambda();
         let cavity = Self {
             kde,
             model: model.clone(),
+            theta: theta.clone(),
             q: None,
             t: None,
             q_is_prior: false,
@@ -198,8 +211,13 @@ impl<B: Backend> Cavity<B> {
         if form != Factors::Growing || seen == clients {
             return theta.clone();
         }
-        let shift = -self.lambda * self.lambda * (clients - seen) / seen;
-        theta.clone().zip(prior_score(&*self.model, theta, shift).evaluate(theta), |theta, shift| theta + shift)
+        self.shifted(theta, -(clients - seen) / seen)
+    }
+
+    /// Θ + c·λ²·∇ log p0(Θ).
+    fn shifted(&self, theta: &Particles<B>, c: f64) -> Particles<B> {
+        let shift = prior_score(&*self.model, theta, c * self.lambda * self.lambda).evaluate(theta);
+        theta.clone().zip(shift, |theta, shift| theta + shift)
     }
 
     /// ∇ log q − ∇ log t_k.
@@ -236,19 +254,16 @@ impl<B: Backend> Cavity<B> {
     ///
     /// Θ_k,new = Θ_k + κ(c_new − c),
     ///
-    /// with κ the precision of q over that of the factor. (`growing`: q_new has one more factor at a first visit;
-    /// Θ_k,new = V'·c_new − V·c, plus Θ_k if it is from an earlier visit.)
-    pub fn factor_in_closed_form(
-        &self,
-        factor: &Particles<B>,
-        moved: &Particles<B>,
-    ) -> Result<Option<Particles<B>>, RunError> {
-        let After { form, clients, seen, seen_before } = self.after;
+    /// with κ the precision of q over that of the factor, c_new the centres of q after the round, and c those that it would
+    /// have if nobody had moved Θ. Before a client's first visit Θ_k is where its factor would say nothing
+    /// ([`Self::silent_factor`]).
+    pub fn factor_in_closed_form(&self, moved: &Particles<B>) -> Result<Option<Particles<B>>, RunError> {
+        let After { form, clients, seen, .. } = self.after;
         if form == Factors::Paper {
             // The printed loop, to the letter.
             return Ok(None);
         }
-        let new = Density::new(self.q_centres(moved, seen), self.kde, self.after.q_precision().powf(-0.5))?;
+        let new = self.density_of(moved, seen)?;
         if clients == 1.0 {
             return Ok(Some(new.centres));
         }
@@ -256,20 +271,22 @@ impl<B: Backend> Cavity<B> {
         if !one_hot(&new) || self.q.iter().chain(&self.t).any(|density| !one_hot(density)) {
             return Ok(None);
         }
-        let plus = |a: Particles<B>, b: Particles<B>| a.zip(b, |a, b| a + b);
-        let scaled = |a: Particles<B>, c: f64| a.map_into(|block| block.mul_scalar(c));
-        // Weights of c_new and of c.
-        let [weight_new, weight] = match form {
-            Factors::Growing => [seen, seen_before],
-            _ => [1.0 / self.after.factor_precision(); 2],
-        };
-        let step = self.q.as_ref().map(|q| {
-            let step = new.centres.clone().zip(q.centres.clone(), |new, old| new - old);
-            scaled(step, weight)
-        });
-        let first = (weight_new > weight).then(|| scaled(new.centres, weight_new - weight));
-        let own = self.t.is_some().then(|| factor.clone());
-        Ok(step.into_iter().chain(first).chain(own).reduce(plus))
+        let kappa = self.after.kappa(seen);
+        let step = new.centres.zip(self.q_centres(&self.theta, seen), |new, old| (new - old).mul_scalar(kappa));
+        let factor = self.t.as_ref().map_or_else(|| self.silent_factor(), |t| t.centres.clone());
+        Ok(Some(factor.zip(step, |factor, step| factor + step)))
+    }
+
+    /// The particles of a growing factor before its first visit, with which Θ would stay where it is: its score at Θ is that
+    /// of p0^(1/K). Where no factor is in q yet, q = p0 does not have its mode at Θ, and the first factors bring it there.
+    fn silent_factor(&self) -> Particles<B> {
+        let After { seen_before, seen, .. } = self.after;
+        if seen_before > 0.0 { self.shifted(&self.theta, 1.0) } else { self.q_centres(&self.theta, seen) }
+    }
+
+    /// The particles' part of q where `seen` clients have been visited and `theta` are its particles.
+    fn density_of(&self, theta: &Particles<B>, seen: f64) -> Result<Density<B>, RunError> {
+        Density::new(self.q_centres(theta, seen), self.kde, self.after.q_precision(seen).powf(-0.5))
     }
 
     /// The score of the factor after the visit, ∇ log t_k + ∇ log q_new − ∇ log q, where `moved` are the particles of q_new.
@@ -277,8 +294,7 @@ impl<B: Backend> Cavity<B> {
         &self,
         moved: &Particles<B>,
     ) -> Result<impl Fn(&Particles<B>) -> Result<Score<B>, RunError>, RunError> {
-        let centres = self.q_centres(moved, self.after.seen);
-        let q_new = Kde::new(&centres, self.kde)?.widened(self.after.q_precision().powf(-0.5));
+        let q_new = self.density_of(moved, self.after.seen_with)?.kde;
         Ok(move |at: &Particles<B>| Ok(q_new.score(at)?.minus(self.difference(at)?)))
     }
 
@@ -290,7 +306,7 @@ impl<B: Backend> Cavity<B> {
     /// How many times as long as those of Θ the steps of distillation are: a factor with 1/κ of q's precision moves κ
     /// times as far.
     pub fn pace(&self) -> f64 {
-        self.after.q_precision() / self.after.factor_precision()
+        self.after.kappa(self.after.seen_with)
     }
 }
 
@@ -329,7 +345,7 @@ mod tests {
             (Factors::Paper, 4, 2.0),
         ] {
             let (model, theta, factor) = (&model, &theta, &factor);
-            let start = Start { model, theta, factor, visited: true, round, clients: 8.0, seen };
+            let start = Start { model, theta, factor, visited: true, round, clients: 8.0, seen, seen_after: None };
             let score = Cavity::new(form, kde, &start).unwrap().score(theta, 1.0, Some(clip)).unwrap();
             let norm = score.evaluate(theta).row_norms().unwrap()[0];
             assert!((norm / bound - 1.0).abs() < 1e-12, "{form:?}, V = {seen}: {norm}, not {bound}");
