@@ -8,17 +8,15 @@ use std::sync::{Arc, Mutex};
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
-use common::{bits, data, dealt, experiment, outcome, small_digits, values};
-use fedstein::algorithm::{ClientHalf, Halves, Predictor, ServerHalf, Setup};
-use fedstein::backend::{Flex, Session};
+use common::{Built, bits, experiment, outcome, small_digits, values};
+use fedstein::algorithm::Predictor;
+use fedstein::backend::Flex;
 use fedstein::experiment::config::{AlgorithmConfig, OptimizerConfig, Reset};
 use fedstein::experiment::progress::Observer;
 use fedstein::experiment::record::RoundRecord;
 use fedstein::experiment::{Experiment, run};
 use fedstein::federation::message::{Ask, ClientId, Request};
-use fedstein::federation::shard::{Shard, Table};
 use fedstein::models::{Architecture, Batch, Layout, Network, ParticleModel, Prior, PriorTerm, Task};
-use fedstein::random::{Purpose, Streams};
 use tempfile::TempDir;
 
 // --------------------------------------------------------------------------------- clients with Gaussian likelihoods
@@ -128,68 +126,59 @@ impl Federation {
 
     /// θ after each of so many rounds.
     fn path(&self, rounds: usize) -> Vec<f64> {
-        let mut halves = Built::new(&self.experiment);
+        let mut halves = Rounds::new(&self.experiment);
         (1..=rounds).map(|round| halves.round(round)).collect()
     }
 }
 
-/// Both halves of an algorithm, driven by hand: client after client, or all clients of a round at once.
-struct Built {
-    server: Box<dyn ServerHalf<Flex>>,
-    clients: Vec<Box<dyn ClientHalf<Flex>>>,
+/// Rounds by hand: client after client, or all clients of a round at once.
+struct Rounds {
+    built: Built,
     a_round: usize,
-    layout: Arc<Layout>,
-    session: Session<Flex>,
 }
 
-impl Built {
+impl Rounds {
     fn new(experiment: &Experiment) -> Self {
-        let config = &experiment.config;
-        let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(config.precision).unwrap());
-        let (all, partition) = (data(config), dealt(config));
-        let model = experiment.model.clone().unwrap_or_else(|| config.model(&all.train).unwrap());
-        let train = Table::new(all.train, &all.normalisation);
-        let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
-        let count = config.algorithm().particles();
-        let rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
-        let rows = ndarray::Array2::from_shape_vec((count, model.layout().dim()), rows).unwrap();
-        let initial = common::with_layout(&rows, model.layout(), &session);
-        let shards = partition.clients().iter().map(|rows| Shard::new(train.clone(), rows.clone(), session.clone()));
-        let Halves { server, clients } = config
-            .algorithm()
-            .build(Setup {
-                model: model.clone(),
-                shards: shards.collect(),
-                initial,
-                session: session.clone(),
-                streams,
-                svgd: config.svgd(),
-                reset_optimizer: config.reset_optimizer(),
-            })
-            .unwrap();
-        Self { server, clients, a_round: config.schedule.clients(), layout: model.layout().clone(), session }
+        Self { built: Built::new(experiment), a_round: experiment.config.schedule.clients() }
     }
 
     /// One round of the next clients in turn; the first coordinate of the first particle after it.
     fn round(&mut self, round: usize) -> f64 {
-        let count = self.clients.len();
+        let Built { server, clients, .. } = &mut self.built;
+        let count = clients.len();
         let asked: Vec<ClientId> = (0..self.a_round).map(|i| ((round - 1) * self.a_round + i) % count).collect();
-        self.server.begin(round, &asked).unwrap();
+        server.begin(round, &asked).unwrap();
         let requests: Vec<Request> = asked
             .iter()
-            .map(|client| Request::new(round, *client, Ask::Train, self.server.configure(round, *client).unwrap()))
+            .map(|client| Request::new(round, *client, Ask::Train, server.configure(round, *client).unwrap()))
             .collect();
         let replies = requests
             .iter()
-            .map(|request| request.reply(self.clients[request.client].handle(request, &|_, _| {}).unwrap()))
+            .map(|request| request.reply(clients[request.client].handle(request, &|_, _| {}).unwrap()))
             .collect();
-        self.server.aggregate(replies).unwrap();
-        values(self.server.particles())[0]
+        server.aggregate(replies).unwrap();
+        self.theta()[0]
+    }
+
+    /// Θ, `[N·d]`.
+    fn theta(&self) -> Vec<f64> {
+        values(self.built.server.particles())
     }
 
     /// Θ_k, `[N·d]`.
     fn factor(&self, client: ClientId) -> Vec<f64> {
-        values(&self.clients[client].save().unwrap().particles("factor", &self.layout, &self.session).unwrap())
+        let Built { clients, layout, session, .. } = &self.built;
+        values(&clients[client].save().unwrap().particles("factor", layout, session).unwrap())
+    }
+
+    /// The particles that a client predicts with, where they are its own.
+    fn predictor(&mut self, client: ClientId) -> Option<Vec<f64>> {
+        let Built { server, clients, .. } = &mut self.built;
+        let request = Request::new(1, client, Ask::Score, server.publish().unwrap());
+        match clients[client].predictor(&request).unwrap() {
+            Predictor::Own(particles) => Some(values(&particles)),
+            _ => None,
+        }
     }
 }
 
@@ -298,13 +287,13 @@ fn factors_sum_to_the_posterior_after_every_round() {
             "[partition]\nclients = 3\n[algorithm]\nkind = \"dsvgd\"\nparticles = 6\nlocal_steps = 8\nbatch = 50\n\
              factors = \"{form}\"\nkde_bandwidth = 0.1"
         );
-        let mut halves = Built::new(&small_digits(rounds, &keys));
+        let mut halves = Rounds::new(&small_digits(rounds, &keys));
         for round in 1..=rounds {
             halves.round(round);
             if form == "growing" && round < 3 {
                 continue;
             }
-            let theta = values(halves.server.particles());
+            let theta = halves.theta();
             let factors: Vec<Vec<f64>> = (0..3).map(|client| halves.factor(client)).collect();
             let largest = factors.iter().flatten().fold(0.0f64, |most, value| most.max(value.abs()));
             let gap = (0..theta.len()).map(|i| (factors.iter().map(|f| f[i]).sum::<f64>() - 3.0 * theta[i]).abs());
@@ -393,25 +382,18 @@ fn a_client_predicts_with_what_it_uploaded_last() {
             "[partition]\nclients = 3\n[algorithm]\nkind = \"{kind}\"\nparticles = 3\nlocal_steps = 4\nbatch = 20\n\
              [evaluation]\npersonal = true"
         );
-        let mut halves = Built::new(&small_digits(2, &keys));
-        let predictor = |halves: &mut Built, client: ClientId| {
-            let request = Request::new(1, client, Ask::Score, halves.server.publish().unwrap());
-            match halves.clients[client].predictor(&request).unwrap() {
-                Predictor::Own(particles) => Some(values(&particles)),
-                _ => None,
-            }
-        };
+        let mut halves = Rounds::new(&small_digits(2, &keys));
         halves.round(1);
-        let first = values(halves.server.particles());
-        assert_eq!(predictor(&mut halves, 0).as_ref(), Some(&first), "{kind}");
-        assert_eq!(predictor(&mut halves, 1), None, "{kind}: before its first visit");
+        let first = halves.theta();
+        assert_eq!(halves.predictor(0).as_ref(), Some(&first), "{kind}");
+        assert_eq!(halves.predictor(1), None, "{kind}: before its first visit");
         halves.round(2);
-        assert_ne!(values(halves.server.particles()), first);
-        assert_eq!(predictor(&mut halves, 0).as_ref(), Some(&first), "{kind}: the global particles went on");
+        assert_ne!(halves.theta(), first);
+        assert_eq!(halves.predictor(0).as_ref(), Some(&first), "{kind}: the global particles went on");
         // The client goes on from a checkpoint with the same predictor.
-        let state = halves.clients[0].save().unwrap();
-        let mut again = Built::new(&small_digits(2, &keys));
-        again.clients[0].restore(&state).unwrap();
-        assert_eq!(predictor(&mut again, 0).as_ref(), Some(&first), "{kind}");
+        let state = halves.built.clients[0].save().unwrap();
+        let mut again = Rounds::new(&small_digits(2, &keys));
+        again.built.clients[0].restore(&state).unwrap();
+        assert_eq!(again.predictor(0).as_ref(), Some(&first), "{kind}");
     }
 }

@@ -4,8 +4,8 @@ mod common;
 
 use std::sync::Mutex;
 
-use common::{bits, data, dealt, experiment, outcome, try_run, values};
-use fedstein::algorithm::{ServerHalf, Setup};
+use common::{Built, bits, data, dealt, experiment, outcome, try_run, values};
+use fedstein::algorithm::ServerHalf;
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::Targets;
 use fedstein::error::RunError;
@@ -14,10 +14,8 @@ use fedstein::federation::fleet::{Fleet, InProcess, Watch};
 use fedstein::federation::guard::Guard;
 use fedstein::federation::message::{Array, Reply, Request, Values};
 use fedstein::federation::server::{Federation, Round, Told};
-use fedstein::federation::shard::{Shard, Table};
 use fedstein::metrics::Evaluation;
-use fedstein::particles::Particles;
-use fedstein::random::{Purpose, Streams};
+use fedstein::random::Streams;
 use fedstein::schedule::Schedule;
 
 const FEDAVG: &str = r#"
@@ -124,34 +122,12 @@ impl Told<Flex> for Log {
 
 /// Runs a config over a corrupt fleet whose round has all clients.
 fn serve(text: &str, client: usize, spoil: Spoil) -> Result<Vec<(Round, Vec<f64>)>, RunError> {
-    let config = experiment(text).config;
-    let (streams, session) = (Streams::new(1), Session::<Flex>::open(Precision::F32).unwrap());
-    let all = data(&config);
-    let model = config.model(&all.train).unwrap();
-    let partition = dealt(&config);
-    let train = Table::new(all.train, &all.normalisation);
-    let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
-    let count = config.algorithm().particles();
-    let rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
-    let array = Array { shape: vec![count, model.layout().dim()], values: Values::F64(rows) };
-    let initial = Particles::from_array(&array, model.layout(), &session).unwrap();
-    let shards = partition.clients().iter().map(|rows| Shard::new(train.clone(), rows.clone(), session.clone()));
-    let halves = config
-        .algorithm()
-        .build(Setup {
-            model: model.clone(),
-            shards: shards.collect(),
-            initial,
-            session: session.clone(),
-            streams,
-            svgd: config.svgd(),
-            reset_optimizer: true,
-        })
-        .unwrap();
-    let clients = halves.clients.len();
-    let (mut server, mut schedule) = (halves.server, config.schedule(clients, streams));
-    let fleet = Corrupt { fleet: InProcess::new(halves.clients), client, spoil };
-    let counts: Vec<usize> = partition.clients().iter().map(Vec::len).collect();
+    let experiment = experiment(text);
+    let config = &experiment.config;
+    let Built { mut server, clients, session, .. } = Built::new(&experiment);
+    let mut schedule = config.schedule(clients.len(), Streams::new(config.seed));
+    let fleet = Corrupt { fleet: InProcess::new(clients), client, spoil };
+    let counts: Vec<usize> = dealt(config).clients().iter().map(Vec::len).collect();
     let mut log = Log::default();
     let (server, schedule, guard) = (&mut *server, &mut *schedule, &mut Guard::default());
     let mut federation = Federation { server, schedule, fleet: &fleet, rows: &counts, diagnosis: None, guard, session };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fedstein::algorithm::gaussian::Family;
 use fedstein::algorithm::gaussian::natural::{Gaussian, Symmetric};
+use fedstein::algorithm::{ClientHalf, Halves, ServerHalf, Setup};
 use fedstein::backend::{Backend, Flex, Precision, Session};
 use fedstein::datasets::{self, Partition, TrainTest};
 use fedstein::error::RunError;
@@ -12,6 +13,7 @@ use fedstein::experiment::progress::Quiet;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
 use fedstein::federation::message::{Array, Values};
+use fedstein::federation::shard::{Shard, Table};
 use fedstein::models::Layout;
 use fedstein::particles::Particles;
 use fedstein::random::{Purpose, Streams};
@@ -149,6 +151,41 @@ pub fn small_digits(rounds: usize, sections: &str) -> Experiment {
 pub fn experiment(text: &str) -> Experiment {
     let (config, _) = Config::load(Source { name: "test.toml", text }, &Overrides::default()).unwrap();
     Experiment { config, data_dir: "data".into(), model: None }
+}
+
+/// Both halves of an experiment's algorithm, built as a run builds them, to be driven by hand.
+pub struct Built {
+    pub server: Box<dyn ServerHalf<Flex>>,
+    pub clients: Vec<Box<dyn ClientHalf<Flex>>>,
+    pub layout: Arc<Layout>,
+    pub session: Session<Flex>,
+}
+
+impl Built {
+    pub fn new(experiment: &Experiment) -> Self {
+        let config = &experiment.config;
+        let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(config.precision).unwrap());
+        let (all, partition) = (data(config), dealt(config));
+        let model = experiment.model.clone().unwrap_or_else(|| config.model(&all.train).unwrap());
+        let layout = model.layout().clone();
+        let train = Table::new(all.train, &all.normalisation);
+        let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
+        let count = config.algorithm().particles();
+        let rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
+        let initial = with_layout(&Array2::from_shape_vec((count, layout.dim()), rows).unwrap(), &layout, &session);
+        let shards = partition.clients().iter().map(|rows| Shard::new(train.clone(), rows.clone(), session.clone()));
+        let setup = Setup {
+            model,
+            shards: shards.collect(),
+            initial,
+            session: session.clone(),
+            streams,
+            svgd: config.svgd(),
+            reset_optimizer: config.reset_optimizer(),
+        };
+        let Halves { server, clients } = config.algorithm().build(setup).unwrap();
+        Self { server, clients, layout, session }
+    }
 }
 
 /// What comes of it, quietly and without files.
