@@ -236,7 +236,7 @@ fn densities_of_every_kind_run() {
         runs(Edge { algorithm: &density, ..USUAL });
         runs(Edge { algorithm: &[density[0], ("particles", "1")], ..USUAL });
     }
-    for factors in ["\"with-prior\"", "\"shared-prior\"", "\"paper\""] {
+    for factors in ["\"with-prior\"", "\"shared-prior\"", "\"growing\"", "\"paper\""] {
         runs(Edge { algorithm: &[("factors", factors)], ..USUAL });
         runs(Edge { algorithm: &[("factors", factors), ("kde_clip", "1.0"), ("kde_damping", "0.5")], ..USUAL });
     }
@@ -396,9 +396,12 @@ fn keys_that_contradict_each_other_are_refused_by_their_names() {
             ["`evaluation.personal`", "`mixture-1d`"],
         ),
         ("[algorithm]\nkind = \"p-dsvgd\"\nkde = \"off\"", ["`p-dsvgd`", "`algorithm.kde`"]),
-        ("[algorithm]\nkde = \"reference\"", ["`algorithm.kde` = \"reference\"", "`algorithm.factors`"]),
         (
-            "[algorithm]\nkind = \"p-dsvgd\"\nkde = \"reference\"",
+            "[algorithm]\nkde = \"reference\"\nfactors = \"growing\"",
+            ["`algorithm.kde` = \"reference\"", "`algorithm.factors`"],
+        ),
+        (
+            "[algorithm]\nkind = \"p-dsvgd\"\nkde = \"reference\"\nfactors = \"shared-prior\"",
             ["`algorithm.kde` = \"reference\"", "`algorithm.factors`"],
         ),
         (

@@ -342,6 +342,7 @@ fn the_form_of_the_factors_follows_from_the_densities_and_is_said() {
     for (chosen, unsaid, said) in [
         ("with-prior", toy(""), toy("factors = \"with-prior\"")),
         ("growing", digits(""), digits("factors = \"growing\"")),
+        ("with-prior", digits("kde = \"reference\""), digits("kde = \"reference\"\nfactors = \"with-prior\"")),
     ] {
         let ((bits, notes), (want, silent)) = (told(&unsaid), told(&said));
         assert!(bits == want, "{chosen}");
@@ -359,7 +360,7 @@ fn the_advice_about_one_hot_densities_depends_on_the_form_of_the_factors() {
         told(&experiment).1.into_iter().filter(|note| note.contains("one-hot")).collect::<Vec<_>>()
     };
     let growing = advice("kind = \"dsvgd\"\nfactors = \"shared-prior\"");
-    assert!(growing.len() == 1 && growing[0].contains("a smaller one forgets"), "{growing:?}");
+    assert!(growing.len() == 1 && growing[0].contains("a smaller one forgets less"), "{growing:?}");
     for form in ["with-prior", "paper"] {
         // With `paper` q is p0 in the first round, and one-hot from the second on.
         let keys = format!("kind = \"dsvgd\"\nfactors = \"{form}\"");

@@ -19,7 +19,7 @@ use super::relay::{Relay, SEEN};
 use super::{BATCHES, ClientHalf, Halves, LocalData, Predictor, Setup, diagnosed, mean_norm, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::kde::KdeConfig;
+use crate::density::kde::{KdeConfig, KdeMode};
 use crate::density::{Likelihood, Score};
 use crate::error::RunError;
 use crate::federation::fleet::Watch;
@@ -239,11 +239,12 @@ impl DsvgdConfig {
             return Ok(None);
         }
         let form = self.factors.chosen(self.kde, initial)?;
-        let densities = match form {
-            Factors::Growing => "one centre has all the weight at each of the first particles",
-            _ => "several centres share the weight at the first particles",
-        };
         let (word, d) = (form.word(), initial.dim());
+        let densities = match (form, self.kde.mode) {
+            (Factors::Growing, _) => "one centre has all the weight at each of the first particles",
+            (_, KdeMode::Exact) => "several centres share the weight at the first particles",
+            (_, KdeMode::Reference | KdeMode::Off) => "densities that are not exact do not carry the prior",
+        };
         Ok(Some(format!(
             "algorithm.factors = \"{word}\" was chosen: in d = {d} {densities} (docs/algorithms.md, \"dsvgd\")"
         )))

@@ -1,16 +1,13 @@
 //! W2: one DSVGD round on the network 784-100-10, exact densities with λ = 0.55, random minibatches.
 //!
-//! The client's real half handles a server's request: L local steps, L' steps of distillation. Its factor and the global
-//! particles differ, so that no two densities are the same. Factors contain the prior (`with-prior`), which the
-//! yardstick's local score does not: one term more, without passes of its own. The parts are told apart by the client's
-//! own reports on its steps; W2c is the local part of the same round with densities off.
-
-use std::sync::Mutex;
-use std::time::Instant;
+//! The client's real half handles a server's request: L local steps, and the new factor in closed form. Its factor and the
+//! global particles differ, so that no two densities are the same. Factors contain the prior (`with-prior`), which the
+//! yardstick's local score does not: one term more, without passes of its own. The yardstick distils in L' further steps.
+//! W2c is the same round with densities off.
 
 use super::cost::Networks;
 use super::synthetic::{KDE, images, network, particles, shards, streams, svgd};
-use super::timing::{Bench, Line, Timed, median};
+use super::timing::{Bench, Line, median};
 use crate::algorithm::dsvgd::{DsvgdConfig, Factors};
 use crate::algorithm::{Algorithm, ClientHalf, LocalData, PARTICLES, Setup};
 use crate::backend::Backend;
@@ -19,7 +16,7 @@ use crate::error::RunError;
 use crate::federation::message::{Ask, Message, Request};
 use crate::federation::shard::{Order, Shard};
 
-/// N, B, N_k, L = L'.
+/// N, B, N_k, L.
 #[derive(Clone, Copy)]
 struct Shape {
     count: usize,
@@ -34,38 +31,16 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
     let round = Round::new(shape, bench)?;
     let Shape { count, batch, steps, .. } = shape;
 
-    let parts = Mutex::new(Vec::new());
-    let whole = bench.time(|| {
-        let split = round.run(KDE)?;
-        parts.lock().expect("no unit panics while it holds the parts").push(split);
-        Ok(())
-    })?;
-    let parts = parts.into_inner().expect("no unit panics while it holds the parts");
-    // The first were warm-up.
-    let parts = &parts[parts.len() - whole.milliseconds.len()..];
-    let part = |pick: fn(&Split) -> f64| Timed {
-        milliseconds: parts.iter().map(pick).collect(),
-        foreign: whole.foreign,
-        allocations: None,
-    };
-    let (local, distil) = (part(|split| split.local), part(|split| split.distil));
-    let silent = bench.time(|| round.run(KdeConfig { mode: KdeMode::Off, ..KDE }).map(drop))?;
+    let whole = bench.time(|| round.run(KDE))?;
+    let silent = bench.time(|| round.run(KdeConfig { mode: KdeMode::Off, ..KDE }))?;
 
-    let share = 1.0 - median(&silent.milliseconds) / median(&local.milliseconds);
-    let cost = Networks::mnist(count).dsvgd_round(batch, steps, steps);
-    let note = format!("density terms {:.0} % of a local step", 100.0 * share);
+    let share = 1.0 - median(&silent.milliseconds) / median(&whole.milliseconds);
+    let cost = Networks::mnist(count).dsvgd_round(batch, steps, 0);
+    let note = format!("density terms {:.0} %", 100.0 * share);
     Ok(vec![
-        bench.told(format!("W2 dsvgd-round L=L'={steps}"), Some(cost), &whole).noted(note),
-        bench.told(format!("W2a local L={steps}"), None, &local),
-        bench.told(format!("W2b distil L'={steps}"), None, &distil),
-        bench.told("W2c local, densities off", None, &silent),
+        bench.told(format!("W2 dsvgd-round L={steps}"), Some(cost), &whole).noted(note),
+        bench.told("W2c the same, densities off", None, &silent),
     ])
-}
-
-/// Milliseconds of a round's parts.
-struct Split {
-    local: f64,
-    distil: f64,
 }
 
 /// All that a round needs.
@@ -91,19 +66,8 @@ impl<'a, B: Backend> Round<'a, B> {
     }
 
     /// One visit of a fresh client, so that every unit is the same to the bit.
-    fn run(&self, kde: KdeConfig) -> Result<Split, RunError> {
-        let mut client = self.client(kde)?;
-        let local_end = Mutex::new(None);
-        let start = Instant::now();
-        client.handle(&self.request, &|done, _| {
-            if done == self.shape.steps {
-                *local_end.lock().expect("the client does not panic here") = Some(start.elapsed());
-            }
-        })?;
-        let whole = start.elapsed();
-        let local = local_end.into_inner().expect("the client does not panic here").unwrap_or(whole);
-        let milliseconds = |time: std::time::Duration| 1e3 * time.as_secs_f64();
-        Ok(Split { local: milliseconds(local), distil: milliseconds(whole - local) })
+    fn run(&self, kde: KdeConfig) -> Result<(), RunError> {
+        self.client(kde)?.handle(&self.request, &|_, _| {}).map(drop)
     }
 
     fn client(&self, kde: KdeConfig) -> Result<Box<dyn ClientHalf<B>>, RunError> {
