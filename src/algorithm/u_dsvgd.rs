@@ -48,8 +48,8 @@ pub struct UDsvgdConfig {
 
 /// q of some round.
 enum Global<B: Backend> {
-    /// q^(0) = p0.
-    Prior(Arc<dyn Model>),
+    /// q^(0) = p0, and the λ that a density of the particles would have.
+    Prior(Arc<dyn Model>, f64),
     /// The density of the particles.
     Kde(Box<Kde<B>>),
 }
@@ -58,7 +58,7 @@ impl<B: Backend> Global<B> {
     fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
         match self {
             Self::Kde(kde) => kde.score(at),
-            Self::Prior(model) => Ok(prior_score(&**model, at, 1.0)),
+            Self::Prior(model, _) => Ok(prior_score(&**model, at, 1.0)),
         }
     }
 }
@@ -154,7 +154,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        let from_prior = self.visits.iter().map(|visit| usize::from(matches!(visit.before, Global::Prior(_))));
+        let from_prior = self.visits.iter().map(|visit| usize::from(matches!(visit.before, Global::Prior(..))));
         let mut state = State::default().with_part(BATCHES, self.likelihood.save()).with_counts(FROM_PRIOR, from_prior);
         for (i, Visit { sent, moved, .. }) in self.visits.iter().enumerate() {
             state =
@@ -190,18 +190,22 @@ impl<B: Backend> Client<B> {
     fn visit_in(&self, state: &State, i: usize, from_prior: bool) -> Result<Visit<B>, RunError> {
         let read = |name: &str| state.particles(&format!("{name}_{i}"), self.like.layout(), &self.session);
         let (sent, moved) = (read(SENT)?, read(MOVED)?);
+        let kde = Kde::new(&sent, self.config.kde)?;
         let before = match from_prior {
-            true => Global::Prior(self.model.clone()),
-            false => Global::Kde(Box::new(Kde::new(&sent, self.config.kde)?)),
+            true => Global::Prior(self.model.clone(), kde.lambda()),
+            false => Global::Kde(Box::new(kde)),
         };
         Ok(Visit { before, after: Kde::new(&moved, self.config.kde)?, sent, moved })
     }
 
     /// q^(i−1) of round i.
     fn global(&self, theta: &Particles<B>, round: usize) -> Result<Global<B>, RunError> {
-        let kde = Box::new(Kde::new(theta, self.config.kde)?);
+        let kde = Kde::new(theta, self.config.kde)?;
         // Silent densities say nothing of the prior either: the local score then contains it.
-        Ok(if round == 1 && !kde.is_silent() { Global::Prior(self.model.clone()) } else { Global::Kde(kde) })
+        Ok(match round == 1 && !kde.is_silent() {
+            true => Global::Prior(self.model.clone(), kde.lambda()),
+            false => Global::Kde(Box::new(kde)),
+        })
     }
 }
 
@@ -231,7 +235,7 @@ impl<B: Backend> Cavity<'_, B> {
         let Some(clip) = self.config.clip else { return Ok(score) };
         let lambda = match self.q {
             Global::Kde(q) => q.lambda(),
-            Global::Prior(_) => 1.0,
+            Global::Prior(_, lambda) => *lambda,
         };
         Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / lambda)?)
     }
