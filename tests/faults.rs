@@ -84,7 +84,7 @@ fn with_all_rows_in_one_place_a_fault_is_answered_by_asking_again() {
 
 #[test]
 fn dropouts_leave_the_server_where_a_run_without_the_lost_clients_would() {
-    for kind in FEDERATED.into_iter().filter(|kind| *kind != "dsgld") {
+    for kind in comparable() {
         let lossy = works(&text(kind, &faults(Fault::Dropout, "share = 0.3\nprobability = 0.6")));
         assert!(lossy.count(Happening::Unanswered) > 0, "{kind}");
         let (without, end) = serve(&text(kind, ""), Some(lossy.used()));

@@ -393,13 +393,14 @@ fn clients_of_one_round_end_at_the_same_gaussian() {
 #[test]
 fn a_uniform_prior_is_a_flat_one() {
     // The minimum of E_q[−log L1 L2] − H(q) by Nelder and Mead on a grid of [−30, 30] (scipy 1.17.1). ALGORITHMS 7.4
-    // has KL .22 at mean 1.6, deviation 2.1: the best Gaussian that is cut off at ±6, KL .2205 against .2293.
+    // has KL .22 at mean 1.6, deviation 2.1: the best Gaussian that is cut off at ±6, KL .2205 against .2293. The KL of
+    // this one, by the trapezoidal rule on 200,001 points of [−6, 6] in numpy.
     for (algorithm, rounds) in [("pvi", 12), ("gvi", 1)] {
         let keys = "local_steps = 200\ndamping = 1.0";
         let outcome = outcome(&toy(algorithm, "mixture-1d", "uniform", keys, rounds));
         let (mean, sd) = mean_field_of(&outcome, 1);
         assert_close(&[mean[0], sd[0]], &[2.1164977, 1.3959161], tolerance(1e-5, 0.0), algorithm);
-        assert_close(&kl_by_round(&outcome)[rounds - 1..], &[0.229271], tolerance(1e-5, 0.0), algorithm);
+        assert_close(&kl_by_round(&outcome)[rounds - 1..], &[0.2292686302], tolerance(1e-5, 0.0), algorithm);
     }
 }
 

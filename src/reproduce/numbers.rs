@@ -30,8 +30,11 @@ pub const NOTE: &str = "note: ";
 /// The same of a failure.
 pub const FAILED: &str = "failed: ";
 
+/// Reads a whole number of a round.
+type Count = fn(&KeptRound) -> u64;
+
 /// Bytes and clients of a round: their names and where they are.
-pub const TRAFFIC: [(&str, fn(&KeptRound) -> u64); 3] = [
+pub const TRAFFIC: [(&str, Count); 3] = [
     ("uplink_bytes", |round| round.uplink),
     ("downlink_bytes", |round| round.downlink),
     ("clients", |round| round.clients.len() as u64),

@@ -39,6 +39,11 @@ pub const FEDERATED: [&str; 16] = [
     "pfedvem",
     "pfedgp",
 ];
+/// Those whose rounds without a client are those in which it was not chosen: DSGLD's chains are assigned before anybody is
+/// lost, and P-DSVGD's factors are damped by how many clients were asked.
+pub fn comparable() -> impl Iterator<Item = &'static str> {
+    FEDERATED.into_iter().filter(|kind| !["dsgld", "p-dsvgd"].contains(kind))
+}
 pub const CENTRALISED: [&str; 5] = ["svgd", "sgld", "gvi", "pmd", "npv"];
 /// Those whose clients go one after the other.
 pub const ONE_AT_A_TIME: [&str; 2] = ["dsvgd", "u-dsvgd"];

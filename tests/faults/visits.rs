@@ -11,12 +11,6 @@ use fedstein::federation::message::{Ask, ClientId, Reply, Request};
 
 use super::harness::*;
 
-/// The algorithms whose rounds without a client are those in which it was not chosen.
-fn comparable() -> impl Iterator<Item = &'static str> {
-    // DSGLD's chains are assigned before anybody is lost.
-    FEDERATED.into_iter().filter(|kind| *kind != "dsgld")
-}
-
 /// In what a run whose visits are disturbed differs from the run in which those clients were not asked.
 fn differences(kind: &str, text: &str, clean: &str, what: Happening) -> Vec<String> {
     let disturbed = works(text);
@@ -41,7 +35,8 @@ const VARIANTS: [(&str, &str); 5] = [
     ("dsvgd", "factors = \"growing\""),
     ("dsvgd", "factors = \"with-prior\""),
     ("dsvgd", "factors = \"paper\""),
-    ("p-dsvgd", "factors = \"growing\""),
+    // Without a share that depends on how many are asked.
+    ("p-dsvgd", "factors = \"shared-prior\"\nfactor_damping = 0.5"),
     ("u-dsvgd", ""),
 ];
 
