@@ -6,13 +6,13 @@ use std::sync::Mutex;
 
 use common::{Built, bits, data, dealt, experiment, outcome, try_run, values};
 use fedstein::algorithm::ServerHalf;
-use fedstein::backend::{Flex, Precision, Session};
+use fedstein::backend::Flex;
 use fedstein::datasets::Targets;
 use fedstein::error::RunError;
 use fedstein::experiment::evaluate::Predicted;
 use fedstein::federation::fleet::{Fleet, InProcess, Watch};
 use fedstein::federation::guard::Guard;
-use fedstein::federation::message::{Array, Reply, Request, Values};
+use fedstein::federation::message::{Reply, Request, Values};
 use fedstein::federation::server::{Federation, Round, Told};
 use fedstein::metrics::Evaluation;
 use fedstein::random::Streams;

@@ -7,7 +7,7 @@
 //! 2. *distils* the change into its factor, t_k ← t_k·q_new/q: in closed form where one centre has all the weight of each
 //!    density, by moving Θ_k with SVGD elsewhere.
 //!
-//! Densities of particles are kernel density estimates ([`cavity`]). Θ goes down and up, Θ_k never leaves the client.
+//! Densities of particles are kernel density estimates (`cavity.rs`). Θ goes down and up, Θ_k never leaves the client.
 
 pub(super) mod cavity;
 

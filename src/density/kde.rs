@@ -123,8 +123,8 @@ impl<B: Backend> Kde<B> {
         }
     }
 
-    /// Whether the density is that of single Gaussians far apart: at each centre, all others together have less than
-    /// [`NEGLIGIBLE_TOGETHER`] of its weight. Only where the score is the exact one.
+    /// Whether the density is that of single Gaussians far apart: at each centre, all others together have less than a
+    /// hundredth of its weight. Only where the score is the exact one.
     pub fn is_one_hot(&self) -> bool {
         let weight = |r: &f64| (-r * r / (2.0 * self.lambda * self.lambda)).exp();
         // Each row has the centre itself, with a weight of 1.
