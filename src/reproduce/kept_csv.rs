@@ -86,7 +86,7 @@ impl KeptCsv {
     /// Reads a file, compressed or not.
     ///
     /// # Errors
-    /// It cannot be read, has another header, or a cell that is no number where there must be one.
+    /// It cannot be read, has another header, or a cell that is not a number where one must stand.
     pub fn open(path: &Path) -> Result<Self, KeptCsvError> {
         let file = |problem: &dyn fmt::Display| KeptCsvError::File(problem.to_string());
         let mut bytes = read_whole(path).map_err(|error| file(&error))?;
