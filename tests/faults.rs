@@ -14,10 +14,13 @@ use std::process::Command;
 
 use common::experiment;
 use faults::harness::*;
+use fedstein::backend::Flex;
+use fedstein::checkpoint::State;
 use fedstein::experiment::Config;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::federation::event::{Event, Happening};
-use fedstein::federation::faults::{Fault, Faulty, Remembered};
+use fedstein::federation::faults::{Fault, Faulty};
+use fedstein::federation::fleet::{Fleet, InProcess};
 use fedstein::federation::guard::{Conduct, Guard};
 use fedstein::federation::server::Round;
 use fedstein::protocol::ClientId;
@@ -235,10 +238,18 @@ fn what_the_server_and_the_injector_remember_survives_being_saved() {
     guard.restore(serde_json::from_str::<Conduct>(&text).unwrap());
     assert_eq!(serde_json::to_string(&guard.save()).unwrap(), text);
     assert_ne!(conduct, &Conduct::default());
-    let fleet: Faulty<()> = experiment(&text_of_replays()).config.faulty((), K, Streams::new(1));
-    let remembered = Remembered::from([(3, Default::default())]);
-    fleet.restore(remembered.clone());
-    assert_eq!(fleet.save(), remembered);
+}
+
+#[test]
+fn an_injector_remembers_what_it_repeats_and_without_faults_there_is_none() {
+    let planned = |text: &str| experiment(text).config.fault_plan(K, Streams::new(1));
+    let injector = || Faulty::new(InProcess::<Flex>::new(Vec::new()), planned(&text_of_replays()).unwrap());
+    let message = State::default().with_part("scalars", State::default().with_numbers("seen", [1.0]));
+    let remembered = State::default().with_counts("clients", [3]).with_part("3", message);
+    let fleet = injector();
+    fleet.restore_own(&remembered).unwrap();
+    assert_eq!(fleet.save_own(), remembered);
+    assert!(injector().save_own().is_empty() && planned(&text("fedavg", "")).is_none());
 }
 
 fn text_of_replays() -> String {

@@ -21,6 +21,7 @@ use fedstein::experiment::progress::{Observer, Quiet};
 use fedstein::experiment::record::RoundRecord;
 use fedstein::experiment::schema::{Accepts, KEYS, Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
+use fedstein::federation::guard::Conduct;
 use place::{Place, pets};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
@@ -323,7 +324,7 @@ fn nonce(path: &Path) -> u64 {
     let names = fs::read_dir(path.join("checkpoint")).unwrap().flatten();
     let conduct = names.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/conduct-")).max();
     let state = codec::decode(&fs::read(conduct.unwrap()).unwrap()).unwrap();
-    state.to_conduct().unwrap().nonce
+    Conduct::from_state(&state).unwrap().nonce
 }
 
 #[test]

@@ -84,7 +84,7 @@ struct Server<B: Backend> {
 impl<B: Backend> Server<B> {
     fn at(&self, worker: ClientId) -> Result<&[usize], RunError> {
         let dealt = self.dealt.iter().find(|(client, _)| *client == worker);
-        let nobody = || RunError::Device(format!("no chain was dealt to client {worker}"));
+        let nobody = || RunError::NotAsked(worker);
         dealt.map(|(_, chains)| chains.as_slice()).ok_or_else(nobody)
     }
 }
@@ -102,8 +102,12 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         dealt.for_each(|(client, _)| *client = by);
     }
 
-    fn configure(&self, _round: usize, client: ClientId) -> Result<Message, RunError> {
-        message_of(&self.chains.rows(self.at(client)?))
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
+        message_of(&self.chains)
+    }
+
+    fn configure_for(&self, _round: usize, client: ClientId) -> Result<Option<Message>, RunError> {
+        message_of(&self.chains.rows(self.at(client)?)).map(Some)
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {

@@ -11,7 +11,7 @@ use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientId, Halves, LocalData, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of,
+    Halves, LocalData, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of,
 };
 
 /// What the server does with the replies.
@@ -91,7 +91,7 @@ impl<B: Backend> Server<B> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.theta)
     }
 

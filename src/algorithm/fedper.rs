@@ -16,8 +16,7 @@ use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientHalf, ClientId, Halves, LocalData, Message, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf, Setup,
-    Watch,
+    ClientHalf, Halves, LocalData, Message, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf, Setup, Watch,
 };
 
 /// Constants of FedPer.
@@ -39,7 +38,7 @@ struct Server<B: Backend> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.split.message_of(&self.theta)
     }
 

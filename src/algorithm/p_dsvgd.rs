@@ -57,7 +57,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         let share = self.config.factor_damping.unwrap_or(1.0 / self.asked as f64);
         let message = message_of(&self.theta)?.with_scalar(SEEN, self.factors.len() as f64);
         Ok(message.with_scalar(SEEN_AFTER, self.seen_after as f64).with_scalar(SHARE, share))

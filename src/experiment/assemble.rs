@@ -14,7 +14,8 @@ use crate::density::KdeMode;
 use crate::density::kde::{KdeBandwidth, KdeConfig};
 use crate::error::RunError;
 use crate::federation::combine::Robust;
-use crate::federation::faults::{self, Fault, Faulty};
+use crate::federation::faults::{self, Fault, FaultPlan, Faulty};
+use crate::federation::fleet::Fleet;
 use crate::federation::guard::{Guard, Rules};
 use crate::models::{
     BlrConfig, BnnConfig, Head, LayerSpec, MixtureConfig, Model, Network, Probit, StackConfig, Task, WeightPrecision,
@@ -318,14 +319,22 @@ impl Config {
         Guard::new(rules, Message::default().with_scalar(&format!("{self:?}"), 0.0).fingerprint())
     }
 
-    /// `[faults]` between the server and a fleet of K clients.
-    pub fn faulty<F>(&self, fleet: F, clients: usize, streams: Streams) -> Faulty<F> {
+    /// A fleet of K clients, with the faults of `[faults]` around it where there are to be any.
+    pub fn fleet<'a>(&self, fleet: impl Fleet + 'a, clients: usize, streams: Streams) -> Box<dyn Fleet + 'a> {
+        match self.fault_plan(clients, streams) {
+            Some(plan) => Box::new(Faulty::new(fleet, plan)),
+            None => Box::new(fleet),
+        }
+    }
+
+    /// `[faults]` of K clients; `None` where there are to be none.
+    pub fn fault_plan(&self, clients: usize, streams: Streams) -> Option<FaultPlan> {
         let FaultsConfig { kinds, requests, share, probability, factor, delay } = &self.faults;
         let kinds = kinds.iter().filter_map(|word| Fault::named(word)).collect();
         let requests = requests.iter().filter_map(|word| RequestKind::named(word)).collect();
         let (share, probability, factor, delay) = (*share, *probability, *factor, *delay);
         let config = faults::FaultsConfig { kinds, requests, share, probability, factor, delay };
-        Faulty::new(fleet, config, clients, self.algorithm().changes(), streams)
+        FaultPlan::new(config, clients, self.algorithm().changes(), streams)
     }
 
     /// What clients are asked each round where the schedule asks nothing: `evaluation.discrepancy`.
@@ -363,7 +372,7 @@ pub(super) fn initial_particles<B: Backend>(
     let mut rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
     let upload = |rows: &[f64]| {
         let array = Array { shape: vec![count, layout.dim()], values: Values::F64(rows.to_vec()) };
-        Particles::from_array(&array, layout, session).map_err(RunError::Device)
+        Particles::from_array(&array, layout, session).map_err(RunError::Array)
     };
     let particles = upload(&rows)?;
     let (Task::Regression, Some(block)) = (model.task(), model.log_noise_precision()) else {

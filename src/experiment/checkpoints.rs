@@ -10,9 +10,8 @@ use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
 use crate::datasets::{Partition, TrainTest};
 use crate::error::RunError;
-use crate::federation::faults::Faulty;
-use crate::federation::fleet::InProcess;
-use crate::federation::guard::Guard;
+use crate::federation::fleet::Fleet;
+use crate::federation::guard::{Conduct, Guard};
 use crate::protocol::{ClientId, ServerHalf};
 use crate::schedule::Schedule;
 
@@ -36,7 +35,7 @@ pub(super) struct Snapshot<'a, B: Backend> {
     pub schedule: &'a dyn Schedule,
     /// What the server remembers of its clients.
     pub guard: &'a Guard,
-    pub fleet: &'a Faulty<InProcess<B>>,
+    pub fleet: &'a dyn Fleet,
     /// What was collected over the rounds.
     pub diary: &'a dyn Fn() -> State,
 }
@@ -133,13 +132,13 @@ impl Checkpoints {
             let state = match part {
                 SERVER => server.save()?,
                 SCHEDULE => schedule.save(),
-                CONDUCT => State::of_conduct(&guard.save())?,
-                FAULTS => State::of_remembered(&fleet.save()),
+                CONDUCT => guard.save().to_state()?,
+                FAULTS => fleet.save_own(),
                 _ => diary(),
             };
             Ok::<_, RunError>((part.to_owned(), state))
         });
-        let trained = self.changed.iter().map(|client| Ok((part_of(*client), fleet.inner().save(*client)?)));
+        let trained = self.changed.iter().map(|client| Ok((part_of(*client), fleet.save(*client)?)));
         let position = Position { round: *round, identity: self.identity.clone(), logs };
         self.store.write(position, common.chain(trained))?;
         self.changed.clear();
@@ -152,16 +151,16 @@ impl Checkpoints {
         &self,
         server: &mut dyn ServerHalf<B>,
         schedule: &mut dyn Schedule,
-        fleet: &Faulty<InProcess<B>>,
+        fleet: &dyn Fleet,
         guard: &mut Guard,
     ) -> Result<State, RunError> {
         server.restore(&self.store.read(SERVER)?)?;
         schedule.restore(&self.store.read(SCHEDULE)?)?;
-        guard.restore(self.store.read(CONDUCT)?.to_conduct()?);
-        fleet.restore(self.store.read(FAULTS)?.to_remembered()?);
+        guard.restore(Conduct::from_state(&self.store.read(CONDUCT)?)?);
+        fleet.restore_own(&self.store.read(FAULTS)?)?;
         for part in self.store.parts() {
             if let Some(client) = client_of(part) {
-                fleet.inner().restore(client, &self.store.read(part)?)?;
+                fleet.restore(client, &self.store.read(part)?)?;
             }
         }
         Ok(self.store.read(DIARY)?)

@@ -6,8 +6,7 @@ use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
 use crate::federation::event::{Event, Happening};
-use crate::federation::faults::Faulty;
-use crate::federation::fleet::InProcess;
+use crate::federation::fleet::Fleet;
 use crate::federation::guard::Guard;
 use crate::federation::server::{Round, Told};
 use crate::metrics::{Evaluation, PersonalScores};
@@ -28,7 +27,7 @@ use super::record::RoundRecord;
 pub(super) struct Diary<'a, B: Backend> {
     pub config: &'a Config,
     pub evaluator: &'a Evaluator<B>,
-    pub fleet: &'a Faulty<InProcess<B>>,
+    pub fleet: &'a dyn Fleet,
     pub observer: &'a dyn Observer,
     pub artifacts: Option<&'a mut Artifacts>,
     start: Instant,
@@ -78,7 +77,7 @@ impl<'a, B: Backend> Diary<'a, B> {
     pub fn new(
         config: &'a Config,
         evaluator: &'a Evaluator<B>,
-        fleet: &'a Faulty<InProcess<B>>,
+        fleet: &'a dyn Fleet,
         (count, personal): (usize, bool),
         observer: &'a dyn Observer,
         artifacts: Option<&'a mut Artifacts>,

@@ -208,7 +208,8 @@ fn is_better((scored, nll): (usize, f64), (best_scored, lowest): (Option<usize>,
 
 /// The sums of that name in a reply.
 fn sums(reply: &Reply, name: &str, bins: usize) -> Result<ClientScores, String> {
-    let sums = ClientScores::from_values(&reply.message.array(name)?.values.to_f64());
+    let sums =
+        ClientScores::from_values(&reply.message.array(name).map_err(|error| error.to_string())?.values.to_f64());
     // Bins of another number cannot be added up.
     let sums = sums.filter(|sums| sums.bins().len() == bins);
     sums.ok_or_else(|| format!("the reply's \"{name}\" are not sums of scores with {bins} bins"))

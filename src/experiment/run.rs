@@ -108,15 +108,15 @@ pub fn run<B: Backend>(
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
-    let fleet = config.faulty(fleet, clients, streams);
+    let fleet = config.fleet(fleet, clients, streams);
     observer.started(config.rounds, &headline(config, &partition, clients));
     let mut guard = config.guard().with_nonce(random::nonce());
     let past = match artifacts.as_deref().and_then(Artifacts::past) {
-        Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &fleet, &mut guard)?)),
+        Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &*fleet, &mut guard)?)),
         None => None,
     };
     let done = past.as_ref().map_or(0, |(round, _)| *round);
-    let mut diary = Diary::new(config, &evaluator, &fleet, (clients, personal), observer, artifacts);
+    let mut diary = Diary::new(config, &evaluator, &*fleet, (clients, personal), observer, artifacts);
     if let Some((round, state)) = past {
         diary.restore(&state)?;
         observer.note(&format!("going on after round {round} of {}", config.rounds));
@@ -125,8 +125,15 @@ pub fn run<B: Backend>(
     let watch = |done, total| observer.step(done, total);
     let diagnosis = config.diagnosis();
     let (server_half, schedule) = (&mut *server, &mut *schedule);
-    let mut federation =
-        Federation { server: server_half, schedule, fleet: &fleet, rows: &rows, diagnosis, guard: &mut guard, session };
+    let mut federation = Federation {
+        server: server_half,
+        schedule,
+        fleet: &*fleet,
+        rows: &rows,
+        diagnosis,
+        guard: &mut guard,
+        session,
+    };
     federation.serve(done + 1..=config.rounds, &watch, &mut diary)?;
 
     // What remains.

@@ -95,10 +95,7 @@ impl<B: Backend> Exam<B> {
             Predictor::Rows(predict) => return Ok(predict),
             Predictor::Own(particles) => particles,
             Predictor::Published => {
-                let array = request.message.array(PARTICLES);
-                let particles =
-                    array.and_then(|array| Particles::from_array(array, self.model.layout(), &self.session));
-                particles.map_err(RunError::Device)?
+                Particles::from_array(request.message.array(PARTICLES)?, self.model.layout(), &self.session)?
             }
         };
         Ok(Box::new(move |inputs| Ok(self.model.predict(particles.blocks(), inputs))))

@@ -9,7 +9,7 @@ use super::fleet::Fleet;
 use super::guard::Guard;
 use crate::backend::Backend;
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientId, Reply, Request, ServerHalf};
+use crate::protocol::{Ask, ClientId, Reply, Request, ServerHalf, SharedMessage};
 
 /// Asks clients in turns of as many as the fleet takes at once; one answer for each client, `None` for an absent one.
 ///
@@ -54,7 +54,7 @@ pub fn ask_for_scores<B: Backend>(
     round: usize,
     clients: &[ClientId],
 ) -> Result<Scores, RunError> {
-    let message = server.publish()?;
+    let message = SharedMessage::from(server.publish()?);
     let request = |client| Ok(Request::new(round, client, Ask::Score, message.clone()));
     let mut events = Vec::new();
     let replies = inquire(fleet, guard, clients, request, (&mut Traffic::default(), &mut events))?;

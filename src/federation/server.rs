@@ -3,6 +3,7 @@
 //! The server's state changes in `aggregate` alone, and that sees either enough usable replies to one and the same state
 //! or nothing: a round that cannot close leaves no trace in it. `rules` of [`Guard`] say what is enough.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Instant;
@@ -17,7 +18,7 @@ use super::outlier::outlier_scores;
 use super::roster::{Call, Roster, Standing};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientId, Question, ROWS, Reply, Request, ServerHalf, Watch};
+use crate::protocol::{Ask, ClientId, Question, ROWS, Reply, Request, ServerHalf, SharedMessage, Watch};
 use crate::schedule::{Indicators, Schedule, Selection};
 
 /// What happened in a round.
@@ -185,8 +186,9 @@ impl<B: Backend> Federation<'_, B> {
     }
 
     fn requests(&self, round: usize, attempt: usize, clients: &[ClientId]) -> Result<Vec<Request>, RunError> {
+        let outgoing = Outgoing::new(self.server, round);
         let request = |client: &ClientId| {
-            let message = self.server.configure(round, *client)?;
+            let message = outgoing.to(*client)?;
             Ok(self.guard.stamped(Request { attempt, ..Request::new(round, *client, Ask::Train, message) }))
         };
         clients.iter().map(request).collect()
@@ -263,13 +265,35 @@ impl<B: Backend> Federation<'_, B> {
         traffic: &mut Traffic,
         events: &mut Vec<Event>,
     ) -> Result<Indicators, RunError> {
-        let request = |client| {
-            let message = self.server.configure(round, client)?;
-            Ok(Request::new(round, client, Ask::Answer(question), message))
-        };
+        let outgoing = Outgoing::new(self.server, round);
+        let request = |client| Ok(Request::new(round, client, Ask::Answer(question), outgoing.to(client)?));
         let clients: Vec<ClientId> = (0..self.rows.len()).collect();
         let replies = inquire(self.fleet, self.guard, &clients, request, (traffic, events))?;
         Indicators::of(&question, self.server.particles(), &replies, &self.session)
+    }
+}
+
+/// What the clients of a round are sent. What all are sent is encoded once, when the first of them is asked.
+struct Outgoing<'a, B: Backend> {
+    server: &'a dyn ServerHalf<B>,
+    round: usize,
+    to_all: OnceCell<SharedMessage>,
+}
+
+impl<'a, B: Backend> Outgoing<'a, B> {
+    fn new(server: &'a dyn ServerHalf<B>, round: usize) -> Self {
+        Self { server, round, to_all: OnceCell::new() }
+    }
+
+    fn to(&self, client: ClientId) -> Result<SharedMessage, RunError> {
+        if let Some(own) = self.server.configure_for(self.round, client)? {
+            return Ok(own.into());
+        }
+        if let Some(message) = self.to_all.get() {
+            return Ok(message.clone());
+        }
+        let message = SharedMessage::from(self.server.configure(self.round)?);
+        Ok(self.to_all.get_or_init(|| message).clone())
     }
 }
 

@@ -10,7 +10,7 @@ use fedstein::error::RunError;
 use fedstein::experiment::Config;
 use fedstein::experiment::schema::KEYS;
 use fedstein::federation::event::{Event, Happening};
-use fedstein::federation::faults::{Fault, Faulty};
+use fedstein::federation::faults::Fault;
 use fedstein::federation::fleet::{Fleet, InProcess};
 use fedstein::federation::server::{Federation, Round, Told};
 use fedstein::models::Model;
@@ -156,7 +156,7 @@ impl Log {
 }
 
 /// The fleet of a config, with its faults.
-pub type Inside = Faulty<InProcess<Flex>>;
+pub type Inside = dyn Fleet;
 
 /// A fleet around that of the config.
 pub type Around = dyn for<'a> Fn(&'a Inside) -> Box<dyn Fleet + 'a>;
@@ -215,15 +215,15 @@ pub fn serve_over(
     if let Some(script) = script {
         schedule = Box::new(Script(script));
     }
-    let fleet = config.faulty(InProcess::new(halves.clients), clients, streams);
+    let fleet = config.fleet(InProcess::new(halves.clients), clients, streams);
     let (server, schedule, guard) = (&mut *server, &mut *schedule, &mut config.guard());
     let mut log = Log::default();
-    let outside = around.map(|around| around(&fleet));
-    let fleet_outside: &dyn Fleet = outside.as_deref().unwrap_or(&fleet);
+    let outside = around.map(|around| around(&*fleet));
+    let fleet_outside: &dyn Fleet = outside.as_deref().unwrap_or(&*fleet);
     let (diagnosis, rows) = (config.diagnosis(), &*counts);
     let mut federation = Federation { server, schedule, fleet: fleet_outside, rows, diagnosis, guard, session };
     let end = federation.serve(1..=config.rounds, &|_, _| {}, &mut log);
-    log.clients = (0..clients).map(|client| codec::encode(&fleet.inner().save(client).unwrap()).unwrap()).collect();
+    log.clients = (0..clients).map(|client| codec::encode(&fleet.save(client).unwrap()).unwrap()).collect();
     (log, end)
 }
 
