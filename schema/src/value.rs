@@ -6,7 +6,7 @@ use toml::Value;
 
 use super::suggest::{list, nearest};
 
-/// A default, written in the table of keys.
+/// A default, as a constant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Literal {
     /// A whole number.
@@ -126,8 +126,7 @@ pub enum Accepts {
         /// Fewest elements.
         length: usize,
     },
-    /// Texts, of which [`Config::check`](crate::experiment::Config::check) says whether they can be read; the list may be
-    /// empty.
+    /// Texts, of which their reader says whether they can be read; the list may be empty.
     TextList {
         /// A list, as it is written, to complete "such as …".
         example: &'static str,
@@ -198,13 +197,19 @@ impl Accepts {
     /// "; did you mean …?" where a word is close to one of the choices.
     fn hint(self, value: &Value) -> String {
         match (self, value) {
-            (Self::Choice(words) | Self::NumberOr(_, words), Value::String(text)) => {
-                nearest(text, words.iter().copied())
-                    .map_or_else(String::new, |word| format!("; did you mean `{word}`?"))
-            }
+            (Self::Choice(words) | Self::NumberOr(_, words), Value::String(text)) => did_you_mean(text, words),
             _ => String::new(),
         }
     }
+}
+
+/// "one of …", with a hint where `given` is close to one of the words.
+pub(super) fn not_one_of(words: &[&str], given: Option<&str>) -> String {
+    format!("one of {}{}", list(words), given.map_or_else(String::new, |given| did_you_mean(given, words)))
+}
+
+fn did_you_mean(given: &str, words: &[&str]) -> String {
+    nearest(given, words.iter().copied()).map_or_else(String::new, |word| format!("; did you mean `{word}`?"))
 }
 
 /// `value` as a real number, if it is one within the interval.
