@@ -9,6 +9,7 @@
 
 mod error;
 mod key;
+mod kinds;
 mod layer;
 mod reference;
 mod resolve;
@@ -17,9 +18,14 @@ mod value;
 
 pub use error::ConfigError;
 pub use key::{Key, Kind, Schema, Section, key, required};
+#[doc(hidden)]
+pub use kinds::{Tagged, untag};
 pub use resolve::{Overrides, Resolved, Source};
 pub use suggest::{list, nearest};
-pub use value::{Accepts, Interval, Literal};
+pub use value::{Accepts, Interval, Literal, NumberOr};
+
+#[doc(hidden)]
+pub use serde;
 
 /// Accepts a number of things of which there must be one; the limit is one that only a slip of the keyboard exceeds.
 pub const COUNT: Accepts = whole(1, 1_000_000_000);

@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use super::suggest::{list, nearest};
@@ -40,6 +41,16 @@ impl Literal {
     }
 }
 
+/// A number, or the word of a rule that computes one: what a field holds whose key accepts [`Accepts::NumberOr`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum NumberOr<Rule> {
+    /// This number.
+    Fixed(f64),
+    /// What this rule yields.
+    Rule(Rule),
+}
+
 /// An interval of real numbers; infinite and NaN values are outside of every interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval(pub Bound<f64>, pub Bound<f64>);
@@ -57,6 +68,8 @@ impl Interval {
     pub const INSIDE_UNIT: Self = Self(Bound::Excluded(0.0), Bound::Excluded(1.0));
     /// (0, 1]
     pub const FRACTION: Self = Self(Bound::Excluded(0.0), Bound::Included(1.0));
+    /// (0, ½)
+    pub const HALF: Self = Self(Bound::Excluded(0.0), Bound::Excluded(0.5));
     /// [0, 1)
     pub const DECAY: Self = Self(Bound::Included(0.0), Bound::Excluded(1.0));
 
