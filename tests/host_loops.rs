@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use common::{values, with_layout};
 use fedstein::backend::{Flex, Precision, Session};
-use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity, Score};
+use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity};
 use fedstein::error::RunError;
 use fedstein::models::{BlrConfig, BnnConfig, Layout, Model, Network};
 use fedstein::particles::Particles;
-use fedstein::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Svgd, direction};
+use fedstein::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Score, Svgd, direction};
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
@@ -176,7 +176,7 @@ fn what_a_loop_knows_of_its_way_changes_no_bit() {
         let score =
             |at: &Particles<Flex>| -> Result<_, RunError> { Ok(towards.score(at)?.minus(from.score(at)?.times(0.5))) };
         let start = set(&rows(count, START), Precision::F32);
-        let got = svgd.run(start.clone(), 30, &mut OptimizerState::default(), score, |_| {}).unwrap();
+        let got = svgd.run::<_, RunError>(start.clone(), 30, &mut OptimizerState::default(), score, |_| {}).unwrap();
         let (mut want, mut state) = (start, OptimizerState::default());
         for _ in 0..30 {
             let phi = direction(&svgd.kernel, &want, score(&want).unwrap()).unwrap();

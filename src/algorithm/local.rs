@@ -1,15 +1,14 @@
 //! Steps of a client on its own rows: the one training loop of all methods whose clients keep no density.
 
-use super::fedavg::ROWS;
-use super::{BATCHES, ClientHalf, LocalData, OPTIMIZER, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::{Likelihood, Score};
+use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
 use crate::particles::Particles;
-use crate::stein::{OptimizerState, Svgd};
+use crate::protocol::{
+    BATCHES, ClientHalf, LocalData, Message, OPTIMIZER, ROWS, Request, Setup, Watch, message_of, particles_of,
+};
+use crate::stein::{OptimizerState, Score, Svgd};
 
 /// What such a client does in a visit.
 #[derive(Clone, Copy, Debug)]

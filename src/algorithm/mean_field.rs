@@ -14,11 +14,12 @@ use fedstein_models::Layout;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::{Array, Message, Values};
 use crate::particles::Particles;
+use crate::protocol::Message;
 use crate::stein::{Optimizer, OptimizerState};
 
 /// N(μ, diag σ²), σ = softplus(ρ) = log(1 + e^ρ); also a gradient with respect to (μ, ρ).

@@ -21,19 +21,21 @@ use burn::tensor::DType;
 use fedstein_models::Layout;
 use rand::Rng;
 
-use super::fedavg::ROWS;
 use super::mean_field::{MeanField, noise, single};
 use super::split::Split;
-use super::{BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, PARTICLES, Predictor, ServerHalf, Setup};
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::{Likelihood, LikelihoodScale, Score};
+use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Array, ClientId, Message, Reply, Request, Rows, Values};
 use crate::particles::Particles;
+use crate::protocol::{
+    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, OPTIMIZER, PARTICLES, Predictor, ROWS, Reply, Request,
+    ServerHalf, Setup, Watch,
+};
 use crate::random::{Purpose, Streams};
-use crate::stein::{OptimizerState, Svgd};
+use crate::rows::Rows;
+use crate::stein::{OptimizerState, Score, Svgd};
 
 /// Constants of pFedVEM.
 #[derive(Clone, Copy, Debug)]

@@ -8,15 +8,16 @@
 
 use super::fedavg::{Weights, mixed};
 use super::local::{LocalSteps, Visit};
-use super::{ClientHalf, Halves, LocalData, PARTICLES, ServerHalf, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::{Likelihood, Score};
+use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
 use crate::particles::Particles;
-use crate::stein::Optimizer;
+use crate::protocol::{
+    ClientHalf, ClientId, Halves, LocalData, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, message_of,
+    particles_of,
+};
+use crate::stein::{Optimizer, Score};
 
 /// The name under which c travels down and c_k⁺ − c_k up.
 pub(super) const CONTROL: &str = "control";

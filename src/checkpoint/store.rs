@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::Entry;
 use super::{CheckpointError, Identity, Manifest, State, codec, digest};
-use crate::error::RunError;
 use crate::report::{read_text, read_whole, write_atomic};
 
 /// Generations that are kept: with the newest damaged there is one to go back to.
@@ -90,11 +89,11 @@ impl Store {
     ///
     /// # Errors
     /// A state cannot be taken or the file system refuses; the generations before are as they were.
-    pub fn write(
+    pub fn write<E: From<CheckpointError>>(
         &mut self,
         position: Position,
-        parts: impl Iterator<Item = Result<(String, State), RunError>>,
-    ) -> Result<(), RunError> {
+        parts: impl Iterator<Item = Result<(String, State), E>>,
+    ) -> Result<(), E> {
         let Position { round, identity, logs } = position;
         let mut manifest = Manifest::new(round, identity, logs);
         manifest.files = self.newest().map(|newest| newest.files.clone()).unwrap_or_default();
@@ -111,11 +110,11 @@ impl Store {
         Ok(self.prune()?)
     }
 
-    fn write_files(
+    fn write_files<E: From<CheckpointError>>(
         &self,
         manifest: &mut Manifest,
-        parts: impl Iterator<Item = Result<(String, State), RunError>>,
-    ) -> Result<(), RunError> {
+        parts: impl Iterator<Item = Result<(String, State), E>>,
+    ) -> Result<(), E> {
         fs::create_dir_all(&self.dir).map_err(CheckpointError::io("create", &self.dir))?;
         for part in parts {
             let (part, state) = part?;

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::f64::consts::PI;
 
-use super::{LogDensity, Score};
+use super::LogDensity;
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::journey::Journey;
 use crate::particles::Particles;
-use crate::stein::{Bandwidth, Distances};
+use crate::stein::{Bandwidth, Distances, Score};
 
 /// Weight of a centre below which f32 does not hear it beside the others: its rounding is 2^−24.
 const UNHEARD: f64 = 1.0 / (1u64 << 40) as f64;
@@ -287,8 +287,8 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
-    use crate::federation::message::{Array, Values};
 
     /// Five coordinates.
     fn layout() -> Arc<Layout> {

@@ -21,15 +21,13 @@ pub use barycenter::{
 
 pub use robust::{RobustBarycenter, robust_barycenter};
 
-use crate::federation::message::ClientId;
-
 /// A set of particles by its part in the problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParticleSet {
     /// Where a barycenter's iterations start.
     Initial,
     /// A client's set, by its place among the sets given.
-    Client(ClientId),
+    Client(usize),
     /// The first of two.
     First,
     /// The second of two.
@@ -128,7 +126,7 @@ pub enum TransportError {
     #[error("the weight of client {client} is {value}; weights must be finite and at least 0")]
     Weight {
         /// The client.
-        client: ClientId,
+        client: usize,
         /// Its weight.
         value: f64,
     },

@@ -10,9 +10,9 @@ use ndarray::{Array2, Axis, Zip};
 
 use super::kernel::{Kernel, KernelMatrix};
 use crate::backend::Backend;
-use crate::density::{Coefficients, Score};
 use crate::particles::Particles;
 use crate::simd::{Ascent, Entry, Host, Part};
+use crate::stein::{Coefficients, Score};
 
 /// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s with m the mean particle, its products not yet carried out.
 ///

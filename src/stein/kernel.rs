@@ -212,8 +212,8 @@ mod tests {
     use fedstein_models::Layout;
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
-    use crate::federation::message::{Array, Values};
 
     #[test]
     fn a_particle_that_is_no_number_shows_in_the_kernel() {

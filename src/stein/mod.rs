@@ -1,4 +1,4 @@
-//! Stein variational gradient descent: kernel, bandwidth, update direction, optimiser, inner loop, discrepancy.
+//! Stein variational gradient descent: score, kernel, bandwidth, update direction, optimiser, inner loop, discrepancy.
 
 pub mod bandwidth;
 pub mod direction;
@@ -6,6 +6,7 @@ pub mod discrepancy;
 pub mod distances;
 pub mod kernel;
 pub mod optimizer;
+pub mod score;
 pub mod svgd;
 
 pub use bandwidth::{Bandwidth, MedianOfEven, Rule};
@@ -14,4 +15,6 @@ pub use discrepancy::{SteinForm, SteinProduct};
 pub use distances::Distances;
 pub use kernel::{Gradient, Kernel, KernelMatrix, SteinKernel};
 pub use optimizer::{AccumulatorStart, EpsilonPlace, Optimizer, OptimizerState};
+pub(crate) use score::Coefficients;
+pub use score::Score;
 pub use svgd::{Svgd, SvgdError};

@@ -7,10 +7,9 @@ use super::direction::direction;
 use super::kernel::Kernel;
 use super::optimizer::{Optimizer, OptimizerState};
 use crate::backend::Backend;
-use crate::density::Score;
-use crate::error::RunError;
 use crate::journey::Journey;
 use crate::particles::Particles;
+use crate::stein::Score;
 
 /// Kernel and step rule of an SVGD loop.
 #[derive(Clone, Copy, Debug)]
@@ -64,18 +63,19 @@ impl Svgd {
     /// `steps` times: S = score(Θ); Θ ← step(Θ, φ(Θ, S)).
     ///
     /// # Errors
-    /// A particle or a score that is no number, a score's norm beyond [`MAX_SCORE_NORM`]; the state is then half-way.
+    /// Those of `score`; a particle or a score that is no number, a score's norm beyond [`MAX_SCORE_NORM`]; the state is
+    /// then half-way.
     ///
     /// # Arguments
     /// - `score` draws its own minibatches; `after` is told the number of steps done.
-    pub fn run<B: Backend>(
+    pub fn run<B: Backend, E: From<SvgdError>>(
         &self,
         mut particles: Particles<B>,
         steps: usize,
         state: &mut OptimizerState,
-        mut score: impl FnMut(&Particles<B>) -> Result<Score<B>, RunError>,
+        mut score: impl FnMut(&Particles<B>) -> Result<Score<B>, E>,
         mut after: impl FnMut(usize),
-    ) -> Result<Particles<B>, RunError> {
+    ) -> Result<Particles<B>, E> {
         let mut journey = Journey::begin();
         let longest = self.optimizer.longest_step(particles.dim());
         for step in 1..=steps {

@@ -6,6 +6,7 @@ use ndarray::{Array1, Array2};
 use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd::Entry;
+use crate::statistics::mean;
 
 /// A small host matrix C in a product C·X.
 #[derive(Clone, Debug)]
@@ -144,6 +145,14 @@ impl<B: Backend> Score<B> {
             }
         }
         Ok(largest)
+    }
+
+    /// Mean over particles of ‖S_n‖. Waits for the device.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn mean_norm(&self, at: &Particles<B>) -> Result<f64, TensorReadError> {
+        Ok(mean(&self.evaluate(at).row_norms()?))
     }
 
     /// The score with the norm of every row at most `bound`.
