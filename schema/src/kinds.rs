@@ -116,7 +116,7 @@ use toml::{Table, Value};
 #[doc(hidden)]
 pub struct Tagged<'a, T> {
     /// The word.
-    pub kind: &'static str,
+    pub kind: &'a str,
     /// The keys.
     #[serde(flatten)]
     pub keys: &'a T,

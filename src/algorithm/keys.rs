@@ -74,7 +74,7 @@ pub fn bandwidth(of: NumberOr<KdeRule>) -> KdeBandwidth {
 }
 
 /// Number of particles N.
-pub const PARTICLES: Key = key("particles", whole(1, 1_000_000), I(20), "Particles N.");
+pub const PARTICLE_COUNT: Key = key("particles", whole(1, 1_000_000), I(20), "Particles N.");
 /// L.
 pub const LOCAL_STEPS: Key =
     key("local_steps", COUNT, I(200), "Steps L of a client in its round ([D]: 200, [W]'s code on MNIST: 50).");

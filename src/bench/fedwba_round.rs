@@ -7,7 +7,7 @@
 use rand::seq::SliceRandom;
 
 use super::cost::Networks;
-use super::synthetic::{KDE, images, network, particles, shards, streams, svgd};
+use super::synthetic::{DENSITY, images, local, network, particles, shards, streams, svgd};
 use super::timing::{Bench, Line};
 use crate::algorithm::Algorithm;
 use crate::algorithm::fedwba::{FedWbaConfig, Over, Start, Weights};
@@ -88,18 +88,15 @@ impl<'a, B: Backend> Round<'a, B> {
 
         let config = FedWbaConfig {
             particles: count,
-            local_steps: steps,
-            data: LocalData { batch, order: Order::Iid, scale: LikelihoodScale::Full, temperature: 1.0 },
-            kde: KDE,
-            damping: 1.0,
-            clip: None,
+            local: local(steps, batch),
+            temperature: 1.0,
+            density: DENSITY,
             start: Start::Global,
             over: Over::Sampled,
             weights: Weights::Uniform,
             iterate: Iterate::FixedPoint,
             eq5: Eq5::N,
             shared_layers: Vec::new(),
-            robust: None,
         };
         let setup = Setup {
             initial: index_mean(&sets)?,
@@ -109,8 +106,10 @@ impl<'a, B: Backend> Round<'a, B> {
             streams: streams(),
             svgd: svgd(1e-3, 1e-6),
             reset_optimizer: true,
+            personal: false,
+            robust: None,
         };
-        let halves = Algorithm::FedWba(config).build(setup)?;
+        let halves = config.build(setup)?;
         let request = |client| Ok(Request::new(1, client, Ask::Train, halves.server.configure(1, client)?));
         let requests = (0..trained).map(request).collect::<Result<_, RunError>>()?;
         Ok(Self { fleet: InProcess::new(halves.clients), requests, sets, bench })

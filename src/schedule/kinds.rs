@@ -8,12 +8,12 @@ use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
 use fedstein_schema::{COUNT, Interval, Key, NumberOr, key};
 use serde::{Deserialize, Serialize};
 
+use super::Schedule;
 use super::hip::HipConfig;
 use super::ksd::KsdConfig;
 use super::random::RandomConfig;
 use super::round_robin::RoundRobinConfig;
 use super::weigh::Draw;
-use super::Schedule;
 use crate::protocol::Rows;
 use crate::random::Streams;
 use crate::stein::{Bandwidth, Kernel, Rule};

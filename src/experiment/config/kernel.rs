@@ -92,7 +92,7 @@ const GRADIENT: Key = key(
 /// The section and its kinds.
 pub(super) fn section() -> Section {
     const RADIAL: &[Key] = &[BANDWIDTH, MEDIAN];
-    let kinds = [
+    const KINDS: &[Kind] = &[
         Kind { name: "rbf", about: "exp(-r²/h).", keys: RADIAL },
         Kind {
             name: "imq",
@@ -120,7 +120,7 @@ pub(super) fn section() -> Section {
         },
         Kind { name: "mixture", about: "The mean of three RBF at h/4, h, 4h.", keys: RADIAL },
     ];
-    Section::of_kinds("kernel", "The kernel of Stein's method; methods without it ignore this section.", "rbf", kinds)
+    Section::of_kinds("kernel", "The kernel of Stein's method; methods without it ignore this section.", "rbf", KINDS.iter().copied())
 }
 
 impl From<RadialConfig> for Bandwidth {

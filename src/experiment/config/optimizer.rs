@@ -60,7 +60,7 @@ const RESET: Key = key(
 
 /// The section and its kinds.
 pub(super) fn section() -> Section {
-    let kinds = [
+    const KINDS: &[Kind] = &[
         Kind {
             name: "adagrad",
             about: "AdaGrad with a moving average of squares ([D]).",
@@ -85,7 +85,7 @@ pub(super) fn section() -> Section {
         },
         Kind { name: "sgd", about: "Plain steps along the direction.", keys: &[LR, RESET] },
     ];
-    Section::of_kinds("optimizer", "How a particle moves along its direction (ascent).", "adagrad", kinds)
+    Section::of_kinds("optimizer", "How a particle moves along its direction (ascent).", "adagrad", KINDS.iter().copied())
 }
 
 impl OptimizerConfig {
