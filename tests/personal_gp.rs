@@ -581,7 +581,7 @@ fn the_clients_learn_an_embedding_and_tell_their_digits_apart() {
     let (mut halves, test, answers) = halves(&experiment, None);
     let before = personal_accuracy(&mut halves, &test, &answers, &experiment);
     for round in 1..=10 {
-        let reply = |client: usize, half: &mut Box<dyn fedstein::algorithm::ClientHalf<Flex>>| {
+        let reply = |client: usize, half: &mut Box<dyn fedstein::protocol::ClientHalf<Flex>>| {
             let request =
                 Request { round, ..request(halves.server.configure(round, client).unwrap(), client, Ask::Train) };
             request.reply(half.handle(&request, &|_, _| {}).unwrap())

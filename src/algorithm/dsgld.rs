@@ -142,7 +142,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
     /// Who is assigned which chain is settled when a round begins.
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.chains)
+        Ok(State::default().with_particles(PARTICLES, &self.chains)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {

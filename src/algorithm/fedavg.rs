@@ -17,7 +17,7 @@ use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientId, Halves, LocalData, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of,
+    ClientId, Halves, LocalData, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of,
 };
 
 /// What the server does with the replies.
@@ -124,7 +124,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {

@@ -75,7 +75,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -118,7 +118,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        self.local.save()?.with_particles(PARTICLES, &self.own)
+        Ok(self.local.save()?.with_particles(PARTICLES, &self.own)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {

@@ -72,7 +72,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)?.with_optimizer(OPTIMIZER, &self.state)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?.with_optimizer(OPTIMIZER, &self.state)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {

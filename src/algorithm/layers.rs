@@ -106,7 +106,7 @@ impl Layers {
     pub fn save<B: Backend>(&self, parts: &Parts<B>) -> Result<State, RunError> {
         let state = State::default().with_particles(PARTICLES, &parts.bayesian)?;
         match &parts.shared {
-            Some(shared) => state.with_particles(SHARED, shared),
+            Some(shared) => Ok(state.with_particles(SHARED, shared)?),
             None => Ok(state),
         }
     }

@@ -67,7 +67,7 @@ impl<B: Backend> LocalSteps<B> {
         let state = State::default().with_part(BATCHES, self.likelihood.save());
         match self.visit.reset_optimizer {
             true => Ok(state),
-            false => state.with_optimizer(OPTIMIZER, &self.state),
+            false => Ok(state.with_optimizer(OPTIMIZER, &self.state)?),
         }
     }
 
@@ -82,7 +82,7 @@ impl<B: Backend> LocalSteps<B> {
 
     /// A parameter set that its client has kept under this name.
     pub fn particles_in(&self, state: &State, name: &str) -> Result<Particles<B>, RunError> {
-        state.particles(name, self.like.layout(), &self.session)
+        Ok(state.particles(name, self.like.layout(), &self.session)?)
     }
 
     /// Θ of a request.

@@ -41,7 +41,7 @@ pub struct MeanFieldState {
 impl MeanFieldState {
     /// As a part of a state.
     pub(super) fn save(&self) -> Result<State, RunError> {
-        State::default().with_optimizer(MEAN, &self.mean)?.with_optimizer(RHO, &self.rho)
+        Ok(State::default().with_optimizer(MEAN, &self.mean)?.with_optimizer(RHO, &self.rho)?)
     }
 
     /// Out of a state.
@@ -136,7 +136,7 @@ impl<B: Backend> MeanField<B> {
 
     /// As a part of a state.
     pub(super) fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(MEAN, &self.mean)?.with_particles(RHO, &self.rho)
+        Ok(State::default().with_particles(MEAN, &self.mean)?.with_particles(RHO, &self.rho)?)
     }
 
     /// Out of a state.

@@ -146,7 +146,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.network)
+        Ok(State::default().with_particles(PARTICLES, &self.network)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -237,7 +237,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let state = State::default().with_part(BATCHES, self.minibatches.save());
         match self.reset_optimizer {
             true => Ok(state),
-            false => state.with_optimizer(OPTIMIZER, &self.state),
+            false => Ok(state.with_optimizer(OPTIMIZER, &self.state)?),
         }
     }
 

@@ -94,7 +94,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn save(&self) -> Result<State, RunError> {
         let state = self.local.save()?;
         match &self.personal {
-            Some(personal) => state.with_particles(PERSONAL, personal),
+            Some(personal) => Ok(state.with_particles(PERSONAL, personal)?),
             None => Ok(state),
         }
     }

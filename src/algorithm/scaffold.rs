@@ -85,7 +85,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)?.with_particles(CONTROL, &self.control)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?.with_particles(CONTROL, &self.control)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -133,7 +133,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        self.local.save()?.with_particles(CONTROL, &self.control)
+        Ok(self.local.save()?.with_particles(CONTROL, &self.control)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {

@@ -189,7 +189,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         }
         match self.reset_optimizer {
             true => Ok(state),
-            false => state.with_optimizer(OPTIMIZER, &self.optimizer),
+            false => Ok(state.with_optimizer(OPTIMIZER, &self.optimizer)?),
         }
     }
 

@@ -52,6 +52,9 @@ pub enum CheckpointError {
     /// A file that is whole but does not hold what it should.
     #[error("{0}")]
     Content(String),
+    /// A file cannot be written whole.
+    #[error("cannot write a checkpoint: {0}")]
+    Write(String),
     /// The device does not give out what is to be kept.
     #[error("the device failed: {0}")]
     Device(String),

@@ -222,8 +222,8 @@ fn names(dir: &Path) -> Result<Vec<String>, CheckpointError> {
 }
 
 /// Writes a file whole or not at all, and waits for the disk.
-fn put(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
-    write_atomic(path, bytes).map_err(|error| RunError::Output(format!("cannot write a checkpoint: {error}")))
+fn put(path: &Path, bytes: &[u8]) -> Result<(), CheckpointError> {
+    write_atomic(path, bytes).map_err(|error| CheckpointError::Write(error.to_string()))
 }
 
 /// Waits until the names in a directory are on the disk. Only Unix opens directories.
@@ -243,7 +243,7 @@ mod tests {
         Position { round, identity: Identity::default(), logs: BTreeMap::new() }
     }
 
-    fn part(name: &str, value: f64) -> Result<(String, State), RunError> {
+    fn part(name: &str, value: f64) -> Result<(String, State), CheckpointError> {
         Ok((name.to_owned(), State::default().with_numbers("theta", [value])))
     }
 
@@ -323,7 +323,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let mut store = store(&dir);
         let before = names(&store.dir).unwrap().len();
-        let fails = || Err(RunError::Device("gone".into()));
+        let fails = || Err(CheckpointError::Device("gone".into()));
         assert!(store.write(at(4), [part("server", 4.0), fails()].into_iter()).is_err());
         assert_eq!(names(&store.dir).unwrap().len(), before);
         assert_eq!(theta(&Store::open(&store.dir).unwrap().0, "server"), 3.0);

@@ -137,7 +137,7 @@ impl Checkpoints {
                 FAULTS => State::of_remembered(&fleet.save()),
                 _ => diary(),
             };
-            Ok((part.to_owned(), state))
+            Ok::<_, RunError>((part.to_owned(), state))
         });
         let trained = self.changed.iter().map(|client| Ok((part_of(*client), fleet.inner().save(*client)?)));
         let position = Position { round: *round, identity: self.identity.clone(), logs };

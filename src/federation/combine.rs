@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::event::{Event, Happening};
 use crate::array::{Array, Values};
 use crate::protocol::{Message, Reply, Request};
-use crate::statistics::{clipping, median, trimmed_mean};
+use crate::statistics::{clipping, median, trimmed, trimmed_mean};
 
 /// How replies are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

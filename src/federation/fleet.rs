@@ -11,7 +11,7 @@ use super::visit::Client;
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientHalf, ClientId, Reply, Request};
+use crate::protocol::{Ask, ClientHalf, ClientId, Reply, Request, Watch};
 
 /// Carries requests to clients and brings what comes back.
 pub trait Fleet {

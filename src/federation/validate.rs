@@ -2,7 +2,7 @@
 
 use crate::array::Values;
 use crate::error::RunError;
-use crate::protocol::{Ask, Question, ROWS, Reply, Request};
+use crate::protocol::{Ask, DISCREPANCY, Question, ROWS, Reply, Request};
 
 /// Whether a reply answers this request and no other.
 ///
