@@ -16,9 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
-use crate::kinds::{
-    DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision,
-};
+use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision};
 use crate::layer::{Activation, ParticleLinear};
 use crate::layout::Layout;
 use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};

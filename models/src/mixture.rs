@@ -142,7 +142,12 @@ impl MixtureSpec {
     pub const KIND: Kind = Kind {
         name: "mixture",
         about: "The toy densities of `mixture-1d` and `mixture-2d` themselves.",
-        keys: &[key("prior", Choice(&["gaussian", "uniform"]), T("gaussian"), "The toy's prior: standard normal, or uniform on [-6, 6].")],
+        keys: &[key(
+            "prior",
+            Choice(&["gaussian", "uniform"]),
+            T("gaussian"),
+            "The toy's prior: standard normal, or uniform on [-6, 6].",
+        )],
     };
 }
 

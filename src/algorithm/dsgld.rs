@@ -4,13 +4,13 @@
 //! v_k = 1/K the probability that a chain is there, so that it estimates that of all rows. Source: Ahn et al. 2014;
 //! Kassab & Simeone section 6; ALGORITHMS 4.6.
 
-use fedstein_schema::Accepts::{Choice};
-use fedstein_schema::Literal::{Text as T};
+use fedstein_schema::Accepts::Choice;
+use fedstein_schema::Literal::Text as T;
 use fedstein_schema::{Kind, key};
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{LocalConfig, BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, TEMPERATURE};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
 use super::langevin::Langevin;
 use super::langevin::{CHAINS, NOISE, STEP_POWER, STEP_SIZE};
 use super::sgld::Walker;
@@ -19,9 +19,7 @@ use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{
-    ClientId, Halves, LocalData, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of,
-};
+use crate::protocol::{ClientId, Halves, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of};
 use crate::random::{Purpose, Streams};
 
 /// What stands for the rows of the other workers.
@@ -76,7 +74,12 @@ key("chains", Choice(&["ceil", "floor"]), T("ceil"), "Chains a worker gets: ⌈N
     };
 
     /// What it can do, and what it needs.
-    pub const CAPABILITIES: Capabilities = Capabilities { chooses_clients: true, pairs: false, replies: Replies::Different("every reply is other chains"), ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        chooses_clients: true,
+        pairs: false,
+        replies: Replies::Different("every reply is other chains"),
+        ..Capabilities::FEDERATED
+    };
 }
 
 impl DsgldConfig {
@@ -87,7 +90,6 @@ impl DsgldConfig {
             ChainShare::Floor => (self.particles / workers).max(1),
         }
     }
-
 }
 
 struct Server<B: Backend> {

@@ -14,7 +14,10 @@ use fedstein_schema::Literal::{Int as I, Text as T};
 use fedstein_schema::{COUNT_OR_ZERO, Key, Kind, key};
 use serde::{Deserialize, Serialize};
 
-use super::keys::{DensityConfig, LocalConfig, bandwidth, BATCH, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
+use super::keys::{
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
+    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+};
 use super::{Algorithm, Capabilities, REPLACES, Replies};
 
 pub(super) mod cavity;
@@ -24,15 +27,15 @@ use std::sync::Arc;
 use fedstein_models::Model;
 
 use super::relay::{Relay, SEEN};
-use crate::density::KdeBandwidth;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
+use crate::density::KdeBandwidth;
 use crate::density::Likelihood;
-use crate::density::kde::{KdeConfig, KdeMode};
+use crate::density::kde::KdeMode;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, Halves, LocalData, Message, Predictor, Question, Request, Setup, Watch, diagnosed, message_of,
+    BATCHES, ClientHalf, Halves, Message, Predictor, Question, Request, Setup, Watch, diagnosed, message_of,
     particles_of,
 };
 use crate::schedule::indicator;
@@ -80,22 +83,29 @@ impl DsvgdConfig {
     pub const KIND: Kind = Kind {
         name: "dsvgd",
         about: "Distributed Stein variational gradient descent ([D]).",
-        keys: &[PARTICLE_COUNT,
-LOCAL_STEPS,
-DISTILL_STEPS,
-BATCH,
-MINIBATCH,
-LIKELIHOOD_SCALE,
-TEMPERATURE,
-KDE,
-KDE_BANDWIDTH,
-KDE_DAMPING,
-KDE_CLIP,
-FACTORS,],
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            DISTILL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            KDE,
+            KDE_BANDWIDTH,
+            KDE_DAMPING,
+            KDE_CLIP,
+            FACTORS,
+        ],
     };
 
     /// What it can do, and what it needs.
-    pub const CAPABILITIES: Capabilities = Capabilities { tilted: true, one_client_a_round: true, replies: Replies::Different(REPLACES), ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        tilted: true,
+        one_client_a_round: true,
+        replies: Replies::Different(REPLACES),
+        ..Capabilities::FEDERATED
+    };
 }
 
 /// The name under which a server tells which share of its way a client's Θ goes in q and in the factor; 1 where it is not

@@ -3,22 +3,19 @@
 //! Client: L steps on −(N_k/B) Σ_{i ∈ batch} log p(y_i | x_i, θ). Server: θ ← Σ_{k ∈ S} N_k θ_k / Σ_{k ∈ S} N_k.
 //! Source: McMahan et al. 2017 as in Kassab & Simeone section 6; ALGORITHMS 4.9.
 
-use fedstein_schema::Accepts::{Choice};
-use fedstein_schema::Literal::{Text as T};
+use fedstein_schema::Accepts::Choice;
+use fedstein_schema::Literal::Text as T;
 use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
-use super::keys::{LocalConfig, BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH};
 use super::local::{self, Visit};
 use super::{Algorithm, Capabilities};
-use crate::protocol::ROWS;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{
-    ClientId, Halves, LocalData, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of,
-};
+use crate::protocol::{ClientId, Halves, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of};
 
 /// What the server does with the replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,8 +43,19 @@ impl FedAvgConfig {
     pub const KIND: Kind = Kind {
         name: "fedavg",
         about: "Averaging of one parameter vector (McMahan et al. 2017).",
-        keys: &[LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE,
-key("mix", Choice(&["replace", "reference"]), T("replace"), "A single client's parameters replace the server's, or are mixed in by the client's share of all rows.").reference(T("reference")),],
+        keys: &[
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            key(
+                "mix",
+                Choice(&["replace", "reference"]),
+                T("replace"),
+                "A single client's parameters replace the server's, or are mixed in by the client's share of all rows.",
+            )
+            .reference(T("reference")),
+        ],
     };
 
     /// What it can do, and what it needs.

@@ -7,11 +7,11 @@
 //! The server's particles are its base under the *initial* head, which nobody trains: what they predict, and with it the
 //! global columns of `rounds.csv`, means little. The personal columns are those of the method.
 
-use fedstein_schema::{Kind};
+use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::fedavg::{Weights, mixed};
-use super::keys::{LocalConfig, BATCH_OF_TEN, LOCAL_STEPS, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
+use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
 use super::local::{LocalSteps, Visit};
 use super::split::Split;
 use super::{Algorithm, Capabilities};
@@ -21,8 +21,7 @@ use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientHalf, ClientId, Halves, LocalData, Message, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf, Setup,
-    Watch,
+    ClientHalf, ClientId, Halves, Message, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf, Setup, Watch,
 };
 
 /// `[algorithm] kind = "fedper"`

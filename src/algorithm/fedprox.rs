@@ -3,11 +3,11 @@
 //! Client: L steps on the mean loss L̄ plus (μ/2)‖θ_k − θ‖², by the score −∇L̄(θ_k) + μ(θ − θ_k). Server: as FedAvg.
 //! Source: Li et al. 2020 (Algorithm 2); ALGORITHMS 4.9. θ goes down, θ_k comes up.
 
-use fedstein_schema::{Kind};
+use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::fedavg::{Server, Weights};
-use super::keys::{LocalConfig, BATCH_OF_TEN, LOCAL_STEPS, MEAN_LOSS, MINIBATCH, PROXIMAL};
+use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL};
 use super::local::{LocalSteps, Visit, pull};
 use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
@@ -15,7 +15,7 @@ use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientHalf, Halves, LocalData, Message, Request, Setup, Watch};
+use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch};
 
 /// `[algorithm] kind = "fedprox"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,8 +32,13 @@ impl FedProxConfig {
     pub const KIND: Kind = Kind {
         name: "fedprox",
         about: "Averaging of one parameter vector, with a proximal term at the clients (Li et al. 2020).",
-        keys: &[LOCAL_STEPS, BATCH_OF_TEN, MINIBATCH, MEAN_LOSS,
-PROXIMAL.doc("μ: weight of the distance from the shared parameters."),],
+        keys: &[
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            PROXIMAL.doc("μ: weight of the distance from the shared parameters."),
+        ],
     };
 
     /// What it can do, and what it needs.

@@ -4,7 +4,7 @@
 //! Σ_{k ∈ S} N_k), with the optimiser of the config. Source: McMahan et al. 2017 as in Kassab & Simeone section 6;
 //! ALGORITHMS 4.9.
 
-use fedstein_schema::{Kind};
+use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::{Algorithm, Capabilities};

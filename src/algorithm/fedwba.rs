@@ -17,20 +17,23 @@ use fedstein_schema::Literal::{Float as F, Int as I, Ints, Text as T};
 use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
-use super::keys::{DensityConfig, LocalConfig, bandwidth, BATCH, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
+use super::keys::{
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
+    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+};
 use super::layers::{Layers, Parts};
 use super::{Algorithm, Capabilities, Replies};
-use crate::density::KdeBandwidth;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::kde::{Kde, KdeConfig, KdeMode};
+use crate::density::KdeBandwidth;
+use crate::density::kde::{Kde, KdeMode};
 use crate::density::{Likelihood, LogDensity};
 use crate::error::RunError;
 use crate::ot::{BarycenterConfig, Eq5, Iterate, RobustBarycenter, barycenter, index_mean, robust_barycenter};
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, Predictor, ROWS, Reply, Request, ServerHalf, Setup,
-    Watch, diagnosed,
+    BATCHES, ClientHalf, ClientId, Halves, Message, Predictor, ROWS, Reply, Request, ServerHalf, Setup, Watch,
+    diagnosed,
 };
 use crate::statistics::mean;
 use crate::stein::{OptimizerState, Score, Svgd, SvgdError};
@@ -128,7 +131,12 @@ key("shared_layers", IntList { min: 1 }, Ints(&[]), "Layers, counted from 1 at t
     };
 
     /// What it can do, and what it needs.
-    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, replies: Replies::OwnRule, columns: &[MATCHES_IDENTITY, COST_CONTRAST, BARYCENTER_STEPS, BARYCENTER_OBJECTIVE], ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        personal: true,
+        replies: Replies::OwnRule,
+        columns: &[MATCHES_IDENTITY, COST_CONTRAST, BARYCENTER_STEPS, BARYCENTER_OBJECTIVE],
+        ..Capabilities::FEDERATED
+    };
 }
 
 /// The parts of the server's state: Θ̄, and who was heard.
@@ -283,7 +291,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let mut optimizers = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
-        let Self { config: FedWbaConfig { local: LocalConfig { local_steps, .. }, .. }, svgd, layers, likelihood, .. } = self;
+        let Self {
+            config: FedWbaConfig { local: LocalConfig { local_steps, .. }, .. }, svgd, layers, likelihood, ..
+        } = self;
         let [of_bayesian, of_shared] = &mut optimizers;
         let Parts { bayesian, mut shared } = start;
         let mut score_norm = None;

@@ -3,18 +3,18 @@
 //! argmin over Gaussians q of KL(q ‖ p0·exp(−Σ_k L_k/α)), by the steps of [`super::gaussian`] with the prior as cavity:
 //! η ← (1 − ρ)η + ρ(η_0 + g(η)). PVI has the same fixed points. Source: Bui et al. 2018, Property 4; ALGORITHMS 4.5.
 
-use fedstein_schema::{Kind};
+use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::gaussian::natural::Natural;
 use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
 use super::gaussian::{Fitter, GaussianConfig, Parts};
-use super::keys::{LocalConfig, BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, TEMPERATURE};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
 use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::protocol::{ClientHalf, Halves, LocalData, Message, Request, Setup, Watch};
+use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch};
 
 /// `[algorithm] kind = "gvi"`; L steps between two evaluations ("rounds").
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,7 +36,17 @@ impl GviConfig {
     pub const KIND: Kind = Kind {
         name: "gvi",
         about: "Gaussian variational inference on all rows in one place.",
-        keys: &[DRAWS, LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE, TEMPERATURE, FAMILY, DAMPING, EXPECTATION_SAMPLES],
+        keys: &[
+            DRAWS,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            FAMILY,
+            DAMPING,
+            EXPECTATION_SAMPLES,
+        ],
     };
 
     /// What it can do, and what it needs.

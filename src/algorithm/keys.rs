@@ -147,9 +147,5 @@ pub const PROXIMAL: Key = key("proximal", POSITIVE, F(0.01), "Weight of the dist
 /// Step size on what is a client's own.
 pub const INNER_LR: Key = key("inner_lr", POSITIVE, F(0.01), "");
 /// β.
-pub const SERVER_MIX: Key = key(
-    "server_mix",
-    Float(Interval::FRACTION),
-    F(1.0),
-    "β: how much of the clients' mean the server takes.",
-);
+pub const SERVER_MIX: Key =
+    key("server_mix", Float(Interval::FRACTION), F(1.0), "β: how much of the clients' mean the server takes.");

@@ -158,8 +158,7 @@ pub enum Replies {
 }
 
 /// What λ means where one centre has all the weight of a density that stands for the other clients.
-const HELD: &str =
-    "algorithm.kde_bandwidth then says how strongly Θ is held where other clients moved it; a smaller one forgets less \
+const HELD: &str = "algorithm.kde_bandwidth then says how strongly Θ is held where other clients moved it; a smaller one forgets less \
      and learns more slowly";
 /// Why a robust rule has no meaning where one client's reply takes the place of Θ.
 const REPLACES: &str = "one client a round replaces the global particles";

@@ -18,8 +18,8 @@
 use std::f64::consts::PI;
 
 use fedstein_models::Model;
-use fedstein_schema::Literal::{Int as I};
-use fedstein_schema::{Kind};
+use fedstein_schema::Kind;
+use fedstein_schema::Literal::Int as I;
 use ndarray::{Array2, Axis};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,11 @@ impl NpvConfig {
     pub const KIND: Kind = Kind {
         name: "npv",
         about: "Nonparametric variational inference on all rows in one place (Gershman et al. 2012).",
-        keys: &[PARTICLE_COUNT.doc("Components N of the mixture."), LOCAL_STEPS.default(I(100)).doc("Most iterations of L-BFGS in a round's sweep."), TEMPERATURE],
+        keys: &[
+            PARTICLE_COUNT.doc("Components N of the mixture."),
+            LOCAL_STEPS.default(I(100)).doc("Most iterations of L-BFGS in a round's sweep."),
+            TEMPERATURE,
+        ],
     };
 
     /// What it can do, and what it needs.

@@ -17,13 +17,16 @@ use fedstein_schema::{Accepts, COUNT, Interval, Key, Kind, NumberOr, key};
 use serde::{Deserialize, Serialize};
 
 use super::dsvgd::{self, DISTILL_STEPS, DsvgdConfig, FACTORS, Factors, SEEN_AFTER, SHARE, Sends};
-use super::keys::{BATCH, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
+use super::keys::{
+    BATCH, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, PARTICLE_COUNT,
+    TEMPERATURE,
+};
 use super::relay::SEEN;
 use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies};
-use crate::density::{KdeBandwidth, KdeMode};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::kde::Kde;
+use crate::density::{KdeBandwidth, KdeMode};
 use crate::density::{LogDensity, prior_score};
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -64,24 +67,32 @@ impl PDsvgdConfig {
     pub const KIND: Kind = Kind {
         name: "p-dsvgd",
         about: "DSVGD of many clients at once.",
-        keys: &[PARTICLE_COUNT,
-LOCAL_STEPS,
-DISTILL_STEPS,
-key("server_steps", COUNT, I(200), "Steps L_s of the server towards the product of the factors ([D]: 200)."),
-FACTOR_DAMPING,
-BATCH,
-MINIBATCH,
-LIKELIHOOD_SCALE,
-TEMPERATURE,
-KDE,
-KDE_BANDWIDTH,
-KDE_DAMPING,
-KDE_CLIP,
-FACTORS,],
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            DISTILL_STEPS,
+            key(
+                "server_steps",
+                COUNT,
+                I(200),
+                "Steps L_s of the server towards the product of the factors ([D]: 200).",
+            ),
+            FACTOR_DAMPING,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            KDE,
+            KDE_BANDWIDTH,
+            KDE_DAMPING,
+            KDE_CLIP,
+            FACTORS,
+        ],
     };
 
     /// What it can do, and what it needs.
-    pub const CAPABILITIES: Capabilities = Capabilities { tilted: true, replies: Replies::Different(ONE_FACTOR_EACH), ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { tilted: true, replies: Replies::Different(ONE_FACTOR_EACH), ..Capabilities::FEDERATED };
 }
 
 struct Server<B: Backend> {

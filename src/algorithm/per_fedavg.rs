@@ -6,11 +6,11 @@
 //! Source: Fallah, Mokhtari & Ozdaglar 2020 (Algorithm 1, first-order variant); ALGORITHMS 4.9. θ goes down, θ_k comes
 //! up; nothing stays.
 
-use fedstein_schema::{Kind};
+use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::fedavg::{Server, Weights};
-use super::keys::{LocalConfig, BATCH_OF_TEN, INNER_LR, LOCAL_STEPS, MEAN_LOSS, MINIBATCH};
+use super::keys::{BATCH_OF_TEN, INNER_LR, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
 use super::local::{LocalSteps, Visit};
 use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
@@ -18,7 +18,7 @@ use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientHalf, Halves, LocalData, Message, Predictor, Request, Setup, Watch};
+use crate::protocol::{ClientHalf, Halves, Message, Predictor, Request, Setup, Watch};
 use crate::rows::Rows;
 
 /// `[algorithm] kind = "per-fedavg"`; η is the step size of the optimiser. L steps read two minibatches each.
@@ -36,12 +36,18 @@ impl PerFedAvgConfig {
     pub const KIND: Kind = Kind {
         name: "per-fedavg",
         about: "Averaging of a start from which each client adapts (Fallah et al. 2020).",
-        keys: &[LOCAL_STEPS, BATCH_OF_TEN, MINIBATCH, MEAN_LOSS,
-INNER_LR.doc("Step size of the adaptation; `optimizer.lr` is that of what is shared."),],
+        keys: &[
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            INNER_LR.doc("Step size of the adaptation; `optimizer.lr` is that of what is shared."),
+        ],
     };
 
     /// What it can do, and what it needs.
-    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
 }
 
 struct Client<B: Backend> {

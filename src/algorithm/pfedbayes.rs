@@ -17,12 +17,12 @@
 use std::sync::Arc;
 
 use fedstein_models::Layout;
-use fedstein_schema::Accepts::{Float};
+use fedstein_schema::Accepts::Float;
 use fedstein_schema::Literal::{Float as F, Int as I};
 use fedstein_schema::{Interval, Kind, POSITIVE, key};
 use serde::{Deserialize, Serialize};
 
-use super::keys::{LocalConfig, BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, PARTICLE_COUNT, SAMPLES, SERVER_MIX};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, SAMPLES, SERVER_MIX};
 use super::mean_field::{MeanField, MeanFieldState, noise};
 use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
@@ -31,7 +31,7 @@ use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, Predictor, Reply, Request, ServerHalf, Setup, Watch,
+    BATCHES, ClientHalf, ClientId, Halves, Message, Predictor, Reply, Request, ServerHalf, Setup, Watch,
 };
 use crate::random::{Purpose, Streams};
 use crate::stein::{Optimizer, SvgdError};

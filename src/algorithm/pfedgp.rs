@@ -46,7 +46,7 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{LocalConfig, BATCH, LOCAL_STEPS, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
+use super::keys::{BATCH, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
 use super::split::Split;
 use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
@@ -87,11 +87,22 @@ impl PFedGpConfig {
     pub const KIND: Kind = Kind {
         name: "pfedgp",
         about: "Gaussian processes on a shared embedding (Achituve et al. 2021).",
-        keys: &[LOCAL_STEPS, BATCH, MINIBATCH, MEAN_LOSS, PERSONAL_LAYERS,
-key("output_scale", POSITIVE, F(8.0), "Variance of the Gaussian processes."),
-key("length_scale", POSITIVE, F(1.0), "Length scale of their kernel, on embeddings of length 1."),
-key("inference_steps", COUNT, I(10), "Updates of the Pólya-Gamma variables of a node."),
-key("inducing_rows", COUNT, I(500), "Most training rows of a client behind a prediction: the cost is cubic in them."),],
+        keys: &[
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            MEAN_LOSS,
+            PERSONAL_LAYERS,
+            key("output_scale", POSITIVE, F(8.0), "Variance of the Gaussian processes."),
+            key("length_scale", POSITIVE, F(1.0), "Length scale of their kernel, on embeddings of length 1."),
+            key("inference_steps", COUNT, I(10), "Updates of the Pólya-Gamma variables of a node."),
+            key(
+                "inducing_rows",
+                COUNT,
+                I(500),
+                "Most training rows of a client behind a prediction: the cost is cubic in them.",
+            ),
+        ],
     };
 
     /// What it can do, and what it needs.

@@ -10,7 +10,7 @@ use fedstein_schema::{COUNT, Kind, key};
 use serde::{Deserialize, Serialize};
 
 use super::fedavg::{Server, Weights};
-use super::keys::{LocalConfig, BATCH_OF_TEN, INNER_LR, LOCAL_STEPS, MEAN_LOSS, MINIBATCH, PROXIMAL, SERVER_MIX};
+use super::keys::{BATCH_OF_TEN, INNER_LR, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL, SERVER_MIX};
 use super::local::{LocalSteps, Visit, pull};
 use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
@@ -18,7 +18,7 @@ use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientHalf, Halves, LocalData, Message, Predictor, Request, Setup, Watch};
+use crate::protocol::{ClientHalf, Halves, Message, Predictor, Request, Setup, Watch};
 use crate::stein::{Optimizer, OptimizerState, Score, Svgd};
 
 /// `[algorithm] kind = "pfedme"`; η is the step size of the optimiser.
@@ -42,15 +42,21 @@ impl PFedMeConfig {
     pub const KIND: Kind = Kind {
         name: "pfedme",
         about: "Personal parameters around a shared centre (Dinh et al. 2020).",
-        keys: &[LOCAL_STEPS, BATCH_OF_TEN, MINIBATCH, MEAN_LOSS,
-PROXIMAL.default(F(15.0)).doc("λ: weight of the distance from the shared parameters."),
-INNER_LR.doc("Step size of the personal parameters; `optimizer.lr` is that of what is shared."),
-key("inner_steps", COUNT, I(5), "Personal steps on one minibatch."),
-SERVER_MIX,],
+        keys: &[
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            PROXIMAL.default(F(15.0)).doc("λ: weight of the distance from the shared parameters."),
+            INNER_LR.doc("Step size of the personal parameters; `optimizer.lr` is that of what is shared."),
+            key("inner_steps", COUNT, I(5), "Personal steps on one minibatch."),
+            SERVER_MIX,
+        ],
     };
 
     /// What it can do, and what it needs.
-    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
 }
 
 /// The name under which p is kept.

@@ -19,13 +19,15 @@ use std::sync::Arc;
 
 use burn::tensor::DType;
 use fedstein_models::Layout;
-use fedstein_schema::Accepts::{Float};
+use fedstein_schema::Accepts::Float;
 use fedstein_schema::Literal::{Float as F, Int as I};
 use fedstein_schema::{COUNT, Interval, Kind, POSITIVE, key};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{LocalConfig, BATCH_OF_TEN, LOCAL_STEPS, MEAN_LOSS, MINIBATCH, PARTICLE_COUNT, PERSONAL_LAYERS, SAMPLES};
+use super::keys::{
+    BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PARTICLE_COUNT, PERSONAL_LAYERS, SAMPLES,
+};
 use super::mean_field::{MeanField, noise, single};
 use super::split::Split;
 use super::{Algorithm, Capabilities};
@@ -68,13 +70,18 @@ impl PFedVemConfig {
     pub const KIND: Kind = Kind {
         name: "pfedvem",
         about: "Gaussian heads on a shared base (Zhu et al. 2023).",
-        keys: &[PARTICLE_COUNT.default(I(1)).doc("Draws N from the head that a client predicts with; 1 is the mean head."),
-LOCAL_STEPS, BATCH_OF_TEN, MINIBATCH, MEAN_LOSS,
-SAMPLES.default(I(5)),
-PERSONAL_LAYERS,
-key("head_steps", COUNT, I(10), "Steps on the Gaussian head, each on all rows."),
-key("head_lr", POSITIVE, F(0.001), "Step size of the steps on the head."),
-key("head_momentum", Float(Interval::DECAY), F(0.9), "Momentum of the steps on the head."),],
+        keys: &[
+            PARTICLE_COUNT.default(I(1)).doc("Draws N from the head that a client predicts with; 1 is the mean head."),
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            SAMPLES.default(I(5)),
+            PERSONAL_LAYERS,
+            key("head_steps", COUNT, I(10), "Steps on the Gaussian head, each on all rows."),
+            key("head_lr", POSITIVE, F(0.001), "Step size of the steps on the head."),
+            key("head_momentum", Float(Interval::DECAY), F(0.9), "Momentum of the steps on the head."),
+        ],
     };
 
     /// What it can do, and what it needs.

@@ -16,14 +16,17 @@
 //! after 3,000; with copies alone it is .009 from the tenth step on. Without gradients.
 //! Source: Dai, He, Dai & Song 2016; details ours, ALGORITHMS 4.7.
 
-use fedstein_schema::Accepts::{Float};
+use fedstein_schema::Accepts::Float;
 use fedstein_schema::Literal::{Float as F, Text as T};
 use fedstein_schema::{Interval, Kind, NumberOr, POSITIVE, key};
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::keys::{KdeRule, LocalConfig, bandwidth, BATCH, KDE_BANDWIDTH, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
+use super::keys::{
+    BATCH, KDE_BANDWIDTH, KdeRule, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+    bandwidth,
+};
 use super::relay::Relay;
 use super::{Algorithm, Capabilities};
 use crate::array::Values;
@@ -32,7 +35,7 @@ use crate::checkpoint::State;
 use crate::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, Likelihood};
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientHalf, Halves, LocalData, Message, Request, Setup, Watch, message_of, particles_of};
+use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch, message_of, particles_of};
 use crate::random::{Purpose, Streams};
 
 /// `[algorithm] kind = "pmd"`; L steps between two evaluations ("rounds").
@@ -58,10 +61,17 @@ impl PmdConfig {
     pub const KIND: Kind = Kind {
         name: "pmd",
         about: "Particle mirror descent on all rows in one place (Dai et al. 2016).",
-        keys: &[PARTICLE_COUNT, LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE, TEMPERATURE,
-KDE_BANDWIDTH.default(T("scott")),
-key("max_step", Float(Interval::FRACTION), F(1.0), "γ_max: the longest mirror step."),
-key("step_decay", POSITIVE, F(5.0), "c: mirror step t is min(γ_max, c/t)."),],
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            KDE_BANDWIDTH.default(T("scott")),
+            key("max_step", Float(Interval::FRACTION), F(1.0), "γ_max: the longest mirror step."),
+            key("step_decay", POSITIVE, F(5.0), "c: mirror step t is min(γ_max, c/t)."),
+        ],
     };
 
     /// What it can do, and what it needs.

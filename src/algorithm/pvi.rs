@@ -12,18 +12,18 @@
 //! cavity, and q stays the prior. (Built-in digits, 50 hidden units: accuracy .86 after 8 rounds of 2 clients with 718
 //! rows each, .1 with 4 or 10 clients.)
 
-use fedstein_schema::{Kind};
+use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::gaussian::natural::Natural;
 use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
 use super::gaussian::{Fitter, GaussianConfig, Parts, bytes};
-use super::keys::{LocalConfig, BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, TEMPERATURE};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
 use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::protocol::{BATCHES, ClientHalf, Halves, LocalData, Message, Request, Setup, Watch};
+use crate::protocol::{BATCHES, ClientHalf, Halves, Message, Request, Setup, Watch};
 
 /// `[algorithm] kind = "pvi"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,11 +45,22 @@ impl PviConfig {
     pub const KIND: Kind = Kind {
         name: "pvi",
         about: "Partitioned variational inference with Gaussians (Bui et al. 2018).",
-        keys: &[DRAWS, LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE, TEMPERATURE, FAMILY, DAMPING, EXPECTATION_SAMPLES],
+        keys: &[
+            DRAWS,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            FAMILY,
+            DAMPING,
+            EXPECTATION_SAMPLES,
+        ],
     };
 
     /// What it can do, and what it needs.
-    pub const CAPABILITIES: Capabilities = Capabilities { pairs: false, replies: Replies::Different(ONE_FACTOR_EACH), ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { pairs: false, replies: Replies::Different(ONE_FACTOR_EACH), ..Capabilities::FEDERATED };
 }
 
 /// The part of a client's state that is t_k.

@@ -6,12 +6,12 @@
 //! c ← c + (1/K) Σ_{k ∈ S}(c_k⁺ − c_k). Source: Karimireddy et al. 2020 (Algorithm 1); ALGORITHMS 4.9.
 //! θ and c go down, θ_k and c_k⁺ − c_k come up, c_k stays. While all replies arrive, Σ_k c_k = K·c.
 
-use fedstein_schema::Literal::{Float as F};
+use fedstein_schema::Literal::Float as F;
 use fedstein_schema::{Kind, POSITIVE, key};
 use serde::{Deserialize, Serialize};
 
 use super::fedavg::{Weights, mixed};
-use super::keys::{LocalConfig, BATCH_OF_TEN, LOCAL_STEPS, MEAN_LOSS, MINIBATCH};
+use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
 use super::local::{LocalSteps, Visit};
 use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
@@ -20,7 +20,7 @@ use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientHalf, ClientId, Halves, LocalData, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, message_of,
+    ClientHalf, ClientId, Halves, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, message_of,
     particles_of,
 };
 use crate::stein::{Optimizer, Score};
@@ -43,12 +43,18 @@ impl ScaffoldConfig {
     pub const KIND: Kind = Kind {
         name: "scaffold",
         about: "Averaging of one parameter vector, with control variates (Karimireddy et al. 2020).",
-        keys: &[LOCAL_STEPS, BATCH_OF_TEN, MINIBATCH, MEAN_LOSS,
-key("server_lr", POSITIVE, F(1.0), "Step of the server along the mean change."),],
+        keys: &[
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            key("server_lr", POSITIVE, F(1.0), "Step of the server along the mean change."),
+        ],
     };
 
     /// What it can do, and what it needs.
-    pub const CAPABILITIES: Capabilities = Capabilities { plain_gradient_steps: true, changes: &[CONTROL], ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { plain_gradient_steps: true, changes: &[CONTROL], ..Capabilities::FEDERATED };
 }
 
 struct Server<B: Backend> {

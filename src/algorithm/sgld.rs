@@ -2,10 +2,10 @@
 //!
 //! Source: Welling & Teh 2011; Kassab & Simeone section 6 and Table 3; ALGORITHMS 4.6.
 
-use fedstein_schema::{Kind};
+use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{LocalConfig, BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, TEMPERATURE};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
 use super::langevin::{CHAINS, NOISE, STEP_POWER, STEP_SIZE};
 use super::langevin::{Langevin, check_finite};
 use super::relay::Relay;
@@ -15,7 +15,7 @@ use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientHalf, Halves, LocalData, Message, Request, Setup, Watch, message_of, particles_of};
+use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch, message_of, particles_of};
 use crate::random::Streams;
 
 /// `[algorithm] kind = "sgld"`; L steps between two evaluations ("rounds").

@@ -3,16 +3,16 @@
 //! Θ ~ p0; I·L times: S = ∇ log p0 + (1/α)(n/B) Σ_{i ∈ batch} ∇ log p(y_i | x_i, θ); Θ ← step(Θ, φ(Θ, S)).
 //! Source: Liu & Wang 2016; Kassab & Simeone section 6 compares at the same total I·L. ALGORITHMS 4.1.
 
-use fedstein_schema::{Kind};
+use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{LocalConfig, BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
 use super::local::{self, Visit};
 use super::relay::Relay;
 use super::{Algorithm, Capabilities};
-use crate::error::RunError;
 use crate::backend::Backend;
-use crate::protocol::{Halves, LocalData, Setup};
+use crate::error::RunError;
+use crate::protocol::{Halves, Setup};
 
 /// `[algorithm] kind = "svgd"`; L steps between two evaluations ("rounds").
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,23 +10,26 @@
 use std::sync::Arc;
 
 use fedstein_models::Model;
-use fedstein_schema::Literal::{Float as F};
-use fedstein_schema::{Kind};
+use fedstein_schema::Kind;
+use fedstein_schema::Literal::Float as F;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{DensityConfig, LocalConfig, bandwidth, BATCH, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
+use super::keys::{
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
+    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+};
 use super::relay::Relay;
 use super::{Algorithm, Capabilities, REPLACES, Replies};
-use crate::density::KdeBandwidth;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::kde::{Kde, KdeConfig};
+use crate::density::KdeBandwidth;
+use crate::density::kde::Kde;
 use crate::density::{Likelihood, LogDensity, prior_score};
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, Halves, LocalData, Message, OPTIMIZER, Predictor, Question, Request, Setup, Watch, diagnosed,
-    message_of, particles_of,
+    BATCHES, ClientHalf, Halves, Message, OPTIMIZER, Predictor, Question, Request, Setup, Watch, diagnosed, message_of,
+    particles_of,
 };
 use crate::schedule::indicator;
 use crate::statistics::mean;
@@ -52,20 +55,27 @@ impl UDsvgdConfig {
     pub const KIND: Kind = Kind {
         name: "u-dsvgd",
         about: "DSVGD whose factors are remembered exactly; memory grows with the visits.",
-        keys: &[PARTICLE_COUNT,
-LOCAL_STEPS,
-BATCH,
-MINIBATCH,
-LIKELIHOOD_SCALE,
-TEMPERATURE,
-KDE,
-KDE_BANDWIDTH.default(F(0.55)),
-KDE_DAMPING,
-KDE_CLIP,],
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            KDE,
+            KDE_BANDWIDTH.default(F(0.55)),
+            KDE_DAMPING,
+            KDE_CLIP,
+        ],
     };
 
     /// What it can do, and what it needs.
-    pub const CAPABILITIES: Capabilities = Capabilities { tilted: true, one_client_a_round: true, replies: Replies::Different(REPLACES), ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        tilted: true,
+        one_client_a_round: true,
+        replies: Replies::Different(REPLACES),
+        ..Capabilities::FEDERATED
+    };
 }
 
 /// q of some round.

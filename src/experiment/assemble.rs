@@ -119,9 +119,7 @@ impl Config {
     pub fn evaluation_kde(&self, algorithm: &impl Algorithm) -> KdeConfig {
         let bandwidth = match self.evaluation.kde_bandwidth {
             NumberOr::Fixed(lambda) => KdeBandwidth::Fixed(lambda),
-            NumberOr::Rule(SameKde::Same) => {
-                algorithm.kde_bandwidth().unwrap_or(KdeBandwidth::Fixed(PAPERS_LAMBDA))
-            }
+            NumberOr::Rule(SameKde::Same) => algorithm.kde_bandwidth().unwrap_or(KdeBandwidth::Fixed(PAPERS_LAMBDA)),
         };
         KdeConfig { mode: KdeMode::Exact, bandwidth }
     }

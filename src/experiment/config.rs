@@ -27,11 +27,11 @@ pub use federation::{FederationConfig, RobustRule};
 pub use kernel::{BandwidthRule, KernelConfig, RadialConfig};
 pub use optimizer::{OptimizerConfig, Reset};
 
-use crate::algorithm::{
-    ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, AlgorithmConfig, Capabilities, Replies,
-};
+use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, AlgorithmConfig, Capabilities, Replies};
 use crate::backend::Precision;
-use crate::datasets::{DATA_KINDS, PARTITION_KINDS};
+//TMP
+const DATA_KINDS: &[Kind] = &[];
+const PARTITION_KINDS: &[Kind] = &[];
 use crate::federation::faults::Fault;
 use crate::models::{MODEL_KINDS, ModelConfig, ModelKind};
 use crate::protocol::RequestKind;
@@ -119,22 +119,12 @@ const TOP: &[Key] = &[
 /// All sections with their keys.
 pub fn schema() -> &'static Schema {
     static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
-        let of_kinds = |name, about, default, kinds: &[Kind]| {
-            Section::of_kinds(name, about, default, kinds.iter().copied())
-        };
+        let of_kinds =
+            |name, about, default, kinds: &[Kind]| Section::of_kinds(name, about, default, kinds.iter().copied());
         Schema {
             sections: vec![
-                Section::plain(
-                    "",
-                    "The experiment as a whole. These keys stand above the first section.",
-                    TOP,
-                ),
-                of_kinds(
-                    "data",
-                    "Which data, how they are scaled and how many rows are used.",
-                    "digits",
-                    DATA_KINDS,
-                ),
+                Section::plain("", "The experiment as a whole. These keys stand above the first section.", TOP),
+                of_kinds("data", "Which data, how they are scaled and how many rows are used.", "digits", DATA_KINDS),
                 of_kinds(
                     "partition",
                     "How the training rows are assigned to the clients. Every row goes to exactly one client, except with `fedwba-reference`.",
@@ -183,11 +173,7 @@ impl Config {
         Self::load_in(&schema().clone().with_kind("algorithm", algorithm), source, overrides)
     }
 
-    fn load_in(
-        schema: &Schema,
-        source: Source<'_>,
-        overrides: &Overrides,
-    ) -> Result<(Self, Resolved), ConfigError> {
+    fn load_in(schema: &Schema, source: Source<'_>, overrides: &Overrides) -> Result<(Self, Resolved), ConfigError> {
         let resolved = schema.resolve(source, overrides)?;
         let config = Self::from_resolved(&resolved)?;
         config.check()?;
@@ -289,9 +275,7 @@ impl Config {
     fn optimizer_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
         let plain = matches!(self.optimizer, OptimizerConfig::Sgd { .. });
         (can.plain_gradient_steps && !plain).then(|| {
-            format!(
-                "algorithm kind `{algorithm}` is defined by plain gradient steps; it needs optimizer kind `sgd`"
-            )
+            format!("algorithm kind `{algorithm}` is defined by plain gradient steps; it needs optimizer kind `sgd`")
         })
     }
 

@@ -114,11 +114,7 @@ fn run_with<B: Backend>(
     let partition = partition.with_tests(&scheme, &data.train, &data.test, &mut rng)?;
     data.notes.iter().for_each(|note| observer.note(note));
     partition.notes.iter().for_each(|note| observer.note(note));
-    let shards = if can.centralised {
-        vec![partition.pooled(data.train.rows())]
-    } else {
-        partition.clients().to_vec()
-    };
+    let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 
     // A model, and its first particles.
     let model = match &experiment.model {
@@ -178,7 +174,8 @@ fn run_with<B: Backend>(
         None => None,
     };
     let done = past.as_ref().map_or(0, |(round, _)| *round);
-    let mut diary = Diary::new((config, algorithm.one_hot_advice()), &evaluator, &fleet, (clients, personal), observer, artifacts);
+    let mut diary =
+        Diary::new((config, algorithm.one_hot_advice()), &evaluator, &fleet, (clients, personal), observer, artifacts);
     if let Some((round, state)) = past {
         diary.restore(&state)?;
         observer.note(&format!("going on after round {round} of {}", config.rounds));

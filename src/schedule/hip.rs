@@ -7,9 +7,7 @@ use fedstein_schema::Literal::Text as T;
 use fedstein_schema::{Interval, Kind, NumberOr, key};
 use serde::{Deserialize, Serialize};
 
-use super::kinds::{
-    BANDWIDTH, CLIENTS, FLOOR, InformedConfig, KERNEL, ROWS, ScheduleKind, ScheduleSetup,
-};
+use super::kinds::{BANDWIDTH, CLIENTS, FLOOR, InformedConfig, KERNEL, ROWS, ScheduleKind, ScheduleSetup};
 use super::weigh::{Draw, Negative};
 use super::{Indicators, Schedule, Selection};
 use crate::protocol::Question;
@@ -59,8 +57,18 @@ impl HipConfig {
             BANDWIDTH,
             ROWS,
             FLOOR,
-            key("negative", Choice(&["clip", "shift", "softmax"]), T("clip"), "What makes a distribution of negative inner products: cut to 0, raised by the smallest, or a softmax."),
-            key("softmax_temperature", Accepts::NumberOr(Interval::POSITIVE, &["sd"]), T("sd"), "Temperature of that softmax; `sd`: the standard deviation of the inner products."),
+            key(
+                "negative",
+                Choice(&["clip", "shift", "softmax"]),
+                T("clip"),
+                "What makes a distribution of negative inner products: cut to 0, raised by the smallest, or a softmax.",
+            ),
+            key(
+                "softmax_temperature",
+                Accepts::NumberOr(Interval::POSITIVE, &["sd"]),
+                T("sd"),
+                "Temperature of that softmax; `sd`: the standard deviation of the inner products.",
+            ),
         ],
     };
 }

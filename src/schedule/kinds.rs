@@ -14,8 +14,8 @@ use super::ksd::KsdConfig;
 use super::random::RandomConfig;
 use super::round_robin::RoundRobinConfig;
 use super::weigh::Draw;
-use crate::protocol::Rows;
 use crate::random::Streams;
+use crate::rows::Rows;
 use crate::stein::{Bandwidth, Kernel, Rule};
 
 /// What a schedule is built from beside its own configuration.
@@ -85,12 +85,8 @@ pub(super) const BANDWIDTH: Key = key(
     "Its standard deviation σ, h = 2σ² ([C] may mean 0.55, in which beyond some 50 dimensions particles no longer feel each other); or the median rule with which SVGD moves.",
 );
 /// The rows behind an answer.
-pub(super) const ROWS: Key = key(
-    "rows",
-    Choice(&["full", "minibatch"]),
-    T("full"),
-    "The rows behind a client's answer: all, or one minibatch.",
-);
+pub(super) const ROWS: Key =
+    key("rows", Choice(&["full", "minibatch"]), T("full"), "The rows behind a client's answer: all, or one minibatch.");
 /// The uniform share of the draw.
 pub(super) const FLOOR: Key = key(
     "floor",

@@ -33,7 +33,12 @@ pub enum SameKde {
 const KEYS: &[Key] = &[
     key("every", COUNT, I(1), "Rounds from one evaluation to the next; the last round is always evaluated."),
     key("bins", whole(1, 1000), I(15), "Bins of confidence in calibration errors and diagrams (15: Guo et al. 2017)."),
-    key("chunk", COUNT, I(1000), "Test rows evaluated at once; bounds memory, changes no result beyond its last digits."),
+    key(
+        "chunk",
+        COUNT,
+        I(1000),
+        "Test rows evaluated at once; bounds memory, changes no result beyond its last digits.",
+    ),
     key(
         "kde_bandwidth",
         NumberOrWord(Interval::POSITIVE, &["same"]),

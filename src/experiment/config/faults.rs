@@ -2,7 +2,7 @@
 
 use fedstein_schema::Accepts::{Float, TextList};
 use fedstein_schema::Literal::{Float as F, Texts};
-use fedstein_schema::{Interval, Key, POSITIVE, Section, key, list, nearest};
+use fedstein_schema::{Interval, Key, POSITIVE, Section, key};
 use serde::{Deserialize, Serialize};
 
 /// `[faults]`
@@ -35,8 +35,18 @@ const KEYS: &[Key] = &[
         Texts(&["training"]),
         "Which requests are disturbed: `training`, `question` (before a selection, or `evaluation.discrepancy`), `scores` (`evaluation.personal`). The last two take `dropout`, `lost-reply`, `straggler`, `duplicate`, `reordered`, `stale`, `nan` and `inf`; the other kinds leave them as they are.",
     ),
-    key("share", Float(Interval::FRACTION), F(0.3), "Share of the clients that are ever disturbed, rounded up, drawn with `seed`."),
-    key("probability", Float(Interval::FRACTION), F(1.0), "Probability that a request to one of them is, drawn with `seed` by kind of request, round, client and attempt."),
+    key(
+        "share",
+        Float(Interval::FRACTION),
+        F(0.3),
+        "Share of the clients that are ever disturbed, rounded up, drawn with `seed`.",
+    ),
+    key(
+        "probability",
+        Float(Interval::FRACTION),
+        F(1.0),
+        "Probability that a request to one of them is, drawn with `seed` by kind of request, round, client and attempt.",
+    ),
     key("factor", POSITIVE, F(100.0), "What a `huge-norm` change is multiplied with."),
     key("delay", POSITIVE, F(60.0), "Seconds by which a `straggler` is late, in simulated time."),
 ];

@@ -120,7 +120,12 @@ pub(super) fn section() -> Section {
         },
         Kind { name: "mixture", about: "The mean of three RBF at h/4, h, 4h.", keys: RADIAL },
     ];
-    Section::of_kinds("kernel", "The kernel of Stein's method; methods without it ignore this section.", "rbf", KINDS.iter().copied())
+    Section::of_kinds(
+        "kernel",
+        "The kernel of Stein's method; methods without it ignore this section.",
+        "rbf",
+        KINDS.iter().copied(),
+    )
 }
 
 impl From<RadialConfig> for Bandwidth {

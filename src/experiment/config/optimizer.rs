@@ -85,7 +85,12 @@ pub(super) fn section() -> Section {
         },
         Kind { name: "sgd", about: "Plain steps along the direction.", keys: &[LR, RESET] },
     ];
-    Section::of_kinds("optimizer", "How a particle moves along its direction (ascent).", "adagrad", KINDS.iter().copied())
+    Section::of_kinds(
+        "optimizer",
+        "How a particle moves along its direction (ascent).",
+        "adagrad",
+        KINDS.iter().copied(),
+    )
 }
 
 impl OptimizerConfig {
