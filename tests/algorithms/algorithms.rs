@@ -1,12 +1,10 @@
 //! What the algorithms do as a whole: SVGD on targets whose answer is known, the toys of the DSVGD paper by quadrature,
 //! and equalities between algorithms that must hold to the bit.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
+use crate::common::{bits, data, dealt, experiment, outcome, particles, small_digits, values};
 use burn::tensor::Tensor;
-use common::{bits, data, dealt, experiment, outcome, particles, small_digits, values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d};
 use fedstein::density::Score;

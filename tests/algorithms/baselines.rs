@@ -1,12 +1,10 @@
 //! The baselines that DSVGD is compared with, on targets whose answer is known: NPV and PMD (variational, one place),
 //! SGLD and DSGLD (Langevin chains), FedSGD.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::values;
 use burn::tensor::Tensor;
-use common::values;
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::{self, DataConfig, Dataset};
 use fedstein::experiment::progress::Quiet;

@@ -1,14 +1,12 @@
 //! The factors of DSVGD and P-DSVGD: clients with Gaussian likelihoods, whose posterior is known, and the properties that
 //! the derivations of docs/algorithms.md rest on. References are posteriors, not the recursions of the code.
 
-mod common;
-
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
+use crate::common::{Built, bits, experiment, outcome, small_digits, values};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
-use common::{Built, bits, experiment, outcome, small_digits, values};
 use fedstein::algorithm::Predictor;
 use fedstein::backend::Flex;
 use fedstein::experiment::config::{AlgorithmConfig, OptimizerConfig, Reset};

@@ -1,10 +1,8 @@
 //! PVI and GVI against conjugate algebra, quadrature and independent optima.
 
-mod common;
-
 use std::f64::consts::PI;
 
-use common::{
+use crate::common::{
     Case, Tolerance, assert_close, experiment, flat, full, golden, isotropic, matrix, mean_field_of, outcome, tolerance,
 };
 use fedstein::algorithm::gaussian::expectation::{Expected, Nodes};

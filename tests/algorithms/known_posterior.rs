@@ -1,12 +1,10 @@
 //! Regressions whose posterior is known, and what every method makes of it: in closed form, and of a logistic regression.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{assert_close, experiment, full, isotropic, mean_field_of, outcome, tolerance, values};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
-use common::{assert_close, experiment, full, isotropic, mean_field_of, outcome, tolerance, values};
 use fedstein::algorithm::gaussian::Family;
 use fedstein::algorithm::gaussian::natural::{Gaussian, Natural};
 use fedstein::backend::Flex;

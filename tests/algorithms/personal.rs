@@ -1,10 +1,8 @@
 //! Personalised evaluation through the public door, and rounds in which a client's reply cannot be used.
 
-mod common;
-
 use std::sync::Mutex;
 
-use common::{Built, bits, data, dealt, experiment, outcome, try_run, values};
+use crate::common::{Built, bits, data, dealt, experiment, outcome, try_run, values};
 use fedstein::algorithm::ServerHalf;
 use fedstein::backend::Flex;
 use fedstein::datasets::Targets;

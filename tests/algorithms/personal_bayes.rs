@@ -1,12 +1,10 @@
 //! pFedBayes and pFedVEM: the mean-field Gaussians that they share against closed forms and finite differences, their
 //! visits against recursions that are written down here once more, their servers against numbers worked by hand.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{bits, data, dealt, experiment, outcome, particles, try_run, values};
 use burn::tensor::Tensor;
-use common::{bits, data, dealt, experiment, outcome, particles, try_run, values};
 use fedstein::algorithm::mean_field::{MeanField, MeanFieldState, noise};
 use fedstein::algorithm::{ClientHalf, Halves, Predictor, Setup};
 use fedstein::backend::{Flex, Precision, Session};

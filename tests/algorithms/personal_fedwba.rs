@@ -1,11 +1,9 @@
 //! FedWBA: what the server makes of its clients' particles, what of it reaches a client, and layers that are shared.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{Tolerance, assert_close, bits, data, dealt, experiment, outcome, try_run, values};
 use burn::tensor::Tensor;
-use common::{Tolerance, assert_close, bits, data, dealt, experiment, outcome, try_run, values};
 use fedstein::algorithm::{ClientHalf, Predictor, ServerHalf, Setup};
 use fedstein::backend::{Flex, Session};
 use fedstein::density::Score;

@@ -1,12 +1,10 @@
 //! FedProx, SCAFFOLD, FedPer, Per-FedAvg and pFedMe: recursions written down here once more on the host, with the
 //! model's own gradient and the same minibatches; fixed points in closed form; and what travels, stays and is predicted.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{bits, data, experiment, outcome, values};
 use burn::tensor::Tensor;
-use common::{bits, data, experiment, outcome, values};
 use fedstein::algorithm::{Halves, Predictor, Setup};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::Targets;

@@ -1,12 +1,10 @@
 //! pFedGP: its linear algebra, its posterior against integrals and against an independent program, its gradients against
 //! differences, and what comes of all that in a federation.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{data, dealt, experiment, outcome, try_run, values};
 use burn::tensor::Tensor;
-use common::{data, dealt, experiment, outcome, try_run, values};
 use fedstein::algorithm::pfedgp::cholesky::Cholesky;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
 use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, objective};

@@ -1,9 +1,7 @@
 //! The relatives of DSVGD and its Monte Carlo and frequentist baselines: the toys of the DSVGD paper by quadrature, and
 //! equalities with recursions that are written down here once more.
 
-mod common;
-
-use common::{Tolerance, assert_close, bits, data, dealt, experiment, outcome, values};
+use crate::common::{Tolerance, assert_close, bits, data, dealt, experiment, outcome, values};
 use fedstein::backend::Flex;
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d, paper_2d};
 use fedstein::experiment::{Experiment, Outcome};
@@ -262,7 +260,7 @@ impl Printed {
 #[test]
 fn dsvgd_as_printed_follows_its_recursion() {
     // Eq. (14), (15), with a single centre in each density. The other forms have a posterior to be compared with:
-    // tests/factors.rs.
+    // tests/algorithms/factors.rs.
     let (mut theta, mut own) = (start(), [(start(), false); 2]);
     for round in 1..=5 {
         let client = (round - 1) % 2;

@@ -1,7 +1,7 @@
 //! What the program reads of its own and of others' making, damaged: the config, predictions, the directory of a run
 //! with its checkpoint.
 //! Seeded mutations of good files must be read or refused with the place, without a panic and within bounded memory.
-//! The formats of data sets are in `datasets/tests/hostile.rs`; docs/reliability.md has the bounds.
+//! The formats of data sets are in `datasets/tests/hostile/`; docs/reliability.md has the bounds.
 //!
 //! The ignored tests do the same for as long as they are told, in the place of a fuzzer, which would have to compile
 //! Burn with its own flags:
@@ -9,9 +9,9 @@
 //!     FEDSTEIN_FUZZ_SECONDS=600 cargo test --release --test hostile -- --ignored --nocapture
 #![allow(clippy::result_large_err)] // closures of the library's own loaders
 
-#[path = "../datasets/tests/mutation/mod.rs"]
+#[path = "../../datasets/tests/mutation/mod.rs"]
 mod mutation;
-#[path = "../datasets/tests/peak/mod.rs"]
+#[path = "../../datasets/tests/peak/mod.rs"]
 mod peak;
 
 use std::fs;

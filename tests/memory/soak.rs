@@ -1,23 +1,14 @@
 //! Two thousand rounds in one process: memory stays where it was, the record of every round included.
-//! A binary of its own, for its resident size to be its own.
-
-mod common;
 
 use std::sync::Mutex;
 
-use common::experiment;
+use crate::common::experiment;
+use crate::{alone, resident};
 use fedstein::backend::Flex;
 use fedstein::experiment::progress::Observer;
 use fedstein::experiment::record::RoundRecord;
 use fedstein::experiment::run;
 use fedstein::federation::message::ClientId;
-
-/// Resident size of this process in bytes, on Linux.
-fn resident() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * 4096)
-}
 
 /// Resident size at the beginning of some rounds.
 #[derive(Default)]
@@ -59,6 +50,7 @@ fn two_thousand_rounds_leave_memory_flat() {
         [evaluation]
         every = 50
     "#;
+    let _alone = alone();
     let sizes = Sizes::default();
     let outcome = run::<Flex>(&experiment(text), &sizes, None).unwrap();
     assert_eq!(outcome.rounds.len(), 2000);

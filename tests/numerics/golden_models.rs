@@ -1,14 +1,12 @@
 //! Golden cases of the models: log-likelihoods, log priors with every constant, scores and predictions of logistic
 //! regression and of networks, as other programs computed them (`tests/golden/README.md`), in f64 and in f32. Then what
 //! golden numbers cannot show: autodiff against closed forms and against ordinary modules, priors against finite
-//! differences and against their own draws, memory.
+//! differences and against their own draws.
 
-mod common;
-
+use crate::common::{Case, Tolerance, assert_close, flat, golden, matrix, with_layout};
 use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, activation};
-use common::{Case, Tolerance, assert_close, flat, golden, matrix, with_layout};
 #[cfg(feature = "ndarray")]
 use fedstein::backend::NdArray;
 use fedstein::backend::{Backend, Flex, Precision, Session};
@@ -733,47 +731,5 @@ fn draws_of_every_prior_have_its_moments() {
             }
             _ => {}
         }
-    }
-}
-
-// --------------------------------------------------------------------------------------------------------- memory
-
-/// Resident memory in bytes.
-#[cfg(target_os = "linux")]
-fn resident() -> f64 {
-    const PAGE: f64 = 4096.0;
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<f64>().unwrap() * PAGE
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn two_hundred_scores_and_as_many_predictions_leave_memory_flat() {
-    // A forward pass on the tape that no backward pass frees leaks 1.5 MB at this size, 309 MB in 200 passes (measured
-    // with lifted blocks; BURN.md, autodiff 5). Scores and predictions apart, because a backward pass hides the leak.
-    // The other tests of this file, which run beside this one, hold a few MB.
-    let session = Session::<Flex>::open(Precision::F32).unwrap();
-    let model = Network::new(BnnConfig::classifier(784, &[50], 10));
-    let mut rng = rng(18);
-    let theta: Vec<f64> = (0..20).flat_map(|_| model.initial(&mut rng)).collect();
-    let theta = Array2::from_shape_vec((20, model.layout().dim()), theta).unwrap();
-    let theta = blocks(&theta, &model, &session);
-    let x = Array2::from_shape_fn((100, 784), |_| rng.random::<f64>());
-    let labels: Vec<usize> = (0..100).map(|row| row % 10).collect();
-    let batch = batch(&x, &one_hot(&labels, 10), &session);
-    let score = || {
-        let score = model.likelihood_score(&theta, &batch, 1.0);
-        assert_eq!(score[0].dims(), [20, 784 * 50]);
-    };
-    let evaluate = || {
-        model.log_likelihood(&theta, &batch);
-        model.predict(&theta, batch.inputs.clone());
-    };
-    for (what, work) in [("scores", &score as &dyn Fn()), ("evaluations", &evaluate)] {
-        (0..20).for_each(|_| work());
-        let before = resident();
-        (0..200).for_each(|_| work());
-        let grown = resident() - before;
-        assert!(grown < 64e6, "200 {what} left {} MB behind", grown / 1e6);
     }
 }

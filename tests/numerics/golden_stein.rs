@@ -1,9 +1,7 @@
 //! Golden cases of kernels, bandwidth rules, directions, AdaGrad steps and density estimates: exact numbers that other
 //! programs computed (`tests/golden/README.md`), in f64 and in f32.
 
-mod common;
-
-use common::{Case, Tolerance, assert_close, flat, golden, matrix, particles, values};
+use crate::common::{Case, Tolerance, assert_close, flat, golden, matrix, particles, values};
 #[cfg(feature = "ndarray")]
 use fedstein::backend::NdArray;
 use fedstein::backend::{Backend, Flex, Precision, Session};

@@ -1,11 +1,9 @@
 //! The CPU's own loops over coordinates against general tensor operations in f64: Gram matrices, SVGD steps, every
 //! optimiser; the same bits at any number of threads.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{values, with_layout};
+use crate::common::{values, with_layout};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity, Score};
 use fedstein::error::RunError;

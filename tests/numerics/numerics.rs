@@ -1,11 +1,9 @@
 //! Steps that could overflow or divide by zero, and the answer that each has: the table of docs/reliability.md.
 
-mod common;
-
 use std::cell::Cell;
 use std::sync::Arc;
 
-use common::{particles, values, with_layout};
+use crate::common::{particles, values, with_layout};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity, Score};
 use fedstein::metrics::{ClassPredictions, nll};

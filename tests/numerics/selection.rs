@@ -1,9 +1,7 @@
 //! Client selection: discrepancies and inner products against golden cases and slow loops, probabilities and draws.
 //! What selection costs and changes in a run is in `selection_runs.rs`. Source: Yang et al. eq. (13)-(25); ALGORITHMS 4.13, 5.
 
-mod common;
-
-use common::{Case, Tolerance, assert_close, flat, golden, matrix, moments, particles, values};
+use crate::common::{Case, Tolerance, assert_close, flat, golden, matrix, moments, particles, values};
 use fedstein::backend::{Backend, Flex, Precision, Session};
 use fedstein::density::Score;
 use fedstein::random::Streams;

@@ -1,17 +1,13 @@
 //! Convolutional stacks: parameter counts and the order of a flat particle, scores against ordinary Burn modules and
 //! against finite differences, the shapes that meet and those that do not, and the words of a config.
 
-mod common;
-#[allow(dead_code)] // the part of the program's tests that this file uses
-#[path = "cli/place.rs"]
-mod place;
-
+use crate::common::place::{Place, TINY, cells, numbers};
+use crate::common::{Tolerance, assert_close, with_layout};
 use burn::module::Module;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::pool::{AvgPool2dConfig, MaxPool2dConfig};
 use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::{Device, Tensor};
-use common::{Tolerance, assert_close, with_layout};
 #[cfg(feature = "ndarray")]
 use fedstein::backend::NdArray;
 use fedstein::backend::{Backend, Flex, Precision, Session};
@@ -22,7 +18,6 @@ use fedstein::models::{
     StackConfig, WeightInit,
 };
 use ndarray::Array2;
-use place::{Place, TINY, cells, numbers};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};

@@ -3,11 +3,9 @@
 //! The golden file's entropic (Sinkhorn) case is left out: fedstein solves transport exactly. Source: FedWBA eq. (3)-(5);
 //! ALGORITHMS 4.12, 8.1 item 13.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Case, assert_close, flat, golden, matrix, particles, values, with_layout};
+use crate::common::{Case, assert_close, flat, golden, matrix, particles, values, with_layout};
 #[cfg(feature = "ndarray")]
 use fedstein::backend::NdArray;
 use fedstein::backend::{Backend, Flex, Precision, Session};

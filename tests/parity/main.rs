@@ -6,6 +6,7 @@
 //! `CUBECL_AUTOTUNE_LEVEL=minimal` lets more shapes share a tuning (a test cannot set it for itself: that is unsafe
 //! beside other threads). Where no adapter opens, the test of wgpu says so and passes, unless `FEDSTEIN_REQUIRE_WGPU=1`.
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use std::sync::Arc;

@@ -1,12 +1,10 @@
 //! The ends of what may be asked for: every algorithm runs there with finite numbers, or refuses by the key that is wrong.
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::{bits, experiment, outcome, try_run, values};
 use burn::tensor::Tensor;
-use common::{bits, experiment, outcome, try_run, values};
 use fedstein::backend::Flex;
 use fedstein::experiment::schema::{KEYS, Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome};

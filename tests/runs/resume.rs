@@ -1,10 +1,5 @@
 //! A run that is stopped, killed or fails, and then goes on, ends like one that never stopped: to the bit.
 
-mod common;
-#[allow(dead_code)] // shared with the tests of the command line
-#[path = "cli/place.rs"]
-mod place;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,7 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use common::bits;
+use crate::common::bits;
+use crate::common::place::{Place, pets};
 use fedstein::backend::Flex;
 use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
@@ -21,7 +17,6 @@ use fedstein::experiment::progress::{Observer, Quiet};
 use fedstein::experiment::record::RoundRecord;
 use fedstein::experiment::schema::{Accepts, KEYS, Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
-use place::{Place, pets};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
@@ -130,7 +125,7 @@ fn timeless(outcome: &Outcome<Flex>) -> Vec<String> {
 
 /// `rounds.csv` without the columns that a clock fills.
 fn csv(path: &Path) -> Vec<Vec<String>> {
-    let rows = place::cells(&fs::read_to_string(path.join("rounds.csv")).unwrap());
+    let rows = cells(&fs::read_to_string(path.join("rounds.csv")).unwrap());
     let timed: Vec<bool> = rows[0].iter().map(|name| name.ends_with("seconds")).collect();
     let kept = |row: Vec<String>| row.into_iter().zip(&timed).filter(|(_, timed)| !**timed).map(|(cell, _)| cell);
     rows.into_iter().map(|row| kept(row).collect()).collect()

@@ -1,9 +1,9 @@
 //! What selection of clients costs and changes in a run: traffic, bits, indicators of a first round, what is written down.
 //! Source: Yang et al. eq. (13)-(25); ALGORITHMS 4.13, 5. The mathematics is in `selection.rs`.
 
-mod common;
-
-use common::{Tolerance, assert_close, bits, data, dealt, experiment, flat, moments, outcome, small_digits, values};
+use crate::common::{
+    Tolerance, assert_close, bits, data, dealt, experiment, flat, moments, outcome, small_digits, values,
+};
 use fedstein::backend::Flex;
 use fedstein::datasets::Targets;
 use fedstein::experiment::artifact::Artifacts;

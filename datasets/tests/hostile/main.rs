@@ -4,7 +4,9 @@
 //!
 //! The same properties are fuzzed by the targets in `fuzz/`; this is the part that runs with every `cargo test`.
 
+#[path = "../mutation/mod.rs"]
 mod mutation;
+#[path = "../peak/mod.rs"]
 mod peak;
 
 use fedstein_datasets::format::cifar::{self, Layout};

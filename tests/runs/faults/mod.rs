@@ -1,19 +1,14 @@
 //! Faults between server and clients: every algorithm under every fault, what the server's rules do, and what is left of
 //! them in the files of a run.
 
-mod common;
-
-mod faults {
-    pub mod harness;
-    mod questions;
-    mod visits;
-}
+mod harness;
+mod questions;
+mod visits;
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use common::experiment;
-use faults::harness::*;
+use crate::common::experiment;
 use fedstein::experiment::Config;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::federation::event::{Event, Happening};
@@ -22,6 +17,7 @@ use fedstein::federation::guard::{Conduct, Guard};
 use fedstein::federation::message::ClientId;
 use fedstein::federation::server::Round;
 use fedstein::random::Streams;
+use harness::*;
 use serde_json::Value;
 
 // ----------------------------------------------------------------------------------- every algorithm, every fault
