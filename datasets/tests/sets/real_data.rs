@@ -1,5 +1,5 @@
-//! The real files. Set `FEDSTEIN_DATA` to their directory; without it these tests say so and pass, with it a missing
-//! file fails.
+//! The real files. Set `FEDSTEIN_DATA` to their directory; without it these tests say that they are skipped and pass, or
+//! fail where `FEDSTEIN_REQUIRE_DATA=1`. With a directory a missing file fails.
 
 use fedstein_datasets::format::cifar;
 use fedstein_datasets::format::csv::{Header, Task};
@@ -9,12 +9,20 @@ use fedstein_datasets::{
     load, partition,
 };
 use rand::{SeedableRng, rngs::ChaCha8Rng};
+use std::io::Write;
 use std::path::PathBuf;
 
+/// The directory of the real files, or `None` with a word on the terminal that the test is skipped.
+///
+/// # Panics
+/// Without a directory where `FEDSTEIN_REQUIRE_DATA=1`.
 fn data_dir() -> Option<PathBuf> {
     let dir = std::env::var_os("FEDSTEIN_DATA").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     if dir.is_none() {
-        println!("skipped: FEDSTEIN_DATA is not set");
+        let required = std::env::var("FEDSTEIN_REQUIRE_DATA").is_ok_and(|value| value == "1");
+        assert!(!required, "FEDSTEIN_REQUIRE_DATA=1, but FEDSTEIN_DATA does not name the directory of the data sets");
+        // Past the test harness, which keeps to itself what passing tests print.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: FEDSTEIN_DATA does not name the directory of the data sets");
     }
     dir
 }
