@@ -177,7 +177,7 @@ fn try_stage(config: &Config) -> Result<Stage, RunError> {
     let halves = config.algorithm().build(Setup {
         model: model.clone(),
         shards: rows.iter().map(|rows| Shard::new(table.clone(), rows.clone(), session.clone())).collect(),
-        initial: common::with_layout(&initial, model.layout(), &session),
+        initial: crate::common::with_layout(&initial, model.layout(), &session),
         session: session.clone(),
         streams,
         svgd: config.svgd(),
@@ -222,7 +222,7 @@ impl Stage {
 
     fn at(&self, rows: usize, values: &[f64]) -> Particles<Flex> {
         let rows = Array2::from_shape_vec((rows, self.model.layout().dim()), values.to_vec()).unwrap();
-        common::with_layout(&rows, self.model.layout(), &self.session)
+        crate::common::with_layout(&rows, self.model.layout(), &self.session)
     }
 
     /// scale·∇ Σ_{i ∈ batch} log p(y_i | x_i, θ) at every row of `[S, d]`.

@@ -279,7 +279,7 @@ fn the_pullback_of_an_embedding_is_that_of_differences() {
     for (head_layers, width) in [(1, 3), (2, 4)] {
         let cotangent = normal((2, 6 * width), &mut rng(13));
         let lifted = tensor(&cotangent, &session).reshape([2, 6, width as i32]);
-        let blocks = |theta: &Array2<f64>| common::with_layout(theta, &layout, &session).blocks().to_vec();
+        let blocks = |theta: &Array2<f64>| crate::common::with_layout(theta, &layout, &session).blocks().to_vec();
         let embed = |theta: &Array2<f64>| model.embed(&blocks(theta), tensor(&inputs, &session), head_layers).unwrap();
         assert_eq!(embed(&theta).dims(), [2, 6, width]);
         let value = |theta: &Array2<f64>| (embed(theta) * lifted.clone()).sum().into_scalar::<f64>();
@@ -302,7 +302,7 @@ fn the_pullback_of_an_embedding_is_that_of_differences() {
         assert!(got.columns().into_iter().rev().nth(head).unwrap().iter().all(|value| *value != 0.0));
     }
     for head_layers in [3, 4] {
-        let particles = common::with_layout(&theta, &layout, &session);
+        let particles = crate::common::with_layout(&theta, &layout, &session);
         assert!(model.embed(particles.blocks(), tensor(&inputs, &session), head_layers).is_none(), "{head_layers}");
     }
 }
@@ -312,7 +312,7 @@ fn an_embedding_is_what_the_last_layer_reads() {
     let session = Session::<Flex>::open(Precision::F64).unwrap();
     let model = Network::new(BnnConfig::classifier(5, &[4], 3));
     let theta = normal((1, model.layout().dim()), &mut rng(21));
-    let particles = common::with_layout(&theta, model.layout(), &session);
+    let particles = crate::common::with_layout(&theta, model.layout(), &session);
     let inputs = tensor(&normal((7, 5), &mut rng(22)), &session);
     let embedding = model.embed(particles.blocks(), inputs.clone(), 1).unwrap().squeeze_dim::<2>(0); // [7, 4]
     let weight = particles.blocks()[2].clone().reshape([3, 4]);
@@ -326,8 +326,9 @@ fn an_embedding_is_what_the_last_layer_reads() {
 fn a_logistic_regression_gives_no_embedding() {
     let session = Session::<Flex>::open(Precision::F64).unwrap();
     let model = Network::new(BlrConfig::new(3));
-    let particles =
-        common::with_layout(&Array2::zeros((1, model.layout().dim())), model.layout(), &session).blocks().to_vec();
+    let particles = crate::common::with_layout(&Array2::zeros((1, model.layout().dim())), model.layout(), &session)
+        .blocks()
+        .to_vec();
     let inputs = tensor(&Array2::zeros((2, 3)), &session);
     assert!(model.embed(&particles, inputs.clone(), 1).is_none());
     let cotangent = inputs.clone().unsqueeze_dim::<3>(0);
@@ -524,7 +525,7 @@ fn halves(experiment: &Experiment, rows: Option<Vec<Vec<usize>>>) -> (Halves<Fle
     let model: Arc<dyn Model> = config.model(&data.train).unwrap();
     let streams = Streams::new(config.seed);
     let flat = Array1::from(model.initial(&mut streams.rng(Purpose::InitialParticles, 0, 0)));
-    let initial = common::with_layout(&flat.insert_axis(Axis(0)), model.layout(), &session);
+    let initial = crate::common::with_layout(&flat.insert_axis(Axis(0)), model.layout(), &session);
     let train = Table::new(data.train, &data.normalisation);
     let rows = rows.unwrap_or_else(|| partition.clients().to_vec());
     let setup = Setup {
@@ -651,11 +652,11 @@ fn a_request_that_cannot_be_read_leaves_the_client_as_it_was() {
 fn the_bits_do_not_depend_on_the_number_of_threads() {
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        common::bits(&pool.install(|| outcome(&digits(3, ""))))
+        crate::common::bits(&pool.install(|| outcome(&digits(3, ""))))
     };
     let one = run(1);
     assert!(one == run(2), "one thread and two differ");
-    assert!(one != common::bits(&outcome(&digits(1, ""))), "two more rounds change nothing");
+    assert!(one != crate::common::bits(&outcome(&digits(1, ""))), "two more rounds change nothing");
 }
 
 #[test]

@@ -296,7 +296,7 @@ impl Model for Together {
 fn particles_that_begin_at_one_place_run() {
     for task in ["classification", "regression"] {
         let refused = at_the_edge(task, USUAL, |experiment| {
-            let data = common::data(&experiment.config);
+            let data = crate::common::data(&experiment.config);
             experiment.model = Some(Arc::new(Together(experiment.config.model(&data.train).unwrap())));
         });
         assert!(refused.is_empty(), "{refused:#?}");

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::common::bits;
-use crate::common::place::{Place, pets};
+use crate::common::place::{Place, cells, pets};
 use fedstein::backend::Flex;
 use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
