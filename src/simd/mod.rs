@@ -5,7 +5,7 @@
 //! General matrix products repack such thin operands, and each element-wise operation passes over memory once more.
 //! Here both work on tiles of columns that stay in the cache, with the vector instructions that the processor has.
 //!
-//! Every function has a plain-tensor equivalent, used on other devices and in f64, that `tests/host_loops.rs` compares it with.
+//! Every function has a plain-tensor equivalent, used on other devices and in f64, that `tests/numerics/host_loops.rs` compares it with.
 //! Results are the same bits at any number of threads: a column's numbers depend on that column alone, and sums over
 //! columns are taken tile by tile in a fixed order.
 
