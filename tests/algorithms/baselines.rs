@@ -18,7 +18,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 fn experiment(text: &str) -> Experiment {
     let (config, _) = Config::load(Source { name: "test.toml", text }, &Overrides::default()).unwrap();
-    Experiment { config, data_dir: "data".into(), model: None }
+    Experiment::new(config, "data")
 }
 
 fn outcome(experiment: &Experiment) -> Outcome<Flex> {
