@@ -238,7 +238,10 @@ fn what_the_server_and_the_injector_remember_survives_being_saved() {
 
 #[test]
 fn an_injector_remembers_what_it_repeats_and_without_faults_there_is_none() {
-    let planned = |text: &str| experiment(text).config.fault_plan(K, Streams::new(1));
+    let planned = |text: &str| {
+        let config = experiment(text).config;
+        config.fault_plan(config.algorithm.capabilities(), K, Streams::new(1))
+    };
     let injector = || Faulty::new(InProcess::<Flex>::new(Vec::new()), planned(&text_of_replays()).unwrap());
     let message = State::default().with_part("scalars", State::default().with_numbers("seen", [1.0]));
     let remembered = State::default().with_counts("clients", [3]).with_part("3", message);
