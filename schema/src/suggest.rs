@@ -1,0 +1,43 @@
+//! Words in, the nearest known word or a readable list out.
+
+use std::fmt::Write;
+
+/// Similarity (Jaro-Winkler, 0 to 1) from which a word counts as a slip for another.
+const CLOSE: f64 = 0.8;
+
+/// The candidate nearest to `word`, if one is near enough to be what was meant.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Longer input is no slip of a known word, and the comparison is quadratic.
+    if word.len() > 100 {
+        return None;
+    }
+    let word = word.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(&word, &candidate.to_lowercase()), candidate))
+        .filter(|(similarity, _)| *similarity >= CLOSE)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// `a, b, c`, each word in backquotes.
+pub fn list<'a>(words: impl IntoIterator<Item = &'a &'a str>) -> String {
+    let mut text = String::new();
+    for word in words {
+        let comma = if text.is_empty() { "" } else { ", " };
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{comma}`{word}`");
+    }
+    text
+}
+
+/// A value as it is quoted in a message: on one line, control characters spelt out, cut after 60 characters.
+pub(super) fn shorten(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
+    // One more than is kept, so that it is seen whether there is more.
+    let line: String = text.replace(['\n', '\r'], " ").chars().take(61).map(plain).collect();
+    match line.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
