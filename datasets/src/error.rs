@@ -238,6 +238,14 @@ pub enum DataError {
         /// What does not fit, and what would.
         problem: String,
     },
+    /// A user's own rows do not fit together.
+    #[error("rows of `{name}`: {problem}")]
+    Rows {
+        /// The name of the data set.
+        name: String,
+        /// What does not fit, and what would.
+        problem: String,
+    },
     /// A normalisation was applied to features of another width.
     #[error("the normalisation belongs to {expected} columns, the features have {found}")]
     Width {

@@ -79,6 +79,11 @@ impl FeatureScale {
         FeatureScale::PerChannel { shift: bytes(mean), scale: bytes(sd) }
     }
 
+    /// Bytes by the mean and deviation of x / 255 over all pixels, as the FedWBA code has them.
+    pub(crate) fn of_gray_pixels(mean: f64, sd: f64) -> Self {
+        FeatureScale::AffineAll { scale: 1.0 / (255.0 * sd), offset: -mean / sd }
+    }
+
     /// Scales raw features `[rows, p]` in place.
     ///
     /// # Errors
