@@ -254,9 +254,9 @@ pub enum DataError {
         /// Columns of the features.
         found: usize,
     },
-    /// A normalisation by channels was applied to features that have not so many.
+    /// A normalisation by channels was applied to features whose number is not a multiple of the channels.
     #[error(
-        "the normalisation belongs to {channels} channels, the features have {found} columns, which is no multiple"
+        "the normalisation belongs to {channels} channels, the features have {found} columns, which is not a multiple"
     )]
     Channels {
         /// Channels the normalisation was made for.

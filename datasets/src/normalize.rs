@@ -87,7 +87,7 @@ impl FeatureScale {
     /// Scales raw features `[rows, p]` in place.
     ///
     /// # Errors
-    /// The features have another number of columns than the scale, or one that is no multiple of its channels; they are
+    /// The features have another number of columns than the scale, or one that is not a multiple of its channels; they are
     /// then left as they are.
     pub fn apply(&self, features: &mut Array2<f32>) -> Result<(), DataError> {
         match self {
@@ -152,7 +152,7 @@ fn mean_sd(mut values: impl Iterator<Item = f64> + Clone) -> TargetScale {
     let Some(first) = values.next() else {
         return TargetScale { mean: 0.0, sd: 1.0 };
     };
-    // Asked directly: the rounded mean of equal values can leave a deviation of a few ulps, which is no scale.
+    // Asked directly: the rounded mean of equal values can leave a deviation of a few ulps, by which one must not divide.
     if values.all(|x| x == first) {
         return TargetScale { mean: first, sd: 1.0 };
     }

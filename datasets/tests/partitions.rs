@@ -256,12 +256,12 @@ fn refusals_say_both_numbers_and_what_would_be_right() {
     assert!(message(PartitionScheme::Iid(Iid { clients: 0 }), &data).contains("at least 1"));
     let labels =
         |clients, labels| PartitionScheme::LabelsPerClient(LabelsPerClient { clients, labels, cut: Cut::Equal });
-    assert!(message(labels(2, 1), &data).contains("nobody would hold c"));
+    assert!(message(labels(2, 1), &data).contains("no client would hold c"));
     assert!(message(labels(2, 4), &data).contains("must be from 1 to 3"));
     assert!(message(labels(2, 0), &data).contains("must be from 1 to 3"));
     let cyclic = |clients, labels| PartitionScheme::CyclicLabels(CyclicLabels { clients, labels });
     assert!(message(cyclic(2, 1), &data).starts_with("partition `cyclic-labels`: 2 clients with 1 labels each"));
-    assert!(message(cyclic(2, 1), &data).contains("nobody would hold c2"));
+    assert!(message(cyclic(2, 1), &data).contains("no client would hold c2"));
     assert!(message(cyclic(2, 4), &data).contains("must be from 1 to 3"));
     let ratio = |ratio| PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio });
     assert!(message(ratio(vec![1.0, 9.0]), &data).contains("two classes, these data have 3"));

@@ -84,7 +84,7 @@ pub(super) fn draw(classes: &[usize], clients: usize, labels: usize, rng: &mut i
 /// - `held`: the distinct classes of each client.
 ///
 /// # Errors
-/// A class with rows that nobody holds, a client that gets no row.
+/// A class with rows that no client holds, a client that gets no row.
 pub(super) fn share(
     kind: &'static str,
     mut classes: Classes,
@@ -108,7 +108,7 @@ pub(super) fn share(
     if !not_held.is_empty() {
         let labels = held.first().map_or(0, Vec::len);
         let problem = format!(
-            "{clients} clients with {labels} labels each cannot hold {} classes: nobody would hold {}; \
+            "{clients} clients with {labels} labels each cannot hold {} classes: no client would hold {}; \
              use more clients or more labels",
             present.len(),
             not_held.join(", ")

@@ -189,7 +189,7 @@ pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) 
         if clients == 0 {
             return Err(DataError::config("partition.clients", clients, "must be at least 1"));
         }
-        // Where clients share rows, there are enough for everybody.
+        // Where clients share rows, there are enough for all of them.
         if clients > rows && scheme.properties().disjoint {
             return Err(DataError::TooManyClients { clients, rows });
         }

@@ -11,9 +11,9 @@ use rand::seq::SliceRandom;
 /// Which test rows are whose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TestRows {
-    /// All are everybody's.
+    /// Every client is tested on all of them.
     All,
-    /// Those of the natural client that a client is.
+    /// Those of the same natural client.
     OfNaturalClient,
     /// All of the classes of which a client holds training rows.
     OfHeldClasses,
@@ -76,7 +76,8 @@ pub(super) fn of_clients(
 fn untested(classes: &Classes, counts: &[Vec<usize>]) -> Option<String> {
     let without = |&class: &usize| classes.rows[class].is_empty() && counts.iter().any(|counts| counts[class] > 0);
     let names: Vec<&str> = (0..classes.rows.len()).filter(without).map(|class| classes.names[class].as_str()).collect();
-    (!names.is_empty()).then(|| format!("no test rows of the classes {}: nobody is tested on them", names.join(", ")))
+    (!names.is_empty())
+        .then(|| format!("no test rows of the classes {}: no client is tested on them", names.join(", ")))
 }
 
 /// All test rows of the classes of which a client has any.

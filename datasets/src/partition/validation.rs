@@ -3,7 +3,7 @@
 //!
 //! A client's classes are held out in the same share, to within a row each: its rows, class by class and shuffled within
 //! a class, stand in a line, and those at which ⌊iv + ½⌋ grows are taken. Clients with the same rows (`fedwba-reference`)
-//! hold out the same ones, so that nobody trains on what another validates with.
+//! hold out the same ones, so that no client trains on rows that another validates with.
 
 use super::Partition;
 use crate::{DataError, Targets};

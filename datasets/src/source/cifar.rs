@@ -29,7 +29,10 @@ pub(super) struct Set {
     pub classes: &'static [&'static str],
 }
 
-/// Training and test images, pixels 0 to 255; a note where they are not the whole set.
+/// Training and test images `[rows, 3072]`, pixels 0 to 255; a note where they are not the whole set.
+///
+/// # Errors
+/// A missing or damaged file, a wrong number of class names.
 pub(super) fn read(set: &Set, data_dir: &Path) -> Result<Rows, DataError> {
     let test = put_there_packed(data_dir, set.name, set.test)?;
     let train = training_files(set, data_dir)?;

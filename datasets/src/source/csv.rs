@@ -27,7 +27,7 @@ pub struct Csv {
     pub task: Task,
     /// One character between the fields; `tab` is accepted.
     pub delimiter: String,
-    /// Column of each row's natural client, as `target`; empty for none. It is no feature.
+    /// Column of each row's natural client, as `target`; empty for none. It is not a feature.
     pub client_column: String,
     /// Scale of the features; `auto` is `standard`.
     pub normalise: Normalise,
@@ -148,7 +148,7 @@ pub fn delimiter(text: &str) -> Result<u8, DataError> {
             &[byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\r\n.+-".contains(&byte) => Ok(byte),
             _ => {
                 let problem =
-                    "must be one character that is no letter, digit, quote or sign, e.g. \",\" or \";\" or \"tab\"";
+                    "must be one character other than a letter, digit, quote or sign, e.g. \",\" or \";\" or \"tab\"";
                 Err(DataError::config("data.delimiter", format!("{text:?}"), problem))
             }
         },
@@ -221,7 +221,7 @@ fn same_columns(train: &CsvTable, test: &CsvTable, test_path: &Path) -> Result<(
     Err(DataError::Columns { path: test_path.to_path_buf(), problem })
 }
 
-/// A classification needs two classes, and hundreds of fractions are no classes.
+/// A classification needs two classes, and hundreds of fractions are not classes.
 fn check_classes(path: &Path, target: &str, names: &[String]) -> Result<(), DataError> {
     let refuse = |problem: String| Err(DataError::Columns { path: path.to_path_buf(), problem });
     if let [only] = names {

@@ -5,7 +5,11 @@ use crate::{DataError, Dataset, Targets};
 use ndarray::Array2;
 use std::path::Path;
 
-/// MNIST and what has its shape: `train-*` and `t10k-*` in `<data_dir>/<name>/`, gzipped or not.
+/// Training and test images `[rows, height * width]`, pixels 0 to 255: `train-*` and `t10k-*` in `<data_dir>/<name>/`,
+/// gzipped or not.
+///
+/// # Errors
+/// A missing or damaged file, images of two sizes.
 pub(super) fn read(name: &str, data_dir: &Path, classes: Vec<String>) -> Result<(Dataset, Dataset), DataError> {
     let directory = data_dir.join(name);
     let find = |stem: &str| {

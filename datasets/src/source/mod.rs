@@ -64,7 +64,7 @@ pub(crate) trait Source {
         None
     }
 
-    /// The training and test rows, not yet limited nor scaled.
+    /// The training and test rows, before limits and scale.
     ///
     /// # Errors
     /// A missing or damaged file, a value that cannot work.
@@ -86,7 +86,7 @@ impl From<(Dataset, Dataset)> for Rows {
 }
 
 impl Rows {
-    /// Only the rows of some classes, of a set that its publisher split; no class keeps them all.
+    /// Only the rows of some classes, of a set that its publisher split; an empty list keeps all.
     fn of_classes(self, classes: &[usize]) -> Result<Self, DataError> {
         let (train, test) = (split::only_classes(self.train, classes)?, split::only_classes(self.test, classes)?);
         Ok(Self { train, test, notes: self.notes })
