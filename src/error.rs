@@ -2,6 +2,7 @@
 
 use fedstein_datasets::DataError;
 use fedstein_models::ModelError;
+use fedstein_schema::ConfigError;
 use thiserror::Error;
 
 use crate::array::ArrayError;
@@ -10,6 +11,12 @@ use crate::checkpoint::CheckpointError;
 use crate::metrics::MetricError;
 use crate::ot::TransportError;
 use crate::stein::SvgdError;
+
+impl From<ConfigError> for RunError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error.to_string())
+    }
+}
 
 /// Any failure of a run.
 #[derive(Debug, Error)]

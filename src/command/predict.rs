@@ -89,9 +89,7 @@ impl Job<'_> {
     fn rows(&self, shape: &Dataset) -> Result<Table, RunError> {
         // Columns of the training file that are no features may stand in the new file too.
         let (delimiter, ignore) = match self.config.data()? {
-            DataConfig::Csv { delimiter, target, client_column, .. } => {
-                (crate::datasets::delimiter(&delimiter)?, vec![target, client_column])
-            }
+            DataConfig::Csv(csv) => (crate::datasets::delimiter(&csv.delimiter)?, vec![csv.target, csv.client_column]),
             _ => (b',', Vec::new()),
         };
         let ignore: Vec<&str> = ignore.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();

@@ -7,7 +7,7 @@ use fedstein_schema::NumberOr;
 use crate::algorithm::{Algorithm, Capabilities, Replies};
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
-use crate::datasets::{DataConfig, Dataset, PartitionConfig, Targets};
+use crate::datasets::{Dataset, Targets};
 use crate::density::{KdeBandwidth, KdeConfig, KdeMode};
 use crate::error::RunError;
 use crate::federation::combine::Robust;
@@ -20,7 +20,7 @@ use crate::particles::Particles;
 use crate::protocol::{Message, Question, RequestKind};
 use crate::random::{Purpose, Streams};
 use crate::rows::{Rows, Table};
-use crate::schedule::{Random, Schedule, ScheduleKind, ScheduleSetup};
+use crate::schedule::{Random, Schedule, ScheduleSetup};
 use crate::stein::{Kernel, Svgd};
 
 use super::config::{Config, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde};
@@ -33,22 +33,6 @@ const MOST_NUMBERS: usize = i32::MAX as usize;
 const PAPERS_LAMBDA: f64 = 0.55;
 
 impl Config {
-    /// `[data]`.
-    ///
-    /// # Errors
-    /// The section does not fit the type that it is read into.
-    pub fn data(&self) -> Result<DataConfig, RunError> {
-        self.data.clone().try_into().map_err(|error| RunError::Config(format!("[data]: {error}")))
-    }
-
-    /// `[partition]`.
-    ///
-    /// # Errors
-    /// The section does not fit the type that it is read into.
-    pub fn partition(&self) -> Result<PartitionConfig, RunError> {
-        self.partition.clone().try_into().map_err(|error| RunError::Config(format!("[partition]: {error}")))
-    }
-
     /// `[model]` for a data set of this shape.
     ///
     /// # Errors

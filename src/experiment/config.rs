@@ -17,6 +17,7 @@ use fedstein_schema::Literal::{Int as I, Text as T};
 use fedstein_schema::{
     COUNT, ConfigError, Key, Kind, Overrides, Resolved, Schema, Section, Source, key, list, nearest, whole,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
@@ -34,13 +35,13 @@ pub use optimizer::{OptimizerConfig, Reset};
 
 use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities, Replies};
 use crate::backend::Precision;
-//TMP
-const DATA_KINDS: &[Kind] = &[];
-const PARTITION_KINDS: &[Kind] = &[];
+use crate::datasets::{
+    DATA_KINDS, DataConfig, DataProperties, PARTITION_KINDS, PartitionConfig, SchemeProperties, TrainTest,
+};
 use crate::federation::faults::Fault;
 use crate::models::{MODEL_KINDS, ModelKind};
 use crate::protocol::RequestKind;
-use crate::schedule::{SCHEDULE_KINDS, ScheduleKind};
+use crate::schedule::SCHEDULE_KINDS;
 use crate::statistics::trimmed;
 
 /// An experiment: what a config file says once every default is written out.
@@ -156,49 +157,67 @@ pub fn schema() -> &'static Schema {
     &SCHEMA
 }
 
+/// Reads configs for a program that brings an algorithm or rows of its own.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigLoader {
+    algorithm: Option<Kind>,
+    data: Option<DataProperties>,
+}
+
+impl ConfigLoader {
+    /// An algorithm from outside this crate is among the kinds of `[algorithm]`: its keys are checked, written and
+    /// documented like those of any other. [`Config::own_algorithm`] reads them.
+    #[must_use]
+    pub fn with_algorithm(self, kind: Kind) -> Self {
+        Self { algorithm: Some(kind), ..self }
+    }
+
+    /// These rows take the place of `[data]`: model and partition are checked against them.
+    #[must_use]
+    pub fn with_data(self, data: &TrainTest) -> Self {
+        Self { data: Some(DataProperties::of(&data.train)), ..self }
+    }
+
+    /// Reads, merges and checks a config; also returns it as the table that goes to the run's `config.toml`.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the file or the overrides and can be seen without the data.
+    pub fn load(&self, source: Source<'_>, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
+        let resolved = match self.algorithm {
+            Some(kind) => schema().clone().with_kind("algorithm", kind).resolve(source, overrides)?,
+            None => schema().resolve(source, overrides)?,
+        };
+        let config = Config::from_resolved(&resolved)?;
+        config.check_for(&config.algorithm, self.data)?;
+        Ok((config, resolved))
+    }
+}
+
 impl Config {
     /// Reads, merges and checks a config; also returns it as the table that goes to the run's `config.toml`.
     ///
     /// # Errors
     /// Whatever is wrong with the file or the overrides and can be seen without the data.
     pub fn load(source: Source<'_>, overrides: &Overrides) -> Result<(Self, Resolved), ConfigError> {
-        Self::load_in(schema(), source, overrides)
+        ConfigLoader::default().load(source, overrides)
     }
 
-    /// As [`Self::load`], with an algorithm from outside this crate among the kinds of `[algorithm]`: its keys are checked
-    /// and written like those of any other. [`Self::own_algorithm`] reads them.
-    ///
-    /// # Errors
-    /// As [`Self::load`].
-    pub fn load_with(
-        algorithm: Kind,
-        source: Source<'_>,
-        overrides: &Overrides,
-    ) -> Result<(Self, Resolved), ConfigError> {
-        Self::load_in(&schema().clone().with_kind("algorithm", algorithm), source, overrides)
-    }
-
-    fn load_in(schema: &Schema, source: Source<'_>, overrides: &Overrides) -> Result<(Self, Resolved), ConfigError> {
-        let resolved = schema.resolve(source, overrides)?;
-        let config = Self::from_resolved(&resolved)?;
-        config.check()?;
-        Ok((config, resolved))
-    }
-
-    /// `[algorithm]` as the configuration of an algorithm from outside this crate.
+    /// `[algorithm]` as the configuration of an algorithm from outside this crate; see [`ConfigLoader::with_algorithm`].
     ///
     /// # Errors
     /// [`ConfigError::Conflict`] where `[algorithm]` names another kind; [`ConfigError::Internal`] where the keys do not fit
     /// the type.
-    pub fn own_algorithm<A: Algorithm + serde::de::DeserializeOwned>(&self, kind: Kind) -> Result<A, ConfigError> {
-        let AlgorithmConfig::Own(own) = &self.algorithm else {
-            return Err(ConfigError::Conflict(format!(
+    pub fn own_algorithm<A: Algorithm + DeserializeOwned>(&self, kind: Kind) -> Result<A, ConfigError> {
+        match &self.algorithm {
+            AlgorithmConfig::Own(own) if own.kind == kind.name => {
+                own.keys.clone().try_into().map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))
+            }
+            other => Err(ConfigError::Conflict(format!(
                 "`algorithm.kind` is \"{}\", but this program runs \"{}\"",
-                self.algorithm.kind().name,
+                other.name(),
                 kind.name
-            )));
-        };
-        own.keys.clone().try_into().map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))
+            ))),
+        }
     }
 
     /// The typed form of a resolved table.
@@ -208,6 +227,22 @@ impl Config {
     pub fn from_resolved(resolved: &Resolved) -> Result<Self, ConfigError> {
         let config = resolved.table.clone().try_into();
         config.map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))
+    }
+
+    /// `[data]`
+    ///
+    /// # Errors
+    /// [`ConfigError::Internal`] if the keys and the type that they are read into disagree.
+    pub fn data_config(&self) -> Result<DataConfig, ConfigError> {
+        read(&self.data)
+    }
+
+    /// `[partition]`
+    ///
+    /// # Errors
+    /// [`ConfigError::Internal`] if the keys and the type that they are read into disagree.
+    pub fn partition_config(&self) -> Result<PartitionConfig, ConfigError> {
+        read(&self.partition)
     }
 
     /// `[data] kind`
@@ -225,19 +260,29 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Conflict`], with both keys and what would be right.
     pub fn check(&self) -> Result<(), ConfigError> {
-        self.check_for(self.algorithm.name(), &self.algorithm)
+        self.check_for(&self.algorithm, None)
     }
 
-    /// As [`Self::check`], for an algorithm that need not be the one in `[algorithm]`, under its name.
+    /// As [`Self::check`], for an algorithm that need not be the one in `[algorithm]`, and for rows that need not be those
+    /// of `[data]`.
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn check_for(&self, name: &str, algorithm: &impl Algorithm) -> Result<(), ConfigError> {
-        let can = algorithm.capabilities();
+    pub(super) fn check_for(
+        &self,
+        algorithm: &impl Algorithm,
+        own_data: Option<DataProperties>,
+    ) -> Result<(), ConfigError> {
+        let (name, can) = (self.algorithm.name(), algorithm.capabilities());
+        let data = match own_data {
+            Some(data) => data,
+            None => self.data_config()?.properties(),
+        };
+        let scheme = self.partition_config()?;
         let conflicts = [
-            self.schedule_conflict(name, can),
-            self.model_conflict(),
-            self.partition_conflict(),
+            self.schedule_conflict(name, can, scheme.clients()),
+            self.model_conflict(data),
+            self.partition_conflict(data, scheme.properties()),
             algorithm.check().err(),
             self.optimizer_conflict(name, can),
             self.federation_conflict(name, can),
@@ -249,7 +294,7 @@ impl Config {
         }
     }
 
-    fn schedule_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+    fn schedule_conflict(&self, algorithm: &str, can: Capabilities, clients: Option<usize>) -> Option<String> {
         let (scheduled, schedule) = (self.schedule.clients(), self.schedule.kind().name);
         if can.one_client_a_round && scheduled != 1 {
             return Some(format!(
@@ -269,8 +314,7 @@ impl Config {
                 "`evaluation.discrepancy` asks for the clients' tilted densities, which algorithm kind `{algorithm}` does not have"
             ));
         }
-        let clients = self.partition.get("clients").and_then(toml::Value::as_integer);
-        let clients = clients.and_then(|clients| usize::try_from(clients).ok())?;
+        let clients = clients?;
         (scheduled > clients).then(|| {
             format!("`schedule.clients` is {scheduled}, but there are only `partition.clients` = {clients} clients")
         })
@@ -334,11 +378,10 @@ impl Config {
         })
     }
 
-    fn model_conflict(&self) -> Option<String> {
+    fn model_conflict(&self, properties: DataProperties) -> Option<String> {
         let data = self.data_kind();
-        let toy = data.starts_with("mixture-");
         match &self.model {
-            ModelConfig::Mixture(_) if !toy => Some(format!(
+            ModelConfig::Mixture(_) if !properties.is_toy() => Some(format!(
                 "model kind `mixture` is the density of the data `mixture-1d` and `mixture-2d`; it cannot be fitted to `{data}`"
             )),
             ModelConfig::Mixture(_) if self.evaluation.personal => Some(format!(
@@ -347,57 +390,50 @@ impl Config {
             ModelConfig::Mixture(_) if ["train_limit", "test_limit"].iter().any(|key| self.limits(key)) => {
                 Some(format!(
                     "data kind `{data}` is two likelihoods, and its posterior is that of both; `data.train_limit` and \
-                 `data.test_limit` must be 0"
+                     `data.test_limit` must be 0"
                 ))
             }
-            ModelConfig::Bnn(_) | ModelConfig::Stack(_) | ModelConfig::Blr(_) if toy => {
+            ModelConfig::Mixture(_) => None,
+            _ if properties.is_toy() => {
                 Some(format!("data kind `{data}` is a toy density; it needs model kind `mixture`"))
             }
-            ModelConfig::Blr(_) if ["digits", "mnist", "fashion-mnist", "cifar10"].contains(&data) => Some(format!(
-                "model kind `blr` tells two classes apart, but `{data}` has ten; model kind `bnn` takes any number"
-            )),
-            ModelConfig::Blr(_) if data == "cifar100" => Some(
-                "model kind `blr` tells two classes apart, but `cifar100` has a hundred; model kind `bnn` takes any number"
-                    .into(),
-            ),
-            ModelConfig::Blr(_) if self.is_regression() => {
+            ModelConfig::Blr(_) if properties.is_regression() => {
                 Some("model kind `blr` tells two classes apart; data task `regression` needs model kind `bnn`".into())
             }
+            ModelConfig::Blr(_) => properties.known_classes().filter(|classes| *classes != 2).map(|classes| {
+                format!(
+                    "model kind `blr` tells two classes apart, but `{data}` has {}; model kind `bnn` takes any number",
+                    in_words(classes)
+                )
+            }),
             model => model.check().err(),
         }
     }
 
-    fn partition_conflict(&self) -> Option<String> {
-        match self.partition_kind() {
-            "by-column"
-                if word(&self.data, "client_column").is_empty()
-                    && self.data_kind() != "vehicle"
-                    && !self.data_kind().starts_with("mixture-") =>
-            {
-                Some(
-                    "partition kind `by-column` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the \
-                     column that tells whose row it is"
-                        .into(),
-                )
-            }
-            kind if self.is_regression() && !["iid", "by-column"].contains(&kind) => {
-                Some(format!("partition kind `{kind}` deals by label, but data task `regression` has none; use `iid`"))
-            }
-            "superclass-labels" if self.data_kind() != "cifar100" => Some(format!(
-                "partition kind `superclass-labels` needs data kind `cifar100`; `{}` has no superclasses, use `labels-per-client`",
-                self.data_kind()
-            )),
-            _ => None,
+    fn partition_conflict(&self, data: DataProperties, scheme: SchemeProperties) -> Option<String> {
+        let kind = self.partition_kind();
+        if scheme.natural_clients && !data.natural_clients {
+            return Some(format!(
+                "partition kind `{kind}` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the column that \
+                 tells whose row it is"
+            ));
         }
+        if scheme.by_class && data.is_regression() {
+            return Some(format!(
+                "partition kind `{kind}` assigns rows by label, but data task `regression` has none; use `iid`"
+            ));
+        }
+        (scheme.superclasses && !data.superclasses).then(|| {
+            format!(
+                "partition kind `{kind}` needs data kind `cifar100`; `{}` has no superclasses, use `labels-per-client`",
+                self.data_kind()
+            )
+        })
     }
 
     /// Whether `data.<key>` leaves rows out.
     fn limits(&self, key: &str) -> bool {
         self.data.get(key).and_then(toml::Value::as_integer).is_some_and(|limit| limit > 0)
-    }
-
-    fn is_regression(&self) -> bool {
-        word(&self.data, "task") == "regression" || ["uci-regression", "year-prediction"].contains(&self.data_kind())
     }
 }
 
@@ -407,12 +443,26 @@ fn tilted_kinds() -> Vec<&'static str> {
     kinds.filter(|(_, can)| can.tilted).map(|(kind, _)| kind.name).collect()
 }
 
+/// A number of classes as messages have it.
+fn in_words(classes: usize) -> String {
+    match classes {
+        10 => "ten".into(),
+        100 => "a hundred".into(),
+        other => other.to_string(),
+    }
+}
+
 /// "`a`, `b` or `c`".
 fn either(words: &[&str]) -> String {
     match words {
         [rest @ .., last] if !rest.is_empty() => format!("{} or `{last}`", list(rest)),
         _ => list(words),
     }
+}
+
+/// A section as the type that its keys belong to.
+fn read<T: DeserializeOwned>(section: &Table) -> Result<T, ConfigError> {
+    section.clone().try_into().map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))
 }
 
 /// A key that is text, `""` where there is none.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::backend::{Backend, Session};
-use crate::datasets::{self, Partition, TrainTest};
+use crate::datasets::{self, DataProperties, Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::federation::server::Federation;
@@ -100,14 +100,14 @@ fn run_with<B: Backend>(
     let config = &experiment.config;
     let streams = Streams::new(config.seed);
     let can = algorithm.capabilities();
-    config.check_for(config.algorithm.name(), algorithm).map_err(|error| RunError::Config(error.to_string()))?;
+    config.check_for(algorithm, experiment.data.as_ref().map(|data| DataProperties::of(&data.train)))?;
 
     // Data, assigned to the clients.
     let data = match &experiment.data {
         Some(data) => data.clone(),
-        None => datasets::load(&config.data()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?,
+        None => datasets::load(&config.data_config()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?,
     };
-    let scheme = config.partition()?;
+    let scheme = config.partition_config()?;
     let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
     // A stream of their own: the test rows do not depend on how many numbers the partition took.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);

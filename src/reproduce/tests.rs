@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::experiment::config::{AlgorithmConfig, Config};
-use crate::schedule::ScheduleKind;
 
 const SCALES: [Scale; 3] = [Scale::Quick, Scale::Middle, Scale::Full];
 

@@ -53,16 +53,19 @@ fedstein_schema::kinds! {
     }
 }
 
-impl ScheduleKind for ScheduleConfig {
-    fn clients(&self) -> usize {
+impl ScheduleConfig {
+    /// Clients a round.
+    pub fn clients(&self) -> usize {
         self.as_dyn().clients()
     }
 
-    fn is_informed(&self) -> bool {
+    /// Whether it asks the clients for their tilted densities.
+    pub fn is_informed(&self) -> bool {
         self.as_dyn().is_informed()
     }
 
-    fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule> {
+    /// The schedule.
+    pub fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule> {
         self.as_dyn().build(setup)
     }
 }

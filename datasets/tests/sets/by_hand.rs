@@ -1,7 +1,8 @@
 //! The sets that a user puts into the data directory: small copies of each layout through `load`, and what is said of
 //! those that are missing or wrong.
 
-use fedstein_datasets::{DataConfig, DataError, Deal, FeatureScale, Targets, TrainTest, load, partition};
+use fedstein_datasets::partition::ByColumn;
+use fedstein_datasets::{DataConfig, DataError, FeatureScale, PartitionScheme, Targets, TrainTest, load, partition};
 use flate2::{Compression, write::GzEncoder};
 use rand::{SeedableRng, rngs::ChaCha8Rng};
 use std::io::Write;
@@ -150,7 +151,9 @@ fn vehicles_are_split_within_each_client_and_dealt_by_column() {
     for (row, client) in data.train.features.rows().into_iter().zip(clients) {
         assert_eq!((row[0] / 1000.0) as usize, client);
     }
-    let dealt = partition(&Deal::ByColumn {}.into(), &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let dealt =
+        partition(&PartitionScheme::ByColumn(ByColumn {}).into(), &data.train, &mut ChaCha8Rng::seed_from_u64(1))
+            .unwrap();
     assert_eq!(dealt.clients().iter().map(Vec::len).collect::<Vec<_>>(), [8, 4, 1]);
 
     write(&dir, "vehicle/vehicle-23-ditto-train.csv", &line(23, 0));

@@ -1,6 +1,7 @@
 //! A user's own table through the public door: what is read, and what each complaint says.
 
 use fedstein_datasets::format::csv::{Header, Task};
+use fedstein_datasets::source::Csv;
 use fedstein_datasets::{DataConfig, DataError, FeatureScale, Normalise, Targets, TrainTest, load, read_features};
 use flate2::{Compression, write::GzEncoder};
 use ndarray::array;
@@ -14,7 +15,7 @@ fn read(text: &str, change: impl FnOnce(&mut DataConfig, &Path)) -> Result<Train
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("t.csv");
     std::fs::write(&path, text).unwrap();
-    let mut config = DataConfig::Csv {
+    let mut config = DataConfig::Csv(Csv {
         path,
         test_path: String::new(),
         target: "-1".into(),
@@ -26,7 +27,7 @@ fn read(text: &str, change: impl FnOnce(&mut DataConfig, &Path)) -> Result<Train
         test_fraction: 0.5,
         train_limit: 0,
         test_limit: 0,
-    };
+    });
     change(&mut config, dir.path());
     load(&config, dir.path(), &mut ChaCha8Rng::seed_from_u64(1))
 }
@@ -34,7 +35,7 @@ fn read(text: &str, change: impl FnOnce(&mut DataConfig, &Path)) -> Result<Train
 macro_rules! set {
     ($($key:ident = $value:expr),*) => {
         |config: &mut DataConfig, _: &Path| {
-            if let DataConfig::Csv { $($key),*, .. } = config { $(*$key = $value;)* }
+            if let DataConfig::Csv(config) = config { $(config.$key = $value;)* }
         }
     };
 }
@@ -133,7 +134,7 @@ fn the_training_file_cannot_be_the_test_file_under_whatever_name() {
             r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","delimiter":",","client_column":"","normalise":"none","test_fraction":0.5,"train_limit":0,"test_limit":0}"#,
         )
         .unwrap();
-        let DataConfig::Csv { path, test_path, .. } = &mut config else { panic!() };
+        let DataConfig::Csv(Csv { path, test_path, .. }) = &mut config else { panic!() };
         (*path, *test_path) = (dir.path().join("t.csv"), dir.path().join(name).display().to_string());
         let message = load(&config, dir.path(), &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
         assert!(message.contains("data.test_path") && message.contains("the file of the training rows"), "{message}");

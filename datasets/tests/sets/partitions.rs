@@ -1,7 +1,12 @@
 //! Every partition is a disjoint cover without empty clients, seeded, and what its name says.
 
+use fedstein_datasets::partition::{
+    ByColumn, CyclicLabels, Dirichlet, FedwbaReference, Iid, LabelRatio, LabelsPerClient, Pfedgp, SuperclassLabels,
+};
+use fedstein_datasets::source::Cifar100;
 use fedstein_datasets::{
-    Cut, DataConfig, DataError, Dataset, Deal, Normalise, Partition, PartitionConfig, Targets, load, partition,
+    Cut, DataConfig, DataError, Dataset, Normalise, Partition, PartitionConfig, PartitionScheme, Targets, load,
+    partition,
 };
 use ndarray::Array2;
 use proptest::prelude::*;
@@ -25,11 +30,11 @@ fn with_counts(counts: &[usize]) -> Dataset {
     labelled(labels, counts.len())
 }
 
-fn deal(config: &Deal, data: &Dataset, seed: u64) -> Result<Partition, DataError> {
+fn deal(config: &PartitionScheme, data: &Dataset, seed: u64) -> Result<Partition, DataError> {
     partition(&config.clone().into(), data, &mut ChaCha8Rng::seed_from_u64(seed))
 }
 
-fn message(config: Deal, data: &Dataset) -> String {
+fn message(config: PartitionScheme, data: &Dataset) -> String {
     deal(&config, data, 1).unwrap_err().to_string()
 }
 
@@ -52,27 +57,29 @@ fn assert_cover(partition: &Partition, rows: usize) {
     assert!(seen.iter().all(|&times| times == 1), "not a disjoint cover");
 }
 
-fn any_config() -> impl Strategy<Value = Deal> {
+fn any_config() -> impl Strategy<Value = PartitionScheme> {
     let clients = 1usize..60;
     prop_oneof![
-        clients.clone().prop_map(|clients| Deal::Iid { clients }),
-        (clients.clone(), 1usize..8).prop_map(|(clients, labels)| Deal::LabelsPerClient {
+        clients.clone().prop_map(|clients| PartitionScheme::Iid(Iid { clients })),
+        (clients.clone(), 1usize..8).prop_map(|(clients, labels)| PartitionScheme::LabelsPerClient(LabelsPerClient {
             clients,
             labels,
             cut: Cut::Equal
-        }),
-        (clients.clone(), 1usize..8).prop_map(|(clients, labels)| Deal::LabelsPerClient {
+        })),
+        (clients.clone(), 1usize..8).prop_map(|(clients, labels)| PartitionScheme::LabelsPerClient(LabelsPerClient {
             clients,
             labels,
             cut: Cut::Random
-        }),
-        (clients.clone(), 1usize..8).prop_map(|(clients, labels)| Deal::CyclicLabels { clients, labels }),
-        (clients.clone(), 1usize..8).prop_map(|(clients, labels)| Deal::Pfedgp { clients, labels }),
+        })),
+        (clients.clone(), 1usize..8)
+            .prop_map(|(clients, labels)| PartitionScheme::CyclicLabels(CyclicLabels { clients, labels })),
+        (clients.clone(), 1usize..8).prop_map(|(clients, labels)| PartitionScheme::Pfedgp(Pfedgp { clients, labels })),
         (clients.clone(), 0.0f64..10.0, 0.1f64..10.0)
-            .prop_map(|(clients, a, b)| { Deal::LabelRatio { clients, ratio: vec![a, b] } }),
+            .prop_map(|(clients, a, b)| { PartitionScheme::LabelRatio(LabelRatio { clients, ratio: vec![a, b] }) }),
         proptest::collection::vec(0.0f64..50.0, 3..60)
-            .prop_map(|ratio| { Deal::LabelRatio { clients: ratio.len(), ratio } }),
-        (clients, -4.0f64..4.0).prop_map(|(clients, log)| Deal::Dirichlet { clients, alpha: 10f64.powf(log) }),
+            .prop_map(|ratio| { PartitionScheme::LabelRatio(LabelRatio { clients: ratio.len(), ratio }) }),
+        (clients, -4.0f64..4.0)
+            .prop_map(|(clients, log)| PartitionScheme::Dirichlet(Dirichlet { clients, alpha: 10f64.powf(log) })),
     ]
 }
 
@@ -84,8 +91,8 @@ struct Refusal {
     words: String,
 }
 
-/// The refusal that the documentation of [`Deal`] announces, worked out from the numbers alone.
-fn refusal(config: &Deal, data: &Dataset) -> Option<Refusal> {
+/// The refusal that the documentation of [`PartitionScheme`] announces, worked out from the numbers alone.
+fn refusal(config: &PartitionScheme, data: &Dataset) -> Option<Refusal> {
     let certain = |words: String| Some(Refusal { is_certain: true, words });
     let clients = config.clients().unwrap();
     if clients > data.rows() {
@@ -97,7 +104,9 @@ fn refusal(config: &Deal, data: &Dataset) -> Option<Refusal> {
     counts.retain(|&count| count > 0);
     let present = counts.len();
     match config {
-        Deal::LabelsPerClient { labels, .. } | Deal::CyclicLabels { labels, .. } | Deal::Pfedgp { labels, .. } => {
+        PartitionScheme::LabelsPerClient(LabelsPerClient { labels, .. })
+        | PartitionScheme::CyclicLabels(CyclicLabels { labels, .. })
+        | PartitionScheme::Pfedgp(Pfedgp { labels, .. }) => {
             if *labels > present {
                 certain(format!("partition.labels = {labels}: must be from 1 to {present}"))
             } else if clients * labels < present {
@@ -110,16 +119,16 @@ fn refusal(config: &Deal, data: &Dataset) -> Option<Refusal> {
                 scarce.then_some(Refusal { is_certain: false, words })
             }
         }
-        Deal::LabelRatio { .. } if classes != 2 => {
+        PartitionScheme::LabelRatio(_) if classes != 2 => {
             certain(format!("partition `label-ratio`: it mixes two classes, these data have {classes}"))
         }
-        Deal::LabelRatio { ratio, .. } if ratio.iter().sum::<f64>() == 0.0 => certain("partition.ratio = ".into()),
+        PartitionScheme::LabelRatio(LabelRatio { ratio, .. }) if ratio.iter().sum::<f64>() == 0.0 => certain("partition.ratio = ".into()),
         _ => None,
     }
 }
 
 /// A partition, or `None` where it was refused with the words that the data call for. Any other answer fails the test.
-fn dealt_or_refused(config: &Deal, data: &Dataset, seed: u64) -> Result<Option<Partition>, TestCaseError> {
+fn dealt_or_refused(config: &PartitionScheme, data: &Dataset, seed: u64) -> Result<Option<Partition>, TestCaseError> {
     match (deal(config, data, seed), refusal(config, data)) {
         (Ok(_), Some(Refusal { is_certain: true, words })) => {
             Err(TestCaseError::fail(format!("{config:?}: accepted, expected `{words}`")))
@@ -159,8 +168,8 @@ proptest! {
         prop_assume!(labels <= classes && clients * labels >= classes);
         let data = with_counts(&vec![200; classes]);
         for config in [
-            Deal::LabelsPerClient { clients, labels, cut: Cut::Equal },
-            Deal::CyclicLabels { clients, labels },
+            PartitionScheme::LabelsPerClient(LabelsPerClient { clients, labels, cut: Cut::Equal }),
+            PartitionScheme::CyclicLabels(CyclicLabels { clients, labels }),
         ] {
             let dealt = deal(&config, &data, seed).unwrap();
             assert_cover(&dealt, data.rows());
@@ -181,11 +190,11 @@ proptest! {
 fn another_seed_deals_other_rows() {
     let data = with_counts(&[100, 100]);
     for config in [
-        Deal::Iid { clients: 4 },
-        Deal::LabelsPerClient { clients: 4, labels: 1, cut: Cut::Equal },
-        Deal::CyclicLabels { clients: 4, labels: 1 },
-        Deal::LabelRatio { clients: 4, ratio: vec![1.0, 9.0] },
-        Deal::Dirichlet { clients: 4, alpha: 1.0 },
+        PartitionScheme::Iid(Iid { clients: 4 }),
+        PartitionScheme::LabelsPerClient(LabelsPerClient { clients: 4, labels: 1, cut: Cut::Equal }),
+        PartitionScheme::CyclicLabels(CyclicLabels { clients: 4, labels: 1 }),
+        PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![1.0, 9.0] }),
+        PartitionScheme::Dirichlet(Dirichlet { clients: 4, alpha: 1.0 }),
     ] {
         assert_ne!(deal(&config, &data, 1).unwrap(), deal(&config, &data, 2).unwrap(), "{config:?}");
     }
@@ -193,7 +202,7 @@ fn another_seed_deals_other_rows() {
 
 #[test]
 fn iid_blocks_have_the_sizes_of_the_specification() {
-    let dealt = deal(&Deal::Iid { clients: 7 }, &with_counts(&[50, 50]), 1).unwrap();
+    let dealt = deal(&PartitionScheme::Iid(Iid { clients: 7 }), &with_counts(&[50, 50]), 1).unwrap();
     let sizes: Vec<usize> = dealt.clients().iter().map(Vec::len).collect();
     // floor(n(k+1)/K) - floor(nk/K) for n = 100, K = 7
     assert_eq!(sizes, [14, 14, 14, 15, 14, 14, 15]);
@@ -204,7 +213,7 @@ fn one_to_nine_is_exact_and_alternates() {
     // 80 % of Covertype; the client-selection paper deals it to 30 and to 120 clients.
     let data = with_counts(&[226_641, 238_169]);
     for clients in [30, 120] {
-        let config = Deal::LabelRatio { clients, ratio: vec![1.0, 9.0] };
+        let config = PartitionScheme::LabelRatio(LabelRatio { clients, ratio: vec![1.0, 9.0] });
         let dealt = deal(&config, &data, 1).unwrap();
         // Every row is used, none is left out to make the mix exact.
         assert_cover(&dealt, data.rows());
@@ -225,7 +234,7 @@ fn cyclic_hands_follow_the_order_of_the_classes_that_have_rows() {
     counts.push(0);
     let data = with_counts(&counts);
     let held = |clients, labels| -> Vec<Vec<usize>> {
-        let dealt = deal(&Deal::CyclicLabels { clients, labels }, &data, 1).unwrap();
+        let dealt = deal(&PartitionScheme::CyclicLabels(CyclicLabels { clients, labels }), &data, 1).unwrap();
         assert_cover(&dealt, data.rows());
         let counts = dealt.counts(&data.targets);
         counts.iter().map(|counts| (0..10).filter(|&class| counts[class] > 0).collect()).collect()
@@ -237,7 +246,7 @@ fn cyclic_hands_follow_the_order_of_the_classes_that_have_rows() {
         }
     }
     assert_eq!(held(3, 4), [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![0, 1, 2, 8]]);
-    let dealt = deal(&Deal::CyclicLabels { clients: 27, labels: 3 }, &data, 1).unwrap();
+    let dealt = deal(&PartitionScheme::CyclicLabels(CyclicLabels { clients: 27, labels: 3 }), &data, 1).unwrap();
     // 60 rows a class, nine holders: 6 or 7 each
     assert!(dealt.counts(&data.targets).iter().flatten().all(|count| [0, 6, 7].contains(count)));
 }
@@ -245,14 +254,14 @@ fn cyclic_hands_follow_the_order_of_the_classes_that_have_rows() {
 #[test]
 fn a_ratio_that_no_cover_reaches_is_approached_and_noted() {
     let data = with_counts(&[990, 10]);
-    let dealt = deal(&Deal::LabelRatio { clients: 4, ratio: vec![1.0, 9.0] }, &data, 1).unwrap();
+    let dealt = deal(&PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![1.0, 9.0] }), &data, 1).unwrap();
     assert_cover(&dealt, 1000);
     assert!(dealt.notes[0].contains("990 rows of class c0 and 10 of class c1"), "{:?}", dealt.notes);
 }
 
 #[test]
 fn figure_5_of_the_dsvgd_paper_deals_40_40_10_10_percent() {
-    let config = Deal::LabelRatio { clients: 4, ratio: vec![40.0, 40.0, 10.0, 10.0] };
+    let config = PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![40.0, 40.0, 10.0, 10.0] });
     let dealt = deal(&config, &with_counts(&[1000, 2000]), 1).unwrap();
     let counts = dealt.counts(&with_counts(&[1000, 2000]).targets);
     assert_eq!(counts, [[400, 200], [400, 200], [100, 800], [100, 800]]);
@@ -261,7 +270,7 @@ fn figure_5_of_the_dsvgd_paper_deals_40_40_10_10_percent() {
 #[test]
 fn dirichlet_with_many_clients_ends_and_says_who_was_short() {
     let data = with_counts(&[100; 3]);
-    let dealt = deal(&Deal::Dirichlet { clients: 300, alpha: 0.001 }, &data, 1).unwrap();
+    let dealt = deal(&PartitionScheme::Dirichlet(Dirichlet { clients: 300, alpha: 0.001 }), &data, 1).unwrap();
     assert_cover(&dealt, 300);
     assert!(dealt.clients().iter().all(|rows| rows.len() == 1));
     assert!(dealt.notes[0].contains("had no rows (alpha = 0.001, 300 clients"), "{:?}", dealt.notes[0]);
@@ -273,7 +282,7 @@ fn dirichlet_with_many_clients_ends_and_says_who_was_short() {
 fn a_large_alpha_deals_evenly_and_a_small_one_does_not() {
     let data = with_counts(&[1000, 1000]);
     let spread = |alpha| {
-        let dealt = deal(&Deal::Dirichlet { clients: 10, alpha }, &data, 1).unwrap();
+        let dealt = deal(&PartitionScheme::Dirichlet(Dirichlet { clients: 10, alpha }), &data, 1).unwrap();
         let sizes: Vec<usize> = dealt.clients().iter().map(Vec::len).collect();
         sizes.iter().max().unwrap() - sizes.iter().min().unwrap()
     };
@@ -281,16 +290,16 @@ fn a_large_alpha_deals_evenly_and_a_small_one_does_not() {
     assert!(spread(1e4) < 30, "{}", spread(1e4));
     assert!(spread(0.1) > 200, "{}", spread(0.1));
     for alpha in [f64::MIN_POSITIVE, 1e-300, 1e300, f64::MAX] {
-        assert_cover(&deal(&Deal::Dirichlet { clients: 10, alpha }, &data, 1).unwrap(), 2000);
+        assert_cover(&deal(&PartitionScheme::Dirichlet(Dirichlet { clients: 10, alpha }), &data, 1).unwrap(), 2000);
     }
 }
 
 #[test]
 fn natural_clients_are_kept_and_those_without_rows_left_out() {
     let mut data = with_counts(&[3, 3]);
-    assert!(message(Deal::ByColumn {}, &data).contains("`test` does not come with clients"));
+    assert!(message(PartitionScheme::ByColumn(ByColumn {}), &data).contains("`test` does not come with clients"));
     data.clients = Some(vec![3, 0, 3, 1, 1, 3]);
-    let dealt = deal(&Deal::ByColumn {}, &data, 1).unwrap();
+    let dealt = deal(&PartitionScheme::ByColumn(ByColumn {}), &data, 1).unwrap();
     assert_eq!(dealt.clients(), [vec![1], vec![3, 4], vec![0, 2, 5]]);
     assert!(dealt.notes[0].starts_with("1 of the data's clients"), "{:?}", dealt.notes);
 }
@@ -298,56 +307,66 @@ fn natural_clients_are_kept_and_those_without_rows_left_out() {
 #[test]
 fn refusals_say_both_numbers_and_what_would_be_right() {
     let data = with_counts(&[5, 5, 5]);
-    assert!(message(Deal::Iid { clients: 16 }, &data).contains("16: there are only 15 training rows"));
-    assert!(message(Deal::Iid { clients: 0 }, &data).contains("at least 1"));
-    let labels = |clients, labels| Deal::LabelsPerClient { clients, labels, cut: Cut::Equal };
-    assert!(message(labels(2, 1), &data).contains("nobody would hold c"));
+    assert!(message(PartitionScheme::Iid(Iid { clients: 16 }), &data).contains("16: there are only 15 training rows"));
+    assert!(message(PartitionScheme::Iid(Iid { clients: 0 }), &data).contains("at least 1"));
+    let labels =
+        |clients, labels| PartitionScheme::LabelsPerClient(LabelsPerClient { clients, labels, cut: Cut::Equal });
+    assert!(message(labels(2, 1), &data).contains("no client would hold c"));
     assert!(message(labels(2, 4), &data).contains("must be from 1 to 3"));
     assert!(message(labels(2, 0), &data).contains("must be from 1 to 3"));
-    let cyclic = |clients, labels| Deal::CyclicLabels { clients, labels };
+    let cyclic = |clients, labels| PartitionScheme::CyclicLabels(CyclicLabels { clients, labels });
     assert!(message(cyclic(2, 1), &data).starts_with("partition `cyclic-labels`: 2 clients with 1 labels each"));
-    assert!(message(cyclic(2, 1), &data).contains("nobody would hold c2"));
+    assert!(message(cyclic(2, 1), &data).contains("no client would hold c2"));
     assert!(message(cyclic(2, 4), &data).contains("must be from 1 to 3"));
-    let ratio = |ratio| Deal::LabelRatio { clients: 4, ratio };
+    let ratio = |ratio| PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio });
     assert!(message(ratio(vec![1.0, 9.0]), &data).contains("two classes, these data have 3"));
     let two = with_counts(&[5, 5]);
     for bad in [vec![1.0], vec![1.0, 2.0, 3.0], vec![-1.0, 2.0], vec![0.0, 0.0], vec![f64::NAN, 1.0]] {
         assert!(message(ratio(bad), &two).contains("two numbers, e.g. [1, 9], or one a client (4)"));
     }
     for alpha in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(message(Deal::Dirichlet { clients: 2, alpha }, &data).contains("above 0"));
+        assert!(message(PartitionScheme::Dirichlet(Dirichlet { clients: 2, alpha }), &data).contains("above 0"));
     }
     let mut real = data.clone();
     real.targets = Targets::Real { values: vec![0.0; 15] };
     assert!(message(labels(3, 1), &real).contains("use iid or by-column"));
-    assert_cover(&deal(&Deal::Iid { clients: 3 }, &real, 1).unwrap(), 15);
+    assert_cover(&deal(&PartitionScheme::Iid(Iid { clients: 3 }), &real, 1).unwrap(), 15);
 }
 
 #[test]
 fn configs_have_the_words_of_the_documentation() {
     let (clients, labels) = (3, 2);
     for (text, deal) in [
-        (r#"{"kind":"iid","clients":3,"validation":0.0}"#, Deal::Iid { clients }),
+        (r#"{"kind":"iid","clients":3,"validation":0.0}"#, PartitionScheme::Iid(Iid { clients })),
         (
             r#"{"kind":"labels-per-client","clients":3,"labels":2,"cut":"equal","validation":0.0}"#,
-            Deal::LabelsPerClient { clients, labels, cut: Cut::Equal },
+            PartitionScheme::LabelsPerClient(LabelsPerClient { clients, labels, cut: Cut::Equal }),
         ),
         (
             r#"{"kind":"superclass-labels","clients":3,"labels":2,"validation":0.0}"#,
-            Deal::SuperclassLabels { clients, labels },
+            PartitionScheme::SuperclassLabels(SuperclassLabels { clients, labels }),
         ),
-        (r#"{"kind":"pfedgp","clients":3,"labels":2,"validation":0.0}"#, Deal::Pfedgp { clients, labels }),
+        (
+            r#"{"kind":"pfedgp","clients":3,"labels":2,"validation":0.0}"#,
+            PartitionScheme::Pfedgp(Pfedgp { clients, labels }),
+        ),
         (
             r#"{"kind":"fedwba-reference","clients":3,"labels":2,"validation":0.0}"#,
-            Deal::FedwbaReference { clients, labels },
+            PartitionScheme::FedwbaReference(FedwbaReference { clients, labels }),
         ),
-        (r#"{"kind":"cyclic-labels","clients":3,"labels":2,"validation":0.0}"#, Deal::CyclicLabels { clients, labels }),
+        (
+            r#"{"kind":"cyclic-labels","clients":3,"labels":2,"validation":0.0}"#,
+            PartitionScheme::CyclicLabels(CyclicLabels { clients, labels }),
+        ),
         (
             r#"{"kind":"label-ratio","clients":3,"ratio":[1.0,9.0],"validation":0.0}"#,
-            Deal::LabelRatio { clients, ratio: vec![1.0, 9.0] },
+            PartitionScheme::LabelRatio(LabelRatio { clients, ratio: vec![1.0, 9.0] }),
         ),
-        (r#"{"kind":"dirichlet","clients":3,"alpha":0.5,"validation":0.0}"#, Deal::Dirichlet { clients, alpha: 0.5 }),
-        (r#"{"kind":"by-column","validation":0.0}"#, Deal::ByColumn {}),
+        (
+            r#"{"kind":"dirichlet","clients":3,"alpha":0.5,"validation":0.0}"#,
+            PartitionScheme::Dirichlet(Dirichlet { clients, alpha: 0.5 }),
+        ),
+        (r#"{"kind":"by-column","validation":0.0}"#, PartitionScheme::ByColumn(ByColumn {})),
     ] {
         assert!(text.contains(deal.kind()));
         let config = PartitionConfig::from(deal);
@@ -355,7 +374,8 @@ fn configs_have_the_words_of_the_documentation() {
         assert_eq!(serde_json::to_string(&config).unwrap(), text);
     }
     let whole_numbers = r#"{"kind":"label-ratio","clients":30,"ratio":[1,9],"validation":0}"#;
-    let expected = PartitionConfig::from(Deal::LabelRatio { clients: 30, ratio: vec![1.0, 9.0] });
+    let expected =
+        PartitionConfig::from(PartitionScheme::LabelRatio(LabelRatio { clients: 30, ratio: vec![1.0, 9.0] }));
     assert_eq!(serde_json::from_str::<PartitionConfig>(whole_numbers).unwrap(), expected);
 }
 
@@ -373,17 +393,25 @@ fn a_seed_deals_today_what_it_dealt_in_0_1() {
     let seven = labelled((0..500).map(|row| (row * row + 3 * row + row / 7) % 7).collect(), 7);
     let two = labelled((0..500).map(|row| usize::from((row * row + row / 3) % 5 < 2)).collect(), 2);
     for (config, data, expected) in [
-        (Deal::Iid { clients: 7 }, &seven, 0x8820_1aa7_eadb_8375),
-        (Deal::LabelsPerClient { clients: 9, labels: 3, cut: Cut::Equal }, &seven, 0x14aa_0d7f_c3df_760d),
-        (Deal::CyclicLabels { clients: 9, labels: 3 }, &seven, 0x3500_d2df_2daf_9645),
-        (Deal::LabelRatio { clients: 6, ratio: vec![1.0, 9.0] }, &two, 0x36aa_7636_b152_96a5),
-        (Deal::LabelRatio { clients: 4, ratio: vec![40.0, 40.0, 10.0, 10.0] }, &two, 0xaea8_9111_5d80_1739),
-        (Deal::Dirichlet { clients: 8, alpha: 0.3 }, &seven, 0xda3f_64bd_1f60_cc55),
-        (Deal::Dirichlet { clients: 100, alpha: 0.01 }, &seven, 0x5c84_232e_ed9a_1109),
+        (PartitionScheme::Iid(Iid { clients: 7 }), &seven, 0x8820_1aa7_eadb_8375),
+        (
+            PartitionScheme::LabelsPerClient(LabelsPerClient { clients: 9, labels: 3, cut: Cut::Equal }),
+            &seven,
+            0x14aa_0d7f_c3df_760d,
+        ),
+        (PartitionScheme::CyclicLabels(CyclicLabels { clients: 9, labels: 3 }), &seven, 0x3500_d2df_2daf_9645),
+        (PartitionScheme::LabelRatio(LabelRatio { clients: 6, ratio: vec![1.0, 9.0] }), &two, 0x36aa_7636_b152_96a5),
+        (
+            PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![40.0, 40.0, 10.0, 10.0] }),
+            &two,
+            0xaea8_9111_5d80_1739,
+        ),
+        (PartitionScheme::Dirichlet(Dirichlet { clients: 8, alpha: 0.3 }), &seven, 0xda3f_64bd_1f60_cc55),
+        (PartitionScheme::Dirichlet(Dirichlet { clients: 100, alpha: 0.01 }), &seven, 0x5c84_232e_ed9a_1109),
     ] {
         assert_eq!(fingerprint(&deal(&config, data, 7).unwrap()), expected, "{config:?}");
         // Nor do rows that are held out change what a client is dealt.
-        let held_out = PartitionConfig { deal: config.clone(), validation: 0.3 };
+        let held_out = PartitionConfig { scheme: config.clone(), validation: 0.3 };
         let held_out = partition(&held_out, data, &mut ChaCha8Rng::seed_from_u64(7)).unwrap();
         for (client, rows) in deal(&config, data, 7).unwrap().clients().iter().enumerate() {
             assert_eq!(dealt(&held_out, client), *rows);
@@ -413,7 +441,7 @@ fn hundred(rows: usize) -> Dataset {
             std::fs::write(dir.path().join("cifar100").join(file), [0; 3074]).unwrap();
         }
         let normalise = Normalise::None;
-        let config = DataConfig::Cifar100 { classes: vec![], normalise, train_limit: 0, test_limit: 0 };
+        let config = DataConfig::Cifar100(Cifar100 { classes: vec![], normalise, train_limit: 0, test_limit: 0 });
         let data = load(&config, dir.path(), &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
         let Targets::Classes { names, .. } = data.train.targets else { panic!() };
         names
@@ -438,7 +466,7 @@ proptest! {
     ) {
         let data = labelled(labels.1, labels.0);
         let Some(all) = dealt_or_refused(&config, &data, seed)? else { return Ok(()) };
-        let config = PartitionConfig { deal: config, validation: share };
+        let config = PartitionConfig { scheme: config, validation: share };
         let held = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
         for (client, rows) in all.clients().iter().enumerate() {
             prop_assert_eq!(&dealt(&held, client), rows);
@@ -467,10 +495,10 @@ proptest! {
     ) {
         let (train, test) = (labelled(train, classes), labelled(test, classes));
         if dealt_or_refused(&config, &train, seed)?.is_none() { return Ok(()) }
-        let label = matches!(config, Deal::LabelsPerClient { .. } | Deal::CyclicLabels { .. });
-        let everything = matches!(config, Deal::Iid { .. });
-        let shared = matches!(config, Deal::Pfedgp { .. });
-        let config = PartitionConfig { deal: config, validation };
+        let label = matches!(config, PartitionScheme::LabelsPerClient(_) | PartitionScheme::CyclicLabels(_));
+        let everything = matches!(config, PartitionScheme::Iid(_));
+        let shared = matches!(config, PartitionScheme::Pfedgp(_));
+        let config = PartitionConfig { scheme: config, validation };
         let partition = with_tests(&config, &train, &test, seed);
         let mut seen = vec![0; test.rows()];
         for client in 0..partition.clients().len() {
@@ -502,7 +530,7 @@ proptest! {
     fn the_classes_of_a_client_are_of_distinct_superclasses(clients in 10usize..60, labels in 10usize..=20, seed: u64) {
         let data = hundred(70);
         let superclasses = data.superclasses().unwrap();
-        let dealt = deal(&Deal::SuperclassLabels { clients, labels }, &data, seed).unwrap();
+        let dealt = deal(&PartitionScheme::SuperclassLabels(SuperclassLabels { clients, labels }), &data, seed).unwrap();
         assert_cover(&dealt, data.rows());
         for rows in dealt.clients() {
             let held = classes_of(&data, rows);
@@ -522,7 +550,7 @@ proptest! {
 #[test]
 fn a_random_cut_gives_every_holder_a_row_and_unequal_shares() {
     let data = with_counts(&[600; 10]);
-    let config = Deal::LabelsPerClient { clients: 50, labels: 5, cut: Cut::Random };
+    let config = PartitionScheme::LabelsPerClient(LabelsPerClient { clients: 50, labels: 5, cut: Cut::Random });
     let dealt = deal(&config, &data, 1).unwrap();
     assert_cover(&dealt, 6000);
     let counts = dealt.counts(&data.targets);
@@ -536,7 +564,8 @@ fn a_random_cut_gives_every_holder_a_row_and_unequal_shares() {
 #[test]
 fn pfedgp_deals_a_class_in_like_shares_and_its_test_rows_in_the_same() {
     let (train, test) = (with_counts(&[5000; 10]), with_counts(&[1000; 10]));
-    let config = PartitionConfig { deal: Deal::Pfedgp { clients: 10, labels: 2 }, validation: 0.2 };
+    let config =
+        PartitionConfig { scheme: PartitionScheme::Pfedgp(Pfedgp { clients: 10, labels: 2 }), validation: 0.2 };
     let partition = with_tests(&config, &train, &test, 3);
     for client in 0..10 {
         for class in classes_of(&train, &dealt(&partition, client)) {
@@ -555,7 +584,10 @@ fn pfedgp_deals_a_class_in_like_shares_and_its_test_rows_in_the_same() {
 #[test]
 fn the_reference_split_of_fedwba_gives_the_same_rows_to_all_even_clients() {
     let (train, test) = (with_counts(&[6000; 10]), with_counts(&[1000; 10]));
-    let config = PartitionConfig { deal: Deal::FedwbaReference { clients: 51, labels: 5 }, validation: 0.1 };
+    let config = PartitionConfig {
+        scheme: PartitionScheme::FedwbaReference(FedwbaReference { clients: 51, labels: 5 }),
+        validation: 0.1,
+    };
     let partition = with_tests(&config, &train, &test, 1);
     for client in 0..51 {
         let first = client % 2;
@@ -577,7 +609,10 @@ fn the_reference_split_of_fedwba_gives_the_same_rows_to_all_even_clients() {
     );
     // More clients than rows are no fault where rows are shared.
     assert_eq!(
-        deal(&Deal::FedwbaReference { clients: 20, labels: 1 }, &with_counts(&[1, 1]), 1).unwrap().clients().len(),
+        deal(&PartitionScheme::FedwbaReference(FedwbaReference { clients: 20, labels: 1 }), &with_counts(&[1, 1]), 1)
+            .unwrap()
+            .clients()
+            .len(),
         20
     );
 }
@@ -585,7 +620,7 @@ fn the_reference_split_of_fedwba_gives_the_same_rows_to_all_even_clients() {
 #[test]
 fn a_mixed_client_is_tested_on_its_own_mix_with_as_many_rows_as_there_are() {
     let (train, test) = (with_counts(&[4000, 4000]), with_counts(&[300, 500]));
-    let config = Deal::LabelRatio { clients: 4, ratio: vec![1.0, 9.0] }.into();
+    let config = PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![1.0, 9.0] }).into();
     let partition = with_tests(&config, &train, &test, 1);
     for client in 0..4 {
         let ones = partition.test(client).iter().filter(|&&row| test.labels().unwrap()[row] == 1).count();
@@ -600,7 +635,7 @@ fn clients_without_test_rows_are_named_and_those_of_a_column_keep_their_own() {
     let mut train = with_counts(&[3, 3]);
     train.clients = Some(vec![3, 0, 3, 1, 1, 3]);
     let mut test = with_counts(&[2, 2]);
-    let config = PartitionConfig::from(Deal::ByColumn {});
+    let config = PartitionConfig::from(PartitionScheme::ByColumn(ByColumn {}));
     let dealt = || partition(&config, &train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
     let error = dealt().with_tests(&config, &train, &test, &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
     assert!(error.contains("`by-column`") && error.contains("do not tell whose they are"), "{error}");
@@ -609,7 +644,7 @@ fn clients_without_test_rows_are_named_and_those_of_a_column_keep_their_own() {
     assert_eq!([partition.test(0), partition.test(1), partition.test(2)], [&[2][..], &[], &[0, 1]]);
     assert!(partition.notes.contains(&"no test rows for clients 1".to_owned()), "{:?}", partition.notes);
 
-    let config = Deal::CyclicLabels { clients: 2, labels: 1 }.into();
+    let config = PartitionScheme::CyclicLabels(CyclicLabels { clients: 2, labels: 1 }).into();
     let partition = with_tests(&config, &with_counts(&[3, 3]), &with_counts(&[2, 0]), 1);
     assert_eq!([partition.test(0).len(), partition.test(1).len()], [2, 0]);
     let notes = partition.notes.join("\n");
@@ -623,7 +658,7 @@ fn clients_without_test_rows_are_named_and_those_of_a_column_keep_their_own() {
 fn a_regression_dealt_at_random_is_tested_on_all_test_rows() {
     let mut data = with_counts(&[6]);
     data.targets = Targets::Real { values: vec![0.5; 6] };
-    let config = PartitionConfig { deal: Deal::Iid { clients: 2 }, validation: 0.34 };
+    let config = PartitionConfig { scheme: PartitionScheme::Iid(Iid { clients: 2 }), validation: 0.34 };
     let partition = with_tests(&config, &data, &data, 1);
     let held_out = [partition.validation(0), partition.validation(1)].concat();
     assert_eq!(partition.pooled(6), (0..6).filter(|row| !held_out.contains(row)).collect::<Vec<_>>());
@@ -636,22 +671,28 @@ fn a_regression_dealt_at_random_is_tested_on_all_test_rows() {
 #[test]
 fn labels_and_shares_that_there_are_not_are_refused_by_key() {
     let data = with_counts(&[50, 50, 50]);
-    let message = message(Deal::SuperclassLabels { clients: 5, labels: 2 }, &data);
+    let message = message(PartitionScheme::SuperclassLabels(SuperclassLabels { clients: 5, labels: 2 }), &data);
     assert!(message.contains("no superclasses; cifar100 has"), "{message}");
-    let deal = |config: Deal, data: &Dataset| deal(&config, data, 1).unwrap_err().to_string();
-    let message = deal(Deal::SuperclassLabels { clients: 5, labels: 21 }, &hundred(10));
+    let deal = |config: PartitionScheme, data: &Dataset| deal(&config, data, 1).unwrap_err().to_string();
+    let message = deal(PartitionScheme::SuperclassLabels(SuperclassLabels { clients: 5, labels: 21 }), &hundred(10));
     assert!(message.contains("partition.labels = 21: must be from 1 to 20, the number of superclasses"), "{message}");
-    for config in [Deal::Pfedgp { clients: 5, labels: 4 }, Deal::FedwbaReference { clients: 5, labels: 4 }] {
+    for config in [
+        PartitionScheme::Pfedgp(Pfedgp { clients: 5, labels: 4 }),
+        PartitionScheme::FedwbaReference(FedwbaReference { clients: 5, labels: 4 }),
+    ] {
         let message = deal(config, &data);
         assert!(message.contains("partition.labels = 4: must be from 1 to 3, the number of classes"), "{message}");
     }
-    assert!(deal(Deal::Pfedgp { clients: 1, labels: 1 }, &data).starts_with("partition `pfedgp`: 1 clients"));
+    assert!(
+        deal(PartitionScheme::Pfedgp(Pfedgp { clients: 1, labels: 1 }), &data)
+            .starts_with("partition `pfedgp`: 1 clients")
+    );
     for validation in [-0.1, 1.0, f64::NAN] {
-        let config = PartitionConfig { deal: Deal::Iid { clients: 2 }, validation };
+        let config = PartitionConfig { scheme: PartitionScheme::Iid(Iid { clients: 2 }), validation };
         let error = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
         assert!(error.contains("partition.validation") && error.contains("less than 1"), "{error}");
     }
-    let config = Deal::CyclicLabels { clients: 3, labels: 1 }.into();
+    let config = PartitionScheme::CyclicLabels(CyclicLabels { clients: 3, labels: 1 }).into();
     let dealt = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
     let other = dealt.with_tests(&config, &data, &with_counts(&[1, 1]), &mut ChaCha8Rng::seed_from_u64(1));
     assert!(other.unwrap_err().to_string().contains("classes"));

@@ -3,10 +3,14 @@
 
 use fedstein_datasets::format::cifar;
 use fedstein_datasets::format::csv::{Header, Task};
+use fedstein_datasets::partition::{ByColumn, CyclicLabels, LabelRatio, LabelsPerClient, SuperclassLabels};
 use fedstein_datasets::registry::{self, FileStatus};
+use fedstein_datasets::source::{
+    Cifar10, Cifar100, Covertype, Csv, FashionMnist, Mnist, Raetsch, UciRegression, Vehicle,
+};
 use fedstein_datasets::{
-    Cut, DataConfig, Dataset, Deal, FeatureScale, Normalise, RaetschSet, RaetschSplit, Targets, TrainTest, UciSet,
-    load, partition,
+    Cut, DataConfig, Dataset, FeatureScale, Normalise, PartitionScheme, RaetschSet, RaetschSplit, Targets, TrainTest,
+    UciSet, load, partition,
 };
 use rand::{SeedableRng, rngs::ChaCha8Rng};
 use std::io::Write;
@@ -39,8 +43,10 @@ fn mean(data: &Dataset) -> f64 {
 #[test]
 fn mnist_has_its_published_rows_and_mean_pixel() {
     let Some(dir) = data_dir() else { return };
-    let data =
-        read(&DataConfig::Mnist { classes: vec![], normalise: Normalise::None, train_limit: 0, test_limit: 0 }, &dir);
+    let data = read(
+        &DataConfig::Mnist(Mnist { classes: vec![], normalise: Normalise::None, train_limit: 0, test_limit: 0 }),
+        &dir,
+    );
     assert_eq!((data.train.rows(), data.test.rows(), data.train.width()), (60_000, 10_000, 784));
     assert_eq!(data.train.feature_shape, [28, 28]);
     assert!((mean(&data.train) - 33.3184).abs() < 5e-5, "{}", mean(&data.train));
@@ -52,7 +58,7 @@ fn mnist_has_its_published_rows_and_mean_pixel() {
 fn mnist_is_scaled_and_limited() {
     let Some(dir) = data_dir() else { return };
     let data = read(
-        &DataConfig::Mnist { classes: vec![], normalise: Normalise::Auto, train_limit: 1000, test_limit: 100 },
+        &DataConfig::Mnist(Mnist { classes: vec![], normalise: Normalise::Auto, train_limit: 1000, test_limit: 100 }),
         &dir,
     );
     assert_eq!((data.train.rows(), data.test.rows()), (1000, 100));
@@ -60,7 +66,7 @@ fn mnist_is_scaled_and_limited() {
     assert_eq!((low, high), (0.01, 1.0));
     // (x/255 - 0.1307) / 0.3081 standardises the training set: its mean is 0 and its sd 1 up to the four digits given
     let whole = read(
-        &DataConfig::Mnist { classes: vec![], normalise: Normalise::Published, train_limit: 0, test_limit: 100 },
+        &DataConfig::Mnist(Mnist { classes: vec![], normalise: Normalise::Published, train_limit: 0, test_limit: 100 }),
         &dir,
     );
     assert!(mean(&whole.train).abs() < 1e-3, "{}", mean(&whole.train));
@@ -70,7 +76,12 @@ fn mnist_is_scaled_and_limited() {
 fn fashion_mnist_has_its_published_rows_and_mean_pixel() {
     let Some(dir) = data_dir() else { return };
     let data = read(
-        &DataConfig::FashionMnist { classes: vec![], normalise: Normalise::None, train_limit: 0, test_limit: 0 },
+        &DataConfig::FashionMnist(FashionMnist {
+            classes: vec![],
+            normalise: Normalise::None,
+            train_limit: 0,
+            test_limit: 0,
+        }),
         &dir,
     );
     assert_eq!((data.train.rows(), data.test.rows()), (60_000, 10_000));
@@ -81,8 +92,12 @@ fn fashion_mnist_has_its_published_rows_and_mean_pixel() {
 #[test]
 fn covertype_has_its_published_rows_and_classes() {
     let Some(dir) = data_dir() else { return };
-    let config =
-        DataConfig::Covertype { normalise: Normalise::Auto, test_fraction: 0.2, train_limit: 0, test_limit: 0 };
+    let config = DataConfig::Covertype(Covertype {
+        normalise: Normalise::Auto,
+        test_fraction: 0.2,
+        train_limit: 0,
+        test_limit: 0,
+    });
     let start = std::time::Instant::now();
     let data = read(&config, &dir);
     println!("covertype loaded, split and scaled in {:.2} s", start.elapsed().as_secs_f64());
@@ -94,7 +109,7 @@ fn covertype_has_its_published_rows_and_classes() {
 }
 
 fn csv(path: PathBuf, target: &str, task: Task, client: &str) -> DataConfig {
-    DataConfig::Csv {
+    DataConfig::Csv(Csv {
         path,
         test_path: String::new(),
         target: target.into(),
@@ -106,7 +121,7 @@ fn csv(path: PathBuf, target: &str, task: Task, client: &str) -> DataConfig {
         test_fraction: 0.1,
         train_limit: 0,
         test_limit: 0,
-    }
+    })
 }
 
 #[test]
@@ -132,20 +147,25 @@ fn the_vehicle_table_comes_with_its_23_clients() {
 
 /// Rows of each natural client.
 fn natural_clients(train: &Dataset) -> Vec<usize> {
-    let dealt = partition(&Deal::ByColumn {}.into(), train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let dealt =
+        partition(&PartitionScheme::ByColumn(ByColumn {}).into(), train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
     dealt.clients().iter().map(Vec::len).collect()
 }
 
 #[test]
 fn digits_0_to_8_of_mnist_are_dealt_cyclically_three_a_client() {
     let Some(dir) = data_dir() else { return };
-    let config =
-        DataConfig::Mnist { classes: (0..9).collect(), normalise: Normalise::Auto, train_limit: 0, test_limit: 0 };
+    let config = DataConfig::Mnist(Mnist {
+        classes: (0..9).collect(),
+        normalise: Normalise::Auto,
+        train_limit: 0,
+        test_limit: 0,
+    });
     let data = read(&config, &dir);
     // 5,949 training and 1,009 test images are nines: the known counts of MNIST
     assert_eq!((data.train.rows(), data.test.rows(), data.train.classes()), (54_051, 8_991, Some(10)));
     for clients in [27, 120] {
-        let cyclic = Deal::CyclicLabels { clients, labels: 3 }.into();
+        let cyclic = PartitionScheme::CyclicLabels(CyclicLabels { clients, labels: 3 }).into();
         let dealt = partition(&cyclic, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
         assert_eq!(dealt.clients().iter().map(Vec::len).sum::<usize>(), 54_051);
         for counts in dealt.counts(&data.train.targets) {
@@ -157,11 +177,15 @@ fn digits_0_to_8_of_mnist_are_dealt_cyclically_three_a_client() {
 #[test]
 fn covertype_is_dealt_one_to_nine_without_leaving_a_row_out() {
     let Some(dir) = data_dir() else { return };
-    let config =
-        DataConfig::Covertype { normalise: Normalise::None, test_fraction: 0.2, train_limit: 0, test_limit: 0 };
+    let config = DataConfig::Covertype(Covertype {
+        normalise: Normalise::None,
+        test_fraction: 0.2,
+        train_limit: 0,
+        test_limit: 0,
+    });
     let train = read(&config, &dir).train;
     for clients in [30, 120] {
-        let ratio = Deal::LabelRatio { clients, ratio: vec![1.0, 9.0] }.into();
+        let ratio = PartitionScheme::LabelRatio(LabelRatio { clients, ratio: vec![1.0, 9.0] }).into();
         let dealt = partition(&ratio, &train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
         assert!(dealt.notes.is_empty(), "{:?}", dealt.notes);
         assert_eq!(dealt.clients().iter().map(Vec::len).sum::<usize>(), train.rows());
@@ -190,7 +214,7 @@ const RAETSCH: [(RaetschSet, [usize; 5]); 13] = [
 ];
 
 fn raetsch(set: RaetschSet, distinct: bool, split: RaetschSplit) -> DataConfig {
-    DataConfig::Raetsch {
+    DataConfig::Raetsch(Raetsch {
         set,
         distinct,
         split,
@@ -198,7 +222,7 @@ fn raetsch(set: RaetschSet, distinct: bool, split: RaetschSplit) -> DataConfig {
         normalise: Normalise::Auto,
         train_limit: 0,
         test_limit: 0,
-    }
+    })
 }
 
 #[test]
@@ -235,14 +259,14 @@ fn raetschs_features_are_of_unit_size_under_auto() {
 }
 
 fn uci(set: UciSet, test_split: i64) -> DataConfig {
-    DataConfig::UciRegression {
+    DataConfig::UciRegression(UciRegression {
         set,
         test_split,
         test_fraction: 0.1,
         normalise: Normalise::Auto,
         train_limit: 0,
         test_limit: 0,
-    }
+    })
 }
 
 /// Rows, features and standard splits: shared/data/README.md.
@@ -305,7 +329,8 @@ fn navals_constant_columns_are_centred_and_stay_finite() {
 #[test]
 fn every_vehicle_client_keeps_rows_and_gives_a_fifth_to_the_test() {
     let Some(dir) = data_dir() else { return };
-    let config = DataConfig::Vehicle { test_fraction: 0.2, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 };
+    let config =
+        DataConfig::Vehicle(Vehicle { test_fraction: 0.2, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 });
     let data = read(&config, &dir);
     // Rows a client: shared/data/README.md.
     let rows = [59, 8, 20, 156, 17, 13, 43, 25, 71, 388, 21, 13, 534, 84, 147, 36, 7, 13, 15, 130, 20, 30, 10];
@@ -333,8 +358,8 @@ fn the_registry_knows_the_size_of_every_file_that_is_put_there_by_hand() {
 fn photographs(hundred: bool, normalise: Normalise) -> DataConfig {
     let (classes, train_limit, test_limit) = (vec![], 0, 0);
     match hundred {
-        true => DataConfig::Cifar100 { classes, normalise, train_limit, test_limit },
-        false => DataConfig::Cifar10 { classes, normalise, train_limit, test_limit },
+        true => DataConfig::Cifar100(Cifar100 { classes, normalise, train_limit, test_limit }),
+        false => DataConfig::Cifar10(Cifar10 { classes, normalise, train_limit, test_limit }),
     }
 }
 
@@ -413,7 +438,7 @@ fn cifar_is_standardised_by_channel_with_the_numbers_of_the_whole_set() {
 fn fedwbas_clients_hold_five_labels_and_are_tested_on_all_images_of_them() {
     let Some(dir) = data_dir() else { return };
     let data = read(&photographs(false, Normalise::None), &dir);
-    let config = Deal::LabelsPerClient { clients: 50, labels: 5, cut: Cut::Equal }.into();
+    let config = PartitionScheme::LabelsPerClient(LabelsPerClient { clients: 50, labels: 5, cut: Cut::Equal }).into();
     let dealt = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
     let dealt = dealt.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
     for client in 0..50 {
@@ -422,7 +447,7 @@ fn fedwbas_clients_hold_five_labels_and_are_tested_on_all_images_of_them() {
     }
 
     let data = read(&photographs(true, Normalise::None), &dir);
-    let config = Deal::SuperclassLabels { clients: 50, labels: 10 }.into();
+    let config = PartitionScheme::SuperclassLabels(SuperclassLabels { clients: 50, labels: 10 }).into();
     let dealt = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
     let dealt = dealt.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
     let superclasses = data.train.superclasses().unwrap();
@@ -436,9 +461,10 @@ fn fedwbas_clients_hold_five_labels_and_are_tested_on_all_images_of_them() {
 #[test]
 fn a_vehicle_client_is_tested_on_its_own_rows() {
     let Some(dir) = data_dir() else { return };
-    let config = DataConfig::Vehicle { test_fraction: 0.2, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 };
+    let config =
+        DataConfig::Vehicle(Vehicle { test_fraction: 0.2, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 });
     let data = read(&config, &dir);
-    let config = Deal::ByColumn {}.into();
+    let config = PartitionScheme::ByColumn(ByColumn {}).into();
     let dealt = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
     let dealt = dealt.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
     let tests: Vec<usize> = (0..23).map(|client| dealt.test(client).len()).collect();

@@ -222,7 +222,9 @@ fn mixtures_are_one_row_a_client_in_train_and_test() {
 fn scales_for_images_are_refused_elsewhere() {
     let message = read(&digits("published"), Path::new("")).unwrap_err().to_string();
     assert!(
-        message.contains("data.normalise = published: is for mnist, fashion-mnist, cifar10 and cifar100 only"),
+        message.contains(
+            "data.normalise = published: is for sets with a published mean and deviation of their pixels only"
+        ),
         "{message}"
     );
 }

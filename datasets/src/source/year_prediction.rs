@@ -1,9 +1,14 @@
 //! YearPredictionMSD: the year of a song from 90 numbers about its sound (T. Bertin-Mahieux, UCI 203, 2011).
 
-use super::put_there;
+use super::files::put_there;
+use super::{DataFile, DataSet, Origin, Rows, Source};
 use crate::format::table::{self, TargetColumn};
-use crate::{DataError, Dataset, Targets};
+use crate::prepare::{NORMALISE, TEST_LIMIT, TRAIN_LIMIT};
+use crate::{DataError, DataProperties, Dataset, Normalise, Targets};
+use fedstein_schema::Kind;
 use ndarray::Axis;
+use rand::Rng;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const WIDTH: usize = 90;
@@ -11,8 +16,49 @@ const WIDTH: usize = 90;
 const TRAIN: usize = 463_715;
 const TEST: usize = 51_630;
 
+/// YearPredictionMSD: the year of a song from 90 numbers, 463,715 + 51,630 rows, the publisher's split. Put there
+/// by hand.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct YearPrediction {
+    /// Scale of the features; `auto` is `standard`.
+    pub normalise: Normalise,
+    /// Training rows to keep, 0 for all.
+    pub train_limit: usize,
+    /// Test rows to keep, 0 for all.
+    pub test_limit: usize,
+}
+
+impl Source for YearPrediction {
+    const KIND: Kind = Kind {
+        name: "year-prediction",
+        about: "The year of a song from its sound: 463,715 + 51,630 rows of 90 features, regression, in the publisher's split; put there by hand. Scale `auto`: `standard`.",
+        keys: &[NORMALISE, TRAIN_LIMIT, TEST_LIMIT],
+    };
+    const SET: DataSet = DataSet {
+        name: Self::KIND.name,
+        summary: "year of a song from its sound: 463,715 + 51,630 rows of 90 features, regression",
+        source: "T. Bertin-Mahieux, YearPredictionMSD, UCI Machine Learning Repository, 2011",
+        licence: "CC BY 4.0 at UCI (not checked)",
+        origin: Origin::Download,
+        files: FILES,
+        by_hand: Some(HOW),
+    };
+
+    fn properties(&self) -> DataProperties {
+        DataProperties::REGRESSION
+    }
+
+    fn auto_scale(&self) -> Normalise {
+        Normalise::Standard
+    }
+
+    fn read(&self, data_dir: &Path, _: &mut impl Rng) -> Result<Rows, DataError> {
+        read(data_dir).map(Rows::from)
+    }
+}
+
 /// Train and test as the publisher splits them, by position.
-pub(crate) fn read(data_dir: &Path) -> Result<(Dataset, Dataset), DataError> {
+fn read(data_dir: &Path) -> Result<(Dataset, Dataset), DataError> {
     let others = ["YearPredictionMSD.txt.gz", "YearPredictionMSD.csv", "YearPredictionMSD.csv.gz"];
     let path = put_there(data_dir, "year-prediction", "YearPredictionMSD.txt", &others)?;
     split_by_position(&path, TRAIN, TEST)
@@ -40,6 +86,24 @@ fn split_by_position(path: &Path, train: usize, test: usize) -> Result<(Dataset,
     };
     Ok((half(first, years), half(last, test_years)))
 }
+
+const HOW: &str = "\
+     get YearPredictionMSD.txt.zip from https://archive.ics.uci.edu/dataset/203/yearpredictionmsd and unpack it to \
+     year-prediction/YearPredictionMSD.txt below the data directory; fedstein does not know its checksum and therefore \
+     does not fetch it";
+
+const FILES: &[DataFile] = &[DataFile {
+    path: "year-prediction/YearPredictionMSD.txt",
+    bytes: 0,
+    sha256: "",
+    mirrors: &[],
+    alternatives: &[
+        "year-prediction/YearPredictionMSD.txt.gz",
+        "year-prediction/YearPredictionMSD.csv",
+        "year-prediction/YearPredictionMSD.csv.gz",
+    ],
+    part: &[],
+}];
 
 #[cfg(test)]
 mod tests {
