@@ -11,9 +11,9 @@ use crate::datasets::{Dataset, Targets};
 use crate::density::{KdeBandwidth, KdeConfig, KdeMode};
 use crate::error::RunError;
 use crate::federation::combine::Robust;
+use crate::federation::fault_policy::{FaultPolicy, Rules};
 use crate::federation::faults::{self, Fault, FaultPlan, Faulty};
 use crate::federation::fleet::Fleet;
-use crate::federation::guard::{Guard, Rules};
 use crate::models::{DataShape, Model, ModelKind, TargetShape, Task};
 use crate::ot::RobustBarycenter;
 use crate::particles::Particles;
@@ -60,7 +60,7 @@ impl Config {
     }
 
     /// `[federation]`, and a number of the whole configuration.
-    pub fn guard(&self, algorithm: Capabilities) -> Guard {
+    pub fn fault_policy(&self, algorithm: Capabilities) -> FaultPolicy {
         let FederationConfig { deadline, min_replies, repeats, backoff, robust, outlier_scores, .. } = self.federation;
         let robust = match (robust, algorithm.replies) {
             (RobustRule::None, _) => Robust::None,
@@ -72,7 +72,7 @@ impl Config {
         let deadline = (deadline > 0.0).then_some(deadline);
         let rules =
             Rules { deadline, min_replies, repeats, backoff, robust, changes: algorithm.changes, outlier_scores };
-        Guard::new(rules, Message::default().with_scalar(&format!("{self:?}"), 0.0).fingerprint())
+        FaultPolicy::new(rules, Message::default().with_scalar(&format!("{self:?}"), 0.0).fingerprint())
     }
 
     /// `federation.robust` for a server that has robust rules of its own.

@@ -10,8 +10,8 @@ use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
 use crate::datasets::{Partition, TrainTest};
 use crate::error::RunError;
+use crate::federation::fault_policy::{ClientReliability, FaultPolicy};
 use crate::federation::fleet::Fleet;
-use crate::federation::guard::{Conduct, Guard};
 use crate::protocol::{ClientId, ServerHalf};
 use crate::schedule::Schedule;
 
@@ -34,7 +34,7 @@ pub(super) struct Snapshot<'a, B: Backend> {
     pub server: &'a dyn ServerHalf<B>,
     pub schedule: &'a dyn Schedule,
     /// What the server remembers of its clients.
-    pub guard: &'a Guard,
+    pub policy: &'a FaultPolicy,
     pub fleet: &'a dyn Fleet,
     /// What was collected over the rounds.
     pub diary: &'a dyn Fn() -> State,
@@ -127,12 +127,12 @@ impl Checkpoints {
         snapshot: &Snapshot<'_, B>,
         logs: BTreeMap<String, u64>,
     ) -> Result<(), RunError> {
-        let Snapshot { round, server, schedule, guard, fleet, diary } = snapshot;
+        let Snapshot { round, server, schedule, policy, fleet, diary } = snapshot;
         let common = [SERVER, SCHEDULE, CONDUCT, FAULTS, DIARY].into_iter().map(|part| {
             let state = match part {
                 SERVER => server.save()?,
                 SCHEDULE => schedule.save(),
-                CONDUCT => guard.save().to_state()?,
+                CONDUCT => policy.save().to_state()?,
                 FAULTS => fleet.save_own(),
                 _ => diary(),
             };
@@ -146,17 +146,17 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Gives server, schedule, guard, injector and clients what they kept, and returns what was collected.
+    /// Gives server, schedule, policy, injector and clients what they kept, and returns what was collected.
     pub fn restore<B: Backend>(
         &self,
         server: &mut dyn ServerHalf<B>,
         schedule: &mut dyn Schedule,
         fleet: &dyn Fleet,
-        guard: &mut Guard,
+        policy: &mut FaultPolicy,
     ) -> Result<State, RunError> {
         server.restore(&self.store.read(SERVER)?)?;
         schedule.restore(&self.store.read(SCHEDULE)?)?;
-        guard.restore(Conduct::from_state(&self.store.read(CONDUCT)?)?);
+        policy.restore(ClientReliability::from_state(&self.store.read(CONDUCT)?)?);
         fleet.restore_own(&self.store.read(FAULTS)?)?;
         for part in self.store.parts() {
             if let Some(client) = client_of(part) {

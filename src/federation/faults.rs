@@ -12,9 +12,9 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::combine::scale_change;
-use super::event::{Event, Happening};
+use super::event::{Event, EventKind};
 use super::fleet::Fleet;
-use super::memory::{of_messages, to_messages};
+use super::saved::{of_messages, to_messages};
 use crate::array::{Array, Values};
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -244,9 +244,9 @@ impl<F: Fleet> Fleet for Faulty<F> {
             requests.iter().filter_map(|request| Some((request.client, self.plan.fault(request)?))).collect();
         let fault_of = |client: ClientId| faults.get(&client).copied();
         let injected = |request: &Request, fault: Fault| {
-            let event = Event::new(request.round, request.attempt, request.client, Happening::Injected);
-            let event = event.on(request.ask.kind());
-            self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event.because(fault.word()));
+            let event = Event::new(request.round, request.attempt, request.client, EventKind::Injected);
+            let event = event.of_request(request.ask.kind());
+            self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event.with_detail(fault.word()));
         };
         let (lost, reached): (Vec<_>, Vec<_>) =
             requests.iter().partition(|request| matches!(fault_of(request.client), Some((Fault::Dropout, _))));

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use rayon::prelude::*;
 
+use super::client_evaluator::ClientEvaluator;
 use super::event::Event;
-use super::exam::Exam;
 use super::visit::Client;
 use crate::backend::Backend;
 use crate::checkpoint::State;
@@ -76,18 +76,18 @@ const ASKED_AT_ONCE: usize = 16;
 /// All clients in this process: in parallel on a CPU, one after the other on a GPU.
 pub struct InProcess<B: Backend> {
     clients: Vec<Mutex<Client<B>>>,
-    exam: Option<Exam<B>>,
+    evaluator: Option<ClientEvaluator<B>>,
 }
 
 impl<B: Backend> InProcess<B> {
     /// A fleet of these clients; a client's id is its index.
     pub fn new(clients: Vec<Box<dyn ClientHalf<B>>>) -> Self {
-        Self { clients: clients.into_iter().map(|half| Mutex::new(Client::new(half))).collect(), exam: None }
+        Self { clients: clients.into_iter().map(|half| Mutex::new(Client::new(half))).collect(), evaluator: None }
     }
 
     /// The same fleet, whose clients hold rows out to score themselves on.
-    pub fn with_exam(mut self, exam: Exam<B>) -> Self {
-        self.exam = Some(exam);
+    pub fn with_evaluator(mut self, evaluator: ClientEvaluator<B>) -> Self {
+        self.evaluator = Some(evaluator);
         self
     }
 
@@ -108,10 +108,12 @@ impl<B: Backend> InProcess<B> {
                 .half(request)
                 .and_then(|half| half.answer(request, question))
                 .map(|message| request.reply(message)),
-            Ask::Score => match &self.exam {
-                Some(exam) => {
+            Ask::Score => match &self.evaluator {
+                Some(evaluator) => {
                     let predictor = asked.half(request).and_then(|half| half.predictor(request));
-                    predictor.and_then(|predictor| exam.take(request, predictor)).map(|message| request.reply(message))
+                    predictor
+                        .and_then(|predictor| evaluator.score(request, predictor))
+                        .map(|message| request.reply(message))
                 }
                 None => Err(RunError::Config("no client holds rows out: evaluation.personal is false".into())),
             },

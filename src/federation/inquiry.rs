@@ -5,8 +5,8 @@
 
 use super::event::Event;
 use super::exchange::{Outcome, Traffic, exchange};
+use super::fault_policy::FaultPolicy;
 use super::fleet::Fleet;
-use super::guard::Guard;
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::protocol::{Ask, ClientId, Reply, Request, ServerHalf, SharedMessage};
@@ -15,18 +15,18 @@ use crate::protocol::{Ask, ClientId, Reply, Request, ServerHalf, SharedMessage};
 ///
 /// # Errors
 /// Anything but the failure of a client.
-pub(super) fn inquire(
+pub(super) fn ask_clients(
     fleet: &dyn Fleet,
-    guard: &Guard,
+    policy: &FaultPolicy,
     clients: &[ClientId],
     request: impl Fn(ClientId) -> Result<Request, RunError>,
     (traffic, events): (&mut Traffic, &mut Vec<Event>),
 ) -> Result<Vec<Option<Reply>>, RunError> {
     let mut replies = Vec::with_capacity(clients.len());
     for some in clients.chunks(fleet.at_once().max(1)) {
-        let requests = some.iter().map(|client| Ok(guard.stamped(request(*client)?)));
+        let requests = some.iter().map(|client| Ok(policy.stamped(request(*client)?)));
         let requests = requests.collect::<Result<Vec<_>, RunError>>()?;
-        let outcomes = exchange(fleet, &requests, guard.rules.deadline, &|_, _| {}, traffic, events)?;
+        let outcomes = exchange(fleet, &requests, policy.rules.deadline, &|_, _| {}, traffic, events)?;
         replies.extend(outcomes.into_iter().map(Outcome::usable));
     }
     Ok(replies)
@@ -49,7 +49,7 @@ pub struct Scores {
 /// Anything but the failure of a client.
 pub fn ask_for_scores<B: Backend>(
     fleet: &dyn Fleet,
-    guard: &Guard,
+    policy: &FaultPolicy,
     server: &dyn ServerHalf<B>,
     round: usize,
     clients: &[ClientId],
@@ -57,6 +57,6 @@ pub fn ask_for_scores<B: Backend>(
     let message = SharedMessage::from(server.publish()?);
     let request = |client| Ok(Request::new(round, client, Ask::Score, message.clone()));
     let mut events = Vec::new();
-    let replies = inquire(fleet, guard, clients, request, (&mut Traffic::default(), &mut events))?;
+    let replies = ask_clients(fleet, policy, clients, request, (&mut Traffic::default(), &mut events))?;
     Ok(Scores { replies, events })
 }

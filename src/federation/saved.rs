@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Error;
 
-use super::guard::Conduct;
+use super::fault_policy::ClientReliability;
 use crate::array::Array;
 use crate::checkpoint::{CheckpointError, State};
 use crate::protocol::{ClientId, Message};
 
-impl Conduct {
+impl ClientReliability {
     /// As a state; a good record is nothing to keep.
     ///
     /// # Errors
@@ -98,10 +98,10 @@ mod tests {
 
     #[test]
     fn a_guard_that_has_seen_nothing_bad_keeps_nothing_and_another_form_of_conduct_is_refused() {
-        let state = Conduct::default().to_state().unwrap();
+        let state = ClientReliability::default().to_state().unwrap();
         assert!(state.is_empty());
-        assert_eq!(Conduct::from_state(&state).unwrap(), Conduct::default());
+        assert_eq!(ClientReliability::from_state(&state).unwrap(), ClientReliability::default());
         let bad = State::default().with_words("conduct", "{\"quarantine\": 3}".into());
-        assert!(Conduct::from_state(&bad).unwrap_err().to_string().contains("conduct"));
+        assert!(ClientReliability::from_state(&bad).unwrap_err().to_string().contains("conduct"));
     }
 }
