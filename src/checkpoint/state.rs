@@ -89,11 +89,17 @@ impl State {
     }
 
     /// The array of that name.
+    ///
+    /// # Errors
+    /// There is none.
     pub fn array(&self, name: &str) -> Result<&Array, CheckpointError> {
         self.arrays.get(name).ok_or_else(|| missing("array", name))
     }
 
     /// The real numbers of that name.
+    ///
+    /// # Errors
+    /// There are none, or they are not F64.
     pub fn numbers(&self, name: &str) -> Result<Vec<f64>, CheckpointError> {
         match &self.array(name)?.values {
             Values::F64(numbers) => Ok(numbers.clone()),
@@ -102,11 +108,17 @@ impl State {
     }
 
     /// The one real number of that name.
+    ///
+    /// # Errors
+    /// There is none, or more than one.
     pub fn number(&self, name: &str) -> Result<f64, CheckpointError> {
         one(&self.numbers(name)?, name)
     }
 
     /// What [`Self::with_optional`] was given.
+    ///
+    /// # Errors
+    /// They are missing, or not whole.
     pub fn optional(&self, name: &str) -> Result<Vec<Option<f64>>, CheckpointError> {
         let (numbers, is_defined) = (self.numbers(name)?, self.counts(&format!("{name}_defined"))?);
         if numbers.len() != is_defined.len() {
@@ -116,6 +128,9 @@ impl State {
     }
 
     /// The whole numbers of that name.
+    ///
+    /// # Errors
+    /// There are none, or one is too large for this machine.
     pub fn counts(&self, name: &str) -> Result<Vec<usize>, CheckpointError> {
         let counts = self.counts.get(name).ok_or_else(|| missing("whole numbers", name))?;
         let fits = |count: &u64| {
@@ -125,11 +140,17 @@ impl State {
     }
 
     /// The one whole number of that name.
+    ///
+    /// # Errors
+    /// There is none, or more than one.
     pub fn count(&self, name: &str) -> Result<usize, CheckpointError> {
         one(&self.counts(name)?, name)
     }
 
     /// The text of that name.
+    ///
+    /// # Errors
+    /// There is none.
     pub fn words(&self, name: &str) -> Result<&str, CheckpointError> {
         self.words.get(name).map(String::as_str).ok_or_else(|| missing("text", name))
     }

@@ -122,6 +122,9 @@ impl Checkpoints {
     }
 
     /// Writes one. Clients that did not train since the last are not asked.
+    ///
+    /// # Errors
+    /// A state cannot be taken, or the file system refuses; the checkpoints before are as they were.
     pub fn write<B: Backend>(
         &mut self,
         snapshot: &Snapshot<'_, B>,
@@ -147,6 +150,9 @@ impl Checkpoints {
     }
 
     /// Gives server, schedule, policy, injector and clients what they kept, and returns what was collected.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a state is not one of its part.
     pub fn restore<B: Backend>(
         &self,
         server: &mut dyn ServerHalf<B>,
@@ -167,6 +173,9 @@ impl Checkpoints {
     }
 
     /// The run has ended: leaves the newest or none.
+    ///
+    /// # Errors
+    /// The file system refuses.
     pub fn finish(&mut self, keep: bool) -> Result<(), RunError> {
         if keep {
             self.store.keep_newest()?

@@ -116,6 +116,9 @@ impl Advice {
     }
 
     /// Says nothing again that was said before [`Self::save`].
+    ///
+    /// # Errors
+    /// The state is not whole.
     pub fn restore(state: &State) -> Result<Self, CheckpointError> {
         let said = state.counts("said")?;
         let is_said = |advice: usize| said.get(advice).is_some_and(|said| *said != 0);

@@ -93,6 +93,9 @@ impl<B: Backend> Evaluator<B> {
     }
 
     /// Predicts every test row with every particle, or compares a toy's posterior with the exact one.
+    ///
+    /// # Errors
+    /// The device does not answer, or a prediction is not finite.
     pub fn predict(&self, particles: &Particles<B>, posterior: &Posterior) -> Result<Predicted, RunError> {
         match (&self.targets, self.model.task()) {
             (Targets::Classes { labels, .. }, Task::Classification { classes }) => {
@@ -113,6 +116,9 @@ impl<B: Backend> Evaluator<B> {
     }
 
     /// The headline numbers of predictions.
+    ///
+    /// # Errors
+    /// The metrics are undefined.
     pub fn evaluate(&self, predicted: &Predicted) -> Result<Evaluation, RunError> {
         match predicted {
             Predicted::Classes { log_probs, labels } => Evaluation::classification(log_probs, labels, self.config.bins),
@@ -166,6 +172,9 @@ fn exact<B: Backend>(
 const PIECE: usize = 128;
 
 /// Predicts all rows of a table, at most `chunk` at once, so that memory does not grow with the table: `[N, n, outputs]`.
+///
+/// # Errors
+/// The device does not answer.
 pub fn predict_rows<B: Backend>(
     model: &dyn Model,
     particles: &Particles<B>,

@@ -134,6 +134,9 @@ pub struct Finished {
 
 impl Finished {
     /// Reads the small files of a run.
+    ///
+    /// # Errors
+    /// A file is missing, cannot be read, or does not hold what it should.
     pub fn open(path: &Path) -> Result<Self, RunError> {
         let text = |name: &str| {
             let file = path.join(name);
@@ -172,6 +175,9 @@ impl Finished {
     }
 
     /// The particles after the last round.
+    ///
+    /// # Errors
+    /// The file cannot be read, or does not hold particles of this model.
     pub fn particles<B: Backend>(&self, model: &dyn Model, session: &Session<B>) -> Result<Particles<B>, RunError> {
         let path = self.path.join(run_dir::PARTICLES);
         let wrong = |reason: String| RunError::Config(format!("{}: {reason}", path.display()));
@@ -182,6 +188,9 @@ impl Finished {
 }
 
 /// One tensor a block, `[N, ...]`, under the block's name.
+///
+/// # Errors
+/// The device does not answer.
 pub(super) fn to_safetensors<B: Backend>(particles: &Particles<B>) -> Result<Vec<u8>, RunError> {
     let layout = particles.layout();
     let mut blocks = Vec::with_capacity(layout.blocks().len());

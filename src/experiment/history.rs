@@ -131,6 +131,9 @@ impl History {
     }
 
     /// The records of which [`Self::save`] made a state.
+    ///
+    /// # Errors
+    /// The state is not whole.
     pub fn restore(state: &State) -> Result<Self, CheckpointError> {
         // Columns are named by the program, for as long as it runs: one copy of each name a resumed run.
         let names = state.words("columns")?.split(',').filter(|name| !name.is_empty());

@@ -114,6 +114,9 @@ impl Personal {
     }
 
     /// The columns of this round, over the clients that answered, and what happened to the requests.
+    ///
+    /// # Errors
+    /// Anything but the failure of a client.
     pub fn score<B: Backend>(
         &mut self,
         round: usize,
@@ -168,6 +171,9 @@ impl Personal {
     }
 
     /// Takes over what [`Self::save`] has returned.
+    ///
+    /// # Errors
+    /// The state is not whole.
     pub fn restore(&mut self, state: &State) -> Result<(), CheckpointError> {
         if state.is_empty() {
             return Ok(());

@@ -96,6 +96,9 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     }
 
     /// Goes on after the rounds of which a checkpoint has kept this.
+    ///
+    /// # Errors
+    /// The state is not one of this run, or its files cannot be cut.
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.notes.restore(state)?;
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
@@ -145,6 +148,9 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     }
 
     /// What has come of the run. Where all rounds lie before the checkpoint, the results are looked at again.
+    ///
+    /// # Errors
+    /// No round has ended, or the results cannot be evaluated again.
     pub fn finish(mut self, server: &dyn ServerHalf<B>, policy: &FaultPolicy) -> Result<RunResults, RunError> {
         if self.notes.latest.is_none() && !self.notes.rounds.is_empty() {
             // What happens to these requests is what happened in their round, where it was written down.

@@ -51,6 +51,9 @@ pub const VALIDATION_SCORES: &str = "validation_scores";
 
 impl<B: Backend> ClientEvaluator<B> {
     /// The scores of a client with this predictor.
+    ///
+    /// # Errors
+    /// The published particles are missing, the device does not answer, or the predictions cannot be scored.
     pub fn score(&self, request: &Request, predictor: Predictor<B>) -> Result<Message, RunError> {
         let predict = self.function(request, predictor)?;
         let mut message = Message::default();

@@ -45,6 +45,9 @@ pub(super) fn of_messages(messages: &BTreeMap<ClientId, Message>) -> State {
 }
 
 /// Out of what [`of_messages`] has returned.
+///
+/// # Errors
+/// A message is not whole.
 pub(super) fn to_messages(state: &State) -> Result<BTreeMap<ClientId, Message>, CheckpointError> {
     if !state.has(CLIENTS) {
         return Ok(BTreeMap::new());

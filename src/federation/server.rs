@@ -57,6 +57,9 @@ pub trait RoundObserver<B: Backend> {
     /// A round begins with these clients.
     fn round_started(&mut self, round: usize, clients: &[ClientId]);
     /// A round ended; `server` has its results. Nothing changes until this returns.
+    ///
+    /// # Errors
+    /// The round cannot be evaluated or written down, or the user wants the run to end.
     fn round_ended(
         &mut self,
         round: Round,
@@ -64,6 +67,9 @@ pub trait RoundObserver<B: Backend> {
         schedule: &dyn Schedule,
     ) -> Result<(), RunError>;
     /// The run ends in the midst of a round, of which this is what happened.
+    ///
+    /// # Errors
+    /// The events cannot be written down.
     fn run_failed(&mut self, _events: &[Event]) -> Result<(), RunError> {
         Ok(())
     }
@@ -90,6 +96,9 @@ pub struct Federation<'a, B: Backend> {
 
 impl<B: Backend> Federation<'_, B> {
     /// These rounds, of which 1 is the first of a run; `watch` counts the steps of the visits.
+    ///
+    /// # Errors
+    /// Too few clients give usable replies, the server's half or the observer fails, or the device does not answer.
     pub fn serve(
         &mut self,
         rounds: RangeInclusive<usize>,

@@ -23,6 +23,9 @@ pub fn answers(request: &Request, reply: &Reply) -> Result<(), String> {
 
 /// Refuses a reply that does not answer its request: another run, round, client or state, arrays that are missing or of
 /// another shape or type than those that were sent, numbers that are missing or not finite, less than no rows.
+///
+/// # Errors
+/// [`RunError::Client`] with the first reason.
 pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     let refuse = |reason: String| Err(RunError::Client { round: request.round, client: request.client, reason });
     if let Err(reason) = answers(request, &reply) {

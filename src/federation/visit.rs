@@ -38,6 +38,9 @@ impl<B: Backend> Client<B> {
     }
 
     /// The client's part of a round.
+    ///
+    /// # Errors
+    /// The half fails; it is then as it was before.
     pub fn train(&mut self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
         if let Some(visit) = self.visit.as_ref().filter(|visit| visit.answers(request)) {
             return Ok(visit.reply.clone());
@@ -57,6 +60,9 @@ impl<B: Backend> Client<B> {
     }
 
     /// The half as this request finds it: without the last visit, unless the request says that it counted.
+    ///
+    /// # Errors
+    /// The last visit cannot be taken back.
     pub fn half(&mut self, request: &Request) -> Result<&mut dyn ClientHalf<B>, RunError> {
         if let Some(Visit { reply, .. }) = &self.visit {
             self.close((request.run, request.counted) == (reply.run, reply.round))?;
@@ -65,6 +71,9 @@ impl<B: Backend> Client<B> {
     }
 
     /// A round is over: its visit counted, or is taken back.
+    ///
+    /// # Errors
+    /// The visit cannot be taken back; it stays open.
     pub fn settle(&mut self, round: usize, counts: bool) -> Result<(), RunError> {
         match &self.visit {
             Some(visit) if visit.reply.round == round => self.close(counts),
@@ -73,6 +82,9 @@ impl<B: Backend> Client<B> {
     }
 
     /// What the half keeps between rounds; of an open visit nothing.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn save(&self) -> Result<State, RunError> {
         match &self.visit {
             Some(visit) => Ok(visit.before.clone()),
@@ -81,6 +93,9 @@ impl<B: Backend> Client<B> {
     }
 
     /// Gives the half what it kept.
+    ///
+    /// # Errors
+    /// The state is not one of this half.
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.visit = None;
         self.half.restore(state)

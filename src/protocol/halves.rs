@@ -14,6 +14,9 @@ pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
 /// The server's side of an algorithm.
 pub trait ServerHalf<B: Backend>: Send {
     /// A round begins with these clients.
+    ///
+    /// # Errors
+    /// The algorithm cannot work with these clients.
     fn begin(&mut self, _round: usize, _clients: &[ClientId]) -> Result<(), RunError> {
         Ok(())
     }
@@ -44,12 +47,18 @@ pub trait ServerHalf<B: Backend>: Send {
     }
 
     /// Takes the validated replies of a round, in the order of selection.
+    ///
+    /// # Errors
+    /// A reply cannot be read, a computation diverges, or the device does not answer.
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError>;
 
     /// The global particles Θ: what predictions are made with.
     fn particles(&self) -> &Particles<B>;
 
     /// What every client is sent to predict with: Θ.
+    ///
+    /// # Errors
+    /// The device does not answer.
     fn publish(&self) -> Result<Message, RunError> {
         message_of(self.particles())
     }
@@ -70,23 +79,38 @@ pub trait ServerHalf<B: Backend>: Send {
     }
 
     /// What it needs to go on after a break: all that rounds change and that does not follow from the rest.
+    ///
+    /// # Errors
+    /// The device does not answer.
     fn save(&self) -> Result<State, RunError>;
 
     /// Takes over what [`Self::save`] of a half that was built alike has returned.
+    ///
+    /// # Errors
+    /// The state is not one of such a half.
     fn restore(&mut self, state: &State) -> Result<(), RunError>;
 }
 
 /// A client's side of an algorithm.
 pub trait ClientHalf<B: Backend>: Send {
     /// Does the client's part of a round.
+    ///
+    /// # Errors
+    /// The request cannot be read, a computation diverges, or the device does not answer.
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError>;
 
     /// With what this client predicts on its own rows, given what the server published; leaves the client as it was.
+    ///
+    /// # Errors
+    /// What was published cannot be read, or the device does not answer.
     fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
         Ok(Predictor::Published)
     }
 
     /// Answers a question about the particles in the request; leaves the client as it was.
+    ///
+    /// # Errors
+    /// The algorithm has no answer to this question, or the device does not answer.
     fn answer(&mut self, _request: &Request, _question: &Question) -> Result<Message, RunError> {
         Err(RunError::Config("this algorithm's clients have no tilted density to be asked about".into()))
     }
@@ -98,9 +122,15 @@ pub trait ClientHalf<B: Backend>: Send {
 
     /// What it needs to go on after a break, or as if its last visit had not been: all that rounds change and that does
     /// not follow from the rest.
+    ///
+    /// # Errors
+    /// The device does not answer.
     fn save(&self) -> Result<State, RunError>;
 
     /// Takes over what [`Self::save`] of a half that was built alike has returned.
+    ///
+    /// # Errors
+    /// The state is not one of such a half.
     fn restore(&mut self, state: &State) -> Result<(), RunError>;
 }
 

@@ -41,6 +41,9 @@ const SCORES: &str = "particles";
 
 impl Indicators {
     /// The clients' replies to a question about the particles Θ, in the order of the clients; `None` for the absent.
+    ///
+    /// # Errors
+    /// A reply lacks its answer, the kernel has no Stein form, or the device does not answer.
     pub(crate) fn of<B: Backend>(
         question: &Question,
         theta: &Particles<B>,
@@ -90,6 +93,9 @@ impl Indicators {
 }
 
 /// A client's answer to a question about Θ, from its score there.
+///
+/// # Errors
+/// The kernel has no Stein form, or the device does not answer.
 pub(crate) fn answer<B: Backend>(
     question: &Question,
     theta: &Particles<B>,
@@ -105,6 +111,9 @@ pub(crate) fn answer<B: Backend>(
 }
 
 /// HIP_k = ⟨φ_k, φ'⟩ with S' = (1/K) Σ_m S_m (24), over those whose scores are there.
+///
+/// # Errors
+/// The device does not answer.
 pub fn inner_products<B: Backend>(
     form: &SteinForm<B>,
     scores: &[Particles<B>],

@@ -38,6 +38,9 @@ pub trait Schedule: Send {
     }
 
     /// Takes over what [`Self::save`] has returned.
+    ///
+    /// # Errors
+    /// The state is not one of this schedule.
     fn restore(&mut self, _state: &State) -> Result<(), CheckpointError> {
         Ok(())
     }
