@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::common::{data, dealt, experiment, outcome, try_run, values};
 use burn::tensor::Tensor;
+use fedstein::algorithm::Algorithm;
 use fedstein::algorithm::pfedgp::cholesky::Cholesky;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
 use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, objective};
@@ -536,8 +537,10 @@ fn halves(experiment: &Experiment, rows: Option<Vec<Vec<usize>>>) -> (Halves<Fle
         streams,
         svgd: config.svgd(),
         reset_optimizer: config.reset_optimizer(),
+        personal: config.evaluation.personal,
+        robust: config.robust_barycenter(),
     };
-    let halves = config.algorithm().build(setup).unwrap();
+    let halves = config.algorithm.build(setup).unwrap();
     (halves, Table::new(data.test, &data.normalisation), answers)
 }
 
