@@ -1,6 +1,7 @@
 //! Arrays in this process's memory: what travels, what is written down, and what devices are filled from.
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// Elements of an array, row-major.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,4 +61,39 @@ impl Array {
         };
         self.values.len() as u64 * width
     }
+}
+
+/// Why an array is not what is needed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ArrayError {
+    /// There is no array of this name.
+    #[error("the message has no array \"{0}\"")]
+    Missing(String),
+    /// Particles that are not a matrix.
+    #[error("particles must be a matrix [N, d], not {0:?}")]
+    NotMatrix(Vec<usize>),
+    /// Particles of another dimension, or none.
+    #[error("particles must be [N, {dim}] with N ≥ 1, not [{rows}, {columns}]")]
+    Particles {
+        /// The dimension d of the model.
+        dim: usize,
+        /// The rows found.
+        rows: usize,
+        /// The columns found.
+        columns: usize,
+    },
+    /// An array of another shape.
+    #[error("array \"{name}\" must be {expected:?}, not {found:?}")]
+    Shape {
+        /// Its name.
+        name: String,
+        /// The shape that it should have.
+        expected: Vec<usize>,
+        /// Its shape.
+        found: Vec<usize>,
+    },
+    /// Numbers that do not stand for what they should.
+    #[error("{0}")]
+    Content(String),
 }

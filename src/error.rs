@@ -5,6 +5,7 @@ use fedstein_models::ModelError;
 use fedstein_schema::ConfigError;
 use thiserror::Error;
 
+use crate::array::ArrayError;
 use crate::backend::BackendError;
 use crate::checkpoint::CheckpointError;
 use crate::metrics::MetricError;
@@ -89,6 +90,18 @@ pub enum RunError {
     /// The device did not answer.
     #[error("the device failed: {0}")]
     Device(String),
+    /// An array of a message is not what is needed.
+    #[error(transparent)]
+    Array(#[from] ArrayError),
+    /// A client that the fleet does not have.
+    #[error("there is no client {0}")]
+    NoClient(usize),
+    /// A client that the server has nothing for: it is not among those of the round.
+    #[error("client {0} is not asked in this round")]
+    NotAsked(usize),
+    /// A client whose computation panicked: it does not answer again.
+    #[error("client {0} stopped in an earlier round")]
+    Stopped(usize),
     /// A file of the run cannot be written.
     #[error("{0}")]
     Output(String),
@@ -121,6 +134,10 @@ impl RunError {
             | Self::Predictions(_)
             | Self::Langevin { .. }
             | Self::Device(_)
+            | Self::Array(_)
+            | Self::NoClient(_)
+            | Self::NotAsked(_)
+            | Self::Stopped(_)
             | Self::Checkpoint(_)
             | Self::Output(_) => 1,
         }

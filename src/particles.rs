@@ -7,7 +7,7 @@ use burn::tensor::{DType, Tensor, TensorData, TensorReadError};
 use fedstein_models::Layout;
 use ndarray::Array2;
 
-use crate::array::{Array, Values};
+use crate::array::{Array, ArrayError, Values};
 use crate::backend::{Backend, Session, upload_matrix};
 use crate::journey::Journey;
 use crate::simd::{self, Host};
@@ -32,13 +32,11 @@ impl<B: Backend> Particles<B> {
     /// Particles from flat host rows `[N, d]`.
     ///
     /// # Errors
-    /// A sentence when the array is not `[N, d]` for this layout.
-    pub fn from_array(array: &Array, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, String> {
-        let [rows, dim] = array.shape[..] else {
-            return Err(format!("particles must be a matrix [N, d], not {:?}", array.shape));
-        };
+    /// The array is not `[N, d]` for this layout.
+    pub fn from_array(array: &Array, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, ArrayError> {
+        let [rows, dim] = array.shape[..] else { return Err(ArrayError::NotMatrix(array.shape.clone())) };
         if dim != layout.dim() || rows == 0 {
-            return Err(format!("particles must be [N, {}] with N ≥ 1, not [{rows}, {dim}]", layout.dim()));
+            return Err(ArrayError::Particles { dim: layout.dim(), rows, columns: dim });
         }
         let blocks = layout.blocks().iter().map(|block| {
             let columns = block.offset..block.offset + block.size();

@@ -104,7 +104,7 @@ struct Server<B: Backend> {
 impl<B: Backend> Server<B> {
     fn at(&self, worker: ClientId) -> Result<&[usize], RunError> {
         let assigned = self.assigned.iter().find(|(client, _)| *client == worker);
-        let nobody = || RunError::Device(format!("no chain was assigned to client {worker}"));
+        let nobody = || RunError::NotAsked(worker);
         assigned.map(|(_, chains)| chains.as_slice()).ok_or_else(nobody)
     }
 }
@@ -122,8 +122,12 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         assigned.for_each(|(client, _)| *client = by);
     }
 
-    fn configure(&self, _round: usize, client: ClientId) -> Result<Message, RunError> {
-        message_of(&self.chains.rows(self.at(client)?))
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
+        message_of(&self.chains)
+    }
+
+    fn configure_for(&self, _round: usize, client: ClientId) -> Result<Option<Message>, RunError> {
+        message_of(&self.chains.rows(self.at(client)?)).map(Some)
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {

@@ -15,7 +15,7 @@ use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientId, Halves, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of};
+use crate::protocol::{Halves, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of};
 
 /// What the server does with the replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,7 +117,7 @@ impl<B: Backend> Server<B> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.theta)
     }
 

@@ -21,7 +21,7 @@ use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientHalf, ClientId, Halves, Message, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf, Setup, Watch,
+    ClientHalf, Halves, Message, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf, Setup, Watch,
 };
 
 /// `[algorithm] kind = "fedper"`
@@ -54,7 +54,7 @@ struct Server<B: Backend> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.split.message_of(&self.theta)
     }
 

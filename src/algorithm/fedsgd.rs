@@ -14,8 +14,8 @@ use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientHalf, ClientId, Halves, LocalData, Message, OPTIMIZER, PARTICLES, ROWS, Reply, Request, ServerHalf, Setup,
-    Watch, message_of, particles_of,
+    ClientHalf, Halves, LocalData, Message, OPTIMIZER, PARTICLES, ROWS, Reply, Request, ServerHalf, Setup, Watch,
+    message_of, particles_of,
 };
 use crate::rows::{Order, Rows};
 use crate::stein::{Optimizer, OptimizerState, SvgdError};
@@ -44,7 +44,7 @@ struct Server<B: Backend> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.theta)
     }
 

@@ -143,7 +143,7 @@ impl<B: Backend> Problem<B> {
     fn place(&self, q: &Gaussian, z: &Array2<f64>) -> Result<Particles<B>, RunError> {
         let values = Values::F64(q.at(z).into_iter().collect());
         let array = Array { shape: z.shape().to_vec(), values };
-        Particles::from_array(&array, &self.layout, &self.session).map_err(RunError::Device)
+        Particles::from_array(&array, &self.layout, &self.session).map_err(RunError::Array)
     }
 }
 

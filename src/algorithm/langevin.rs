@@ -89,7 +89,7 @@ impl Langevin {
         match self.noise {
             Noise::Correct => {
                 let array = Array { shape: vec![n, d], values: Values::F32(draws(d).concat()) };
-                let z = Particles::from_array(&array, moved.layout(), session).map_err(RunError::Device)?;
+                let z = Particles::from_array(&array, moved.layout(), session)?;
                 Ok(moved.zip(z, |theta, z| theta + z.mul_scalar(epsilon.sqrt())))
             }
             Noise::Reference => {

@@ -121,8 +121,8 @@ impl Layers {
     /// The parts in a message.
     pub fn parts_in<B: Backend>(&self, message: &Message, session: &Session<B>) -> Result<Parts<B>, RunError> {
         let read = |name: &str, layout: &Arc<Layout>| {
-            let array = message.array(name).map_err(RunError::Device)?;
-            Particles::from_array(array, layout, session).map_err(RunError::Device)
+            let array = message.array(name)?;
+            Particles::from_array(array, layout, session).map_err(RunError::Array)
         };
         let bayesian = read(PARTICLES, &self.bayesian)?;
         let shared = (self.shared.dim() > 0).then(|| read(SHARED, &self.shared)).transpose()?;

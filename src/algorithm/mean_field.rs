@@ -14,7 +14,7 @@ use fedstein_models::Layout;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::array::{Array, Values};
+use crate::array::{Array, ArrayError, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -172,11 +172,12 @@ pub(super) fn single<B: Backend>(
     layout: &Arc<Layout>,
     session: &Session<B>,
 ) -> Result<Particles<B>, RunError> {
-    let array = message.array(name).map_err(RunError::Device)?;
+    let array = message.array(name)?;
     if array.shape.first() != Some(&1) {
-        return Err(RunError::Device(format!("array \"{name}\" must be [1, {}], not {:?}", layout.dim(), array.shape)));
+        let (name, expected, found) = (name.to_owned(), vec![1, layout.dim()], array.shape.clone());
+        return Err(ArrayError::Shape { name, expected, found }.into());
     }
-    Particles::from_array(array, layout, session).map_err(RunError::Device)
+    Particles::from_array(array, layout, session).map_err(RunError::Array)
 }
 
 /// `count` rows of N(0, variance·I), drawn on the host.
@@ -193,8 +194,7 @@ pub fn noise<B: Backend>(
         sd * z
     };
     let values = Values::F64((0..count * layout.dim()).map(draw).collect());
-    Particles::from_array(&Array { shape: vec![count, layout.dim()], values }, layout, session)
-        .map_err(RunError::Device)
+    Particles::from_array(&Array { shape: vec![count, layout.dim()], values }, layout, session).map_err(RunError::Array)
 }
 
 /// log(1 + e^x) that neither overflows nor loses a small e^x beside 1.

@@ -27,15 +27,15 @@ use serde::{Deserialize, Serialize};
 use super::keys::{LOCAL_STEPS, PARTICLE_COUNT, TEMPERATURE};
 use super::lbfgs::Lbfgs;
 use super::{Algorithm, Capabilities};
-use crate::array::{Array, Values};
+use crate::array::{Array, ArrayError, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::{KdeBandwidth, Likelihood, LikelihoodScale};
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientHalf, ClientId, Halves, LocalData, Message, PARTICLES, Posterior, Reply, Request, ServerHalf, Setup, Watch,
-    message_of, particles_of,
+    ClientHalf, Halves, LocalData, Message, PARTICLES, Posterior, Reply, Request, ServerHalf, Setup, Watch, message_of,
+    particles_of,
 };
 use crate::random::{Purpose, Streams};
 use crate::rows::{Order, Rows};
@@ -98,7 +98,7 @@ struct Server<B: Backend> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         mixture_message(&self.means, &self.log_variances)
     }
 
@@ -250,7 +250,7 @@ impl<B: Backend> Client<B> {
     fn upload(&self, means: &Array2<f64>) -> Result<Particles<B>, RunError> {
         let values = Values::F64(means.iter().copied().collect());
         let array = Array { shape: vec![means.nrows(), means.ncols()], values };
-        Particles::from_array(&array, self.like.layout(), &self.session).map_err(RunError::Device)
+        Particles::from_array(&array, self.like.layout(), &self.session).map_err(RunError::Array)
     }
 }
 
@@ -348,7 +348,7 @@ fn exp(logs: &[f64]) -> Vec<f64> {
 }
 
 fn host(flat: Vec<f64>, n: usize, d: usize) -> Result<Array2<f64>, RunError> {
-    Array2::from_shape_vec((n, d), flat).map_err(|error| RunError::Device(error.to_string()))
+    Array2::from_shape_vec((n, d), flat).map_err(|error| ArrayError::Content(error.to_string()).into())
 }
 
 fn mixture_message<B: Backend>(means: &Particles<B>, log_variances: &[f64]) -> Result<Message, RunError> {
@@ -357,7 +357,7 @@ fn mixture_message<B: Backend>(means: &Particles<B>, log_variances: &[f64]) -> R
 }
 
 fn log_variances_of(message: &Message) -> Result<Vec<f64>, RunError> {
-    Ok(message.array(LOG_VARIANCES).map_err(RunError::Device)?.values.to_f64())
+    Ok(message.array(LOG_VARIANCES)?.values.to_f64())
 }
 
 /// ε of the device's numbers.

@@ -117,7 +117,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         let share = match self.config.factor_damping {
             NumberOr::Fixed(share) => share,
             NumberOr::Rule(FactorDampingRule::ByClients) => 1.0 / self.asked as f64,

@@ -49,13 +49,14 @@ use serde::{Deserialize, Serialize};
 use super::keys::{BATCH, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
 use super::split::Split;
 use super::{Algorithm, Capabilities};
+use crate::array::ArrayError;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::{Particles, read_matrix};
 use crate::protocol::{
-    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, OPTIMIZER, PARTICLES, Predictor, ROWS, Reply, Request,
-    ServerHalf, Setup, Watch,
+    BATCHES, ClientHalf, Halves, LocalData, Message, OPTIMIZER, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf,
+    Setup, Watch,
 };
 use crate::random::Purpose;
 use crate::rows::{Minibatches, Shard};
@@ -124,7 +125,7 @@ struct Server<B: Backend> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.split.message_of(&self.network)
     }
 
@@ -286,7 +287,7 @@ impl<B: Backend> Client<B> {
         let embed = |chunk: &[usize]| self.embedder.embed(base, self.shard.batch(chunk).inputs);
         let parts = self.inducing.chunks(CHUNK).map(embed).collect::<Result<Vec<_>, RunError>>()?;
         let views: Vec<_> = parts.iter().map(|part| part.unit().view()).collect();
-        let rows = concatenate(Axis(0), &views).map_err(|error| RunError::Device(error.to_string()))?;
+        let rows = concatenate(Axis(0), &views).map_err(|error| ArrayError::Content(error.to_string()))?;
         Ok((rows, self.inducing.iter().map(|position| self.labels[*position]).collect()))
     }
 }

@@ -151,7 +151,7 @@ struct Server<B: Backend> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.problem.message(&self.theta)
     }
 
@@ -198,7 +198,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 /// 1/ρ_k² of a reply.
 fn confidence(reply: &Reply) -> Result<f64, RunError> {
     let refuse = |reason| RunError::Client { round: reply.round, client: reply.client, reason };
-    let values = reply.message.array(PRIOR_VARIANCE).map_err(refuse)?.values.to_f64();
+    let values = reply.message.array(PRIOR_VARIANCE).map_err(|error| refuse(error.to_string()))?.values.to_f64();
     match values[..] {
         [variance] if variance > 0.0 && (1.0 / variance).is_finite() => Ok(1.0 / variance),
         _ => Err(refuse(format!("\"{PRIOR_VARIANCE}\" must be a positive number, not {values:?}"))),

@@ -133,7 +133,7 @@ impl<B: Backend> Client<B> {
         let mut rows: Vec<f64> = parents.iter().flat_map(|n| row(&rows, *n, theta.dim())).copied().collect();
         jitter(&mut rows, &parents, kde.lambda(), &mut rng);
         array.values = Values::F64(rows);
-        Particles::from_array(&array, theta.layout(), &self.session).map_err(RunError::Device)
+        Particles::from_array(&array, theta.layout(), &self.session).map_err(RunError::Array)
     }
 }
 

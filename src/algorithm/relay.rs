@@ -27,7 +27,7 @@ impl<B: Backend> Relay<B> {
 }
 
 impl<B: Backend> ServerHalf<B> for Relay<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         Ok(message_of(&self.particles)?.with_scalar(SEEN, self.seen.len() as f64))
     }
 

@@ -20,8 +20,7 @@ use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientHalf, ClientId, Halves, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, message_of,
-    particles_of,
+    ClientHalf, Halves, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, message_of, particles_of,
 };
 use crate::stein::{Optimizer, Score};
 
@@ -68,7 +67,7 @@ struct Server<B: Backend> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         Ok(message_of(&self.theta)?.with_array(CONTROL, self.control.to_array()?))
     }
 
@@ -155,8 +154,7 @@ fn control_of<B: Backend>(
     like: &Particles<B>,
     session: &Session<B>,
 ) -> Result<Particles<B>, RunError> {
-    let array = message.array(CONTROL);
-    array.and_then(|array| Particles::from_array(array, like.layout(), session)).map_err(RunError::Device)
+    Ok(Particles::from_array(message.array(CONTROL)?, like.layout(), session)?)
 }
 
 impl Algorithm for ScaffoldConfig {

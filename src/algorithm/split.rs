@@ -61,8 +61,8 @@ impl Split {
 
     /// The base in a message.
     pub fn base_in<B: Backend>(&self, message: &Message, session: &Session<B>) -> Result<Particles<B>, RunError> {
-        let array = message.array(BASE).map_err(RunError::Device)?;
-        Particles::from_array(array, &self.base, session).map_err(RunError::Device)
+        let array = message.array(BASE)?;
+        Particles::from_array(array, &self.base, session).map_err(RunError::Array)
     }
 
     /// This base under the head of those particles.

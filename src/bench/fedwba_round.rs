@@ -16,7 +16,7 @@ use crate::error::RunError;
 use crate::federation::fleet::{Fleet, InProcess};
 use crate::ot::{BarycenterConfig, Eq5, Iterate, barycenter, index_mean};
 use crate::particles::Particles;
-use crate::protocol::{Ask, PARTICLES, Reply, Request, Setup};
+use crate::protocol::{Ask, PARTICLES, Reply, Request, Setup, SharedMessage};
 use crate::random::Purpose;
 
 /// N, B, N_k, L; clients that train, clients in all.
@@ -108,8 +108,9 @@ impl<'a, B: Backend> Round<'a, B> {
             robust: None,
         };
         let halves = config.build(setup)?;
-        let request = |client| Ok(Request::new(1, client, Ask::Train, halves.server.configure(1, client)?));
-        let requests = (0..trained).map(request).collect::<Result<_, RunError>>()?;
+        let message = SharedMessage::from(halves.server.configure(1)?);
+        let request = |client| Request::new(1, client, Ask::Train, message.clone());
+        let requests = (0..trained).map(request).collect();
         Ok(Self { fleet: InProcess::new(halves.clients), requests, sets, bench })
     }
 
@@ -120,8 +121,8 @@ impl<'a, B: Backend> Round<'a, B> {
         self.fleet.settle(1, &(0..self.requests.len()).collect::<Vec<_>>());
         let read = |reply: Result<Reply, RunError>| {
             let message = reply?.message;
-            let array = message.array(PARTICLES).map_err(RunError::Device)?;
-            Particles::from_array(array, self.sets[0].layout(), &self.bench.session).map_err(RunError::Device)
+            let array = message.array(PARTICLES)?;
+            Particles::from_array(array, self.sets[0].layout(), &self.bench.session).map_err(RunError::Array)
         };
         replies.map(read).collect()
     }

@@ -97,5 +97,5 @@ pub(super) fn particles<B: Backend>(
     let mut rng = streams().rng(Purpose::InitialParticles, set, 0);
     let rows = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
     let array = Array { shape: vec![count, model.layout().dim()], values: Values::F64(rows) };
-    Particles::from_array(&array, model.layout(), session).map_err(RunError::Device)
+    Particles::from_array(&array, model.layout(), session).map_err(RunError::Array)
 }

@@ -164,7 +164,7 @@ impl Artifacts {
     /// Adds a line an event to `events.jsonl`.
     pub(super) fn events(&mut self, events: &[Event]) -> Result<(), RunError> {
         for event in events {
-            let line = serde_json::to_string(event).map_err(|error| RunError::Device(error.to_string()))?;
+            let line = serde_json::to_string(event).map_err(|error| RunError::Output(error.to_string()))?;
             self.log(run_dir::EVENTS, &line)?;
         }
         Ok(())
@@ -335,7 +335,7 @@ fn class_names(targets: &Targets) -> Option<Vec<String>> {
 }
 
 fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {
-    let text = serde_json::to_string_pretty(&json!(value)).map_err(|error| RunError::Device(error.to_string()))?;
+    let text = serde_json::to_string_pretty(&json!(value)).map_err(|error| RunError::Output(error.to_string()))?;
     Ok(format!("{text}\n").into_bytes())
 }
 

@@ -11,8 +11,9 @@ use crate::datasets::{Dataset, Targets};
 use crate::density::{KdeBandwidth, KdeConfig, KdeMode};
 use crate::error::RunError;
 use crate::federation::combine::Robust;
-use crate::federation::faults::{self, Fault, Faulty};
-use crate::federation::guard::{Guard, Rules};
+use crate::federation::fault_policy::{FaultPolicy, Rules};
+use crate::federation::faults::{self, Fault, FaultPlan, Faulty};
+use crate::federation::fleet::Fleet;
 use crate::models::{DataShape, Model, ModelKind, TargetShape, Task};
 use crate::ot::RobustBarycenter;
 use crate::particles::Particles;
@@ -59,7 +60,7 @@ impl Config {
     }
 
     /// `[federation]`, and a number of the whole configuration.
-    pub fn guard(&self, algorithm: Capabilities) -> Guard {
+    pub fn fault_policy(&self, algorithm: Capabilities) -> FaultPolicy {
         let FederationConfig { deadline, min_replies, repeats, backoff, robust, outlier_scores, .. } = self.federation;
         let robust = match (robust, algorithm.replies) {
             (RobustRule::None, _) => Robust::None,
@@ -71,7 +72,7 @@ impl Config {
         let deadline = (deadline > 0.0).then_some(deadline);
         let rules =
             Rules { deadline, min_replies, repeats, backoff, robust, changes: algorithm.changes, outlier_scores };
-        Guard::new(rules, Message::default().with_scalar(&format!("{self:?}"), 0.0).fingerprint())
+        FaultPolicy::new(rules, Message::default().with_scalar(&format!("{self:?}"), 0.0).fingerprint())
     }
 
     /// `federation.robust` for a server that has robust rules of its own.
@@ -83,14 +84,28 @@ impl Config {
         }
     }
 
-    /// `[faults]` between the server and a fleet of K clients.
-    pub fn faulty<F>(&self, algorithm: Capabilities, fleet: F, clients: usize, streams: Streams) -> Faulty<F> {
+    /// A fleet of K clients, with the faults of `[faults]` around it where there are to be any.
+    pub fn fleet<'a>(
+        &self,
+        algorithm: Capabilities,
+        fleet: impl Fleet + 'a,
+        clients: usize,
+        streams: Streams,
+    ) -> Box<dyn Fleet + 'a> {
+        match self.fault_plan(algorithm, clients, streams) {
+            Some(plan) => Box::new(Faulty::new(fleet, plan)),
+            None => Box::new(fleet),
+        }
+    }
+
+    /// `[faults]` of K clients; `None` where there are to be none.
+    pub fn fault_plan(&self, algorithm: Capabilities, clients: usize, streams: Streams) -> Option<FaultPlan> {
         let FaultsConfig { kinds, requests, share, probability, factor, delay } = &self.faults;
         let kinds = kinds.iter().filter_map(|word| Fault::named(word)).collect();
         let requests = requests.iter().filter_map(|word| RequestKind::named(word)).collect();
         let (share, probability, factor, delay) = (*share, *probability, *factor, *delay);
         let config = faults::FaultsConfig { kinds, requests, share, probability, factor, delay };
-        Faulty::new(fleet, config, clients, algorithm.changes, streams)
+        FaultPlan::new(config, clients, algorithm.changes, streams)
     }
 
     /// What clients are asked each round where the schedule asks nothing: `evaluation.discrepancy`.
@@ -155,7 +170,7 @@ pub(super) fn initial_particles<B: Backend>(
     let mut rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
     let upload = |rows: &[f64]| {
         let array = Array { shape: vec![count, layout.dim()], values: Values::F64(rows.to_vec()) };
-        Particles::from_array(&array, layout, session).map_err(RunError::Device)
+        Particles::from_array(&array, layout, session).map_err(RunError::Array)
     };
     let particles = upload(&rows)?;
     let (Task::Regression, Some(block)) = (model.task(), model.log_noise_precision()) else {

@@ -10,9 +10,8 @@ use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
 use crate::datasets::{Partition, TrainTest};
 use crate::error::RunError;
-use crate::federation::faults::Faulty;
-use crate::federation::fleet::InProcess;
-use crate::federation::guard::Guard;
+use crate::federation::fault_policy::{ClientReliability, FaultPolicy};
+use crate::federation::fleet::Fleet;
 use crate::protocol::{ClientId, ServerHalf};
 use crate::schedule::Schedule;
 
@@ -35,8 +34,8 @@ pub(super) struct Snapshot<'a, B: Backend> {
     pub server: &'a dyn ServerHalf<B>,
     pub schedule: &'a dyn Schedule,
     /// What the server remembers of its clients.
-    pub guard: &'a Guard,
-    pub fleet: &'a Faulty<InProcess<B>>,
+    pub policy: &'a FaultPolicy,
+    pub fleet: &'a dyn Fleet,
     /// What was collected over the rounds.
     pub diary: &'a dyn Fn() -> State,
 }
@@ -128,18 +127,18 @@ impl Checkpoints {
         snapshot: &Snapshot<'_, B>,
         logs: BTreeMap<String, u64>,
     ) -> Result<(), RunError> {
-        let Snapshot { round, server, schedule, guard, fleet, diary } = snapshot;
+        let Snapshot { round, server, schedule, policy, fleet, diary } = snapshot;
         let common = [SERVER, SCHEDULE, CONDUCT, FAULTS, DIARY].into_iter().map(|part| {
             let state = match part {
                 SERVER => server.save()?,
                 SCHEDULE => schedule.save(),
-                CONDUCT => State::of_conduct(&guard.save())?,
-                FAULTS => State::of_remembered(&fleet.save()),
+                CONDUCT => policy.save().to_state()?,
+                FAULTS => fleet.save_own(),
                 _ => diary(),
             };
             Ok::<_, RunError>((part.to_owned(), state))
         });
-        let trained = self.changed.iter().map(|client| Ok((part_of(*client), fleet.inner().save(*client)?)));
+        let trained = self.changed.iter().map(|client| Ok((part_of(*client), fleet.save(*client)?)));
         let position = Position { round: *round, identity: self.identity.clone(), logs };
         self.store.write(position, common.chain(trained))?;
         self.changed.clear();
@@ -147,21 +146,21 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Gives server, schedule, guard, injector and clients what they kept, and returns what was collected.
+    /// Gives server, schedule, policy, injector and clients what they kept, and returns what was collected.
     pub fn restore<B: Backend>(
         &self,
         server: &mut dyn ServerHalf<B>,
         schedule: &mut dyn Schedule,
-        fleet: &Faulty<InProcess<B>>,
-        guard: &mut Guard,
+        fleet: &dyn Fleet,
+        policy: &mut FaultPolicy,
     ) -> Result<State, RunError> {
         server.restore(&self.store.read(SERVER)?)?;
         schedule.restore(&self.store.read(SCHEDULE)?)?;
-        guard.restore(self.store.read(CONDUCT)?.to_conduct()?);
-        fleet.restore(self.store.read(FAULTS)?.to_remembered()?);
+        policy.restore(ClientReliability::from_state(&self.store.read(CONDUCT)?)?);
+        fleet.restore_own(&self.store.read(FAULTS)?)?;
         for part in self.store.parts() {
             if let Some(client) = client_of(part) {
-                fleet.inner().restore(client, &self.store.read(part)?)?;
+                fleet.restore(client, &self.store.read(part)?)?;
             }
         }
         Ok(self.store.read(DIARY)?)

@@ -28,8 +28,8 @@ pub use crate::schedule::{RoundRobinConfig, ScheduleConfig};
 pub use checkpoint::CheckpointConfig;
 pub use evaluation::{EvaluationConfig, SameKde};
 pub use faults::FaultsConfig;
-pub use fedstein_schema::NumberOr;
 pub use federation::{FederationConfig, RobustRule};
+pub use fedstein_schema::NumberOr;
 pub use kernel::{BandwidthRule, KernelConfig, RadialConfig};
 pub use optimizer::{OptimizerConfig, Reset};
 

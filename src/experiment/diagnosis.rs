@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::algorithm;
 use crate::checkpoint::{CheckpointError, State};
-use crate::federation::event::Happening;
+use crate::federation::event::EventKind;
 use crate::federation::server::Round;
 use crate::protocol::{CLIENT_BYTES, KDE_ESS, SCORE_NORM};
 use crate::schedule::{Indicators, Measure, Reasons};
@@ -42,9 +42,9 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
     columns.extend([
         (CLIENT_BYTES, number(CLIENT_BYTES)),
         ("rejected", Some(round.rejected.len() as f64)),
-        ("ignored", count(round, &[Happening::Late, Happening::Duplicate, Happening::Stale])),
-        ("skipped", count(round, &[Happening::Skipped])),
-        ("clipped", count(round, &[Happening::Clipped])),
+        ("ignored", count(round, &[EventKind::Late, EventKind::Duplicate, EventKind::Stale])),
+        ("skipped", count(round, &[EventKind::Skipped])),
+        ("clipped", count(round, &[EventKind::Clipped])),
         ("attempts", Some(round.attempts as f64)),
         ("outlier_score", highest_score(round)),
         ("server_bytes", Some(round.server_bytes as f64)),
@@ -53,14 +53,14 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
 }
 
 /// How many events of visits are of these kinds.
-fn count(round: &Round, kinds: &[Happening]) -> Option<f64> {
+fn count(round: &Round, kinds: &[EventKind]) -> Option<f64> {
     let visits = round.events.iter().filter(|event| event.is_of_training());
-    Some(visits.filter(|event| kinds.contains(&event.what)).count() as f64)
+    Some(visits.filter(|event| kinds.contains(&event.kind)).count() as f64)
 }
 
 /// The outlier score of the reply that lies farthest out, where replies were scored.
 fn highest_score(round: &Round) -> Option<f64> {
-    let scores = round.events.iter().filter(|event| event.what == Happening::Scored);
+    let scores = round.events.iter().filter(|event| event.kind == EventKind::Scored);
     scores.filter_map(|event| event.value).max_by(f64::total_cmp)
 }
 

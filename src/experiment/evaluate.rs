@@ -154,7 +154,7 @@ fn exact<B: Backend>(
     let Some(grid) = Grid::for_dimension(model.layout().dim()) else { return Ok(None) };
     let shape = vec![grid.points().len() / grid.dim(), grid.dim()];
     let array = Array { shape, values: Values::F64(grid.points().to_vec()) };
-    let at = Particles::from_array(&array, model.layout(), session).map_err(RunError::Device)?;
+    let at = Particles::from_array(&array, model.layout(), session)?;
     let likelihood = model.log_likelihood(at.blocks(), &table.batch(0..table.rows(), session));
     let log_posterior =
         (likelihood.div_scalar(temperature) + model.prior().log_density(at.blocks())).try_into_vec_as::<f64>()?;

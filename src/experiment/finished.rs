@@ -199,9 +199,9 @@ pub(super) fn to_safetensors<B: Backend>(particles: &Particles<B>) -> Result<Vec
         let view = TensorView::new(dtype, shape.clone(), bytes);
         view.map(|view| (name.clone(), view))
     });
-    let views = views.collect::<Result<Vec<_>, _>>().map_err(|error| RunError::Device(error.to_string()))?;
+    let views = views.collect::<Result<Vec<_>, _>>().map_err(|error| RunError::Output(error.to_string()))?;
     let metadata = HashMap::from([("fedstein".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
-    safetensors::serialize(views, Some(metadata)).map_err(|error| RunError::Device(error.to_string()))
+    safetensors::serialize(views, Some(metadata)).map_err(|error| RunError::Output(error.to_string()))
 }
 
 fn from_safetensors<B: Backend>(

@@ -5,7 +5,6 @@ mod assemble;
 mod checkpoints;
 pub mod config;
 mod diagnosis;
-mod diary;
 pub mod evaluate;
 pub mod finished;
 mod history;
@@ -14,6 +13,7 @@ mod outcome;
 pub mod personal;
 pub mod progress;
 pub mod record;
+mod recorder;
 pub mod run;
 pub mod run_dir;
 

@@ -13,10 +13,10 @@ use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets};
 use crate::error::RunError;
-use crate::federation::event::{Event, Happening};
-use crate::federation::exam::{Exam, HeldOut, TEST_SCORES, VALIDATION_SCORES};
+use crate::federation::client_evaluator::{ClientEvaluator, HeldOut, TEST_SCORES, VALIDATION_SCORES};
+use crate::federation::event::{Event, EventKind};
+use crate::federation::fault_policy::FaultPolicy;
 use crate::federation::fleet::Fleet;
-use crate::federation::guard::Guard;
 use crate::federation::inquiry::{Scores, ask_for_scores};
 use crate::metrics::{ClientScores, PersonalScores, Scale};
 use crate::models::Model;
@@ -59,7 +59,7 @@ impl PersonalPoint {
     }
 }
 
-/// Rows held out, by client: what [`Exam`] needs beside a model.
+/// Rows held out, by client: what [`ClientEvaluator`] needs beside a model.
 pub(super) struct HeldOutRows {
     train: (Table, Targets),
     test: (Table, Targets),
@@ -73,19 +73,19 @@ impl HeldOutRows {
     }
 
     /// The exam of a partition's clients.
-    pub fn exam<B: Backend>(
+    pub fn evaluator<B: Backend>(
         self,
         partition: &Partition,
         model: Arc<dyn Model>,
         session: &Session<B>,
         normalisation: &Normalisation,
         config: EvaluatorConfig,
-    ) -> Exam<B> {
+    ) -> ClientEvaluator<B> {
         let held = |(table, targets), rows| HeldOut { table, targets, rows };
         let clients = 0..partition.clients().len();
         let test: Vec<Vec<usize>> = clients.clone().map(|client| partition.test(client).to_vec()).collect();
         let validation: Vec<Vec<usize>> = clients.map(|client| partition.validation(client).to_vec()).collect();
-        Exam {
+        ClientEvaluator {
             model,
             session: session.clone(),
             test: held(self.test, test),
@@ -118,18 +118,18 @@ impl Personal {
         &mut self,
         round: usize,
         fleet: &dyn Fleet,
-        guard: &Guard,
+        policy: &FaultPolicy,
         server: &dyn ServerHalf<B>,
     ) -> Result<(Columns, Vec<Event>), RunError> {
-        let Scores { replies, mut events } = ask_for_scores(fleet, guard, server, round, &self.clients)?;
+        let Scores { replies, mut events } = ask_for_scores(fleet, policy, server, round, &self.clients)?;
         let mut scored = 0;
         let (mut test, mut validation) = (Vec::new(), Vec::new());
         for (client, reply) in self.clients.iter().zip(&replies) {
             let of = |reply, name| sums(reply, name, self.bins);
             let sums = reply.as_ref().map(|reply| Ok((of(reply, TEST_SCORES)?, of(reply, VALIDATION_SCORES)?)));
             let sums = sums.transpose().unwrap_or_else(|reason: String| {
-                let refused = Event::new(round, 1, *client, Happening::Refused).on(RequestKind::Scores);
-                events.push(refused.because(reason));
+                let refused = Event::new(round, 1, *client, EventKind::Refused).of_request(RequestKind::Scores);
+                events.push(refused.with_detail(reason));
                 None
             });
             scored += usize::from(sums.is_some());
@@ -208,7 +208,8 @@ fn is_better((scored, nll): (usize, f64), (best_scored, lowest): (Option<usize>,
 
 /// The sums of that name in a reply.
 fn sums(reply: &Reply, name: &str, bins: usize) -> Result<ClientScores, String> {
-    let sums = ClientScores::from_values(&reply.message.array(name)?.values.to_f64());
+    let sums =
+        ClientScores::from_values(&reply.message.array(name).map_err(|error| error.to_string())?.values.to_f64());
     // Bins of another number cannot be added up.
     let sums = sums.filter(|sums| sums.bins().len() == bins);
     sums.ok_or_else(|| format!("the reply's \"{name}\" are not sums of scores with {bins} bins"))

@@ -17,11 +17,11 @@ use crate::rows::{Shard, Table};
 use super::artifact::Artifacts;
 use super::assemble::{check_size, initial_particles};
 use super::config::Config;
-use super::diary::{Diary, Finished};
 use super::evaluate::{Evaluator, EvaluatorConfig};
 use super::outcome::Outcome;
 use super::personal::HeldOutRows;
 use super::progress::Observer;
+use super::recorder::{RunRecorder, RunResults};
 
 /// What is to be run.
 ///
@@ -160,37 +160,51 @@ fn run_with<B: Backend>(
     let personal = config.evaluation.personal && !can.centralised;
     if personal {
         let held_out = HeldOutRows::new(&train, train_targets, data.test.clone(), &data.normalisation);
-        fleet = fleet.with_exam(held_out.exam(&partition, model.clone(), &session, &data.normalisation, scoring));
+        fleet =
+            fleet.with_evaluator(held_out.evaluator(&partition, model.clone(), &session, &data.normalisation, scoring));
     }
     let evaluator = Evaluator::new(model, session.clone(), data.test, &data.normalisation, scoring)?;
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
-    let fleet = config.faulty(can, fleet, clients, streams);
+    let fleet = config.fleet(can, fleet, clients, streams);
     observer.started(config.rounds, &headline(config, algorithm.particles(), &partition, clients));
-    let mut guard = config.guard(can).with_nonce(random::nonce());
+    let mut policy = config.fault_policy(can).with_nonce(random::nonce());
     let past = match artifacts.as_deref().and_then(Artifacts::past) {
-        Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &fleet, &mut guard)?)),
+        Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &*fleet, &mut policy)?)),
         None => None,
     };
     let done = past.as_ref().map_or(0, |(round, _)| *round);
-    let mut diary =
-        Diary::new((config, algorithm.one_hot_advice()), &evaluator, &fleet, (clients, personal), observer, artifacts);
+    let mut recorder = RunRecorder::new(
+        (config, algorithm.one_hot_advice()),
+        &evaluator,
+        &*fleet,
+        (clients, personal),
+        observer,
+        artifacts,
+    );
     if let Some((round, state)) = past {
-        diary.restore(&state)?;
+        recorder.restore(&state)?;
         observer.note(&format!("going on after round {round} of {}", config.rounds));
         observer.saved(round);
     }
     let watch = |done, total| observer.step(done, total);
     let diagnosis = config.diagnosis();
     let (server_half, schedule) = (&mut *server, &mut *schedule);
-    let mut federation =
-        Federation { server: server_half, schedule, fleet: &fleet, rows: &rows, diagnosis, guard: &mut guard, session };
-    federation.serve(done + 1..=config.rounds, &watch, &mut diary)?;
+    let mut federation = Federation {
+        server: server_half,
+        schedule,
+        fleet: &*fleet,
+        rows: &rows,
+        diagnosis,
+        policy: &mut policy,
+        session,
+    };
+    federation.serve(done + 1..=config.rounds, &watch, &mut recorder)?;
 
     // What remains.
-    let artifacts = diary.artifacts.take();
-    let Finished { predicted, evaluation, personal, rounds, seconds } = diary.finish(&*server, &guard)?;
+    let artifacts = recorder.artifacts.take();
+    let RunResults { predicted, evaluation, personal, rounds, seconds } = recorder.finish(&*server, &policy)?;
     let (particles, posterior) = (server.particles().clone(), server.posterior());
     let outcome = Outcome { particles, posterior, predicted, evaluation, personal, rounds, seconds };
     if let Some(artifacts) = artifacts {

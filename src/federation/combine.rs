@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{Event, Happening};
+use super::event::{Event, EventKind};
 use crate::array::{Array, Values};
 use crate::protocol::{Message, Reply, Request};
 use crate::statistics::{clipping, median, trimmed, trimmed_mean};
@@ -114,7 +114,7 @@ fn clip(
         }
     }
     for ((request, reply), scale) in requests.iter().zip(replies).zip(shortest).filter(|(_, scale)| *scale < 1.0) {
-        events.push(Event::new(request.round, request.attempt, reply.client, Happening::Clipped).of(scale));
+        events.push(Event::new(request.round, request.attempt, reply.client, EventKind::Clipped).with_value(scale));
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
         assert!((replies[0][0] - 11.2).abs() < 1e-6 && (replies[0][1] - 11.6).abs() < 1e-6, "{replies:?}");
         assert_eq!(replies[1..], [vec![10.0, 11.0], vec![10.0, 12.0]]);
         assert_eq!(events.len(), 1);
-        assert!((events[0].client, events[0].what) == (0, Happening::Clipped));
+        assert!((events[0].client, events[0].kind) == (0, EventKind::Clipped));
         assert!((events[0].value.unwrap() - 0.4).abs() < 1e-12);
         // What is a change already has no origin.
         let (replies, _) = combined(Robust::NormClip(1.0), &["particles"], &[10.0], &[&[9.0], &[1.0], &[2.0]]);

@@ -7,7 +7,7 @@ use crate::protocol::{ClientId, RequestKind};
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Happening {
+pub enum EventKind {
     /// The fault injector disturbed a visit: the truth, which the server does not know. The detail is the fault.
     Injected,
     /// No reply came.
@@ -48,7 +48,7 @@ pub struct Event {
     pub request: RequestKind,
     /// What happened.
     #[serde(rename = "event")]
-    pub what: Happening,
+    pub kind: EventKind,
     /// Why, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -59,12 +59,12 @@ pub struct Event {
 
 impl Event {
     /// An event of a visit, without detail or value.
-    pub fn new(round: usize, attempt: usize, client: ClientId, what: Happening) -> Self {
-        Self { round, attempt, client, request: RequestKind::Training, what, detail: None, value: None }
+    pub fn new(round: usize, attempt: usize, client: ClientId, kind: EventKind) -> Self {
+        Self { round, attempt, client, request: RequestKind::Training, kind, detail: None, value: None }
     }
 
     /// The same event of a request of this kind.
-    pub fn on(mut self, request: RequestKind) -> Self {
+    pub fn of_request(mut self, request: RequestKind) -> Self {
         self.request = request;
         self
     }
@@ -75,13 +75,13 @@ impl Event {
     }
 
     /// The event with its reason.
-    pub fn because(mut self, detail: impl Into<String>) -> Self {
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
     /// The event with its size; a value that is no number is left out.
-    pub fn of(mut self, value: f64) -> Self {
+    pub fn with_value(mut self, value: f64) -> Self {
         self.value = value.is_finite().then_some(value);
         self
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::event::{Event, Happening};
+use super::event::{Event, EventKind};
 use super::fleet::Fleet;
 use super::validate::{answers, validate};
 use crate::error::RunError;
@@ -67,7 +67,7 @@ pub(super) fn exchange(
     let mut ignored: Vec<Option<String>> = requests.iter().map(|_| None).collect();
     let first = requests.first().map(|request| (request.round, request.attempt, request.ask.kind()));
     let (round, attempt, kind) = first.unwrap_or((0, 1, RequestKind::Training));
-    let event = |client, what| Event::new(round, attempt, client, what).on(kind);
+    let event = |client, what| Event::new(round, attempt, client, what).of_request(kind);
 
     let arrived = fleet.dispatch(requests, watch);
     events.extend(fleet.events());
@@ -78,7 +78,7 @@ pub(super) fn exchange(
                 if let Some(slot) = places.get(&client).map(|place| &mut outcomes[*place])
                     && slot.is_none()
                 {
-                    events.push(event(client, Happening::Failed).because(&reason));
+                    events.push(event(client, EventKind::Failed).with_detail(&reason));
                     *slot = Some(Outcome::Failed(reason));
                 }
                 continue;
@@ -89,23 +89,23 @@ pub(super) fn exchange(
         let place = places.get(&client).copied();
         traffic.up += reply.message.bytes() + place.map_or(0, |place| number_bytes(&requests[place].ask));
         let Some(place) = place else {
-            events.push(event(client, Happening::Stale).because("this client was not asked"));
+            events.push(event(client, EventKind::Stale).with_detail("this client was not asked"));
             continue;
         };
         if let Err(reason) = answers(&requests[place], &reply) {
-            events.push(event(client, Happening::Stale).because(&reason));
+            events.push(event(client, EventKind::Stale).with_detail(&reason));
             ignored[place] = Some(reason);
         } else if let Some(deadline) = deadline.filter(|deadline| reply.seconds > *deadline) {
             let reason = format!("the reply came after {} s; the round was closed at {deadline} s", reply.seconds);
-            events.push(event(client, Happening::Late).because(&reason));
+            events.push(event(client, EventKind::Late).with_detail(&reason));
             ignored[place] = Some(reason);
         } else if outcomes[place].is_some() {
-            events.push(event(client, Happening::Duplicate));
+            events.push(event(client, EventKind::Duplicate));
         } else {
             outcomes[place] = Some(match validate(&requests[place], reply) {
                 Ok(reply) => Outcome::Usable(reply),
                 Err(RunError::Client { reason, .. }) => {
-                    events.push(event(client, Happening::Refused).because(&reason));
+                    events.push(event(client, EventKind::Refused).with_detail(&reason));
                     Outcome::Refused(reason)
                 }
                 Err(other) => return Err(other),
@@ -115,7 +115,7 @@ pub(super) fn exchange(
     let settle = |((outcome, ignored), request): ((Option<Outcome>, Option<String>), &Request)| {
         outcome.unwrap_or_else(|| {
             if ignored.is_none() {
-                events.push(event(request.client, Happening::Unanswered));
+                events.push(event(request.client, EventKind::Unanswered));
             }
             Outcome::Silent(ignored.unwrap_or_else(|| "no reply came".into()))
         })

@@ -5,28 +5,28 @@
 
 use super::event::Event;
 use super::exchange::{Outcome, Traffic, exchange};
+use super::fault_policy::FaultPolicy;
 use super::fleet::Fleet;
-use super::guard::Guard;
 use crate::backend::Backend;
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientId, Reply, Request, ServerHalf};
+use crate::protocol::{Ask, ClientId, Reply, Request, ServerHalf, SharedMessage};
 
 /// Asks clients in turns of as many as the fleet takes at once; one answer for each client, `None` for an absent one.
 ///
 /// # Errors
 /// Anything but the failure of a client.
-pub(super) fn inquire(
+pub(super) fn ask_clients(
     fleet: &dyn Fleet,
-    guard: &Guard,
+    policy: &FaultPolicy,
     clients: &[ClientId],
     request: impl Fn(ClientId) -> Result<Request, RunError>,
     (traffic, events): (&mut Traffic, &mut Vec<Event>),
 ) -> Result<Vec<Option<Reply>>, RunError> {
     let mut replies = Vec::with_capacity(clients.len());
     for some in clients.chunks(fleet.at_once().max(1)) {
-        let requests = some.iter().map(|client| Ok(guard.stamped(request(*client)?)));
+        let requests = some.iter().map(|client| Ok(policy.stamped(request(*client)?)));
         let requests = requests.collect::<Result<Vec<_>, RunError>>()?;
-        let outcomes = exchange(fleet, &requests, guard.rules.deadline, &|_, _| {}, traffic, events)?;
+        let outcomes = exchange(fleet, &requests, policy.rules.deadline, &|_, _| {}, traffic, events)?;
         replies.extend(outcomes.into_iter().map(Outcome::usable));
     }
     Ok(replies)
@@ -49,14 +49,14 @@ pub struct Scores {
 /// Anything but the failure of a client.
 pub fn ask_for_scores<B: Backend>(
     fleet: &dyn Fleet,
-    guard: &Guard,
+    policy: &FaultPolicy,
     server: &dyn ServerHalf<B>,
     round: usize,
     clients: &[ClientId],
 ) -> Result<Scores, RunError> {
-    let message = server.publish()?;
+    let message = SharedMessage::from(server.publish()?);
     let request = |client| Ok(Request::new(round, client, Ask::Score, message.clone()));
     let mut events = Vec::new();
-    let replies = inquire(fleet, guard, clients, request, (&mut Traffic::default(), &mut events))?;
+    let replies = ask_clients(fleet, policy, clients, request, (&mut Traffic::default(), &mut events))?;
     Ok(Scores { replies, events })
 }

@@ -1,17 +1,17 @@
 //! Server, clients and what passes between them.
 
+pub mod client_evaluator;
 pub mod combine;
 pub mod event;
-pub mod exam;
 mod exchange;
+pub mod fault_policy;
 pub mod faults;
 pub mod fleet;
-pub mod guard;
 pub mod inquiry;
-mod memory;
 mod outlier;
 pub mod quarantine;
 mod roster;
+mod saved;
 pub mod server;
 pub mod validate;
 mod visit;

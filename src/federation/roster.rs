@@ -13,7 +13,7 @@ use crate::protocol::ClientId;
 
 /// What a client's answer in this round was worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ReplyStatus {
     /// It counts.
     Usable,
     /// There was none in time.
@@ -31,12 +31,12 @@ pub(super) struct Roster<'a> {
     selected: &'a [ClientId],
     /// K.
     clients: usize,
-    standing: BTreeMap<ClientId, Standing>,
+    status: BTreeMap<ClientId, ReplyStatus>,
 }
 
 /// Who is asked in an attempt.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct Attempt {
     /// In the order of the requests.
     pub asked: Vec<ClientId>,
     /// Chosen by the schedule, and sitting out.
@@ -46,21 +46,21 @@ pub(super) struct Call {
 impl<'a> Roster<'a> {
     /// The clients that the schedule chose of K.
     pub fn new(round: usize, selected: &'a [ClientId], clients: usize) -> Self {
-        Self { round, selected, clients, standing: BTreeMap::new() }
+        Self { round, selected, clients, status: BTreeMap::new() }
     }
 
     /// Notes what an answer was worth.
-    pub fn note(&mut self, client: ClientId, standing: Standing) {
-        self.standing.insert(client, standing);
+    pub fn note(&mut self, client: ClientId, status: ReplyStatus) {
+        self.status.insert(client, status);
     }
 
     /// Number of usable replies so far.
     pub fn usable(&self) -> usize {
-        self.standing.values().filter(|standing| **standing == Standing::Usable).count()
+        self.status.values().filter(|status| **status == ReplyStatus::Usable).count()
     }
 
     /// Who is asked first, where `need` replies are needed.
-    pub fn first(&self, quarantine: &Quarantine, need: usize) -> Call {
+    pub fn first(&self, quarantine: &Quarantine, need: usize) -> Attempt {
         let sits_out = |client: &&ClientId| quarantine.holds(**client, self.round);
         let (skipped, mut asked): (Vec<ClientId>, Vec<ClientId>) = self.selected.iter().partition(sits_out);
         if asked.len() < need {
@@ -68,7 +68,7 @@ impl<'a> Roster<'a> {
             let others: Vec<ClientId> = self.candidates(quarantine).filter(|other| !asked.contains(other)).collect();
             asked.extend(others.into_iter().take(missing));
         }
-        Call { asked, skipped }
+        Attempt { asked, skipped }
     }
 
     /// Who is asked when the round repeats, where `missing` more replies are needed; nobody where nobody is left.
@@ -79,14 +79,14 @@ impl<'a> Roster<'a> {
     fn candidates(&self, quarantine: &Quarantine) -> impl Iterator<Item = ClientId> {
         let first = self.selected.first().copied().unwrap_or(0);
         let all: Vec<ClientId> = (0..self.clients).map(|turn| (first + turn) % self.clients).collect();
-        let standing = |client: &ClientId| self.standing.get(client).copied();
+        let status = |client: &ClientId| self.status.get(client).copied();
         let sits_out = |client: &ClientId| quarantine.holds(*client, self.round);
         let of = |keep: &dyn Fn(&ClientId) -> bool| all.iter().copied().filter(keep).collect::<Vec<_>>();
-        let fresh = of(&|client| standing(client).is_none() && !sits_out(client));
-        let silent = of(&|client| standing(client) == Some(Standing::Silent));
-        let mut resting = of(&|client| standing(client).is_none() && sits_out(client));
+        let fresh = of(&|client| status(client).is_none() && !sits_out(client));
+        let silent = of(&|client| status(client) == Some(ReplyStatus::Silent));
+        let mut resting = of(&|client| status(client).is_none() && sits_out(client));
         resting.sort_by_key(|client| quarantine.until(*client));
-        let refused = of(&|client| standing(client) == Some(Standing::Refused));
+        let refused = of(&|client| status(client) == Some(ReplyStatus::Refused));
         [fresh, silent, resting, refused].into_iter().flatten()
     }
 }
@@ -100,14 +100,14 @@ mod tests {
         let mut quarantine = Quarantine::default();
         quarantine.offend(1, 1, 4);
         quarantine.offend(1, 2, 4);
-        let call = |selected: &[ClientId], need| Roster::new(3, selected, 4).first(&quarantine, need);
-        assert_eq!(call(&[0, 1, 2], 2), Call { asked: vec![0, 2], skipped: vec![1] });
-        assert_eq!(call(&[0, 1, 2], 3), Call { asked: vec![0, 2, 3], skipped: vec![1] });
-        assert_eq!(call(&[1], 1), Call { asked: vec![2], skipped: vec![1] });
+        let attempt = |selected: &[ClientId], need| Roster::new(3, selected, 4).first(&quarantine, need);
+        assert_eq!(attempt(&[0, 1, 2], 2), Attempt { asked: vec![0, 2], skipped: vec![1] });
+        assert_eq!(attempt(&[0, 1, 2], 3), Attempt { asked: vec![0, 2, 3], skipped: vec![1] });
+        assert_eq!(attempt(&[1], 1), Attempt { asked: vec![2], skipped: vec![1] });
         assert_eq!(Roster::new(7, &[1], 4).first(&quarantine, 1).asked, [1], "its time is over");
         assert_eq!(Roster::new(3, &[1], 2).first(&quarantine, 1).asked, [0]);
         let alone = Quarantine::default();
-        assert_eq!(Roster::new(3, &[0], 1).first(&alone, 1), Call { asked: vec![0], skipped: vec![] });
+        assert_eq!(Roster::new(3, &[0], 1).first(&alone, 1), Attempt { asked: vec![0], skipped: vec![] });
     }
 
     #[test]
@@ -117,13 +117,13 @@ mod tests {
             quarantine.offend(3, round, 8);
         }
         let mut roster = Roster::new(3, &[4, 0, 1], 6);
-        for (client, standing) in [(4, Standing::Usable), (0, Standing::Silent), (1, Standing::Refused)] {
-            roster.note(client, standing);
+        for (client, status) in [(4, ReplyStatus::Usable), (0, ReplyStatus::Silent), (1, ReplyStatus::Refused)] {
+            roster.note(client, status);
         }
         assert_eq!(roster.usable(), 1);
         assert_eq!(roster.again(&quarantine, 2), [5, 2]);
         assert_eq!(roster.again(&quarantine, 9), [5, 2, 0, 3, 1]);
-        roster.note(1, Standing::Failed);
+        roster.note(1, ReplyStatus::Failed);
         assert_eq!(roster.again(&quarantine, 9), [5, 2, 0, 3]);
     }
 }

@@ -1,23 +1,24 @@
 //! The one loop over rounds: ask → select → configure → (fleet) → validate → combine → aggregate → settle → tell.
 //!
 //! The server's state changes in `aggregate` alone, and that sees either enough usable replies to one and the same state
-//! or nothing: a round that cannot close leaves no trace in it. `rules` of [`Guard`] say what is enough.
+//! or nothing: a round that cannot close leaves no trace in it. `rules` of [`FaultPolicy`] say what is enough.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Instant;
 
 use super::combine::combine;
-use super::event::{Event, Happening};
+use super::event::{Event, EventKind};
 use super::exchange::{Outcome, Traffic, exchange};
+use super::fault_policy::{FaultPolicy, Rules};
 use super::fleet::Fleet;
-use super::guard::{Guard, Rules};
-use super::inquiry::inquire;
+use super::inquiry::ask_clients;
 use super::outlier::outlier_scores;
-use super::roster::{Call, Roster, Standing};
+use super::roster::{Attempt, ReplyStatus, Roster};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientId, Question, ROWS, Reply, Request, ServerHalf, Watch};
+use crate::protocol::{Ask, ClientId, Question, ROWS, Reply, Request, ServerHalf, SharedMessage, Watch};
 use crate::schedule::{Indicators, Schedule, Selection};
 
 /// What happened in a round.
@@ -48,17 +49,22 @@ pub struct Round {
     /// Bytes that the server's half keeps between rounds.
     pub server_bytes: u64,
     /// The server's rules, and what it remembers of its clients after the round.
-    pub guard: Guard,
+    pub policy: FaultPolicy,
 }
 
 /// What an observer of the loop is told.
-pub trait Told<B: Backend> {
+pub trait RoundObserver<B: Backend> {
     /// A round begins with these clients.
-    fn begins(&mut self, round: usize, clients: &[ClientId]);
+    fn round_started(&mut self, round: usize, clients: &[ClientId]);
     /// A round ended; `server` has its results. Nothing changes until this returns.
-    fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>, schedule: &dyn Schedule) -> Result<(), RunError>;
+    fn round_ended(
+        &mut self,
+        round: Round,
+        server: &dyn ServerHalf<B>,
+        schedule: &dyn Schedule,
+    ) -> Result<(), RunError>;
     /// The run ends in the midst of a round, of which this is what happened.
-    fn failed(&mut self, _events: &[Event]) -> Result<(), RunError> {
+    fn run_failed(&mut self, _events: &[Event]) -> Result<(), RunError> {
         Ok(())
     }
 }
@@ -77,7 +83,7 @@ pub struct Federation<'a, B: Backend> {
     /// Asked for diagnosis where the schedule has no question of its own.
     pub diagnosis: Option<Question>,
     /// Rules against faults, and the memory that they need.
-    pub guard: &'a mut Guard,
+    pub policy: &'a mut FaultPolicy,
     /// The server's device.
     pub session: Session<B>,
 }
@@ -88,7 +94,7 @@ impl<B: Backend> Federation<'_, B> {
         &mut self,
         rounds: RangeInclusive<usize>,
         watch: Watch,
-        told: &mut dyn Told<B>,
+        observer: &mut dyn RoundObserver<B>,
     ) -> Result<(), RunError> {
         for round in rounds {
             let start = Instant::now();
@@ -99,25 +105,25 @@ impl<B: Backend> Federation<'_, B> {
             };
             let selection = self.schedule.select(round, indicators.as_ref());
             let selection_seconds = start.elapsed().as_secs_f64();
-            told.begins(round, &selection.clients);
+            observer.round_started(round, &selection.clients);
 
             if let Err(error) = self.gather(round, &selection.clients, watch, &mut traffic, &mut gathered) {
-                told.failed(&gathered.events)?;
+                observer.run_failed(&gathered.events)?;
                 return Err(error);
             }
             let mut numbers = mean_numbers(&gathered.replies);
-            self.temper(&mut gathered)?;
+            self.apply_robust_rule(&mut gathered)?;
             let Gathered { replies, used, rejected, attempts, events, .. } = gathered;
             self.server.aggregate(replies).map_err(|error| match error {
                 RunError::Svgd(error) => RunError::Server { round, error },
                 other => other,
             })?;
-            self.guard.conduct.counted.extend(used.iter().map(|client| (*client, round)));
+            self.policy.reliability.counted.extend(used.iter().map(|client| (*client, round)));
             self.fleet.settle(round, &used);
             numbers.extend(self.server.numbers().into_iter().map(|(name, value)| (name.to_owned(), value)));
             let Traffic { down: downlink_bytes, up: uplink_bytes } = traffic;
             let server_bytes = self.server.state_bytes();
-            let guard = self.guard.clone();
+            let policy = self.policy.clone();
             let round = Round {
                 round,
                 selection,
@@ -131,9 +137,9 @@ impl<B: Backend> Federation<'_, B> {
                 downlink_bytes,
                 uplink_bytes,
                 server_bytes,
-                guard,
+                policy,
             };
-            told.ended(round, &*self.server, &*self.schedule)?;
+            observer.round_ended(round, &*self.server, &*self.schedule)?;
         }
         Ok(())
     }
@@ -150,10 +156,10 @@ impl<B: Backend> Federation<'_, B> {
         traffic: &mut Traffic,
         gathered: &mut Gathered,
     ) -> Result<(), RunError> {
-        let Rules { deadline, min_replies, repeats, .. } = self.guard.rules;
+        let Rules { deadline, min_replies, repeats, .. } = self.policy.rules;
         let needed = min_replies.min(selected.len()).max(1);
         let mut roster = Roster::new(round, selected, self.rows.len());
-        let mut call = roster.first(&self.guard.conduct.quarantine, needed);
+        let mut call = roster.first(&self.policy.reliability.quarantine, needed);
         self.server.begin(round, &call.asked)?;
         loop {
             gathered.attempts += 1;
@@ -162,7 +168,7 @@ impl<B: Backend> Federation<'_, B> {
             let outcomes = exchange(self.fleet, &requests, deadline, watch, traffic, &mut gathered.events)?;
             for (request, outcome) in requests.into_iter().zip(outcomes) {
                 let client = request.client;
-                roster.note(client, self.judge(gathered, request, outcome));
+                roster.note(client, self.classify_reply(gathered, request, outcome));
             }
             let usable = roster.usable();
             if usable >= needed {
@@ -170,7 +176,7 @@ impl<B: Backend> Federation<'_, B> {
             }
             let next = match gathered.attempts > repeats {
                 true => Vec::new(),
-                false => roster.again(&self.guard.conduct.quarantine, needed - usable),
+                false => roster.again(&self.policy.reliability.quarantine, needed - usable),
             };
             if next.is_empty() {
                 return Err(gathered.failure(round, usable, needed));
@@ -180,27 +186,28 @@ impl<B: Backend> Federation<'_, B> {
             for (absent, by) in absent.zip(next.iter().filter(|client| !call.asked.contains(client))) {
                 self.server.substitute(*absent, *by);
             }
-            call = Call { asked: next, skipped: Vec::new() };
+            call = Attempt { asked: next, skipped: Vec::new() };
         }
     }
 
     fn requests(&self, round: usize, attempt: usize, clients: &[ClientId]) -> Result<Vec<Request>, RunError> {
+        let outgoing = Outgoing::new(self.server, round);
         let request = |client: &ClientId| {
-            let message = self.server.configure(round, *client)?;
-            Ok(self.guard.stamped(Request { attempt, ..Request::new(round, *client, Ask::Train, message) }))
+            let message = outgoing.to(*client)?;
+            Ok(self.policy.stamped(Request { attempt, ..Request::new(round, *client, Ask::Train, message) }))
         };
         clients.iter().map(request).collect()
     }
 
     /// Files an answer where it belongs.
-    fn judge(&mut self, gathered: &mut Gathered, request: Request, outcome: Outcome) -> Standing {
+    fn classify_reply(&mut self, gathered: &mut Gathered, request: Request, outcome: Outcome) -> ReplyStatus {
         let (client, round) = (request.client, request.round);
         let event = |what| Event::new(round, request.attempt, client, what);
         let outcome = match outcome {
             Outcome::Usable(reply) => match self.check(&reply) {
                 Ok(()) => Outcome::Usable(reply),
                 Err(reason) => {
-                    gathered.events.push(event(Happening::Refused).because(&reason));
+                    gathered.events.push(event(EventKind::Refused).with_detail(&reason));
                     Outcome::Refused(reason)
                 }
             },
@@ -208,20 +215,20 @@ impl<B: Backend> Federation<'_, B> {
         };
         let (standing, reason) = match outcome {
             Outcome::Usable(reply) => {
-                self.guard.conduct.quarantine.clear(client);
+                self.policy.reliability.quarantine.clear(client);
                 gathered.rejected.retain(|(rejected, _)| *rejected != client);
                 gathered.used.push(client);
                 gathered.requests.push(request);
                 gathered.replies.push(reply);
-                return Standing::Usable;
+                return ReplyStatus::Usable;
             }
-            Outcome::Silent(reason) => (Standing::Silent, reason),
-            Outcome::Refused(reason) => (Standing::Refused, reason),
-            Outcome::Failed(reason) => (Standing::Failed, reason),
+            Outcome::Silent(reason) => (ReplyStatus::Silent, reason),
+            Outcome::Refused(reason) => (ReplyStatus::Refused, reason),
+            Outcome::Failed(reason) => (ReplyStatus::Failed, reason),
         };
-        if standing != Standing::Silent {
-            let rest = self.guard.conduct.quarantine.offend(client, round, self.guard.rules.backoff);
-            gathered.events.push(event(Happening::Quarantined).of(rest as f64));
+        if standing != ReplyStatus::Silent {
+            let rest = self.policy.reliability.quarantine.offend(client, round, self.policy.rules.backoff);
+            gathered.events.push(event(EventKind::Quarantined).with_value(rest as f64));
         }
         gathered.first.get_or_insert_with(|| RunError::Client { round, client, reason: reason.clone() });
         gathered.rejected.retain(|(rejected, _)| *rejected != client);
@@ -241,17 +248,17 @@ impl<B: Backend> Federation<'_, B> {
     }
 
     /// Scores the replies and puts them through the robust rule.
-    fn temper(&mut self, gathered: &mut Gathered) -> Result<(), RunError> {
-        let Guard { rules, conduct, .. } = &mut *self.guard;
+    fn apply_robust_rule(&mut self, gathered: &mut Gathered) -> Result<(), RunError> {
+        let FaultPolicy { rules, reliability, .. } = &mut *self.policy;
         let Gathered { requests, replies, events, .. } = gathered;
         if rules.outlier_scores {
             let scores = outlier_scores(requests, replies, &self.session)?;
             for (request, score) in requests.iter().zip(scores) {
-                let event = Event::new(request.round, request.attempt, request.client, Happening::Scored);
-                events.extend(score.map(|score| event.of(score)));
+                let event = Event::new(request.round, request.attempt, request.client, EventKind::Scored);
+                events.extend(score.map(|score| event.with_value(score)));
             }
         }
-        combine(rules.robust, rules.changes, requests, replies, &mut conduct.norms, events);
+        combine(rules.robust, rules.changes, requests, replies, &mut reliability.norms, events);
         Ok(())
     }
 
@@ -263,13 +270,35 @@ impl<B: Backend> Federation<'_, B> {
         traffic: &mut Traffic,
         events: &mut Vec<Event>,
     ) -> Result<Indicators, RunError> {
-        let request = |client| {
-            let message = self.server.configure(round, client)?;
-            Ok(Request::new(round, client, Ask::Answer(question), message))
-        };
+        let outgoing = Outgoing::new(self.server, round);
+        let request = |client| Ok(Request::new(round, client, Ask::Answer(question), outgoing.to(client)?));
         let clients: Vec<ClientId> = (0..self.rows.len()).collect();
-        let replies = inquire(self.fleet, self.guard, &clients, request, (traffic, events))?;
+        let replies = ask_clients(self.fleet, self.policy, &clients, request, (traffic, events))?;
         Indicators::of(&question, self.server.particles(), &replies, &self.session)
+    }
+}
+
+/// What the clients of a round are sent. What all are sent is encoded once, when the first of them is asked.
+struct Outgoing<'a, B: Backend> {
+    server: &'a dyn ServerHalf<B>,
+    round: usize,
+    to_all: OnceCell<SharedMessage>,
+}
+
+impl<'a, B: Backend> Outgoing<'a, B> {
+    fn new(server: &'a dyn ServerHalf<B>, round: usize) -> Self {
+        Self { server, round, to_all: OnceCell::new() }
+    }
+
+    fn to(&self, client: ClientId) -> Result<SharedMessage, RunError> {
+        if let Some(own) = self.server.configure_for(self.round, client)? {
+            return Ok(own.into());
+        }
+        if let Some(message) = self.to_all.get() {
+            return Ok(message.clone());
+        }
+        let message = SharedMessage::from(self.server.configure(self.round)?);
+        Ok(self.to_all.get_or_init(|| message).clone())
     }
 }
 
@@ -288,12 +317,12 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn note_call(&mut self, round: usize, call: &Call, selected: &[ClientId]) {
+    fn note_call(&mut self, round: usize, call: &Attempt, selected: &[ClientId]) {
         let attempt = self.attempts;
         let event = |client: &ClientId, what| Event::new(round, attempt, *client, what);
-        self.events.extend(call.skipped.iter().map(|client| event(client, Happening::Skipped)));
+        self.events.extend(call.skipped.iter().map(|client| event(client, EventKind::Skipped)));
         let others = call.asked.iter().filter(|client| !selected.contains(client));
-        self.events.extend(others.map(|client| event(client, Happening::Substitute)));
+        self.events.extend(others.map(|client| event(client, EventKind::Substitute)));
     }
 
     /// Why the round could not close: a single attempt's own reason where nothing was usable.

@@ -8,7 +8,7 @@ use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
 
-/// Told by a client how many of how many steps of its visit are done.
+/// RoundObserver by a client how many of how many steps of its visit are done.
 pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// The server's side of an algorithm.
@@ -18,8 +18,19 @@ pub trait ServerHalf<B: Backend>: Send {
         Ok(())
     }
 
-    /// What a selected client is sent.
-    fn configure(&self, round: usize, client: ClientId) -> Result<Message, RunError>;
+    /// What every client is sent in a round, Θ with what belongs to it: encoded once, whoever is asked.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    fn configure(&self, round: usize) -> Result<Message, RunError>;
+
+    /// What one client is sent instead; `None` where it is sent what all are.
+    ///
+    /// # Errors
+    /// The device does not answer, or there is nothing for this client.
+    fn configure_for(&self, _round: usize, _client: ClientId) -> Result<Option<Message>, RunError> {
+        Ok(None)
+    }
 
     /// Another client is asked in the place of one that gave no usable reply.
     fn substitute(&mut self, _absent: ClientId, _by: ClientId) {}

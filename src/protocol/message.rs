@@ -1,11 +1,12 @@
 //! What travels between server and clients: named arrays and named numbers, nothing else.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::fingerprint::Fingerprint;
-use crate::array::{Array, Values};
+use crate::array::{Array, ArrayError, Values};
 use crate::rows::Rows;
 use crate::stein::Kernel;
 
@@ -61,8 +62,24 @@ impl Message {
     }
 
     /// The array of that name.
-    pub fn array(&self, name: &str) -> Result<&Array, String> {
-        self.arrays.get(name).ok_or_else(|| format!("the message has no array \"{name}\""))
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn array(&self, name: &str) -> Result<&Array, ArrayError> {
+        self.arrays.get(name).ok_or_else(|| ArrayError::Missing(name.to_owned()))
+    }
+}
+
+/// A message on its way to any number of clients: held in memory once, and its fingerprint taken once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedMessage {
+    message: Arc<Message>,
+    fingerprint: u64,
+}
+
+impl From<Message> for SharedMessage {
+    fn from(message: Message) -> Self {
+        Self { fingerprint: message.fingerprint(), message: Arc::new(message) }
     }
 }
 
@@ -158,19 +175,21 @@ pub struct Request {
     pub state: u64,
     /// For what.
     pub ask: Ask,
-    /// What the algorithm's server half says.
-    pub message: Message,
+    /// What the algorithm's server half says; clones of the request share it.
+    #[serde(with = "shared")]
+    pub message: Arc<Message>,
 }
 
 impl Request {
     /// The first attempt at asking a client, with the fingerprint of the message.
-    pub fn new(round: usize, client: ClientId, ask: Ask, message: Message) -> Self {
-        Self { run: 0, counted: 0, round, attempt: 1, client, state: message.fingerprint(), ask, message }
+    pub fn new(round: usize, client: ClientId, ask: Ask, message: impl Into<SharedMessage>) -> Self {
+        let SharedMessage { message, fingerprint: state } = message.into();
+        Self { run: 0, counted: 0, round, attempt: 1, client, state, ask, message }
     }
 
     /// An answer to this request that takes no time.
     pub fn reply(&self, message: Message) -> Reply {
-        let Self { run, round, client, state, .. } = *self;
+        let &Self { run, round, client, state, .. } = self;
         Reply { run, round, client, state, seconds: 0.0, message }
     }
 }
@@ -190,4 +209,46 @@ pub struct Reply {
     pub seconds: f64,
     /// What the algorithm's client half says.
     pub message: Message,
+}
+
+/// A shared message is written down as a message.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Message;
+
+    pub fn serialize<S: Serializer>(message: &Arc<Message>, serializer: S) -> Result<S::Ok, S::Error> {
+        Message::serialize(message, serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Message>, D::Error> {
+        Message::deserialize(deserializer).map(Arc::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_and_a_reply_survive_the_wire_to_the_bit() {
+        let array = Array { shape: vec![1, 3], values: Values::F32(vec![0.1, -0.0, 1e-42]) };
+        let message = Message::default().with_array("particles", array).with_scalar("seen", 1.0 / 3.0);
+        let request = Request { attempt: 2, ..Request::new(7, 3, Ask::Train, message.clone()) };
+        let there: Request = serde_json::from_str(&serde_json::to_string(&request).unwrap()).unwrap();
+        assert_eq!(there, request);
+        assert_eq!(there.message.fingerprint(), request.state);
+        let reply = request.reply(message);
+        let back: Reply = serde_json::from_str(&serde_json::to_string(&reply).unwrap()).unwrap();
+        assert_eq!((back.message.fingerprint(), &back), (request.state, &reply));
+    }
+
+    #[test]
+    fn requests_to_several_clients_share_one_message() {
+        let message = SharedMessage::from(Message::default().with_scalar("seen", 1.0));
+        let [first, second] = [0, 1].map(|client| Request::new(1, client, Ask::Train, message.clone()));
+        assert!(Arc::ptr_eq(&first.message, &second.message) && first.state == second.state);
+    }
 }

@@ -12,7 +12,7 @@ mod prediction;
 mod setup;
 
 pub use halves::{ClientHalf, Halves, ServerHalf, Watch};
-pub use message::{Ask, ClientId, Message, Question, Reply, Request, RequestKind};
+pub use message::{Ask, ClientId, Message, Question, Reply, Request, RequestKind, SharedMessage};
 pub use names::{
     BATCHES, CLIENT_BYTES, DISCREPANCY, KDE_ESS, OPTIMIZER, PARTICLES, ROWS, SCORE_NORM, diagnosed, message_of,
     particles_of,

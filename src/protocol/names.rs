@@ -38,10 +38,7 @@ pub fn particles_of<B: Backend>(
     like: &Particles<B>,
     session: &Session<B>,
 ) -> Result<Particles<B>, RunError> {
-    message
-        .array(PARTICLES)
-        .and_then(|array| Particles::from_array(array, like.layout(), session))
-        .map_err(RunError::Device)
+    Ok(Particles::from_array(message.array(PARTICLES)?, like.layout(), session)?)
 }
 
 /// A message that carries particles, `[N, d]`. Waits for the device.

@@ -52,7 +52,7 @@ impl Toy {
         let table = Table::new(data.train, &data.normalisation);
         let shape = vec![grid.points().len() / grid.dim(), grid.dim()];
         let array = Array { shape, values: Values::F64(grid.points().to_vec()) };
-        let at = Particles::from_array(&array, model.layout(), &session).map_err(RunError::Device)?;
+        let at = Particles::from_array(&array, model.layout(), &session)?;
         let log_prior = model.prior().log_density(at.blocks()).try_into_vec_as::<f64>()?;
         let likelihood = |row| {
             let batch = table.batch(row..row + 1, &session);

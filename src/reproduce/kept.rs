@@ -112,7 +112,7 @@ impl Kept {
         let metrics = outcome.rounds.first().map(|record| record.metrics.iter().map(|(name, _)| (*name).to_owned()));
         let bins = match &outcome.predicted {
             Predicted::Classes { log_probs, labels } => {
-                let unusable = |error: crate::metrics::MetricError| RunError::Device(error.to_string());
+                let unusable = RunError::Predictions;
                 let top = log_probs.predictions(labels).map_err(unusable)?.top_label();
                 let bins = equal_width(&top.confidence, &top.correct, config.evaluation.bins).map_err(unusable)?;
                 let kept = bins.bins().iter();

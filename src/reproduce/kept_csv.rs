@@ -123,7 +123,7 @@ impl KeptCsv {
     /// # Errors
     /// A row that does not belong to the figure.
     pub fn results<'a>(&self, figure: &'a Figure, grid: &'a Grid) -> Result<Results<'a>, KeptCsvError> {
-        let mut told = Told::new(figure, grid);
+        let mut told = RoundObserver::new(figure, grid);
         for row in self.rows.iter().filter(|row| row.seed <= grid.seeds) {
             told.take(row)?;
         }
@@ -165,7 +165,7 @@ struct Run {
 }
 
 /// What has been read so far.
-struct Told<'a> {
+struct RoundObserver<'a> {
     figure: &'a Figure,
     grid: &'a Grid,
     runs: Vec<BTreeMap<u64, Run>>,
@@ -179,7 +179,7 @@ struct Told<'a> {
     seen: BTreeSet<(String, String, String, u64, u64, String)>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> RoundObserver<'a> {
     fn new(figure: &'a Figure, grid: &'a Grid) -> Self {
         let cells = grid.cells.len();
         Self {

@@ -57,8 +57,8 @@ impl Indicators {
             Question::LikelihoodScore { kernel, .. } => {
                 let form = form(kernel, theta)?;
                 let scores = answered().map(|reply| {
-                    let array = reply.message.array(SCORES).map_err(RunError::Device)?;
-                    Particles::from_array(array, theta.layout(), session).map_err(RunError::Device)
+                    let array = reply.message.array(SCORES)?;
+                    Particles::from_array(array, theta.layout(), session).map_err(RunError::Array)
                 });
                 let scores = scores.collect::<Result<Vec<_>, _>>()?;
                 let values = inner_products(&form, &scores)?;

@@ -147,7 +147,7 @@ impl Rounds {
         server.begin(round, &asked).unwrap();
         let requests: Vec<Request> = asked
             .iter()
-            .map(|client| Request::new(round, *client, Ask::Train, server.configure(round, *client).unwrap()))
+            .map(|client| Request::new(round, *client, Ask::Train, server.configure(round).unwrap()))
             .collect();
         let replies = requests
             .iter()

@@ -8,9 +8,9 @@ use fedstein::backend::Flex;
 use fedstein::datasets::Targets;
 use fedstein::error::RunError;
 use fedstein::experiment::evaluate::Predicted;
+use fedstein::federation::fault_policy::FaultPolicy;
 use fedstein::federation::fleet::{Fleet, InProcess};
-use fedstein::federation::guard::Guard;
-use fedstein::federation::server::{Federation, Round, Told};
+use fedstein::federation::server::{Federation, Round, RoundObserver};
 use fedstein::metrics::Evaluation;
 use fedstein::protocol::{Reply, Request, ServerHalf, Watch};
 use fedstein::random::Streams;
@@ -110,9 +110,9 @@ fn set_first(reply: &mut Reply, value: f32) {
 #[derive(Default)]
 struct Log(Mutex<Vec<(Round, Vec<f64>)>>);
 
-impl Told<Flex> for Log {
-    fn begins(&mut self, _: usize, _: &[usize]) {}
-    fn ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>, _: &dyn Schedule) -> Result<(), RunError> {
+impl RoundObserver<Flex> for Log {
+    fn round_started(&mut self, _: usize, _: &[usize]) {}
+    fn round_ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>, _: &dyn Schedule) -> Result<(), RunError> {
         self.0.lock().unwrap().push((round, values(server.particles())));
         Ok(())
     }
@@ -127,8 +127,9 @@ fn serve(text: &str, client: usize, spoil: Spoil) -> Result<Vec<(Round, Vec<f64>
     let fleet = Corrupt { fleet: InProcess::new(clients), client, spoil };
     let counts: Vec<usize> = dealt(config).clients().iter().map(Vec::len).collect();
     let mut log = Log::default();
-    let (server, schedule, guard) = (&mut *server, &mut *schedule, &mut Guard::default());
-    let mut federation = Federation { server, schedule, fleet: &fleet, rows: &counts, diagnosis: None, guard, session };
+    let (server, schedule, policy) = (&mut *server, &mut *schedule, &mut FaultPolicy::default());
+    let mut federation =
+        Federation { server, schedule, fleet: &fleet, rows: &counts, diagnosis: None, policy, session };
     federation.serve(1..=config.rounds, &|_, _| {}, &mut log)?;
     Ok(log.0.into_inner().unwrap())
 }

@@ -200,7 +200,7 @@ impl Stage {
 
     /// What a client answers to the server in this round.
     fn visit(&mut self, round: usize, client: usize) -> Message {
-        let message = self.halves.server.configure(round, client).unwrap();
+        let message = self.halves.server.configure(round).unwrap();
         self.visit_with(round, client, message)
     }
 
@@ -307,7 +307,7 @@ fn where_the_prior_weighs_nothing_a_client_climbs_its_own_likelihood() {
         "kind = \"pfedbayes\"\nlocal_steps = {steps}\nbatch = {batch}\nkl_weight = 1e-300\nsamples = 2\n{STILL}"
     );
     let mut stage = Stage::of(&digits(1, &algorithm, &format!("kind = \"sgd\"\nlr = {lr}")));
-    let mut theta = array(&stage.halves.server.configure(1, 2).unwrap(), "mean");
+    let mut theta = array(&stage.halves.server.configure(1).unwrap(), "mean");
     stage.visit(1, 2);
     let rows = stage.rows[2].len();
     let mut minibatches = Minibatches::new(Order::EpochPermutation, rows, batch, stage.streams, 2);
@@ -326,7 +326,7 @@ fn where_the_prior_weighs_all_a_client_and_its_copy_of_w_meet() {
     let mut stage = Stage::of(&digits(1, &algorithm, "kind = \"adam\"\nlr = 0.005"));
     stage.visit(1, 0);
     let before = stage.predictor(0).unwrap();
-    let moved = altered(stage.halves.server.configure(2, 0).unwrap(), "mean", |mean| mean + 0.5);
+    let moved = altered(stage.halves.server.configure(2).unwrap(), "mean", |mean| mean + 0.5);
     let copy = array(&stage.visit_with(2, 0, moved), "mean");
     let after = stage.predictor(0).unwrap();
     // Adam moves both by about 0.005 a step towards each other, and then they swing by a few steps: a tenth of the 0.5
@@ -342,7 +342,7 @@ fn the_copy_of_w_follows_the_clients_gaussian() {
     let (lr, zeta) = (1e-4, 3.0);
     let algorithm = format!("kind = \"pfedbayes\"\nlocal_steps = 2\nbatch = 2000\nkl_weight = {zeta}\nsamples = 3");
     let mut stage = Stage::of(&digits(1, &algorithm, &format!("kind = \"sgd\"\nlr = {lr}")));
-    let sent = stage.halves.server.configure(1, 1).unwrap();
+    let sent = stage.halves.server.configure(1).unwrap();
     let got = stage.visit(1, 1);
     let (layout, d) = (stage.model.layout().clone(), stage.model.layout().dim());
     let batch = stage.batch(1, &(0..stage.rows[1].len()).collect::<Vec<_>>());
@@ -374,12 +374,12 @@ fn the_copy_of_w_follows_the_clients_gaussian() {
 #[test]
 fn w_is_mixed_with_the_mean_of_the_replies_that_came() {
     let mut stage = Stage::of(&digits(1, "kind = \"pfedbayes\"\nserver_mix = 0.25\ninitial_rho = -3.0", ""));
-    let sent = stage.halves.server.configure(1, 0).unwrap();
+    let sent = stage.halves.server.configure(1).unwrap();
     let mean = array(&sent, "mean");
     assert!(array(&sent, "rho").iter().all(|rho| *rho == -3.0));
     let say = |mean: f64, rho: f64| altered(altered(sent.clone(), "mean", |_| mean), "rho", |_| rho);
     stage.halves.server.aggregate(vec![reply(0, say(1.0, -1.0)), reply(3, say(3.0, -2.0))]).unwrap();
-    let mixed = stage.halves.server.configure(2, 0).unwrap();
+    let mixed = stage.halves.server.configure(2).unwrap();
     // 0.75·old + 0.25·(1 + 3)/2, and 0.75·(−3) + 0.25·(−1.5), whatever rows the clients have
     let want: Vec<f64> = mean.iter().map(|mean| 0.75 * mean + 0.5).collect();
     assert!(largest_gap(&array(&mixed, "mean"), &want) < 1e-14);
@@ -389,7 +389,7 @@ fn w_is_mixed_with_the_mean_of_the_replies_that_came() {
     let error = validate(&request, request.reply(say(f64::NAN, 0.0))).unwrap_err().to_string();
     assert!(error.contains("\"mean\"") && error.contains("not finite"), "{error}");
     stage.halves.server.aggregate(vec![reply(0, say(1.0, -1.0))]).unwrap();
-    let mixed = array(&stage.halves.server.configure(3, 0).unwrap(), "rho");
+    let mixed = array(&stage.halves.server.configure(3).unwrap(), "rho");
     assert!(mixed.iter().all(|rho| (rho - (0.75 * -2.625 - 0.25)).abs() < 1e-14));
 }
 
@@ -397,7 +397,7 @@ fn w_is_mixed_with_the_mean_of_the_replies_that_came() {
 fn the_first_means_have_the_deviation_that_the_config_says_and_predictions_are_draws() {
     let text = "kind = \"pfedbayes\"\ninitial_sd = 0.2\ninitial_rho = 0.5\nparticles = 50\nnoise_variance = 4.0";
     let stage = Stage::of(&digits(1, text, ""));
-    let mean = array(&stage.halves.server.configure(1, 0).unwrap(), "mean");
+    let mean = array(&stage.halves.server.configure(1).unwrap(), "mean");
     let draws = values(stage.halves.server.particles());
     let variance = |values: &[f64]| values.iter().map(|x| x * x).sum::<f64>() / values.len() as f64;
     // 460 draws: the variance is off by √(2/460) = 7 % in one of three cases.
@@ -421,7 +421,7 @@ fn a_client_of_pfedbayes_predicts_with_the_servers_draws_until_it_has_a_gaussian
     stage.visit(1, 0);
     assert!(largest_gap(&stage.predictor(0).unwrap(), &own) > 0.01, "every client draws for itself");
     // A visit that fails leaves the client as it was.
-    let broken = altered(stage.halves.server.configure(2, 1).unwrap(), "mean", |_| 1e300);
+    let broken = altered(stage.halves.server.configure(2).unwrap(), "mean", |_| 1e300);
     let request = Request::new(2, 1, Ask::Train, broken);
     let error = stage.client(1).handle(&request, &|_, _| {}).unwrap_err().to_string();
     assert!(error.contains("not finite"), "{error}");
@@ -437,7 +437,7 @@ fn the_width_of_a_heads_prior_is_what_the_formula_says() {
     let mut stage = Stage::of(&digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-3"));
     let first = array(&stage.visit(1, 0), "prior_variance");
     assert!(first.len() == 1 && (first[0] - 1.0).abs() < 1e-12, "{first:?}");
-    let moved = altered(stage.halves.server.configure(2, 0).unwrap(), "head", |head| head - 2.0);
+    let moved = altered(stage.halves.server.configure(2).unwrap(), "head", |head| head - 2.0);
     let second = array(&stage.visit_with(2, 0, moved), "prior_variance");
     assert!((second[0] - 5.0).abs() < 1e-12, "{second:?}");
 }
@@ -445,7 +445,7 @@ fn the_width_of_a_heads_prior_is_what_the_formula_says() {
 #[test]
 fn heads_are_averaged_by_confidence_and_bases_by_rows() {
     let mut stage = Stage::of(&digits(1, "kind = \"pfedvem\"", ""));
-    let sent = stage.halves.server.configure(1, 0).unwrap();
+    let sent = stage.halves.server.configure(1).unwrap();
     let say = |base: f64, head: f64, variance: f64, rows: f64| {
         let number = Array { shape: vec![1], values: Values::F64(vec![variance]) };
         let message = altered(altered(sent.clone(), "base", |_| base), "head", |_| head);
@@ -453,14 +453,14 @@ fn heads_are_averaged_by_confidence_and_bases_by_rows() {
     };
     let replies = vec![reply(0, say(1.0, 1.0, 1.0, 10.0)), reply(3, say(3.0, 4.0, 0.5, 30.0))];
     stage.halves.server.aggregate(replies).unwrap();
-    let mixed = stage.halves.server.configure(2, 0).unwrap();
+    let mixed = stage.halves.server.configure(2).unwrap();
     // (10·1 + 30·3)/40 and (1·1 + 2·4)/(1 + 2)
     assert!(array(&mixed, "base").iter().all(|base| (base - 2.5).abs() < 1e-14));
     assert!(array(&mixed, "head").iter().all(|head| (head - 3.0).abs() < 1e-14));
     assert_eq!(values(stage.halves.server.particles()), [array(&mixed, "base"), array(&mixed, "head")].concat());
     // One reply is enough, and it replaces both.
     stage.halves.server.aggregate(vec![reply(1, say(-1.0, 7.0, 2.0, 5.0))]).unwrap();
-    let alone = stage.halves.server.configure(3, 0).unwrap();
+    let alone = stage.halves.server.configure(3).unwrap();
     assert!(array(&alone, "base").iter().all(|base| *base == -1.0) && array(&alone, "head").iter().all(|h| *h == 7.0));
     let error = stage.halves.server.aggregate(vec![reply(2, say(0.0, 0.0, 0.0, 5.0))]).unwrap_err().to_string();
     assert!(error.contains("client 2") && error.contains("prior_variance"), "{error}");
@@ -474,7 +474,7 @@ fn a_visit_of_pfedvem_is_its_recursion_head_first_and_then_the_base() {
          head_momentum = {momentum}\nsamples = {samples}"
     );
     let mut stage = Stage::of(&digits(1, &algorithm, &format!("kind = \"sgd\"\nlr = {lr}")));
-    let sent = stage.halves.server.configure(1, 3).unwrap();
+    let sent = stage.halves.server.configure(1).unwrap();
     let got = stage.visit(1, 3);
 
     let (mut base, centre) = (array(&sent, "base"), array(&sent, "head"));
@@ -543,7 +543,7 @@ fn a_client_of_pfedvem_puts_its_own_head_on_the_published_base() {
         }
         assert_eq!(stage.predictor(2).unwrap(), own, "the same draws");
         // A visit that fails leaves the client as it was.
-        let broken = altered(stage.halves.server.configure(2, 2).unwrap(), "head", |_| 1e300);
+        let broken = altered(stage.halves.server.configure(2).unwrap(), "head", |_| 1e300);
         let request = Request::new(2, 2, Ask::Train, broken);
         let error = stage.client(2).handle(&request, &|_, _| {}).unwrap_err().to_string();
         assert!(error.contains("prior is inf"), "{error}");
@@ -555,7 +555,7 @@ fn a_client_of_pfedvem_puts_its_own_head_on_the_published_base() {
 fn a_head_that_runs_away_is_an_error_that_names_its_step_size() {
     let algorithm = "kind = \"pfedvem\"\nlocal_steps = 1\nhead_lr = 1e300";
     let mut stage = Stage::of(&digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-2"));
-    let message = stage.halves.server.configure(1, 0).unwrap();
+    let message = stage.halves.server.configure(1).unwrap();
     let request = Request::new(1, 0, Ask::Train, message);
     let error = stage.client(0).handle(&request, &|_, _| {}).unwrap_err().to_string();
     assert!(error.contains("not finite after 10 steps") && error.contains("algorithm.head_lr"), "{error}");

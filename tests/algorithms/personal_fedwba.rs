@@ -104,7 +104,7 @@ impl Site {
     }
 
     fn request(&self, round: usize, client: usize) -> Request {
-        Request::new(round, client, Ask::Train, self.server.configure(round, client).unwrap())
+        Request::new(round, client, Ask::Train, self.server.configure(round).unwrap())
     }
 
     /// What a client sends back.
@@ -417,7 +417,7 @@ fn a_visit_that_fails_leaves_the_client_as_it_was() {
         let first = sent(&hurt.visit(1, 0));
         unhurt.visit(1, 0);
         let mut request = hurt.request(2, 0);
-        for array in request.message.arrays.values_mut() {
+        for array in Arc::make_mut(&mut request.message).arrays.values_mut() {
             array.values = Values::F64(vec![1e300; array.values.len()]);
         }
         let error = hurt.clients[0].handle(&request, &|_, _| {}).unwrap_err().to_string();

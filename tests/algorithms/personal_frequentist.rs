@@ -123,7 +123,7 @@ impl Federation {
 
     /// What a client is sent.
     fn request(&self, round: usize, client: usize) -> Request {
-        Request::new(round, client, Ask::Train, self.halves.server.configure(round, client).unwrap())
+        Request::new(round, client, Ask::Train, self.halves.server.configure(round).unwrap())
     }
 
     /// A round with these clients; their replies as the server sees them.
@@ -602,7 +602,7 @@ fn a_visit_that_fails_leaves_client_and_server_as_they_were() {
             fed.round(1, &[0, 1, 2]);
             if fails {
                 let mut request = fed.request(2, 1);
-                for array in request.message.arrays.values_mut() {
+                for array in Arc::make_mut(&mut request.message).arrays.values_mut() {
                     let Values::F64(values) = &mut array.values else { panic!("f64 was asked for") };
                     values[0] = f64::NAN;
                 }

@@ -584,8 +584,7 @@ fn the_clients_learn_an_embedding_and_tell_their_digits_apart() {
     let before = personal_accuracy(&mut halves, &test, &answers, &experiment);
     for round in 1..=10 {
         let reply = |client: usize, half: &mut Box<dyn fedstein::protocol::ClientHalf<Flex>>| {
-            let request =
-                Request { round, ..request(halves.server.configure(round, client).unwrap(), client, Ask::Train) };
+            let request = Request { round, ..request(halves.server.configure(round).unwrap(), client, Ask::Train) };
             request.reply(half.handle(&request, &|_, _| {}).unwrap())
         };
         let replies = halves.clients.iter_mut().enumerate().map(|(id, half)| reply(id, half)).collect();
@@ -630,7 +629,7 @@ fn a_client_of_one_class_sends_back_what_it_was_sent() {
     };
     let ones: Vec<usize> = (0..labels.len()).filter(|row| labels[*row] == 1).take(20).collect();
     let (mut halves, ..) = halves(&experiment, Some(vec![ones]));
-    let sent = halves.server.configure(1, 0).unwrap();
+    let sent = halves.server.configure(1).unwrap();
     let reply = halves.clients[0].handle(&request(sent.clone(), 0, Ask::Train), &|_, _| {}).unwrap();
     assert_eq!(reply.arrays, sent.arrays);
     assert_eq!(reply.scalars["rows"], 20.0);
@@ -641,7 +640,7 @@ fn a_request_that_cannot_be_read_leaves_the_client_as_it_was() {
     let experiment = digits(1, "");
     let train = |broken: bool| {
         let (mut halves, ..) = halves(&experiment, None);
-        let sent = halves.server.configure(1, 0).unwrap();
+        let sent = halves.server.configure(1).unwrap();
         if broken {
             let error = halves.clients[0].handle(&request(Message::default(), 0, Ask::Train), &|_, _| {}).unwrap_err();
             assert!(error.to_string().contains("\"base\""), "{error}");

@@ -6,8 +6,8 @@ pub mod place;
 use std::sync::Arc;
 
 use fedstein::algorithm::gaussian::Family;
-use fedstein::algorithm::{Algorithm, ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Capabilities};
 use fedstein::algorithm::gaussian::natural::{Gaussian, Symmetric};
+use fedstein::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities};
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Backend, Flex, Precision, Session};
 use fedstein::datasets::{self, Partition, TrainTest};

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{algorithms, algorithms_that, bits, has_key, needs_plain_steps, experiment, outcome, try_run, values};
+use crate::common::{
+    algorithms, algorithms_that, bits, experiment, has_key, needs_plain_steps, outcome, try_run, values,
+};
 use burn::tensor::Tensor;
 use fedstein::backend::Flex;
 use fedstein::experiment::schema::{Overrides, Source};
@@ -295,11 +297,7 @@ fn a_toy_runs_with_a_single_particle_and_under_every_schedule() {
     for kind in algorithms() {
         let schedules: &[&str] = if is_tilted(kind) { &["round-robin", "ksd", "hip"] } else { &["round-robin"] };
         for (schedule, prior) in schedules.iter().flat_map(|schedule| [(schedule, "gaussian"), (schedule, "uniform")]) {
-            let particles = if has_key(kind, "particles") {
-                "particles = 1"
-            } else {
-                ""
-            };
+            let particles = if has_key(kind, "particles") { "particles = 1" } else { "" };
             let optimizer = if needs_plain_steps(kind) { "[optimizer]\nkind = \"sgd\"" } else { "" };
             let text = format!(
                 "rounds = 2\nprecision = \"f64\"\n[data]\nkind = \"mixture-1d\"\n[partition]\nkind = \"by-column\"\n\

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use crate::common::{algorithms, bits, has_key};
 use crate::common::place::{Place, cells, pets};
+use crate::common::{algorithms, bits, has_key};
 use fedstein::backend::Flex;
 use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
@@ -17,6 +17,7 @@ use fedstein::experiment::progress::{Observer, Quiet};
 use fedstein::experiment::record::RoundRecord;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
+use fedstein::federation::fault_policy::ClientReliability;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
@@ -315,7 +316,7 @@ fn nonce(path: &Path) -> u64 {
     let names = fs::read_dir(path.join("checkpoint")).unwrap().flatten();
     let conduct = names.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/conduct-")).max();
     let state = codec::decode(&fs::read(conduct.unwrap()).unwrap()).unwrap();
-    state.to_conduct().unwrap().nonce
+    ClientReliability::from_state(&state).unwrap().nonce
 }
 
 #[test]

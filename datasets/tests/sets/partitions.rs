@@ -122,7 +122,9 @@ fn refusal(config: &PartitionScheme, data: &Dataset) -> Option<Refusal> {
         PartitionScheme::LabelRatio(_) if classes != 2 => {
             certain(format!("partition `label-ratio`: it mixes two classes, these data have {classes}"))
         }
-        PartitionScheme::LabelRatio(LabelRatio { ratio, .. }) if ratio.iter().sum::<f64>() == 0.0 => certain("partition.ratio = ".into()),
+        PartitionScheme::LabelRatio(LabelRatio { ratio, .. }) if ratio.iter().sum::<f64>() == 0.0 => {
+            certain("partition.ratio = ".into())
+        }
         _ => None,
     }
 }

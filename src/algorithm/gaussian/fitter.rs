@@ -7,6 +7,7 @@ use ndarray::Array2;
 use super::expectation::Expected;
 use super::natural::{Gaussian, Natural};
 use super::{Problem, fit};
+use crate::array::ArrayError;
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
@@ -31,7 +32,7 @@ impl<B: Backend> Fitter<B> {
     /// q out of a message.
     pub fn read(&self, message: &Message) -> Result<Natural, RunError> {
         let Problem { config, layout, .. } = &*self.problem;
-        Natural::from_message(message, config.family, layout.dim()).map_err(RunError::Device)
+        Natural::from_message(message, config.family, layout.dim()).map_err(RunError::Array)
     }
 
     /// Where the rows are read.
@@ -72,7 +73,7 @@ impl<B: Backend> Fitter<B> {
                 )));
             }
             let gradients = Array2::from_shape_vec(nodes.points.raw_dim(), score.to_f64());
-            let gradients = gradients.map_err(|error| RunError::Device(error.to_string()))?;
+            let gradients = gradients.map_err(|error| ArrayError::Content(error.to_string()))?;
             watch(step + 1, *steps);
             Ok(Expected::new(q, &nodes, gradients.view()))
         };

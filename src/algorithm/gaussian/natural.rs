@@ -8,7 +8,7 @@ use ndarray::{Array1, Array2};
 use super::family::Family;
 use super::symmetric::Factor;
 pub use super::symmetric::Symmetric;
-use crate::array::{Array, Values};
+use crate::array::{Array, ArrayError, Values};
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
 use crate::protocol::Message;
@@ -85,26 +85,26 @@ impl Natural {
     pub(in crate::algorithm) fn in_state(state: &State, family: Family, d: usize) -> Result<Self, RunError> {
         let read = |name: &str| Ok::<_, CheckpointError>(state.array(name)?.clone());
         let message = Message::default().with_array(ETA1, read(ETA1)?).with_array(PRECISION, read(PRECISION)?);
-        Ok(Self::from_message(&message, family, d).map_err(CheckpointError::Content)?)
+        Ok(Self::from_message(&message, family, d).map_err(|error| CheckpointError::Content(error.to_string()))?)
     }
 
     /// Out of a message.
     ///
     /// # Errors
-    /// A sentence when the arrays are missing or not of this family and dimension.
-    pub fn from_message(message: &Message, family: Family, d: usize) -> Result<Self, String> {
+    /// The arrays are missing or not of this family and dimension.
+    pub fn from_message(message: &Message, family: Family, d: usize) -> Result<Self, ArrayError> {
         let read = |name: &str, shape: &[usize]| {
             let array = message.array(name)?;
             let fits = array.shape == shape && array.values.len() == shape.iter().product::<usize>();
-            fits.then(|| array.values.to_f64())
-                .ok_or_else(|| format!("array \"{name}\" must be {shape:?}, not {:?}", array.shape))
+            let (name, expected, found) = (name.to_owned(), shape.to_vec(), array.shape.clone());
+            fits.then(|| array.values.to_f64()).ok_or(ArrayError::Shape { name, expected, found })
         };
         let eta1 = Array1::from_vec(read(ETA1, &[d])?);
         let precision = match family {
             Family::MeanField => Symmetric::Diagonal(Array1::from_vec(read(PRECISION, &[d])?)),
             Family::Full => {
                 let matrix = Array2::from_shape_vec((d, d), read(PRECISION, &[d, d])?);
-                Symmetric::Full(matrix.map_err(|error| error.to_string())?)
+                Symmetric::Full(matrix.map_err(|error| ArrayError::Content(error.to_string()))?)
             }
         };
         Ok(Self { eta1, precision })
@@ -276,7 +276,7 @@ mod tests {
             let message = natural.to_message();
             assert_eq!(message.bytes(), 8 * natural.numbers() as u64);
             assert_eq!(Natural::from_message(&message, family, 2), Ok(natural));
-            assert!(Natural::from_message(&message, family, 3).unwrap_err().contains("eta1"));
+            assert!(Natural::from_message(&message, family, 3).unwrap_err().to_string().contains("eta1"));
         }
     }
 

@@ -11,7 +11,7 @@ use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientId, Message, Posterior, Reply, ServerHalf};
+use crate::protocol::{Message, Posterior, Reply, ServerHalf};
 use crate::random::Purpose;
 
 /// The server of PVI and GVI.
@@ -39,7 +39,7 @@ fn draw<B: Backend>(problem: &Problem<B>, q: &Natural, count: usize) -> Result<P
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         Ok(self.q.to_message())
     }
 
@@ -48,7 +48,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let Problem { config, layout, .. } = &*self.problem;
         let sent = self.q.clone();
         for reply in replies {
-            let moved = Natural::from_message(&reply.message, config.family, layout.dim()).map_err(RunError::Device)?;
+            let moved = Natural::from_message(&reply.message, config.family, layout.dim())?;
             self.q = self.q.plus(&moved.minus(&sent));
         }
         self.draws = draw(&self.problem, &self.q, self.draws.count())?;

@@ -8,10 +8,10 @@ use fedstein::backend::{Flex, Precision, Session};
 use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
 use fedstein::experiment::Config;
-use fedstein::federation::event::{Event, Happening};
-use fedstein::federation::faults::{Fault, Faulty};
+use fedstein::federation::event::{Event, EventKind};
+use fedstein::federation::faults::Fault;
 use fedstein::federation::fleet::{Fleet, InProcess};
-use fedstein::federation::server::{Federation, Round, Told};
+use fedstein::federation::server::{Federation, Round, RoundObserver};
 use fedstein::models::Model;
 use fedstein::particles::Particles;
 use fedstein::protocol::{ClientId, Halves, ServerHalf, Setup};
@@ -48,7 +48,8 @@ pub fn text(kind: &str, more: &str) -> String {
     let keys: String =
         SMALL.iter().filter(|(name, _)| of_kind(name)).map(|(name, value)| format!("{name} = {value}\n")).collect();
     let optimizer = if needs_plain_steps(kind) { "kind = \"sgd\"\nlr = 0.05" } else { "lr = 0.01" };
-    let (rounds, clients) = if algorithms_that(|can| can.one_client_a_round).contains(&kind) { (2 * K + 1, 1) } else { (5, 5) };
+    let (rounds, clients) =
+        if algorithms_that(|can| can.one_client_a_round).contains(&kind) { (2 * K + 1, 1) } else { (5, 5) };
     format!(
         r#"
         name = "faults"
@@ -91,16 +92,16 @@ pub struct Log {
     pub failed: Vec<Event>,
 }
 
-impl Told<Flex> for Log {
-    fn begins(&mut self, _: usize, _: &[usize]) {}
+impl RoundObserver<Flex> for Log {
+    fn round_started(&mut self, _: usize, _: &[usize]) {}
 
-    fn ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>, _: &dyn Schedule) -> Result<(), RunError> {
+    fn round_ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>, _: &dyn Schedule) -> Result<(), RunError> {
         self.states.push(state(server));
         self.rounds.push(round);
         Ok(())
     }
 
-    fn failed(&mut self, events: &[Event]) -> Result<(), RunError> {
+    fn run_failed(&mut self, events: &[Event]) -> Result<(), RunError> {
         self.failed = events.to_vec();
         Ok(())
     }
@@ -121,8 +122,8 @@ impl Log {
         self.rounds.iter().flat_map(|round| &round.events)
     }
 
-    pub fn count(&self, what: Happening) -> usize {
-        self.events().filter(|event| event.what == what).count()
+    pub fn count(&self, what: EventKind) -> usize {
+        self.events().filter(|event| event.kind == what).count()
     }
 
     pub fn used(&self) -> Vec<Vec<ClientId>> {
@@ -140,7 +141,7 @@ impl Log {
 }
 
 /// The fleet of a config, with its faults.
-pub type Inside = Faulty<InProcess<Flex>>;
+pub type Inside = dyn Fleet;
 
 /// A fleet around that of the config.
 pub type Around = dyn for<'a> Fn(&'a Inside) -> Box<dyn Fleet + 'a>;
@@ -199,15 +200,15 @@ pub fn serve_over(
     if let Some(script) = script {
         schedule = Box::new(Script(script));
     }
-    let fleet = config.faulty(InProcess::new(halves.clients), clients, streams);
-    let (server, schedule, guard) = (&mut *server, &mut *schedule, &mut config.guard());
+    let fleet = config.fleet(InProcess::new(halves.clients), clients, streams);
+    let (server, schedule, policy) = (&mut *server, &mut *schedule, &mut config.fault_policy());
     let mut log = Log::default();
-    let outside = around.map(|around| around(&fleet));
-    let fleet_outside: &dyn Fleet = outside.as_deref().unwrap_or(&fleet);
+    let outside = around.map(|around| around(&*fleet));
+    let fleet_outside: &dyn Fleet = outside.as_deref().unwrap_or(&*fleet);
     let (diagnosis, rows) = (config.diagnosis(), &*counts);
-    let mut federation = Federation { server, schedule, fleet: fleet_outside, rows, diagnosis, guard, session };
+    let mut federation = Federation { server, schedule, fleet: fleet_outside, rows, diagnosis, policy, session };
     let end = federation.serve(1..=config.rounds, &|_, _| {}, &mut log);
-    log.clients = (0..clients).map(|client| codec::encode(&fleet.inner().save(client).unwrap()).unwrap()).collect();
+    log.clients = (0..clients).map(|client| codec::encode(&fleet.save(client).unwrap()).unwrap()).collect();
     (log, end)
 }
 

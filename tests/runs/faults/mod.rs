@@ -9,11 +9,14 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use crate::common::experiment;
+use fedstein::backend::Flex;
+use fedstein::checkpoint::State;
 use fedstein::experiment::Config;
 use fedstein::experiment::schema::{Overrides, Source};
-use fedstein::federation::event::{Event, Happening};
-use fedstein::federation::faults::{Fault, Faulty, Remembered};
-use fedstein::federation::guard::{Conduct, Guard};
+use fedstein::federation::event::{Event, EventKind};
+use fedstein::federation::fault_policy::{ClientReliability, FaultPolicy};
+use fedstein::federation::faults::{Fault, Faulty};
+use fedstein::federation::fleet::{Fleet, InProcess};
 use fedstein::federation::server::Round;
 use fedstein::protocol::ClientId;
 use fedstein::random::Streams;
@@ -23,14 +26,14 @@ use serde_json::Value;
 // ----------------------------------------------------------------------------------- every algorithm, every fault
 
 /// What the server makes of a fault: what it records, and whether the reply is still used.
-fn answer_to(fault: Fault) -> (Option<Happening>, bool) {
+fn answer_to(fault: Fault) -> (Option<EventKind>, bool) {
     match fault {
-        Fault::Dropout | Fault::LostReply => (Some(Happening::Unanswered), false),
-        Fault::Straggler => (Some(Happening::Late), false),
-        Fault::Stale => (Some(Happening::Stale), false),
-        Fault::Duplicate => (Some(Happening::Duplicate), true),
+        Fault::Dropout | Fault::LostReply => (Some(EventKind::Unanswered), false),
+        Fault::Straggler => (Some(EventKind::Late), false),
+        Fault::Stale => (Some(EventKind::Stale), false),
+        Fault::Duplicate => (Some(EventKind::Duplicate), true),
         Fault::Nan | Fault::Inf | Fault::WrongShape | Fault::WrongDtype | Fault::WrongN => {
-            (Some(Happening::Refused), false)
+            (Some(EventKind::Refused), false)
         }
         // Finite and well-formed: nothing that the server could see.
         Fault::Reordered | Fault::HugeNorm | Fault::SignFlip | Fault::Replay => (None, true),
@@ -47,18 +50,18 @@ fn stands(kind: &str, rest: &str) {
             let poisoned = centralised().contains(&kind) && fault == Fault::HugeNorm;
             assert!(poisoned && error.exit_code() == 1, "{what}: {error}");
         }
-        let injected: Vec<&Event> = log.events().filter(|event| event.what == Happening::Injected).collect();
+        let injected: Vec<&Event> = log.events().filter(|event| event.kind == EventKind::Injected).collect();
         assert!(!injected.is_empty(), "{what}: nothing was injected");
         let (happening, is_used) = answer_to(fault);
         for event in injected {
             let round = &log.rounds[event.round - 1];
-            let of_client = |what: Happening| {
+            let of_client = |what: EventKind| {
                 let same = |other: &&Event| (other.client, other.attempt) == (event.client, event.attempt);
-                round.events.iter().filter(same).any(|other| other.what == what)
+                round.events.iter().filter(same).any(|other| other.kind == what)
             };
             assert!(happening.is_none_or(of_client), "{what}: {event:?} in {:?}", round.events);
-            let refused = of_client(Happening::Refused);
-            assert_eq!(refused, of_client(Happening::Quarantined), "{what}");
+            let refused = of_client(EventKind::Refused);
+            assert_eq!(refused, of_client(EventKind::Quarantined), "{what}");
             // A negative variance is no variance: the one thing that an algorithm itself sees.
             let seen = kind == "pfedvem" && matches!(fault, Fault::SignFlip | Fault::HugeNorm) && refused;
             let again = round.attempts > event.attempt;
@@ -82,7 +85,7 @@ fn with_all_rows_in_one_place_a_fault_is_answered_by_asking_again() {
 fn dropouts_leave_the_server_where_a_run_without_the_lost_clients_would() {
     for kind in comparable() {
         let lossy = works(&text(kind, &faults(Fault::Dropout, "share = 0.3\nprobability = 0.6")));
-        assert!(lossy.count(Happening::Unanswered) > 0, "{kind}");
+        assert!(lossy.count(EventKind::Unanswered) > 0, "{kind}");
         let (without, end) = serve(&text(kind, ""), Some(lossy.used()));
         end.unwrap();
         assert_eq!(without.rounds.iter().map(|round| round.events.len()).sum::<usize>(), 0, "{kind}");
@@ -106,7 +109,7 @@ fn the_chains_of_a_lost_worker_rest() {
 fn a_worker_that_takes_a_lost_ones_place_takes_its_chain() {
     let quorum = format!("{}min_replies = 4", faults(Fault::Dropout, "share = 0.4"));
     let log = works(&text("dsgld", &quorum));
-    assert!(log.count(Happening::Substitute) > 0);
+    assert!(log.count(EventKind::Substitute) > 0);
     let chains = |state: &BTreeMap<String, Vec<u64>>| {
         let all = state["particles"].clone();
         all.chunks(all.len() / 4).map(<[u64]>::to_vec).collect::<Vec<_>>()
@@ -123,7 +126,7 @@ fn second_replies_and_another_order_change_nothing() {
         let clean = works(&text(kind, ""));
         for fault in [Fault::Duplicate, Fault::Reordered] {
             let disturbed = works(&text(kind, &faults(fault, "share = 0.7")));
-            assert!(disturbed.count(Happening::Injected) > 0);
+            assert!(disturbed.count(EventKind::Injected) > 0);
             assert!(disturbed.states == clean.states, "{kind} under {}", fault.word());
             assert_eq!(disturbed.used(), clean.used());
         }
@@ -156,10 +159,10 @@ fn a_client_that_keeps_sending_nonsense_is_asked_more_and_more_rarely() {
     let refused: Vec<usize> = log.rounds.iter().filter(|r| r.rejected.len() == 1).map(|r| r.round).collect();
     // Bad in 1 and asked again in 2; then it sits out 1, 2, 4 and 8 rounds.
     assert_eq!(refused, [1, 2, 4, 7, 12]);
-    let skipped = log.events().filter(|event| event.what == Happening::Skipped).map(|event| event.round);
+    let skipped = log.events().filter(|event| event.kind == EventKind::Skipped).map(|event| event.round);
     assert_eq!(skipped.collect::<Vec<usize>>(), [3, 5, 6, 8, 9, 10, 11, 13, 14, 15, 16]);
     let rests: Vec<f64> =
-        log.events().filter(|event| event.what == Happening::Quarantined).filter_map(|event| event.value).collect();
+        log.events().filter(|event| event.kind == EventKind::Quarantined).filter_map(|event| event.value).collect();
     assert_eq!(rests, [0.0, 1.0, 2.0, 4.0, 8.0]);
     assert!(log.rounds.iter().all(|round| round.used.len() == 9 && round.attempts == 1));
 }
@@ -167,7 +170,7 @@ fn a_client_that_keeps_sending_nonsense_is_asked_more_and_more_rarely() {
 #[test]
 fn under_a_round_robin_of_one_client_another_takes_the_turn_of_a_bad_one() {
     let log = works(&text("dsvgd", "[faults]\nkinds = [\"inf\"]\nshare = 0.1"));
-    let bad = log.events().find(|event| event.what == Happening::Injected).unwrap().client;
+    let bad = log.events().find(|event| event.kind == EventKind::Injected).unwrap().client;
     for round in &log.rounds {
         let chosen = round.selection.clients[0];
         let expected = if chosen == bad { (bad + 1) % K } else { chosen };
@@ -216,25 +219,36 @@ fn a_straggler_counts_where_the_deadline_lets_it() {
         works(&all(3, &format!("[faults]\nkinds = [\"straggler\"]\ndelay = 60\n[federation]\ndeadline = {deadline}")))
     };
     let (clean, patient, strict) = (works(&all(3, "")), late(61), late(59));
-    assert!(patient.states == clean.states && patient.count(Happening::Late) == 0);
-    assert_eq!(strict.count(Happening::Late), 9);
+    assert!(patient.states == clean.states && patient.count(EventKind::Late) == 0);
+    assert_eq!(strict.count(EventKind::Late), 9);
     assert!(strict.states != clean.states);
-    assert_eq!(strict.count(Happening::Skipped) + strict.count(Happening::Quarantined), 0, "late is not bad");
+    assert_eq!(strict.count(EventKind::Skipped) + strict.count(EventKind::Quarantined), 0, "late is not bad");
 }
 
 #[test]
 fn what_the_server_and_the_injector_remember_survives_being_saved() {
     let log = works(&all(4, "[faults]\nkinds = [\"nan\"]\n[federation]\nrobust = \"norm-clip\""));
-    let conduct = &log.rounds[3].guard.save();
+    let conduct = &log.rounds[3].policy.save();
     let text = serde_json::to_string(conduct).unwrap();
-    let mut guard = Guard::default();
-    guard.restore(serde_json::from_str::<Conduct>(&text).unwrap());
-    assert_eq!(serde_json::to_string(&guard.save()).unwrap(), text);
-    assert_ne!(conduct, &Conduct::default());
-    let fleet: Faulty<()> = experiment(&text_of_replays()).config.faulty((), K, Streams::new(1));
-    let remembered = Remembered::from([(3, Default::default())]);
-    fleet.restore(remembered.clone());
-    assert_eq!(fleet.save(), remembered);
+    let mut policy = FaultPolicy::default();
+    policy.restore(serde_json::from_str::<ClientReliability>(&text).unwrap());
+    assert_eq!(serde_json::to_string(&policy.save()).unwrap(), text);
+    assert_ne!(conduct, &ClientReliability::default());
+}
+
+#[test]
+fn an_injector_remembers_what_it_repeats_and_without_faults_there_is_none() {
+    let planned = |text: &str| {
+        let config = experiment(text).config;
+        config.fault_plan(config.algorithm.capabilities(), K, Streams::new(1))
+    };
+    let injector = || Faulty::new(InProcess::<Flex>::new(Vec::new()), planned(&text_of_replays()).unwrap());
+    let message = State::default().with_part("scalars", State::default().with_numbers("seen", [1.0]));
+    let remembered = State::default().with_counts("clients", [3]).with_part("3", message);
+    let fleet = injector();
+    fleet.restore_own(&remembered).unwrap();
+    assert_eq!(fleet.save_own(), remembered);
+    assert!(injector().save_own().is_empty() && planned(&text("fedavg", "")).is_none());
 }
 
 fn text_of_replays() -> String {
@@ -271,7 +285,7 @@ fn a_lone_poisoned_reply_is_clipped_to_what_was_usual_before_it() {
     let clean = works(&text("dsvgd", "")).last();
     let none = distance(&works(&text("dsvgd", attack)).last(), &clean);
     let clipped = works(&text("dsvgd", &format!("{attack}\n[federation]\nrobust = \"norm-clip\"")));
-    assert!(clipped.count(Happening::Clipped) > 0);
+    assert!(clipped.count(EventKind::Clipped) > 0);
     let clipped = distance(&clipped.last(), &clean);
     assert!(clipped < 0.5 * none, "{clipped}, and {none} without");
 }
@@ -283,12 +297,12 @@ fn the_outlier_score_of_a_huge_update_stands_out() {
         let log = works(&text(kind, more).replace("clients = 5 }", "clients = 10 }"));
         let injected: Vec<(usize, ClientId)> = log
             .events()
-            .filter(|event| event.what == Happening::Injected)
+            .filter(|event| event.kind == EventKind::Injected)
             .map(|event| (event.round, event.client))
             .collect();
         let scores: Vec<(bool, f64)> = log
             .events()
-            .filter(|event| event.what == Happening::Scored)
+            .filter(|event| event.kind == EventKind::Scored)
             .filter_map(|event| Some((injected.contains(&(event.round, event.client)), event.value?)))
             .collect();
         let of = |bad: bool| scores.iter().filter(move |(is, _)| *is == bad).map(|(_, score)| *score);

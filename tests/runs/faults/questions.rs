@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use fedstein::error::RunError;
-use fedstein::federation::event::{Event, Happening};
+use fedstein::federation::event::{Event, EventKind};
+use fedstein::federation::fault_policy::{FaultPolicy, Rules};
 use fedstein::federation::fleet::Fleet;
-use fedstein::federation::guard::{Guard, Rules};
 use fedstein::federation::inquiry::ask_for_scores;
 use fedstein::protocol::{Ask, Message, Reply, Request, RequestKind, Watch};
 
@@ -34,11 +34,11 @@ const INFORMED: [&str; 5] = [
 fn a_client_that_does_not_answer_has_weight_0_and_an_event() {
     for schedule in INFORMED {
         for (kind, what) in [
-            ("dropout", Happening::Unanswered),
-            ("lost-reply", Happening::Unanswered),
-            ("straggler", Happening::Late),
-            ("stale", Happening::Stale),
-            ("nan", Happening::Refused),
+            ("dropout", EventKind::Unanswered),
+            ("lost-reply", EventKind::Unanswered),
+            ("straggler", EventKind::Late),
+            ("stale", EventKind::Stale),
+            ("nan", EventKind::Refused),
         ] {
             let rest = "share = 0.4\nprobability = 0.7";
             // Two clients a round are more than `dsvgd` takes; `p-dsvgd` takes any number.
@@ -49,7 +49,7 @@ fn a_client_that_does_not_answer_has_weight_0_and_an_event() {
                 let indicators = round.indicators.as_ref().unwrap();
                 let reasons = round.selection.reasons.as_ref().unwrap();
                 let events = round.events.iter().filter(|event| event.request == RequestKind::Question);
-                let mut absent: Vec<usize> = events.filter(|event| event.what == what).map(|e| e.client).collect();
+                let mut absent: Vec<usize> = events.filter(|event| event.kind == what).map(|e| e.client).collect();
                 absent.sort_unstable();
                 assert_eq!(indicators.absent, absent, "{schedule}, {kind}");
                 for client in &absent {
@@ -209,12 +209,12 @@ impl Fleet for Deaf {
 fn requests_for_scores_carry_the_number_of_the_run_and_wait_no_longer_than_the_deadline() {
     let halves = halves(&scored(""));
     let fleet = Deaf(Mutex::default());
-    let guard = Guard::new(Rules { deadline: Some(30.0), ..Rules::default() }, 77).with_nonce(5);
-    let scores = ask_for_scores(&fleet, &guard, &*halves.server, 3, &[0, 4]).unwrap();
+    let policy = FaultPolicy::new(Rules { deadline: Some(30.0), ..Rules::default() }, 77).with_nonce(5);
+    let scores = ask_for_scores(&fleet, &policy, &*halves.server, 3, &[0, 4]).unwrap();
     let requests = fleet.0.into_inner().unwrap();
-    assert!(requests.iter().all(|request| (request.run, request.ask) == (guard.number(), Ask::Score)));
-    assert_ne!(guard.number(), 0);
+    assert!(requests.iter().all(|request| (request.run, request.ask) == (policy.number(), Ask::Score)));
+    assert_ne!(policy.number(), 0);
     assert!(scores.replies.iter().all(Option::is_none));
-    let late = |event: &Event| (event.what, event.request) == (Happening::Late, RequestKind::Scores);
+    let late = |event: &Event| (event.kind, event.request) == (EventKind::Late, RequestKind::Scores);
     assert!(scores.events.len() == 2 && scores.events.iter().all(late), "{:?}", scores.events);
 }

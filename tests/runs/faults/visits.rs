@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use fedstein::error::RunError;
-use fedstein::federation::event::{Event, Happening};
+use fedstein::federation::event::{Event, EventKind};
 use fedstein::federation::faults::Fault;
 use fedstein::federation::fleet::Fleet;
 use fedstein::protocol::{Ask, ClientId, Reply, Request, Watch};
@@ -12,7 +12,7 @@ use fedstein::protocol::{Ask, ClientId, Reply, Request, Watch};
 use super::harness::*;
 
 /// In what a run whose visits are disturbed differs from the run in which those clients were not asked.
-fn differences(kind: &str, text: &str, clean: &str, what: Happening) -> Vec<String> {
+fn differences(kind: &str, text: &str, clean: &str, what: EventKind) -> Vec<String> {
     let disturbed = works(text);
     assert!(disturbed.count(what) > 0, "{kind}");
     let (without, end) = serve(clean, Some(disturbed.used()));
@@ -48,7 +48,7 @@ fn variant(kind: &str, keys: &str, more: &str) -> String {
 
 #[test]
 fn a_visit_that_did_not_count_leaves_client_and_server_where_a_run_without_it_would() {
-    for (fault, what) in [(Fault::Straggler, Happening::Late), (Fault::LostReply, Happening::Unanswered)] {
+    for (fault, what) in [(Fault::Straggler, EventKind::Late), (Fault::LostReply, EventKind::Unanswered)] {
         let disturbed = faults(fault, "share = 0.3\nprobability = 0.6");
         let plain = comparable().flat_map(|kind| differences(kind, &text(kind, &disturbed), &text(kind, ""), what));
         let variants = VARIANTS.iter().flat_map(|(kind, keys)| {
@@ -64,7 +64,7 @@ fn a_lost_reply_is_a_lost_request() {
     for kind in federated() {
         let run = |fault| works(&text(kind, &faults(fault, "share = 0.4\nprobability = 0.5")));
         let (request, reply) = (run(Fault::Dropout), run(Fault::LostReply));
-        assert!(reply.count(Happening::Unanswered) > 0 && request.used() == reply.used(), "{kind}");
+        assert!(reply.count(EventKind::Unanswered) > 0 && request.used() == reply.used(), "{kind}");
         assert!(request.states == reply.states && request.clients == reply.clients, "{kind}");
         let bytes =
             |log: &Log| log.rounds.iter().map(|round| round.numbers.get("client_bytes").copied()).collect::<Vec<_>>();
@@ -77,7 +77,7 @@ fn a_refused_visit_is_taken_back_too() {
     for kind in comparable() {
         // Backoff 0: nobody sits out, so that the script is all that differs.
         let disturbed = format!("{}backoff = 0", faults(Fault::Nan, "share = 0.3\nprobability = 0.6"));
-        assert_none(&differences(kind, &text(kind, &disturbed), &text(kind, ""), Happening::Refused));
+        assert_none(&differences(kind, &text(kind, &disturbed), &text(kind, ""), EventKind::Refused));
     }
 }
 
@@ -102,7 +102,7 @@ fn clients_that_are_not_told_learn_it_with_their_next_request() {
         let told = works(&disturbed);
         let (remote, end) = serve_over(&disturbed, None, Some(&|inside| Box::new(Remote(inside))));
         end.unwrap();
-        assert!(remote.count(Happening::Unanswered) > 0 && remote.states == told.states, "{kind}");
+        assert!(remote.count(EventKind::Unanswered) > 0 && remote.states == told.states, "{kind}");
     }
 }
 
@@ -172,7 +172,7 @@ fn a_reply_that_claims_other_rows_than_the_client_has_is_refused() {
             let (log, end) = serve_over(&text(kind, ""), None, Some(&move |inside| Box::new(Claims(inside, claim))));
             end.unwrap();
             if counts.rounds[0].numbers.contains_key("rows") {
-                let refused = log.events().find(|event| event.what == Happening::Refused).unwrap();
+                let refused = log.events().find(|event| event.kind == EventKind::Refused).unwrap();
                 let reason = refused.detail.as_deref().unwrap();
                 assert!(refused.client == 1 && reason.contains(&format!("claims {claim} rows")), "{kind}: {reason}");
                 assert!(log.rounds.iter().all(|round| !round.used.contains(&1)), "{kind}");

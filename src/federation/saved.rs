@@ -1,59 +1,60 @@
-//! What a guard remembers of its clients' conduct and an injector of their replies, in a [`State`] and back, bit for bit.
+//! What the server remembers of its clients, and messages, as a [`State`] and back, bit for bit.
+
+use std::collections::BTreeMap;
 
 use serde_json::Error;
 
-use super::faults::Remembered;
-use super::guard::Conduct;
+use super::fault_policy::ClientReliability;
 use crate::array::Array;
 use crate::checkpoint::{CheckpointError, State};
-use crate::protocol::Message;
+use crate::protocol::{ClientId, Message};
 
-impl State {
-    /// A guard's memory; a good record is nothing to keep.
+impl ClientReliability {
+    /// As a state; a good record is nothing to keep.
     ///
     /// # Errors
     /// None that this type can cause; serialising is fallible in general.
-    pub fn of_conduct(conduct: &Conduct) -> Result<Self, CheckpointError> {
-        if *conduct == Conduct::default() {
-            return Ok(Self::default());
+    pub fn to_state(&self) -> Result<State, CheckpointError> {
+        if *self == Self::default() {
+            return Ok(State::default());
         }
         // Whole numbers alone: lengths are kept as their bits.
-        Ok(Self::default().with_words("conduct", serde_json::to_string(conduct).map_err(wrong)?))
+        Ok(State::default().with_words("conduct", serde_json::to_string(self).map_err(wrong)?))
     }
 
-    /// What [`Self::of_conduct`] was given.
+    /// Out of what [`Self::to_state`] has returned.
     ///
     /// # Errors
-    /// It is no guard's memory.
-    pub fn to_conduct(&self) -> Result<Conduct, CheckpointError> {
-        if self.is_empty() {
-            return Ok(Conduct::default());
+    /// The state is another.
+    pub fn from_state(state: &State) -> Result<Self, CheckpointError> {
+        if state.is_empty() {
+            return Ok(Self::default());
         }
-        serde_json::from_str(self.words("conduct")?).map_err(wrong)
-    }
-
-    /// An injector's memory.
-    pub fn of_remembered(remembered: &Remembered) -> Self {
-        if remembered.is_empty() {
-            return Self::default();
-        }
-        let clients = Self::default().with_counts("clients", remembered.keys().copied());
-        let part = |state: Self, (client, message)| state.with_part(&format!("{client}"), of_message(message));
-        remembered.iter().fold(clients, part)
-    }
-
-    /// What [`Self::of_remembered`] was given.
-    ///
-    /// # Errors
-    /// It is no injector's memory.
-    pub fn to_remembered(&self) -> Result<Remembered, CheckpointError> {
-        if self.is_empty() {
-            return Ok(Remembered::default());
-        }
-        let message = |client| Ok((client, to_message(&self.part(&format!("{client}")))?));
-        self.counts("clients")?.into_iter().map(message).collect()
+        serde_json::from_str(state.words("conduct")?).map_err(wrong)
     }
 }
+
+/// One message of each of some clients, as a state.
+pub(super) fn of_messages(messages: &BTreeMap<ClientId, Message>) -> State {
+    if messages.is_empty() {
+        return State::default();
+    }
+    let clients = State::default().with_counts(CLIENTS, messages.keys().copied());
+    let part = |state: State, (client, message)| state.with_part(&format!("{client}"), of_message(message));
+    messages.iter().fold(clients, part)
+}
+
+/// Out of what [`of_messages`] has returned.
+pub(super) fn to_messages(state: &State) -> Result<BTreeMap<ClientId, Message>, CheckpointError> {
+    if !state.has(CLIENTS) {
+        return Ok(BTreeMap::new());
+    }
+    let message = |client| Ok((client, to_message(&state.part(&format!("{client}")))?));
+    state.counts(CLIENTS)?.into_iter().map(message).collect()
+}
+
+/// Whose messages they are.
+const CLIENTS: &str = "clients";
 
 fn of_message(message: &Message) -> State {
     let array = |state: State, (name, array): (&String, &Array)| state.with_array(name, array.clone());
@@ -87,20 +88,20 @@ mod tests {
         let double = Array { shape: vec![5, 1], values: Values::F64(awkward.to_vec()) };
         let message = Message::default().with_array("particles", single).with_array("a/b", double);
         let message = message.with_scalar("client_bytes", awkward[4]).with_scalar("seen", -0.0);
-        let remembered = Remembered::from([(0, Message::default()), (12, message.clone())]);
-        let bytes = encode(&State::of_remembered(&remembered)).unwrap();
-        let back = decode(&bytes).unwrap().to_remembered().unwrap();
+        let remembered = BTreeMap::from([(0, Message::default()), (12, message.clone())]);
+        let bytes = encode(&of_messages(&remembered)).unwrap();
+        let back = to_messages(&decode(&bytes).unwrap()).unwrap();
         assert_eq!(back, remembered);
         assert_eq!(back[&12].fingerprint(), message.fingerprint());
-        assert!(State::of_remembered(&Remembered::default()).is_empty());
+        assert!(of_messages(&BTreeMap::new()).is_empty() && to_messages(&State::default()).unwrap().is_empty());
     }
 
     #[test]
     fn a_guard_that_has_seen_nothing_bad_keeps_nothing_and_another_form_of_conduct_is_refused() {
-        let state = State::of_conduct(&Conduct::default()).unwrap();
+        let state = ClientReliability::default().to_state().unwrap();
         assert!(state.is_empty());
-        assert_eq!(state.to_conduct().unwrap(), Conduct::default());
+        assert_eq!(ClientReliability::from_state(&state).unwrap(), ClientReliability::default());
         let bad = State::default().with_words("conduct", "{\"quarantine\": 3}".into());
-        assert!(bad.to_conduct().unwrap_err().to_string().contains("conduct"));
+        assert!(ClientReliability::from_state(&bad).unwrap_err().to_string().contains("conduct"));
     }
 }

@@ -43,7 +43,7 @@ impl Default for Rules {
 
 /// What the server remembers of its clients and its run: a part of its state, saved and restored with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Conduct {
+pub struct ClientReliability {
     /// Who sits out.
     pub quarantine: Quarantine,
     /// How far replies moved, for the bound of `norm-clip`.
@@ -56,34 +56,34 @@ pub struct Conduct {
 
 /// Rules and memory.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Guard {
+pub struct FaultPolicy {
     /// The rules.
     pub rules: Rules,
     /// The number of the configuration; see [`Self::number`].
     pub run: u64,
-    pub(super) conduct: Conduct,
+    pub(super) reliability: ClientReliability,
 }
 
-impl Guard {
+impl FaultPolicy {
     /// A guard without memory.
     pub fn new(rules: Rules, run: u64) -> Self {
-        Self { rules, run, conduct: Conduct::default() }
+        Self { rules, run, reliability: ClientReliability::default() }
     }
 
     /// Makes the run another one than all others of its configuration.
     pub fn with_nonce(mut self, nonce: u64) -> Self {
-        self.conduct.nonce = nonce;
+        self.reliability.nonce = nonce;
         self
     }
 
     /// The number of the run, which every request and reply carries.
     pub fn number(&self) -> u64 {
-        self.run ^ self.conduct.nonce
+        self.run ^ self.reliability.nonce
     }
 
     /// The last round in which a training reply of this client was aggregated; 0 where none was.
     pub fn counted(&self, client: ClientId) -> usize {
-        self.conduct.counted.get(&client).copied().unwrap_or(0)
+        self.reliability.counted.get(&client).copied().unwrap_or(0)
     }
 
     /// The request with the number of the run and what its client has to know of its last visit.
@@ -92,12 +92,12 @@ impl Guard {
     }
 
     /// What a checkpoint has to hold.
-    pub fn save(&self) -> Conduct {
-        self.conduct.clone()
+    pub fn save(&self) -> ClientReliability {
+        self.reliability.clone()
     }
 
     /// Goes on from a checkpoint.
-    pub fn restore(&mut self, conduct: Conduct) {
-        self.conduct = conduct;
+    pub fn restore(&mut self, conduct: ClientReliability) {
+        self.reliability = conduct;
     }
 }

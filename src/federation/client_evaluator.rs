@@ -27,7 +27,7 @@ pub struct HeldOut {
 
 /// What every client of a simulation needs to score itself.
 #[derive(Debug)]
-pub struct Exam<B: Backend> {
+pub struct ClientEvaluator<B: Backend> {
     /// The model.
     pub model: Arc<dyn Model>,
     /// The device.
@@ -49,9 +49,9 @@ pub const TEST_SCORES: &str = "test_scores";
 /// See [`TEST_SCORES`].
 pub const VALIDATION_SCORES: &str = "validation_scores";
 
-impl<B: Backend> Exam<B> {
+impl<B: Backend> ClientEvaluator<B> {
     /// The scores of a client with this predictor.
-    pub fn take(&self, request: &Request, predictor: Predictor<B>) -> Result<Message, RunError> {
+    pub fn score(&self, request: &Request, predictor: Predictor<B>) -> Result<Message, RunError> {
         let predict = self.function(request, predictor)?;
         let mut message = Message::default();
         for (name, held) in [(TEST_SCORES, &self.test), (VALIDATION_SCORES, &self.validation)] {
@@ -95,10 +95,7 @@ impl<B: Backend> Exam<B> {
             Predictor::Rows(predict) => return Ok(predict),
             Predictor::Own(particles) => particles,
             Predictor::Published => {
-                let array = request.message.array(PARTICLES);
-                let particles =
-                    array.and_then(|array| Particles::from_array(array, self.model.layout(), &self.session));
-                particles.map_err(RunError::Device)?
+                Particles::from_array(request.message.array(PARTICLES)?, self.model.layout(), &self.session)?
             }
         };
         Ok(Box::new(move |inputs| Ok(self.model.predict(particles.blocks(), inputs))))

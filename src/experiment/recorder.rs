@@ -5,11 +5,10 @@ use std::time::Instant;
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-use crate::federation::event::{Event, Happening};
-use crate::federation::faults::Faulty;
-use crate::federation::fleet::InProcess;
-use crate::federation::guard::Guard;
-use crate::federation::server::{Round, Told};
+use crate::federation::event::{Event, EventKind};
+use crate::federation::fault_policy::FaultPolicy;
+use crate::federation::fleet::Fleet;
+use crate::federation::server::{Round, RoundObserver};
 use crate::metrics::{Evaluation, PersonalScores};
 use crate::protocol::{ClientId, RequestKind, ServerHalf};
 use crate::schedule::Schedule;
@@ -25,10 +24,10 @@ use super::progress::Observer;
 use super::record::RoundRecord;
 
 /// Evaluates and writes down what the loop over rounds tells.
-pub(super) struct Diary<'a, B: Backend> {
+pub(super) struct RunRecorder<'a, B: Backend> {
     pub config: &'a Config,
     pub evaluator: &'a Evaluator<B>,
-    pub fleet: &'a Faulty<InProcess<B>>,
+    pub fleet: &'a dyn Fleet,
     pub observer: &'a dyn Observer,
     pub artifacts: Option<&'a mut Artifacts>,
     /// What to say where densities are one-hot.
@@ -42,7 +41,7 @@ type Looked = (Vec<(&'static str, Option<f64>)>, Vec<Event>);
 
 /// What the user should know of a client that did not answer a question, or gave no scores.
 fn absence(event: &Event) -> Option<String> {
-    let absent = [Happening::Unanswered, Happening::Late, Happening::Stale, Happening::Refused, Happening::Failed];
+    let absent = [EventKind::Unanswered, EventKind::Late, EventKind::Stale, EventKind::Refused, EventKind::Failed];
     let left_out_of = match event.request {
         RequestKind::Training => return None,
         RequestKind::Question => "the choice of clients",
@@ -50,7 +49,7 @@ fn absence(event: &Event) -> Option<String> {
     };
     let reason = event.detail.as_deref().unwrap_or("no reply came");
     let Event { round, client, .. } = event;
-    let is_absent = absent.contains(&event.what);
+    let is_absent = absent.contains(&event.kind);
     is_absent.then(|| format!("round {round}: client {client} was left out of {left_out_of}: {reason}"))
 }
 
@@ -67,7 +66,7 @@ struct Notes {
 }
 
 /// What is left of a diary after the last round.
-pub(super) struct Finished {
+pub(super) struct RunResults {
     pub predicted: Predicted,
     pub evaluation: Evaluation,
     pub personal: Option<(PersonalResults, PersonalScores)>,
@@ -75,12 +74,12 @@ pub(super) struct Finished {
     pub seconds: f64,
 }
 
-impl<'a, B: Backend> Diary<'a, B> {
+impl<'a, B: Backend> RunRecorder<'a, B> {
     /// An empty diary of K clients, who are scored one by one if `personal`.
     pub fn new(
         (config, one_hot_advice): (&'a Config, &'static str),
         evaluator: &'a Evaluator<B>,
-        fleet: &'a Faulty<InProcess<B>>,
+        fleet: &'a dyn Fleet,
         (count, personal): (usize, bool),
         observer: &'a dyn Observer,
         artifacts: Option<&'a mut Artifacts>,
@@ -107,13 +106,13 @@ impl<'a, B: Backend> Diary<'a, B> {
 
     /// Looks at the test rows and, where that is wanted, at every client's own; the columns of both, and what happened
     /// to the requests for scores.
-    fn look(&mut self, round: usize, server: &dyn ServerHalf<B>, guard: &Guard) -> Result<Looked, RunError> {
+    fn look(&mut self, round: usize, server: &dyn ServerHalf<B>, policy: &FaultPolicy) -> Result<Looked, RunError> {
         let predicted = self.evaluator.predict(server.particles(), &server.posterior())?;
         let evaluation = self.evaluator.evaluate(&predicted)?;
         let (mut columns, mut events) = (evaluation.columns(), Vec::new());
         self.notes.latest = Some((predicted, evaluation));
         if let Some(clients) = &mut self.notes.personal {
-            let (personal, happened) = clients.score(round, self.fleet, guard, server)?;
+            let (personal, happened) = clients.score(round, self.fleet, policy, server)?;
             columns.extend(personal);
             events = happened;
         }
@@ -127,14 +126,14 @@ impl<'a, B: Backend> Diary<'a, B> {
     /// Writes a checkpoint where one is due, and ends the run where the user wants it to.
     fn keep(
         &mut self,
-        (round, guard): (usize, &Guard),
+        (round, policy): (usize, &FaultPolicy),
         server: &dyn ServerHalf<B>,
         schedule: &dyn Schedule,
     ) -> Result<(), RunError> {
         let (rounds, is_wanted) = (self.config.rounds, self.observer.wants_to_stop());
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
             let notes = &self.notes;
-            let snapshot = Snapshot { round, server, schedule, guard, fleet: self.fleet, diary: &|| notes.save() };
+            let snapshot = Snapshot { round, server, schedule, policy, fleet: self.fleet, diary: &|| notes.save() };
             if artifacts.checkpoint(&self.config.checkpoint, is_wanted || round == rounds, &snapshot)? {
                 self.observer.saved(round);
             }
@@ -146,15 +145,15 @@ impl<'a, B: Backend> Diary<'a, B> {
     }
 
     /// What has come of the run. Where all rounds lie before the checkpoint, the results are looked at again.
-    pub fn finish(mut self, server: &dyn ServerHalf<B>, guard: &Guard) -> Result<Finished, RunError> {
+    pub fn finish(mut self, server: &dyn ServerHalf<B>, policy: &FaultPolicy) -> Result<RunResults, RunError> {
         if self.notes.latest.is_none() && !self.notes.rounds.is_empty() {
             // What happens to these requests is what happened in their round, where it was written down.
-            self.look(self.notes.rounds.round(), server, guard)?;
+            self.look(self.notes.rounds.round(), server, policy)?;
         }
         let seconds = self.seconds();
         let Notes { personal, rounds, latest, .. } = self.notes;
         let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
-        Ok(Finished {
+        Ok(RunResults {
             predicted,
             evaluation,
             personal: personal.and_then(Personal::finish),
@@ -192,17 +191,22 @@ impl Notes {
     }
 }
 
-impl<B: Backend> Told<B> for Diary<'_, B> {
-    fn begins(&mut self, round: usize, clients: &[ClientId]) {
+impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
+    fn round_started(&mut self, round: usize, clients: &[ClientId]) {
         self.observer.round(round, clients);
     }
 
-    fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>, schedule: &dyn Schedule) -> Result<(), RunError> {
+    fn round_ended(
+        &mut self,
+        round: Round,
+        server: &dyn ServerHalf<B>,
+        schedule: &dyn Schedule,
+    ) -> Result<(), RunError> {
         let due = round.round.is_multiple_of(self.config.evaluation.every) || round.round == self.config.rounds;
         let (mut metrics, mut spread, mut scoring) = (Evaluation::default().columns(), None, Vec::new());
         metrics.extend(self.notes.personal.iter().flat_map(|_| Personal::blank()));
         if due {
-            (metrics, scoring) = self.look(round.round, server, &round.guard)?;
+            (metrics, scoring) = self.look(round.round, server, &round.policy)?;
             spread = Some(server.particles().spread()?);
         }
         metrics.extend(diagnosis::columns(&round, spread));
@@ -238,10 +242,10 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
         }
         self.observer.finished_round(&record);
         self.notes.rounds.push(&record)?;
-        self.keep((number, &round.guard), server, schedule)
+        self.keep((number, &round.policy), server, schedule)
     }
 
-    fn failed(&mut self, events: &[Event]) -> Result<(), RunError> {
+    fn run_failed(&mut self, events: &[Event]) -> Result<(), RunError> {
         match self.artifacts.as_deref_mut() {
             // Before the first round has ended a run leaves nothing behind.
             Some(artifacts) if !self.notes.rounds.is_empty() => artifacts.events(events),
