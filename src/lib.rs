@@ -18,7 +18,7 @@ pub mod density;
 pub mod error;
 pub mod experiment;
 pub mod federation;
-mod journey;
+pub mod linalg;
 pub mod metrics;
 pub mod ot;
 pub mod particles;

@@ -301,16 +301,16 @@ fn density_estimates_on_flex_in_f32() {
 }
 
 #[test]
-fn the_reference_density_falls_silent_where_the_public_codes_underflow() {
+fn the_score_of_the_reference_density_is_zero_where_the_public_codes_underflow() {
     let session = Session::<Flex>::open(Precision::F64).unwrap();
     let config = KdeConfig { mode: KdeMode::Reference, bandwidth: KdeBandwidth::Fixed(0.55) };
-    let silent = |d: usize, n: usize| {
+    let zero_score = |d: usize, n: usize| {
         let x = particles(&Array2::from_shape_fn((n, d), |(i, j)| ((i * d + j) as f64).sin()), &session);
-        Kde::new(&x, config).unwrap().is_silent()
+        Kde::new(&x, config).unwrap().has_zero_score()
     };
     // ALGORITHMS 8.2: exactly 0 at d = 502, tiny but not 0 at d = 55.
-    assert!(silent(502, 20));
-    assert!(!silent(55, 6) && !silent(2, 6));
+    assert!(zero_score(502, 20));
+    assert!(!zero_score(55, 6) && !zero_score(2, 6));
 }
 
 #[test]

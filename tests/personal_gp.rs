@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 use common::{data, dealt, experiment, outcome, try_run, values};
-use fedstein::algorithm::pfedgp::cholesky::Cholesky;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
 use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, objective};
 use fedstein::algorithm::pfedgp::embedding::Embedding;
@@ -19,6 +18,7 @@ use fedstein::backend::{Flex, Precision, Session};
 use fedstein::experiment::Experiment;
 use fedstein::federation::message::{Array, Ask, Message, Request, Values};
 use fedstein::federation::shard::{Shard, Table};
+use fedstein::linalg::Cholesky;
 use fedstein::models::{Activation, BlrConfig, BnnConfig, Model, Network};
 use fedstein::random::{Purpose, Streams};
 use ndarray::{Array1, Array2, Axis, array, concatenate};
