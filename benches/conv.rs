@@ -7,8 +7,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use fedstein::array::{Array, Values};
 use fedstein::backend::{Backend, Flex, Precision, Session};
-use fedstein::federation::message::{Array, Values};
 use fedstein::models::{Batch, LayerSpec, Model, Network, StackConfig};
 use fedstein::particles::Particles;
 use fedstein::random::{Purpose, Streams};

@@ -6,8 +6,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
-use fedstein::federation::message::{Array, Values};
 use fedstein::models::{BnnConfig, Model, Network};
 use fedstein::ot::{BarycenterConfig, assign, barycenter, index_mean};
 use fedstein::particles::Particles;

@@ -6,7 +6,6 @@ use thiserror::Error;
 
 use crate::backend::BackendError;
 use crate::checkpoint::CheckpointError;
-use crate::federation::message::ClientId;
 use crate::metrics::MetricError;
 use crate::ot::TransportError;
 use crate::stein::SvgdError;
@@ -32,7 +31,7 @@ pub enum RunError {
         /// Round, from 1.
         round: usize,
         /// Client, from 0.
-        client: ClientId,
+        client: usize,
         /// What went wrong.
         reason: String,
     },

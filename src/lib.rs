@@ -9,6 +9,7 @@
 #![recursion_limit = "256"]
 
 pub mod algorithm;
+pub mod array;
 pub mod backend;
 pub mod bench;
 pub mod checkpoint;
@@ -22,11 +23,14 @@ pub mod linalg;
 pub mod metrics;
 pub mod ot;
 pub mod particles;
+pub mod protocol;
 pub mod random;
 pub mod report;
 pub mod reproduce;
+pub mod rows;
 pub mod schedule;
 mod simd;
+mod statistics;
 pub mod stein;
 
 pub use fedstein_datasets as datasets;

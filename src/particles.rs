@@ -7,8 +7,8 @@ use burn::tensor::{DType, Tensor, TensorData, TensorReadError};
 use fedstein_models::Layout;
 use ndarray::Array2;
 
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session, upload_matrix};
-use crate::federation::message::{Array, Values};
 use crate::simd::{self, Host};
 
 /// N particles, held as one `[N, size]` tensor for each parameter block.

@@ -9,12 +9,12 @@ use burn::tensor::Tensor;
 use common::{bits, data, dealt, experiment, outcome, particles, small_digits, values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d};
-use fedstein::density::Score;
+use fedstein::error::RunError;
 use fedstein::experiment::Experiment;
 use fedstein::experiment::config::AlgorithmConfig;
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::particles::Particles;
-use fedstein::stein::{Bandwidth, Kernel, Optimizer, OptimizerState, Svgd, direction};
+use fedstein::stein::{Bandwidth, Kernel, Optimizer, OptimizerState, Score, Svgd, direction};
 use ndarray::{Array2, Axis};
 use proptest::prelude::*;
 use rand::rngs::ChaCha12Rng;
@@ -50,7 +50,7 @@ fn svgd_finds_the_mean_and_the_variance_of_a_gaussian() {
         let start = particles(&normal((200, 1), &mut ChaCha12Rng::seed_from_u64(31)), &session());
         let svgd = Svgd { kernel: Kernel::default(), optimizer: Optimizer::Sgd { lr: 0.5 * variance } };
         let score = |at: &Particles<Flex>| Ok(pull(at, mean, variance));
-        let end = svgd.run(start, 2000, &mut OptimizerState::default(), score, |_| {}).unwrap();
+        let end = svgd.run::<_, RunError>(start, 2000, &mut OptimizerState::default(), score, |_| {}).unwrap();
         let (got_mean, got_variance) = moments(&values(&end));
         assert!((got_mean - mean).abs() < 0.01, "mean {got_mean}, not {mean}");
         assert!((got_variance / variance - 1.0).abs() < 0.05, "variance {got_variance}, not {variance}");
@@ -81,7 +81,13 @@ fn a_single_particle_climbs_the_gradient() {
     for kernel in [Kernel::default(), Kernel::Laplacian(Bandwidth::default())] {
         let svgd = Svgd { kernel, optimizer: Optimizer::Sgd { lr } };
         let score = |at: &Particles<Flex>| Ok(pull(at, 3.0, 2.0));
-        let end = svgd.run(particles(&start, &session()), steps, &mut OptimizerState::default(), score, |_| {});
+        let end = svgd.run::<_, RunError>(
+            particles(&start, &session()),
+            steps,
+            &mut OptimizerState::default(),
+            score,
+            |_| {},
+        );
         // x ← x + lr (m − x)/v, solved: the offset from m shrinks by 1 − lr/v a step.
         let want = start.mapv(|x| 3.0 + (x - 3.0) * (1.0f64 - lr / 2.0).powi(steps as i32));
         for (got, want) in values(&end.unwrap()).iter().zip(&want) {

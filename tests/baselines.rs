@@ -12,9 +12,9 @@ use fedstein::datasets::{self, DataConfig, Dataset};
 use fedstein::experiment::progress::Quiet;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
-use fedstein::federation::shard::Table;
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::random::{Purpose, Streams};
+use fedstein::rows::Table;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 

@@ -12,7 +12,7 @@ use fedstein::experiment::config::{
     ScheduleConfig,
 };
 use fedstein::experiment::schema::{self, Accepts, KEYS, Overrides, Resolved, SECTIONS, Source};
-use fedstein::federation::shard::Order;
+use fedstein::rows::Order;
 use proptest::prelude::*;
 
 fn load_with(text: &str, set: &[&str]) -> Result<(Config, Resolved), String> {

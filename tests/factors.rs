@@ -9,14 +9,13 @@ use std::sync::{Arc, Mutex};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use common::{Built, bits, experiment, outcome, small_digits, values};
-use fedstein::algorithm::Predictor;
 use fedstein::backend::Flex;
 use fedstein::experiment::config::{AlgorithmConfig, OptimizerConfig, Reset};
 use fedstein::experiment::progress::Observer;
 use fedstein::experiment::record::RoundRecord;
 use fedstein::experiment::{Experiment, run};
-use fedstein::federation::message::{Ask, ClientId, Request};
 use fedstein::models::{Architecture, Batch, Layout, Network, ParticleModel, Prior, PriorTerm, Task};
+use fedstein::protocol::{Ask, ClientId, Predictor, Request};
 use tempfile::TempDir;
 
 // --------------------------------------------------------------------------------- clients with Gaussian likelihoods

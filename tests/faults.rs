@@ -19,8 +19,8 @@ use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::federation::event::{Event, Happening};
 use fedstein::federation::faults::{Fault, Faulty, Remembered};
 use fedstein::federation::guard::{Conduct, Guard};
-use fedstein::federation::message::ClientId;
 use fedstein::federation::server::Round;
+use fedstein::protocol::ClientId;
 use fedstein::random::Streams;
 use serde_json::Value;
 

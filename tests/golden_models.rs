@@ -9,15 +9,15 @@ use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, activation};
 use common::{Case, Tolerance, assert_close, flat, golden, matrix, with_layout};
+use fedstein::array::{Array, Values};
 #[cfg(feature = "ndarray")]
-use fedstein::backend::NdArray;
-use fedstein::backend::{Backend, Flex, Precision, Session};
-use fedstein::federation::message::{Array, Message, Values};
+use fedstein::backend::{Backend, Flex, NdArray, Precision, Session};
 use fedstein::metrics::{Evaluation, ParticleLogProbs};
 use fedstein::models::{
     Activation, Architecture, Batch, BlrConfig, BnnConfig, Forward, Head, LayerSpec, Layout, MixtureConfig,
     MixturePrior, Model, Network, Prior, PriorTerm, Probit, ReplicatedConfig, StackConfig, WeightPrecision,
 };
+use fedstein::protocol::Message;
 use ndarray::{Array1, Array2, Axis};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};

@@ -5,13 +5,13 @@ mod common;
 
 use common::{Case, Tolerance, assert_close, flat, golden, matrix, particles, values};
 #[cfg(feature = "ndarray")]
-use fedstein::backend::NdArray;
-use fedstein::backend::{Backend, Flex, Precision, Session};
+use fedstein::backend::{Backend, Flex, NdArray, Precision, Session};
 use fedstein::density::kde::reference_factor;
-use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity, Score};
+use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity};
+use fedstein::error::RunError;
 use fedstein::stein::{
     AccumulatorStart, Bandwidth, Distances, EpsilonPlace, Gradient, Kernel, MedianOfEven, Optimizer, OptimizerState,
-    Rule, Svgd, direction,
+    Rule, Score, Svgd, direction,
 };
 use ndarray::Array2;
 use rand::SeedableRng;
@@ -141,7 +141,9 @@ fn check_steps<B: Backend>(case: &Case, precision: Precision) {
         let tolerance = case.tolerance(precision);
         assert_close(&values(&phi), &flat(&case.expected("phi")[step]), tolerance, &label("phi"));
         assert_close(&[k.unwrap().bandwidth.unwrap()], &[flat(case.expected("h"))[step]], tolerance, &label("h"));
-        x = svgd.run(x, 1, &mut state, |at| Ok(gaussian_score(at, &mean, variance, &session)), |_| {}).unwrap();
+        x = svgd
+            .run::<_, RunError>(x, 1, &mut state, |at| Ok(gaussian_score(at, &mean, variance, &session)), |_| {})
+            .unwrap();
         assert_close(&values(&x), &flat(&case.expected("x")[step]), tolerance, &label("x"));
         let hist: Vec<f64> = interleave(&state.second);
         assert_close(&hist, &flat(&case.expected("hist")[step]), tolerance, &label("hist"));
@@ -168,7 +170,9 @@ fn check_variance_law<B: Backend>(case: &Case) {
     {
         let svgd = Svgd { kernel, optimizer: Optimizer::Sgd { lr: 0.5 } };
         let score = |at: &fedstein::particles::Particles<B>| Ok(gaussian_score(at, &vec![0.0; d], 1.0, &session));
-        let x = svgd.run(particles(&start, &session), 3000, &mut OptimizerState::default(), score, |_| {}).unwrap();
+        let x = svgd
+            .run::<_, RunError>(particles(&start, &session), 3000, &mut OptimizerState::default(), score, |_| {})
+            .unwrap();
         let x = Array2::from_shape_vec((n, d), values(&x)).unwrap();
         let variance = x.var_axis(ndarray::Axis(0), 1.0).mean().unwrap();
         assert_close(

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use common::{values, with_layout};
 use fedstein::backend::{Flex, Precision, Session};
-use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity, Score};
+use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity};
 use fedstein::error::RunError;
 use fedstein::models::{BlrConfig, BnnConfig, Layout, Model, Network};
 use fedstein::particles::Particles;
-use fedstein::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Svgd, direction};
+use fedstein::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Score, Svgd, direction};
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
@@ -179,7 +179,7 @@ fn weights_that_an_evaluator_reuses_change_no_bit() {
         let longest_step = svgd.optimizer.longest_step(start.dim());
         let [mut to, mut off] = [&towards, &from].map(|density| density.evaluator(longest_step));
         let reusing = |at: &Particles<Flex>| Ok(to.score(at)?.minus(off.score(at)?.times(0.5)));
-        let got = svgd.run(start.clone(), 30, &mut OptimizerState::default(), reusing, |_| {}).unwrap();
+        let got = svgd.run::<_, RunError>(start.clone(), 30, &mut OptimizerState::default(), reusing, |_| {}).unwrap();
         let (mut want, mut state) = (start, OptimizerState::default());
         for _ in 0..30 {
             let phi = direction(&svgd.kernel, &want, score(&want).unwrap()).unwrap();

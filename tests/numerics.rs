@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use common::{particles, values, with_layout};
 use fedstein::backend::{Flex, Precision, Session};
-use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity, Score};
+use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity};
+use fedstein::error::RunError;
 use fedstein::metrics::{ClassPredictions, nll};
 use fedstein::models::{Batch, BnnConfig, Head, Model, Network};
 use fedstein::particles::Particles;
 use fedstein::stein::svgd::MAX_SCORE_NORM;
-use fedstein::stein::{Bandwidth, Distances, Kernel, Optimizer, OptimizerState, Svgd, direction};
+use fedstein::stein::{Bandwidth, Distances, Kernel, Optimizer, OptimizerState, Score, Svgd, direction};
 use ndarray::{Array2, array};
 
 fn session() -> Session<Flex> {
@@ -98,7 +99,7 @@ fn a_noise_precision_that_runs_away_stops_its_loop_by_name() {
         let at = with_layout(&theta, model.layout(), &session());
         let score =
             |at: &Particles<Flex>| Ok(Score::dense(from_blocks(model.likelihood_score(at.blocks(), &batch, 1.0), at)));
-        match svgd.run(at, 5, &mut OptimizerState::default(), score, |_| {}) {
+        match svgd.run::<_, RunError>(at, 5, &mut OptimizerState::default(), score, |_| {}) {
             Ok(_) => assert!(!stops),
             Err(error) => assert!(stops && error.to_string().contains("step 1"), "{error}"),
         }
@@ -112,7 +113,7 @@ fn a_score_beyond_its_bound_stops_the_loop_before_the_particles_move() {
         let done = Cell::new(0);
         let score = |_: &Particles<Flex>| Ok(Score::dense(particles(&array![[1.0, 0.0], [size, 0.0]], &session())));
         let at = particles(&array![[0.0, 0.0], [1.0, 1.0]], &session());
-        let result = svgd.run(at, 3, &mut OptimizerState::default(), score, |step| done.set(step));
+        let result = svgd.run::<_, RunError>(at, 3, &mut OptimizerState::default(), score, |step| done.set(step));
         match stops {
             false => assert!(result.is_ok() && done.get() == 3),
             true => {
@@ -131,7 +132,10 @@ fn a_loop_that_leaves_the_range_of_f32_between_two_looks_is_stopped_by_its_kerne
     // Small at the first look, then beyond f32 within a few steps.
     let score = |at: &Particles<Flex>| Ok(Score::dense(at.map(|block| block.mul_scalar(1e12))));
     let at = particles(&array![[1.0, 0.0], [0.0, 1.0]], &session());
-    let error = svgd.run(at, 9, &mut OptimizerState::default(), score, |step| done.set(step)).unwrap_err().to_string();
+    let error = svgd
+        .run::<_, RunError>(at, 9, &mut OptimizerState::default(), score, |step| done.set(step))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("is not finite") && done.get() < 9, "{error} after {}", done.get());
 }
 

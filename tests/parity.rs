@@ -16,10 +16,9 @@ use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, activation};
 use common::{particles, values, with_layout};
 #[cfg(feature = "ndarray")]
-use fedstein::backend::NdArray;
-use fedstein::backend::{Backend, Flex, Precision, Session};
+use fedstein::backend::{Backend, Flex, NdArray, Precision, Session};
 use fedstein::datasets::synthetic::mixture;
-use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity, Score};
+use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity};
 use fedstein::experiment::evaluate::Predicted;
 use fedstein::experiment::progress::Quiet;
 use fedstein::experiment::schema::{Overrides, Source};
@@ -30,7 +29,7 @@ use fedstein::models::{
 };
 use fedstein::random::{Purpose, Streams};
 use fedstein::stein::{
-    AccumulatorStart, Bandwidth, EpsilonPlace, Gradient, Kernel, Optimizer, OptimizerState, SteinForm, direction,
+    AccumulatorStart, Bandwidth, EpsilonPlace, Gradient, Kernel, Optimizer, OptimizerState, Score, SteinForm, direction,
 };
 use ndarray::Array2;
 use rand::rngs::ChaCha12Rng;

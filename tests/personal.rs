@@ -5,16 +5,16 @@ mod common;
 use std::sync::Mutex;
 
 use common::{Built, bits, data, dealt, experiment, outcome, try_run, values};
-use fedstein::algorithm::ServerHalf;
+use fedstein::array::Values;
 use fedstein::backend::Flex;
 use fedstein::datasets::Targets;
 use fedstein::error::RunError;
 use fedstein::experiment::evaluate::Predicted;
-use fedstein::federation::fleet::{Fleet, InProcess, Watch};
+use fedstein::federation::fleet::{Fleet, InProcess};
 use fedstein::federation::guard::Guard;
-use fedstein::federation::message::{Reply, Request, Values};
 use fedstein::federation::server::{Federation, Round, Told};
 use fedstein::metrics::Evaluation;
+use fedstein::protocol::{Reply, Request, ServerHalf, Watch};
 use fedstein::random::Streams;
 use fedstein::schedule::Schedule;
 

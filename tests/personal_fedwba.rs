@@ -6,18 +6,17 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 use common::{Tolerance, assert_close, bits, data, dealt, experiment, outcome, try_run, values};
-use fedstein::algorithm::{ClientHalf, Predictor, ServerHalf, Setup};
+use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Session};
-use fedstein::density::Score;
 use fedstein::experiment::config::AlgorithmConfig;
 use fedstein::experiment::{Config, Experiment};
-use fedstein::federation::message::{Array, Ask, Message, Reply, Request, Values};
-use fedstein::federation::shard::{Shard, Table};
 use fedstein::federation::validate::validate;
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::particles::Particles;
+use fedstein::protocol::{Ask, ClientHalf, Message, Predictor, Reply, Request, ServerHalf, Setup};
 use fedstein::random::{Purpose, Streams};
-use fedstein::stein::direction;
+use fedstein::rows::{Shard, Table};
+use fedstein::stein::{Score, direction};
 use rand::Rng;
 
 /// Digits in a network of 64-8-10, four clients that hold different numbers of rows.

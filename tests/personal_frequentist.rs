@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 use common::{bits, data, experiment, outcome, values};
-use fedstein::algorithm::{Halves, Predictor, Setup};
+use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::Targets;
 use fedstein::error::RunError;
 use fedstein::experiment::{Config, Experiment};
-use fedstein::federation::message::{Array, Ask, Message, Reply, Request, Values};
-use fedstein::federation::shard::{Minibatches, Order, Shard, Table};
 use fedstein::federation::validate::validate;
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::particles::Particles;
+use fedstein::protocol::{Ask, Halves, Message, Predictor, Reply, Request, Setup};
 use fedstein::random::{Purpose, Streams};
+use fedstein::rows::{Minibatches, Order, Shard, Table};
 use rand::Rng;
 
 const SEED: u64 = 11;

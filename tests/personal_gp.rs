@@ -13,14 +13,14 @@ use fedstein::algorithm::pfedgp::embedding::Embedding;
 use fedstein::algorithm::pfedgp::kernel::Rbf;
 use fedstein::algorithm::pfedgp::polya_gamma::Posterior;
 use fedstein::algorithm::pfedgp::stratified;
-use fedstein::algorithm::{Halves, Predictor, Setup};
+use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::experiment::Experiment;
-use fedstein::federation::message::{Array, Ask, Message, Request, Values};
-use fedstein::federation::shard::{Shard, Table};
 use fedstein::linalg::Cholesky;
 use fedstein::models::{Activation, BlrConfig, BnnConfig, Model, Network};
+use fedstein::protocol::{Ask, Halves, Message, Predictor, Request, Setup};
 use fedstein::random::{Purpose, Streams};
+use fedstein::rows::{Shard, Table};
 use ndarray::{Array1, Array2, Axis, array, concatenate};
 use rand::rngs::ChaCha12Rng;
 use rand::seq::SliceRandom;
@@ -581,7 +581,7 @@ fn the_clients_learn_an_embedding_and_tell_their_digits_apart() {
     let (mut halves, test, answers) = halves(&experiment, None);
     let before = personal_accuracy(&mut halves, &test, &answers, &experiment);
     for round in 1..=10 {
-        let reply = |client: usize, half: &mut Box<dyn fedstein::algorithm::ClientHalf<Flex>>| {
+        let reply = |client: usize, half: &mut Box<dyn fedstein::protocol::ClientHalf<Flex>>| {
             let request =
                 Request { round, ..request(halves.server.configure(round, client).unwrap(), client, Ask::Train) };
             request.reply(half.handle(&request, &|_, _| {}).unwrap())

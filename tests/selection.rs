@@ -5,12 +5,11 @@ mod common;
 
 use common::{Case, Tolerance, assert_close, flat, golden, matrix, moments, particles, values};
 use fedstein::backend::{Backend, Flex, Precision, Session};
-use fedstein::density::Score;
 use fedstein::random::Streams;
 use fedstein::schedule::indicator::inner_products;
 use fedstein::schedule::weigh::{Action, probabilities};
 use fedstein::schedule::{Draw, Indicators, Measure, Negative};
-use fedstein::stein::{Bandwidth, Kernel, MedianOfEven, Rule, SteinForm, SteinProduct, direction};
+use fedstein::stein::{Bandwidth, Kernel, MedianOfEven, Rule, Score, SteinForm, SteinProduct, direction};
 use ndarray::{Array1, Array2};
 use proptest::prelude::*;
 use rand::SeedableRng;

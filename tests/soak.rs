@@ -10,7 +10,7 @@ use fedstein::backend::Flex;
 use fedstein::experiment::progress::Observer;
 use fedstein::experiment::record::RoundRecord;
 use fedstein::experiment::run;
-use fedstein::federation::message::ClientId;
+use fedstein::protocol::ClientId;
 
 /// Resident size of this process in bytes, on Linux.
 fn resident() -> Option<u64> {

@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::langevin::Langevin;
 use super::sgld::Walker;
-use super::{Halves, LocalData, PARTICLES, ServerHalf, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
+use crate::protocol::{
+    ClientId, Halves, LocalData, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of,
+};
 use crate::random::{Purpose, Streams};
 
 /// What stands for the rows of the other workers.
@@ -123,7 +124,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
     /// Who is dealt which chain is settled when a round begins.
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.chains)
+        Ok(State::default().with_particles(PARTICLES, &self.chains)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {

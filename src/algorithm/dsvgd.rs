@@ -16,17 +16,18 @@ use std::sync::Arc;
 use fedstein_models::Model;
 
 use super::relay::{Relay, SEEN};
-use super::{BATCHES, ClientHalf, Halves, LocalData, Predictor, Setup, diagnosed, mean_norm, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
+use crate::density::Likelihood;
 use crate::density::kde::{KdeConfig, KdeMode};
-use crate::density::{Likelihood, Score};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Question, Request};
 use crate::particles::Particles;
+use crate::protocol::{
+    BATCHES, ClientHalf, Halves, LocalData, Message, Predictor, Question, Request, Setup, Watch, diagnosed, message_of,
+    particles_of,
+};
 use crate::schedule::indicator;
-use crate::stein::{OptimizerState, Svgd};
+use crate::stein::{OptimizerState, Score, Svgd};
 
 pub use cavity::Factors;
 use cavity::{Cavity, Start};
@@ -103,11 +104,13 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let tilted = |at: &Particles<B>| {
             let score = likelihood.next_score(at, cavity.prior_weight).plus(others(at)?);
             if score_norm.is_none() {
-                score_norm = Some(mean_norm(&score, at)?);
+                score_norm = Some(score.mean_norm(at)?);
             }
             Ok(score)
         };
-        let moved = self.svgd.run(theta.clone(), local_steps, &mut local, tilted, |done| watch(done, local_steps))?;
+        let moved = self
+            .svgd
+            .run::<_, RunError>(theta.clone(), local_steps, &mut local, tilted, |done| watch(done, local_steps))?;
         let effective = cavity.effective_sample_size(&moved)?;
 
         // (15): t_k,new = t_k·q_new/q. Where the densities' scores are 0 there is nothing to distil.

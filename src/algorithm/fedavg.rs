@@ -6,15 +6,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::local::{self, Visit};
-use super::{Halves, LocalData, PARTICLES, ServerHalf, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
-
-/// The name under which a reply tells N_k.
-pub(crate) const ROWS: &str = "rows";
+use crate::protocol::{
+    ClientId, Halves, LocalData, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of,
+};
 
 /// What the server does with the replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +106,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {

@@ -7,17 +7,18 @@
 //! The server's particles are its base under the *initial* head, which nobody trains: what they predict, and with it the
 //! global columns of `rounds.csv`, means little. The personal columns are those of the method.
 
-use super::fedavg::{ROWS, Weights, mixed};
+use super::fedavg::{Weights, mixed};
 use super::local::{LocalSteps, Visit};
 use super::split::Split;
-use super::{ClientHalf, Halves, LocalData, PARTICLES, Predictor, ServerHalf, Setup};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
 use crate::particles::Particles;
+use crate::protocol::{
+    ClientHalf, ClientId, Halves, LocalData, Message, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf, Setup,
+    Watch,
+};
 
 /// Constants of FedPer.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -101,7 +102,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        self.local.save()?.with_particles(PARTICLES, &self.own)
+        Ok(self.local.save()?.with_particles(PARTICLES, &self.own)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {

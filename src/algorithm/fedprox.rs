@@ -5,14 +5,12 @@
 
 use super::fedavg::{Server, Weights};
 use super::local::{LocalSteps, Visit, pull};
-use super::{ClientHalf, Halves, LocalData, Setup};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
 use crate::particles::Particles;
+use crate::protocol::{ClientHalf, Halves, LocalData, Message, Request, Setup, Watch};
 
 /// Constants of FedProx.
 #[derive(Clone, Copy, Debug)]

@@ -4,16 +4,16 @@
 //! Σ_{k ∈ S} N_k), with the optimiser of the config. Source: McMahan et al. 2017 as in Kassab & Simeone section 6;
 //! ALGORITHMS 4.9.
 
-use super::fedavg::ROWS;
-use super::{ClientHalf, Halves, LocalData, OPTIMIZER, PARTICLES, ServerHalf, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request, Rows};
-use crate::federation::shard::Order;
 use crate::particles::Particles;
+use crate::protocol::{
+    ClientHalf, ClientId, Halves, LocalData, Message, OPTIMIZER, PARTICLES, ROWS, Reply, Request, ServerHalf, Setup,
+    Watch, message_of, particles_of,
+};
+use crate::rows::{Order, Rows};
 use crate::stein::{Optimizer, OptimizerState, SvgdError};
 
 /// FedSGD has no constants of its own.
@@ -56,7 +56,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)?.with_optimizer(OPTIMIZER, &self.state)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?.with_optimizer(OPTIMIZER, &self.state)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {

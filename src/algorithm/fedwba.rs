@@ -14,19 +14,20 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::fedavg::ROWS;
 use super::layers::{Layers, Parts};
-use super::{BATCHES, ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup, diagnosed, mean};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::kde::{Kde, KdeConfig, KdeMode};
-use crate::density::{Evaluator, Likelihood, Score};
+use crate::density::{Evaluator, Likelihood};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
 use crate::ot::{BarycenterConfig, Eq5, Iterate, RobustBarycenter, barycenter, index_mean, robust_barycenter};
 use crate::particles::Particles;
-use crate::stein::{OptimizerState, Svgd, SvgdError};
+use crate::protocol::{
+    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, Predictor, ROWS, Reply, Request, ServerHalf, Setup,
+    Watch, diagnosed,
+};
+use crate::statistics::mean;
+use crate::stein::{OptimizerState, Score, Svgd, SvgdError};
 
 /// The name of the share of matches π_k(i) = i: 1 where the barycenter is the mean by index.
 pub const MATCHES_IDENTITY: &str = "matches_identity";
@@ -269,7 +270,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             }
             Ok(score)
         };
-        let bayesian = svgd.run(bayesian, *local_steps, of_bayesian, score, |done| watch(done, *local_steps))?;
+        let bayesian =
+            svgd.run::<_, RunError>(bayesian, *local_steps, of_bayesian, score, |done| watch(done, *local_steps))?;
         if let Some(shared) = &shared {
             check_finite(shared, *local_steps)?;
         }

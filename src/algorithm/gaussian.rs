@@ -27,6 +27,7 @@
 //! Starts of hierarchical priors are no wider than 1.
 
 pub mod expectation;
+mod family;
 mod fitter;
 pub mod natural;
 mod prior;
@@ -37,16 +38,16 @@ use std::sync::Arc;
 
 use fedstein_models::{Layout, Prior};
 use ndarray::Array2;
-use serde::{Deserialize, Serialize};
 
-use super::{LocalData, Setup};
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::federation::message::{Array, Values};
 use crate::particles::Particles;
+use crate::protocol::{LocalData, Setup};
 use crate::random::Streams;
 
 use expectation::{Expected, Rule};
+pub use family::Family;
 pub(super) use fitter::Fitter;
 use natural::{Gaussian, Guard, Natural};
 use prior::DealtPrior;
@@ -54,17 +55,6 @@ pub(super) use server::Server;
 
 /// The most dimensions in which a covariance is worth its d² numbers.
 const COVARIANCE: usize = 64;
-
-/// Which Gaussians q is sought among.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Family {
-    /// Independent coordinates.
-    #[default]
-    MeanField,
-    /// Any covariance; for a few dimensions.
-    Full,
-}
 
 /// Constants of the local optimisation.
 #[derive(Clone, Copy, Debug)]

@@ -5,12 +5,10 @@
 
 use super::gaussian::natural::Natural;
 use super::gaussian::{Fitter, GaussianConfig, Parts};
-use super::{ClientHalf, Halves, LocalData, Setup};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
+use crate::protocol::{ClientHalf, Halves, LocalData, Message, Request, Setup, Watch};
 
 /// Constants of GVI.
 #[derive(Clone, Copy, Debug)]

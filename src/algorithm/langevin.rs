@@ -6,9 +6,9 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::federation::message::{Array, Values};
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
 

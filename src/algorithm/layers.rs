@@ -9,13 +9,12 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use fedstein_models::Layout;
 
-use super::PARTICLES;
 use super::split::begins_layer;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::Message;
 use crate::particles::Particles;
+use crate::protocol::{Message, PARTICLES};
 
 /// The name under which the shared coordinates travel.
 const SHARED: &str = "shared";
@@ -107,7 +106,7 @@ impl Layers {
     pub fn save<B: Backend>(&self, parts: &Parts<B>) -> Result<State, RunError> {
         let state = State::default().with_particles(PARTICLES, &parts.bayesian)?;
         match &parts.shared {
-            Some(shared) => state.with_particles(SHARED, shared),
+            Some(shared) => Ok(state.with_particles(SHARED, shared)?),
             None => Ok(state),
         }
     }

@@ -1,15 +1,14 @@
 //! Steps of a client on its own rows: the one training loop of all methods whose clients keep no density.
 
-use super::fedavg::ROWS;
-use super::{BATCHES, ClientHalf, LocalData, OPTIMIZER, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::{Likelihood, Score};
+use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
 use crate::particles::Particles;
-use crate::stein::{OptimizerState, Svgd};
+use crate::protocol::{
+    BATCHES, ClientHalf, LocalData, Message, OPTIMIZER, ROWS, Request, Setup, Watch, message_of, particles_of,
+};
+use crate::stein::{OptimizerState, Score, Svgd};
 
 /// What such a client does in a visit.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +67,7 @@ impl<B: Backend> LocalSteps<B> {
         let state = State::default().with_part(BATCHES, self.likelihood.save());
         match self.visit.reset_optimizer {
             true => Ok(state),
-            false => state.with_optimizer(OPTIMIZER, &self.state),
+            false => Ok(state.with_optimizer(OPTIMIZER, &self.state)?),
         }
     }
 
@@ -83,7 +82,7 @@ impl<B: Backend> LocalSteps<B> {
 
     /// A parameter set that its client has kept under this name.
     pub fn particles_in(&self, state: &State, name: &str) -> Result<Particles<B>, RunError> {
-        state.particles(name, self.like.layout(), &self.session)
+        Ok(state.particles(name, self.like.layout(), &self.session)?)
     }
 
     /// Θ of a request.

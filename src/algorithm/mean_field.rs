@@ -14,11 +14,12 @@ use fedstein_models::Layout;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::{Array, Message, Values};
 use crate::particles::Particles;
+use crate::protocol::Message;
 use crate::stein::{Optimizer, OptimizerState};
 
 /// N(μ, diag σ²), σ = softplus(ρ) = log(1 + e^ρ); also a gradient with respect to (μ, ρ).
@@ -40,7 +41,7 @@ pub struct MeanFieldState {
 impl MeanFieldState {
     /// As a part of a state.
     pub(super) fn save(&self) -> Result<State, RunError> {
-        State::default().with_optimizer(MEAN, &self.mean)?.with_optimizer(RHO, &self.rho)
+        Ok(State::default().with_optimizer(MEAN, &self.mean)?.with_optimizer(RHO, &self.rho)?)
     }
 
     /// Out of a state.
@@ -135,7 +136,7 @@ impl<B: Backend> MeanField<B> {
 
     /// As a part of a state.
     pub(super) fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(MEAN, &self.mean)?.with_particles(RHO, &self.rho)
+        Ok(State::default().with_particles(MEAN, &self.mean)?.with_particles(RHO, &self.rho)?)
     }
 
     /// Out of a state.

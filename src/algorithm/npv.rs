@@ -22,16 +22,18 @@ use std::f64::consts::PI;
 use fedstein_models::Model;
 
 use super::lbfgs::Lbfgs;
-use super::{ClientHalf, Halves, LocalData, PARTICLES, Posterior, ServerHalf, Setup, message_of, particles_of};
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::{KdeBandwidth, Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Array, ClientId, Message, Reply, Request, Rows, Values};
-use crate::federation::shard::Order;
 use crate::particles::Particles;
+use crate::protocol::{
+    ClientHalf, ClientId, Halves, LocalData, Message, PARTICLES, Posterior, Reply, Request, ServerHalf, Setup, Watch,
+    message_of, particles_of,
+};
 use crate::random::{Purpose, Streams};
+use crate::rows::{Order, Rows};
 use crate::stein::Distances;
 
 /// Constants of NPV.

@@ -15,15 +15,14 @@ use fedstein_models::Model;
 
 use super::dsvgd::{self, DsvgdConfig, Factors, SEEN_AFTER, SHARE, Sends};
 use super::relay::SEEN;
-use super::{Halves, PARTICLES, ServerHalf, Setup, message_of, particles_of, prior_score};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::Score;
 use crate::density::kde::Kde;
+use crate::density::prior_score;
 use crate::error::RunError;
-use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
-use crate::stein::{OptimizerState, Svgd};
+use crate::protocol::{ClientId, Halves, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of};
+use crate::stein::{OptimizerState, Score, Svgd};
 
 /// Constants of P-DSVGD.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +89,8 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
             densities.iter_mut().try_fold(prior(at), |sum, density| Ok(sum.plus(density.score(at)?)))
         };
         let state = &mut OptimizerState::default();
-        self.theta = self.svgd.run(self.theta.clone(), self.config.server_steps, state, score, |_| {})?;
+        self.theta =
+            self.svgd.run::<_, RunError>(self.theta.clone(), self.config.server_steps, state, score, |_| {})?;
         Ok(())
     }
 

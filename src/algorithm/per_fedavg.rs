@@ -8,14 +8,13 @@
 
 use super::fedavg::{Server, Weights};
 use super::local::{LocalSteps, Visit};
-use super::{ClientHalf, Halves, LocalData, Predictor, Setup};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request, Rows};
 use crate::particles::Particles;
+use crate::protocol::{ClientHalf, Halves, LocalData, Message, Predictor, Request, Setup, Watch};
+use crate::rows::Rows;
 
 /// Constants of Per-FedAvg; η is the step size of the optimiser.
 #[derive(Clone, Copy, Debug)]

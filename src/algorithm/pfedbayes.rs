@@ -19,14 +19,14 @@ use std::sync::Arc;
 use fedstein_models::Layout;
 
 use super::mean_field::{MeanField, MeanFieldState, noise};
-use super::{BATCHES, ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
 use crate::particles::Particles;
+use crate::protocol::{
+    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, Predictor, Reply, Request, ServerHalf, Setup, Watch,
+};
 use crate::random::{Purpose, Streams};
 use crate::stein::{Optimizer, SvgdError};
 

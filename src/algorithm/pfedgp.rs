@@ -38,19 +38,18 @@ use ndarray::{Array2, Axis, concatenate};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use super::fedavg::ROWS;
 use super::split::Split;
-use super::{BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, PARTICLES, Predictor, ServerHalf, Setup};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::Score;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
-use crate::federation::shard::{Minibatches, Shard};
 use crate::particles::{Particles, read_matrix};
+use crate::protocol::{
+    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, OPTIMIZER, PARTICLES, Predictor, ROWS, Reply, Request,
+    ServerHalf, Setup, Watch,
+};
 use crate::random::Purpose;
-use crate::stein::{OptimizerState, Svgd};
+use crate::rows::{Minibatches, Shard};
+use crate::stein::{OptimizerState, Score, Svgd};
 
 use class_tree::{Fork, class_tree};
 use classifier::{Classifier, GpConfig, held, objective};
@@ -127,7 +126,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.network)
+        Ok(State::default().with_particles(PARTICLES, &self.network)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -218,7 +217,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let state = State::default().with_part(BATCHES, self.minibatches.save());
         match self.reset_optimizer {
             true => Ok(state),
-            false => state.with_optimizer(OPTIMIZER, &self.state),
+            false => Ok(state.with_optimizer(OPTIMIZER, &self.state)?),
         }
     }
 

@@ -7,15 +7,13 @@
 
 use super::fedavg::{Server, Weights};
 use super::local::{LocalSteps, Visit, pull};
-use super::{ClientHalf, Halves, LocalData, Predictor, Setup};
 use crate::backend::Backend;
 use crate::checkpoint::State;
-use crate::density::{Likelihood, Score};
+use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
 use crate::particles::Particles;
-use crate::stein::{Optimizer, OptimizerState, Svgd};
+use crate::protocol::{ClientHalf, Halves, LocalData, Message, Predictor, Request, Setup, Watch};
+use crate::stein::{Optimizer, OptimizerState, Score, Svgd};
 
 /// Constants of pFedMe; η is the step size of the optimiser.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +53,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             let score =
                 |p: &Particles<B>| Ok(Score::dense(likelihood.gradient_on(&batch, p, 0.0)).plus(pull(p, w, proximal)));
             let state = &mut OptimizerState::default();
-            personal = inner.run(personal.clone(), inner_steps, state, score, |_| {})?;
+            personal = inner.run::<_, RunError>(personal.clone(), inner_steps, state, score, |_| {})?;
             Ok(pull(w, &personal, proximal))
         };
         let moved = self.local.run(sent, request.round, watch, score)?;
@@ -75,7 +73,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn save(&self) -> Result<State, RunError> {
         let state = self.local.save()?;
         match &self.personal {
-            Some(personal) => state.with_particles(PERSONAL, personal),
+            Some(personal) => Ok(state.with_particles(PERSONAL, personal)?),
             None => Ok(state),
         }
     }

@@ -21,19 +21,21 @@ use burn::tensor::DType;
 use fedstein_models::Layout;
 use rand::Rng;
 
-use super::fedavg::ROWS;
 use super::mean_field::{MeanField, noise, single};
 use super::split::Split;
-use super::{BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, PARTICLES, Predictor, ServerHalf, Setup};
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::{Likelihood, LikelihoodScale, Score};
+use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Array, ClientId, Message, Reply, Request, Rows, Values};
 use crate::particles::Particles;
+use crate::protocol::{
+    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, OPTIMIZER, PARTICLES, Predictor, ROWS, Reply, Request,
+    ServerHalf, Setup, Watch,
+};
 use crate::random::{Purpose, Streams};
-use crate::stein::{OptimizerState, Svgd};
+use crate::rows::Rows;
+use crate::stein::{OptimizerState, Score, Svgd};
 
 /// Constants of pFedVEM.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +156,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -295,7 +297,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         }
         match self.problem.reset_optimizer {
             true => Ok(state),
-            false => state.with_optimizer(OPTIMIZER, &self.state),
+            false => Ok(state.with_optimizer(OPTIMIZER, &self.state)?),
         }
     }
 

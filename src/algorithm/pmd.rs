@@ -20,14 +20,13 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
 
 use super::relay::Relay;
-use super::{ClientHalf, Halves, LocalData, Setup, message_of, particles_of};
+use crate::array::Values;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, Likelihood};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request, Values};
 use crate::particles::Particles;
+use crate::protocol::{ClientHalf, Halves, LocalData, Message, Request, Setup, Watch, message_of, particles_of};
 use crate::random::{Purpose, Streams};
 
 /// Constants of PMD.

@@ -14,12 +14,10 @@
 
 use super::gaussian::natural::Natural;
 use super::gaussian::{Fitter, GaussianConfig, Parts, bytes};
-use super::{BATCHES, ClientHalf, Halves, LocalData, Setup};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
+use crate::protocol::{BATCHES, ClientHalf, Halves, LocalData, Message, Request, Setup, Watch};
 
 /// Constants of PVI.
 #[derive(Clone, Copy, Debug)]

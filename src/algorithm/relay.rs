@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{PARTICLES, ServerHalf, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
+use crate::protocol::{ClientId, Message, PARTICLES, Reply, ServerHalf, message_of, particles_of};
 
 /// The name under which a server tells how many clients have had their say.
 pub(super) const SEEN: &str = "seen";

@@ -8,15 +8,16 @@
 
 use super::fedavg::{Weights, mixed};
 use super::local::{LocalSteps, Visit};
-use super::{ClientHalf, Halves, LocalData, PARTICLES, ServerHalf, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::{Likelihood, Score};
+use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
 use crate::particles::Particles;
-use crate::stein::Optimizer;
+use crate::protocol::{
+    ClientHalf, ClientId, Halves, LocalData, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, message_of,
+    particles_of,
+};
+use crate::stein::{Optimizer, Score};
 
 /// The name under which c travels down and c_k⁺ − c_k up.
 pub(super) const CONTROL: &str = "control";
@@ -66,7 +67,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)?.with_particles(CONTROL, &self.control)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?.with_particles(CONTROL, &self.control)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -114,7 +115,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        self.local.save()?.with_particles(CONTROL, &self.control)
+        Ok(self.local.save()?.with_particles(CONTROL, &self.control)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {

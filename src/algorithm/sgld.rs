@@ -4,14 +4,12 @@
 
 use super::langevin::{Langevin, check_finite};
 use super::relay::Relay;
-use super::{ClientHalf, Halves, LocalData, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
 use crate::particles::Particles;
+use crate::protocol::{ClientHalf, Halves, LocalData, Message, Request, Setup, Watch, message_of, particles_of};
 use crate::random::Streams;
 
 /// Constants of SGLD.

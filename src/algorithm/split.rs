@@ -6,8 +6,8 @@ use fedstein_models::{Block, Layout};
 
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::federation::message::Message;
 use crate::particles::Particles;
+use crate::protocol::Message;
 
 /// The name under which a base travels.
 const BASE: &str = "base";

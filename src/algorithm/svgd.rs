@@ -5,8 +5,8 @@
 
 use super::local::{self, Visit};
 use super::relay::Relay;
-use super::{Halves, LocalData, Setup};
 use crate::backend::Backend;
+use crate::protocol::{Halves, LocalData, Setup};
 
 /// Constants of SVGD.
 #[derive(Clone, Copy, Debug)]

@@ -12,20 +12,19 @@ use std::sync::Arc;
 use fedstein_models::Model;
 
 use super::relay::Relay;
-use super::{
-    BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, Predictor, Setup, diagnosed, mean, mean_norm, message_of,
-    particles_of, prior_score,
-};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::kde::{Kde, KdeConfig};
-use crate::density::{Likelihood, Score};
+use crate::density::{Likelihood, prior_score};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Question, Request};
 use crate::particles::Particles;
+use crate::protocol::{
+    BATCHES, ClientHalf, Halves, LocalData, Message, OPTIMIZER, Predictor, Question, Request, Setup, Watch, diagnosed,
+    message_of, particles_of,
+};
 use crate::schedule::indicator;
-use crate::stein::{OptimizerState, Svgd};
+use crate::statistics::mean;
+use crate::stein::{OptimizerState, Score, Svgd};
 
 /// Constants of U-DSVGD.
 #[derive(Clone, Copy, Debug)]
@@ -111,12 +110,12 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let tilted = |at: &Particles<B>| {
             let score = likelihood.next_score(at, prior).plus(others(at)?);
             if score_norm.is_none() {
-                score_norm = Some(mean_norm(&score, at)?);
+                score_norm = Some(score.mean_norm(at)?);
             }
             Ok(score)
         };
         let start = theta.clone();
-        let moved = self.svgd.run(start, steps, &mut optimizer, tilted, |done| watch(done, steps))?;
+        let moved = self.svgd.run::<_, RunError>(start, steps, &mut optimizer, tilted, |done| watch(done, steps))?;
         drop(others);
         if !self.reset_optimizer {
             self.optimizer = optimizer;
@@ -171,7 +170,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         }
         match self.reset_optimizer {
             true => Ok(state),
-            false => state.with_optimizer(OPTIMIZER, &self.optimizer),
+            false => Ok(state.with_optimizer(OPTIMIZER, &self.optimizer)?),
         }
     }
 

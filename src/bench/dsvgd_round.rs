@@ -8,13 +8,13 @@
 use super::cost::Networks;
 use super::synthetic::{KDE, images, network, particles, shards, streams, svgd};
 use super::timing::{Bench, Line, median};
+use crate::algorithm::Algorithm;
 use crate::algorithm::dsvgd::{DsvgdConfig, Factors};
-use crate::algorithm::{Algorithm, ClientHalf, LocalData, PARTICLES, Setup};
 use crate::backend::Backend;
 use crate::density::{KdeConfig, KdeMode, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::message::{Ask, Message, Request};
-use crate::federation::shard::{Order, Shard};
+use crate::protocol::{Ask, ClientHalf, LocalData, Message, PARTICLES, Request, Setup};
+use crate::rows::{Order, Shard};
 
 /// N, B, N_k, L.
 #[derive(Clone, Copy)]

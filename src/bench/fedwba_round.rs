@@ -9,17 +9,17 @@ use rand::seq::SliceRandom;
 use super::cost::Networks;
 use super::synthetic::{KDE, images, network, particles, shards, streams, svgd};
 use super::timing::{Bench, Line};
+use crate::algorithm::Algorithm;
 use crate::algorithm::fedwba::{FedWbaConfig, Over, Start, Weights};
-use crate::algorithm::{Algorithm, LocalData, PARTICLES, Setup};
 use crate::backend::Backend;
 use crate::density::LikelihoodScale;
 use crate::error::RunError;
 use crate::federation::fleet::{Fleet, InProcess};
-use crate::federation::message::{Ask, Reply, Request};
-use crate::federation::shard::Order;
 use crate::ot::{BarycenterConfig, Eq5, Iterate, barycenter, index_mean};
 use crate::particles::Particles;
+use crate::protocol::{Ask, LocalData, PARTICLES, Reply, Request, Setup};
 use crate::random::Purpose;
+use crate::rows::Order;
 
 /// N, B, N_k, L; clients that train, clients in all.
 #[derive(Clone, Copy)]

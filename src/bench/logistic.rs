@@ -11,9 +11,9 @@ use super::timing::{Bench, Line};
 use crate::backend::Backend;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::shard::{Minibatches, Order};
 use crate::models::{BlrConfig, Model, Network};
 use crate::particles::Particles;
+use crate::rows::{Minibatches, Order};
 use crate::stein::OptimizerState;
 
 const FEATURES: usize = 54;
@@ -31,7 +31,7 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
         let run = || {
             likelihood.start_visit(1);
             let score = |at: &Particles<B>| Ok(likelihood.next_score(at, 1.0));
-            svgd.run(initial.clone(), steps, &mut OptimizerState::default(), score, |_| {}).map(drop)
+            svgd.run::<_, RunError>(initial.clone(), steps, &mut OptimizerState::default(), score, |_| {}).map(drop)
         };
         let name = format!("W3 blr L={steps} N={count}");
         let mut line = bench.line(name, logistic(count, BATCH, FEATURES, steps), 1, run)?;

@@ -12,9 +12,9 @@ use crate::backend::{Backend, Session};
 use crate::datasets::Dataset;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::shard::{Minibatches, Order};
 use crate::models::Model;
 use crate::particles::Particles;
+use crate::rows::{Minibatches, Order};
 use crate::stein::{OptimizerState, Svgd};
 
 pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
@@ -61,7 +61,7 @@ impl<B: Backend> Step<B> {
     pub fn run(&mut self, steps: usize) -> Result<(), RunError> {
         let Self { svgd, likelihood, particles, state } = self;
         let score = |at: &Particles<B>| Ok(likelihood.next_score(at, 1.0));
-        *particles = svgd.run(particles.clone(), steps, state, score, |_| {})?;
+        *particles = svgd.run::<_, RunError>(particles.clone(), steps, state, score, |_| {})?;
         Ok(())
     }
 }

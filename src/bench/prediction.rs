@@ -3,10 +3,10 @@
 use super::cost::Networks;
 use super::synthetic::{AS_IT_IS, KDE, images, network, particles};
 use super::timing::{Bench, Line};
-use crate::algorithm::Posterior;
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::experiment::evaluate::{Evaluator, EvaluatorConfig, Predicted};
+use crate::protocol::Posterior;
 
 /// The default of `evaluation.chunk`.
 const CHUNK: usize = 1000;

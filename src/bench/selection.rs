@@ -9,9 +9,8 @@ use super::timing::{Bench, Line};
 use crate::backend::Backend;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::message::Rows;
-use crate::federation::shard::{Minibatches, Order};
 use crate::particles::Particles;
+use crate::rows::{Minibatches, Order, Rows};
 use crate::schedule::indicator::inner_products;
 use crate::stein::{Kernel, SteinForm};
 

@@ -6,15 +6,15 @@ use ndarray::Array2;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, FeatureScale, Normalisation, Targets};
 use crate::density::{KdeBandwidth, KdeConfig, KdeMode};
 use crate::error::RunError;
-use crate::federation::message::{Array, Values};
-use crate::federation::shard::{Shard, Table};
 use crate::models::{BnnConfig, Model, Network};
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
+use crate::rows::{Shard, Table};
 use crate::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, Svgd};
 
 use super::cost::Networks;

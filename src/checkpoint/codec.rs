@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::{CheckpointError, State};
-use crate::federation::message::{Array, Values};
+use crate::array::{Array, Values};
 use crate::report::quoted;
 
 /// What says that a safetensors file is a state of this layout.

@@ -52,6 +52,12 @@ pub enum CheckpointError {
     /// A file that is whole but does not hold what it should.
     #[error("{0}")]
     Content(String),
+    /// A file cannot be written whole.
+    #[error("cannot write a checkpoint: {0}")]
+    Write(String),
+    /// The device does not give out what is to be kept.
+    #[error("the device failed: {0}")]
+    Device(String),
     /// The file system refuses.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
@@ -83,4 +89,10 @@ impl CheckpointError {
 /// Each on a line of its own.
 fn lines(items: &[String]) -> String {
     items.iter().map(|item| format!("\n  {item}")).collect()
+}
+
+impl From<burn::tensor::TensorReadError> for CheckpointError {
+    fn from(error: burn::tensor::TensorReadError) -> Self {
+        Self::Device(error.to_string())
+    }
 }

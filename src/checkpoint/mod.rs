@@ -9,7 +9,6 @@
 //! Random numbers need no state: every draw has a stream of its own by purpose, round and client ([`crate::random`]).
 
 pub mod codec;
-mod conduct;
 pub mod digest;
 mod error;
 mod manifest;

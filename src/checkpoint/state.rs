@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::CheckpointError;
-use crate::federation::message::{Array, Values};
+use crate::array::{Array, Values};
 
 /// Named values, nested by prefix. Floats keep their type and their bits.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,6 +81,11 @@ impl State {
             map.iter().filter_map(own).collect()
         }
         Self { arrays: under(&self.arrays, name), counts: under(&self.counts, name), words: under(&self.words, name) }
+    }
+
+    /// All arrays, those of parts too, by name.
+    pub(crate) fn arrays(&self) -> &BTreeMap<String, Array> {
+        &self.arrays
     }
 
     /// The array of that name.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::Entry;
 use super::{CheckpointError, Identity, Manifest, State, codec, digest};
-use crate::error::RunError;
 use crate::report::{read_text, read_whole, write_atomic};
 
 /// Generations that are kept: with the newest damaged there is one to go back to.
@@ -90,11 +89,11 @@ impl Store {
     ///
     /// # Errors
     /// A state cannot be taken or the file system refuses; the generations before are as they were.
-    pub fn write(
+    pub fn write<E: From<CheckpointError>>(
         &mut self,
         position: Position,
-        parts: impl Iterator<Item = Result<(String, State), RunError>>,
-    ) -> Result<(), RunError> {
+        parts: impl Iterator<Item = Result<(String, State), E>>,
+    ) -> Result<(), E> {
         let Position { round, identity, logs } = position;
         let mut manifest = Manifest::new(round, identity, logs);
         manifest.files = self.newest().map(|newest| newest.files.clone()).unwrap_or_default();
@@ -111,11 +110,11 @@ impl Store {
         Ok(self.prune()?)
     }
 
-    fn write_files(
+    fn write_files<E: From<CheckpointError>>(
         &self,
         manifest: &mut Manifest,
-        parts: impl Iterator<Item = Result<(String, State), RunError>>,
-    ) -> Result<(), RunError> {
+        parts: impl Iterator<Item = Result<(String, State), E>>,
+    ) -> Result<(), E> {
         fs::create_dir_all(&self.dir).map_err(CheckpointError::io("create", &self.dir))?;
         for part in parts {
             let (part, state) = part?;
@@ -223,8 +222,8 @@ fn names(dir: &Path) -> Result<Vec<String>, CheckpointError> {
 }
 
 /// Writes a file whole or not at all, and waits for the disk.
-fn put(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
-    write_atomic(path, bytes).map_err(|error| RunError::Output(format!("cannot write a checkpoint: {error}")))
+fn put(path: &Path, bytes: &[u8]) -> Result<(), CheckpointError> {
+    write_atomic(path, bytes).map_err(|error| CheckpointError::Write(error.to_string()))
 }
 
 /// Waits until the names in a directory are on the disk. Only Unix opens directories.
@@ -244,7 +243,7 @@ mod tests {
         Position { round, identity: Identity::default(), logs: BTreeMap::new() }
     }
 
-    fn part(name: &str, value: f64) -> Result<(String, State), RunError> {
+    fn part(name: &str, value: f64) -> Result<(String, State), CheckpointError> {
         Ok((name.to_owned(), State::default().with_numbers("theta", [value])))
     }
 
@@ -324,7 +323,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let mut store = store(&dir);
         let before = names(&store.dir).unwrap().len();
-        let fails = || Err(RunError::Device("gone".into()));
+        let fails = || Err(CheckpointError::Device("gone".into()));
         assert!(store.write(at(4), [part("server", 4.0), fails()].into_iter()).is_err());
         assert_eq!(names(&store.dir).unwrap().len(), before);
         assert_eq!(theta(&Store::open(&store.dir).unwrap().0, "server"), 3.0);

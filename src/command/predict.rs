@@ -12,9 +12,9 @@ use crate::experiment::artifact::write_text;
 use crate::experiment::evaluate::predict_rows;
 use crate::experiment::finished::Finished;
 use crate::experiment::{Config, schema};
-use crate::federation::shard::Table;
 use crate::metrics::{ParticleLogProbs, RegressionPredictions, Scale, predictive_moments};
 use crate::models::Task;
+use crate::rows::Table;
 
 pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let run = Finished::open(&typed.run)?;

@@ -5,11 +5,12 @@
 //! possible step. While that bound is below the distance at which a weight could change by a bit, the weights are reused
 //! and no product of particles with centres is taken.
 
+use super::Kde;
 use super::kde::TruncatedWeights;
-use super::{Kde, Score};
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::particles::Particles;
+use crate::stein::Score;
 
 /// A [`Kde`] whose score is evaluated once before every step of one loop; made by [`Kde::evaluator`].
 #[derive(Clone, Debug)]
@@ -65,9 +66,9 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
     use crate::density::{KdeBandwidth, KdeConfig, KdeMode};
-    use crate::federation::message::{Array, Values};
 
     /// Five coordinates.
     fn layout() -> Arc<Layout> {

@@ -8,11 +8,11 @@ use ndarray::{Array1, Array2, ArrayView1, Axis};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
-use super::{LogDensity, Score};
+use super::LogDensity;
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::stein::{Bandwidth, Distances};
+use crate::stein::{Bandwidth, Distances, Score};
 
 /// Weights below this are set to 0 in f32. They change no sum by a bit, since the rounding of f32 is 2^−24.
 const NEGLIGIBLE_WEIGHT: f64 = 1.0 / (1u64 << 40) as f64;

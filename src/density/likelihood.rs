@@ -5,13 +5,12 @@ use std::sync::Arc;
 use fedstein_models::{Batch, Model, Prior};
 use serde::{Deserialize, Serialize};
 
-use super::Score;
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-use crate::federation::message::Rows;
-use crate::federation::shard::{Minibatches, Shard};
 use crate::particles::Particles;
+use crate::rows::{Minibatches, Rows, Shard};
+use crate::stein::Score;
 
 /// Number of rows whose scores are computed at once where all rows take part.
 const CHUNK: usize = 1000;

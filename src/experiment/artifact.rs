@@ -13,9 +13,9 @@ use crate::backend::{Backend, Session};
 use crate::datasets::{Partition, Targets, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
-use crate::federation::message::ClientId;
 use crate::metrics::{ClientScores, PersonalScores, UncertaintySummary};
 use crate::models::{Model, Task};
+use crate::protocol::ClientId;
 use crate::report::{PartitionTable, ReportError, RoundPoint, csv, write_atomic};
 
 use super::checkpoints::{Checkpoints, Snapshot};
@@ -23,8 +23,8 @@ use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
 use super::finished::{ModelCard, SCHEMA_VERSION, Summary, to_safetensors};
 use super::lock::Lock;
+use super::outcome::Outcome;
 use super::record::{RoundRecord, RoundsCsv};
-use super::run::Outcome;
 use super::run_dir::{self, RunDir, RunDirError};
 use super::schema::Resolved;
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::algorithm::langevin::Langevin;
 use crate::algorithm::{
-    Algorithm, LocalData, dsgld, dsvgd, fedavg, fedper, fedprox, fedsgd, fedwba, gaussian, gvi, npv, p_dsvgd,
-    per_fedavg, pfedbayes, pfedgp, pfedme, pfedvem, pmd, pvi, scaffold, sgld, svgd, u_dsvgd,
+    Algorithm, dsgld, dsvgd, fedavg, fedper, fedprox, fedsgd, fedwba, gaussian, gvi, npv, p_dsvgd, per_fedavg,
+    pfedbayes, pfedgp, pfedme, pfedvem, pmd, pvi, scaffold, sgld, svgd, u_dsvgd,
 };
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{DataConfig, Dataset, PartitionConfig, Targets};
 use crate::density::KdeMode;
@@ -15,14 +16,14 @@ use crate::error::RunError;
 use crate::federation::combine::Robust;
 use crate::federation::faults::{self, Fault, Faulty};
 use crate::federation::guard::{Guard, Rules};
-use crate::federation::message::{Array, Message, Question, RequestKind, Rows, Values};
-use crate::federation::shard::Table;
 use crate::models::{
     BlrConfig, BnnConfig, Head, LayerSpec, MixtureConfig, Model, Network, Probit, StackConfig, Task, WeightPrecision,
 };
 use crate::ot::RobustBarycenter;
 use crate::particles::Particles;
+use crate::protocol::{LocalData, Message, Question, RequestKind};
 use crate::random::{Purpose, Streams};
+use crate::rows::{Rows, Table};
 use crate::schedule::{Draw, Hip, Ksd, Negative, Random, RoundRobin, Schedule};
 use crate::stein::{AccumulatorStart, Bandwidth, EpsilonPlace, Kernel, Optimizer, Rule, Svgd};
 

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use toml::{Table, Value};
 
-use crate::algorithm::ServerHalf;
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
 use crate::datasets::{Partition, TrainTest};
@@ -14,7 +13,7 @@ use crate::error::RunError;
 use crate::federation::faults::Faulty;
 use crate::federation::fleet::InProcess;
 use crate::federation::guard::Guard;
-use crate::federation::message::ClientId;
+use crate::protocol::{ClientId, ServerHalf};
 use crate::schedule::Schedule;
 
 use super::schema::Resolved;
@@ -138,7 +137,7 @@ impl Checkpoints {
                 FAULTS => State::of_remembered(&fleet.save()),
                 _ => diary(),
             };
-            Ok((part.to_owned(), state))
+            Ok::<_, RunError>((part.to_owned(), state))
         });
         let trained = self.changed.iter().map(|client| Ok((part_of(*client), fleet.inner().save(*client)?)));
         let position = Position { round: *round, identity: self.identity.clone(), logs };

@@ -12,11 +12,11 @@ pub use algorithm::*;
 use crate::algorithm::dsvgd::Factors;
 use crate::backend::Precision;
 use crate::density::KdeMode;
-use crate::federation::combine::trimmed;
 use crate::federation::faults::Fault;
-use crate::federation::message::RequestKind;
-use crate::federation::message::Rows;
 use crate::models::{Activation, LayerSpec, MixturePrior, WeightInit};
+use crate::protocol::RequestKind;
+use crate::rows::Rows;
+use crate::statistics::trimmed;
 use crate::stein::{AccumulatorStart, EpsilonPlace, Gradient, MedianOfEven};
 
 use super::schema::{self, ConfigError, Overrides, Resolved, Source};

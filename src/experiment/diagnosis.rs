@@ -4,11 +4,11 @@
 use serde_json::json;
 
 use crate::algorithm::dsvgd::Factors;
-use crate::algorithm::{KDE_ESS, SCORE_NORM, fedwba};
+use crate::algorithm::fedwba;
 use crate::checkpoint::{CheckpointError, State};
 use crate::federation::event::Happening;
-use crate::federation::fleet::CLIENT_BYTES;
 use crate::federation::server::Round;
+use crate::protocol::{CLIENT_BYTES, KDE_ESS, SCORE_NORM};
 use crate::schedule::{Indicators, Measure, Reasons};
 
 use super::config::AlgorithmConfig;

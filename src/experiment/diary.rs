@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use crate::algorithm::ServerHalf;
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
@@ -10,9 +9,9 @@ use crate::federation::event::{Event, Happening};
 use crate::federation::faults::Faulty;
 use crate::federation::fleet::InProcess;
 use crate::federation::guard::Guard;
-use crate::federation::message::{ClientId, RequestKind};
 use crate::federation::server::{Round, Told};
 use crate::metrics::{Evaluation, PersonalScores};
+use crate::protocol::{ClientId, RequestKind, ServerHalf};
 use crate::schedule::Schedule;
 
 use super::artifact::Artifacts;

@@ -4,16 +4,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use crate::algorithm::Posterior;
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Normalisation, Targets};
 use crate::density::kde::KdeConfig;
 use crate::error::RunError;
-use crate::federation::message::{Array, Values};
-use crate::federation::shard::Table;
 use crate::metrics::{Evaluation, Grid, MetricError, ParticleLogProbs, RegressionPredictions, Scale};
 use crate::models::{Model, Task};
 use crate::particles::Particles;
+use crate::protocol::Posterior;
+use crate::rows::Table;
 
 /// What the particles say about the test rows.
 #[derive(Debug)]

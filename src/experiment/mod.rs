@@ -10,6 +10,7 @@ pub mod evaluate;
 pub mod finished;
 mod history;
 pub mod lock;
+mod outcome;
 pub mod personal;
 pub mod progress;
 pub mod record;
@@ -18,4 +19,5 @@ pub mod run_dir;
 pub mod schema;
 
 pub use config::Config;
-pub use run::{Experiment, Outcome, run};
+pub use outcome::Outcome;
+pub use run::{Experiment, run};

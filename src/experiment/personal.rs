@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::ServerHalf;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets};
@@ -19,10 +18,10 @@ use crate::federation::exam::{Exam, HeldOut, TEST_SCORES, VALIDATION_SCORES};
 use crate::federation::fleet::Fleet;
 use crate::federation::guard::Guard;
 use crate::federation::inquiry::{Scores, ask_for_scores};
-use crate::federation::message::{ClientId, Reply, RequestKind};
-use crate::federation::shard::Table;
 use crate::metrics::{ClientScores, PersonalScores, Scale};
 use crate::models::Model;
+use crate::protocol::{ClientId, Reply, RequestKind, ServerHalf};
+use crate::rows::Table;
 
 use super::evaluate::EvaluatorConfig;
 

@@ -3,26 +3,24 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::algorithm::{Posterior, Setup};
 use crate::backend::{Backend, Session};
 use crate::datasets::{self, Partition};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::federation::server::Federation;
-use crate::federation::shard::{Shard, Table};
-use crate::metrics::{Evaluation, PersonalScores};
 use crate::models::Model;
-use crate::particles::Particles;
+use crate::protocol::Setup;
 use crate::random::{self, Purpose, Streams};
+use crate::rows::{Shard, Table};
 
 use super::artifact::Artifacts;
 use super::assemble::initial_particles;
 use super::config::Config;
 use super::diary::{Diary, Finished};
-use super::evaluate::{Evaluator, EvaluatorConfig, Predicted};
-use super::personal::{HeldOutRows, PersonalResults};
+use super::evaluate::{Evaluator, EvaluatorConfig};
+use super::outcome::Outcome;
+use super::personal::HeldOutRows;
 use super::progress::Observer;
-use super::record::RoundRecord;
 
 /// What is to be run.
 #[derive(Debug)]
@@ -33,25 +31,6 @@ pub struct Experiment {
     pub data_dir: PathBuf,
     /// One's own model; `None` builds the one that `[model]` names.
     pub model: Option<Arc<dyn Model>>,
-}
-
-/// What came out.
-#[derive(Debug)]
-pub struct Outcome<B: Backend> {
-    /// The global particles after the last round.
-    pub particles: Particles<B>,
-    /// q, where it is more than these particles.
-    pub posterior: Posterior,
-    /// What they say about the test rows.
-    pub predicted: Predicted,
-    /// Their numbers after the last round.
-    pub evaluation: Evaluation,
-    /// Every client's own predictor, with `evaluation.personal`.
-    pub personal: Option<(PersonalResults, PersonalScores)>,
-    /// Every round.
-    pub rounds: Vec<RoundRecord>,
-    /// Seconds from the first round to the last.
-    pub seconds: f64,
 }
 
 /// Runs an experiment on backend B; files go to `artifacts`, if given, as soon as they exist.

@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Happening};
-use super::message::{Array, Message, Reply, Request, Values};
-use super::robust::{clipping, median, trimmed_mean};
+use crate::array::{Array, Values};
+use crate::protocol::{Message, Reply, Request};
+use crate::statistics::{clipping, median, trimmed, trimmed_mean};
 
 /// How replies are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -74,11 +75,6 @@ pub(super) fn combine(
             replace(replies, |values| trimmed_mean(values, cut));
         }
     }
-}
-
-/// How many of K are left out at either end: ⌊β·K⌋, less than half of them.
-pub fn trimmed(share: f64, count: usize) -> usize {
-    ((share * count as f64) as usize).min(count.saturating_sub(1) / 2)
 }
 
 fn clip(
@@ -166,8 +162,8 @@ fn replace(replies: &mut [Reply], statistic: impl Fn(&mut [f64]) -> f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::Ask;
     use super::*;
+    use crate::protocol::Ask;
 
     fn message(values: &[f32]) -> Message {
         let array = Array { shape: vec![1, values.len()], values: Values::F32(values.to_vec()) };

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::message::{ClientId, RequestKind};
+use crate::protocol::{ClientId, RequestKind};
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

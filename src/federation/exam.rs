@@ -6,13 +6,13 @@ use burn::tensor::Tensor;
 use fedstein_datasets::Targets;
 use fedstein_models::{Model, Task};
 
-use super::message::{Array, Message, Request, Values};
-use super::shard::Table;
-use crate::algorithm::{PARTICLES, Predictor};
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::metrics::{ClientScores, ParticleLogProbs, RegressionPredictions, Scale};
 use crate::particles::Particles;
+use crate::protocol::{Message, PARTICLES, Predictor, Request};
+use crate::rows::Table;
 
 /// Rows held out: a table, its targets as the metrics read them, and which rows are whose.
 #[derive(Debug)]

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use super::event::{Event, Happening};
-use super::fleet::{Fleet, Watch};
-use super::message::{Ask, ClientId, Question, Reply, Request, RequestKind};
+use super::fleet::Fleet;
 use super::validate::{answers, validate};
 use crate::error::RunError;
+use crate::protocol::{Ask, ClientId, Question, Reply, Request, RequestKind, Watch};
 
 /// What became of a request.
 #[derive(Debug)]

@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::combine::scale_change;
 use super::event::{Event, Happening};
-use super::fleet::{Fleet, Watch};
-use super::message::{Array, ClientId, Message, Reply, Request, RequestKind, Values};
+use super::fleet::Fleet;
+use crate::array::{Array, Values};
 use crate::error::RunError;
+use crate::protocol::{ClientId, Message, Reply, Request, RequestKind, Watch};
 use crate::random::{Purpose, Streams};
 
 /// What goes wrong with a request.

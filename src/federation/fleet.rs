@@ -7,18 +7,11 @@ use rayon::prelude::*;
 
 use super::event::Event;
 use super::exam::Exam;
-use super::message::{Ask, ClientId, Reply, Request};
 use super::visit::Client;
-use crate::algorithm::ClientHalf;
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-
-/// Told by a client how many of how many steps of its visit are done.
-pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
-
-/// The name under which a reply tells how much its client keeps.
-pub const CLIENT_BYTES: &str = "client_bytes";
+use crate::protocol::{Ask, ClientHalf, ClientId, Reply, Request, Watch};
 
 /// Carries requests to clients and brings what comes back.
 pub trait Fleet {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::combine::{Norms, Robust};
-use super::message::{ClientId, Request};
 use super::quarantine::Quarantine;
+use crate::protocol::{ClientId, Request};
 
 /// When a round closes, who is asked again, and how replies are combined.
 #[derive(Clone, Copy, Debug, PartialEq)]

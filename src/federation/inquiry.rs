@@ -7,10 +7,9 @@ use super::event::Event;
 use super::exchange::{Outcome, Traffic, exchange};
 use super::fleet::Fleet;
 use super::guard::Guard;
-use super::message::{Ask, ClientId, Reply, Request};
-use crate::algorithm::ServerHalf;
 use crate::backend::Backend;
 use crate::error::RunError;
+use crate::protocol::{Ask, ClientId, Reply, Request, ServerHalf};
 
 /// Asks clients in turns of as many as the fleet takes at once; one answer for each client, `None` for an absent one.
 ///

@@ -15,11 +15,12 @@ use std::sync::Arc;
 
 use fedstein_models::Layout;
 
-use super::message::{Array, Reply, Request, Values};
-use super::robust::median;
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::particles::Particles;
+use crate::protocol::{Reply, Request};
+use crate::statistics::median;
 use crate::stein::{Bandwidth, Kernel, Rule, SteinForm};
 
 /// Rows `[n, w]` in f64.
@@ -107,9 +108,9 @@ fn score<B: Backend>(set: &Rows, centre: &[f64], sd: f64, session: &Session<B>) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::{Ask, Message};
     use super::*;
     use crate::backend::{Flex, Precision};
+    use crate::protocol::{Ask, Message};
 
     fn scores(sent: (&[usize], Vec<f64>), replies: Vec<Vec<f64>>) -> Vec<Option<f64>> {
         let array = |values| Array { shape: sent.0.to_vec(), values: Values::F64(values) };

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::message::ClientId;
+use crate::protocol::ClientId;
 
 /// Most rounds that a client sits out at a time.
 pub const LONGEST: usize = 64;

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use super::message::ClientId;
 use super::quarantine::Quarantine;
+use crate::protocol::ClientId;
 
 /// What a client's answer in this round was worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

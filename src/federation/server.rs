@@ -10,16 +10,14 @@ use std::time::Instant;
 use super::combine::combine;
 use super::event::{Event, Happening};
 use super::exchange::{Outcome, Traffic, exchange};
-use super::fleet::{Fleet, Watch};
+use super::fleet::Fleet;
 use super::guard::{Guard, Rules};
 use super::inquiry::inquire;
-use super::message::{Ask, ClientId, Question, Reply, Request};
 use super::outlier::outlier_scores;
 use super::roster::{Call, Roster, Standing};
-use crate::algorithm::ServerHalf;
-use crate::algorithm::fedavg::ROWS;
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
+use crate::protocol::{Ask, ClientId, Question, ROWS, Reply, Request, ServerHalf, Watch};
 use crate::schedule::{Indicators, Schedule, Selection};
 
 /// What happened in a round.

@@ -1,8 +1,8 @@
 //! What the server checks before an algorithm sees a reply: that it answers this request, with the right arrays, finite.
 
-use super::message::{Ask, Question, Reply, Request, Values};
-use crate::algorithm::fedavg::ROWS;
+use crate::array::Values;
 use crate::error::RunError;
+use crate::protocol::{Ask, DISCREPANCY, Question, ROWS, Reply, Request};
 
 /// Whether a reply answers this request and no other.
 ///
@@ -61,13 +61,11 @@ pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     Ok(reply)
 }
 
-/// The name under which a client's squared Stein discrepancy travels.
-pub const DISCREPANCY: &str = "discrepancy";
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::federation::message::{Array, Message, Values};
+    use crate::array::{Array, Values};
+    use crate::protocol::Message;
 
     fn message(values: Vec<f32>) -> Message {
         Message::default().with_array("particles", Array { shape: vec![1, values.len()], values: Values::F32(values) })

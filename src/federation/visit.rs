@@ -5,12 +5,10 @@
 //! back. Whether it did is told by the end of the round ([`Client::settle`]) or by the next request
 //! ([`Request::counted`]), whichever comes first. A visit that fails leaves the client as it was.
 
-use super::fleet::{CLIENT_BYTES, Watch};
-use super::message::{Reply, Request};
-use crate::algorithm::ClientHalf;
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
+use crate::protocol::{CLIENT_BYTES, ClientHalf, Reply, Request, Watch};
 
 /// A half and its last visit, while it is open.
 pub(super) struct Client<B: Backend> {
@@ -101,9 +99,8 @@ impl<B: Backend> Client<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::Predictor;
     use crate::backend::Flex;
-    use crate::federation::message::{Ask, Message};
+    use crate::protocol::{Ask, Message, Predictor};
 
     /// Counts its visits; one in a round that ends in 3 fails when its state has changed already.
     struct Counter(usize);

@@ -21,15 +21,13 @@ pub use barycenter::{
 
 pub use robust::{RobustBarycenter, robust_barycenter};
 
-use crate::federation::message::ClientId;
-
 /// The role of a particle set, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParticleSet {
     /// The set at which a barycenter's iteration starts.
     Initial,
     /// A client's set, by its index among the given sets.
-    Client(ClientId),
+    Client(usize),
     /// The first of two.
     First,
     /// The second of two.
@@ -128,7 +126,7 @@ pub enum TransportError {
     #[error("the weight of client {client} is {value}; weights must be finite and at least 0")]
     Weight {
         /// The client.
-        client: ClientId,
+        client: usize,
         /// Its weight.
         value: f64,
     },

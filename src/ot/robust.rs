@@ -12,9 +12,8 @@
 
 use super::{Barycenter, BarycenterConfig, Iterate, TransportError, barycenter, index_mean, wasserstein2_squared};
 use crate::backend::Backend;
-use crate::federation::combine::trimmed;
-use crate::federation::robust::geometric_median;
 use crate::particles::Particles;
+use crate::statistics::{geometric_median, trimmed};
 
 /// A robust alternative to the barycenter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,8 +94,8 @@ mod tests {
     use fedstein_models::Layout;
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
-    use crate::federation::message::{Array, Values};
 
     fn set(rows: &[[f64; 2]]) -> Particles<Flex> {
         let array = Array { shape: vec![rows.len(), 2], values: Values::F64(rows.iter().flatten().copied().collect()) };

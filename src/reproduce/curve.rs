@@ -7,8 +7,7 @@ use super::density::{Drawn, Toy};
 use super::figure::{Along, DENSITY, Figure, Panel, Statistic};
 use super::grid::{Cell, Grid};
 use super::held::Held;
-use super::kept::Kept;
-use super::numbers::notes;
+use super::kept::{Kept, notes};
 use super::runner::Failure;
 use crate::error::RunError;
 

@@ -1,15 +1,15 @@
 //! Densities of a toy on a grid over θ: the exact posterior, the clients' local ones, and what a run arrived at.
 
 use super::kept::KeptDensity;
+use crate::array::{Array, Values};
 use crate::backend::{Flex, Precision, Session};
 use crate::datasets;
 use crate::error::RunError;
 use crate::experiment::Config;
-use crate::federation::message::{Array, Values};
-use crate::federation::shard::Table;
 use crate::metrics::Grid;
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
+use crate::rows::Table;
 use std::path::Path;
 
 /// The exact densities of a toy.

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::Posterior;
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::experiment::evaluate::Predicted;
 use crate::experiment::record::RoundRecord;
 use crate::experiment::{Config, Outcome};
 use crate::metrics::equal_width;
+use crate::protocol::Posterior;
 use crate::report::{ReportError, write_atomic};
 
 /// Layout of the file and meaning of its numbers; another number makes all kept runs of no use.
@@ -223,6 +223,20 @@ fn fnv1a(bytes: &[u8]) -> u128 {
     bytes
         .iter()
         .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
+}
+
+/// What runs told, each once, with how many told it.
+pub fn notes<'k>(kept: impl Iterator<Item = &'k Kept>) -> BTreeMap<String, usize> {
+    let mut told: BTreeMap<String, usize> = BTreeMap::new();
+    for note in kept.flat_map(|kept| &kept.notes) {
+        // Advice names the round in which it was due, which differs from run to run.
+        let same = match note.split_once(": ") {
+            Some((round, rest)) if round.starts_with("round ") => rest,
+            _ => note.as_str(),
+        };
+        *told.entry(same.to_owned()).or_default() += 1;
+    }
+    told
 }
 
 #[cfg(test)]

@@ -11,8 +11,6 @@
 //! | `run:note: …` | 0 | how many of the curves and points said so; panel and series are empty |
 //! | `run:failed: …` | 0 | 1; panel and series are empty |
 
-use std::collections::BTreeMap;
-
 use super::curve::Results;
 use super::figure::Scale;
 use super::grid::Cell;
@@ -112,18 +110,4 @@ fn of_run(results: &Results<'_>, at: usize, seed: u64, kept: &Kept, put: &mut dy
             before = Some(value);
         }
     }
-}
-
-/// What runs told, each once, with how many told it.
-pub fn notes<'k>(kept: impl Iterator<Item = &'k Kept>) -> BTreeMap<String, usize> {
-    let mut told: BTreeMap<String, usize> = BTreeMap::new();
-    for note in kept.flat_map(|kept| &kept.notes) {
-        // Advice names the round in which it was due, which differs from run to run.
-        let same = match note.split_once(": ") {
-            Some((round, rest)) if round.starts_with("round ") => rest,
-            _ => note.as_str(),
-        };
-        *told.entry(same.to_owned()).or_default() += 1;
-    }
-    told
 }

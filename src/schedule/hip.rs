@@ -4,7 +4,8 @@
 
 use super::weigh::{Draw, Negative};
 use super::{Indicators, Schedule, Selection};
-use crate::federation::message::{Question, Rows};
+use crate::protocol::Question;
+use crate::rows::Rows;
 use crate::stein::Kernel;
 
 /// P_k = HIP_k / Σ_m HIP_m.

@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::federation::message::{ClientId, Message, Question, Reply};
-use crate::federation::validate::DISCREPANCY;
 use crate::particles::Particles;
+use crate::protocol::{ClientId, DISCREPANCY, Message, Question, Reply};
 use crate::stein::{Kernel, SteinForm, SteinProduct};
 
 /// What an indicator measures.

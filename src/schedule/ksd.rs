@@ -3,7 +3,8 @@
 
 use super::weigh::{Draw, Negative};
 use super::{Indicators, Schedule, Selection};
-use crate::federation::message::{Question, Rows};
+use crate::protocol::Question;
+use crate::rows::Rows;
 use crate::stein::Kernel;
 
 /// P_k = S_k / Σ_m S_m.

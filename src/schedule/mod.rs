@@ -15,7 +15,7 @@ pub use round_robin::RoundRobin;
 pub use weigh::{Draw, Negative, Reasons};
 
 use crate::checkpoint::{CheckpointError, State};
-use crate::federation::message::{ClientId, Question};
+use crate::protocol::{ClientId, Question};
 
 /// Chooses the clients of a round.
 pub trait Schedule: Send {

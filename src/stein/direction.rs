@@ -11,9 +11,9 @@ use ndarray::{Array2, Axis, Zip};
 
 use super::kernel::{Kernel, KernelMatrix};
 use crate::backend::Backend;
-use crate::density::{Coefficients, Score};
 use crate::particles::Particles;
 use crate::simd::{Ascent, Host, Part, SparseEntry};
+use crate::stein::{Coefficients, Score};
 
 /// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s, with m the mean particle, as coefficients and sets that are not multiplied yet.
 ///

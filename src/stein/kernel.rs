@@ -213,8 +213,8 @@ mod tests {
     use fedstein_models::Layout;
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
-    use crate::federation::message::{Array, Values};
 
     #[test]
     fn a_particle_that_is_not_finite_makes_the_kernel_nan() {

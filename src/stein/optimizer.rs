@@ -251,8 +251,8 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
-    use crate::federation::message::{Array, Values};
 
     #[test]
     fn no_step_is_longer_than_the_longest() {

@@ -109,11 +109,10 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
-    use crate::density::Score;
-    use crate::federation::message::{Array, Values};
     use crate::particles::Particles;
-    use crate::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Svgd};
+    use crate::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Score, Svgd, SvgdError};
 
     const ADAGRAD: AdaGrad = AdaGrad { lr: 0.05, epsilon: 1e-6, momentum: 0.9 };
     const STEPS: usize = 20;
@@ -155,7 +154,7 @@ mod tests {
         let optimizer = Optimizer::AdaGrad { lr, epsilon, momentum, init, place };
         let svgd = Svgd { kernel: Kernel::Rbf(rule), optimizer };
         let score = |at: &Particles<Flex>| Ok(Score::dense(at.map(score)));
-        let moved = svgd.run(theta, STEPS, &mut OptimizerState::default(), score, |_| {}).unwrap();
+        let moved = svgd.run::<_, SvgdError>(theta, STEPS, &mut OptimizerState::default(), score, |_| {}).unwrap();
         whole(&moved).try_into_vec_as::<f64>().unwrap()
     }
 

@@ -9,9 +9,8 @@ use super::direction::direction;
 use super::kernel::Kernel;
 use super::optimizer::{Optimizer, OptimizerState};
 use crate::backend::Backend;
-use crate::density::Score;
-use crate::error::RunError;
 use crate::particles::Particles;
+use crate::stein::Score;
 
 /// The kernel and the optimiser of an SVGD loop.
 #[derive(Clone, Copy, Debug)]
@@ -73,14 +72,14 @@ impl Svgd {
     /// # Errors
     /// A particle or a score is not finite, a score's norm is larger than [`MAX_SCORE_NORM`], `score` fails, or reading from
     /// the device fails. `state` is then that of the failed step.
-    pub fn run<B: Backend>(
+    pub fn run<B: Backend, E: From<SvgdError>>(
         &self,
         mut particles: Particles<B>,
         steps: usize,
         state: &mut OptimizerState,
-        mut score: impl FnMut(&Particles<B>) -> Result<Score<B>, RunError>,
+        mut score: impl FnMut(&Particles<B>) -> Result<Score<B>, E>,
         mut after: impl FnMut(usize),
-    ) -> Result<Particles<B>, RunError> {
+    ) -> Result<Particles<B>, E> {
         for step in 1..=steps {
             let scores = score(&particles)?;
             let device = |error: TensorReadError| SvgdError::Device { step, reason: error.to_string() };

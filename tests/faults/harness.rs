@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fedstein::algorithm::{Halves, ServerHalf, Setup};
+use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
@@ -12,12 +12,12 @@ use fedstein::experiment::schema::KEYS;
 use fedstein::federation::event::{Event, Happening};
 use fedstein::federation::faults::{Fault, Faulty};
 use fedstein::federation::fleet::{Fleet, InProcess};
-use fedstein::federation::message::{Array, ClientId, Values};
 use fedstein::federation::server::{Federation, Round, Told};
-use fedstein::federation::shard::{Shard, Table};
 use fedstein::models::Model;
 use fedstein::particles::Particles;
+use fedstein::protocol::{ClientId, Halves, ServerHalf, Setup};
 use fedstein::random::{Purpose, Streams};
+use fedstein::rows::{Shard, Table};
 use fedstein::schedule::{Indicators, Schedule, Selection};
 
 use crate::common::{data, dealt, experiment, values};

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use fedstein::error::RunError;
 use fedstein::federation::event::{Event, Happening};
-use fedstein::federation::fleet::{Fleet, Watch};
+use fedstein::federation::fleet::Fleet;
 use fedstein::federation::guard::{Guard, Rules};
 use fedstein::federation::inquiry::ask_for_scores;
-use fedstein::federation::message::{Ask, Message, Reply, Request, RequestKind};
+use fedstein::protocol::{Ask, Message, Reply, Request, RequestKind, Watch};
 
 use super::harness::*;
 use crate::common::{experiment, outcome};

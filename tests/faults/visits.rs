@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use fedstein::error::RunError;
 use fedstein::federation::event::{Event, Happening};
 use fedstein::federation::faults::Fault;
-use fedstein::federation::fleet::{Fleet, Watch};
-use fedstein::federation::message::{Ask, ClientId, Reply, Request};
+use fedstein::federation::fleet::Fleet;
+use fedstein::protocol::{Ask, ClientId, Reply, Request, Watch};
 
 use super::harness::*;
 

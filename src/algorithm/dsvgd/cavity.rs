@@ -8,12 +8,13 @@ use std::sync::Arc;
 use fedstein_models::Model;
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::{mean, prior_score};
 use crate::backend::Backend;
-use crate::density::Score;
 use crate::density::kde::{Kde, KdeConfig};
+use crate::density::prior_score;
 use crate::error::RunError;
 use crate::particles::Particles;
+use crate::statistics::mean;
+use crate::stein::Score;
 
 /// What a client's factor holds beside its likelihood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -331,9 +332,9 @@ mod tests {
     use fedstein_models::{BlrConfig, Network};
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
     use crate::density::kde::{KdeBandwidth, KdeMode};
-    use crate::federation::message::{Array, Values};
 
     /// One particle of a logistic regression with four weights and log ξ, all coordinates alike.
     fn particle(value: f64) -> (Arc<dyn Model>, Particles<Flex>) {

@@ -11,9 +11,8 @@ use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message};
 use crate::particles::Particles;
+use crate::protocol::{ClientId, Message, Watch};
 use crate::random::Purpose;
 
 /// What a client has beside its factor: its rows, and how it fits them.

@@ -5,12 +5,13 @@
 
 use ndarray::{Array1, Array2};
 
-use super::Family;
+use super::family::Family;
 use super::symmetric::Factor;
 pub use super::symmetric::Symmetric;
+use crate::array::{Array, Values};
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-use crate::federation::message::{Array, Message, Values};
+use crate::protocol::Message;
 
 /// The names under which natural parameters travel: η1 `[d]`, and Λ `[d]` or `[d, d]`.
 const ETA1: &str = "eta1";

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use fedstein_models::{Layout, Prior, PriorTerm};
 
-use super::Family;
+use super::family::Family;
 use super::natural::{Natural, Symmetric};
 
 /// p0 = exact · shared, and a Gaussian for q to begin with.

@@ -7,12 +7,11 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::natural::Natural;
 use super::{COVARIANCE, Problem, bytes};
-use crate::algorithm::{Posterior, ServerHalf};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
+use crate::protocol::{ClientId, Message, Posterior, Reply, ServerHalf};
 use crate::random::Purpose;
 
 /// The server of PVI and GVI.

@@ -2,7 +2,7 @@
 
 use ndarray::{Array1, Array2, ArrayViewMut1, Axis};
 
-use super::Family;
+use super::family::Family;
 use crate::linalg::RowCholesky;
 
 /// A symmetric matrix `[d, d]`.

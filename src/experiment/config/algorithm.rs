@@ -9,8 +9,8 @@ use crate::algorithm::fedwba::{Over, Start, Weights};
 use crate::algorithm::gaussian::Family;
 use crate::algorithm::langevin::Noise;
 use crate::density::{KdeMode, LikelihoodScale};
-use crate::federation::shard::Order;
 use crate::ot::{Eq5, Iterate};
+use crate::rows::Order;
 
 use super::{FactorDampingRule, KdeRule, NumberOr};
 

@@ -1,10 +1,16 @@
-//! Statistics that a minority of bad values cannot move far: numbers in, a number out; distances in, weights out.
+//! Statistics of a few numbers, most of them such that a minority of bad values cannot move them far: numbers in, a number
+//! out; distances in, weights out.
 //!
 //! - The median and the trimmed mean of a coordinate: Yin, Chen, Ramchandran & Bartlett 2018, definitions 1 and 2.
 //! - The geometric median argmin_x Σ_k ω_k ‖x − x_k‖ by Weiszfeld's iteration x ← Σ_k w_k x_k / Σ_k w_k with
 //!   w_k = ω_k/‖x − x_k‖ (Weiszfeld 1937), distances bounded below as in Pillutla, Kakade & Harchaoui 2022, for any
 //!   space with distances and weighted means: vectors here, sets of particles in [`crate::ot::robust`].
 //! - Clipping of a change's norm: Sun, Kairouz, Suresh & McMahan 2019, section 5.
+
+/// The mean; NaN of no values.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
 
 /// The median; of an even count the mean of the middle two. The values are reordered; there must be one.
 pub fn median(values: &mut [f64]) -> f64 {
@@ -23,6 +29,11 @@ pub fn trimmed_mean(values: &mut [f64], cut: usize) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let kept = &values[cut..values.len() - cut];
     kept.iter().sum::<f64>() / kept.len() as f64
+}
+
+/// How many of K are left out at either end: ⌊β·K⌋, less than half of them.
+pub fn trimmed(share: f64, count: usize) -> usize {
+    ((share * count as f64) as usize).min(count.saturating_sub(1) / 2)
 }
 
 /// What a change of this norm is multiplied with so that it is at most `bound` long.

@@ -95,6 +95,17 @@ impl<B: Backend> Shard<B> {
     }
 }
 
+/// Which rows answer a question about particles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rows {
+    /// All rows of the client.
+    #[default]
+    Full,
+    /// One minibatch, drawn anew each round.
+    Minibatch,
+}
+
 /// The order in which a client reads its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

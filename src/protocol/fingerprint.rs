@@ -77,7 +77,8 @@ impl Fingerprint {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::message::{Array, Message, Values};
+    use super::super::message::Message;
+    use crate::array::{Array, Values};
 
     fn message(name: &str, shape: &[usize], values: Values) -> Message {
         Message::default().with_array(name, Array { shape: shape.to_vec(), values })

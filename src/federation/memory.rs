@@ -2,10 +2,11 @@
 
 use serde_json::Error;
 
-use super::{CheckpointError, State};
-use crate::federation::faults::Remembered;
-use crate::federation::guard::Conduct;
-use crate::federation::message::Message;
+use super::faults::Remembered;
+use super::guard::Conduct;
+use crate::array::Array;
+use crate::checkpoint::{CheckpointError, State};
+use crate::protocol::Message;
 
 impl State {
     /// A guard's memory; a good record is nothing to keep.
@@ -55,7 +56,8 @@ impl State {
 }
 
 fn of_message(message: &Message) -> State {
-    let arrays = State { arrays: message.arrays.clone(), ..State::default() };
+    let array = |state: State, (name, array): (&String, &Array)| state.with_array(name, array.clone());
+    let arrays = message.arrays.iter().fold(State::default(), array);
     let number = |state: State, (name, value): (&String, &f64)| state.with_numbers(name, [*value]);
     let scalars = message.scalars.iter().fold(State::default(), number);
     State::default().with_part("arrays", arrays).with_part("scalars", scalars)
@@ -64,8 +66,8 @@ fn of_message(message: &Message) -> State {
 fn to_message(state: &State) -> Result<Message, CheckpointError> {
     let scalars = state.part("scalars");
     let number = |name: &String| Ok((name.clone(), scalars.number(name)?));
-    let scalars = scalars.arrays.keys().map(number).collect::<Result<_, CheckpointError>>()?;
-    Ok(Message { arrays: state.part("arrays").arrays, scalars })
+    let scalars = scalars.arrays().keys().map(number).collect::<Result<_, CheckpointError>>()?;
+    Ok(Message { arrays: state.part("arrays").arrays().clone(), scalars })
 }
 
 fn wrong(error: Error) -> CheckpointError {
@@ -74,9 +76,9 @@ fn wrong(error: Error) -> CheckpointError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::codec::{decode, encode};
     use super::*;
-    use crate::federation::message::{Array, Values};
+    use crate::array::Values;
+    use crate::checkpoint::codec::{decode, encode};
 
     #[test]
     fn what_an_injector_repeats_comes_back_to_the_bit_out_of_a_file() {
