@@ -32,6 +32,7 @@ pub mod schedule;
 mod simd;
 mod statistics;
 pub mod stein;
+mod tensor_file;
 
 pub use fedstein_datasets as datasets;
 pub use fedstein_models as models;
