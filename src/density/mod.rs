@@ -15,7 +15,7 @@ use crate::error::RunError;
 use crate::particles::Particles;
 use crate::stein::Score;
 
-/// A density known up to a constant, by its score.
+/// A density that is known up to a constant factor, given by its score.
 pub trait LogDensity<B: Backend> {
     /// ∇ log p at every particle `[N, d]`.
     ///
@@ -24,7 +24,7 @@ pub trait LogDensity<B: Backend> {
     fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError>;
 }
 
-/// `weight`·∇ log p0 at every particle.
+/// `weight`·∇ log p0 at every particle `[N, d]`.
 pub(crate) fn prior_score<B: Backend>(model: &dyn Model, at: &Particles<B>, weight: f64) -> Score<B> {
     let zeros = at.blocks().iter().map(|block| block.zeros_like()).collect();
     let prior = model.prior().add_score(at.blocks(), zeros, weight);

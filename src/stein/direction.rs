@@ -47,7 +47,7 @@ struct Term<B: Backend> {
 /// φ at the particles Θ `[N, d]`, from their score.
 ///
 /// # Errors
-/// The device does not return the distances.
+/// Reading the distances from the device fails.
 pub fn direction<B: Backend>(
     kernel: &Kernel,
     particles: &Particles<B>,

@@ -8,8 +8,9 @@
 //! | φ_i = (1/N) Σ_j [k(θ_j, θ_i)·S_j + ∇_{θ_j} k(θ_j, θ_i)] with S_j = ∇ log p(θ_j) | [`direction`] |
 //! | G ← βG + (1 − β)φ², Θ ← Θ + ε·φ/(ϵ + √G) | [`AdaGrad::step`] |
 //!
-//! The differences of all pairs are formed, `[N, N, d]`, and everything is in the particles' precision. [`super::Svgd`]
-//! is the loop that runs; the tests below hold it to this file.
+//! This is the documentation of SVGD in code, and the reference of the tests. It computes the differences of all pairs,
+//! `[N, N, d]`, in the particles' precision. [`super::Svgd`] is the loop that runs; it takes the same steps with less memory
+//! and time, and the tests below compare the two.
 
 use burn::tensor::{Tensor, TensorReadError};
 
@@ -48,7 +49,7 @@ impl AdaGrad {
 /// - `theta`, `score` and the result: `[N, d]`
 ///
 /// # Errors
-/// The device does not answer: h is found on the host.
+/// Reading the distances from the device fails: h is computed on the host.
 pub fn direction(theta: &Tensor<2>, score: Tensor<2>, rule: Bandwidth) -> Result<Tensor<2>, TensorReadError> {
     let [n, _] = theta.dims();
     let differences = theta.clone().unsqueeze_dim::<3>(1) - theta.clone().unsqueeze_dim::<3>(0); // θ_i − θ_j, [N, N, d]
@@ -69,7 +70,7 @@ pub fn kernel(squares: Tensor<2>, h: f64) -> Tensor<2> {
 /// particles are equal: the mean of the positive squares over ln(N+1), or 1 where there is none.
 ///
 /// # Errors
-/// The device does not answer.
+/// Reading from the device fails.
 pub fn bandwidth(squares: &Tensor<2>, rule: Bandwidth) -> Result<f64, TensorReadError> {
     let [n, _] = squares.dims();
     let all = squares.clone().try_into_vec_as::<f64>()?;
