@@ -3,17 +3,23 @@
 //! Source: Kassab & Simeone section 6.1, Liu & Wang 2016; ALGORITHMS 3.1 and 3.7.
 
 use std::f64::consts::PI;
+use std::sync::Arc;
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, activation};
+use fedstein_schema::Accepts::{Bool, Choice};
+use fedstein_schema::Literal::{self, Float as F, Text as T};
+use fedstein_schema::{Kind, POSITIVE, key};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
+use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, ModelKind, TargetShape};
 use crate::layer::unset;
 use crate::layout::Layout;
 use crate::mean;
-use crate::model::{Architecture, Batch, ParticleModel, Task};
+use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::{Prior, PriorTerm};
 
 /// The widening of the predictive by the KDE kernel around each particle: σ(κ w·x), κ = (1 + π λ²‖x‖²/8)^(−1/2).
@@ -140,6 +146,80 @@ impl Architecture for BlrConfig {
 /// Draws z ~ N(0, 1).
 pub(crate) fn standard_normal(rng: &mut dyn Rng) -> f64 {
     StandardNormal.sample(rng)
+}
+
+/// Predictive probability of logistic regression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Predictive {
+    /// Mean over particles.
+    Mean,
+    /// Mean over Gaussians around the particles.
+    Probit,
+}
+
+/// `[model] kind = "blr"`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlrSpec {
+    /// Shape a of the Gamma prior of ξ.
+    pub gamma_shape: f64,
+    /// Its rate b.
+    pub gamma_rate: f64,
+    /// Whether a constant feature is added.
+    pub bias: bool,
+    /// How particles become a probability.
+    pub predictive: Predictive,
+    /// λ of the probit predictive.
+    pub probit_lambda: f64,
+}
+
+impl BlrSpec {
+    /// Its keys.
+    pub const KIND: Kind = Kind {
+        name: "blr",
+        about: "Bayesian logistic regression, two classes.",
+        keys: &[
+            GAMMA_SHAPE.doc("Shape of the Gamma prior of the weights' precision."),
+            GAMMA_RATE.default(F(100.0)).doc(
+                "Rate of the same prior; the default is [D]'s code, which reads \"Gamma(1, 0.01)\" as scale 0.01, so rate 100.",
+            ),
+            key("bias", Bool, Literal::Bool(false), "Whether a constant feature is added ([D]: no)."),
+            key(
+                "predictive",
+                Choice(&["mean", "probit"]),
+                T("mean"),
+                "Mean over particles of the probability, or with each particle widened to a Gaussian of sd `probit_lambda` ([D] eq. 24).",
+            ),
+            key(
+                "probit_lambda",
+                POSITIVE,
+                F(0.55),
+                "Standard deviation for `predictive = \"probit\"` ([D]: 0.55); ignored otherwise.",
+            ),
+        ],
+    };
+}
+
+impl ModelKind for BlrSpec {
+    fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
+        let Self { gamma_shape, gamma_rate, bias, predictive, probit_lambda } = *self;
+        let targets = |has: String| ModelError::Targets {
+            kind: Self::KIND.name,
+            needs: "separates two classes",
+            data: data.name.clone(),
+            has,
+            remedy: "use model.kind = \"bnn\"",
+        };
+        match data.targets {
+            TargetShape::Classes(2) => {}
+            TargetShape::Classes(classes) => return Err(targets(classes.to_string())),
+            TargetShape::Real => return Err(targets("real targets".to_string())),
+            TargetShape::None => return Err(targets("no labels".to_string())),
+        }
+        let probit = (predictive == Predictive::Probit).then_some(Probit { lambda: probit_lambda });
+        let regression = BlrConfig { features: data.features(), gamma_shape, gamma_rate, bias, probit };
+        Ok(Arc::new(Network::new(regression.check()?)))
+    }
 }
 
 #[cfg(test)]

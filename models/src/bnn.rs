@@ -3,16 +3,23 @@
 //! Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: Kassab & Simeone section 6, ALGORITHMS
 //! 3.2-3.3.
 
+use std::sync::Arc;
+
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
+use fedstein_schema::Accepts::{Choice, IntList};
+use fedstein_schema::Literal::{Ints, Text as T};
+use fedstein_schema::{Key, Kind, NumberOr, key};
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
+use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision};
 use crate::layer::{Activation, ParticleLinear};
 use crate::layout::Layout;
-use crate::model::{Architecture, Batch, ParticleModel, Task};
+use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::Prior;
 use crate::stack::{MOST_PARAMETERS, too_many_parameters};
 
@@ -151,5 +158,51 @@ impl Architecture for BnnConfig {
 
     fn log_noise_precision(&self, layout: &Layout) -> Option<usize> {
         self.head.log_noise_precision(layout)
+    }
+}
+
+/// `[model] kind = "bnn"`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BnnSpec {
+    /// Units of each hidden layer.
+    pub hidden: Vec<usize>,
+    /// After each hidden layer.
+    pub activation: Activation,
+    /// λ_w.
+    pub weight_precision: NumberOr<PrecisionRule>,
+    /// Shape of the Gamma prior of a precision.
+    pub gamma_shape: f64,
+    /// Its rate.
+    pub gamma_rate: f64,
+    /// First weights.
+    pub init: WeightInit,
+}
+
+impl BnnSpec {
+    /// Its keys.
+    pub const KIND: Kind = Kind {
+        name: "bnn",
+        about: "Bayesian network of dense layers, classification or regression.",
+        keys: &[
+            key("hidden", IntList { min: 1 }, Ints(&[50]), "Units of each hidden layer; `[]`: none, a linear model."),
+            ACTIVATION,
+            WEIGHT_PRECISION,
+            GAMMA_SHAPE,
+            GAMMA_RATE,
+            INIT,
+        ],
+    };
+}
+
+const ACTIVATION: Key =
+    key("activation", Choice(&["relu", "tanh", "sigmoid", "gelu", "silu"]), T("relu"), "After each hidden layer.");
+
+impl ModelKind for BnnSpec {
+    fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
+        let Self { hidden, activation, weight_precision, gamma_shape, gamma_rate, init } = self.clone();
+        let head = data.head(Self::KIND.name, gamma_shape, gamma_rate)?;
+        let weight_precision = precision(weight_precision, gamma_shape, gamma_rate);
+        let network = BnnConfig { features: data.features(), hidden, activation, head, weight_precision, init };
+        Ok(Arc::new(Network::new(network.check()?)))
     }
 }

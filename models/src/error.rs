@@ -21,6 +21,20 @@ pub enum ModelError {
         /// The required value.
         want: String,
     },
+    /// The targets of a data set are not those that the model learns.
+    #[error("model.kind = \"{kind}\" {needs}, but the data set `{data}` has {has}; {remedy}")]
+    Targets {
+        /// The word for the model.
+        kind: &'static str,
+        /// What it needs.
+        needs: &'static str,
+        /// The name of the data set.
+        data: String,
+        /// What that has.
+        has: String,
+        /// What would be right.
+        remedy: &'static str,
+    },
     /// A layer of a stack that cannot be read, or that does not fit the layer before it.
     #[error("layer {number} `{text}`: {problem}")]
     Layer {
@@ -30,5 +44,13 @@ pub enum ModelError {
         text: String,
         /// What is wrong and what would be right.
         problem: String,
+    },
+    /// The layers of a stack do not fit the data.
+    #[error("model.layers, for the data `{data}`: {error}")]
+    Layers {
+        /// The name of the data set.
+        data: String,
+        /// The first thing that does not fit.
+        error: Box<ModelError>,
     },
 }

@@ -4,15 +4,20 @@
 //! Source: Kassab & Simeone section 6 (Fig. 2, 3, 9, 10); ALGORITHMS 7.1. The second argument of N(·,·) is a variance.
 
 use std::f64::consts::PI;
+use std::sync::Arc;
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
+use fedstein_schema::Accepts::Choice;
+use fedstein_schema::Literal::Text as T;
+use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
+use crate::kinds::{DataShape, ModelKind};
 use crate::layer::unset;
 use crate::layout::Layout;
-use crate::model::{Architecture, Batch, ParticleModel, Task};
+use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::{Prior, PriorTerm};
 
 /// The prior of a toy density.
@@ -122,5 +127,35 @@ impl Architecture for MixtureConfig {
             },
         };
         Prior { terms: vec![term] }
+    }
+}
+
+/// Components of each toy's likelihoods, at most.
+const COMPONENTS: usize = 2;
+
+/// `[model] kind = "mixture"`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MixtureSpec {
+    /// The prior of θ.
+    pub prior: MixturePrior,
+}
+
+impl MixtureSpec {
+    /// Its keys.
+    pub const KIND: Kind = Kind {
+        name: "mixture",
+        about: "The toy densities of `mixture-1d` and `mixture-2d` themselves.",
+        keys: &[key(
+            "prior",
+            Choice(&["gaussian", "uniform"]),
+            T("gaussian"),
+            "The toy's prior: standard normal, or uniform on [-6, 6].",
+        )],
+    };
+}
+
+impl ModelKind for MixtureSpec {
+    fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(Network::new(MixtureConfig::new(data.features(), COMPONENTS, self.prior)?)))
     }
 }

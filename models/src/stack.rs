@@ -6,16 +6,22 @@
 //! network, bit for bit. On flex, in `f32`, a convolution with what follows it is one operation (`layer/lanes`).
 //! Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: ALGORITHMS 3.4-3.5.
 
+use std::sync::Arc;
+
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
+use fedstein_schema::Accepts::TextList;
+use fedstein_schema::{Kind, NumberOr, required};
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
+use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision};
 use crate::layer::{Activation, Lanes, LayerSpec, ParticleConv, ParticleLinear, Pool, Shape};
 use crate::layout::Layout;
-use crate::model::{Architecture, Batch, ParticleModel, Task};
+use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::Prior;
 
 /// Most coordinates of a particle: tensors count them in 32 bits.
@@ -385,5 +391,55 @@ impl Architecture for StackPlan {
 
     fn log_noise_precision(&self, layout: &Layout) -> Option<usize> {
         self.config.head.log_noise_precision(layout)
+    }
+}
+
+/// `[model] kind = "stack"`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StackSpec {
+    /// First to last, without the one to the outputs.
+    pub layers: Vec<String>,
+    /// λ_w.
+    pub weight_precision: NumberOr<PrecisionRule>,
+    /// Shape of the Gamma prior of a precision.
+    pub gamma_shape: f64,
+    /// Its rate.
+    pub gamma_rate: f64,
+    /// First weights.
+    pub init: WeightInit,
+}
+
+impl StackSpec {
+    /// Its keys.
+    pub const KIND: Kind = Kind {
+        name: "stack",
+        about: "The same with convolutions and pools, layer by layer.",
+        keys: &[
+            required(
+                "layers",
+                TextList { example: r#"["conv 16 5x5", "relu", "max-pool 2", "dense 84", "relu"]"# },
+                "First to last: `conv OUT KxK [stride S] [pad P | same]`, `max-pool K [stride S]`, `avg-pool K [stride S]` (stride K by default), `global-avg-pool`, `dense OUT`, `relu`, `tanh`, `sigmoid`, `gelu`, `silu`. The first dense layer flattens; the dense layer to the classes, or to the target, is implied.",
+            ),
+            WEIGHT_PRECISION,
+            GAMMA_SHAPE,
+            GAMMA_RATE,
+            INIT,
+        ],
+    };
+}
+
+impl ModelKind for StackSpec {
+    fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
+        let Self { layers, weight_precision, gamma_shape, gamma_rate, init } = self;
+        let head = data.head(Self::KIND.name, *gamma_shape, *gamma_rate)?;
+        let wrong = |error| ModelError::Layers { data: data.name.clone(), error: Box::new(error) };
+        let (input, layers) = (data.input.clone(), LayerSpec::read(layers).map_err(wrong)?);
+        let weight_precision = precision(*weight_precision, *gamma_shape, *gamma_rate);
+        let stack = StackConfig { input, layers, head, weight_precision, init: *init };
+        Ok(Arc::new(Network::new(stack.check().map_err(wrong)?)))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        LayerSpec::read(&self.layers).map(|_| ()).map_err(|error| format!("`model.layers`: {error}"))
     }
 }

@@ -1,21 +1,25 @@
 //! DSGLD, distributed SGLD: chains travel between workers, each walks L steps on the rows of the worker it is at.
 //!
-//! In a round the N chains are dealt to the K workers by a fresh permutation; a worker's gradient counts 1/v_k times,
+//! In a round the N chains are assigned to the K workers by a fresh permutation; a worker's gradient counts 1/v_k times,
 //! v_k = 1/K the probability that a chain is there, so that it estimates that of all rows. Source: Ahn et al. 2014;
 //! Kassab & Simeone section 6; ALGORITHMS 4.6.
 
+use fedstein_schema::Accepts::Choice;
+use fedstein_schema::Literal::Text as T;
+use fedstein_schema::{Kind, key};
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
 use super::langevin::Langevin;
+use super::langevin::{CHAINS, NOISE, STEP_POWER, STEP_SIZE};
 use super::sgld::Walker;
+use super::{Algorithm, Capabilities, Replies};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{
-    ClientId, Halves, LocalData, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of,
-};
+use crate::protocol::{ClientId, Halves, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of};
 use crate::random::{Purpose, Streams};
 
 /// What stands for the rows of the other workers.
@@ -40,21 +44,42 @@ pub enum ChainShare {
     Floor,
 }
 
-/// Constants of DSGLD.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "dsgld"`; L is the length of a trajectory.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DsgldConfig {
     /// N chains.
     pub particles: usize,
-    /// L, the length of a trajectory.
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
+    /// L, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// α.
+    pub temperature: f64,
     /// Steps and noise.
+    #[serde(flatten)]
     pub langevin: Langevin,
     /// What stands for the rows of the other workers.
     pub gradient_scale: GradientScale,
     /// Chains a worker gets.
     pub chains: ChainShare,
+}
+
+impl DsgldConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "dsgld",
+        about: "Langevin chains that travel between clients (Ahn et al. 2014).",
+        keys: &[CHAINS, LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE, TEMPERATURE, STEP_SIZE, STEP_POWER, NOISE,
+key("gradient_scale", Choice(&["corrected", "reference"]), T("corrected"), "A worker's likelihood counts K times, for the rows of the others; or once, as in the public code.").reference(T("reference")),
+key("chains", Choice(&["ceil", "floor"]), T("ceil"), "Chains a worker gets: ⌈N/K⌉ (the text), or ⌊N/K⌋ and at least 1 (the public code: the rest do not move).").reference(T("floor")),],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        chooses_clients: true,
+        pairs: false,
+        replies: Replies::Different("every reply is other chains"),
+        ..Capabilities::FEDERATED
+    };
 }
 
 impl DsgldConfig {
@@ -65,11 +90,6 @@ impl DsgldConfig {
             ChainShare::Floor => (self.particles / workers).max(1),
         }
     }
-
-    /// How many of K workers get chains in a round.
-    pub fn workers(&self, workers: usize) -> usize {
-        self.particles.div_ceil(self.share(workers)).min(workers)
-    }
 }
 
 struct Server<B: Backend> {
@@ -77,15 +97,15 @@ struct Server<B: Backend> {
     share: usize,
     streams: Streams,
     /// This round: which chains are at which worker.
-    dealt: Vec<(ClientId, Vec<usize>)>,
+    assigned: Vec<(ClientId, Vec<usize>)>,
     session: Session<B>,
 }
 
 impl<B: Backend> Server<B> {
     fn at(&self, worker: ClientId) -> Result<&[usize], RunError> {
-        let dealt = self.dealt.iter().find(|(client, _)| *client == worker);
-        let nobody = || RunError::Device(format!("no chain was dealt to client {worker}"));
-        dealt.map(|(_, chains)| chains.as_slice()).ok_or_else(nobody)
+        let assigned = self.assigned.iter().find(|(client, _)| *client == worker);
+        let nobody = || RunError::Device(format!("no chain was assigned to client {worker}"));
+        assigned.map(|(_, chains)| chains.as_slice()).ok_or_else(nobody)
     }
 }
 
@@ -93,13 +113,13 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     fn begin(&mut self, round: usize, clients: &[ClientId]) -> Result<(), RunError> {
         let mut chains: Vec<usize> = (0..self.chains.count()).collect();
         chains.shuffle(&mut self.streams.rng(Purpose::Chains, round, 0));
-        self.dealt = clients.iter().copied().zip(chains.chunks(self.share).map(<[usize]>::to_vec)).collect();
+        self.assigned = clients.iter().copied().zip(chains.chunks(self.share).map(<[usize]>::to_vec)).collect();
         Ok(())
     }
 
     fn substitute(&mut self, absent: ClientId, by: ClientId) {
-        let dealt = self.dealt.iter_mut().filter(|(client, _)| *client == absent);
-        dealt.for_each(|(client, _)| *client = by);
+        let assigned = self.assigned.iter_mut().filter(|(client, _)| *client == absent);
+        assigned.for_each(|(client, _)| *client = by);
     }
 
     fn configure(&self, _round: usize, client: ClientId) -> Result<Message, RunError> {
@@ -122,7 +142,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         &self.chains
     }
 
-    /// Who is dealt which chain is settled when a round begins.
+    /// Who is assigned which chain is settled when a round begins.
     fn save(&self) -> Result<State, RunError> {
         Ok(State::default().with_particles(PARTICLES, &self.chains)?)
     }
@@ -133,35 +153,56 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-/// A server that deals chains, and workers that walk them.
-pub(super) fn build<B: Backend>(config: DsgldConfig, mut setup: Setup<B>) -> Halves<B> {
-    let workers = setup.shards.len();
-    let count = match config.gradient_scale {
-        GradientScale::Corrected => workers as f64,
-        GradientScale::Reference => 1.0,
-    };
-    let data = LocalData { temperature: config.data.temperature / count, ..config.data };
-    let likelihoods = setup.likelihoods(data);
-    let walker = |(client, likelihood)| {
-        let walker = Walker {
-            likelihood,
-            local_steps: config.local_steps,
-            langevin: config.langevin,
+impl Algorithm for DsgldConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn clients_a_round(&self, clients: usize) -> Option<usize> {
+        Some(self.particles.div_ceil(self.share(clients)).min(clients))
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that assigns chains, and workers that move them.
+        let workers = setup.shards.len();
+        let count = match self.gradient_scale {
+            GradientScale::Corrected => workers as f64,
+            GradientScale::Reference => 1.0,
+        };
+        let likelihoods = setup.likelihoods(self.local.data(self.temperature / count));
+        let walker = |(client, likelihood)| {
+            let walker = Walker {
+                likelihood,
+                local_steps: self.local.local_steps,
+                langevin: self.langevin,
+                streams: setup.streams,
+                stream: client,
+                stride: workers,
+                like: setup.initial.clone(),
+                session: setup.session.clone(),
+            };
+            Box::new(walker) as _
+        };
+        let clients = likelihoods.into_iter().enumerate().map(walker).collect();
+        let server = Server {
+            share: self.share(workers),
+            chains: setup.initial.clone(),
             streams: setup.streams,
-            stream: client,
-            stride: workers,
-            like: setup.initial.clone(),
+            assigned: Vec::new(),
             session: setup.session.clone(),
         };
-        Box::new(walker) as _
-    };
-    let clients = likelihoods.into_iter().enumerate().map(walker).collect();
-    let server = Server {
-        share: config.share(workers),
-        chains: setup.initial.clone(),
-        streams: setup.streams,
-        dealt: Vec::new(),
-        session: setup.session.clone(),
-    };
-    Halves { server: Box::new(server), clients }
+        Ok(Halves { server: Box::new(server), clients })
+    }
 }

@@ -9,6 +9,17 @@
 //!
 //! Densities of particles are kernel density estimates (`cavity.rs`). Θ goes down and up, Θ_k never leaves the client.
 
+use fedstein_schema::Accepts::Choice;
+use fedstein_schema::Literal::{Int as I, Text as T};
+use fedstein_schema::{COUNT_OR_ZERO, Key, Kind, key};
+use serde::{Deserialize, Serialize};
+
+use super::keys::{
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
+    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+};
+use super::{Algorithm, Capabilities, REPLACES, Replies};
+
 pub(super) mod cavity;
 
 use std::sync::Arc;
@@ -18,12 +29,13 @@ use fedstein_models::Model;
 use super::relay::{Relay, SEEN};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
+use crate::density::KdeBandwidth;
 use crate::density::Likelihood;
-use crate::density::kde::{KdeConfig, KdeMode};
+use crate::density::kde::KdeMode;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, Halves, LocalData, Message, Predictor, Question, Request, Setup, Watch, diagnosed, message_of,
+    BATCHES, ClientHalf, Halves, Message, Predictor, Question, Request, Setup, Watch, diagnosed, message_of,
     particles_of,
 };
 use crate::schedule::indicator;
@@ -32,27 +44,68 @@ use crate::stein::{OptimizerState, Score, Svgd};
 pub use cavity::Factors;
 use cavity::{Cavity, Start};
 
-/// Constants of DSVGD.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "dsvgd"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DsvgdConfig {
     /// N.
     pub particles: usize,
-    /// L steps on Θ.
-    pub local_steps: usize,
+    /// L steps on Θ, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
     /// L' steps on Θ_k, where the new factor has no closed form.
     pub distill_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
+    /// α.
+    pub temperature: f64,
     /// How particles become densities.
-    pub kde: KdeConfig,
-    /// ρ ∈ (0, 1] multiplies ∇log q − ∇log t_k.
-    pub damping: f64,
-    /// Clips the norm of every row of that difference at c·√d/λ.
-    pub clip: Option<f64>,
+    #[serde(flatten)]
+    pub density: DensityConfig,
     /// What a factor holds beside the likelihood.
     pub factors: Factors,
-    /// Whether a client keeps what it uploads, to predict with it.
-    pub personal: bool,
+}
+
+pub(super) const DISTILL_STEPS: Key = key(
+    "distill_steps",
+    COUNT_OR_ZERO,
+    I(200),
+    "Steps L' that move the client's particles onto its new factor ([D]: 200), where that has no closed form.",
+);
+pub(super) const FACTORS: Key = key(
+    "factors",
+    Choice(&["auto", "growing", "shared-prior", "with-prior", "paper"]),
+    T("auto"),
+    "What a client's factor holds beside its likelihood: 1/K of the prior, so that the product of the factors is the posterior (for densities in which one centre has all the weight, d ≳ 10), with a precision that grows with the clients visited (`growing`) or is full from Θ^(0) on (`shared-prior`); the whole prior (`with-prior`: the public code; right for toys of one or two dimensions), or nothing (`paper`: the text; diverges). `auto`: `growing` where one centre has all the weight at each particle of Θ^(0), else `with-prior`.",
+)
+.paper(T("paper"))
+.reference(T("with-prior"));
+
+impl DsvgdConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "dsvgd",
+        about: "Distributed Stein variational gradient descent ([D]).",
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            DISTILL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            KDE,
+            KDE_BANDWIDTH,
+            KDE_DAMPING,
+            KDE_CLIP,
+            FACTORS,
+        ],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        tilted: true,
+        one_client_a_round: true,
+        replies: Replies::Different(REPLACES),
+        ..Capabilities::FEDERATED
+    };
 }
 
 /// The name under which a server tells which share of its way a client's Θ goes in q and in the factor; 1 where it is not
@@ -72,6 +125,8 @@ const DISTILL: &str = "distill_optimizer";
 
 struct Client<B: Backend> {
     config: DsvgdConfig,
+    /// Whether it keeps what it uploads, to predict with it.
+    personal: bool,
     sends: Sends,
     svgd: Svgd,
     reset_optimizer: bool,
@@ -98,7 +153,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.likelihood.start_visit(request.round);
 
         // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and this client's share of ∇ log p0
-        let DsvgdConfig { local_steps, damping, clip, personal, .. } = self.config;
+        let DsvgdConfig { local: LocalConfig { local_steps, .. }, density, .. } = self.config;
+        let (damping, clip) = (density.kde_damping, density.clip());
         let (mut score_norm, likelihood) = (None, &mut self.likelihood);
         let mut others = cavity.score(damping, clip, self.svgd.optimizer.longest_step(theta.dim()));
         let tilted = |at: &Particles<B>| {
@@ -126,7 +182,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             };
         }
         self.visited = true;
-        self.uploaded = personal.then(|| moved.clone());
+        self.uploaded = self.personal.then(|| moved.clone());
         if !self.reset_optimizer {
             self.optimizers = [local, distill];
         }
@@ -148,7 +204,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Question::Discrepancy { rows, .. } => {
                 let cavity = self.cavity(&theta, request)?;
                 let local = self.likelihood.score_in(&theta, *rows, request.round, cavity.prior_weight);
-                let others = cavity.score(self.config.damping, self.config.clip, f64::INFINITY)(&theta)?;
+                let density = self.config.density;
+                let others = cavity.score(density.kde_damping, density.clip(), f64::INFINITY)(&theta)?;
                 Score::dense(local).plus(others).evaluate(&theta)
             }
         };
@@ -176,7 +233,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.factor = state.particles(FACTOR, self.factor.layout(), &self.session)?;
         self.visited = state.count(VISITED)? != 0;
         let uploaded = || state.particles(UPLOADED, self.factor.layout(), &self.session);
-        self.uploaded = if self.config.personal && self.visited { Some(uploaded()?) } else { None };
+        self.uploaded = if self.personal && self.visited { Some(uploaded()?) } else { None };
         if !self.reset_optimizer {
             self.optimizers = [state.optimizer(LOCAL, &self.session)?, state.optimizer(DISTILL, &self.session)?];
         }
@@ -197,7 +254,7 @@ impl<B: Backend> Client<B> {
             seen: request.message.scalars.get(SEEN).copied().unwrap_or(0.0),
             seen_after: request.message.scalars.get(SEEN_AFTER).copied(),
         };
-        Cavity::new(self.config.factors, self.config.kde, &start)
+        Cavity::new(self.config.factors, self.config.density.kde(), &start)
     }
 
     /// L' steps of SVGD on Θ_k towards the new factor.
@@ -208,7 +265,7 @@ impl<B: Backend> Client<B> {
         state: &mut OptimizerState,
         watch: Watch,
     ) -> Result<Particles<B>, RunError> {
-        let DsvgdConfig { local_steps, distill_steps, .. } = self.config;
+        let DsvgdConfig { local: LocalConfig { local_steps, .. }, distill_steps, .. } = self.config;
         let svgd = Svgd { optimizer: self.svgd.optimizer.scaled(cavity.pace()), ..self.svgd };
         let start = cavity.distillation_start(&self.factor, moved);
         let after = |done| watch(local_steps + done, local_steps + distill_steps);
@@ -231,21 +288,32 @@ impl DsvgdConfig {
     ///
     /// # Errors
     /// The device does not answer.
-    pub(super) fn chosen<B: Backend>(self, initial: &Particles<B>) -> Result<Self, RunError> {
-        Ok(Self { factors: self.factors.chosen(self.kde, initial)?, ..self })
+    pub(super) fn with_chosen_form<B: Backend>(self, initial: &Particles<B>) -> Result<Self, RunError> {
+        Ok(Self { factors: self.factors.chosen(self.density.kde(), initial)?, ..self })
+    }
+
+    /// The public code's densities shrink to next to nothing: factors that rely on them for most of the prior lose it.
+    fn check_density(&self) -> Result<(), String> {
+        let rely = matches!(self.factors, Factors::SharedPrior | Factors::Growing);
+        if self.density.kde != KdeMode::Reference || !rely {
+            return Ok(());
+        }
+        Err("`algorithm.kde` = \"reference\" reproduces the public code, whose factors hold the whole prior; it needs \
+             `algorithm.factors` = \"with-prior\" (both come with `preset` = \"reference\")"
+            .into())
     }
 
     /// What the user should know of a form that was chosen for them.
     ///
     /// # Errors
     /// The device does not answer.
-    pub(super) fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
+    fn chosen_form<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
         if self.factors != Factors::Auto {
             return Ok(None);
         }
-        let form = self.factors.chosen(self.kde, initial)?;
+        let form = self.factors.chosen(self.density.kde(), initial)?;
         let (word, d) = (form.word(), initial.dim());
-        let densities = match (form, self.kde.mode) {
+        let densities = match (form, self.density.kde) {
             (Factors::Growing, _) => "one centre has all the weight at each of the first particles",
             (_, KdeMode::Exact) => "several centres share the weight at the first particles",
             (_, KdeMode::Reference | KdeMode::Off) => "densities that are not exact do not carry the prior",
@@ -262,12 +330,13 @@ pub(super) fn clients<B: Backend>(
     setup: &mut Setup<B>,
     sends: Sends,
 ) -> Vec<Box<dyn ClientHalf<B>>> {
-    let likelihoods = setup.likelihoods(config.data);
+    let likelihoods = setup.likelihoods(config.local.data(config.temperature));
     let count = likelihoods.len() as f64;
     let client = |likelihood| {
         let client = Client {
             clients: count,
             config,
+            personal: setup.personal && sends == Sends::Global,
             sends,
             svgd: setup.svgd,
             reset_optimizer: setup.reset_optimizer,
@@ -284,8 +353,42 @@ pub(super) fn clients<B: Backend>(
     likelihoods.into_iter().map(client).collect()
 }
 
-/// A relay server over [`clients`].
-pub(super) fn build<B: Backend>(config: DsvgdConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let clients = clients(config.chosen(&setup.initial)?, &mut setup, Sends::Global);
-    Ok(Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients })
+impl Algorithm for DsvgdConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        Some(self.density.kde().bandwidth)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.check_density()
+    }
+
+    fn one_hot_advice(&self) -> &'static str {
+        self.factors.one_hot_advice()
+    }
+
+    fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
+        self.chosen_form(initial)
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A relay server over [`clients`].
+        let clients = clients(self.with_chosen_form(&setup.initial)?, &mut setup, Sends::Global);
+        Ok(Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients })
+    }
 }

@@ -3,16 +3,19 @@
 //! Client: L steps on −(N_k/B) Σ_{i ∈ batch} log p(y_i | x_i, θ). Server: θ ← Σ_{k ∈ S} N_k θ_k / Σ_{k ∈ S} N_k.
 //! Source: McMahan et al. 2017 as in Kassab & Simeone section 6; ALGORITHMS 4.9.
 
+use fedstein_schema::Accepts::Choice;
+use fedstein_schema::Literal::Text as T;
+use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH};
 use super::local::{self, Visit};
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{
-    ClientId, Halves, LocalData, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of,
-};
+use crate::protocol::{ClientId, Halves, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of};
 
 /// What the server does with the replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,15 +28,38 @@ pub enum Mix {
     Reference,
 }
 
-/// Constants of federated averaging.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "fedavg"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedAvgConfig {
-    /// L.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
+    /// L, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
     /// How replies are mixed.
     pub mix: Mix,
+}
+
+impl FedAvgConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "fedavg",
+        about: "Averaging of one parameter vector (McMahan et al. 2017).",
+        keys: &[
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            key(
+                "mix",
+                Choice(&["replace", "reference"]),
+                T("replace"),
+                "A single client's parameters replace the server's, or are mixed in by the client's share of all rows.",
+            )
+            .reference(T("reference")),
+        ],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities::FEDERATED;
 }
 
 /// How much each reply counts.
@@ -115,13 +141,23 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-/// A server with one parameter vector and clients that step on their own rows.
-pub(super) fn build<B: Backend>(config: FedAvgConfig, mut setup: Setup<B>) -> Halves<B> {
-    let weights = match config.mix {
-        Mix::Replace => Weights::Rows,
-        Mix::Reference => Weights::RowsOfAll(setup.shards.iter().map(|shard| shard.rows() as f64).sum()),
-    };
-    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
-    let clients = local::clients(&mut setup, config.data, visit, 0.0);
-    Halves { server: Box::new(Server::new(&setup, weights)), clients }
+impl Algorithm for FedAvgConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server with one parameter vector and clients that step on their own rows.
+        let weights = match self.mix {
+            Mix::Replace => Weights::Rows,
+            Mix::Reference => Weights::RowsOfAll(setup.shards.iter().map(|shard| shard.rows() as f64).sum()),
+        };
+        let visit = Visit { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let clients = local::clients(&mut setup, self.local.data(1.0), visit, 0.0);
+        Ok(Halves { server: Box::new(Server::new(&setup, weights)), clients })
+    }
 }

@@ -7,28 +7,43 @@
 //! The server's particles are its base under the *initial* head, which nobody trains: what they predict, and with it the
 //! global columns of `rounds.csv`, means little. The personal columns are those of the method.
 
+use fedstein_schema::Kind;
+use serde::{Deserialize, Serialize};
+
 use super::fedavg::{Weights, mixed};
+use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
 use super::local::{LocalSteps, Visit};
 use super::split::Split;
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientHalf, ClientId, Halves, LocalData, Message, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf, Setup,
-    Watch,
+    ClientHalf, ClientId, Halves, Message, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf, Setup, Watch,
 };
 
-/// Constants of FedPer.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "fedper"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedPerConfig {
-    /// L.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
+    /// L, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
     /// Layers of the head.
     pub personal_layers: usize,
+}
+
+impl FedPerConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "fedper",
+        about: "Averaging of a base under personal last layers (Arivazhagan et al. 2019).",
+        keys: &[LOCAL_STEPS, BATCH_OF_TEN, MINIBATCH, MEAN_LOSS, PERSONAL_LAYERS],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
 struct Server<B: Backend> {
@@ -112,21 +127,28 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// A server of bases, and clients with the initial head.
-///
-/// # Errors
-/// A head that leaves no base.
-pub(super) fn build<B: Backend>(config: FedPerConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let split = Split::of(setup.initial.layout(), config.personal_layers)?;
-    let (initial, session) = (setup.initial.clone(), setup.session.clone());
-    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
-    let client = |local| {
-        let (split, own, session) = (split.clone(), initial.clone(), session.clone());
-        Box::new(Client { local, split, own, session }) as _
-    };
-    let clients = LocalSteps::of_shards(&mut setup, config.data, visit).map(client).collect();
-    Ok(Halves {
-        server: Box::new(Server { theta: initial.clone(), split: split.clone(), session: setup.session }),
-        clients,
-    })
+impl Algorithm for FedPerConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server of bases, and clients with the initial head.
+        let split = Split::of(setup.initial.layout(), self.personal_layers)?;
+        let (initial, session) = (setup.initial.clone(), setup.session.clone());
+        let visit = Visit { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let client = |local| {
+            let (split, own, session) = (split.clone(), initial.clone(), session.clone());
+            Box::new(Client { local, split, own, session }) as _
+        };
+        let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
+        Ok(Halves {
+            server: Box::new(Server { theta: initial.clone(), split: split.clone(), session: setup.session }),
+            clients,
+        })
+    }
 }

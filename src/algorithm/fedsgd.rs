@@ -4,6 +4,10 @@
 //! Σ_{k ∈ S} N_k), with the optimiser of the config. Source: McMahan et al. 2017 as in Kassab & Simeone section 6;
 //! ALGORITHMS 4.9.
 
+use fedstein_schema::Kind;
+use serde::{Deserialize, Serialize};
+
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::{Likelihood, LikelihoodScale};
@@ -16,9 +20,21 @@ use crate::protocol::{
 use crate::rows::{Order, Rows};
 use crate::stein::{Optimizer, OptimizerState, SvgdError};
 
-/// FedSGD has no constants of its own.
-#[derive(Clone, Copy, Debug)]
-pub struct FedSgdConfig;
+/// `[algorithm] kind = "fedsgd"`: it has no constants of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FedSgdConfig {}
+
+impl FedSgdConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "fedsgd",
+        about: "Averaging of the gradient of one parameter vector (McMahan et al. 2017).",
+        keys: &[],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities { changes: &[PARTICLES], ..Capabilities::FEDERATED };
+}
 
 struct Server<B: Backend> {
     theta: Particles<B>,
@@ -90,17 +106,27 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// A server that steps and clients that differentiate.
-pub(super) fn build<B: Backend>(_config: FedSgdConfig, mut setup: Setup<B>) -> Halves<B> {
-    // The mean over rows; the batch plays no part where all rows are asked for.
-    let data = LocalData { batch: 1, order: Order::default(), scale: LikelihoodScale::Mean, temperature: 1.0 };
-    let likelihoods = setup.likelihoods(data);
-    let client = |likelihood| {
-        let (like, session) = (setup.initial.clone(), setup.session.clone());
-        Box::new(Client { likelihood, like, session }) as _
-    };
-    let clients = likelihoods.into_iter().map(client).collect();
-    let (optimizer, state) = (setup.svgd.optimizer, OptimizerState::default());
-    let server = Server { theta: setup.initial.clone(), optimizer, state, session: setup.session.clone() };
-    Halves { server: Box::new(server), clients }
+impl Algorithm for FedSgdConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that steps and clients that differentiate.
+        // The mean over rows; the batch plays no part where all rows are asked for.
+        let data = LocalData { batch: 1, order: Order::default(), scale: LikelihoodScale::Mean, temperature: 1.0 };
+        let likelihoods = setup.likelihoods(data);
+        let client = |likelihood| {
+            let (like, session) = (setup.initial.clone(), setup.session.clone());
+            Box::new(Client { likelihood, like, session }) as _
+        };
+        let clients = likelihoods.into_iter().map(client).collect();
+        let (optimizer, state) = (setup.svgd.optimizer, OptimizerState::default());
+        let server = Server { theta: setup.initial.clone(), optimizer, state, session: setup.session.clone() };
+        Ok(Halves { server: Box::new(server), clients })
+    }
 }

@@ -12,19 +12,27 @@
 
 use std::collections::BTreeSet;
 
+use fedstein_schema::Accepts::{Choice, IntList};
+use fedstein_schema::Literal::{Float as F, Int as I, Ints, Text as T};
+use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
+use super::keys::{
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
+    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+};
 use super::layers::{Layers, Parts};
+use super::{Algorithm, Capabilities, Replies};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::kde::{Kde, KdeConfig, KdeMode};
-use crate::density::{Evaluator, Likelihood};
+use crate::density::kde::{Kde, KdeMode};
+use crate::density::{Evaluator, KdeBandwidth, Likelihood};
 use crate::error::RunError;
 use crate::ot::{BarycenterConfig, Eq5, Iterate, RobustBarycenter, barycenter, index_mean, robust_barycenter};
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, Predictor, ROWS, Reply, Request, ServerHalf, Setup,
-    Watch, diagnosed,
+    BATCHES, ClientHalf, ClientId, Halves, Message, Predictor, ROWS, Reply, Request, ServerHalf, Setup, Watch,
+    diagnosed,
 };
 use crate::statistics::mean;
 use crate::stein::{OptimizerState, Score, Svgd, SvgdError};
@@ -71,21 +79,19 @@ pub enum Weights {
     DataSize,
 }
 
-/// Constants of FedWBA.
-#[derive(Clone, Debug)]
+/// `[algorithm] kind = "fedwba"`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedWbaConfig {
     /// N.
     pub particles: usize,
-    /// L.
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
+    /// L, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// α.
+    pub temperature: f64,
     /// How the global particles become a prior density.
-    pub kde: KdeConfig,
-    /// ρ ∈ (0, 1] multiplies the prior's score.
-    pub damping: f64,
-    /// Clips the norm of every row of the prior's score at c·√d/λ.
-    pub clip: Option<f64>,
+    #[serde(flatten)]
+    pub density: DensityConfig,
     /// Where a client starts.
     pub start: Start,
     /// Over whom the barycenter is taken.
@@ -98,8 +104,38 @@ pub struct FedWbaConfig {
     pub eq5: Eq5,
     /// Layers, from 1, that carry one value for all particles.
     pub shared_layers: Vec<usize>,
-    /// What takes the barycenter's place where some clients may lie.
-    pub robust: Option<RobustBarycenter>,
+}
+
+impl FedWbaConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "fedwba",
+        about: "Particles and Wasserstein barycenters ([W]).",
+        keys: &[PARTICLE_COUNT.default(I(10)),
+LOCAL_STEPS.default(I(50)),
+BATCH,
+MINIBATCH.reference(T("iid")),
+LIKELIHOOD_SCALE.reference(T("batch-sum")),
+TEMPERATURE,
+KDE,
+KDE_BANDWIDTH.default(F(0.55)),
+KDE_DAMPING,
+KDE_CLIP,
+key("start", Choice(&["global", "own"]), T("global"), "Where a client's particles start in its round: at the global ones, or where it left its own (the text and the public code).").paper(T("own")).reference(T("own")),
+key("over", Choice(&["sampled", "all"]), T("sampled"), "Whose particles the barycenter is taken over: this round's clients, or all, those that never trained among them (the public code).").reference(T("all")),
+key("weights", Choice(&["uniform", "data-size"]), T("uniform"), "Weights of the clients in the barycenter."),
+key("iterate", Choice(&["fixed-point", "one-step"]), T("fixed-point"), "Assignment and average until they agree (at most 100 times: the public code), or once (the text).").paper(T("one-step")),
+key("eq5", Choice(&["N", "paper"]), T("N"), "Equation (5) with the factor N, or as printed, with 1/N: it shrinks the particles by N²."),
+key("shared_layers", IntList { min: 1 }, Ints(&[]), "Layers, counted from 1 at the input, that carry one value for all particles; the others are Bayesian ([W] Table 7)."),],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        personal: true,
+        replies: Replies::OwnRule,
+        columns: &[MATCHES_IDENTITY, COST_CONTRAST, BARYCENTER_STEPS, BARYCENTER_OBJECTIVE],
+        ..Capabilities::FEDERATED
+    };
 }
 
 /// The parts of the server's state: Θ̄, and who was heard.
@@ -255,7 +291,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let mut optimizers = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
-        let Self { config: FedWbaConfig { local_steps, .. }, svgd, layers, likelihood, .. } = self;
+        let Self {
+            config: FedWbaConfig { local: LocalConfig { local_steps, .. }, .. }, svgd, layers, likelihood, ..
+        } = self;
         let [of_bayesian, of_shared] = &mut optimizers;
         let Parts { bayesian, mut shared } = start;
         let mut score_norm = None;
@@ -331,9 +369,9 @@ struct GlobalPrior<B: Backend> {
 
 impl<B: Backend> GlobalPrior<B> {
     fn new(centres: &Particles<B>, config: &FedWbaConfig, longest_step: f64) -> Result<Self, RunError> {
-        let density = Kde::new(centres, config.kde)?;
-        let bound = config.clip.map(|clip| clip * (centres.dim() as f64).sqrt() / density.lambda());
-        Ok(Self { density: density.evaluator(longest_step), damping: config.damping, bound })
+        let density = Kde::new(centres, config.density.kde())?;
+        let bound = config.density.clip().map(|clip| clip * (centres.dim() as f64).sqrt() / density.lambda());
+        Ok(Self { density: density.evaluator(longest_step), damping: config.density.kde_damping, bound })
     }
 
     /// ρ·∇ log p̄, clipped.
@@ -372,49 +410,73 @@ fn check_finite<B: Backend>(shared: &Particles<B>, step: usize) -> Result<(), Ru
     if is_finite { Ok(()) } else { Err(SvgdError::NotFinite { step, particle: 0 }.into()) }
 }
 
-/// A server that takes barycenters, and clients with particles of their own.
-///
-/// # Errors
-/// Shared layers that the model does not have.
-pub(super) fn build<B: Backend>(mut config: FedWbaConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let mut layers = Layers::of(setup.initial.layout(), &config.shared_layers)?;
-    if layers.none_bayesian() {
-        // N equal networks without a density are one network.
-        setup.initial = setup.initial.rows(&[0]);
-        config.kde.mode = KdeMode::Off;
-        layers = Layers::of(setup.initial.layout(), &[])?;
+impl Algorithm for FedWbaConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
     }
-    // The mean of N draws would be smaller than a draw.
-    let initial = layers.parts(&setup.initial, |block| block.narrow(0, 0, 1));
-    let voice = |rows: usize| Voice { parts: initial.clone(), rows: rows as f64 };
-    let server = Server {
-        weights: config.weights,
-        robust: config.robust,
-        transport: BarycenterConfig { iterate: config.iterate, eq5: config.eq5, ..BarycenterConfig::default() },
-        theta: layers.whole(&initial.bayesian, initial.shared.as_ref()),
-        parts: initial.clone(),
-        voices: match config.over {
-            Over::Sampled => Vec::new(),
-            Over::All => setup.shards.iter().map(|shard| voice(shard.rows())).collect(),
-        },
-        heard: BTreeSet::new(),
-        numbers: Vec::new(),
-        layers: layers.clone(),
-        session: setup.session.clone(),
-    };
-    let likelihoods = setup.likelihoods(config.data);
-    let client = |likelihood| -> Box<dyn ClientHalf<B>> {
-        Box::new(Client {
-            config: config.clone(),
-            svgd: setup.svgd,
-            reset_optimizer: setup.reset_optimizer,
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        Some(self.density.kde().bandwidth)
+    }
+
+    fn one_hot_advice(&self) -> &'static str {
+        "algorithm.kde_bandwidth then says how far a client may go from the barycenter; a smaller one holds it closer"
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that takes barycenters, and clients with particles of their own.
+        let mut config = self.clone();
+        let mut layers = Layers::of(setup.initial.layout(), &self.shared_layers)?;
+        if layers.none_bayesian() {
+            // N equal networks without a density are one network.
+            setup.initial = setup.initial.rows(&[0]);
+            config.density.kde = KdeMode::Off;
+            layers = Layers::of(setup.initial.layout(), &[])?;
+        }
+        // The mean of N draws would be smaller than a draw.
+        let initial = layers.parts(&setup.initial, |block| block.narrow(0, 0, 1));
+        let voice = |rows: usize| Voice { parts: initial.clone(), rows: rows as f64 };
+        let server = Server {
+            weights: self.weights,
+            robust: setup.robust,
+            transport: BarycenterConfig { iterate: self.iterate, eq5: self.eq5, ..BarycenterConfig::default() },
+            theta: layers.whole(&initial.bayesian, initial.shared.as_ref()),
+            parts: initial.clone(),
+            voices: match self.over {
+                Over::Sampled => Vec::new(),
+                Over::All => setup.shards.iter().map(|shard| voice(shard.rows())).collect(),
+            },
+            heard: BTreeSet::new(),
+            numbers: Vec::new(),
             layers: layers.clone(),
-            likelihood,
-            initial: initial.clone(),
-            own: None,
-            optimizers: Default::default(),
             session: setup.session.clone(),
-        })
-    };
-    Ok(Halves { server: Box::new(server), clients: likelihoods.into_iter().map(client).collect() })
+        };
+        let likelihoods = setup.likelihoods(self.local.data(self.temperature));
+        let client = |likelihood| -> Box<dyn ClientHalf<B>> {
+            Box::new(Client {
+                config: config.clone(),
+                svgd: setup.svgd,
+                reset_optimizer: setup.reset_optimizer,
+                layers: layers.clone(),
+                likelihood,
+                initial: initial.clone(),
+                own: None,
+                optimizers: Default::default(),
+                session: setup.session.clone(),
+            })
+        };
+        Ok(Halves { server: Box::new(server), clients: likelihoods.into_iter().map(client).collect() })
+    }
 }

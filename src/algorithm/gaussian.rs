@@ -36,9 +36,15 @@ mod symmetric;
 
 use std::sync::Arc;
 
+use expectation::{Expected, Rule};
 use fedstein_models::{Layout, Prior};
+use fedstein_schema::Accepts::{Choice, Float};
+use fedstein_schema::Literal::{Float as F, Text as T};
+use fedstein_schema::{Interval, Key, key};
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
 
+use super::keys::{PARTICLE_COUNT, SAMPLES};
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
@@ -46,7 +52,6 @@ use crate::particles::Particles;
 use crate::protocol::{LocalData, Setup};
 use crate::random::Streams;
 
-use expectation::{Expected, Rule};
 pub use family::Family;
 pub(super) use fitter::Fitter;
 use natural::{Gaussian, Guard, Natural};
@@ -57,7 +62,7 @@ pub(super) use server::Server;
 const COVARIANCE: usize = 64;
 
 /// Constants of the local optimisation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GaussianConfig {
     /// Which Gaussians.
     pub family: Family,
@@ -66,6 +71,26 @@ pub struct GaussianConfig {
     /// Draws behind an expectation, where there are more than two dimensions.
     pub samples: usize,
 }
+
+/// Draws N.
+pub(super) const DRAWS: Key = PARTICLE_COUNT.doc("Draws N from q that predictions are made with.");
+/// The family.
+pub(super) const FAMILY: Key = key(
+    "family",
+    Choice(&["mean-field", "full"]),
+    T("mean-field"),
+    "Gaussians with independent coordinates, or with any covariance (a few dimensions).",
+);
+/// ρ.
+pub(super) const DAMPING: Key = key(
+    "damping",
+    Float(Interval::FRACTION),
+    F(0.1),
+    "ρ: the share of the new natural parameters in a step; 1 where expectations are exact, small where they are noisy.",
+);
+/// Draws behind an expectation.
+pub(super) const EXPECTATION_SAMPLES: Key =
+    SAMPLES.doc("Draws behind an expectation; toys of one or two dimensions use quadrature instead.");
 
 /// `steps` times: η ← (1 − ρ)η + ρ(η_cav + g(η)). The cavity may be improper.
 ///

@@ -2,15 +2,40 @@
 //!
 //! Source: Welling & Teh 2011; Kassab & Simeone Appendix B (a0 = 0.01, power 0.55); ALGORITHMS 4.6.
 
+use fedstein_schema::Accepts::{Choice, Float};
+use fedstein_schema::Literal::{Float as F, Text as T};
+use fedstein_schema::{Interval, Key, POSITIVE, key};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::keys::PARTICLE_COUNT;
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
+
+/// Chains N.
+pub(super) const CHAINS: Key = PARTICLE_COUNT.doc("Chains N.");
+/// a0.
+pub(super) const STEP_SIZE: Key = key(
+    "step_size",
+    POSITIVE,
+    F(0.01),
+    "a0 of the Langevin step ε_t = a0 (½ + t)^-step_power ([D]: 0.01; MNIST `sgld` 0.001, `dsgld` 0.0005).",
+);
+/// The power of a step.
+pub(super) const STEP_POWER: Key =
+    key("step_power", Float(Interval::NOT_NEGATIVE), F(0.55), "How fast Langevin steps shrink ([D]: 0.55); 0: not.");
+/// The noise of a step.
+pub(super) const NOISE: Key = key(
+    "noise",
+    Choice(&["correct", "reference"]),
+    T("correct"),
+    "Langevin noise: variance ε_t, anew for every coordinate; or the public code's, one number of sd ε_t²/N for all.",
+)
+.reference(T("reference"));
 
 /// The noise of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,11 +49,12 @@ pub enum Noise {
 }
 
 /// Step sizes and noise.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Langevin {
     /// a0.
     pub step_size: f64,
     /// How fast ε_t falls: 0 keeps it.
+    #[serde(rename = "step_power")]
     pub power: f64,
     /// The noise of a step.
     pub noise: Noise,

@@ -1,6 +1,9 @@
 //! Federated algorithms: each a server half and a client half that exchange messages.
 //!
-//! To add one: a file here with its configuration and its halves, and a line in [`Algorithm::build`].
+//! To add one: a file here that holds its equations, its configuration with its keys, what it can do, its halves and its
+//! tests; a line among the modules and a line in the list below. Dispatch, the keys of `[algorithm]`, the reference in
+//! docs/configuration.md and the lists that the tests run over follow. A crate that depends on this one implements
+//! [`Algorithm`] and hands it to [`Experiment::with_algorithm`](crate::experiment::Experiment::with_algorithm).
 
 pub mod dsgld;
 pub mod dsvgd;
@@ -11,6 +14,7 @@ pub mod fedsgd;
 pub mod fedwba;
 pub mod gaussian;
 pub mod gvi;
+pub mod keys;
 pub mod langevin;
 mod layers;
 mod lbfgs;
@@ -32,147 +36,286 @@ mod split;
 pub mod svgd;
 pub mod u_dsvgd;
 
+use std::fmt;
+
+use fedstein_schema::Kind;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toml::Table;
+
 use crate::backend::Backend;
+use crate::density::KdeBandwidth;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{Halves, PARTICLES, Setup};
+use crate::protocol::{Halves, Setup};
 
-/// An algorithm and its constants.
-#[derive(Clone, Debug)]
-pub enum Algorithm {
-    /// Distributed SVGD.
-    Dsvgd(dsvgd::DsvgdConfig),
-    /// DSVGD whose factors are remembered exactly.
-    UDsvgd(u_dsvgd::UDsvgdConfig),
-    /// DSVGD of many clients at once.
-    PDsvgd(p_dsvgd::PDsvgdConfig),
-    /// SVGD on all rows in one place.
-    Svgd(svgd::SvgdConfig),
-    /// Langevin dynamics on all rows in one place.
-    Sgld(sgld::SgldConfig),
-    /// Langevin chains that travel between clients.
-    Dsgld(dsgld::DsgldConfig),
-    /// Partitioned variational inference with Gaussians.
-    Pvi(pvi::PviConfig),
-    /// Gaussian variational inference on all rows in one place.
-    Gvi(gvi::GviConfig),
-    /// Particle mirror descent on all rows in one place.
-    Pmd(pmd::PmdConfig),
-    /// Nonparametric variational inference on all rows in one place.
-    Npv(npv::NpvConfig),
-    /// Federated averaging.
-    FedAvg(fedavg::FedAvgConfig),
-    /// Federated gradient steps.
-    FedSgd(fedsgd::FedSgdConfig),
-    /// Particles and Wasserstein barycenters.
-    FedWba(fedwba::FedWbaConfig),
-    /// Averaging with a proximal term.
-    FedProx(fedprox::FedProxConfig),
-    /// Averaging with control variates.
-    Scaffold(scaffold::ScaffoldConfig),
-    /// Averaging below a personal head.
-    FedPer(fedper::FedPerConfig),
-    /// Averaging of a start from which a client adapts.
-    PerFedAvg(per_fedavg::PerFedAvgConfig),
-    /// Personal parameters around a shared centre.
-    PFedMe(pfedme::PFedMeConfig),
-    /// Personal Gaussians around a shared Gaussian.
-    PFedBayes(pfedbayes::PFedBayesConfig),
-    /// Gaussian heads on a shared base.
-    PFedVem(pfedvem::PFedVemConfig),
-    /// Gaussian processes on a shared embedding.
-    PFedGp(pfedgp::PFedGpConfig),
-}
+/// A federated algorithm: its configuration, what it can do, and how its two halves are built.
+pub trait Algorithm: Clone + fmt::Debug {
+    /// The word for it after `kind =`, what it is in a sentence, and its keys.
+    fn kind(&self) -> Kind;
 
-impl Algorithm {
-    /// Number of particles N.
-    pub fn particles(&self) -> usize {
-        match self {
-            Self::Dsvgd(config) => config.particles,
-            Self::UDsvgd(config) => config.particles,
-            Self::PDsvgd(config) => config.local.particles,
-            Self::Svgd(config) => config.particles,
-            Self::Sgld(config) => config.particles,
-            Self::Dsgld(config) => config.particles,
-            Self::Pvi(config) => config.particles,
-            Self::Gvi(config) => config.particles,
-            Self::Pmd(config) => config.particles,
-            Self::Npv(config) => config.particles,
-            Self::FedWba(config) => config.particles,
-            Self::PFedBayes(config) => config.particles,
-            Self::PFedVem(config) => config.particles,
-            Self::FedAvg(_)
-            | Self::FedSgd(_)
-            | Self::FedProx(_)
-            | Self::Scaffold(_)
-            | Self::FedPer(_)
-            | Self::PerFedAvg(_)
-            | Self::PFedMe(_)
-            | Self::PFedGp(_) => 1,
-        }
+    /// What it can do, and what it needs.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Number of particles N; 1 for a method with one parameter vector.
+    fn particles(&self) -> usize {
+        1
     }
 
-    /// Whether all rows are in one place: then there is one client, whatever the partition.
-    pub fn is_centralised(&self) -> bool {
-        matches!(self, Self::Svgd(_) | Self::Sgld(_) | Self::Gvi(_) | Self::Pmd(_) | Self::Npv(_))
+    /// α of its target; 1 for a method without a temperature.
+    fn temperature(&self) -> f64 {
+        1.0
     }
 
-    /// Arrays of a reply that are changes already, not new values of what was sent under their names.
-    pub fn changes(&self) -> &'static [&'static str] {
-        match self {
-            Self::FedSgd(_) => &[PARTICLES],
-            Self::Scaffold(_) => &[scaffold::CONTROL],
-            _ => &[],
-        }
+    /// λ of the density that it makes of its particles, where it does.
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        None
+    }
+
+    /// What is wrong with its keys only in combination.
+    ///
+    /// # Errors
+    /// Both keys, and what would be right.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
     }
 
     /// How many of K clients a round takes, where the algorithm itself decides.
-    pub fn clients_a_round(&self, clients: usize) -> Option<usize> {
-        match self {
-            Self::Dsgld(config) => Some(config.workers(clients)),
-            _ => None,
-        }
+    fn clients_a_round(&self, _clients: usize) -> Option<usize> {
+        None
+    }
+
+    /// What `algorithm.kde_bandwidth` means where one centre has all the weight of a density.
+    fn one_hot_advice(&self) -> &'static str {
+        HELD
     }
 
     /// What the user should know of a choice that follows from the first particles.
     ///
     /// # Errors
     /// The device does not answer.
-    pub fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
-        match self {
-            Self::Dsvgd(config) => config.note(initial),
-            Self::PDsvgd(config) => config.local.note(initial),
-            _ => Ok(None),
-        }
+    fn note<B: Backend>(&self, _initial: &Particles<B>) -> Result<Option<String>, RunError> {
+        Ok(None)
     }
 
     /// Server and clients.
     ///
     /// # Errors
     /// The algorithm cannot work on this model or with these clients.
-    pub fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
-        Ok(match self.clone() {
-            Self::Dsvgd(config) => dsvgd::build(config, setup)?,
-            Self::UDsvgd(config) => u_dsvgd::build(config, setup),
-            Self::PDsvgd(config) => p_dsvgd::build(config, setup)?,
-            Self::Svgd(config) => svgd::build(config, setup),
-            Self::Sgld(config) => sgld::build(config, setup),
-            Self::Dsgld(config) => dsgld::build(config, setup),
-            Self::Pvi(config) => pvi::build(config, setup)?,
-            Self::Gvi(config) => gvi::build(config, setup)?,
-            Self::Pmd(config) => pmd::build(config, setup),
-            Self::Npv(config) => npv::build(config, setup)?,
-            Self::FedAvg(config) => fedavg::build(config, setup),
-            Self::FedSgd(config) => fedsgd::build(config, setup),
-            Self::FedWba(config) => fedwba::build(config, setup)?,
-            Self::FedProx(config) => fedprox::build(config, setup)?,
-            Self::Scaffold(config) => scaffold::build(config, setup)?,
-            Self::FedPer(config) => fedper::build(config, setup)?,
-            Self::PerFedAvg(config) => per_fedavg::build(config, setup)?,
-            Self::PFedMe(config) => pfedme::build(config, setup)?,
-            Self::PFedBayes(config) => pfedbayes::build(config, setup)?,
-            Self::PFedVem(config) => pfedvem::build(config, setup)?,
-            Self::PFedGp(config) => pfedgp::build(config, setup)?,
-        })
+    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError>;
+}
+
+/// What an algorithm can do, and what it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// All rows are in one place: there is one client, whatever the partition.
+    pub centralised: bool,
+    /// Clients predict with parameters of their own.
+    pub personal: bool,
+    /// Clients have a tilted density, which selection can ask about.
+    pub tilted: bool,
+    /// It is defined for one client a round.
+    pub one_client_a_round: bool,
+    /// It chooses itself how many clients take part in a round; see [`Algorithm::clients_a_round`].
+    pub chooses_clients: bool,
+    /// Its formulas presuppose plain gradient steps.
+    pub plain_gradient_steps: bool,
+    /// Particles interact, in matrices `[N, N]`.
+    pub pairs: bool,
+    /// What the replies of a round are to each other.
+    pub replies: Replies,
+    /// Arrays of a reply that are changes already, not new values of what was sent under their names.
+    pub changes: &'static [&'static str],
+    /// Numbers of its server that are columns of `rounds.csv`.
+    pub columns: &'static [&'static str],
+}
+
+impl Capabilities {
+    /// A method whose clients each move what they are sent, and whose server averages their replies.
+    pub const FEDERATED: Self = Self {
+        centralised: false,
+        personal: false,
+        tilted: false,
+        one_client_a_round: false,
+        chooses_clients: false,
+        plain_gradient_steps: false,
+        pairs: true,
+        replies: Replies::Estimates,
+        changes: &[],
+        columns: &[],
+    };
+}
+
+/// What the replies of a round are to each other: it decides which robust rule has a meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    /// Estimates of one thing: coordinate-wise medians and trimmed means of them are estimates, too.
+    Estimates,
+    /// Estimates of one thing, for which the algorithm's server has robust rules of its own.
+    OwnRule,
+    /// No estimates of one thing, for this reason.
+    Different(&'static str),
+}
+
+/// What λ means where one centre has all the weight of a density that stands for the other clients.
+const HELD: &str = "algorithm.kde_bandwidth then says how strongly Θ is held where other clients moved it; a smaller one forgets less \
+     and learns more slowly";
+/// Why a robust rule has no meaning where one client's reply takes the place of Θ.
+const REPLACES: &str = "one client a round replaces the global particles";
+/// Why it has none where every client sends its factor.
+const ONE_FACTOR_EACH: &str = "every reply is the factor of other rows, and the server multiplies them";
+
+/// The list of algorithms: the enum of their configurations, their kinds, and the dispatch.
+macro_rules! algorithms {
+    ($($variant:ident($config:ty)),+ $(,)?) => {
+        /// `[algorithm]`: one of the algorithms that a config can name, tagged by `kind`.
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs)] // Each is documented in its own file.
+        pub enum AlgorithmConfig {
+            $($variant($config),)+
+            /// An algorithm from outside this crate.
+            Own(OwnConfig),
+        }
+
+        /// The kinds of `[algorithm]` with their keys.
+        pub const ALGORITHM_KINDS: &[Kind] = &[$(<$config>::KIND),+];
+
+        /// What the kinds of `[algorithm]` can do, in the same order.
+        pub const ALGORITHM_CAPABILITIES: &[Capabilities] = &[$(<$config>::CAPABILITIES),+];
+
+        impl<'de> Deserialize<'de> for AlgorithmConfig {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let (kind, keys) = fedstein_schema::untag::<D>(deserializer)?;
+                $(if kind == <$config>::KIND.name {
+                    return keys.try_into().map(Self::$variant).map_err(D::Error::custom);
+                })+
+                Ok(Self::Own(OwnConfig { kind, keys }))
+            }
+        }
+
+        impl Serialize for AlgorithmConfig {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$variant(keys) => {
+                        fedstein_schema::Tagged { kind: <$config>::KIND.name, keys }.serialize(serializer)
+                    })+
+                    Self::Own(OwnConfig { kind, keys }) => fedstein_schema::Tagged { kind, keys }.serialize(serializer),
+                }
+            }
+        }
+
+        /// Does the same with the configuration of every kind.
+        macro_rules! with_config {
+            ($algorithm:expr, $own:pat => $none:expr, $name:ident => $value:expr) => {
+                match $algorithm {
+                    $(AlgorithmConfig::$variant($name) => $value,)+
+                    AlgorithmConfig::Own($own) => $none,
+                }
+            };
+        }
+    };
+}
+
+algorithms! {
+    Dsvgd(dsvgd::DsvgdConfig),
+    UDsvgd(u_dsvgd::UDsvgdConfig),
+    PDsvgd(p_dsvgd::PDsvgdConfig),
+    Svgd(svgd::SvgdConfig),
+    Sgld(sgld::SgldConfig),
+    Dsgld(dsgld::DsgldConfig),
+    Pvi(pvi::PviConfig),
+    Gvi(gvi::GviConfig),
+    Pmd(pmd::PmdConfig),
+    Npv(npv::NpvConfig),
+    Fedavg(fedavg::FedAvgConfig),
+    Fedsgd(fedsgd::FedSgdConfig),
+    Fedwba(fedwba::FedWbaConfig),
+    Fedprox(fedprox::FedProxConfig),
+    Scaffold(scaffold::ScaffoldConfig),
+    Fedper(fedper::FedPerConfig),
+    PerFedavg(per_fedavg::PerFedAvgConfig),
+    Pfedme(pfedme::PFedMeConfig),
+    Pfedbayes(pfedbayes::PFedBayesConfig),
+    Pfedvem(pfedvem::PFedVemConfig),
+    Pfedgp(pfedgp::PFedGpConfig),
+}
+
+/// `[algorithm]` of an algorithm from outside this crate; see
+/// [`Config::load_with`](crate::experiment::Config::load_with).
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnConfig {
+    /// The word after `kind =`.
+    pub kind: String,
+    /// The other keys, checked.
+    pub keys: Table,
+}
+
+impl AlgorithmConfig {
+    /// The word after `kind =`.
+    pub fn name(&self) -> &str {
+        with_config!(self, own => &own.kind, config => config.kind().name)
     }
+}
+
+impl Algorithm for AlgorithmConfig {
+    fn kind(&self) -> Kind {
+        let own = Kind { name: "", about: "An algorithm from outside this crate.", keys: &[] };
+        with_config!(self, _ => own, config => config.kind())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        with_config!(self, _ => Capabilities::FEDERATED, config => config.capabilities())
+    }
+
+    fn particles(&self) -> usize {
+        with_config!(self, _ => 1, config => config.particles())
+    }
+
+    fn temperature(&self) -> f64 {
+        with_config!(self, _ => 1.0, config => config.temperature())
+    }
+
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        with_config!(self, _ => None, config => config.kde_bandwidth())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        with_config!(self, _ => Ok(()), config => config.check())
+    }
+
+    fn clients_a_round(&self, clients: usize) -> Option<usize> {
+        with_config!(self, _ => None, config => config.clients_a_round(clients))
+    }
+
+    fn one_hot_advice(&self) -> &'static str {
+        with_config!(self, _ => "", config => config.one_hot_advice())
+    }
+
+    fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
+        with_config!(self, _ => Ok(None), config => config.note(initial))
+    }
+
+    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        with_config!(self, own => Err(own.unknown()), config => config.build(setup))
+    }
+}
+
+impl OwnConfig {
+    fn unknown(&self) -> RunError {
+        RunError::Config(format!(
+            "algorithm kind `{}` comes from outside this crate; hand it over with `Experiment::with_algorithm`",
+            self.kind
+        ))
+    }
+}
+
+/// Names of the server's numbers that are columns of `rounds.csv`, of all algorithms, each once.
+pub fn columns() -> Vec<&'static str> {
+    let mut columns = Vec::new();
+    for column in ALGORITHM_CAPABILITIES.iter().flat_map(|capabilities| capabilities.columns) {
+        if !columns.contains(column) {
+            columns.push(*column);
+        }
+    }
+    columns
 }

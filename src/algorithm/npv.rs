@@ -15,13 +15,18 @@
 //! A trace above 0 counts as 0, and no component gets wider than the prior: where f curves upwards, ELBO2 may have no
 //! maximum in σ_n². `START` is where σ_n² begins.
 
-use ndarray::{Array2, Axis};
-use rand::RngExt;
 use std::f64::consts::PI;
 
 use fedstein_models::Model;
+use fedstein_schema::Kind;
+use fedstein_schema::Literal::Int as I;
+use ndarray::{Array2, Axis};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
 
+use super::keys::{LOCAL_STEPS, PARTICLE_COUNT, TEMPERATURE};
 use super::lbfgs::Lbfgs;
+use super::{Algorithm, Capabilities};
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -36,8 +41,8 @@ use crate::random::{Purpose, Streams};
 use crate::rows::{Order, Rows};
 use crate::stein::Distances;
 
-/// Constants of NPV.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "npv"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NpvConfig {
     /// N components.
     pub particles: usize,
@@ -45,6 +50,22 @@ pub struct NpvConfig {
     pub local_steps: usize,
     /// α.
     pub temperature: f64,
+}
+
+impl NpvConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "npv",
+        about: "Nonparametric variational inference on all rows in one place (Gershman et al. 2012).",
+        keys: &[
+            PARTICLE_COUNT.doc("Components N of the mixture."),
+            LOCAL_STEPS.default(I(100)).doc("Most iterations of L-BFGS in a round's sweep."),
+            TEMPERATURE,
+        ],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
 }
 
 /// The name under which log σ_n² travel, `[N, 1]`.
@@ -358,34 +379,52 @@ fn prior_variance(model: &dyn Model, streams: Streams) -> f64 {
     if mean.is_finite() && mean > NARROWEST { mean } else { 1.0 }
 }
 
-/// One client that holds every row.
-pub(super) fn build<B: Backend>(config: NpvConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    // All rows at once: batch and order play no part.
-    let (order, scale) = (Order::default(), LikelihoodScale::Full);
-    let likelihoods = setup.likelihoods(LocalData { batch: 1, order, scale, temperature: config.temperature });
-    let lambda = KdeBandwidth::Scott.evaluate(&setup.initial.centred_gram()?, setup.initial.dim());
-    let widest = prior_variance(&*setup.model, setup.streams);
-    let start = (START * lambda * lambda).clamp(NARROWEST, widest).ln();
-    // A step that changes f by less than its rounding is the last.
-    let tolerance = (10.0 * relative_rounding(&setup.session)).max(1e-9);
-    let optimizer = Lbfgs { memory: MEMORY, iterations: config.local_steps, tolerance };
-    let client = |likelihood| {
-        let client = Client {
-            optimizer,
-            likelihood,
-            streams: setup.streams,
-            widest,
-            elbo: None,
-            settled: false,
-            like: setup.initial.clone(),
-            session: setup.session.clone(),
+impl Algorithm for NpvConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // One client that holds every row.
+        // All rows at once: batch and order play no part.
+        let (order, scale) = (Order::default(), LikelihoodScale::Full);
+        let likelihoods = setup.likelihoods(LocalData { batch: 1, order, scale, temperature: self.temperature });
+        let lambda = KdeBandwidth::Scott.evaluate(&setup.initial.centred_gram()?, setup.initial.dim());
+        let widest = prior_variance(&*setup.model, setup.streams);
+        let start = (START * lambda * lambda).clamp(NARROWEST, widest).ln();
+        // A step that changes f by less than its rounding is the last.
+        let tolerance = (10.0 * relative_rounding(&setup.session)).max(1e-9);
+        let optimizer = Lbfgs { memory: MEMORY, iterations: self.local_steps, tolerance };
+        let client = |likelihood| {
+            let client = Client {
+                optimizer,
+                likelihood,
+                streams: setup.streams,
+                widest,
+                elbo: None,
+                settled: false,
+                like: setup.initial.clone(),
+                session: setup.session.clone(),
+            };
+            Box::new(client) as _
         };
-        Box::new(client) as _
-    };
-    let clients = likelihoods.into_iter().map(client).collect();
-    let log_variances = vec![start; setup.initial.count()];
-    let server = Server { means: setup.initial.clone(), log_variances, session: setup.session.clone() };
-    Ok(Halves { server: Box::new(server), clients })
+        let clients = likelihoods.into_iter().map(client).collect();
+        let log_variances = vec![start; setup.initial.count()];
+        let server = Server { means: setup.initial.clone(), log_variances, session: setup.session.clone() };
+        Ok(Halves { server: Box::new(server), clients })
+    }
 }
 
 #[cfg(test)]

@@ -12,27 +12,86 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fedstein_models::Model;
+use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
+use fedstein_schema::{Accepts, COUNT, Interval, Key, Kind, NumberOr, key};
+use serde::{Deserialize, Serialize};
 
-use super::dsvgd::{self, DsvgdConfig, Factors, SEEN_AFTER, SHARE, Sends};
+use super::dsvgd::{self, DISTILL_STEPS, DsvgdConfig, FACTORS, Factors, SEEN_AFTER, SHARE, Sends};
+use super::keys::{
+    BATCH, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, PARTICLE_COUNT,
+    TEMPERATURE,
+};
 use super::relay::SEEN;
+use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::kde::Kde;
-use crate::density::prior_score;
+use crate::density::{KdeBandwidth, KdeMode, prior_score};
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{ClientId, Halves, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of};
 use crate::stein::{OptimizerState, Score, Svgd};
 
-/// Constants of P-DSVGD.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "p-dsvgd"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PDsvgdConfig {
     /// What a client does.
-    pub local: DsvgdConfig,
+    #[serde(flatten)]
+    pub client: DsvgdConfig,
     /// L_s steps of the server on Θ.
     pub server_steps: usize,
-    /// Share of its way that a client's Θ goes in its factor; `None`: 1/|S| with |S| clients in the round. 1 is the paper's.
-    pub factor_damping: Option<f64>,
+    /// Share of its way that a client's Θ goes in its factor; 1 is the paper's.
+    pub factor_damping: NumberOr<FactorDampingRule>,
+}
+
+/// Rule for the share of its change that a factor takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FactorDampingRule {
+    /// One over the number of clients in the round.
+    ByClients,
+}
+
+const FACTOR_DAMPING: Key = key(
+    "factor_damping",
+    Accepts::NumberOr(Interval::FRACTION, &["by-clients"]),
+    T("by-clients"),
+    "Share of its change that the factor of a client takes, as clients of one round all start from one Θ and their changes add up; `by-clients`: one over the clients of the round; 1: undamped ([D]).",
+)
+.paper(F(1.0))
+.reference(F(1.0));
+
+impl PDsvgdConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "p-dsvgd",
+        about: "DSVGD of many clients at once.",
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            DISTILL_STEPS,
+            key(
+                "server_steps",
+                COUNT,
+                I(200),
+                "Steps L_s of the server towards the product of the factors ([D]: 200).",
+            ),
+            FACTOR_DAMPING,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            KDE,
+            KDE_BANDWIDTH,
+            KDE_DAMPING,
+            KDE_CLIP,
+            FACTORS,
+        ],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { tilted: true, replies: Replies::Different(ONE_FACTOR_EACH), ..Capabilities::FEDERATED };
 }
 
 struct Server<B: Backend> {
@@ -58,7 +117,10 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
-        let share = self.config.factor_damping.unwrap_or(1.0 / self.asked as f64);
+        let share = match self.config.factor_damping {
+            NumberOr::Fixed(share) => share,
+            NumberOr::Rule(FactorDampingRule::ByClients) => 1.0 / self.asked as f64,
+        };
         let message = message_of(&self.theta)?.with_scalar(SEEN, self.factors.len() as f64);
         Ok(message.with_scalar(SEEN_AFTER, self.seen_after as f64).with_scalar(SHARE, share))
     }
@@ -68,7 +130,8 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
             let factor = particles_of(&reply.message, &self.theta, &self.session)?;
             self.factors.insert(reply.client, factor);
         }
-        let DsvgdConfig { kde, factors, .. } = self.config.local;
+        let DsvgdConfig { density, factors, .. } = self.config.client;
+        let kde = density.kde();
         let visited = self.factors.len() as f64;
         // What of the prior the visited factors leave to p0 itself, and how wide their densities are.
         let (prior_weight, widening) = match factors {
@@ -124,30 +187,67 @@ fn factor_of(client: ClientId) -> String {
     format!("factor_{client}")
 }
 
-/// A server that multiplies factors, over DSVGD's clients.
-///
-/// # Errors
-/// Densities that say nothing in this many dimensions: the server learns through them alone.
-pub(super) fn build<B: Backend>(config: PDsvgdConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    if Kde::new(&setup.initial, config.local.kde)?.has_zero_score() {
-        let d = setup.initial.dim();
-        return Err(RunError::Config(format!(
-            "algorithm kind `p-dsvgd`: the server learns through the clients' densities alone, and with these values of \
-             `algorithm.kde` and `algorithm.kde_bandwidth` they are 0 in d = {d} dimensions; use `algorithm.kde` = \"exact\""
-        )));
+impl Algorithm for PDsvgdConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
     }
-    let config = PDsvgdConfig { local: config.local.chosen(&setup.initial)?, ..config };
-    let clients = dsvgd::clients(config.local, &mut setup, Sends::Factor);
-    let server = Server {
-        config,
-        svgd: setup.svgd,
-        model: setup.model.clone(),
-        theta: setup.initial,
-        factors: BTreeMap::new(),
-        clients: clients.len() as f64,
-        asked: 1,
-        seen_after: 1,
-        session: setup.session,
-    };
-    Ok(Halves { server: Box::new(server), clients })
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.client.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.client.temperature
+    }
+
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        self.client.kde_bandwidth()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.client.density.kde == KdeMode::Off {
+            return Err(
+                "algorithm kind `p-dsvgd` learns through its clients' densities alone; `algorithm.kde` must be \"exact\""
+                    .into(),
+            );
+        }
+        self.client.check()
+    }
+
+    fn one_hot_advice(&self) -> &'static str {
+        self.client.one_hot_advice()
+    }
+
+    fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
+        self.client.note(initial)
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that multiplies factors, over DSVGD's clients.
+        if Kde::new(&setup.initial, self.client.density.kde())?.has_zero_score() {
+            let d = setup.initial.dim();
+            return Err(RunError::Config(format!(
+                "algorithm kind `p-dsvgd`: the server learns through the clients' densities alone, and with these values of \
+                 `algorithm.kde` and `algorithm.kde_bandwidth` they are 0 in d = {d} dimensions; use `algorithm.kde` = \"exact\""
+            )));
+        }
+        let config = Self { client: self.client.with_chosen_form(&setup.initial)?, ..*self };
+        let clients = dsvgd::clients(config.client, &mut setup, Sends::Factor);
+        let server = Server {
+            config,
+            svgd: setup.svgd,
+            model: setup.model.clone(),
+            theta: setup.initial,
+            factors: BTreeMap::new(),
+            clients: clients.len() as f64,
+            asked: 1,
+            seen_after: 1,
+            session: setup.session,
+        };
+        Ok(Halves { server: Box::new(server), clients })
+    }
 }

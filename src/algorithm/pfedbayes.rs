@@ -17,30 +17,37 @@
 use std::sync::Arc;
 
 use fedstein_models::Layout;
+use fedstein_schema::Accepts::Float;
+use fedstein_schema::Literal::{Float as F, Int as I};
+use fedstein_schema::{Interval, Kind, POSITIVE, key};
+use serde::{Deserialize, Serialize};
 
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, SAMPLES, SERVER_MIX};
 use super::mean_field::{MeanField, MeanFieldState, noise};
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, Predictor, Reply, Request, ServerHalf, Setup, Watch,
+    BATCHES, ClientHalf, ClientId, Halves, Message, Predictor, Reply, Request, ServerHalf, Setup, Watch,
 };
 use crate::random::{Purpose, Streams};
 use crate::stein::{Optimizer, SvgdError};
 
-/// Constants of pFedBayes.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "pfedbayes"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedBayesConfig {
     /// Draws N that predictions are made with.
     pub particles: usize,
-    /// L.
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
+    /// L, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
     /// S, draws behind a step.
     pub samples: usize,
+    /// β.
+    pub server_mix: f64,
     /// ζ.
     pub kl_weight: f64,
     /// ρ^(0), the same for every coordinate.
@@ -49,8 +56,24 @@ pub struct PFedBayesConfig {
     pub initial_sd: f64,
     /// v, of draws in training and in prediction.
     pub noise_variance: f64,
-    /// β.
-    pub server_mix: f64,
+}
+
+impl PFedBayesConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "pfedbayes",
+        about: "Personal Gaussians around a shared Gaussian (Zhang et al. 2022).",
+        keys: &[PARTICLE_COUNT.default(I(10)).doc("Draws N that predictions are made with."), LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE,
+SAMPLES.default(I(1)),
+SERVER_MIX,
+key("kl_weight", POSITIVE, F(10.0), "ζ: weight of KL(personal ‖ shared)."),
+key("initial_rho", Float(Interval::FINITE), F(-2.5), "ρ at the start; a standard deviation is ln(1 + e^ρ) (public code: -3).").reference(F(-3.0)),
+key("initial_sd", POSITIVE, F(0.1), "Standard deviation of the means at the start."),
+key("noise_variance", POSITIVE, F(1.0), "Variance of the noise behind a draw, in training and in prediction; 1 is the method, 1e-6 the unofficial public code (sd 0.001): next to a point.").reference(F(1e-6)),],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
 /// What server and clients know alike, and do not change.
@@ -151,7 +174,7 @@ impl<B: Backend> Client<B> {
         watch: Watch,
     ) -> Result<(MeanField<B>, MeanField<B>), RunError> {
         let Problem { config, optimizer, layout, streams, session, .. } = &*self.problem;
-        let steps = config.local_steps;
+        let steps = config.local.local_steps;
         self.likelihood.start_visit(round);
         let mut rng = streams.rng(Purpose::Gaussian, round, self.client);
         for step in 1..=steps {
@@ -216,29 +239,40 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// A server that averages copies of w, and clients that keep their q_k.
-///
-/// # Errors
-/// The device does not answer.
-pub(super) fn build<B: Backend>(config: PFedBayesConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let likelihoods = setup.likelihoods(config.data);
-    let problem = Arc::new(Problem {
-        config,
-        optimizer: setup.svgd.optimizer,
-        reset_optimizer: setup.reset_optimizer,
-        layout: setup.model.layout().clone(),
-        streams: setup.streams,
-        session: setup.session,
-    });
-    // Stream 1: 0 drew the model's own initial particles, which pFedBayes has no use for.
-    let mut rng = problem.streams.rng(Purpose::InitialParticles, 0, 1);
-    let mean = noise(&mut rng, config.initial_sd.powi(2), 1, &problem.layout, &problem.session)?;
-    let shared = MeanField::with_rho(mean, config.initial_rho);
-    let client = |(client, likelihood)| {
-        let (problem, states) = (problem.clone(), States::default());
-        Box::new(Client { problem, likelihood, client, personal: None, states }) as _
-    };
-    let clients = likelihoods.into_iter().enumerate().map(client).collect();
-    let draws = problem.predictive(&shared, 0)?;
-    Ok(Halves { server: Box::new(Server { problem, shared, draws }), clients })
+impl Algorithm for PFedBayesConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that averages copies of w, and clients that keep their q_k.
+        let likelihoods = setup.likelihoods(self.local.data(1.0));
+        let problem = Arc::new(Problem {
+            config: *self,
+            optimizer: setup.svgd.optimizer,
+            reset_optimizer: setup.reset_optimizer,
+            layout: setup.model.layout().clone(),
+            streams: setup.streams,
+            session: setup.session,
+        });
+        // Stream 1: 0 drew the model's own initial particles, which pFedBayes has no use for.
+        let mut rng = problem.streams.rng(Purpose::InitialParticles, 0, 1);
+        let mean = noise(&mut rng, self.initial_sd.powi(2), 1, &problem.layout, &problem.session)?;
+        let shared = MeanField::with_rho(mean, self.initial_rho);
+        let client = |(client, likelihood)| {
+            let (problem, states) = (problem.clone(), States::default());
+            Box::new(Client { problem, likelihood, client, personal: None, states }) as _
+        };
+        let clients = likelihoods.into_iter().enumerate().map(client).collect();
+        let draws = problem.predictive(&shared, 0)?;
+        Ok(Halves { server: Box::new(Server { problem, shared, draws }), clients })
+    }
 }

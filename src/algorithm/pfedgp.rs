@@ -33,12 +33,21 @@ pub mod polya_gamma;
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
+use class_tree::{Fork, class_tree};
+use classifier::{Classifier, GpConfig, held, objective};
+use embedding::Embedding;
 use fedstein_models::{Model, Task};
+use fedstein_schema::Literal::{Float as F, Int as I};
+use fedstein_schema::{COUNT, Kind, POSITIVE, key};
+use kernel::Rbf;
 use ndarray::{Array2, Axis, concatenate};
 use rand::Rng;
 use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
 
+use super::keys::{BATCH, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
 use super::split::Split;
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -51,21 +60,15 @@ use crate::random::Purpose;
 use crate::rows::{Minibatches, Shard};
 use crate::stein::{OptimizerState, Score, Svgd};
 
-use class_tree::{Fork, class_tree};
-use classifier::{Classifier, GpConfig, held, objective};
-use embedding::Embedding;
-use kernel::Rbf;
-
 /// Rows embedded at once where all are needed.
 const CHUNK: usize = 1000;
 
-/// Constants of pFedGP.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "pfedgp"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedGpConfig {
-    /// L.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
+    /// L, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
     /// Layers, counted from the output, above the embedding.
     pub personal_layers: usize,
     /// s, the variance of the processes.
@@ -76,6 +79,33 @@ pub struct PFedGpConfig {
     pub inference_steps: usize,
     /// Most rows of a client behind its tree and its predictions.
     pub inducing_rows: usize,
+}
+
+impl PFedGpConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "pfedgp",
+        about: "Gaussian processes on a shared embedding (Achituve et al. 2021).",
+        keys: &[
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            MEAN_LOSS,
+            PERSONAL_LAYERS,
+            key("output_scale", POSITIVE, F(8.0), "Variance of the Gaussian processes."),
+            key("length_scale", POSITIVE, F(1.0), "Length scale of their kernel, on embeddings of length 1."),
+            key("inference_steps", COUNT, I(10), "Updates of the Pólya-Gamma variables of a node."),
+            key(
+                "inducing_rows",
+                COUNT,
+                I(500),
+                "Most training rows of a client behind a prediction: the cost is cubic in them.",
+            ),
+        ],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
 impl PFedGpConfig {
@@ -194,7 +224,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         }
         self.minibatches.start_visit(request.round);
         let forks = self.forks(&base)?;
-        let steps = self.config.local_steps;
+        let steps = self.config.local.local_steps;
         // A visit that fails leaves the averages of the last one.
         let (svgd, mut state) = (self.svgd, self.state.clone());
         let moved = svgd.run(base, steps, &mut state, |at| self.next_score(at, &forks), |done| watch(done, steps))?;
@@ -233,7 +263,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 impl<B: Backend> Client<B> {
     /// The gradient of the next minibatch's bound in the base.
     fn next_score(&mut self, at: &Particles<B>, forks: &[Fork]) -> Result<Score<B>, RunError> {
-        let LocalData { scale, temperature, .. } = self.config.data;
+        let LocalData { scale, temperature, .. } = self.config.local.data(1.0);
         let scale = scale.factor(self.shard.rows(), self.minibatches.batch()) / temperature;
         let positions = self.minibatches.next_batch();
         let labels: Vec<usize> = positions.iter().map(|position| self.labels[*position]).collect();
@@ -303,38 +333,45 @@ fn singular() -> RunError {
     )
 }
 
-/// A server with the shared layers and clients with Gaussian processes.
-///
-/// # Errors
-/// The model has no classes, no layer to share or no embedding.
-pub(super) fn build<B: Backend>(config: PFedGpConfig, setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let Setup { model, shards, initial, session, streams, svgd, reset_optimizer } = setup;
-    let Task::Classification { classes } = model.task() else {
-        return Err(RunError::Config("algorithm kind `pfedgp` classifies; this model has no classes".into()));
-    };
-    let split = Split::of(model.layout(), config.personal_layers)?;
-    let head_layers = config.personal_layers;
-    let embedder = Embedder { model, split: split.clone(), head_layers, initial: initial.clone() };
-    if let Some(shard) = shards.iter().find(|shard| shard.rows() > 0) {
-        embedder.embed(&split.base_of(&initial), shard.batch(&[0]).inputs)?;
+impl Algorithm for PFedGpConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
     }
-    let client = |(client, shard): (usize, Shard<B>)| -> Result<Box<dyn ClientHalf<B>>, RunError> {
-        let labels = labels_of(&shard)?;
-        let mut rng = streams.rng(Purpose::InducingRows, 0, client);
-        Ok(Box::new(Client {
-            config,
-            svgd,
-            reset_optimizer,
-            embedder: embedder.clone(),
-            minibatches: Minibatches::new(config.data.order, shard.rows(), config.data.batch, streams, client),
-            inducing: stratified(&labels, config.inducing_rows, &mut rng),
-            shard,
-            labels,
-            classes,
-            state: OptimizerState::default(),
-            session: session.clone(),
-        }))
-    };
-    let clients = shards.into_iter().enumerate().map(client).collect::<Result<_, RunError>>()?;
-    Ok(Halves { server: Box::new(Server { network: initial, split, session }), clients })
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server with the shared layers and clients with Gaussian processes.
+        let Setup { model, shards, initial, session, streams, svgd, reset_optimizer, .. } = setup;
+        let Task::Classification { classes } = model.task() else {
+            return Err(RunError::Config("algorithm kind `pfedgp` classifies; this model has no classes".into()));
+        };
+        let split = Split::of(model.layout(), self.personal_layers)?;
+        let head_layers = self.personal_layers;
+        let embedder = Embedder { model, split: split.clone(), head_layers, initial: initial.clone() };
+        if let Some(shard) = shards.iter().find(|shard| shard.rows() > 0) {
+            embedder.embed(&split.base_of(&initial), shard.batch(&[0]).inputs)?;
+        }
+        let client = |(client, shard): (usize, Shard<B>)| -> Result<Box<dyn ClientHalf<B>>, RunError> {
+            let labels = labels_of(&shard)?;
+            let mut rng = streams.rng(Purpose::InducingRows, 0, client);
+            Ok(Box::new(Client {
+                config: *self,
+                svgd,
+                reset_optimizer,
+                embedder: embedder.clone(),
+                minibatches: Minibatches::new(self.local.minibatch, shard.rows(), self.local.batch, streams, client),
+                inducing: stratified(&labels, self.inducing_rows, &mut rng),
+                shard,
+                labels,
+                classes,
+                state: OptimizerState::default(),
+                session: session.clone(),
+            }))
+        };
+        let clients = shards.into_iter().enumerate().map(client).collect::<Result<_, RunError>>()?;
+        Ok(Halves { server: Box::new(Server { network: initial, split, session }), clients })
+    }
 }

@@ -5,31 +5,58 @@
 //! each client alike. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient steps for its inner problem);
 //! ALGORITHMS 4.9. w goes down, w_k comes up.
 
+use fedstein_schema::Literal::{Float as F, Int as I};
+use fedstein_schema::{COUNT, Kind, key};
+use serde::{Deserialize, Serialize};
+
 use super::fedavg::{Server, Weights};
+use super::keys::{BATCH_OF_TEN, INNER_LR, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL, SERVER_MIX};
 use super::local::{LocalSteps, Visit, pull};
+use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientHalf, Halves, LocalData, Message, Predictor, Request, Setup, Watch};
+use crate::protocol::{ClientHalf, Halves, Message, Predictor, Request, Setup, Watch};
 use crate::stein::{Optimizer, OptimizerState, Score, Svgd};
 
-/// Constants of pFedMe; η is the step size of the optimiser.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "pfedme"`; η is the step size of the optimiser.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedMeConfig {
-    /// L.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
-    /// R.
-    pub inner_steps: usize,
-    /// η_p.
-    pub inner_lr: f64,
+    /// L, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
     /// λ > 0.
     pub proximal: f64,
+    /// η_p.
+    pub inner_lr: f64,
+    /// R.
+    pub inner_steps: usize,
     /// β ∈ (0, 1].
     pub server_mix: f64,
+}
+
+impl PFedMeConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "pfedme",
+        about: "Personal parameters around a shared centre (Dinh et al. 2020).",
+        keys: &[
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            PROXIMAL.default(F(15.0)).doc("λ: weight of the distance from the shared parameters."),
+            INNER_LR.doc("Step size of the personal parameters; `optimizer.lr` is that of what is shared."),
+            key("inner_steps", COUNT, I(5), "Personal steps on one minibatch."),
+            SERVER_MIX,
+        ],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
 }
 
 /// The name under which p is kept.
@@ -85,10 +112,20 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// FedAvg's server with equal weights, over clients with personal parameters.
-pub(super) fn build<B: Backend>(config: PFedMeConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
-    let client = |local| Box::new(Client { config, local, personal: None }) as _;
-    let clients = LocalSteps::of_shards(&mut setup, config.data, visit).map(client).collect();
-    Ok(Halves { server: Box::new(Server::new(&setup, Weights::Equal(config.server_mix))), clients })
+impl Algorithm for PFedMeConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // FedAvg's server with equal weights, over clients with personal parameters.
+        let visit = Visit { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let client = |local| Box::new(Client { config: *self, local, personal: None }) as _;
+        let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
+        Ok(Halves { server: Box::new(Server::new(&setup, Weights::Equal(self.server_mix))), clients })
+    }
 }

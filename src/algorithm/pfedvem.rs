@@ -19,10 +19,18 @@ use std::sync::Arc;
 
 use burn::tensor::DType;
 use fedstein_models::Layout;
+use fedstein_schema::Accepts::Float;
+use fedstein_schema::Literal::{Float as F, Int as I};
+use fedstein_schema::{COUNT, Interval, Kind, POSITIVE, key};
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
+use super::keys::{
+    BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PARTICLE_COUNT, PERSONAL_LAYERS, SAMPLES,
+};
 use super::mean_field::{MeanField, noise, single};
 use super::split::Split;
+use super::{Algorithm, Capabilities};
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -37,15 +45,16 @@ use crate::random::{Purpose, Streams};
 use crate::rows::Rows;
 use crate::stein::{OptimizerState, Score, Svgd};
 
-/// Constants of pFedVEM.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "pfedvem"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedVemConfig {
     /// 1: a client predicts with its mean head; else the draws from its head.
     pub particles: usize,
-    /// L, steps of the base.
-    pub local_steps: usize,
-    /// How rows become gradients of the base.
-    pub data: LocalData,
+    /// L steps of the base, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// S, draws behind a step.
+    pub samples: usize,
     /// Layers of the head.
     pub personal_layers: usize,
     /// Steps of the head, each on all rows.
@@ -54,8 +63,29 @@ pub struct PFedVemConfig {
     pub head_lr: f64,
     /// m.
     pub head_momentum: f64,
-    /// S, draws behind a step.
-    pub samples: usize,
+}
+
+impl PFedVemConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "pfedvem",
+        about: "Gaussian heads on a shared base (Zhu et al. 2023).",
+        keys: &[
+            PARTICLE_COUNT.default(I(1)).doc("Draws N from the head that a client predicts with; 1 is the mean head."),
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            SAMPLES.default(I(5)),
+            PERSONAL_LAYERS,
+            key("head_steps", COUNT, I(10), "Steps on the Gaussian head, each on all rows."),
+            key("head_lr", POSITIVE, F(0.001), "Step size of the steps on the head."),
+            key("head_momentum", Float(Interval::DECAY), F(0.9), "Momentum of the steps on the head."),
+        ],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
 /// The name under which the mean of a head travels, and a client keeps its head.
@@ -227,7 +257,7 @@ impl<B: Backend> Client<B> {
         watch: impl Fn(usize),
     ) -> Result<Particles<B>, RunError> {
         let Self { problem, minibatches, .. } = self;
-        let PFedVemConfig { local_steps, samples, .. } = problem.config;
+        let PFedVemConfig { local: LocalConfig { local_steps, .. }, samples, .. } = problem.config;
         let score = |base: &Particles<B>| {
             let heads = head.at(&problem.noise(rng, samples)?);
             let scores = minibatches.next_gradient(&problem.under(base, &heads), 0.0);
@@ -255,7 +285,7 @@ fn prior_variance<B: Backend>(head: &MeanField<B>, centre: &Particles<B>) -> Res
 impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let problem = self.problem.clone();
-        let PFedVemConfig { head_steps, local_steps, .. } = problem.config;
+        let PFedVemConfig { head_steps, local: LocalConfig { local_steps, .. }, .. } = problem.config;
         let steps = head_steps + local_steps;
         let (base, centre) = problem.read(&request.message)?;
         let head = self.head.clone().unwrap_or_else(|| MeanField::isotropic(centre.clone(), INITIAL_SD));
@@ -312,34 +342,45 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// A server that averages bases by rows and heads by confidence, and clients that keep their q_k.
-///
-/// # Errors
-/// The model has no layer below the head.
-pub(super) fn build<B: Backend>(config: PFedVemConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let whole = setup.model.layout().clone();
-    let split = Split::of(&whole, config.personal_layers)?;
-    let of_head = whole.blocks()[split.base_blocks()..].iter();
-    let head = Layout::new(of_head.map(|block| (block.name.as_str(), block.shape.as_slice())));
-    let shards = setup.shards.clone();
-    let minibatches = setup.likelihoods(config.data);
-    setup.shards = shards;
-    let all_rows = setup.likelihoods(LocalData { scale: LikelihoodScale::Full, ..config.data });
-    let theta = setup.initial.rows(&[0]);
-    let problem = Arc::new(Problem {
-        config,
-        svgd: setup.svgd,
-        reset_optimizer: setup.reset_optimizer,
-        split,
-        whole,
-        head: Arc::new(head),
-        streams: setup.streams,
-        session: setup.session,
-    });
-    let client = |(client, (minibatches, all_rows))| {
-        let (problem, state) = (problem.clone(), OptimizerState::default());
-        Box::new(Client { problem, client, minibatches, all_rows, head: None, state }) as _
-    };
-    let clients = minibatches.into_iter().zip(all_rows).enumerate().map(client).collect();
-    Ok(Halves { server: Box::new(Server { problem, theta }), clients })
+impl Algorithm for PFedVemConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that averages bases by rows and heads by confidence, and clients that keep their q_k.
+        let whole = setup.model.layout().clone();
+        let split = Split::of(&whole, self.personal_layers)?;
+        let of_head = whole.blocks()[split.base_blocks()..].iter();
+        let head = Layout::new(of_head.map(|block| (block.name.as_str(), block.shape.as_slice())));
+        let shards = setup.shards.clone();
+        let minibatches = setup.likelihoods(self.local.data(1.0));
+        setup.shards = shards;
+        let all_rows = setup.likelihoods(LocalData { scale: LikelihoodScale::Full, ..self.local.data(1.0) });
+        let theta = setup.initial.rows(&[0]);
+        let problem = Arc::new(Problem {
+            config: *self,
+            svgd: setup.svgd,
+            reset_optimizer: setup.reset_optimizer,
+            split,
+            whole,
+            head: Arc::new(head),
+            streams: setup.streams,
+            session: setup.session,
+        });
+        let client = |(client, (minibatches, all_rows))| {
+            let (problem, state) = (problem.clone(), OptimizerState::default());
+            Box::new(Client { problem, client, minibatches, all_rows, head: None, state }) as _
+        };
+        let clients = minibatches.into_iter().zip(all_rows).enumerate().map(client).collect();
+        Ok(Halves { server: Box::new(Server { problem, theta }), clients })
+    }
 }

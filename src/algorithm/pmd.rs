@@ -16,34 +16,66 @@
 //! after 3,000; with copies alone it is .009 from the tenth step on. Without gradients.
 //! Source: Dai, He, Dai & Song 2016; details ours, ALGORITHMS 4.7.
 
+use fedstein_schema::Accepts::Float;
+use fedstein_schema::Literal::{Float as F, Text as T};
+use fedstein_schema::{Interval, Kind, NumberOr, POSITIVE, key};
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
 
+use super::keys::{
+    BATCH, KDE_BANDWIDTH, KdeRule, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+    bandwidth,
+};
 use super::relay::Relay;
+use super::{Algorithm, Capabilities};
 use crate::array::Values;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, Likelihood};
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientHalf, Halves, LocalData, Message, Request, Setup, Watch, message_of, particles_of};
+use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch, message_of, particles_of};
 use crate::random::{Purpose, Streams};
 
-/// Constants of PMD.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "pmd"`; L steps between two evaluations ("rounds").
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PmdConfig {
     /// N.
     pub particles: usize,
-    /// T steps between two evaluations ("rounds").
-    pub local_steps: usize,
-    /// How rows become weights.
-    pub data: LocalData,
+    /// L, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// α.
+    pub temperature: f64,
     /// λ_t.
-    pub bandwidth: KdeBandwidth,
+    pub kde_bandwidth: NumberOr<KdeRule>,
     /// γ_max ∈ (0, 1].
     pub max_step: f64,
     /// c: γ_t = min(γ_max, c/t).
     pub step_decay: f64,
+}
+
+impl PmdConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "pmd",
+        about: "Particle mirror descent on all rows in one place (Dai et al. 2016).",
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            KDE_BANDWIDTH.default(T("scott")),
+            key("max_step", Float(Interval::FRACTION), F(1.0), "γ_max: the longest mirror step."),
+            key("step_decay", POSITIVE, F(5.0), "c: mirror step t is min(γ_max, c/t)."),
+        ],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
 }
 
 /// Share of the particles that must count after a step: ESS(w) ≥ N/2.
@@ -65,7 +97,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let mut theta = particles_of(&request.message, &self.like, &self.session)?;
         self.likelihood.start_visit(request.round);
-        let steps = self.config.local_steps;
+        let steps = self.config.local.local_steps;
         for step in 1..=steps {
             theta = self.step(&theta, (request.round - 1) * steps + step)?;
             watch(step, steps);
@@ -87,7 +119,7 @@ impl<B: Backend> Client<B> {
     fn step(&mut self, theta: &Particles<B>, t: usize) -> Result<Particles<B>, RunError> {
         let likelihood = self.likelihood.next_log_likelihood(theta)?;
         let prior = self.likelihood.model().prior().log_density(theta.blocks()).try_into_vec_as::<f64>()?;
-        let kde = Kde::new(theta, KdeConfig { mode: KdeMode::Exact, bandwidth: self.config.bandwidth })?;
+        let kde = Kde::new(theta, KdeConfig { mode: KdeMode::Exact, bandwidth: bandwidth(self.config.kde_bandwidth) })?;
         let density = kde.log_density(theta)?;
         let gains: Vec<f64> = (0..theta.count()).map(|n| prior[n] + likelihood[n] - density[n]).collect();
         let longest = self.config.max_step.min(self.config.step_decay / t as f64);
@@ -183,15 +215,37 @@ fn row(rows: &[f64], n: usize, d: usize) -> &[f64] {
     &rows[n * d..(n + 1) * d]
 }
 
-/// One client that holds every row.
-pub(super) fn build<B: Backend>(config: PmdConfig, mut setup: Setup<B>) -> Halves<B> {
-    let likelihoods = setup.likelihoods(config.data);
-    let client = |likelihood| {
-        let (like, session) = (setup.initial.clone(), setup.session.clone());
-        Box::new(Client { config, likelihood, streams: setup.streams, like, session }) as _
-    };
-    let clients = likelihoods.into_iter().map(client).collect();
-    Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients }
+impl Algorithm for PmdConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        Some(bandwidth(self.kde_bandwidth))
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // One client that holds every row.
+        let likelihoods = setup.likelihoods(self.local.data(self.temperature));
+        let client = |likelihood| {
+            let (like, session) = (setup.initial.clone(), setup.session.clone());
+            Box::new(Client { config: *self, likelihood, streams: setup.streams, like, session }) as _
+        };
+        let clients = likelihoods.into_iter().map(client).collect();
+        Ok(Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients })
+    }
 }
 
 #[cfg(test)]

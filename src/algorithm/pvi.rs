@@ -12,24 +12,55 @@
 //! cavity, and q stays the prior. (Built-in digits, 50 hidden units: accuracy .86 after 8 rounds of 2 clients with 718
 //! rows each, .1 with 4 or 10 clients.)
 
+use fedstein_schema::Kind;
+use serde::{Deserialize, Serialize};
+
 use super::gaussian::natural::Natural;
+use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
 use super::gaussian::{Fitter, GaussianConfig, Parts, bytes};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
+use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::protocol::{BATCHES, ClientHalf, Halves, LocalData, Message, Request, Setup, Watch};
+use crate::protocol::{BATCHES, ClientHalf, Halves, Message, Request, Setup, Watch};
 
-/// Constants of PVI.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "pvi"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PviConfig {
     /// Draws from q that predictions are made with.
     pub particles: usize,
-    /// L.
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
+    /// L, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// α.
+    pub temperature: f64,
     /// The family and its optimisation.
+    #[serde(flatten)]
     pub gaussian: GaussianConfig,
+}
+
+impl PviConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "pvi",
+        about: "Partitioned variational inference with Gaussians (Bui et al. 2018).",
+        keys: &[
+            DRAWS,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            FAMILY,
+            DAMPING,
+            EXPECTATION_SAMPLES,
+        ],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { pairs: false, replies: Replies::Different(ONE_FACTOR_EACH), ..Capabilities::FEDERATED };
 }
 
 /// The part of a client's state that is t_k.
@@ -65,12 +96,28 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// A server that multiplies factors, and clients that keep theirs.
-///
-/// # Errors
-/// See [`Parts::new`].
-pub(super) fn build<B: Backend>(config: PviConfig, setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let Parts { server, fitters, factor, .. } = Parts::new(config.gaussian, config.local_steps, config.data, setup)?;
-    let client = |fitter| Box::new(Client { fitter, factor: factor.clone() }) as _;
-    Ok(Halves { server: Box::new(server), clients: fitters.into_iter().map(client).collect() })
+impl Algorithm for PviConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that multiplies factors, and clients that keep theirs.
+        let data = self.local.data(self.temperature);
+        let Parts { server, fitters, factor, .. } = Parts::new(self.gaussian, self.local.local_steps, data, setup)?;
+        let client = |fitter| Box::new(Client { fitter, factor: factor.clone() }) as _;
+        Ok(Halves { server: Box::new(server), clients: fitters.into_iter().map(client).collect() })
+    }
 }

@@ -6,15 +6,21 @@
 //! c ← c + (1/K) Σ_{k ∈ S}(c_k⁺ − c_k). Source: Karimireddy et al. 2020 (Algorithm 1); ALGORITHMS 4.9.
 //! θ and c go down, θ_k and c_k⁺ − c_k come up, c_k stays. While all replies arrive, Σ_k c_k = K·c.
 
+use fedstein_schema::Literal::Float as F;
+use fedstein_schema::{Kind, POSITIVE, key};
+use serde::{Deserialize, Serialize};
+
 use super::fedavg::{Weights, mixed};
+use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
 use super::local::{LocalSteps, Visit};
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientHalf, ClientId, Halves, LocalData, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, message_of,
+    ClientHalf, ClientId, Halves, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, message_of,
     particles_of,
 };
 use crate::stein::{Optimizer, Score};
@@ -22,15 +28,33 @@ use crate::stein::{Optimizer, Score};
 /// The name under which c travels down and c_k⁺ − c_k up.
 pub(super) const CONTROL: &str = "control";
 
-/// Constants of SCAFFOLD; η is the step size of the optimiser.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "scaffold"`; η is the step size of the optimiser.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScaffoldConfig {
-    /// L.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
+    /// L, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
     /// η_s.
     pub server_lr: f64,
+}
+
+impl ScaffoldConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "scaffold",
+        about: "Averaging of one parameter vector, with control variates (Karimireddy et al. 2020).",
+        keys: &[
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            key("server_lr", POSITIVE, F(1.0), "Step of the server along the mean change."),
+        ],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { plain_gradient_steps: true, changes: &[CONTROL], ..Capabilities::FEDERATED };
 }
 
 struct Server<B: Backend> {
@@ -135,27 +159,34 @@ fn control_of<B: Backend>(
     array.and_then(|array| Particles::from_array(array, like.layout(), session)).map_err(RunError::Device)
 }
 
-/// A server and clients whose control variates are 0.
-///
-/// # Errors
-/// An optimiser without a plain step size η.
-pub(super) fn build<B: Backend>(config: ScaffoldConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let Optimizer::Sgd { lr } = setup.svgd.optimizer else {
-        return Err(RunError::Config(
-            "algorithm kind `scaffold` divides by the step size; it needs optimizer kind `sgd`".into(),
-        ));
-    };
-    let zero = setup.initial.map(|block| block.zeros_like());
-    let (session, pace) = (setup.session.clone(), 1.0 / (config.local_steps as f64 * lr));
-    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
-    let client = |local| Box::new(Client { local, control: zero.clone(), pace, session: session.clone() }) as _;
-    let clients: Vec<_> = LocalSteps::of_shards(&mut setup, config.data, visit).map(client).collect();
-    let server = Server {
-        theta: setup.initial,
-        control: zero.clone(),
-        server_lr: config.server_lr,
-        clients: clients.len() as f64,
-        session: setup.session,
-    };
-    Ok(Halves { server: Box::new(server), clients })
+impl Algorithm for ScaffoldConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server and clients whose control variates are 0.
+        let Optimizer::Sgd { lr } = setup.svgd.optimizer else {
+            return Err(RunError::Config(
+                "algorithm kind `scaffold` divides by the step size; it needs optimizer kind `sgd`".into(),
+            ));
+        };
+        let zero = setup.initial.map(|block| block.zeros_like());
+        let (session, pace) = (setup.session.clone(), 1.0 / (self.local.local_steps as f64 * lr));
+        let visit = Visit { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let client = |local| Box::new(Client { local, control: zero.clone(), pace, session: session.clone() }) as _;
+        let clients: Vec<_> = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
+        let server = Server {
+            theta: setup.initial,
+            control: zero.clone(),
+            server_lr: self.server_lr,
+            clients: clients.len() as f64,
+            session: setup.session,
+        };
+        Ok(Halves { server: Box::new(server), clients })
+    }
 }

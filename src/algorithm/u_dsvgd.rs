@@ -10,39 +10,71 @@
 use std::sync::Arc;
 
 use fedstein_models::Model;
+use fedstein_schema::Kind;
+use fedstein_schema::Literal::Float as F;
+use serde::{Deserialize, Serialize};
 
+use super::keys::{
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
+    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+};
 use super::relay::Relay;
+use super::{Algorithm, Capabilities, REPLACES, Replies};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::kde::{Kde, KdeConfig};
-use crate::density::{Likelihood, prior_score};
+use crate::density::kde::Kde;
+use crate::density::{KdeBandwidth, Likelihood, prior_score};
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, Halves, LocalData, Message, OPTIMIZER, Predictor, Question, Request, Setup, Watch, diagnosed,
-    message_of, particles_of,
+    BATCHES, ClientHalf, Halves, Message, OPTIMIZER, Predictor, Question, Request, Setup, Watch, diagnosed, message_of,
+    particles_of,
 };
 use crate::schedule::indicator;
 use crate::statistics::mean;
 use crate::stein::{OptimizerState, Score, Svgd};
 
-/// Constants of U-DSVGD.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "u-dsvgd"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UDsvgdConfig {
     /// N.
     pub particles: usize,
-    /// L.
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
+    /// L, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// α.
+    pub temperature: f64,
     /// How particles become densities.
-    pub kde: KdeConfig,
-    /// ρ ∈ (0, 1] multiplies ∇log q − ∇log t_k.
-    pub damping: f64,
-    /// Clips the norm of every row of that difference at c·√d/λ.
-    pub clip: Option<f64>,
-    /// Whether a client keeps what it uploads, to predict with it.
-    pub personal: bool,
+    #[serde(flatten)]
+    pub density: DensityConfig,
+}
+
+impl UDsvgdConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "u-dsvgd",
+        about: "DSVGD whose factors are remembered exactly; memory grows with the visits.",
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            KDE,
+            KDE_BANDWIDTH.default(F(0.55)),
+            KDE_DAMPING,
+            KDE_CLIP,
+        ],
+    };
+
+    /// What it can do, and what it needs.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        tilted: true,
+        one_client_a_round: true,
+        replies: Replies::Different(REPLACES),
+        ..Capabilities::FEDERATED
+    };
 }
 
 /// q of some round.
@@ -83,6 +115,8 @@ const UPLOADED: &str = "uploaded";
 
 struct Client<B: Backend> {
     config: UDsvgdConfig,
+    /// Whether it keeps what it uploads, to predict with it.
+    personal: bool,
     svgd: Svgd,
     reset_optimizer: bool,
     model: Arc<dyn Model>,
@@ -103,7 +137,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.likelihood.start_visit(request.round);
         let before = self.global(&theta, request.round)?;
         let cavity = Cavity { q: &before, visits: &self.visits, config: self.config };
-        let (mut score_norm, steps) = (None, self.config.local_steps);
+        let (mut score_norm, steps) = (None, self.config.local.local_steps);
         let (likelihood, prior) = (&mut self.likelihood, cavity.prior_weight());
         let mut others = cavity.score(self.svgd.optimizer.longest_step(theta.dim()));
         // ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k
@@ -120,12 +154,12 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         if !self.reset_optimizer {
             self.optimizer = optimizer;
         }
-        let after = Kde::new(&moved, self.config.kde)?;
+        let after = Kde::new(&moved, self.config.density.kde())?;
         let kde_ess = match &before {
             Global::Kde(q) if !q.has_zero_score() => Some(mean(&q.effective_sample_size(&moved)?)),
             _ => None,
         };
-        self.uploaded = self.config.personal.then(|| moved.clone());
+        self.uploaded = self.personal.then(|| moved.clone());
         // A density whose score is 0 everywhere need not be kept.
         if !after.has_zero_score() {
             self.visits.push(Visit { before, after, sent: theta, moved: moved.clone() });
@@ -195,17 +229,17 @@ impl<B: Backend> Client<B> {
     fn visit_in(&self, state: &State, i: usize, from_prior: bool) -> Result<Visit<B>, RunError> {
         let read = |name: &str| state.particles(&format!("{name}_{i}"), self.like.layout(), &self.session);
         let (sent, moved) = (read(SENT)?, read(MOVED)?);
-        let kde = Kde::new(&sent, self.config.kde)?;
+        let kde = Kde::new(&sent, self.config.density.kde())?;
         let before = match from_prior {
             true => Global::Prior(self.model.clone(), kde.lambda()),
             false => Global::Kde(Box::new(kde)),
         };
-        Ok(Visit { before, after: Kde::new(&moved, self.config.kde)?, sent, moved })
+        Ok(Visit { before, after: Kde::new(&moved, self.config.density.kde())?, sent, moved })
     }
 
     /// q^(i−1) of round i.
     fn global(&self, theta: &Particles<B>, round: usize) -> Result<Global<B>, RunError> {
-        let kde = Kde::new(theta, self.config.kde)?;
+        let kde = Kde::new(theta, self.config.density.kde())?;
         // Where the densities' scores are 0, the local score contains the prior.
         Ok(match round == 1 && !kde.has_zero_score() {
             true => Global::Prior(self.model.clone(), kde.lambda()),
@@ -240,8 +274,8 @@ impl<B: Backend> Cavity<'_, B> {
             for (after, before) in after.iter_mut().zip(&mut before) {
                 score = score.minus(after.score(at)?).plus(before(at)?);
             }
-            let score = score.times(self.config.damping);
-            let Some(clip) = self.config.clip else { return Ok(score) };
+            let score = score.times(self.config.density.kde_damping);
+            let Some(clip) = self.config.density.clip() else { return Ok(score) };
             let lambda = match self.q {
                 Global::Kde(q) => q.lambda(),
                 Global::Prior(_, lambda) => *lambda,
@@ -251,24 +285,47 @@ impl<B: Backend> Cavity<'_, B> {
     }
 }
 
-/// A relay server over clients that remember nothing yet.
-pub(super) fn build<B: Backend>(config: UDsvgdConfig, mut setup: Setup<B>) -> Halves<B> {
-    let likelihoods = setup.likelihoods(config.data);
-    let client = |likelihood| {
-        let client = Client {
-            config,
-            svgd: setup.svgd,
-            reset_optimizer: setup.reset_optimizer,
-            model: setup.model.clone(),
-            likelihood,
-            visits: Vec::new(),
-            uploaded: None,
-            optimizer: OptimizerState::default(),
-            like: setup.initial.clone(),
-            session: setup.session.clone(),
+impl Algorithm for UDsvgdConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        Some(self.density.kde().bandwidth)
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A relay server over clients that remember nothing yet.
+        let likelihoods = setup.likelihoods(self.local.data(self.temperature));
+        let client = |likelihood| {
+            let client = Client {
+                config: *self,
+                personal: setup.personal,
+                svgd: setup.svgd,
+                reset_optimizer: setup.reset_optimizer,
+                model: setup.model.clone(),
+                likelihood,
+                visits: Vec::new(),
+                uploaded: None,
+                optimizer: OptimizerState::default(),
+                like: setup.initial.clone(),
+                session: setup.session.clone(),
+            };
+            Box::new(client) as _
         };
-        Box::new(client) as _
-    };
-    let clients = likelihoods.into_iter().map(client).collect();
-    Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients }
+        let clients = likelihoods.into_iter().map(client).collect();
+        Ok(Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients })
+    }
 }

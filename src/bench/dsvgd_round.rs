@@ -6,15 +6,16 @@
 //! W2c is the same round with densities off.
 
 use super::cost::Networks;
-use super::synthetic::{KDE, images, network, particles, shards, streams, svgd};
+use super::synthetic::{DENSITY, images, local, network, particles, shards, streams, svgd};
 use super::timing::{Bench, Line, median};
 use crate::algorithm::Algorithm;
 use crate::algorithm::dsvgd::{DsvgdConfig, Factors};
+use crate::algorithm::keys::DensityConfig;
 use crate::backend::Backend;
-use crate::density::{KdeConfig, KdeMode, LikelihoodScale};
+use crate::density::KdeMode;
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientHalf, LocalData, Message, PARTICLES, Request, Setup};
-use crate::rows::{Order, Shard};
+use crate::protocol::{Ask, ClientHalf, Message, PARTICLES, Request, Setup};
+use crate::rows::Shard;
 
 /// N, B, N_k, L.
 #[derive(Clone, Copy)]
@@ -31,8 +32,8 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
     let round = Round::new(shape, bench)?;
     let Shape { count, batch, steps, .. } = shape;
 
-    let whole = bench.time(|| round.run(KDE))?;
-    let silent = bench.time(|| round.run(KdeConfig { mode: KdeMode::Off, ..KDE }))?;
+    let whole = bench.time(|| round.run(DENSITY))?;
+    let silent = bench.time(|| round.run(DensityConfig { kde: KdeMode::Off, ..DENSITY }))?;
 
     let share = 1.0 - median(&silent.milliseconds) / median(&whole.milliseconds);
     let cost = Networks::mnist(count).dsvgd_round(batch, steps, 0);
@@ -66,22 +67,19 @@ impl<'a, B: Backend> Round<'a, B> {
     }
 
     /// One visit of a fresh client, so that every unit is the same to the bit.
-    fn run(&self, kde: KdeConfig) -> Result<(), RunError> {
-        self.client(kde)?.handle(&self.request, &|_, _| {}).map(drop)
+    fn run(&self, density: DensityConfig) -> Result<(), RunError> {
+        self.client(density)?.handle(&self.request, &|_, _| {}).map(drop)
     }
 
-    fn client(&self, kde: KdeConfig) -> Result<Box<dyn ClientHalf<B>>, RunError> {
+    fn client(&self, density: DensityConfig) -> Result<Box<dyn ClientHalf<B>>, RunError> {
         let Shape { count, batch, steps, .. } = self.shape;
         let config = DsvgdConfig {
             particles: count,
-            local_steps: steps,
+            local: local(steps, batch),
             distill_steps: steps,
-            data: LocalData { batch, order: Order::Iid, scale: LikelihoodScale::Full, temperature: 1.0 },
-            kde,
-            damping: 1.0,
-            clip: None,
+            temperature: 1.0,
+            density,
             factors: Factors::WithPrior,
-            personal: false,
         };
         let (session, model) = (self.bench.session.clone(), network(Networks::mnist(count)));
         let setup = Setup {
@@ -93,8 +91,10 @@ impl<'a, B: Backend> Round<'a, B> {
             streams: streams(),
             svgd: svgd(1e-3, 1e-6),
             reset_optimizer: true,
+            personal: false,
+            robust: None,
         };
-        let mut clients = Algorithm::Dsvgd(config).build(setup)?.clients;
+        let mut clients = config.build(setup)?.clients;
         Ok(clients.remove(0))
     }
 }

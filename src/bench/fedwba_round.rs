@@ -7,19 +7,17 @@
 use rand::seq::SliceRandom;
 
 use super::cost::Networks;
-use super::synthetic::{KDE, images, network, particles, shards, streams, svgd};
+use super::synthetic::{DENSITY, images, local, network, particles, shards, streams, svgd};
 use super::timing::{Bench, Line};
 use crate::algorithm::Algorithm;
 use crate::algorithm::fedwba::{FedWbaConfig, Over, Start, Weights};
 use crate::backend::Backend;
-use crate::density::LikelihoodScale;
 use crate::error::RunError;
 use crate::federation::fleet::{Fleet, InProcess};
 use crate::ot::{BarycenterConfig, Eq5, Iterate, barycenter, index_mean};
 use crate::particles::Particles;
-use crate::protocol::{Ask, LocalData, PARTICLES, Reply, Request, Setup};
+use crate::protocol::{Ask, PARTICLES, Reply, Request, Setup};
 use crate::random::Purpose;
-use crate::rows::Order;
 
 /// N, B, N_k, L; clients that train, clients in all.
 #[derive(Clone, Copy)]
@@ -88,18 +86,15 @@ impl<'a, B: Backend> Round<'a, B> {
 
         let config = FedWbaConfig {
             particles: count,
-            local_steps: steps,
-            data: LocalData { batch, order: Order::Iid, scale: LikelihoodScale::Full, temperature: 1.0 },
-            kde: KDE,
-            damping: 1.0,
-            clip: None,
+            local: local(steps, batch),
+            temperature: 1.0,
+            density: DENSITY,
             start: Start::Global,
             over: Over::Sampled,
             weights: Weights::Uniform,
             iterate: Iterate::FixedPoint,
             eq5: Eq5::N,
             shared_layers: Vec::new(),
-            robust: None,
         };
         let setup = Setup {
             initial: index_mean(&sets)?,
@@ -109,8 +104,10 @@ impl<'a, B: Backend> Round<'a, B> {
             streams: streams(),
             svgd: svgd(1e-3, 1e-6),
             reset_optimizer: true,
+            personal: false,
+            robust: None,
         };
-        let halves = Algorithm::FedWba(config).build(setup)?;
+        let halves = config.build(setup)?;
         let request = |client| Ok(Request::new(1, client, Ask::Train, halves.server.configure(1, client)?));
         let requests = (0..trained).map(request).collect::<Result<_, RunError>>()?;
         Ok(Self { fleet: InProcess::new(halves.clients), requests, sets, bench })

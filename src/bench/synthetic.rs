@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
+use fedstein_schema::NumberOr;
 use ndarray::Array2;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::algorithm::keys::{DensityConfig, LocalConfig};
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, FeatureScale, Normalisation, Targets};
-use crate::density::{KdeBandwidth, KdeConfig, KdeMode};
+use crate::density::{KdeBandwidth, KdeConfig, KdeMode, LikelihoodScale};
 use crate::error::RunError;
 use crate::models::{BnnConfig, Model, Network};
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
-use crate::rows::{Shard, Table};
+use crate::rows::{Order, Shard, Table};
 use crate::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, Svgd};
 
 use super::cost::Networks;
@@ -25,6 +27,14 @@ pub(super) fn streams() -> Streams {
 }
 
 /// The papers' densities: exact, λ = 0.55.
+pub(super) const DENSITY: DensityConfig =
+    DensityConfig { kde: KdeMode::Exact, kde_bandwidth: NumberOr::Fixed(0.55), kde_damping: 1.0, kde_clip: 0.0 };
+
+/// L steps on random minibatches of B rows.
+pub(super) fn local(local_steps: usize, batch: usize) -> LocalConfig {
+    LocalConfig { local_steps, batch, minibatch: Order::Iid, likelihood_scale: LikelihoodScale::Full }
+}
+
 pub(super) const KDE: KdeConfig = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(0.55) };
 
 /// Features as they are.

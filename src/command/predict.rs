@@ -9,9 +9,10 @@ use crate::cli::{CliError, Predict};
 use crate::datasets::{DataConfig, Dataset, Targets, read_features};
 use crate::error::RunError;
 use crate::experiment::artifact::write_text;
+use crate::experiment::config::schema;
 use crate::experiment::evaluate::predict_rows;
 use crate::experiment::finished::Finished;
-use crate::experiment::{Config, schema};
+use crate::experiment::{Config, Overrides};
 use crate::metrics::{ParticleLogProbs, RegressionPredictions, Scale, predictive_moments};
 use crate::models::Task;
 use crate::rows::Table;
@@ -20,7 +21,7 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let run = Finished::open(&typed.run)?;
     let config = config_of(&run)?;
     let backend = typed.backend.clone().unwrap_or_else(|| config.backend.clone());
-    schema::check_backend(&backend)?;
+    schema().check_overrides(&Overrides { backend: Some(backend.clone()), ..Overrides::default() })?;
     if let Some(out) = typed.out.as_deref().filter(|out| same_file(out, &typed.input)) {
         let message = "is the file of --input; the predictions need another name";
         return Err(CliError::Usage(format!("--out `{}` {message}", out.display())));

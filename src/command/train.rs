@@ -20,7 +20,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     let observer = Interruptible::new(display.observer(), out.clone());
     resolved.notes.iter().for_each(|note| observer.note(note));
     let (backend, bins) = (config.backend.clone(), config.evaluation.bins);
-    let experiment = Experiment { config, data_dir, model: None };
+    let experiment = Experiment::new(config, data_dir);
     let mut artifacts = match resume {
         true => Artifacts::resume(out.clone(), resolved, &mut |note| observer.note(note))?,
         false => Artifacts::new(out.clone(), force, resolved),

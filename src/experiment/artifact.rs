@@ -85,6 +85,7 @@ impl Artifacts {
     pub(super) fn open<B: Backend>(
         &mut self,
         config: &Config,
+        particles: usize,
         data: &TrainTest,
         partition: &Partition,
         model: &dyn Model,
@@ -131,9 +132,9 @@ impl Artifacts {
         let fact = |name: &str, value: String| (name.to_owned(), value);
         self.facts = vec![
             fact("data", format!("{}, {} training and {} test rows", card.data, data.train.rows(), data.test.rows())),
-            fact("model", format!("{}, d = {}", config.model.kind(), model.layout().dim())),
-            fact("algorithm", config.algorithm.kind().to_owned()),
-            fact("particles", config.algorithm.particles().to_string()),
+            fact("model", format!("{}, d = {}", config.model.kind().name, model.layout().dim())),
+            fact("algorithm", config.algorithm.name().to_owned()),
+            fact("particles", particles.to_string()),
             fact("clients", format!("{} ({})", partition.clients().len(), config.partition_kind())),
             fact("backend", format!("{} on {}", B::NAME, session.hardware())),
             fact("seed", config.seed.to_string()),

@@ -3,16 +3,13 @@
 
 use serde_json::json;
 
-use crate::algorithm::dsvgd::Factors;
-use crate::algorithm::fedwba;
+use crate::algorithm;
 use crate::checkpoint::{CheckpointError, State};
 use crate::federation::event::Happening;
 use crate::federation::server::Round;
 use crate::protocol::{CLIENT_BYTES, KDE_ESS, SCORE_NORM};
 use crate::schedule::{Indicators, Measure, Reasons};
 use crate::statistics::median_of_sorted;
-
-use super::config::AlgorithmConfig;
 
 /// Columns of every round, in order; undefined ones stay blank.
 ///
@@ -27,7 +24,7 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
     };
     let mut sorted = indicators.map(Indicators::known).unwrap_or_default();
     sorted.sort_by(f64::total_cmp);
-    vec![
+    let mut columns = vec![
         ("spread", spread),
         (KDE_ESS, number(KDE_ESS)),
         (SCORE_NORM, number(SCORE_NORM)),
@@ -41,10 +38,9 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         ("selection_entropy", reasons.map(|reasons| reasons.entropy)),
         ("negative_indicators", reasons.map(|reasons| reasons.negative as f64)),
         ("selection_seconds", indicators.map(|_| round.selection_seconds)),
-        (fedwba::MATCHES_IDENTITY, number(fedwba::MATCHES_IDENTITY)),
-        (fedwba::COST_CONTRAST, number(fedwba::COST_CONTRAST)),
-        (fedwba::BARYCENTER_STEPS, number(fedwba::BARYCENTER_STEPS)),
-        (fedwba::BARYCENTER_OBJECTIVE, number(fedwba::BARYCENTER_OBJECTIVE)),
+    ];
+    columns.extend(algorithm::columns().into_iter().map(|name| (name, number(name))));
+    columns.extend([
         (CLIENT_BYTES, number(CLIENT_BYTES)),
         ("rejected", Some(round.rejected.len() as f64)),
         ("ignored", count(round, &[Happening::Late, Happening::Duplicate, Happening::Stale])),
@@ -53,7 +49,8 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         ("attempts", Some(round.attempts as f64)),
         ("outlier_score", highest_score(round)),
         ("server_bytes", Some(round.server_bytes as f64)),
-    ]
+    ]);
+    columns
 }
 
 /// How many events of visits are of these kinds.
@@ -99,23 +96,6 @@ pub(super) struct Advice {
     uniform: bool,
 }
 
-/// What `algorithm.kde_bandwidth` means where densities are one-hot.
-fn bandwidth_advice(algorithm: &AlgorithmConfig) -> &'static str {
-    match algorithm.factors() {
-        Some(Factors::WithPrior | Factors::Paper) => {
-            "with this value of algorithm.factors a smaller algorithm.kde_bandwidth makes it worse where clients differ; \
-             algorithm.factors = \"growing\" remembers them"
-        }
-        None if matches!(algorithm, AlgorithmConfig::Fedwba(_)) => {
-            "algorithm.kde_bandwidth then says how far a client may go from the barycenter; a smaller one holds it closer"
-        }
-        _ => {
-            "algorithm.kde_bandwidth then says how strongly Θ is held where other clients moved it; a smaller one forgets \
-             less and learns more slowly"
-        }
-    }
-}
-
 /// Below this many effective centres a density estimate is its nearest centre.
 const ONE_HOT: f64 = 1.05;
 
@@ -137,7 +117,7 @@ impl Advice {
     }
 
     /// What the user should know after this round, if it has not been said.
-    pub fn on(&mut self, round: &Round, algorithm: &AlgorithmConfig, particles: usize) -> Vec<String> {
+    pub fn on(&mut self, round: &Round, one_hot_advice: &str, particles: usize) -> Vec<String> {
         let mut advice = Vec::new();
         let ess = round.numbers.get(KDE_ESS).copied();
         if let Some(ess) = ess.filter(|ess| particles > 2 && *ess < ONE_HOT && !self.one_hot) {
@@ -146,7 +126,7 @@ impl Advice {
                 "round {}: densities are one-hot (effective sample size {ess:.2} of {particles}), as they are beyond some 20 \
                  dimensions: {} (docs/algorithms.md, \"The one-hot regime\")",
                 round.round,
-                bandwidth_advice(algorithm)
+                one_hot_advice
             ));
         }
         let Some(indicators) = &round.indicators else { return advice };

@@ -31,6 +31,8 @@ pub(super) struct Diary<'a, B: Backend> {
     pub fleet: &'a Faulty<InProcess<B>>,
     pub observer: &'a dyn Observer,
     pub artifacts: Option<&'a mut Artifacts>,
+    /// What to say where densities are one-hot.
+    one_hot_advice: &'static str,
     start: Instant,
     notes: Notes,
 }
@@ -76,7 +78,7 @@ pub(super) struct Finished {
 impl<'a, B: Backend> Diary<'a, B> {
     /// An empty diary of K clients, who are scored one by one if `personal`.
     pub fn new(
-        config: &'a Config,
+        (config, one_hot_advice): (&'a Config, &'static str),
         evaluator: &'a Evaluator<B>,
         fleet: &'a Faulty<InProcess<B>>,
         (count, personal): (usize, bool),
@@ -91,7 +93,7 @@ impl<'a, B: Backend> Diary<'a, B> {
             visits: vec![0; count],
             advice: Advice::default(),
         };
-        Self { config, evaluator, fleet, observer, artifacts, start: Instant::now(), notes }
+        Self { config, evaluator, fleet, observer, artifacts, one_hot_advice, start: Instant::now(), notes }
     }
 
     /// Goes on after the rounds of which a checkpoint has kept this.
@@ -205,7 +207,7 @@ impl<B: Backend> Told<B> for Diary<'_, B> {
         }
         metrics.extend(diagnosis::columns(&round, spread));
         let number = round.round;
-        let advice = self.notes.advice.on(&round, &self.config.algorithm, server.particles().count());
+        let advice = self.notes.advice.on(&round, self.one_hot_advice, server.particles().count());
         advice.iter().for_each(|note| self.observer.note(note));
         for (client, reason) in &round.rejected {
             self.observer.note(&format!("round {number}: client {client} was left out: {reason}"));

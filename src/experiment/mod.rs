@@ -16,8 +16,10 @@ pub mod progress;
 pub mod record;
 pub mod run;
 pub mod run_dir;
-pub mod schema;
 
 pub use config::Config;
+pub use fedstein_schema as schema;
 pub use outcome::Outcome;
+pub use progress::Quiet;
 pub use run::{Experiment, run};
+pub use schema::{Overrides, Source};

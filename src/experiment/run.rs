@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::backend::{Backend, Session};
-use crate::datasets::{self, Partition};
+use crate::datasets::{self, Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::federation::server::Federation;
@@ -14,7 +15,7 @@ use crate::random::{self, Purpose, Streams};
 use crate::rows::{Shard, Table};
 
 use super::artifact::Artifacts;
-use super::assemble::initial_particles;
+use super::assemble::{check_size, initial_particles};
 use super::config::Config;
 use super::diary::{Diary, Finished};
 use super::evaluate::{Evaluator, EvaluatorConfig};
@@ -23,14 +24,56 @@ use super::personal::HeldOutRows;
 use super::progress::Observer;
 
 /// What is to be run.
+///
+/// ```no_run
+/// use fedstein::backend::Flex;
+/// use fedstein::experiment::{Config, Experiment, Overrides, Quiet, Source, run};
+///
+/// let text = "rounds = 5\n[algorithm]\nkind = \"fedavg\"";
+/// let (config, _) = Config::load(Source { name: "example", text }, &Overrides::default())?;
+/// let outcome = run::<Flex>(&Experiment::new(config, "data"), &Quiet, None)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
-pub struct Experiment {
+pub struct Experiment<A: Algorithm = AlgorithmConfig> {
     /// The resolved configuration.
     pub config: Config,
     /// Where data sets lie.
     pub data_dir: PathBuf,
     /// One's own model; `None` builds the one that `[model]` names.
     pub model: Option<Arc<dyn Model>>,
+    /// One's own rows; `None` loads those that `[data]` names.
+    pub data: Option<TrainTest>,
+    /// One's own algorithm; `None` takes the one that `[algorithm]` names.
+    pub algorithm: Option<A>,
+}
+
+impl Experiment {
+    /// The experiment that a config describes; `data_dir` is where data sets lie.
+    pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
+        Self { config, data_dir: data_dir.into(), model: None, data: None, algorithm: None }
+    }
+}
+
+impl<A: Algorithm> Experiment<A> {
+    /// The same experiment with a model of one's own in the place of `[model]`.
+    #[must_use]
+    pub fn with_model(self, model: Arc<dyn Model>) -> Self {
+        Self { model: Some(model), ..self }
+    }
+
+    /// The same experiment with rows of one's own in the place of `[data]`; `[partition]` assigns them to clients.
+    #[must_use]
+    pub fn with_data(self, data: TrainTest) -> Self {
+        Self { data: Some(data), ..self }
+    }
+
+    /// The same experiment with an algorithm of one's own in the place of `[algorithm]`.
+    #[must_use]
+    pub fn with_algorithm<O: Algorithm>(self, algorithm: O) -> Experiment<O> {
+        let Self { config, data_dir, model, data, .. } = self;
+        Experiment { config, data_dir, model, data, algorithm: Some(algorithm) }
+    }
 }
 
 /// Runs an experiment on backend B; files go to `artifacts`, if given, as soon as they exist.
@@ -38,37 +81,50 @@ pub struct Experiment {
 /// # Errors
 /// Whatever is wrong with data or configuration is found before the first round and before a file is written.
 pub fn run<B: Backend>(
-    experiment: &Experiment,
+    experiment: &Experiment<impl Algorithm>,
+    observer: &dyn Observer,
+    artifacts: Option<&mut Artifacts>,
+) -> Result<Outcome<B>, RunError> {
+    match &experiment.algorithm {
+        Some(algorithm) => run_with(experiment, algorithm, observer, artifacts),
+        None => run_with(experiment, &experiment.config.algorithm, observer, artifacts),
+    }
+}
+
+fn run_with<B: Backend>(
+    experiment: &Experiment<impl Algorithm>,
+    algorithm: &impl Algorithm,
     observer: &dyn Observer,
     mut artifacts: Option<&mut Artifacts>,
 ) -> Result<Outcome<B>, RunError> {
     let config = &experiment.config;
     let streams = Streams::new(config.seed);
-    let algorithm = config.algorithm();
+    let can = algorithm.capabilities();
+    config.check_for(config.algorithm.name(), algorithm).map_err(|error| RunError::Config(error.to_string()))?;
 
-    // Data, dealt to the clients.
-    let data = datasets::load(&config.data()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?;
-    let dealing = config.partition()?;
-    let partition = datasets::partition(&dealing, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
-    // A stream of their own: the test rows do not depend on how many numbers the deal took.
+    // Data, assigned to the clients.
+    let data = match &experiment.data {
+        Some(data) => data.clone(),
+        None => datasets::load(&config.data()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?,
+    };
+    let scheme = config.partition()?;
+    let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
+    // A stream of their own: the test rows do not depend on how many numbers the partition took.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);
-    let partition = partition.with_tests(&dealing, &data.train, &data.test, &mut rng)?;
+    let partition = partition.with_tests(&scheme, &data.train, &data.test, &mut rng)?;
     data.notes.iter().for_each(|note| observer.note(note));
     partition.notes.iter().for_each(|note| observer.note(note));
-    let shards = if algorithm.is_centralised() {
-        vec![partition.pooled(data.train.rows())]
-    } else {
-        partition.clients().to_vec()
-    };
+    let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 
     // A model, and its first particles.
     let model = match &experiment.model {
         Some(model) => model.clone(),
         None => config.model(&data.train)?,
     };
+    check_size(algorithm, &*model)?;
     let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
-        artifacts.open(config, &data, &partition, &*model, &session)?;
+        artifacts.open(config, algorithm.particles(), &data, &partition, &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
     let train_targets = data.train.targets.clone();
@@ -87,19 +143,21 @@ pub fn run<B: Backend>(
         streams,
         svgd: config.svgd(),
         reset_optimizer: config.reset_optimizer(),
+        personal: config.evaluation.personal,
+        robust: config.robust_barycenter(),
     })?;
     let mut server = halves.server;
     let mut fleet = InProcess::new(halves.clients);
-    let mut schedule = config.schedule(clients, streams);
+    let mut schedule = config.schedule(algorithm, clients, streams);
 
     // Rounds.
     let scoring = EvaluatorConfig {
         chunk: config.evaluation.chunk,
         bins: config.evaluation.bins,
-        kde: config.evaluation_kde(),
-        temperature: config.algorithm.temperature(),
+        kde: config.evaluation_kde(algorithm),
+        temperature: algorithm.temperature(),
     };
-    let personal = config.evaluation.personal && !algorithm.is_centralised();
+    let personal = config.evaluation.personal && !can.centralised;
     if personal {
         let held_out = HeldOutRows::new(&train, train_targets, data.test.clone(), &data.normalisation);
         fleet = fleet.with_exam(held_out.exam(&partition, model.clone(), &session, &data.normalisation, scoring));
@@ -108,15 +166,16 @@ pub fn run<B: Backend>(
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
-    let fleet = config.faulty(fleet, clients, streams);
-    observer.started(config.rounds, &headline(config, &partition, clients));
-    let mut guard = config.guard().with_nonce(random::nonce());
+    let fleet = config.faulty(can, fleet, clients, streams);
+    observer.started(config.rounds, &headline(config, algorithm.particles(), &partition, clients));
+    let mut guard = config.guard(can).with_nonce(random::nonce());
     let past = match artifacts.as_deref().and_then(Artifacts::past) {
         Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &fleet, &mut guard)?)),
         None => None,
     };
     let done = past.as_ref().map_or(0, |(round, _)| *round);
-    let mut diary = Diary::new(config, &evaluator, &fleet, (clients, personal), observer, artifacts);
+    let mut diary =
+        Diary::new((config, algorithm.one_hot_advice()), &evaluator, &fleet, (clients, personal), observer, artifacts);
     if let Some((round, state)) = past {
         diary.restore(&state)?;
         observer.note(&format!("going on after round {round} of {}", config.rounds));
@@ -141,9 +200,9 @@ pub fn run<B: Backend>(
     Ok(outcome)
 }
 
-fn headline(config: &Config, partition: &Partition, clients: usize) -> String {
+fn headline(config: &Config, particles: usize, partition: &Partition, clients: usize) -> String {
     let rows: usize = partition.clients().iter().map(Vec::len).sum();
-    let (algorithm, particles) = (config.algorithm.kind(), config.algorithm.particles());
+    let algorithm = config.algorithm.name();
     let plural = if particles == 1 { "" } else { "s" };
     format!(
         "{}: {algorithm}, {particles} particle{plural}, {rows} rows of {} at {clients} clients ({}), backend {}, seed {}",

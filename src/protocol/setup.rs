@@ -6,6 +6,7 @@ use fedstein_models::Model;
 
 use crate::backend::{Backend, Session};
 use crate::density::{Likelihood, LikelihoodScale};
+use crate::ot::RobustBarycenter;
 use crate::particles::Particles;
 use crate::random::Streams;
 use crate::rows::{Minibatches, Order, Shard};
@@ -40,6 +41,10 @@ pub struct Setup<B: Backend> {
     pub svgd: Svgd,
     /// Whether the optimiser starts afresh at each visit.
     pub reset_optimizer: bool,
+    /// Whether clients are scored on rows of their own, so that those that can predict with what they uploaded keep it.
+    pub personal: bool,
+    /// The robust rule of a server that has rules of its own ([`Replies::OwnRule`](crate::algorithm::Replies::OwnRule)).
+    pub robust: Option<RobustBarycenter>,
 }
 
 impl<B: Backend> Setup<B> {

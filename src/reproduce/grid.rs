@@ -11,7 +11,8 @@ use toml::{Table, Value};
 
 use super::figure::{Case, Figure, Panel, Scale, Series};
 use crate::experiment::config::Config;
-use crate::experiment::schema::{ConfigError, KEYS, Overrides, SECTIONS, Source};
+use crate::experiment::config::schema;
+use crate::experiment::schema::{ConfigError, Overrides, Source};
 
 /// What of a figure is wanted.
 #[derive(Clone, Debug)]
@@ -265,23 +266,19 @@ fn flat(table: &Table) -> Vec<(String, Value)> {
 }
 
 fn drop_useless(written: &mut BTreeMap<String, Written>) {
-    for (section, _) in SECTIONS.iter().filter(|(section, _)| !section.is_empty()) {
-        let path = format!("{section}.kind");
-        let (kind, chosen) = match written.get(&path) {
+    for section in &schema().sections {
+        let Some(default) = section.default_kind else { continue };
+        let (kind, chosen) = match written.get(&section.path("kind")) {
             Some(Written { value, layer, .. }) => (plain(value), *layer),
-            None => (default_kind(&path), 0),
+            None => (default.to_string(), 0),
         };
         written.retain(|path, entry| {
-            let key = KEYS.iter().find(|key| key.path == *path && key.section() == *section);
-            let useless = key.is_some_and(|key| !key.used_by(&kind));
+            let name = path.strip_prefix(section.name).and_then(|rest| rest.strip_prefix('.'));
+            let users = name.map(|name| section.users(name)).unwrap_or_default();
+            let useless = !users.is_empty() && !users.contains(&kind.as_str());
             !(useless && (entry.lenient || entry.layer < chosen))
         });
     }
-}
-
-fn default_kind(path: &str) -> String {
-    let default = KEYS.iter().find(|key| key.path == path).and_then(|key| key.default_for("", "sound"));
-    default.as_ref().map(plain).unwrap_or_default()
 }
 
 /// Paths and values as a config file.

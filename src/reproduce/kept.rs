@@ -201,7 +201,7 @@ fn density<B: Backend>(config: &Config, outcome: &Outcome<B>) -> Result<KeptDens
     Ok(match &outcome.posterior {
         Posterior::Particles => {
             let gram = particles.centred_gram()?;
-            let lambda = config.evaluation_kde().bandwidth.evaluate(&gram, particles.dim());
+            let lambda = config.evaluation_kde(&config.algorithm).bandwidth.evaluate(&gram, particles.dim());
             KeptDensity::Mixture { centres: centres()?, variances: vec![lambda * lambda; particles.count()] }
         }
         Posterior::Mixture { variances } => KeptDensity::Mixture { centres: centres()?, variances: variances.clone() },

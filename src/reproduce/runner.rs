@@ -75,7 +75,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 fn one(run: &Run, places: Places<'_>, watched: &super::progress::Watched<'_>) -> Result<(), RunError> {
-    let experiment = Experiment { config: run.config.clone(), data_dir: places.data_dir.to_path_buf(), model: None };
+    let experiment = Experiment::new(run.config.clone(), places.data_dir);
     let job = Job { experiment: &experiment, resolved: &run.resolved, watched };
     let kept = dispatch(&run.config.backend, job)??;
     kept.write(places.kept).map_err(|error| RunError::Output(format!("cannot write {error}")))

@@ -2,16 +2,20 @@
 
 mod hip;
 pub mod indicator;
+mod kinds;
 mod ksd;
 mod random;
 mod round_robin;
 pub mod weigh;
 
-pub use hip::Hip;
+pub use hip::{Hip, HipConfig, NegativePolicy, SoftmaxRule};
 pub use indicator::{Indicators, Measure};
-pub use ksd::Ksd;
-pub use random::Random;
-pub use round_robin::RoundRobin;
+pub use kinds::{
+    InformedConfig, SCHEDULE_KINDS, ScheduleConfig, ScheduleKind, ScheduleSetup, SelectionKernel, SelectionRule,
+};
+pub use ksd::{Ksd, KsdConfig};
+pub use random::{Random, RandomConfig};
+pub use round_robin::{RoundRobin, RoundRobinConfig};
 pub use weigh::{Draw, Negative, Reasons};
 
 use crate::checkpoint::{CheckpointError, State};

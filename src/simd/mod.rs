@@ -5,8 +5,8 @@
 //! General matrix products repack such thin operands, and each element-wise operation is another pass over memory. Here
 //! both operations work on tiles of columns that stay in the cache.
 //!
-//! Every function has an equivalent in plain tensors, which is used on other devices and in f64; the tests of host loops
-//! compare the two. Results have the same bits at any number of threads: each column is computed by itself, and sums over
+//! Every function has an equivalent in plain tensors, which is used on other devices and in f64;
+//! `tests/numerics/host_loops.rs` compares the two. Results have the same bits at any number of threads: each column is computed by itself, and sums over
 //! columns are taken tile by tile in a fixed order.
 
 mod ascent;

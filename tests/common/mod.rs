@@ -1,6 +1,8 @@
 //! What the test files share: golden cases, comparison, particles from plain lists, experiments from text.
 #![allow(dead_code)] // every test binary uses its own part
 
+pub mod place;
+
 use std::sync::Arc;
 
 use fedstein::algorithm::gaussian::Family;

@@ -36,6 +36,8 @@ pub enum Factors {
     Paper,
 }
 
+use super::super::HELD;
+
 impl Factors {
     /// The word of the configuration.
     pub fn word(self) -> &'static str {
@@ -45,6 +47,17 @@ impl Factors {
             Self::SharedPrior => "shared-prior",
             Self::WithPrior => "with-prior",
             Self::Paper => "paper",
+        }
+    }
+
+    /// What `algorithm.kde_bandwidth` means where densities are one-hot.
+    pub(super) fn one_hot_advice(self) -> &'static str {
+        match self {
+            Self::WithPrior | Self::Paper => {
+                "with this value of algorithm.factors a smaller algorithm.kde_bandwidth makes it worse where clients differ; \
+                 algorithm.factors = \"growing\" remembers them"
+            }
+            Self::Auto | Self::Growing | Self::SharedPrior => HELD,
         }
     }
 
