@@ -19,7 +19,7 @@ pub mod density;
 pub mod error;
 pub mod experiment;
 pub mod federation;
-mod journey;
+pub mod linalg;
 pub mod metrics;
 pub mod ot;
 pub mod particles;
@@ -32,6 +32,7 @@ pub mod schedule;
 mod simd;
 mod statistics;
 pub mod stein;
+mod tensor_file;
 
 pub use fedstein_datasets as datasets;
 pub use fedstein_models as models;

@@ -24,6 +24,16 @@ pub fn median(values: &mut [f64]) -> f64 {
     lower + 0.5 * (*upper - lower)
 }
 
+/// The median of sorted values as ½·(lower + upper), with the middle two of an even count; `None` of no values.
+///
+/// [`median`] computes lower + ½·(upper − lower), which cannot overflow. The two may differ in the last bit, and each result
+/// that is written to a file keeps its own.
+pub fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
+    let upper = sorted.get(sorted.len() / 2)?;
+    let lower = sorted.get((sorted.len() - 1) / 2)?;
+    Some(0.5 * (lower + upper))
+}
+
 /// The mean without the `cut` smallest and the `cut` largest values. The values are reordered; more than 2·`cut`.
 pub fn trimmed_mean(values: &mut [f64], cut: usize) -> f64 {
     values.sort_unstable_by(f64::total_cmp);

@@ -38,7 +38,7 @@ pub struct BlrConfig {
     pub gamma_shape: f64,
     /// Rate b of the Gamma prior of ξ.
     pub gamma_rate: f64,
-    /// Appends a column of ones to the features.
+    /// Whether a column of ones is appended to the features.
     pub bias: bool,
     /// Probit predictive; `None` averages σ(w·x) over the particles.
     pub probit: Option<Probit>,
@@ -50,7 +50,10 @@ impl BlrConfig {
         Self { features, gamma_shape: 1.0, gamma_rate: 100.0, bias: false, probit: None }
     }
 
-    /// Refuses zero features.
+    /// The configuration, if it is valid.
+    ///
+    /// # Errors
+    /// The number of features is 0.
     pub fn check(self) -> Result<Self, ModelError> {
         if self.features == 0 {
             return Err(ModelError::Empty { what: "the number of features" });
@@ -62,16 +65,16 @@ impl BlrConfig {
 /// N logistic regressions.
 #[derive(Module, Debug)]
 pub struct Blr {
-    /// w, `[N, 1, p]`
+    /// w, `[N, 1, p]`, with one more column where there is a bias.
     pub weight: Param<Tensor<3>>,
-    /// log ξ, `[N, 1, 1]`
+    /// log ξ, `[N, 1, 1]`.
     pub log_precision: Param<Tensor<3>>,
     bias: bool,
     probit_lambda: Option<f64>,
 }
 
 impl Blr {
-    /// Logits w_n·x.
+    /// The logits w_n·x.
     ///
     /// # Shapes
     /// - `inputs`: `[B, p]`
@@ -82,7 +85,7 @@ impl Blr {
     }
 }
 
-/// The features, and a column of ones where there is a bias.
+/// The features `[B, p]`, followed by a column of ones where there is a bias.
 fn with_bias(inputs: Tensor<2>, bias: bool) -> Tensor<2> {
     if !bias {
         return inputs;
@@ -225,7 +228,7 @@ mod tests {
     use crate::model::{Model, Network};
     use burn::tensor::{DType, TensorData};
 
-    /// The same regression without its formula.
+    /// The same regression without the gradient's formula.
     #[derive(Debug)]
     struct OnTheTape(BlrConfig);
 

@@ -30,13 +30,13 @@ pub struct BnnConfig {
     pub features: usize,
     /// Width of each hidden layer; empty gives a linear model.
     pub hidden: Vec<usize>,
-    /// Between the layers.
+    /// The function between the layers.
     pub activation: Activation,
-    /// Classes or a real target.
+    /// The likelihood: of classes or of a real target.
     pub head: Head,
     /// Prior precision λ_w of weights and biases.
     pub weight_precision: WeightPrecision,
-    /// Start of the weights.
+    /// The initial weights.
     pub init: WeightInit,
 }
 
@@ -53,10 +53,10 @@ impl BnnConfig {
         }
     }
 
-    /// Refuses widths of zero, and more parameters than can be counted.
+    /// The configuration, if it is valid.
     ///
     /// # Errors
-    /// Which width, or which layer makes the particle too long.
+    /// A width is 0, or a particle would have more than 2³¹ − 1 coordinates.
     pub fn check(self) -> Result<Self, ModelError> {
         if self.features == 0 {
             return Err(ModelError::Empty { what: "the number of features" });
@@ -86,9 +86,9 @@ impl BnnConfig {
 /// N multilayer perceptrons.
 #[derive(Module, Debug)]
 pub struct Bnn {
-    /// First to last.
+    /// The dense layers in order.
     pub layers: Vec<ParticleLinear>,
-    /// log γ, `[N, 1, 1]`, regression only.
+    /// log γ, `[N, 1, 1]`, of a regression.
     pub log_gamma: Option<Param<Tensor<3>>>,
     /// log λ_w, `[N, 1, 1]`, where it is learned.
     pub log_precision: Option<Param<Tensor<3>>>,
@@ -97,7 +97,7 @@ pub struct Bnn {
 }
 
 impl Bnn {
-    /// Outputs of the last layer.
+    /// The outputs of the last layer.
     ///
     /// # Shapes
     /// - `inputs`: `[B, p]`

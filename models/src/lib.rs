@@ -1,9 +1,9 @@
 //! Bayesian models as Burn modules whose parameters carry a particle axis.
 //!
 //! In: particle blocks `[N, ...]` and a batch of rows. Out: per-particle log-likelihoods, their gradients (the
-//! *scores* that move the particles) and per-particle predictions. Nothing here knows of clients, rounds or files.
+//! *scores* that move the particles) and per-particle predictions. This crate knows nothing of clients, rounds or files.
 //!
-//! | to bring | implement | cost |
+//! | for | implement | cost |
 //! |---|---|---|
 //! | another width, depth, convolution | a [`BnnConfig`] or [`StackConfig`] | one batched pass for all particles |
 //! | an ordinary Burn network | [`Forward`] and [`Replicated`] | one forward pass a particle |

@@ -20,7 +20,7 @@ use crate::layout::Layout;
 use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::{Prior, PriorTerm};
 
-/// The prior of a toy.
+/// The prior of a toy density.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MixturePrior {
@@ -40,7 +40,10 @@ pub struct MixtureConfig {
 }
 
 impl MixtureConfig {
-    /// A toy whose data rows are `width` wide and hold `components` components each.
+    /// A toy density whose data rows have `width` numbers and hold `components` components each.
+    ///
+    /// # Errors
+    /// The width is not `components`·(1 + d + d²) for d = 1 or 2.
     pub fn new(width: usize, components: usize, prior: MixturePrior) -> Result<Self, ModelError> {
         let dim = [1, 2].into_iter().find(|d| components * (1 + d + d * d) == width);
         let dim = dim.ok_or_else(|| ModelError::Mismatch {
@@ -55,7 +58,7 @@ impl MixtureConfig {
 /// N points of R^d.
 #[derive(Module, Debug)]
 pub struct Mixture {
-    /// θ, `[N, d]`
+    /// θ, `[N, d]`.
     pub theta: Param<Tensor<2>>,
     components: usize,
 }

@@ -156,8 +156,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let DsvgdConfig { local: LocalConfig { local_steps, .. }, density, .. } = self.config;
         let (damping, clip) = (density.kde_damping, density.clip());
         let (mut score_norm, likelihood) = (None, &mut self.likelihood);
+        let mut others = cavity.score(damping, clip, self.svgd.optimizer.longest_step(theta.dim()));
         let tilted = |at: &Particles<B>| {
-            let score = likelihood.next_score(at, cavity.prior_weight).plus(cavity.score(at, damping, clip)?);
+            let score = likelihood.next_score(at, cavity.prior_weight).plus(others(at)?);
             if score_norm.is_none() {
                 score_norm = Some(score.mean_norm(at)?);
             }
@@ -168,8 +169,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             .run::<_, RunError>(theta.clone(), local_steps, &mut local, tilted, |done| watch(done, local_steps))?;
         let effective = cavity.effective_sample_size(&moved)?;
 
-        // (15): t_k,new = t_k·q_new/q. Where densities are silent there is nothing to distil.
-        if !cavity.silent {
+        // (15): t_k,new = t_k·q_new/q. Where the densities' scores are 0 there is nothing to distil.
+        if !cavity.zero_score {
             let share = request.message.scalars.get(SHARE).copied().unwrap_or(1.0);
             let taken = match share {
                 1.0 => moved.clone(),
@@ -203,7 +204,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Question::Discrepancy { rows, .. } => {
                 let cavity = self.cavity(&theta, request)?;
                 let local = self.likelihood.score_in(&theta, *rows, request.round, cavity.prior_weight);
-                let others = cavity.score(&theta, self.config.density.kde_damping, self.config.density.clip())?;
+                let density = self.config.density;
+                let others = cavity.score(density.kde_damping, density.clip(), f64::INFINITY)(&theta)?;
                 Score::dense(local).plus(others).evaluate(&theta)
             }
         };
@@ -267,7 +269,8 @@ impl<B: Backend> Client<B> {
         let svgd = Svgd { optimizer: self.svgd.optimizer.scaled(cavity.pace()), ..self.svgd };
         let start = cavity.distillation_start(&self.factor, moved);
         let after = |done| watch(local_steps + done, local_steps + distill_steps);
-        svgd.run(start, distill_steps, state, cavity.factor_score(moved)?, after)
+        let score = cavity.factor_score(moved, svgd.optimizer.longest_step(start.dim()))?;
+        svgd.run(start, distill_steps, state, score, after)
     }
 }
 

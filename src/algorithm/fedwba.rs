@@ -25,9 +25,8 @@ use super::layers::{Layers, Parts};
 use super::{Algorithm, Capabilities, Replies};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::KdeBandwidth;
 use crate::density::kde::{Kde, KdeMode};
-use crate::density::{Likelihood, LogDensity};
+use crate::density::{Evaluator, KdeBandwidth, Likelihood};
 use crate::error::RunError;
 use crate::ot::{BarycenterConfig, Eq5, Iterate, RobustBarycenter, barycenter, index_mean, robust_barycenter};
 use crate::particles::Particles;
@@ -283,7 +282,8 @@ struct Client<B: Backend> {
 impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let global = self.layers.parts_in(&request.message, &self.session)?;
-        let prior = GlobalPrior::new(&global.bayesian, &self.config)?;
+        let longest_step = self.svgd.optimizer.longest_step(global.bayesian.dim());
+        let mut prior = GlobalPrior::new(&global.bayesian, &self.config, longest_step)?;
         let start = match self.config.start {
             Start::Global => global,
             Start::Own => self.own.as_ref().unwrap_or(&self.initial).clone(),
@@ -359,36 +359,36 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// p̄: the kernel density estimate of Θ̄.
+/// p̄, the kernel density estimate of Θ̄, for one loop.
 struct GlobalPrior<B: Backend> {
-    density: Kde<B>,
+    density: Evaluator<B>,
     damping: f64,
-    /// Longest row of the score.
+    /// Largest norm of a row of the score.
     bound: Option<f64>,
 }
 
 impl<B: Backend> GlobalPrior<B> {
-    fn new(centres: &Particles<B>, config: &FedWbaConfig) -> Result<Self, RunError> {
+    fn new(centres: &Particles<B>, config: &FedWbaConfig, longest_step: f64) -> Result<Self, RunError> {
         let density = Kde::new(centres, config.density.kde())?;
         let bound = config.density.clip().map(|clip| clip * (centres.dim() as f64).sqrt() / density.lambda());
-        Ok(Self { density, damping: config.density.kde_damping, bound })
+        Ok(Self { density: density.evaluator(longest_step), damping: config.density.kde_damping, bound })
     }
 
     /// ρ·∇ log p̄, clipped.
-    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+    fn score(&mut self, at: &Particles<B>) -> Result<Score<B>, RunError> {
         let score = self.density.score(at)?.times(self.damping);
         match self.bound {
-            Some(bound) if !self.density.is_silent() => Ok(score.clipped(at, bound)?),
+            Some(bound) if !self.density.kde().has_zero_score() => Ok(score.clipped(at, bound)?),
             _ => Ok(score),
         }
     }
 
-    /// How many global particles speak at a θ_i, on average; `None` where none does.
+    /// The effective number of global particles at a θ_i, on average; `None` where the score is 0 everywhere.
     fn effective_sample_size(&self, at: &Particles<B>) -> Result<Option<f64>, RunError> {
-        if self.density.is_silent() {
+        if self.density.kde().has_zero_score() {
             return Ok(None);
         }
-        Ok(Some(mean(&self.density.effective_sample_size(at)?)))
+        Ok(Some(mean(&self.density.kde().effective_sample_size(at)?)))
     }
 }
 

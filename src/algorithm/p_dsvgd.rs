@@ -26,8 +26,7 @@ use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::kde::Kde;
-use crate::density::{KdeBandwidth, KdeMode};
-use crate::density::{LogDensity, prior_score};
+use crate::density::{KdeBandwidth, KdeMode, prior_score};
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{ClientId, Halves, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of};
@@ -141,15 +140,17 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
             Factors::Auto | Factors::WithPrior => (1.0 - visited, 1.0),
             Factors::Paper => (1.0, 1.0),
         };
-        let densities = self.factors.values().map(|factor| Ok(Kde::new(factor, kde)?.widened(widening)));
-        let densities = densities.collect::<Result<Vec<_>, RunError>>()?;
+        let longest_step = self.svgd.optimizer.longest_step(self.theta.dim());
+        let density = |factor| Ok(Kde::new(factor, kde)?.widened(widening).evaluator(longest_step));
+        let mut densities = self.factors.values().map(density).collect::<Result<Vec<_>, RunError>>()?;
         let prior = |at: &Particles<B>| match prior_weight {
             0.0 => Score::zero(at.count()),
             weight => prior_score(&*self.model, at, weight),
         };
         // (22): ∇ log q = ∇ log p0 + Σ_k ∇ log t_k
-        let score =
-            |at: &Particles<B>| densities.iter().try_fold(prior(at), |sum, density| Ok(sum.plus(density.score(at)?)));
+        let score = |at: &Particles<B>| {
+            densities.iter_mut().try_fold(prior(at), |sum, density| Ok(sum.plus(density.score(at)?)))
+        };
         let state = &mut OptimizerState::default();
         self.theta =
             self.svgd.run::<_, RunError>(self.theta.clone(), self.config.server_steps, state, score, |_| {})?;
@@ -227,7 +228,7 @@ impl Algorithm for PDsvgdConfig {
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A server that multiplies factors, over DSVGD's clients.
-        if Kde::new(&setup.initial, self.client.density.kde())?.is_silent() {
+        if Kde::new(&setup.initial, self.client.density.kde())?.has_zero_score() {
             let d = setup.initial.dim();
             return Err(RunError::Config(format!(
                 "algorithm kind `p-dsvgd`: the server learns through the clients' densities alone, and with these values of \

@@ -24,7 +24,6 @@
 //! are shut is embedded at 0 and pulls at nothing. The server's particles are the shared layers under the head of Θ^(0),
 //! which nobody trains: what they predict means nothing.
 
-pub mod cholesky;
 pub mod class_tree;
 pub mod classifier;
 pub mod embedding;

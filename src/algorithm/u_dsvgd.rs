@@ -22,9 +22,8 @@ use super::relay::Relay;
 use super::{Algorithm, Capabilities, REPLACES, Replies};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::KdeBandwidth;
 use crate::density::kde::Kde;
-use crate::density::{Likelihood, LogDensity, prior_score};
+use crate::density::{KdeBandwidth, Likelihood, prior_score};
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
@@ -87,10 +86,14 @@ enum Global<B: Backend> {
 }
 
 impl<B: Backend> Global<B> {
-    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+    /// ∇ log q along one loop with steps of at most this length; see [`Kde::evaluator`].
+    fn score(&self, longest_step: f64) -> Box<dyn FnMut(&Particles<B>) -> Result<Score<B>, RunError> + '_> {
         match self {
-            Self::Kde(kde) => kde.score(at),
-            Self::Prior(model, _) => Ok(prior_score(&**model, at, 1.0)),
+            Self::Kde(kde) => {
+                let mut kde = kde.evaluator(longest_step);
+                Box::new(move |at| kde.score(at))
+            }
+            Self::Prior(model, _) => Box::new(move |at| Ok(prior_score(&**model, at, 1.0))),
         }
     }
 }
@@ -136,9 +139,10 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let cavity = Cavity { q: &before, visits: &self.visits, config: self.config };
         let (mut score_norm, steps) = (None, self.config.local.local_steps);
         let (likelihood, prior) = (&mut self.likelihood, cavity.prior_weight());
+        let mut others = cavity.score(self.svgd.optimizer.longest_step(theta.dim()));
         // ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k
         let tilted = |at: &Particles<B>| {
-            let score = likelihood.next_score(at, prior).plus(cavity.score(at)?);
+            let score = likelihood.next_score(at, prior).plus(others(at)?);
             if score_norm.is_none() {
                 score_norm = Some(score.mean_norm(at)?);
             }
@@ -146,17 +150,18 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         };
         let start = theta.clone();
         let moved = self.svgd.run::<_, RunError>(start, steps, &mut optimizer, tilted, |done| watch(done, steps))?;
+        drop(others);
         if !self.reset_optimizer {
             self.optimizer = optimizer;
         }
         let after = Kde::new(&moved, self.config.density.kde())?;
         let kde_ess = match &before {
-            Global::Kde(q) if !q.is_silent() => Some(mean(&q.effective_sample_size(&moved)?)),
+            Global::Kde(q) if !q.has_zero_score() => Some(mean(&q.effective_sample_size(&moved)?)),
             _ => None,
         };
         self.uploaded = self.personal.then(|| moved.clone());
-        // Silent densities leave nothing to remember.
-        if !after.is_silent() {
+        // A density whose score is 0 everywhere need not be kept.
+        if !after.has_zero_score() {
             self.visits.push(Visit { before, after, sent: theta, moved: moved.clone() });
         }
         Ok(diagnosed(message_of(&moved)?, score_norm, kde_ess))
@@ -174,7 +179,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
                 let q = self.global(&theta, request.round)?;
                 let cavity = Cavity { q: &q, visits: &self.visits, config: self.config };
                 let local = self.likelihood.score_in(&theta, *rows, request.round, cavity.prior_weight());
-                Score::dense(local).plus(cavity.score(&theta)?).evaluate(&theta)
+                Score::dense(local).plus(cavity.score(f64::INFINITY)(&theta)?).evaluate(&theta)
             }
         };
         indicator::answer(question, &theta, &score)
@@ -235,8 +240,8 @@ impl<B: Backend> Client<B> {
     /// q^(i−1) of round i.
     fn global(&self, theta: &Particles<B>, round: usize) -> Result<Global<B>, RunError> {
         let kde = Kde::new(theta, self.config.density.kde())?;
-        // Silent densities say nothing of the prior either: the local score then contains it.
-        Ok(match round == 1 && !kde.is_silent() {
+        // Where the densities' scores are 0, the local score contains the prior.
+        Ok(match round == 1 && !kde.has_zero_score() {
             true => Global::Prior(self.model.clone(), kde.lambda()),
             false => Global::Kde(Box::new(kde)),
         })
@@ -254,24 +259,29 @@ impl<B: Backend> Cavity<'_, B> {
     /// How much of ∇ log p0 the local score has to contain.
     fn prior_weight(&self) -> f64 {
         match self.q {
-            Global::Kde(q) if q.is_silent() => 1.0,
+            Global::Kde(q) if q.has_zero_score() => 1.0,
             _ => 0.0,
         }
     }
 
-    /// ρ·(∇ log q − ∇ log t_k), clipped.
-    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
-        let mut score = self.q.score(at)?;
-        for Visit { before, after, .. } in self.visits {
-            score = score.minus(after.score(at)?).plus(before.score(at)?);
+    /// ρ·(∇ log q − ∇ log t_k), clipped, for one loop with steps of at most `longest_step`.
+    fn score(&self, longest_step: f64) -> impl FnMut(&Particles<B>) -> Result<Score<B>, RunError> {
+        let mut q = self.q.score(longest_step);
+        let mut after: Vec<_> = self.visits.iter().map(|visit| visit.after.evaluator(longest_step)).collect();
+        let mut before: Vec<_> = self.visits.iter().map(|visit| visit.before.score(longest_step)).collect();
+        move |at| {
+            let mut score = q(at)?;
+            for (after, before) in after.iter_mut().zip(&mut before) {
+                score = score.minus(after.score(at)?).plus(before(at)?);
+            }
+            let score = score.times(self.config.density.kde_damping);
+            let Some(clip) = self.config.density.clip() else { return Ok(score) };
+            let lambda = match self.q {
+                Global::Kde(q) => q.lambda(),
+                Global::Prior(_, lambda) => *lambda,
+            };
+            Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / lambda)?)
         }
-        let score = score.times(self.config.density.kde_damping);
-        let Some(clip) = self.config.density.clip() else { return Ok(score) };
-        let lambda = match self.q {
-            Global::Kde(q) => q.lambda(),
-            Global::Prior(_, lambda) => *lambda,
-        };
-        Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / lambda)?)
     }
 }
 

@@ -10,6 +10,7 @@ use super::cost::Cost;
 use super::machine::{self, Activity};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
+use crate::statistics::median_of_sorted;
 
 /// Units before the first that counts, as far as they fit a quarter of the budget; one always.
 const WARM_UNITS: usize = 3;
@@ -181,6 +182,5 @@ impl<B: Backend> Bench<B> {
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let (lower, upper) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
-    0.5 * (lower + upper)
+    median_of_sorted(&sorted).unwrap_or(f64::NAN)
 }

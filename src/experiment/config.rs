@@ -233,7 +233,7 @@ impl Config {
     ///
     /// # Errors
     /// [`ConfigError::Internal`] if the keys and the type that they are read into disagree.
-    pub fn data_config(&self) -> Result<DataConfig, ConfigError> {
+    pub fn data(&self) -> Result<DataConfig, ConfigError> {
         read(&self.data)
     }
 
@@ -241,7 +241,7 @@ impl Config {
     ///
     /// # Errors
     /// [`ConfigError::Internal`] if the keys and the type that they are read into disagree.
-    pub fn partition_config(&self) -> Result<PartitionConfig, ConfigError> {
+    pub fn partition(&self) -> Result<PartitionConfig, ConfigError> {
         read(&self.partition)
     }
 
@@ -276,9 +276,9 @@ impl Config {
         let (name, can) = (self.algorithm.name(), algorithm.capabilities());
         let data = match own_data {
             Some(data) => data,
-            None => self.data_config()?.properties(),
+            None => self.data()?.properties(),
         };
-        let scheme = self.partition_config()?;
+        let scheme = self.partition()?.scheme;
         let conflicts = [
             self.schedule_conflict(name, can, scheme.clients()),
             self.model_conflict(data),

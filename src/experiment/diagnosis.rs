@@ -9,6 +9,7 @@ use crate::federation::event::EventKind;
 use crate::federation::server::Round;
 use crate::protocol::{CLIENT_BYTES, KDE_ESS, SCORE_NORM};
 use crate::schedule::{Indicators, Measure, Reasons};
+use crate::statistics::median_of_sorted;
 
 /// Columns of every round, in order; undefined ones stay blank.
 ///
@@ -28,7 +29,7 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         (KDE_ESS, number(KDE_ESS)),
         (SCORE_NORM, number(SCORE_NORM)),
         ("indicator_min", sorted.first().copied()),
-        ("indicator_median", median(&sorted)),
+        ("indicator_median", median_of_sorted(&sorted)),
         ("indicator_max", sorted.last().copied()),
         ("constant_share", indicators.map(|indicators| indicators.constant_share)),
         ("off_diagonal_mass", indicators.map(|indicators| indicators.off_diagonal_mass)),
@@ -62,13 +63,6 @@ fn count(round: &Round, kinds: &[EventKind]) -> Option<f64> {
 fn highest_score(round: &Round) -> Option<f64> {
     let scores = round.events.iter().filter(|event| event.kind == EventKind::Scored);
     scores.filter_map(|event| event.value).max_by(f64::total_cmp)
-}
-
-/// The median of sorted values; the mean of the middle two of an even count.
-fn median(sorted: &[f64]) -> Option<f64> {
-    let upper = sorted.get(sorted.len() / 2)?;
-    let lower = sorted.get((sorted.len() - 1) / 2)?;
-    Some(0.5 * (lower + upper))
 }
 
 /// A line of `selection.jsonl`, without its line break; `None` where nobody was asked. `visits` counts so far.

@@ -1,15 +1,15 @@
 //! What a run left behind, read again for reports and predictions: the small files that say what it was, and its
 //! particles.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use burn::tensor::DType;
 use ndarray::Array2;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::SafeTensors;
 use serde::{Deserialize, Serialize};
 
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, FeatureScale, Normalisation, Targets};
 use crate::error::RunError;
@@ -17,6 +17,7 @@ use crate::metrics::{Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
 use crate::particles::Particles;
 use crate::report::{PartitionTable, RoundPoint, read_text, read_whole};
+use crate::tensor_file::{self, NamedTensor, floats};
 
 use super::personal::PersonalResults;
 use super::run_dir;
@@ -187,32 +188,28 @@ impl Finished {
     }
 }
 
-/// One tensor a block, `[N, ...]`, under the block's name.
+/// A safetensors file with one tensor for each block, `[N, ...]`, under the block's name.
 ///
 /// # Errors
-/// The device does not answer.
+/// Reading from the device fails.
 pub(super) fn to_safetensors<B: Backend>(particles: &Particles<B>) -> Result<Vec<u8>, RunError> {
-    let layout = particles.layout();
-    let mut blocks = Vec::with_capacity(layout.blocks().len());
-    for (tensor, block) in particles.blocks().iter().zip(layout.blocks()) {
-        let bytes: Vec<u8> = if particles.dtype() == DType::F64 {
-            tensor.clone().try_into_vec_as::<f64>()?.iter().flat_map(|value| value.to_le_bytes()).collect()
-        } else {
-            tensor.clone().try_into_vec_as::<f32>()?.iter().flat_map(|value| value.to_le_bytes()).collect()
+    let mut tensors = Vec::with_capacity(particles.blocks().len());
+    for (tensor, block) in particles.blocks().iter().zip(particles.layout().blocks()) {
+        let values = match particles.dtype() {
+            DType::F64 => Values::F64(tensor.clone().try_into_vec_as()?),
+            _ => Values::F32(tensor.clone().try_into_vec_as()?),
         };
-        let shape: Vec<usize> = [particles.count()].iter().chain(&block.shape).copied().collect();
-        blocks.push((block.name.clone(), shape, bytes));
+        let shape = [particles.count()].iter().chain(&block.shape).copied().collect();
+        tensors.push(NamedTensor::of(&block.name, &Array { shape, values }));
     }
-    let dtype = if particles.dtype() == DType::F64 { Dtype::F64 } else { Dtype::F32 };
-    let views = blocks.iter().map(|(name, shape, bytes)| {
-        let view = TensorView::new(dtype, shape.clone(), bytes);
-        view.map(|view| (name.clone(), view))
-    });
-    let views = views.collect::<Result<Vec<_>, _>>().map_err(|error| RunError::Output(error.to_string()))?;
-    let metadata = HashMap::from([("fedstein".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
-    safetensors::serialize(views, Some(metadata)).map_err(|error| RunError::Output(error.to_string()))
+    let version = ("fedstein", env!("CARGO_PKG_VERSION"));
+    tensor_file::encode(&tensors, version).map_err(|error| RunError::Output(error.to_string()))
 }
 
+/// Particles from such a file.
+///
+/// # Errors
+/// A sentence that says which tensor is missing, has another shape or type, or holds a value that is not finite.
 fn from_safetensors<B: Backend>(
     tensors: &SafeTensors,
     layout: &Arc<Layout>,
@@ -227,16 +224,9 @@ fn from_safetensors<B: Backend>(
         if shape != block.shape || *count.get_or_insert(*rows) != *rows || *rows == 0 {
             return Err(format!("tensor \"{}\" is {:?}, not [N, {:?}]", block.name, view.shape(), block.shape));
         }
-        let values: Vec<f64> = match view.dtype() {
-            Dtype::F32 => {
-                view.data().chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()
-            }
-            Dtype::F64 => {
-                let number = |b: &[u8]| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
-                view.data().chunks_exact(8).map(number).collect()
-            }
-            other => return Err(format!("tensor \"{}\" is {other:?}, not F32 or F64", block.name)),
-        };
+        let values = floats(&view)
+            .ok_or_else(|| format!("tensor \"{}\" is {:?}, not F32 or F64", block.name, view.dtype()))?
+            .to_f64();
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             return Err(format!("tensor \"{}\": number {at} is {}, not finite", block.name, values[at]));
         }

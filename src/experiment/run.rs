@@ -105,9 +105,9 @@ fn run_with<B: Backend>(
     // Data, assigned to the clients.
     let data = match &experiment.data {
         Some(data) => data.clone(),
-        None => datasets::load(&config.data_config()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?,
+        None => datasets::load(&config.data()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?,
     };
-    let scheme = config.partition_config()?;
+    let scheme = config.partition()?;
     let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
     // A stream of their own: the test rows do not depend on how many numbers the partition took.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);

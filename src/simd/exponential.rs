@@ -1,14 +1,14 @@
-//! e^x of many f64 at once, in the vectors that the processor has: kernels of particles, probabilities of predictions.
+//! e^x of many f64 at once with SIMD vectors, for kernels of particles and probabilities of predictions.
 //!
-//! e^x = 2^n·e^r with n = round(x/ln 2) and |r| ≤ ln 2/2 by fourteen terms of e^r's series: 4e-16 of the value at most, down
-//! to the numbers below 2^−1022, which lose digits one by one. Additions and products only, so that every processor has
-//! the same bits; the compiler makes vectors of them.
+//! e^x = 2^n·e^r with n = round(x/ln 2) and |r| ≤ ln 2/2 by fourteen terms of e^r's series. The relative error is at most
+//! 4e-16, except for subnormal results. There are only additions and products, so that every processor computes the same
+//! bits; the compiler vectorises them.
 
 use pulp::{Simd, WithSimd};
 
 use super::dispatch;
 
-/// e^x in the place of each number, at most 700.
+/// Replaces each value x ≤ 700 by e^x.
 pub(crate) fn exponentials(values: &mut [f64]) {
     dispatch(Exponentials { values });
 }
@@ -28,7 +28,7 @@ impl WithSimd for Exponentials<'_> {
     }
 }
 
-/// Adds e^x of each number, at most 700, to the sum at its place.
+/// Adds e^x of each x ≤ 700 in `of` to the element of `sums` with the same index.
 pub(crate) fn add_exponentials(of: &[f64], sums: &mut [f64]) {
     dispatch(AddExponentials { of, sums });
 }
@@ -49,7 +49,7 @@ impl WithSimd for AddExponentials<'_> {
     }
 }
 
-/// −∞ gives 0, NaN stays NaN.
+/// e^x; 0 for −∞, and NaN for NaN.
 #[inline(always)]
 fn exp(x: f64) -> f64 {
     // Adding 1.5·2⁵² leaves the nearest whole number in the last bits.
@@ -72,7 +72,7 @@ fn exp(x: f64) -> f64 {
         1.0,
         1.0,
     ];
-    // e^−746 is no number above 0 any more. Not `max`, which would lose a NaN.
+    // e^−746 rounds to 0. `max` is not used because it would lose a NaN.
     let bounded = if x < -746.0 { -746.0 } else { x };
     let n = (bounded * std::f64::consts::LOG2_E + ROUND) - ROUND;
     let r = (bounded - n * LN_2[0]) - n * LN_2[1];
@@ -80,7 +80,7 @@ fn exp(x: f64) -> f64 {
     for coefficient in &SERIES[1..] {
         value = value * r + coefficient;
     }
-    // 2^n in two factors, both of which are whole exponents; only the second can leave the normal numbers.
+    // 2^n as two powers of 2; only the second one can be subnormal.
     let most = if n < -1000.0 { -1000.0 } else { n };
     let power = |n: f64| f64::from_bits(((n + ROUND).to_bits() << 52).wrapping_add(1.0f64.to_bits()));
     value * power(most) * power(n - most)

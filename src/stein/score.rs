@@ -1,24 +1,24 @@
-//! A score as a sum of matrix products with long particle sets, evaluated as late as possible.
+//! A score as a sum of products of small matrices with long particle sets, which are multiplied as late as possible.
 
 use burn::tensor::TensorReadError;
 use ndarray::{Array1, Array2};
 
 use crate::backend::Backend;
 use crate::particles::Particles;
-use crate::simd::Entry;
+use crate::simd::SparseEntry;
 use crate::statistics::mean;
 
 /// A small host matrix C in a product C·X.
 #[derive(Clone, Debug)]
 pub(crate) enum Coefficients {
-    /// diag(c), of as many numbers as X has rows.
+    /// diag(c), with c `[M]` for X `[M, d]`.
     Diagonal(Array1<f64>),
-    /// `[N, M]`.
+    /// C, `[N, M]`.
     Matrix(Array2<f64>),
 }
 
 impl Coefficients {
-    /// K·C.
+    /// K·C, `[N', M]`, for K `[N', N]`.
     pub fn after(&self, k: &Array2<f64>) -> Array2<f64> {
         match self {
             Self::Diagonal(c) => k * c,
@@ -26,7 +26,8 @@ impl Coefficients {
         }
     }
 
-    /// Whether so few numbers are not 0 that rows of C·X are quicker made than read as rows of X: an eighth, or one a row.
+    /// Whether C is diagonal, or at most an eighth of its elements are not 0: then it is quicker to compute the rows of C·X than
+    /// to read all rows of X.
     pub fn is_sparse(&self) -> bool {
         match self {
             Self::Diagonal(_) => true,
@@ -34,21 +35,22 @@ impl Coefficients {
         }
     }
 
-    /// Whether C·X is X.
+    /// Whether C is the identity.
     pub fn is_identity(&self) -> bool {
         matches!(self, Self::Diagonal(c) if c.iter().all(|c| *c == 1.0))
     }
 
-    /// All numbers that are not 0.
-    pub fn entries(&self) -> Vec<Entry> {
-        let entry = |row, column, value: &f64| (*value != 0.0).then_some(Entry { row, column, value: *value as f32 });
+    /// The nonzero elements.
+    pub fn entries(&self) -> Vec<SparseEntry> {
+        let entry =
+            |row, column, value: &f64| (*value != 0.0).then_some(SparseEntry { row, column, value: *value as f32 });
         match self {
             Self::Diagonal(c) => c.indexed_iter().filter_map(|(i, c)| entry(i, i, c)).collect(),
             Self::Matrix(c) => c.indexed_iter().filter_map(|((i, j), c)| entry(i, j, c)).collect(),
         }
     }
 
-    /// C as a matrix.
+    /// C as a matrix, `[N, M]`.
     pub fn into_matrix(self) -> Array2<f64> {
         match self {
             Self::Diagonal(c) => Array2::from_diag(&c),
@@ -56,7 +58,7 @@ impl Coefficients {
         }
     }
 
-    /// by·C.
+    /// The multiple by·C.
     pub fn scaled(self, by: f64) -> Self {
         match self {
             Self::Diagonal(c) => Self::Diagonal(c * by),
@@ -64,7 +66,7 @@ impl Coefficients {
         }
     }
 
-    /// C·X.
+    /// C·X, `[N, d]`.
     fn product<B: Backend>(&self, of: &Particles<B>) -> Particles<B> {
         match self {
             _ if self.is_identity() => of.clone(),
@@ -76,12 +78,14 @@ impl Coefficients {
 
 /// S = diag(own)·Θ + Σ_s C_s·X_s at the particles Θ `[N, d]`, with small host matrices C_s `[N, M_s]`.
 ///
-/// A likelihood's score is one term with C = 1. The score of a density estimate is a combination of its centres and
-/// of Θ itself. SVGD multiplies S by the `[N, N]` kernel matrix: that acts on the small matrices, and the centres are
-/// touched once, however many densities take part.
+/// A likelihood's score is one term with C = 1. The score of a density estimate is a linear combination of its centres and
+/// of Θ itself. SVGD multiplies S by the `[N, N]` kernel matrix: the small matrices are multiplied first, and each set of
+/// centres is read once, however many densities take part.
 #[derive(Clone, Debug)]
 pub struct Score<B: Backend> {
+    /// The coefficients of Θ itself, `[N]`.
     own: Array1<f64>,
+    /// C_s and X_s.
     terms: Vec<(Coefficients, Particles<B>)>,
 }
 
@@ -91,7 +95,7 @@ impl<B: Backend> Score<B> {
         Self { own: Array1::zeros(count), terms: Vec::new() }
     }
 
-    /// A score that is already there, `[N, d]`.
+    /// A score that is given by its rows, `[N, d]`.
     pub fn dense(values: Particles<B>) -> Self {
         let count = values.count();
         Self { own: Array1::zeros(count), terms: vec![(Coefficients::Diagonal(Array1::ones(count)), values)] }
@@ -132,14 +136,17 @@ impl<B: Backend> Score<B> {
         self.plus(other.times(-1.0))
     }
 
-    /// The norm of each row of the parts that are given row by row, such as a likelihood's, `[N]`: what densities and a
-    /// multiple of Θ add is not in it. Waits for the device.
+    /// The largest norm of each row among the terms that are given by their rows, such as a likelihood's, `[N]`. The terms of
+    /// densities and the multiple of Θ do not count. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn row_norms(&self) -> Result<Vec<f64>, TensorReadError> {
         let mut largest = vec![0.0f64; self.own.len()];
         for (coefficients, of) in &self.terms {
             if let Coefficients::Diagonal(c) = coefficients {
                 for ((largest, norm), c) in largest.iter_mut().zip(of.row_norms()?).zip(c) {
-                    // Not `max`, which would lose a NaN.
+                    // `max` would lose a NaN.
                     *largest = if norm * c.abs() <= *largest { *largest } else { norm * c.abs() };
                 }
             }
@@ -147,15 +154,18 @@ impl<B: Backend> Score<B> {
         Ok(largest)
     }
 
-    /// Mean over particles of ‖S_n‖. Waits for the device.
+    /// The mean over particles of ‖S_n‖, at the particles Θ `[N, d]`. Waits for the device.
     ///
     /// # Errors
-    /// The device does not answer.
+    /// Reading from the device fails.
     pub fn mean_norm(&self, at: &Particles<B>) -> Result<f64, TensorReadError> {
         Ok(mean(&self.evaluate(at).row_norms()?))
     }
 
-    /// The score with the norm of every row at most `bound`.
+    /// The score at the particles Θ `[N, d]` with every row shortened to the norm `bound`, if it is longer.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn clipped(&self, at: &Particles<B>, bound: f64) -> Result<Self, TensorReadError> {
         let dense = self.evaluate(at);
         let shrink = dense.row_norms()?.into_iter().map(|norm| if norm > bound { bound / norm } else { 1.0 });
@@ -163,7 +173,7 @@ impl<B: Backend> Score<B> {
         Ok(Self { own: Array1::zeros(shrink.len()), terms: vec![(Coefficients::Diagonal(shrink), dense)] })
     }
 
-    /// The score as one `[N, d]` set.
+    /// The score as one set `[N, d]`, at the particles Θ `[N, d]`.
     pub fn evaluate(&self, at: &Particles<B>) -> Particles<B> {
         let mut total = None;
         if self.own.iter().any(|c| *c != 0.0) {

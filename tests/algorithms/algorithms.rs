@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::{bits, data, dealt, experiment, outcome, particles, small_digits, values};
+use crate::common::{self, bits, data, dealt, experiment, outcome, particles, small_digits, values};
 use burn::tensor::Tensor;
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d};
@@ -293,31 +293,10 @@ fn kl(particles: &[f64], prior: ToyPrior) -> f64 {
 }
 
 fn toy(algorithm: &str, prior: ToyPrior, seed: u64, rounds: usize, first: usize) -> Experiment {
-    let (prior, schedule) = (prior.word(), format!("[schedule]\nfirst = {first}"));
-    experiment(&format!(
-        r#"
-        name = "toy"
-        seed = {seed}
-        rounds = {rounds}
-        precision = "f64"
-        [data]
-        kind = "mixture-1d"
-        [partition]
-        clients = 2
-        [model]
-        kind = "mixture"
-        prior = "{prior}"
-        [algorithm]
-        {algorithm}
-        particles = 200
-        local_steps = 200
-        batch = 2
-        [optimizer]
-        lr = 0.05
-        epsilon = 1e-9
-        {schedule}
-        "#
-    ))
+    let keys = "particles = 200\nlocal_steps = 200\nbatch = 2";
+    let sections = format!("[optimizer]\nlr = 0.05\nepsilon = 1e-9\n[schedule]\nfirst = {first}");
+    let algorithm = format!("{algorithm}\n{keys}\n{sections}");
+    common::toy("mixture-1d", prior.word(), "clients = 2", seed, rounds, &algorithm)
 }
 
 const TOY_DSVGD: &str = "kind = \"dsvgd\"\ndistill_steps = 200\nfactors = \"with-prior\"\nkde_bandwidth = 0.55";

@@ -3,54 +3,20 @@
 
 use std::sync::Arc;
 
-use crate::common::values;
+use crate::common::{self, experiment, moments, outcome, values};
 use burn::tensor::Tensor;
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::{self, DataConfig, Dataset};
-use fedstein::experiment::progress::Quiet;
-use fedstein::experiment::schema::{Overrides, Source};
-use fedstein::experiment::{Config, Experiment, Outcome, run};
+use fedstein::experiment::{Experiment, Outcome};
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::Table;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-fn experiment(text: &str) -> Experiment {
-    let (config, _) = Config::load(Source { name: "test.toml", text }, &Overrides::default()).unwrap();
-    Experiment::new(config, "data")
-}
-
-fn outcome(experiment: &Experiment) -> Outcome<Flex> {
-    run::<Flex>(experiment, &Quiet, None).unwrap()
-}
-
-/// Mean and variance of numbers.
-fn moments(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    (mean, values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n)
-}
-
 /// The 1-D toy of the DSVGD paper with the prior N(0, 1), f64; `algorithm` is the section of that name.
 fn toy(seed: u64, rounds: usize, algorithm: &str) -> Experiment {
-    experiment(&format!(
-        r#"
-        name = "toy"
-        seed = {seed}
-        rounds = {rounds}
-        precision = "f64"
-        [data]
-        kind = "mixture-1d"
-        [partition]
-        clients = 2
-        [model]
-        kind = "mixture"
-        prior = "gaussian"
-        [algorithm]
-        {algorithm}
-        "#
-    ))
+    common::toy("mixture-1d", "gaussian", "clients = 2", seed, rounds, algorithm)
 }
 
 /// Logistic regression on twonorm, 5,920 training rows, d = 21.

@@ -3,7 +3,8 @@
 use std::f64::consts::PI;
 
 use crate::common::{
-    Case, Tolerance, assert_close, experiment, flat, full, golden, isotropic, matrix, mean_field_of, outcome, tolerance,
+    self, Case, Tolerance, assert_close, experiment, flat, full, golden, isotropic, matrix, mean_field_of, outcome,
+    tolerance,
 };
 use fedstein::algorithm::gaussian::expectation::{Expected, Nodes};
 use fedstein::algorithm::gaussian::natural::{Gaussian, Guard, Natural, Symmetric};
@@ -318,25 +319,8 @@ fn partitioned_inference_agrees_with_the_golden_toys_visit_by_visit() {
 
 /// A toy, its two likelihoods dealt in order.
 fn toy(algorithm: &str, data: &str, prior: &str, keys: &str, rounds: usize) -> Experiment {
-    experiment(&format!(
-        r#"
-        name = "toy"
-        seed = 1
-        rounds = {rounds}
-        precision = "f64"
-        [data]
-        kind = "{data}"
-        [partition]
-        kind = "by-column"
-        [model]
-        kind = "mixture"
-        prior = "{prior}"
-        [algorithm]
-        kind = "{algorithm}"
-        particles = 20
-        {keys}
-        "#
-    ))
+    let keys = format!("kind = \"{algorithm}\"\nparticles = 20\n{keys}");
+    common::toy(data, prior, "kind = \"by-column\"", 1, rounds, &keys)
 }
 
 fn kl_by_round(outcome: &Outcome<Flex>) -> Vec<f64> {

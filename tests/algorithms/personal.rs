@@ -123,7 +123,7 @@ fn serve(text: &str, client: usize, spoil: Spoil) -> Result<Vec<(Round, Vec<f64>
     let experiment = experiment(text);
     let config = &experiment.config;
     let Built { mut server, clients, session, .. } = Built::new(&experiment);
-    let mut schedule = config.schedule(clients.len(), Streams::new(config.seed));
+    let mut schedule = config.schedule(&config.algorithm, clients.len(), Streams::new(config.seed));
     let fleet = Corrupt { fleet: InProcess::new(clients), client, spoil };
     let counts: Vec<usize> = dealt(config).clients().iter().map(Vec::len).collect();
     let mut log = Log::default();

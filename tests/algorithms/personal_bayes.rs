@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::common::{bits, data, dealt, experiment, outcome, particles, try_run, values};
 use burn::tensor::Tensor;
+use fedstein::algorithm::Algorithm;
 use fedstein::algorithm::mean_field::{MeanField, MeanFieldState, noise};
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
@@ -171,10 +172,10 @@ fn try_stage(config: &Config) -> Result<Stage, RunError> {
     let (session, streams) = (Session::open(config.precision)?, Streams::new(config.seed));
     let table = Table::new(data.train, &data.normalisation);
     let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
-    let count = config.algorithm().particles();
+    let count = config.algorithm.particles();
     let initial: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
     let initial = Array2::from_shape_vec((count, model.layout().dim()), initial).unwrap();
-    let halves = config.algorithm().build(Setup {
+    let halves = config.algorithm.build(Setup {
         model: model.clone(),
         shards: rows.iter().map(|rows| Shard::new(table.clone(), rows.clone(), session.clone())).collect(),
         initial: crate::common::with_layout(&initial, model.layout(), &session),
@@ -182,6 +183,8 @@ fn try_stage(config: &Config) -> Result<Stage, RunError> {
         streams,
         svgd: config.svgd(),
         reset_optimizer: config.reset_optimizer(),
+        personal: config.evaluation.personal,
+        robust: config.robust_barycenter(),
     })?;
     Ok(Stage { halves, model, table, rows, session, streams })
 }

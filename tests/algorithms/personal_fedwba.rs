@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{Tolerance, assert_close, bits, data, dealt, experiment, outcome, try_run, values};
 use burn::tensor::Tensor;
+use fedstein::algorithm::Algorithm;
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Session};
 use fedstein::experiment::config::AlgorithmConfig;
@@ -82,7 +83,7 @@ impl Site {
         let partition = dealt(config);
         let shards = partition.clients().iter().enumerate().filter(|(client, _)| is_there(*client));
         let shards: Vec<_> = shards.map(|(_, rows)| Shard::new(table.clone(), rows.clone(), session.clone())).collect();
-        let (count, d) = (config.algorithm().particles(), model.layout().dim());
+        let (count, d) = (config.algorithm.particles(), model.layout().dim());
         let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
         let rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
         let array = Array { shape: vec![count, d], values: Values::F64(rows) };
@@ -95,8 +96,10 @@ impl Site {
             streams,
             svgd: config.svgd(),
             reset_optimizer: config.reset_optimizer(),
+            personal: config.evaluation.personal,
+            robust: config.robust_barycenter(),
         };
-        let halves = config.algorithm().build(setup).unwrap();
+        let halves = config.algorithm.build(setup).unwrap();
         Self { server: halves.server, clients: halves.clients, model, initial, shards, session }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::common::{bits, data, experiment, outcome, values};
 use burn::tensor::Tensor;
+use fedstein::algorithm::Algorithm;
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::Targets;
@@ -106,7 +107,7 @@ impl Federation {
         let streams = Streams::new(SEED);
         let start = model.initial(&mut streams.rng(Purpose::InitialParticles, 0, 0));
         let shard = |client| Shard::new(table.clone(), rows_of(client).collect(), session.clone());
-        let halves = config.algorithm().build(Setup {
+        let halves = config.algorithm.build(Setup {
             model: model.clone(),
             shards: (0..ROWS.len()).map(shard).collect(),
             initial: upload(&start, model.layout(), &session),
@@ -114,6 +115,8 @@ impl Federation {
             streams,
             svgd: config.svgd(),
             reset_optimizer: config.reset_optimizer(),
+            personal: config.evaluation.personal,
+            robust: config.robust_barycenter(),
         })?;
         Ok(Self { model, table, session, start, halves })
     }
@@ -593,7 +596,7 @@ fn a_visit_that_fails_leaves_client_and_server_as_they_were() {
     let restart = |method| digits(&format!("{}\nminibatch = \"sequential-restart\"", algorithm(method, 3)));
     let adagrad = restart(("fedavg", "")).replace("kind = \"sgd\"", "kind = \"adagrad\"\nreset = \"never\"");
     for text in METHODS.map(restart).into_iter().chain([adagrad]) {
-        let kind = experiment(&text).config.algorithm.kind();
+        let kind = experiment(&text).config.algorithm.name().to_owned();
         let after = |fails: bool| {
             let mut fed = Federation::on(&text, None);
             fed.round(1, &[0, 1, 2]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::common::{data, dealt, experiment, outcome, try_run, values};
 use burn::tensor::Tensor;
-use fedstein::algorithm::pfedgp::cholesky::Cholesky;
+use fedstein::algorithm::Algorithm;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
 use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, objective};
 use fedstein::algorithm::pfedgp::embedding::Embedding;
@@ -15,6 +15,7 @@ use fedstein::algorithm::pfedgp::stratified;
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::experiment::Experiment;
+use fedstein::linalg::Cholesky;
 use fedstein::models::{Activation, BlrConfig, BnnConfig, Model, Network};
 use fedstein::protocol::{Ask, Halves, Message, Predictor, Request, Setup};
 use fedstein::random::{Purpose, Streams};
@@ -536,8 +537,10 @@ fn halves(experiment: &Experiment, rows: Option<Vec<Vec<usize>>>) -> (Halves<Fle
         streams,
         svgd: config.svgd(),
         reset_optimizer: config.reset_optimizer(),
+        personal: config.evaluation.personal,
+        robust: config.robust_barycenter(),
     };
-    let halves = config.algorithm().build(setup).unwrap();
+    let halves = config.algorithm.build(setup).unwrap();
     (halves, Table::new(data.test, &data.normalisation), answers)
 }
 

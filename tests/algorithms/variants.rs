@@ -1,7 +1,7 @@
 //! The relatives of DSVGD and its Monte Carlo and frequentist baselines: the toys of the DSVGD paper by quadrature, and
 //! equalities with recursions that are written down here once more.
 
-use crate::common::{Tolerance, assert_close, bits, data, dealt, experiment, outcome, values};
+use crate::common::{self, Tolerance, assert_close, bits, data, dealt, experiment, outcome, values};
 use fedstein::backend::Flex;
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d, paper_2d};
 use fedstein::experiment::{Experiment, Outcome};
@@ -83,25 +83,8 @@ impl Toy {
 /// A toy in f64; client 0 holds the first likelihood (in one dimension N(1, 4)), client 1 the second.
 fn toy(toy: Toy, algorithm: &str, seed: u64, rounds: usize, more: &str) -> Experiment {
     let (data, prior) = toy.words();
-    experiment(&format!(
-        r#"
-        name = "toy"
-        seed = {seed}
-        rounds = {rounds}
-        precision = "f64"
-        [data]
-        kind = "{data}"
-        [partition]
-        kind = "by-column"
-        [model]
-        kind = "mixture"
-        prior = "{prior}"
-        [algorithm]
-        batch = 2
-        {algorithm}
-        {more}
-        "#
-    ))
+    let algorithm = format!("batch = 2\n{algorithm}\n{more}");
+    common::toy(data, prior, "kind = \"by-column\"", seed, rounds, &algorithm)
 }
 
 const PAPER: &str = "[optimizer]\nlr = 0.05\nepsilon = 1e-9";

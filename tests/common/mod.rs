@@ -171,6 +171,28 @@ pub fn small_digits(rounds: usize, sections: &str) -> Experiment {
     ))
 }
 
+/// A toy density of the DSVGD paper in f64. `data` is `mixture-1d` or `mixture-2d`; `partition` and `algorithm` are the keys
+/// of these sections, and other sections may follow those of the latter.
+pub fn toy(data: &str, prior: &str, partition: &str, seed: u64, rounds: usize, algorithm: &str) -> Experiment {
+    experiment(&format!(
+        r#"
+        name = "toy"
+        seed = {seed}
+        rounds = {rounds}
+        precision = "f64"
+        [data]
+        kind = "{data}"
+        [partition]
+        {partition}
+        [model]
+        kind = "mixture"
+        prior = "{prior}"
+        [algorithm]
+        {algorithm}
+        "#
+    ))
+}
+
 /// The experiment of a config.
 pub fn experiment(text: &str) -> Experiment {
     let (config, _) = Config::load(Source { name: "test.toml", text }, &Overrides::default()).unwrap();

@@ -9,7 +9,7 @@ use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity};
 use fedstein::error::RunError;
 use fedstein::stein::{
     AccumulatorStart, Bandwidth, Distances, EpsilonPlace, Gradient, Kernel, MedianOfEven, Optimizer, OptimizerState,
-    Rule, Score, Svgd, direction,
+    Rule, Score, Svgd, direction, reference,
 };
 use ndarray::Array2;
 use rand::SeedableRng;
@@ -78,6 +78,41 @@ fn check_direction<B: Backend>(case: &Case, precision: Precision) {
     }
 }
 
+/// φ of the reference in plain tensors, which has the RBF kernel alone.
+fn check_reference_direction<B: Backend>(case: &Case, precision: Precision) {
+    let Kernel::Rbf(rule) = kernel(case) else { return };
+    let session = Session::<B>::open(precision).unwrap();
+    let [x, s] = ["particles", "scores"].map(|name| session.matrix(&matrix(case.input(name))));
+    let phi = reference::direction(&x, s, rule).unwrap().try_into_vec_as::<f64>().unwrap();
+    let label = format!("{} ({}): phi of the reference", case.name(), B::NAME);
+    assert_close(&phi, &flat(case.expected("phi")), case.tolerance(precision), &label);
+}
+
+/// The steps of the reference in plain tensors, whose accumulator starts at φ².
+fn check_reference_steps<B: Backend>(case: &Case, precision: Precision) {
+    let Kernel::Rbf(rule) = kernel(case) else { return };
+    if case.input("init") != "g2" {
+        return;
+    }
+    let session = Session::<B>::open(precision).unwrap();
+    let start = matrix(case.input("particles"));
+    let (mean, variance) = target(case, start.ncols());
+    let adagrad =
+        reference::AdaGrad { lr: case.number("lr"), epsilon: case.number("eps"), momentum: case.number("beta") };
+    let rows = session.matrix(&Array2::from_shape_fn(start.dim(), |(_, j)| mean[j]));
+    let (mut x, mut accumulator) = (session.matrix(&start), None);
+    for step in 0..case.number("steps") as usize {
+        let score = (rows.clone() - x.clone()).div_scalar(variance);
+        let phi = reference::direction(&x, score, rule).unwrap();
+        x = adagrad.step(x, phi.clone(), &mut accumulator);
+        for (part, got) in [("phi", phi), ("x", x.clone()), ("hist", accumulator.clone().unwrap())] {
+            let got = got.try_into_vec_as::<f64>().unwrap();
+            let label = format!("{} ({}): {part} of the reference, step {step}", case.name(), B::NAME);
+            assert_close(&got, &flat(&case.expected(part)[step]), case.tolerance(precision), &label);
+        }
+    }
+}
+
 /// K and M to the digits of f64 in both precisions, for the particles are exact in f32; φ to those of its products.
 fn check_close_particles<B: Backend>(case: &Case, precision: Precision) {
     let session = Session::<B>::open(precision).unwrap();
@@ -109,14 +144,19 @@ fn gaussian_score<B: Backend>(
     Score::dense(pull)
 }
 
+/// Mean and variance of a case's target in d dimensions.
+fn target(case: &Case, d: usize) -> (Vec<f64>, f64) {
+    match case.input("target").as_str().unwrap() {
+        "N(0,I), score = -x" => (vec![0.0; d], 1.0),
+        "N(mu, 4I), mu = [1,-2,0.5], score = -(x-mu)/4" => (vec![1.0, -2.0, 0.5], 4.0),
+        other => panic!("unknown target {other}"),
+    }
+}
+
 fn check_steps<B: Backend>(case: &Case, precision: Precision) {
     let session = Session::<B>::open(precision).unwrap();
     let start = matrix(case.input("particles"));
-    let (mean, variance) = match case.input("target").as_str().unwrap() {
-        "N(0,I), score = -x" => (vec![0.0; start.ncols()], 1.0),
-        "N(mu, 4I), mu = [1,-2,0.5], score = -(x-mu)/4" => (vec![1.0, -2.0, 0.5], 4.0),
-        other => panic!("unknown target {other}"),
-    };
+    let (mean, variance) = target(case, start.ncols());
     let init = match case.input("init").as_str().unwrap() {
         "g2" => AccumulatorStart::G2,
         "zero" => AccumulatorStart::Zero,
@@ -186,9 +226,15 @@ fn check_svgd<B: Backend>(precision: Precision) {
     for case in golden("svgd") {
         match case.name() {
             name if name.starts_with("bandwidth:") => check_bandwidth(&case),
-            name if name.starts_with("adagrad") => check_steps::<B>(&case, precision),
+            name if name.starts_with("adagrad") => {
+                check_steps::<B>(&case, precision);
+                check_reference_steps::<B>(&case, precision);
+            }
             name if name.starts_with("variance at") => {}
-            _ => check_direction::<B>(&case, precision),
+            _ => {
+                check_direction::<B>(&case, precision);
+                check_reference_direction::<B>(&case, precision);
+            }
         }
     }
 }
@@ -303,16 +349,16 @@ fn density_estimates_on_flex_in_f32() {
 }
 
 #[test]
-fn the_reference_density_falls_silent_where_the_public_codes_underflow() {
+fn the_score_of_the_reference_density_is_zero_where_the_public_codes_underflow() {
     let session = Session::<Flex>::open(Precision::F64).unwrap();
     let config = KdeConfig { mode: KdeMode::Reference, bandwidth: KdeBandwidth::Fixed(0.55) };
-    let silent = |d: usize, n: usize| {
+    let zero_score = |d: usize, n: usize| {
         let x = particles(&Array2::from_shape_fn((n, d), |(i, j)| ((i * d + j) as f64).sin()), &session);
-        Kde::new(&x, config).unwrap().is_silent()
+        Kde::new(&x, config).unwrap().has_zero_score()
     };
     // ALGORITHMS 8.2: exactly 0 at d = 502, tiny but not 0 at d = 55.
-    assert!(silent(502, 20));
-    assert!(!silent(55, 6) && !silent(2, 6));
+    assert!(zero_score(502, 20));
+    assert!(!zero_score(55, 6) && !zero_score(2, 6));
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn optimizers() -> Vec<Optimizer> {
 /// Where Θ starts.
 const START: u64 = 7;
 
-/// λ at which many centres speak to each particle, and at which its own does alone.
+/// λ with which many centres have weight at each particle, and with which a single one has all of it.
 const LAMBDAS: [f64; 2] = [4.0, 0.1];
 
 /// A density of centres anywhere, or with the small λ of one centre near each particle's start.
@@ -122,7 +122,7 @@ fn density(count: usize, seed: u64, precision: Precision, lambda: f64) -> Kde<Fl
     Kde::new(&set(&centres, precision), config).unwrap()
 }
 
-/// A score with everything that a cavity has, and more: rows, twice, a multiple of Θ, two densities.
+/// A score with all terms of a cavity's, and more: two dense scores, a multiple of Θ, two densities.
 fn score(at: &Particles<Flex>, precision: Precision, lambda: f64) -> Score<Flex> {
     let count = at.count();
     let kde = |seed| density(count, seed, precision, lambda).score(at).unwrap();
@@ -167,14 +167,17 @@ fn a_step_in_one_pass_is_the_step_of_tensor_operations() {
 }
 
 #[test]
-fn what_a_loop_knows_of_its_way_changes_no_bit() {
+fn weights_that_an_evaluator_reuses_change_no_bit() {
     for (count, lambda) in COUNTS.into_iter().flat_map(|count| LAMBDAS.map(|lambda| (count, lambda))) {
         let svgd = Svgd { kernel: Kernel::default(), optimizer: optimizers()[3] };
         let (towards, from) = (density(count, 5, Precision::F32, lambda), density(count, 6, Precision::F32, lambda));
         let score =
             |at: &Particles<Flex>| -> Result<_, RunError> { Ok(towards.score(at)?.minus(from.score(at)?.times(0.5))) };
         let start = set(&rows(count, START), Precision::F32);
-        let got = svgd.run::<_, RunError>(start.clone(), 30, &mut OptimizerState::default(), score, |_| {}).unwrap();
+        let longest_step = svgd.optimizer.longest_step(start.dim());
+        let [mut to, mut off] = [&towards, &from].map(|density| density.evaluator(longest_step));
+        let reusing = |at: &Particles<Flex>| Ok(to.score(at)?.minus(off.score(at)?.times(0.5)));
+        let got = svgd.run::<_, RunError>(start.clone(), 30, &mut OptimizerState::default(), reusing, |_| {}).unwrap();
         let (mut want, mut state) = (start, OptimizerState::default());
         for _ in 0..30 {
             let phi = direction(&svgd.kernel, &want, score(&want).unwrap()).unwrap();

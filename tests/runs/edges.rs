@@ -272,7 +272,7 @@ fn steps_that_are_far_too_long_fail_by_their_key_and_never_in_silence() {
     let dir = tempfile::tempdir().unwrap();
     write_rows(dir.path(), "classification", false);
     for kind in algorithms() {
-        let (key, edge) = match *kind {
+        let (key, edge) = match kind {
             kind if !NOT_OPTIMISED.contains(&kind) => {
                 // Without repeats: another client in the first one's place may have no gradient, and get through.
                 let more = "[optimizer]\nkind = \"sgd\"\nlr = 1e308\n[federation]\nrepeats = 0";

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::Backend;
 use crate::density::kde::{Kde, KdeConfig};
-use crate::density::{LogDensity, prior_score};
+use crate::density::prior_score;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::statistics::mean;
@@ -118,8 +118,8 @@ pub(super) struct Cavity<B: Backend> {
     q_is_prior: bool,
     /// How much of ∇ log p0 the local score contains.
     pub prior_weight: f64,
-    /// Whether densities give no score anywhere: nothing is remembered, and nothing is to be distilled.
-    pub silent: bool,
+    /// Whether the scores of all densities are 0: then no factor is kept, and nothing is distilled.
+    pub zero_score: bool,
     /// λ of the configuration, before any widening.
     lambda: f64,
     after: After,
@@ -161,9 +161,9 @@ impl<B: Backend> Cavity<B> {
         let Start { model, theta, factor, visited, round, clients, seen, seen_after } = *start;
         let own = f64::from(u8::from(visited));
         let plain = Kde::new(theta, kde)?;
-        let silent = plain.is_silent() && Kde::new(factor, kde)?.is_silent();
+        let zero_score = plain.has_zero_score() && Kde::new(factor, kde)?.has_zero_score();
         // Densities without a score carry no prior: then the local score has to contain all of it.
-        let form = if silent { Factors::WithPrior } else { form };
+        let form = if zero_score { Factors::WithPrior } else { form };
         let seen_with = seen + 1.0 - own;
         let after = After { form, clients, seen_before: seen, seen_with, seen: seen_after.unwrap_or(seen_with) };
         let lambda = plain.lambda();
@@ -175,7 +175,7 @@ impl<B: Backend> Cavity<B> {
             t: None,
             q_is_prior: false,
             prior_weight: 1.0,
-            silent,
+            zero_score,
             lambda,
             after,
         };
@@ -234,30 +234,43 @@ impl<B: Backend> Cavity<B> {
         theta.clone().zip(shift, |theta, shift| theta + shift)
     }
 
-    /// ∇ log q − ∇ log t_k.
-    fn difference(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
-        let q = match &self.q {
-            Some(q) => q.kde.score(at)?,
-            None if self.q_is_prior => prior_score(&*self.model, at, 1.0),
-            None => Score::zero(at.count()),
-        };
-        match &self.t {
-            Some(t) => Ok(q.minus(t.kde.score(at)?)),
-            None => Ok(q),
+    /// ∇ log q − ∇ log t_k along one loop with steps of at most this length; see [`Kde::evaluator`].
+    fn difference(&self, longest_step: f64) -> impl FnMut(&Particles<B>) -> Result<Score<B>, RunError> {
+        let evaluator = |density: &Density<B>| density.kde.evaluator(longest_step);
+        let (mut q, mut t) = (self.q.as_ref().map(evaluator), self.t.as_ref().map(evaluator));
+        move |at| {
+            let q = match &mut q {
+                Some(q) => q.score(at)?,
+                None if self.q_is_prior => prior_score(&*self.model, at, 1.0),
+                None => Score::zero(at.count()),
+            };
+            match &mut t {
+                Some(t) => Ok(q.minus(t.score(at)?)),
+                None => Ok(q),
+            }
         }
     }
 
-    /// ρ·(∇ log q − ∇ log t_k), with the norm of every row at most c·√d/λ; λ is that of the configuration.
-    pub fn score(&self, at: &Particles<B>, damping: f64, clip: Option<f64>) -> Result<Score<B>, RunError> {
-        let score = self.difference(at)?.times(damping);
-        let Some(clip) = clip else { return Ok(score) };
-        Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / self.lambda)?)
+    /// ρ·(∇ log q − ∇ log t_k), with the norm of every row at most c·√d/λ; λ is that of the configuration. It is for one loop
+    /// with steps of at most `longest_step`.
+    pub fn score(
+        &self,
+        damping: f64,
+        clip: Option<f64>,
+        longest_step: f64,
+    ) -> impl FnMut(&Particles<B>) -> Result<Score<B>, RunError> {
+        let mut difference = self.difference(longest_step);
+        move |at| {
+            let score = difference(at)?.times(damping);
+            let Some(clip) = clip else { return Ok(score) };
+            Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / self.lambda)?)
+        }
     }
 
     /// The effective number of q's centres at a θ_i, mean over particles; `None` where q has no centres.
     pub fn effective_sample_size(&self, at: &Particles<B>) -> Result<Option<f64>, RunError> {
         match &self.q {
-            Some(q) if !self.silent => Ok(Some(mean(&q.kde.effective_sample_size(at)?))),
+            Some(q) if !self.zero_score => Ok(Some(mean(&q.kde.effective_sample_size(at)?))),
             _ => Ok(None),
         }
     }
@@ -269,8 +282,8 @@ impl<B: Backend> Cavity<B> {
     /// Θ_k,new = Θ_k + κ(c_new − c),
     ///
     /// with κ the precision of q over that of the factor, c_new the centres of q after the round, and c those that it would
-    /// have if nobody had moved Θ. Before a client's first visit Θ_k is where its factor would say nothing
-    /// ([`Self::silent_factor`]).
+    /// have if nobody had moved Θ. Before a client's first visit Θ_k is the neutral factor
+    /// ([`Self::neutral_factor`]).
     pub fn factor_in_closed_form(&self, moved: &Particles<B>) -> Result<Option<Particles<B>>, RunError> {
         let After { form, clients, seen, .. } = self.after;
         if form == Factors::Paper {
@@ -287,13 +300,13 @@ impl<B: Backend> Cavity<B> {
         }
         let kappa = self.after.kappa(seen);
         let step = new.centres.zip(self.q_centres(&self.theta, seen), |new, old| (new - old).mul_scalar(kappa));
-        let factor = self.t.as_ref().map_or_else(|| self.silent_factor(), |t| t.centres.clone());
+        let factor = self.t.as_ref().map_or_else(|| self.neutral_factor(), |t| t.centres.clone());
         Ok(Some(factor.zip(step, |factor, step| factor + step)))
     }
 
     /// The particles of a growing factor before its first visit, with which Θ would stay where it is: its score at Θ is that
     /// of p0^(1/K). Where no factor is in q yet, q = p0 does not have its mode at Θ, and the first factors bring it there.
-    fn silent_factor(&self) -> Particles<B> {
+    fn neutral_factor(&self) -> Particles<B> {
         let After { seen_before, seen, .. } = self.after;
         if seen_before > 0.0 { self.shifted(&self.theta, 1.0) } else { self.q_centres(&self.theta, seen) }
     }
@@ -303,13 +316,16 @@ impl<B: Backend> Cavity<B> {
         Density::new(self.q_centres(theta, seen), self.kde, self.after.q_precision(seen).powf(-0.5))
     }
 
-    /// The score of the factor after the visit, ∇ log t_k + ∇ log q_new − ∇ log q, where `moved` are the particles of q_new.
+    /// The score of the factor after the visit, ∇ log t_k + ∇ log q_new − ∇ log q, where `moved` are the particles of q_new. It
+    /// is for one loop with steps of at most `longest_step`.
     pub fn factor_score(
         &self,
         moved: &Particles<B>,
-    ) -> Result<impl Fn(&Particles<B>) -> Result<Score<B>, RunError>, RunError> {
-        let q_new = self.density_of(moved, self.after.seen_with)?.kde;
-        Ok(move |at: &Particles<B>| Ok(q_new.score(at)?.minus(self.difference(at)?)))
+        longest_step: f64,
+    ) -> Result<impl FnMut(&Particles<B>) -> Result<Score<B>, RunError>, RunError> {
+        let mut q_new = self.density_of(moved, self.after.seen_with)?.kde.evaluator(longest_step);
+        let mut difference = self.difference(longest_step);
+        Ok(move |at: &Particles<B>| Ok(q_new.score(at)?.minus(difference(at)?)))
     }
 
     /// The particles from which the loop of distillation starts. A growing factor has none before its first visit.
@@ -360,7 +376,7 @@ mod tests {
         ] {
             let (model, theta, factor) = (&model, &theta, &factor);
             let start = Start { model, theta, factor, visited: true, round, clients: 8.0, seen, seen_after: None };
-            let score = Cavity::new(form, kde, &start).unwrap().score(theta, 1.0, Some(clip)).unwrap();
+            let score = Cavity::new(form, kde, &start).unwrap().score(1.0, Some(clip), f64::INFINITY)(theta).unwrap();
             let norm = score.evaluate(theta).row_norms().unwrap()[0];
             assert!((norm / bound - 1.0).abs() < 1e-12, "{form:?}, V = {seen}: {norm}, not {bound}");
         }

@@ -3,6 +3,7 @@
 use ndarray::{Array1, Array2, ArrayViewMut1, Axis};
 
 use super::family::Family;
+use crate::linalg::RowCholesky;
 
 /// A symmetric matrix `[d, d]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,8 +77,8 @@ impl Symmetric {
 pub(super) enum Factor {
     /// √A of a diagonal A, `[d]`.
     Diagonal(Array1<f64>),
-    /// Lower triangular `[d, d]`.
-    Lower(Array2<f64>),
+    /// The factor of a full A.
+    Lower(RowCholesky),
 }
 
 impl Factor {
@@ -88,7 +89,7 @@ impl Factor {
                 let positive = diagonal.iter().all(|value| *value > 0.0 && value.is_finite());
                 positive.then(|| Self::Diagonal(diagonal.mapv(f64::sqrt)))
             }
-            Symmetric::Full(matrix) => cholesky(matrix).map(Self::Lower),
+            Symmetric::Full(matrix) => RowCholesky::of(matrix).map(Self::Lower),
         }
     }
 
@@ -97,7 +98,7 @@ impl Factor {
         match self {
             Self::Diagonal(root) => Symmetric::Diagonal(root * &(z * f).sum_axis(Axis(0))),
             Self::Lower(lower) => {
-                let product = lower.dot(&z.t().dot(f));
+                let product = lower.lower().dot(&z.t().dot(f));
                 Symmetric::Full((&product + &product.t()) * 0.5)
             }
         }
@@ -107,13 +108,7 @@ impl Factor {
     pub(super) fn solve(&self, mut b: ArrayViewMut1<f64>) {
         match self {
             Self::Diagonal(root) => b.zip_mut_with(root, |b, root| *b /= root * root),
-            Self::Lower(lower) => {
-                for i in 0..b.len() {
-                    let known: f64 = (0..i).map(|j| lower[[i, j]] * b[j]).sum();
-                    b[i] = (b[i] - known) / lower[[i, i]];
-                }
-                self.solve_transposed(b);
-            }
+            Self::Lower(lower) => lower.solve(b),
         }
     }
 
@@ -121,12 +116,7 @@ impl Factor {
     pub(super) fn solve_transposed(&self, mut b: ArrayViewMut1<f64>) {
         match self {
             Self::Diagonal(root) => b /= root,
-            Self::Lower(lower) => {
-                for i in (0..b.len()).rev() {
-                    let known: f64 = (i + 1..b.len()).map(|j| lower[[j, i]] * b[j]).sum();
-                    b[i] = (b[i] - known) / lower[[i, i]];
-                }
-            }
+            Self::Lower(lower) => lower.solve_transposed(b),
         }
     }
 
@@ -134,12 +124,7 @@ impl Factor {
     pub(super) fn inverse(&self) -> Symmetric {
         match self {
             Self::Diagonal(root) => Symmetric::Diagonal(root.mapv(|root| 1.0 / (root * root))),
-            Self::Lower(lower) => {
-                let d = lower.nrows();
-                let mut inverse = Array2::eye(d);
-                inverse.columns_mut().into_iter().for_each(|column| self.solve(column));
-                Symmetric::Full((&inverse + &inverse.t()) * 0.5)
-            }
+            Self::Lower(lower) => Symmetric::Full(lower.inverse()),
         }
     }
 
@@ -147,29 +132,10 @@ impl Factor {
     pub(super) fn log_determinant(&self) -> f64 {
         let root: f64 = match self {
             Self::Diagonal(root) => root.iter().map(|value| value.ln()).sum(),
-            Self::Lower(lower) => lower.diag().iter().map(|value| value.ln()).sum(),
+            Self::Lower(lower) => lower.log_determinant_of_root(),
         };
         2.0 * root
     }
-}
-
-/// The lower factor of a symmetric positive definite matrix; `None` for any other.
-fn cholesky(matrix: &Array2<f64>) -> Option<Array2<f64>> {
-    let mut lower = Array2::zeros(matrix.raw_dim());
-    for i in 0..matrix.nrows() {
-        for j in 0..=i {
-            let known: f64 = (0..j).map(|k| lower[[i, k]] * lower[[j, k]]).sum();
-            let rest: f64 = matrix[[i, j]] - known;
-            lower[[i, j]] = if j < i {
-                rest / lower[[j, j]]
-            } else if rest > 0.0 && rest.is_finite() {
-                rest.sqrt()
-            } else {
-                return None;
-            };
-        }
-    }
-    Some(lower)
 }
 
 #[cfg(test)]

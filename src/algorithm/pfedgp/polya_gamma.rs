@@ -19,7 +19,7 @@
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
-use super::cholesky::Cholesky;
+use crate::linalg::Cholesky;
 
 /// q(f) at n rows.
 #[derive(Clone, Debug)]

@@ -1,17 +1,15 @@
-//! The Cholesky factor L of a symmetric positive definite A = L·Lᵀ, and its triangular solves, in f64 on the host.
-//!
-//! Blocked: all but an O(n²) part of the n³/3 multiplications is matrix products, on one thread, so that the bits of a
-//! run do not depend on how many there are.
+//! The factorisation and its triangular solves in blocks: all but an O(n²) part of the n³/3 multiplications are matrix
+//! products, on one thread, so that a run's bits do not depend on the number of threads.
 
 use std::ops::Range;
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
 
-/// Columns that are factored one by one before a matrix product takes them along.
+/// Columns that are factored one by one before a matrix product subtracts them from the rest.
 const BLOCK: usize = 48;
 
-/// L.
+/// The Cholesky factor L of a matrix A = L·Lᵀ.
 #[derive(Clone, Debug)]
 pub struct Cholesky {
     /// Lower triangular `[n, n]`, 0 above the diagonal.
@@ -19,13 +17,13 @@ pub struct Cholesky {
 }
 
 impl Cholesky {
-    /// Reads the lower triangle of A `[n, n]`; `None` where A is not positive definite or not finite.
+    /// The factor of A `[n, n]`, of which the lower triangle is read; `None` where A is not positive definite or not finite.
     pub fn of(matrix: &Array2<f64>) -> Option<Self> {
         let n = matrix.nrows();
         let mut lower = Array2::<f64>::zeros((n, n));
         for start in (0..n).step_by(BLOCK) {
             let end = (start + BLOCK).min(n);
-            // Columns start..end of A, less what the columns before them explain.
+            // Columns start..end of A minus the product of the columns of L before them.
             let mut panel = part(matrix, start..n, start..end).to_owned();
             let (below, beside) = (part(&lower, start..n, 0..start), part(&lower, start..end, 0..start));
             general_mat_mul(-1.0, &below, &beside.t(), 1.0, &mut panel);
@@ -97,7 +95,7 @@ impl Cholesky {
     }
 }
 
-/// Some rows and columns of a matrix. (`ndarray::s!` holds unsafe code, which this crate forbids itself.)
+/// Some rows and columns of a matrix. (`ndarray::s!` expands to unsafe code, which this crate forbids.)
 fn part(matrix: &Array2<f64>, rows: Range<usize>, columns: Range<usize>) -> ArrayView2<'_, f64> {
     let mut view = matrix.view();
     view.slice_axis_inplace(Axis(0), rows.into());
@@ -111,7 +109,8 @@ fn part_mut(mut view: ArrayViewMut2<f64>, rows: Range<usize>, columns: Range<usi
     view
 }
 
-/// The first columns of a factor, row by row: the triangle on top, then the rows below it.
+/// Factors a panel `[rows, columns]` row by row: the triangle on top, then the rows below it. `None` where a pivot is not
+/// positive.
 fn factor_panel(panel: &mut Array2<f64>) -> Option<()> {
     let columns = panel.ncols();
     for i in 0..panel.nrows() {
