@@ -243,7 +243,7 @@ mod tests {
         RoundRecord {
             round: 2,
             clients: vec![7],
-            metrics: vec![("accuracy", Some(0.95)), ("nll", Some(0.25)), ("ece", None)],
+            metrics: vec![("accuracy".into(), Some(0.95)), ("nll".into(), Some(0.25)), ("ece".into(), None)],
             uplink_bytes: 0,
             downlink_bytes: 0,
             seconds: 4.0,

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -16,7 +17,7 @@ pub struct RoundRecord {
     /// The clients that took part.
     pub clients: Vec<usize>,
     /// Metrics by name, in the order of the columns; `None` where a metric is undefined or was not evaluated.
-    pub metrics: Vec<(&'static str, Option<f64>)>,
+    pub metrics: Vec<(Arc<str>, Option<f64>)>,
     /// Bytes from clients to the server.
     pub uplink_bytes: u64,
     /// Bytes from the server to clients.
@@ -30,7 +31,7 @@ pub struct RoundRecord {
 impl RoundRecord {
     /// A metric by name; `None` if it is absent, undefined or not finite.
     pub fn metric(&self, name: &str) -> Option<f64> {
-        let value = self.metrics.iter().find(|(metric, _)| *metric == name).and_then(|(_, value)| *value);
+        let value = self.metrics.iter().find(|(metric, _)| **metric == *name).and_then(|(_, value)| *value);
         value.filter(|value| value.is_finite())
     }
 
@@ -50,7 +51,7 @@ impl Serialize for RoundRecord {
         map.serialize_entry("round", &self.round)?;
         map.serialize_entry("clients", &self.clients)?;
         for (name, value) in &self.metrics {
-            map.serialize_entry(name, &value.filter(|value| value.is_finite()))?;
+            map.serialize_entry(&**name, &value.filter(|value| value.is_finite()))?;
         }
         map.serialize_entry("uplink_bytes", &self.uplink_bytes)?;
         map.serialize_entry("downlink_bytes", &self.downlink_bytes)?;
@@ -68,7 +69,7 @@ impl Serialize for RoundRecord {
 pub struct RoundsCsv<W: io::Write> {
     rows: csv::Writer<W>,
     /// The metrics of the header, once there is one.
-    metrics: Option<Vec<&'static str>>,
+    metrics: Option<Vec<Arc<str>>>,
 }
 
 impl RoundsCsv<File> {
@@ -106,14 +107,15 @@ impl<W: io::Write> RoundsCsv<W> {
     /// # Errors
     /// Writing fails, or the metrics are not those of the header.
     pub fn append(&mut self, record: &RoundRecord) -> io::Result<()> {
-        let names = record.metrics.iter().map(|(name, _)| *name);
+        let names = record.metrics.iter().map(|(name, _)| name);
         match &self.metrics {
             None => {
                 let ends = (["round", "clients"], ["uplink_bytes", "downlink_bytes", "seconds"]);
-                self.rows.write_record(ends.0.into_iter().chain(names.clone()).chain(ends.1))?;
-                self.metrics = Some(names.collect());
+                let columns = names.clone().map(|name| &**name);
+                self.rows.write_record(ends.0.into_iter().chain(columns).chain(ends.1))?;
+                self.metrics = Some(names.cloned().collect());
             }
-            Some(header) if names.clone().eq(header.iter().copied()) => {}
+            Some(header) if names.eq(header) => {}
             Some(header) => {
                 let message = format!("round {} has metrics other than {header:?}", record.round);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
@@ -139,7 +141,7 @@ mod tests {
         RoundRecord {
             round: 2,
             clients: vec![0, 3],
-            metrics: vec![("accuracy", Some(0.5)), ("nll", None), ("ece", Some(f64::NAN))],
+            metrics: vec![("accuracy".into(), Some(0.5)), ("nll".into(), None), ("ece".into(), Some(f64::NAN))],
             uplink_bytes: 10,
             downlink_bytes: 20,
             seconds: 1.5,

@@ -231,7 +231,7 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         let record = RoundRecord {
             round: number,
             clients: round.selection.clients,
-            metrics,
+            metrics: metrics.into_iter().map(|(name, value)| (name.into(), value)).collect(),
             uplink_bytes: round.uplink_bytes,
             downlink_bytes: round.downlink_bytes,
             seconds,

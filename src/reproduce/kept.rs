@@ -109,7 +109,7 @@ impl Kept {
         outcome: &Outcome<B>,
         notes: Vec<String>,
     ) -> Result<Self, RunError> {
-        let metrics = outcome.rounds.first().map(|record| record.metrics.iter().map(|(name, _)| (*name).to_owned()));
+        let metrics = outcome.rounds.first().map(|record| record.metrics.iter().map(|(name, _)| name.to_string()));
         let bins = match &outcome.predicted {
             Predicted::Classes { log_probs, labels } => {
                 let unusable = RunError::Predictions;

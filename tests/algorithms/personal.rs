@@ -64,7 +64,7 @@ fn columns_stand_in_every_round_and_are_blank_where_nothing_was_scored() {
     let accuracy = |round: usize| outcome.rounds[round - 1].metric("personal_accuracy");
     assert_eq!(accuracy(1), None);
     assert!(accuracy(2).is_some() && accuracy(3).is_some());
-    let names = |round: usize| outcome.rounds[round - 1].metrics.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    let names = |round: usize| outcome.rounds[round - 1].metrics.iter().map(|(name, _)| &**name).collect::<Vec<_>>();
     assert_eq!(names(1), names(2));
 }
 
