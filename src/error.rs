@@ -24,7 +24,7 @@ pub enum RunError {
     /// The configuration does not fit the data or itself.
     #[error("{0}")]
     Config(String),
-    /// The data cannot be read or dealt.
+    /// The data cannot be read or partitioned.
     #[error(transparent)]
     Data(#[from] DataError),
     /// The model cannot be built.

@@ -61,11 +61,11 @@ pub enum CheckpointError {
     /// The file system refuses.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// What was tried, as a verb.
         action: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! What a half keeps between rounds: arrays, whole numbers and words by name, the one form in which it is written down.
+//! The state of a half between rounds: named arrays, whole numbers and texts, in the one form in which all are written down.
 
 use std::collections::BTreeMap;
 

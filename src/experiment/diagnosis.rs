@@ -1,4 +1,4 @@
-//! What a round tells about itself beside its metrics: columns of `rounds.csv`, a line of `selection.jsonl`, and advice
+//! Diagnostics of a round beside its metrics: columns of `rounds.csv`, a line of `selection.jsonl`, and advice
 //! where a method has quietly stopped doing what its name says.
 
 use serde_json::json;

@@ -45,7 +45,7 @@ pub struct ModelCard {
     pub normalisation: Normalisation,
 }
 
-/// The most features, classes and the like that a `model.json` may speak of: tensors count them in 32 bits.
+/// The most features, classes and the like in a `model.json`: tensors count them in 32 bits.
 const MOST: usize = i32::MAX as usize;
 
 impl ModelCard {
@@ -107,7 +107,7 @@ pub struct Summary {
     pub name: String,
     /// Numbers after the last round.
     pub evaluation: Evaluation,
-    /// What the particles tell beyond the predictive.
+    /// Uncertainty measures of the particles beyond the predictive distribution.
     pub uncertainty: Option<UncertaintySummary>,
     /// Backend, device, seed, seconds, bytes.
     pub facts: Vec<(String, String)>,

@@ -223,7 +223,8 @@ mod tests {
     #[test]
     fn a_round_with_other_metrics_is_refused() {
         let mut kept = history(&[record(1, &[0], None)]);
-        let error = kept.push(&RoundRecord { metrics: vec![("accuracy".into(), None)], ..record(2, &[0], None) }).unwrap_err();
+        let error =
+            kept.push(&RoundRecord { metrics: vec![("accuracy".into(), None)], ..record(2, &[0], None) }).unwrap_err();
         assert!(error.to_string().starts_with("round 2 has metrics other than"), "{error}");
         assert_eq!(kept.round(), 1);
     }

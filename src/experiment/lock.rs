@@ -21,7 +21,7 @@ pub(super) enum LockError {
 pub struct Lock {
     path: PathBuf,
     file: File,
-    /// Why nothing is locked, where the file system has no locks.
+    /// The reason why nothing is locked, if the file system has no locks.
     unsupported: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run tells while it goes on: events in, a progress bar, lines of JSON or nothing out.
+//! Progress of a run: a progress bar, lines of JSON, or nothing.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -22,7 +22,7 @@ pub trait Observer: Send + Sync {
     fn finished_round(&self, record: &RoundRecord);
     /// The run has ended.
     fn finished(&self);
-    /// Something the user should know.
+    /// A note for the user.
     fn note(&self, note: &str);
     /// The run can go on from a checkpoint of this round, which is on the disk.
     fn saved(&self, _round: usize) {}
@@ -32,7 +32,7 @@ pub trait Observer: Send + Sync {
     }
 }
 
-/// Tells nothing.
+/// Reports nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
 
@@ -49,7 +49,7 @@ impl Observer for Quiet {
 #[derive(Debug)]
 pub struct JsonLines<W: Write + Send> {
     out: Mutex<W>,
-    /// Nobody reads any more; the run goes on, for its files.
+    /// Whether the reader has gone; the run goes on, for its files.
     closed: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! What the loop over rounds tells, evaluated and written down, round by round.
+//! Evaluates every round and writes it down: the observer of the loop over rounds.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ use super::personal::{Personal, PersonalResults};
 use super::progress::Observer;
 use super::record::RoundRecord;
 
-/// Evaluates and writes down what the loop over rounds tells.
+/// Evaluates every round and writes it down.
 pub(super) struct RunRecorder<'a, B: Backend> {
     pub config: &'a Config,
     pub evaluator: &'a Evaluator<B>,
@@ -53,7 +53,7 @@ fn absence(event: &Event) -> Option<String> {
     is_absent.then(|| format!("round {round}: client {client} was left out of {left_out_of}: {reason}"))
 }
 
-/// What is collected over the rounds.
+/// What is collected over the rounds, and kept in checkpoints.
 struct Notes {
     personal: Option<Personal>,
     /// Seconds of the rounds before this process.
@@ -65,7 +65,7 @@ struct Notes {
     advice: Advice,
 }
 
-/// What is left of a diary after the last round.
+/// The results of a run after its last round.
 pub(super) struct RunResults {
     pub predicted: Predicted,
     pub evaluation: Evaluation,
@@ -75,7 +75,7 @@ pub(super) struct RunResults {
 }
 
 impl<'a, B: Backend> RunRecorder<'a, B> {
-    /// An empty diary of K clients, who are scored one by one if `personal`.
+    /// A recorder of a run with K clients, which are scored one by one if `personal`.
     pub fn new(
         (config, one_hot_advice): (&'a Config, &'static str),
         evaluator: &'a Evaluator<B>,

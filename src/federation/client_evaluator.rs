@@ -1,4 +1,4 @@
-//! A client scores its own predictor on its own rows held out. In: a [`Predictor`]. Out: a message of sums, no row.
+//! Scores a client's own predictor on the client's own held-out rows. In: a [`Predictor`]. Out: a message of sums, no rows.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::particles::Particles;
 use crate::protocol::{Message, PARTICLES, Predictor, Request};
 use crate::rows::Table;
 
-/// Rows held out: a table, its targets as the metrics read them, and which rows are whose.
+/// Held-out rows: a table, its targets as the metrics read them, and the rows of each client.
 #[derive(Debug)]
 pub struct HeldOut {
     /// Features and encoded targets.
@@ -25,16 +25,16 @@ pub struct HeldOut {
     pub rows: Vec<Vec<usize>>,
 }
 
-/// What every client of a simulation needs to score itself.
+/// Scores the predictors of the clients of one process.
 #[derive(Debug)]
 pub struct ClientEvaluator<B: Backend> {
     /// The model.
     pub model: Arc<dyn Model>,
     /// The device.
     pub session: Session<B>,
-    /// Test rows.
+    /// The test rows.
     pub test: HeldOut,
-    /// Validation rows, which choose the best round.
+    /// The validation rows, by which the best round is chosen.
     pub validation: HeldOut,
     /// Units of real targets.
     pub scale: Scale,
@@ -44,13 +44,13 @@ pub struct ClientEvaluator<B: Backend> {
     pub bins: usize,
 }
 
-/// The names under which sums travel.
+/// The name under which the sums over test rows travel.
 pub const TEST_SCORES: &str = "test_scores";
-/// See [`TEST_SCORES`].
+/// The name under which the sums over validation rows travel.
 pub const VALIDATION_SCORES: &str = "validation_scores";
 
 impl<B: Backend> ClientEvaluator<B> {
-    /// The scores of a client with this predictor.
+    /// Sums of scores over the test and the validation rows of the client that is asked, `[number of sums]` each.
     ///
     /// # Errors
     /// The published particles are missing, the device does not answer, or the predictions cannot be scored.

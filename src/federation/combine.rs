@@ -1,4 +1,4 @@
-//! What replies are put through before an algorithm sees them, so that a few poisoned ones cannot carry the server away.
+//! Robust rules: what is done to replies before an algorithm sees them, so that a few poisoned ones have bounded influence.
 //!
 //! Validated requests and replies in, replies out:
 //! - `norm-clip`: each array's change, reply − sent (the array itself where it is a change already), is shortened to c times

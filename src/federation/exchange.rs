@@ -1,8 +1,8 @@
-//! Requests out, whatever arrives in: each request gets the one answer that counts, the rest becomes events.
+//! Sends requests and collects replies: each request gets the one reply that counts, everything else becomes events.
 //!
-//! In the order of arrival: what answers no request of these (another run, round or state) is ignored, so is what comes
-//! after the deadline, and what comes a second time. The first answer in time is looked at ([`validate`]) and counts,
-//! good or bad. All that arrives has travelled, and counts as traffic.
+//! Replies are taken in the order of arrival. Three kinds are ignored: replies to another run, round or state, replies
+//! after the deadline, and second replies to one request. The first reply in time is validated ([`validate`]) and counts,
+//! whether it is good or bad. Every reply that arrives counts as traffic.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ pub(super) enum Outcome {
     Refused(String),
     /// The client could not do its part.
     Failed(String),
-    /// No reply that counts.
-    Silent(String),
+    /// There is no reply that counts.
+    Missing(String),
 }
 
 impl Outcome {
@@ -30,7 +30,7 @@ impl Outcome {
     pub fn usable(self) -> Option<Reply> {
         match self {
             Self::Usable(reply) => Some(reply),
-            Self::Refused(_) | Self::Failed(_) | Self::Silent(_) => None,
+            Self::Refused(_) | Self::Failed(_) | Self::Missing(_) => None,
         }
     }
 }
@@ -63,7 +63,7 @@ pub(super) fn exchange(
     let places: BTreeMap<ClientId, usize> =
         requests.iter().enumerate().map(|(place, request)| (request.client, place)).collect();
     let mut outcomes: Vec<Option<Outcome>> = requests.iter().map(|_| None).collect();
-    // Why what came does not count, for those from whom nothing else comes.
+    // Why a reply was ignored, for clients from which no other reply comes.
     let mut ignored: Vec<Option<String>> = requests.iter().map(|_| None).collect();
     let first = requests.first().map(|request| (request.round, request.attempt, request.ask.kind()));
     let (round, attempt, kind) = first.unwrap_or((0, 1, RequestKind::Training));
@@ -117,7 +117,7 @@ pub(super) fn exchange(
             if ignored.is_none() {
                 events.push(event(request.client, EventKind::Unanswered));
             }
-            Outcome::Silent(ignored.unwrap_or_else(|| "no reply came".into()))
+            Outcome::Missing(ignored.unwrap_or_else(|| "no reply came".into()))
         })
     };
     Ok(outcomes.into_iter().zip(ignored).zip(requests).map(settle).collect())

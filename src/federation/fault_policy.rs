@@ -1,4 +1,4 @@
-//! The server's rules against faults, and what it remembers of its clients: their conduct, and which visits counted.
+//! The server's rules against faults, and what it remembers of its clients: bad replies, and which visits counted.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::combine::{Norms, Robust};
 use super::quarantine::Quarantine;
 use crate::protocol::{ClientId, Request};
 
-/// When a round closes, who is asked again, and how replies are combined.
+/// When a round closes, which clients are asked again, and how replies are combined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// Seconds after which a round takes no more replies; `None` waits for all.
@@ -17,9 +17,9 @@ pub struct Rules {
     pub min_replies: usize,
     /// How often a round with fewer is repeated before the run fails.
     pub repeats: usize,
-    /// Rounds that a client sits out after its second bad reply in a row; see [`Quarantine`].
+    /// Rounds of quarantine after a second bad reply in a row; see [`Quarantine`].
     pub backoff: usize,
-    /// What replies are put through before the algorithm sees them.
+    /// The robust rule that is applied to the replies before the algorithm sees them.
     pub robust: Robust,
     /// Arrays of a reply that are changes already, not new values of what was sent.
     pub changes: &'static [&'static str],
@@ -44,17 +44,17 @@ impl Default for Rules {
 /// What the server remembers of its clients and its run: a part of its state, saved and restored with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientReliability {
-    /// Who sits out.
+    /// The quarantined clients.
     pub quarantine: Quarantine,
-    /// How far replies moved, for the bound of `norm-clip`.
+    /// Lengths of earlier changes, for the bound of `norm-clip`.
     pub norms: Norms,
     /// The last round in which a training reply was aggregated, by client.
     pub counted: BTreeMap<ClientId, usize>,
-    /// What tells this run from another one of the same configuration; no result depends on it.
+    /// A number that distinguishes this run from others of the same configuration; no result depends on it.
     pub nonce: u64,
 }
 
-/// Rules and memory.
+/// The rules, and what is remembered of the clients.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultPolicy {
     /// The rules.
@@ -65,12 +65,12 @@ pub struct FaultPolicy {
 }
 
 impl FaultPolicy {
-    /// A guard without memory.
+    /// The rules at the start of a run.
     pub fn new(rules: Rules, run: u64) -> Self {
         Self { rules, run, reliability: ClientReliability::default() }
     }
 
-    /// Makes the run another one than all others of its configuration.
+    /// The policy of a run that is distinguished by this number from others of the same configuration.
     pub fn with_nonce(mut self, nonce: u64) -> Self {
         self.reliability.nonce = nonce;
         self

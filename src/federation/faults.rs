@@ -1,9 +1,9 @@
-//! A fault injector: a fleet around a fleet, in which some clients disturb what they send.
+//! A fault injector: a fleet around a fleet that disturbs the requests and replies of some clients.
 //!
-//! Visits are disturbed and, where that is wanted, questions and scores; the clients' states are not. Who is disturbed,
-//! when and how follows from the run's seed by (kind of request, round, client, attempt) and from nothing else: the same
-//! faults at any number of threads, and in a run that was resumed. Nobody waits: a straggler's delay is a number on its
-//! reply.
+//! Training requests are disturbed and, where that is wanted, questions and scores; the clients' states are not. Which
+//! request is disturbed, and how, follows from the run's seed and (kind of request, round, client, attempt) only: the
+//! faults are the same at any number of threads, and in a run that was resumed. Nothing waits: a straggler's delay is a
+//! number on its reply.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -94,7 +94,7 @@ impl Fault {
         }
     }
 
-    /// Whether it can happen to a request of this kind: what spoils a change needs one.
+    /// Whether it can happen to a request of this kind; faults of a change happen to training only.
     fn happens_to(self, request: RequestKind) -> bool {
         let anywhere = [
             Self::Dropout,

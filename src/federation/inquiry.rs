@@ -1,7 +1,7 @@
-//! What clients are asked beside training: questions before a selection, and scores. Their states stay as they are.
+//! Requests other than training: questions before a selection, and scores. They do not change the clients' states.
 //!
-//! A client that does not answer, or not in time, or nothing that can be used, ends nothing: the others go on without it,
-//! and an event says why. Only training replies count for the quarantine.
+//! A client without a usable answer in time does not end the run: it is left out, and an event says why. Only training
+//! replies count for the quarantine.
 
 use super::event::Event;
 use super::exchange::{Outcome, Traffic, exchange};
@@ -11,7 +11,7 @@ use crate::backend::Backend;
 use crate::error::RunError;
 use crate::protocol::{Ask, ClientId, Reply, Request, ServerHalf, SharedMessage};
 
-/// Asks clients in turns of as many as the fleet takes at once; one answer for each client, `None` for an absent one.
+/// Asks clients, as many at once as the fleet takes. One reply for each client, `None` for one without a usable reply.
 ///
 /// # Errors
 /// Anything but the failure of a client.
@@ -32,16 +32,16 @@ pub(super) fn ask_clients(
     Ok(replies)
 }
 
-/// What clients say about their own predictors.
+/// The scores of the clients' own predictors.
 #[derive(Debug)]
 pub struct Scores {
-    /// One answer for each client, `None` for an absent one.
+    /// One reply for each client, `None` for one without a usable reply.
     pub replies: Vec<Option<Reply>>,
-    /// What happened to requests and replies.
+    /// Events of requests and replies.
     pub events: Vec<Event>,
 }
 
-/// Asks clients how well their own predictors do, given what the server publishes.
+/// Asks clients for the scores of their own predictors, given what the server publishes.
 ///
 /// This is no part of the training, so its traffic is not counted.
 ///

@@ -1,24 +1,24 @@
-//! Who is asked in a round, and who next where too few can be used.
+//! Which clients are asked in a round, and which ones next if too few replies can be used.
 //!
-//! At first those whom the schedule chose, but for those that sit out. Where that is fewer than are needed, and whenever
-//! a round repeats, others take their places, in this order: clients not asked yet, by number from the first chosen one
-//! on, round and round; those that kept silent; those that sit out from former rounds, the nearest to their end first;
-//! those whose reply of this round was refused, as damage may have been done on the way. A client whose own computation
-//! failed is not asked twice in a round.
+//! The first attempt goes to the selected clients that are not quarantined. If these are fewer than needed, and whenever
+//! a round is repeated, other clients take their places, in this order: clients not asked yet, by number from the first
+//! selected one on, cyclically; clients that did not reply; clients quarantined in earlier rounds, those released soonest
+//! first; clients whose reply of this round was refused, since the reply may have been damaged on its way. A client whose
+//! own computation failed is not asked twice in a round.
 
 use std::collections::BTreeMap;
 
 use super::quarantine::Quarantine;
 use crate::protocol::ClientId;
 
-/// What a client's answer in this round was worth.
+/// What became of a client's reply in this round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplyStatus {
-    /// It counts.
+    /// The reply counts.
     Usable,
-    /// There was none in time.
-    Silent,
-    /// It was none that can be used.
+    /// There was no reply in time.
+    Missing,
+    /// The reply cannot be used.
     Refused,
     /// The client could not do its part.
     Failed,
@@ -37,9 +37,9 @@ pub(super) struct Roster<'a> {
 /// Who is asked in an attempt.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Attempt {
-    /// In the order of the requests.
+    /// The clients asked, in the order of the requests.
     pub asked: Vec<ClientId>,
-    /// Chosen by the schedule, and sitting out.
+    /// Clients that the schedule selected and that are quarantined.
     pub skipped: Vec<ClientId>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Roster<'a> {
         Self { round, selected, clients, status: BTreeMap::new() }
     }
 
-    /// Notes what an answer was worth.
+    /// Notes what became of a reply.
     pub fn note(&mut self, client: ClientId, status: ReplyStatus) {
         self.status.insert(client, status);
     }
@@ -83,11 +83,11 @@ impl<'a> Roster<'a> {
         let sits_out = |client: &ClientId| quarantine.holds(*client, self.round);
         let of = |keep: &dyn Fn(&ClientId) -> bool| all.iter().copied().filter(keep).collect::<Vec<_>>();
         let fresh = of(&|client| status(client).is_none() && !sits_out(client));
-        let silent = of(&|client| status(client) == Some(ReplyStatus::Silent));
+        let missing = of(&|client| status(client) == Some(ReplyStatus::Missing));
         let mut resting = of(&|client| status(client).is_none() && sits_out(client));
         resting.sort_by_key(|client| quarantine.until(*client));
         let refused = of(&|client| status(client) == Some(ReplyStatus::Refused));
-        [fresh, silent, resting, refused].into_iter().flatten()
+        [fresh, missing, resting, refused].into_iter().flatten()
     }
 }
 
@@ -111,13 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_round_asks_the_fresh_then_the_silent_then_the_resting_then_the_refused() {
+    fn a_repeated_round_asks_new_clients_then_those_that_did_not_reply_then_the_quarantined_then_the_refused() {
         let mut quarantine = Quarantine::default();
         for round in [1, 2] {
             quarantine.offend(3, round, 8);
         }
         let mut roster = Roster::new(3, &[4, 0, 1], 6);
-        for (client, status) in [(4, ReplyStatus::Usable), (0, ReplyStatus::Silent), (1, ReplyStatus::Refused)] {
+        for (client, status) in [(4, ReplyStatus::Usable), (0, ReplyStatus::Missing), (1, ReplyStatus::Refused)] {
             roster.note(client, status);
         }
         assert_eq!(roster.usable(), 1);

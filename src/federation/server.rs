@@ -1,7 +1,7 @@
-//! The one loop over rounds: ask → select → configure → (fleet) → validate → combine → aggregate → settle → tell.
+//! The loop over rounds: ask → select → configure → (fleet) → validate → combine → aggregate → settle → observe.
 //!
-//! The server's state changes in `aggregate` alone, and that sees either enough usable replies to one and the same state
-//! or nothing: a round that cannot close leaves no trace in it. `rules` of [`FaultPolicy`] say what is enough.
+//! The server's state changes in `aggregate` only, which is called with enough usable replies to one and the same state,
+//! or not at all: a round that cannot close does not change the server. [`Rules`] say how many replies are enough.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -26,21 +26,21 @@ use crate::schedule::{Indicators, Schedule, Selection};
 pub struct Round {
     /// Round, from 1.
     pub round: usize,
-    /// Who was asked to train, and why.
+    /// Which clients were selected to train, and why.
     pub selection: Selection,
-    /// Whose replies were aggregated, in this order: the clients that have changed.
+    /// The clients whose replies were aggregated, in this order. No other client has changed.
     pub used: Vec<ClientId>,
-    /// Whose reply could not be used, and why; the round went on without them.
+    /// The clients whose reply could not be used, each with the reason; the round went on without them.
     pub rejected: Vec<(ClientId, String)>,
-    /// How often the round was tried.
+    /// Number of attempts at the round.
     pub attempts: usize,
-    /// What happened to its requests and replies.
+    /// Events of its requests and replies.
     pub events: Vec<Event>,
-    /// What the clients answered before, where they were asked.
+    /// The selection indicators, if the clients were asked for them.
     pub indicators: Option<Indicators>,
-    /// Seconds that asking and choosing took.
+    /// Seconds that questions and selection took.
     pub selection_seconds: f64,
-    /// Numbers that the trained clients sent along, by name: the mean over them. And the server's own.
+    /// Numbers by name: the mean over the trained clients of those that they sent, and the server's own.
     pub numbers: BTreeMap<String, f64>,
     /// Bytes of arrays and indicators from the server to the clients, one copy for each.
     pub downlink_bytes: u64,
@@ -52,7 +52,7 @@ pub struct Round {
     pub policy: FaultPolicy,
 }
 
-/// What an observer of the loop is told.
+/// Is told of every round as it starts and ends.
 pub trait RoundObserver<B: Backend> {
     /// A round begins with these clients.
     fn round_started(&mut self, round: usize, clients: &[ClientId]);
@@ -66,7 +66,7 @@ pub trait RoundObserver<B: Backend> {
         server: &dyn ServerHalf<B>,
         schedule: &dyn Schedule,
     ) -> Result<(), RunError>;
-    /// The run ends in the midst of a round, of which this is what happened.
+    /// The run ends in the middle of a round; these are the events of that round.
     ///
     /// # Errors
     /// The events cannot be written down.
@@ -75,7 +75,7 @@ pub trait RoundObserver<B: Backend> {
     }
 }
 
-/// A federation: who decides, who chooses, who works.
+/// A federation: the server's half of an algorithm, the schedule and the fleet of clients.
 #[allow(missing_debug_implementations)] // Halves and schedules are trait objects.
 pub struct Federation<'a, B: Backend> {
     /// The algorithm's server half.
@@ -86,16 +86,16 @@ pub struct Federation<'a, B: Backend> {
     pub fleet: &'a dyn Fleet,
     /// Rows N_k of every client, by id: K of them.
     pub rows: &'a [usize],
-    /// Asked for diagnosis where the schedule has no question of its own.
+    /// What clients are asked for diagnosis if the schedule has no question of its own.
     pub diagnosis: Option<Question>,
-    /// Rules against faults, and the memory that they need.
+    /// The rules against faults, and what the server remembers of its clients.
     pub policy: &'a mut FaultPolicy,
     /// The server's device.
     pub session: Session<B>,
 }
 
 impl<B: Backend> Federation<'_, B> {
-    /// These rounds, of which 1 is the first of a run; `watch` counts the steps of the visits.
+    /// Runs these rounds, of which 1 is the first of a run; `watch` is told of every local step.
     ///
     /// # Errors
     /// Too few clients give usable replies, the server's half or the observer fails, or the device does not answer.
@@ -153,10 +153,10 @@ impl<B: Backend> Federation<'_, B> {
         Ok(())
     }
 
-    /// Asks until enough usable replies have come.
+    /// Asks clients until there are enough usable replies.
     ///
     /// # Errors
-    /// They do not come; the server is as it was.
+    /// There are too few after all attempts; the server has not changed.
     fn gather(
         &mut self,
         round: usize,
@@ -190,7 +190,7 @@ impl<B: Backend> Federation<'_, B> {
             if next.is_empty() {
                 return Err(gathered.failure(round, usable, needed));
             }
-            // Those who are asked again take nobody's place.
+            // A client that is asked again takes no other client's place.
             let absent = call.asked.iter().filter(|client| !gathered.used.contains(client) && !next.contains(client));
             for (absent, by) in absent.zip(next.iter().filter(|client| !call.asked.contains(client))) {
                 self.server.substitute(*absent, *by);
@@ -208,7 +208,7 @@ impl<B: Backend> Federation<'_, B> {
         clients.iter().map(request).collect()
     }
 
-    /// Files an answer where it belongs.
+    /// Sorts a reply into used and rejected ones, and notes why.
     fn classify_reply(&mut self, gathered: &mut Gathered, request: Request, outcome: Outcome) -> ReplyStatus {
         let (client, round) = (request.client, request.round);
         let event = |what| Event::new(round, request.attempt, client, what);
@@ -222,7 +222,7 @@ impl<B: Backend> Federation<'_, B> {
             },
             other => other,
         };
-        let (standing, reason) = match outcome {
+        let (status, reason) = match outcome {
             Outcome::Usable(reply) => {
                 self.policy.reliability.quarantine.clear(client);
                 gathered.rejected.retain(|(rejected, _)| *rejected != client);
@@ -231,21 +231,21 @@ impl<B: Backend> Federation<'_, B> {
                 gathered.replies.push(reply);
                 return ReplyStatus::Usable;
             }
-            Outcome::Silent(reason) => (ReplyStatus::Silent, reason),
+            Outcome::Missing(reason) => (ReplyStatus::Missing, reason),
             Outcome::Refused(reason) => (ReplyStatus::Refused, reason),
             Outcome::Failed(reason) => (ReplyStatus::Failed, reason),
         };
-        if standing != ReplyStatus::Silent {
+        if status != ReplyStatus::Missing {
             let rest = self.policy.reliability.quarantine.offend(client, round, self.policy.rules.backoff);
             gathered.events.push(event(EventKind::Quarantined).with_value(rest as f64));
         }
         gathered.first.get_or_insert_with(|| RunError::Client { round, client, reason: reason.clone() });
         gathered.rejected.retain(|(rejected, _)| *rejected != client);
         gathered.rejected.push((client, reason));
-        standing
+        status
     }
 
-    /// Whether the server can use a valid reply: its rows are those that the client has, and the algorithm agrees.
+    /// Whether the server can use a valid reply: it claims the client's number of rows, and passes the algorithm's own check.
     fn check(&self, reply: &Reply) -> Result<(), String> {
         let (claimed, rows) = (reply.message.scalars.get(ROWS), self.rows.get(reply.client));
         if let (Some(claimed), Some(rows)) = (claimed, rows)
@@ -256,7 +256,7 @@ impl<B: Backend> Federation<'_, B> {
         self.server.check(reply)
     }
 
-    /// Scores the replies and puts them through the robust rule.
+    /// Scores the replies as outliers, if wanted, and applies the robust rule to them.
     fn apply_robust_rule(&mut self, gathered: &mut Gathered) -> Result<(), RunError> {
         let FaultPolicy { rules, reliability, .. } = &mut *self.policy;
         let Gathered { requests, replies, events, .. } = gathered;
@@ -311,7 +311,7 @@ impl<'a, B: Backend> Outgoing<'a, B> {
     }
 }
 
-/// The replies of a round, and what happened to them.
+/// The replies of a round that were collected so far.
 #[derive(Default)]
 struct Gathered {
     /// The requests that the replies answer.

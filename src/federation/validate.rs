@@ -1,4 +1,5 @@
-//! What the server checks before an algorithm sees a reply: that it answers this request, with the right arrays, finite.
+//! Checks of a reply before an algorithm sees it: it answers this request, and its arrays have the right shapes and types
+//! and finite values.
 
 use crate::array::Values;
 use crate::error::RunError;
@@ -22,7 +23,7 @@ pub fn answers(request: &Request, reply: &Reply) -> Result<(), String> {
 }
 
 /// Refuses a reply that does not answer its request: another run, round, client or state, arrays that are missing or of
-/// another shape or type than those that were sent, numbers that are missing or not finite, less than no rows.
+/// another shape or type than those that were sent, numbers that are missing or not finite, a negative number of rows.
 ///
 /// # Errors
 /// [`RunError::Client`] with the first reason.

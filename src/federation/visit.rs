@@ -1,29 +1,29 @@
-//! A client of this process, whose visits count as a whole or not at all.
+//! A client of this process whose training visits count as a whole or not at all.
 //!
-//! From a visit on until it is known whether its reply was aggregated, the client keeps what it was before the visit and
-//! what it replied. The same request then has the same reply, without a step; and a visit that did not count is taken
-//! back. Whether it did is told by the end of the round ([`Client::settle`]) or by the next request
-//! ([`Request::counted`]), whichever comes first. A visit that fails leaves the client as it was.
+//! After a visit, the client keeps its state before the visit and its reply until it learns whether the reply was
+//! aggregated. Meanwhile the same request gets the same reply, without a step. If the reply was not aggregated, the visit
+//! is taken back. The client learns this at the end of the round ([`Client::settle`]) or from the next request
+//! ([`Request::counted`]), whichever comes first. A visit that fails leaves the client unchanged.
 
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::protocol::{CLIENT_BYTES, ClientHalf, Reply, Request, Watch};
 
-/// A half and its last visit, while it is open.
+/// A client half, and its last visit while that is open.
 pub(super) struct Client<B: Backend> {
     half: Box<dyn ClientHalf<B>>,
-    visit: Option<Visit>,
+    visit: Option<OpenVisit>,
 }
 
-/// A visit of which it is not known whether it counts.
-struct Visit {
+/// A visit of which it is not known yet whether it counts.
+struct OpenVisit {
     /// The half's state before it.
     before: State,
     reply: Reply,
 }
 
-impl Visit {
+impl OpenVisit {
     /// Whether this is the request that it answered: training for the same state in the same round of the same run.
     fn answers(&self, request: &Request) -> bool {
         let Reply { run, round, state, .. } = self.reply;
@@ -49,7 +49,7 @@ impl<B: Backend> Client<B> {
         match self.half.handle(request, watch) {
             Ok(message) => {
                 let reply = request.reply(message.with_scalar(CLIENT_BYTES, self.half.state_bytes() as f64));
-                self.visit = Some(Visit { before, reply: reply.clone() });
+                self.visit = Some(OpenVisit { before, reply: reply.clone() });
                 Ok(reply)
             }
             Err(error) => {
@@ -64,7 +64,7 @@ impl<B: Backend> Client<B> {
     /// # Errors
     /// The last visit cannot be taken back.
     pub fn half(&mut self, request: &Request) -> Result<&mut dyn ClientHalf<B>, RunError> {
-        if let Some(Visit { reply, .. }) = &self.visit {
+        if let Some(OpenVisit { reply, .. }) = &self.visit {
             self.close((request.run, request.counted) == (reply.run, reply.round))?;
         }
         Ok(&mut *self.half)
@@ -81,7 +81,7 @@ impl<B: Backend> Client<B> {
         }
     }
 
-    /// What the half keeps between rounds; of an open visit nothing.
+    /// The state of the half between rounds, without an open visit.
     ///
     /// # Errors
     /// The device does not answer.
@@ -92,7 +92,7 @@ impl<B: Backend> Client<B> {
         }
     }
 
-    /// Gives the half what it kept.
+    /// Gives the half its state back.
     ///
     /// # Errors
     /// The state is not one of this half.

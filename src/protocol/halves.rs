@@ -13,7 +13,7 @@ pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// The server's side of an algorithm.
 pub trait ServerHalf<B: Backend>: Send {
-    /// A round begins with these clients.
+    /// Begins a round with these clients.
     ///
     /// # Errors
     /// The algorithm cannot work with these clients.
@@ -35,13 +35,13 @@ pub trait ServerHalf<B: Backend>: Send {
         Ok(None)
     }
 
-    /// Another client is asked in the place of one that gave no usable reply.
+    /// A client is asked in the place of another one that gave no usable reply.
     fn substitute(&mut self, _absent: ClientId, _by: ClientId) {}
 
-    /// What this algorithm asks of a reply beyond what holds for all of them.
+    /// The algorithm's own check of a reply, beside those that hold for all algorithms.
     ///
     /// # Errors
-    /// Why the reply cannot be used, in words.
+    /// A sentence that says why the reply cannot be used.
     fn check(&self, _reply: &Reply) -> Result<(), String> {
         Ok(())
     }

@@ -40,7 +40,7 @@ impl Message {
         self
     }
 
-    /// A number that tells this message from every other one by accident, in less than 0.1 ms a megabyte.
+    /// A fingerprint of the message, which two different messages share only by accident; less than 0.1 ms a megabyte.
     ///
     /// Names, shapes, types and the bits of all values go in; it is the same on every machine. It is no cryptographic
     /// hash: whoever wants another message with the same number finds one.
@@ -83,7 +83,7 @@ impl From<Message> for SharedMessage {
     }
 }
 
-/// What the server wants to know of a client before it chooses who goes next.
+/// What the server asks a client before it selects the clients of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Question {
     /// The squared Stein discrepancy between the particles and the client's tilted density p̃_k: one number.
@@ -147,7 +147,7 @@ impl RequestKind {
 }
 
 impl Ask {
-    /// Its kind.
+    /// The kind of the request.
     pub fn kind(&self) -> RequestKind {
         match self {
             Self::Train => RequestKind::Training,
@@ -167,15 +167,15 @@ pub struct Request {
     pub counted: usize,
     /// Round, from 1.
     pub round: usize,
-    /// The how manieth time the round is tried, from 1.
+    /// The attempt at the round, from 1.
     pub attempt: usize,
-    /// Who is asked.
+    /// The client that is asked.
     pub client: ClientId,
     /// [`Message::fingerprint`] of what is sent: the state that an answer answers.
     pub state: u64,
-    /// For what.
+    /// What the client is asked for.
     pub ask: Ask,
-    /// What the algorithm's server half says; clones of the request share it.
+    /// The message of the algorithm's server half; clones of the request share it.
     #[serde(with = "shared")]
     pub message: Arc<Message>,
 }
@@ -201,13 +201,13 @@ pub struct Reply {
     pub run: u64,
     /// The round of the request.
     pub round: usize,
-    /// Who answers.
+    /// The client that replies.
     pub client: ClientId,
     /// The fingerprint of the state that it answers.
     pub state: u64,
     /// Seconds from the request to the reply, by the clock of the fleet: 0 where all clients are in this process.
     pub seconds: f64,
-    /// What the algorithm's client half says.
+    /// The message of the algorithm's client half.
     pub message: Message,
 }
 

@@ -8,13 +8,13 @@ use crate::particles::Particles;
 /// The name under which particles travel.
 pub const PARTICLES: &str = "particles";
 
-/// The name under which a reply tells N_k.
+/// The name under which a reply carries N_k, the number of rows of its client.
 pub const ROWS: &str = "rows";
 
 /// The name under which a client's squared Stein discrepancy travels.
 pub const DISCREPANCY: &str = "discrepancy";
 
-/// The name under which a reply tells how many bytes its client keeps between rounds.
+/// The name under which a reply carries the number of bytes that its client keeps between rounds.
 pub const CLIENT_BYTES: &str = "client_bytes";
 
 /// The name under which a client reports the effective number of centres in the density of its cavity: 1 is one-hot.
