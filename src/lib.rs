@@ -19,11 +19,9 @@ pub mod error;
 pub mod experiment;
 pub mod federation;
 mod journey;
-pub mod metrics;
 pub mod ot;
 pub mod particles;
 pub mod random;
-pub mod report;
 pub mod reproduce;
 pub mod schedule;
 mod simd;
@@ -31,3 +29,5 @@ pub mod stein;
 
 pub use fedstein_datasets as datasets;
 pub use fedstein_models as models;
+pub use fedstein_report as report;
+pub use fedstein_report::metrics;

@@ -7,7 +7,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::{CheckpointError, State};
 use crate::federation::message::{Array, Values};
-use crate::report::quoted;
+use crate::report::files::quoted;
 
 /// What says that a safetensors file is a state of this layout.
 const MARK: (&str, &str) = ("fedstein-state", "1");

@@ -5,7 +5,7 @@
 //! ```no_run
 //! use std::path::Path;
 //!
-//! use fedstein::report::{self, Content, Report};
+//! use fedstein_report::{self as report, Content, Report};
 //!
 //! let predictions = report::csv::read_predictions(Path::new("predictions.csv"))?;
 //! let report = Report {
@@ -17,17 +17,21 @@
 //! };
 //! let files = report::write(&report, Path::new("report"))?;
 //! println!("{}", files.html.display());
-//! # Ok::<(), fedstein::report::ReportError>(())
+//! # Ok::<(), fedstein_report::ReportError>(())
 //! ```
 
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
 mod analysis;
-mod atomic;
 pub mod csv;
 mod definitions;
 mod error;
+pub mod exponential;
+pub mod files;
 mod html;
 mod json;
-mod read;
+pub mod metrics;
 mod regression;
 mod svg;
 #[cfg(test)]
@@ -40,9 +44,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use analysis::{ClassAnalysis, Overall, Selective, TemperatureDiagnosis};
-pub use atomic::write_atomic;
 pub use error::ReportError;
-pub use read::{quoted, read_text, read_whole};
+pub use files::{FileError, quoted, read_text, read_whole, write_atomic};
 pub use regression::{RegressionAnalysis, RegressionOverall};
 pub use svg::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke, curves_svg, partition_svg};
 pub use verdict::Verdict;
@@ -235,7 +238,7 @@ pub fn write(report: &Report<'_>, dir: &Path) -> Result<ReportFiles, ReportError
     let page = html::page(report, &analysis, &pictures);
     let json = json::render(report, &analysis)?;
 
-    std::fs::create_dir_all(dir).map_err(|source| ReportError::io(dir, source))?;
+    std::fs::create_dir_all(dir).map_err(|source| FileError::new(dir, source))?;
     let put = |name: &str, text: &str| -> Result<PathBuf, ReportError> {
         let path = dir.join(name);
         write_atomic(&path, text.as_bytes())?;

@@ -2,8 +2,8 @@
 
 use super::reliability::shorten;
 use super::{Picture, WIDTH, round};
-use crate::report::PartitionTable;
-use crate::report::text::{compact, escape, thousands};
+use crate::PartitionTable;
+use crate::text::{compact, escape, thousands};
 
 const LEFT: f64 = 62.0;
 const TOTALS: f64 = 62.0;
@@ -19,7 +19,7 @@ pub fn partition_svg(table: &PartitionTable) -> Option<String> {
     heatmap(table).map(|picture| picture.standalone())
 }
 
-pub(in crate::report) fn heatmap(table: &PartitionTable) -> Option<Picture> {
+pub(crate) fn heatmap(table: &PartitionTable) -> Option<Picture> {
     let classes = table.counts.iter().map(Vec::len).max().filter(|c| *c > 0)?.max(table.class_names.len());
     let clients = table.counts.len();
     let most = table.counts.iter().flatten().copied().max().unwrap_or(0).max(1);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fedstein::metrics::*;
+use fedstein_report::metrics::*;
 use serde_json::{Map, Value, json};
 
 type Handler = fn(&Value) -> Result<Value, MetricError>;
@@ -202,7 +202,7 @@ fn temperature(inputs: &Value) -> Result<Value, MetricError> {
 #[test]
 fn every_golden_calibration_case_passes() {
     check_file(
-        include_str!("golden/calibration.json"),
+        include_str!("../../tests/golden/calibration.json"),
         &[
             ("every confidence on an edge, 10 bins", equal_width_bins),
             ("the same with the other edge rule [lo,hi), last bin closed", other_edge_rule),
@@ -323,7 +323,7 @@ fn ensemble(inputs: &Value) -> Result<Value, MetricError> {
 #[test]
 fn every_golden_regression_case_passes() {
     check_file(
-        include_str!("golden/regression_metrics.json"),
+        include_str!("../../tests/golden/regression_metrics.json"),
         &[
             ("three Gaussians (set of uncertainty-toolbox)", gaussians),
             ("exact predictions", gaussians),

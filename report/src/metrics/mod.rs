@@ -6,14 +6,14 @@
 //! class) is `None`; NaN and infinities never leave this module.
 //!
 //! ```
-//! use fedstein::metrics::{ClassPredictions, Evaluation};
+//! use fedstein_report::metrics::{ClassPredictions, Evaluation};
 //!
 //! let predictions = ClassPredictions::new(vec![0, 1], 2, vec![0.9, 0.1, 0.4, 0.6])?;
 //! let evaluation = Evaluation::of_predictions(&predictions, 15)?;
 //! assert_eq!(evaluation.accuracy, Some(1.0));
 //! // Right both times, but only 90 % and 60 % sure: under-confident by 25 points.
 //! assert!(evaluation.signed_gap.is_some_and(|gap| (gap + 0.25).abs() < 1e-12));
-//! # Ok::<(), fedstein::metrics::MetricError>(())
+//! # Ok::<(), fedstein_report::metrics::MetricError>(())
 //! ```
 
 mod bootstrap;

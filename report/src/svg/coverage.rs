@@ -3,14 +3,14 @@
 
 use super::reliability::shorten;
 use super::{Axis, Picture, WIDTH, nice_ticks};
-use crate::report::RegressionAnalysis;
-use crate::report::text::{compact, number, thousands};
+use crate::RegressionAnalysis;
+use crate::text::{compact, number, thousands};
 
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = WIDTH - 18.0;
 
 /// Draws the plot.
-pub(in crate::report) fn coverage(title: &str, analysis: &RegressionAnalysis) -> Picture {
+pub(crate) fn coverage(title: &str, analysis: &RegressionAnalysis) -> Picture {
     let label = format!("Coverage of {title}. {} {}", analysis.verdict.headline, analysis.verdict.text);
     let mut picture = Picture::new(766.0, &label);
     let overall = &analysis.overall;

@@ -2,8 +2,8 @@
 
 use super::{Axis, Picture, SERIES, WIDTH, nice_ticks};
 use crate::metrics::Bin;
-use crate::report::text::{compact, percent, thousands};
-use crate::report::{ClassAnalysis, Comparison};
+use crate::text::{compact, percent, thousands};
+use crate::{ClassAnalysis, Comparison};
 
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = WIDTH - 18.0;
@@ -20,7 +20,7 @@ const PATTERNS: &str = r#"<defs>
 </defs>"#;
 
 /// Draws the diagram; other runs lie over it as lines with markers.
-pub(in crate::report) fn reliability(title: &str, analysis: &ClassAnalysis, compare: &[Comparison]) -> Picture {
+pub(crate) fn reliability(title: &str, analysis: &ClassAnalysis, compare: &[Comparison]) -> Picture {
     let others: Vec<&Comparison> = compare.iter().filter(|c| c.bins.iter().any(|b| b.n > 0)).take(SERIES - 1).collect();
     let legend_rows = 2 + others.len().div_ceil(2);
     let top = 74.0 + 20.0 * legend_rows as f64;

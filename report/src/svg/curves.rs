@@ -2,7 +2,7 @@
 
 use super::reliability::shorten;
 use super::{Axis, Picture, SERIES, WIDTH, nice_ticks, tick_label};
-use crate::report::{Comparison, RoundPoint};
+use crate::{Comparison, RoundPoint};
 
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = WIDTH - 18.0;
@@ -22,7 +22,7 @@ pub fn curves_svg(title: &str, rounds: &[RoundPoint], compare: &[Comparison]) ->
     curves(title, rounds, compare).map(|picture| picture.standalone())
 }
 
-pub(in crate::report) fn curves(title: &str, rounds: &[RoundPoint], compare: &[Comparison]) -> Option<Picture> {
+pub(crate) fn curves(title: &str, rounds: &[RoundPoint], compare: &[Comparison]) -> Option<Picture> {
     let others: Vec<&Comparison> = compare.iter().filter(|c| !c.rounds.is_empty()).take(SERIES - 1).collect();
     let mut series: Vec<(&str, &[RoundPoint])> = vec![("this run", rounds)];
     series.extend(others.iter().map(|c| (c.name.as_str(), c.rounds.as_slice())));

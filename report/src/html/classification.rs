@@ -1,9 +1,9 @@
 //! The sections that only a classification has.
 
 use super::{Body, Card, NOTHING, count, or_dash};
+use crate::ClassAnalysis;
 use crate::metrics::{Bin, Interval};
-use crate::report::ClassAnalysis;
-use crate::report::text::{escape, number, percent, points, rows};
+use crate::text::{escape, number, percent, points, rows};
 
 fn interval(range: Option<Interval>, show: fn(f64) -> String) -> String {
     range.map_or(String::new(), |i| format!("{} to {}", show(i.lo), show(i.hi)))

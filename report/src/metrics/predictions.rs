@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::classification::argmax;
 use super::error::{MetricError, check_length};
-use crate::simd::add_exponentials;
+use crate::exponential::add_exponentials;
 
 /// Largest distance of a row's sum from 1. Rows within it are used as they are, never renormalised.
 pub const ROW_SUM_TOLERANCE: f64 = 1e-3;

@@ -1,8 +1,8 @@
 //! The sections that only a regression has.
 
 use super::{Body, Card, or_dash};
-use crate::report::RegressionAnalysis;
-use crate::report::text::{percent, points, rows};
+use crate::RegressionAnalysis;
+use crate::text::{percent, points, rows};
 
 pub(super) fn cards(body: &mut Body, analysis: &RegressionAnalysis) {
     let o = &analysis.overall;

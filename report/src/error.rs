@@ -1,20 +1,16 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::files::FileError;
 use crate::metrics::MetricError;
 
 /// Why a report could not be made or a predictions file not be read.
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// A file or directory that cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A predictions file that is not what it should be.
     #[error("{}, line {line}{}: {problem}", path.display(), column.as_ref().map_or(String::new(), |c| format!(", column {c}")))]
     Input {
@@ -33,11 +29,4 @@ pub enum ReportError {
     /// A report that cannot be written as JSON.
     #[error("report.json: {0}")]
     Json(#[from] serde_json::Error),
-}
-
-impl ReportError {
-    /// An [`ReportError::Io`] about a path.
-    pub(super) fn io(path: &Path, source: std::io::Error) -> Self {
-        Self::Io { path: path.to_path_buf(), source }
-    }
 }

@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::read::line_of;
-use super::{ReportError, quoted, read_whole, write_atomic};
+use super::ReportError;
+use crate::files::{FileError, line_of, quoted, read_whole, write_atomic};
 use crate::metrics::{Bin, ClassPredictions, CoverageRow, ROW_SUM_TOLERANCE, RegressionPredictions};
 
 /// Reads a predictions file.
@@ -19,7 +19,7 @@ use crate::metrics::{Bin, ClassPredictions, CoverageRow, ROW_SUM_TOLERANCE, Regr
 /// # Errors
 /// Names the file, the line (the header is line 1), the column and what would be right.
 pub fn read_predictions(path: &Path) -> Result<ClassPredictions, ReportError> {
-    let bytes = read_whole(path).map_err(|source| ReportError::io(path, source))?;
+    let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
     let at = |line: usize, column: Option<&str>, problem: String| ReportError::Input {
         path: path.to_path_buf(),
         line,
@@ -52,7 +52,7 @@ pub fn read_predictions(path: &Path) -> Result<ClassPredictions, ReportError> {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_predictions(path: &Path, predictions: &ClassPredictions) -> Result<(), ReportError> {
+pub fn write_predictions(path: &Path, predictions: &ClassPredictions) -> Result<(), FileError> {
     let mut text = String::from("label");
     for class in 0..predictions.classes() {
         let _ = write!(text, ",p_{class}");
@@ -73,7 +73,7 @@ pub fn write_predictions(path: &Path, predictions: &ClassPredictions) -> Result<
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_regression(path: &Path, predictions: &RegressionPredictions) -> Result<(), ReportError> {
+pub fn write_regression(path: &Path, predictions: &RegressionPredictions) -> Result<(), FileError> {
     let mut text = String::from("target");
     for n in 0..predictions.particles() {
         let _ = write!(text, ",mean_{n},precision_{n}");
@@ -94,7 +94,7 @@ pub fn write_regression(path: &Path, predictions: &RegressionPredictions) -> Res
 /// # Errors
 /// Names the file, the line and what would be right.
 pub fn read_regression(path: &Path) -> Result<RegressionPredictions, ReportError> {
-    let bytes = read_whole(path).map_err(|source| ReportError::io(path, source))?;
+    let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
     let at = |line: usize, column: Option<&str>, problem: String| ReportError::Input {
         path: path.to_path_buf(),
         line,

@@ -6,10 +6,8 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::dispatch;
-
 /// e^x in the place of each number, at most 700.
-pub(crate) fn exponentials(values: &mut [f64]) {
+pub fn exponentials(values: &mut [f64]) {
     dispatch(Exponentials { values });
 }
 
@@ -29,7 +27,7 @@ impl WithSimd for Exponentials<'_> {
 }
 
 /// Adds e^x of each number, at most 700, to the sum at its place.
-pub(crate) fn add_exponentials(of: &[f64], sums: &mut [f64]) {
+pub fn add_exponentials(of: &[f64], sums: &mut [f64]) {
     dispatch(AddExponentials { of, sums });
 }
 
@@ -47,6 +45,21 @@ impl WithSimd for AddExponentials<'_> {
             *sum += exp(*x);
         }
     }
+}
+
+/// Runs an operation with the widest vectors that this processor has: `fedstein_models::simd::dispatch`, which this crate
+/// cannot use because that crate needs Burn.
+fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if let Some(simd) = pulp::x86::V4::try_new() {
+            return Simd::vectorize(simd, op);
+        }
+        if let Some(simd) = pulp::x86::V3::try_new() {
+            return Simd::vectorize(simd, op);
+        }
+    }
+    pulp::Arch::new().dispatch(op)
 }
 
 /// −∞ gives 0, NaN stays NaN.
