@@ -5,9 +5,10 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use serde::Serialize;
 
+use super::overall::Overall;
 use super::verdict::Verdict;
 use crate::metrics::{
-    self, Bin, BrierDecomposition, Calibration, ClassPredictions, ClassRow, Evaluation, MetricError, ScoreIntervals,
+    self, Bin, BrierDecomposition, ClassPredictions, ClassRow, MetricError, ScoreIntervals, ScoredClasses,
     TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of, score_intervals,
 };
 
@@ -43,41 +44,16 @@ pub struct ClassAnalysis {
     pub temperature_scaling: Option<TemperatureDiagnosis>,
 }
 
-/// Headline numbers of a classification.
-#[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "every field is defined in `definitions` of the report, by the same name")]
-pub struct Overall {
-    pub n: usize,
-    pub classes: usize,
-    pub bins: usize,
-    pub accuracy: Option<f64>,
-    pub nll: Option<f64>,
-    pub nll_clamped: usize,
-    pub brier: Option<f64>,
-    pub brier_binary: Option<f64>,
-    pub ece: Option<f64>,
-    pub mce: Option<f64>,
-    /// Rows of the bin that sets the MCE.
-    pub mce_n: Option<usize>,
-    pub rmsce: Option<f64>,
-    pub ace: Option<f64>,
-    pub ace_unweighted: Option<f64>,
-    pub classwise_ece: Option<f64>,
-    pub ece_binary_positive: Option<f64>,
-    pub debiased_l2: Option<f64>,
-    pub signed_gap: Option<f64>,
-    pub mean_confidence: Option<f64>,
-    pub reference_max: Option<f64>,
-    pub entropy: Option<f64>,
-}
-
 /// How well a score ranks the mistakes; `None` where there are no mistakes, or only mistakes.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "every field is defined in `definitions` of the report, by the same name")]
 pub struct Selective {
+    /// Probability that a wrong row has a lower confidence than a right one; ties count half.
     pub auroc_misclassification: Option<f64>,
+    /// The same with the mutual information as the score.
     pub auroc_mutual_information: Option<f64>,
+    /// Share of wrong rows that pass the confidence threshold which 95 % of the right rows pass.
     pub fpr95: Option<f64>,
+    /// Area under the risk-coverage curve.
     pub aurc: Option<f64>,
 }
 
@@ -110,14 +86,13 @@ impl ClassAnalysis {
         seed: u64,
     ) -> Result<Self, MetricError> {
         let n = predictions.len();
-        let top = predictions.top_label();
-        let width = metrics::equal_width(&top.confidence, &top.correct, bins)?;
-        let mass = metrics::equal_mass(&top.confidence, &top.correct, bins)?;
+        let scored = ScoredClasses::of_predictions(predictions, bins)?;
+        let (confidence, correct) = (scored.confidence(), scored.correct());
         let resamples = if n <= MANY_ROWS { 1000 } else { 200 };
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let intervals = score_intervals(predictions, bins, resamples, 0.95, &mut rng)?;
-        let wrong: Vec<bool> = top.correct.iter().map(|right| !right).collect();
-        let doubt: Vec<f64> = top.confidence.iter().map(|c| -c).collect();
+        let wrong: Vec<bool> = correct.iter().map(|right| !right).collect();
+        let doubt: Vec<f64> = confidence.iter().map(|c| -c).collect();
         let by_information = uncertainty
             .as_ref()
             .filter(|u| u.row_mutual_information.len() == n && u.particles > 1)
@@ -125,50 +100,30 @@ impl ClassAnalysis {
             .transpose()?
             .flatten();
         Ok(Self {
-            verdict: Verdict::of_classes(&width, intervals.signed_gap),
-            overall: overall(predictions, bins, &width)?,
+            verdict: Verdict::of_classes(scored.top(), intervals.get("signed_gap")),
+            overall: overall(&scored, bins),
             confidence_intervals: intervals,
-            brier_decomposition: metrics::brier_decomposition(&top.confidence, &top.correct, bins)?,
+            brier_decomposition: metrics::brier_decomposition(confidence, correct, bins)?,
             classes: metrics::per_class(predictions),
-            classwise_ece: metrics::classwise_ece(predictions, bins)?,
+            classwise_ece: scored.one_vs_rest().iter().map(|class| class.ece().unwrap_or(0.0)).collect(),
             selective: Selective {
                 auroc_misclassification: metrics::auroc(&doubt, &wrong)?,
                 auroc_mutual_information: by_information,
-                fpr95: metrics::fpr95(&top.confidence, &top.correct)?,
-                aurc: metrics::aurc(&top.confidence, &wrong)?,
+                fpr95: metrics::fpr95(confidence, correct)?,
+                aurc: metrics::aurc(confidence, &wrong)?,
             },
             uncertainty,
             temperature_scaling: temperature(predictions, bins, seed)?,
-            bins: width.bins().to_vec(),
-            equal_mass_bins: mass.bins().to_vec(),
+            bins: scored.top().bins().to_vec(),
+            equal_mass_bins: scored.equal_mass().bins().to_vec(),
         })
     }
 }
 
-fn overall(predictions: &ClassPredictions, bins: usize, width: &Calibration) -> Result<Overall, MetricError> {
-    let evaluation = Evaluation::of_predictions(predictions, bins)?;
-    Ok(Overall {
-        n: predictions.len(),
-        classes: predictions.classes(),
-        bins,
-        accuracy: evaluation.accuracy,
-        nll: evaluation.nll,
-        nll_clamped: metrics::nll(predictions).clamped,
-        brier: evaluation.brier,
-        brier_binary: metrics::brier_binary(predictions),
-        ece: evaluation.ece,
-        mce: evaluation.mce,
-        mce_n: width.worst(1).map(|bin| bin.n),
-        rmsce: width.rmsce(),
-        ace: evaluation.ace,
-        ace_unweighted: width.ace_unweighted(),
-        classwise_ece: evaluation.classwise_ece,
-        ece_binary_positive: metrics::binary_positive(predictions, bins)?.and_then(|c| c.ece()),
-        debiased_l2: width.debiased_l2(),
-        signed_gap: evaluation.signed_gap,
-        mean_confidence: evaluation.mean_confidence,
-        reference_max: evaluation.reference_max,
-        entropy: evaluation.entropy,
+fn overall(scored: &ScoredClasses<'_>, bins: usize) -> Overall {
+    let sizes = vec![("classes", scored.classes()), ("bins", bins)];
+    Overall::new(scored.len(), sizes, |metric| {
+        metric.classes.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(scored))
     })
 }
 

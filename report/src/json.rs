@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::definitions::{CLASSIFICATION, Definition, REGRESSION};
+use super::definitions::{self, Definition};
 use super::{Analysis, Report, ReportError, SCHEMA_VERSION};
 
 /// The report as indented JSON with a newline at the end.
@@ -12,8 +12,10 @@ pub(super) fn render(report: &Report<'_>, analysis: &Analysis) -> Result<String,
     root.insert("schema_version".into(), json!(SCHEMA_VERSION));
     root.insert("title".into(), json!(report.title));
     match analysis {
-        Analysis::Classification(analysis) => fill(&mut root, "classification", analysis.as_ref(), CLASSIFICATION)?,
-        Analysis::Regression(analysis) => fill(&mut root, "regression", analysis.as_ref(), REGRESSION)?,
+        Analysis::Classification(analysis) => {
+            fill(&mut root, "classification", analysis.as_ref(), &definitions::of_classes())?
+        }
+        Analysis::Regression(analysis) => fill(&mut root, "regression", analysis.as_ref(), &definitions::of_targets())?,
     }
     root.insert("seed".into(), json!(report.seed));
     if let Some(run) = &report.run {

@@ -32,6 +32,7 @@ pub mod files;
 mod html;
 mod json;
 pub mod metrics;
+mod overall;
 mod regression;
 mod svg;
 #[cfg(test)]
@@ -43,10 +44,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use analysis::{ClassAnalysis, Overall, Selective, TemperatureDiagnosis};
+pub use analysis::{ClassAnalysis, Selective, TemperatureDiagnosis};
 pub use error::ReportError;
 pub use files::{FileError, quoted, read_text, read_whole, write_atomic};
-pub use regression::{RegressionAnalysis, RegressionOverall};
+pub use overall::Overall;
+pub use regression::RegressionAnalysis;
 pub use svg::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke, curves_svg, partition_svg};
 pub use verdict::Verdict;
 
@@ -204,6 +206,15 @@ pub struct ReportFiles {
 enum Analysis {
     Classification(Box<ClassAnalysis>),
     Regression(Box<RegressionAnalysis>),
+}
+
+impl Analysis {
+    fn overall(&self) -> &Overall {
+        match self {
+            Self::Classification(analysis) => &analysis.overall,
+            Self::Regression(analysis) => &analysis.overall,
+        }
+    }
 }
 
 /// The headline of an analysis in one paragraph, without writing a file.

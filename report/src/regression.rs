@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
+use super::overall::Overall;
 use super::verdict::Verdict;
 use crate::metrics::{
-    self, COVERAGE_LEVELS, CoverageRow, LevelCalibration, MetricError, RegressionPredictions, coverage_table,
-    interval_calibration, level_grid, pit_histogram, predictive_moments, quantile_calibration,
+    COVERAGE_LEVELS, CoverageRow, LevelCalibration, MetricError, RegressionPredictions, ScoredTargets, coverage_table,
+    interval_calibration, level_grid, pit_histogram, quantile_calibration,
 };
 
 /// Bins of the PIT histogram.
@@ -18,8 +19,11 @@ const LEVELS: usize = 100;
 pub struct RegressionAnalysis {
     /// The headline in words.
     pub verdict: Verdict,
+    /// Particles of the predictive.
+    #[serde(skip)]
+    pub particles: usize,
     /// The headline numbers.
-    pub overall: RegressionOverall,
+    pub overall: Overall,
     /// Central intervals against the data.
     pub coverage: Vec<CoverageRow>,
     /// Counts of the PIT values in equal-width bins.
@@ -30,53 +34,25 @@ pub struct RegressionAnalysis {
     pub interval_calibration: LevelCalibration,
 }
 
-/// Headline numbers of a regression.
-#[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "every field is defined in `definitions` of the report, by the same name")]
-pub struct RegressionOverall {
-    pub n: usize,
-    pub particles: usize,
-    pub rmse: Option<f64>,
-    pub mae: Option<f64>,
-    pub nll: Option<f64>,
-    pub log_likelihood: Option<f64>,
-    pub crps: Option<f64>,
-    pub sharpness: Option<f64>,
-    pub aleatoric_sd: Option<f64>,
-    pub epistemic_sd: Option<f64>,
-}
-
 impl RegressionAnalysis {
     pub(super) fn new(predictions: &RegressionPredictions, bins: usize) -> Result<Self, MetricError> {
-        let pit = metrics::pit(predictions);
+        let scored = ScoredTargets::new(predictions);
+        let pit = scored.pit();
+        let sizes = vec![("particles", predictions.particles())];
         // The number of bins of a classification report does not apply, but a nonsensical one is
         // still refused.
-        pit_histogram(&pit, bins)?;
+        pit_histogram(pit, bins)?;
         let coverage = coverage_table(predictions, &COVERAGE_LEVELS)?;
-        let moments = predictive_moments(predictions);
-        let root_mean = |values: &[f64]| {
-            let root = (values.iter().sum::<f64>() / values.len() as f64).sqrt();
-            root.is_finite().then_some(root)
-        };
-        let log_likelihood = metrics::log_likelihood(predictions);
         Ok(Self {
             verdict: Verdict::of_intervals(&coverage, predictions.rows()),
-            overall: RegressionOverall {
-                n: predictions.rows(),
-                particles: predictions.particles(),
-                rmse: metrics::rmse(predictions),
-                mae: metrics::mae(predictions),
-                nll: log_likelihood.map(|value| -value),
-                log_likelihood,
-                crps: metrics::crps(predictions),
-                sharpness: metrics::sharpness(predictions),
-                aleatoric_sd: root_mean(&moments.aleatoric),
-                epistemic_sd: root_mean(&moments.epistemic),
-            },
+            particles: predictions.particles(),
+            overall: Overall::new(predictions.rows(), sizes, |metric| {
+                metric.targets.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(&scored))
+            }),
             coverage,
-            pit_histogram: pit_histogram(&pit, PIT_BINS)?,
-            quantile_calibration: quantile_calibration(&pit, &level_grid(LEVELS)),
-            interval_calibration: interval_calibration(&pit, &level_grid(LEVELS)),
+            pit_histogram: pit_histogram(pit, PIT_BINS)?,
+            quantile_calibration: quantile_calibration(pit, &level_grid(LEVELS)),
+            interval_calibration: interval_calibration(pit, &level_grid(LEVELS)),
         })
     }
 }

@@ -1,37 +1,32 @@
 //! The sections that only a classification has.
 
-use super::{Body, Card, NOTHING, count, or_dash};
+use super::{Body, Card, NOTHING, count, interval, or_dash, shown};
 use crate::ClassAnalysis;
-use crate::metrics::{Bin, Interval};
+use crate::metrics::{Bin, Metric, View};
 use crate::text::{escape, number, percent, points, rows};
-
-fn interval(range: Option<Interval>, show: fn(f64) -> String) -> String {
-    range.map_or(String::new(), |i| format!("{} to {}", show(i.lo), show(i.hi)))
-}
 
 pub(super) fn cards(body: &mut Body, analysis: &ClassAnalysis) {
     let (overall, range) = (&analysis.overall, &analysis.confidence_intervals);
-    let share = |value: Option<f64>| value.map_or(NOTHING.to_owned(), percent);
-    let floored = match overall.nll_clamped {
-        0 => String::new(),
-        n => format!("; {} at the floor", rows(n)),
+    let small_print = |metric: &Metric| match metric.key {
+        "mean_confidence" => format!("{} in all", rows(overall.n)),
+        "mce" => overall.get("mce").map_or(String::new(), |_| format!("in a bin of {}", rows(overall.count("mce_n")))),
+        "classwise_ece" => format!("{} classes", analysis.classes.len()),
+        "nll" => {
+            let floored = match overall.count("nll_clamped") {
+                0 => String::new(),
+                n => format!("; {} at the floor", rows(n)),
+            };
+            interval(metric.unit, range.get(metric.key)) + &floored
+        }
+        key => match range.get(key) {
+            Some(range) => interval(metric.unit, Some(range)),
+            None => metric.small_print.to_owned(),
+        },
     };
-    let worst = overall.mce_n.map_or(String::new(), |n| format!("in a bin of {}", rows(n)));
-    body.cards(&[
-        Card::new("Accuracy", share(overall.accuracy), interval(range.accuracy, percent)),
-        Card::new("Mean confidence", share(overall.mean_confidence), format!("{} in all", rows(overall.n))),
-        Card::new(
-            "Signed gap",
-            overall.signed_gap.map_or(NOTHING.to_owned(), |gap| format!("{} points", points(gap))),
-            interval(range.signed_gap, points),
-        ),
-        Card::new("ECE", or_dash(overall.ece), interval(range.ece, number)),
-        Card::new("MCE", or_dash(overall.mce), worst),
-        Card::new("ACE", or_dash(overall.ace), "bins of equal mass".into()),
-        Card::new("Classwise ECE", or_dash(overall.classwise_ece), format!("{} classes", overall.classes)),
-        Card::new("NLL", or_dash(overall.nll), interval(range.nll, number) + &floored),
-        Card::new("Brier score", or_dash(overall.brier), interval(range.brier, number)),
-    ]);
+    let card = |(metric, value): (&'static Metric, Option<f64>)| {
+        Card::new(metric.name, shown(metric.unit, value), small_print(metric))
+    };
+    body.cards(&overall.in_view(View::Card).into_iter().map(card).collect::<Vec<_>>());
     body.raw(&format!(
         "<p class=\"note\">Small print below a number: its 95 % interval over {} resamples of the rows.</p>",
         count(range.resamples)
@@ -107,7 +102,9 @@ fn uncertainty(body: &mut Body, analysis: &ClassAnalysis) {
         cards.push(Card::new("AUROC by MI", value, "by the particles' disagreement".into()));
     }
     match &analysis.uncertainty {
-        None => cards.push(Card::new("Entropy", or_dash(analysis.overall.entropy), "nats, mean over rows".into())),
+        None => {
+            cards.push(Card::new("Entropy", or_dash(analysis.overall.get("entropy")), "nats, mean over rows".into()))
+        }
         Some(u) => cards.extend([
             Card::new("Entropy", or_dash(u.entropy), "nats: aleatoric + epistemic".into()),
             Card::new("Aleatoric", or_dash(u.aleatoric), "nats: the data's".into()),

@@ -5,10 +5,11 @@ mod regression;
 
 use std::fmt::Write as _;
 
-use super::definitions::{CLASSIFICATION, Definition, REGRESSION};
+use super::definitions::{self, Definition};
 use super::svg::{Picture, STYLE};
-use super::text::{escape, number, percent, thousands};
+use super::text::{escape, number, percent, points, thousands};
 use super::{Analysis, Comparison, PersonalRow, PersonalTable, Report, RunSummary, Verdict};
+use crate::metrics::{Interval, Unit, View};
 
 const PAGE_STYLE: &str = include_str!("page.css");
 
@@ -24,8 +25,8 @@ pub(super) struct Pictures<'a> {
 pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures<'_>) -> String {
     let mut body = Body::default();
     let (verdict, definitions) = match analysis {
-        Analysis::Classification(a) => (&a.verdict, CLASSIFICATION),
-        Analysis::Regression(a) => (&a.verdict, REGRESSION),
+        Analysis::Classification(a) => (&a.verdict, definitions::of_classes()),
+        Analysis::Regression(a) => (&a.verdict, definitions::of_targets()),
     };
     body.raw(&format!("<header><h1>{}</h1></header>", escape(&report.title)));
     verdict_box(&mut body, verdict);
@@ -58,7 +59,7 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
     if let Some(run) = &report.run {
         run_section(&mut body, run);
     }
-    meanings(&mut body, definitions);
+    meanings(&mut body, &definitions);
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -94,39 +95,16 @@ fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Compa
         return;
     }
     body.heading("Beside other runs");
-    let share = |value: Option<f64>| value.map_or(NOTHING.to_owned(), percent);
-    let classification = matches!(analysis, Analysis::Classification(_));
-    let (header, own): (&[&str], Vec<String>) = match analysis {
-        Analysis::Classification(a) => {
-            let o = &a.overall;
-            let own = vec![share(o.accuracy), share(o.mean_confidence), or_dash(o.nll), or_dash(o.brier)];
-            let calibration = [o.ece, o.mce, o.ace].map(or_dash);
-            (
-                &["Run", "Accuracy", "Confidence", "NLL", "Brier", "ECE", "MCE", "ACE"],
-                own.into_iter().chain(calibration).collect(),
-            )
-        }
-        Analysis::Regression(a) => {
-            let o = &a.overall;
-            let at = |level: f64| share(a.coverage.iter().find(|row| row.level == level).map(|row| row.coverage));
-            let own =
-                vec![or_dash(o.rmse), or_dash(o.mae), or_dash(o.nll), or_dash(o.crps), at(0.5), at(0.9), at(0.95)];
-            (&["Run", "RMSE", "MAE", "NLL", "CRPS", "50 %", "90 %", "95 %"], own)
-        }
-    };
-    let mut rows = vec![std::iter::once(escape(title)).chain(own).collect::<Vec<_>>()];
-    for other in others {
-        let e = &other.evaluation;
-        let numbers = if classification {
-            let scores = [e.nll, e.brier, e.ece, e.mce, e.ace].map(or_dash);
-            [share(e.accuracy), share(e.mean_confidence)].into_iter().chain(scores).collect::<Vec<_>>()
-        } else {
-            let errors = [e.rmse, e.mae, e.nll, e.crps].map(or_dash);
-            errors.into_iter().chain([e.coverage_50, e.coverage_90, e.coverage_95].map(share)).collect()
-        };
-        rows.push(std::iter::once(escape(&other.name)).chain(numbers).collect());
-    }
-    body.table(header, &rows);
+    let own = analysis.overall().in_view(View::Comparison);
+    let header: Vec<&str> = std::iter::once("Run").chain(own.iter().map(|(metric, _)| metric.heading())).collect();
+    let mut rows = vec![Vec::from_iter(
+        std::iter::once(escape(title)).chain(own.iter().map(|(metric, value)| shown(metric.unit, *value))),
+    )];
+    rows.extend(others.iter().map(|other| {
+        let values = own.iter().map(|(metric, _)| shown(metric.unit, other.evaluation.value(metric)));
+        Vec::from_iter(std::iter::once(escape(&other.name)).chain(values))
+    }));
+    body.table(&header, &rows);
 }
 
 fn personal_section(body: &mut Body, table: &PersonalTable) {
@@ -175,6 +153,27 @@ fn meanings(body: &mut Body, definitions: &[Definition]) {
 
 /// What stands where there is no value.
 const NOTHING: &str = "\u{2013}";
+
+/// A value in its unit.
+fn shown(unit: Unit, value: Option<f64>) -> String {
+    match (unit, value) {
+        (_, None) => NOTHING.to_owned(),
+        (Unit::Share, Some(share)) => percent(share),
+        (Unit::Points, Some(gap)) => format!("{} points", points(gap)),
+        (Unit::Rows, Some(rows)) => count(rows as usize),
+        (Unit::One | Unit::Nats | Unit::Target, Some(value)) => number(value),
+    }
+}
+
+/// An interval in the unit of its metric; empty for none.
+fn interval(unit: Unit, range: Option<Interval>) -> String {
+    let end = match unit {
+        Unit::Share => percent,
+        Unit::Points => points,
+        Unit::One | Unit::Nats | Unit::Target | Unit::Rows => number,
+    };
+    range.map_or(String::new(), |range| format!("{} to {}", end(range.lo), end(range.hi)))
+}
 
 fn or_dash(value: Option<f64>) -> String {
     value.map_or(NOTHING.to_owned(), number)

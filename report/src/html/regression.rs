@@ -1,25 +1,23 @@
 //! The sections that only a regression has.
 
-use super::{Body, Card, or_dash};
+use super::{Body, Card, or_dash, shown};
 use crate::RegressionAnalysis;
+use crate::metrics::{Metric, View};
 use crate::text::{percent, points, rows};
 
 pub(super) fn cards(body: &mut Body, analysis: &RegressionAnalysis) {
-    let o = &analysis.overall;
-    body.cards(&[
-        Card::new("RMSE", or_dash(o.rmse), "unit of the target".into()),
-        Card::new("MAE", or_dash(o.mae), "unit of the target".into()),
-        Card::new("CRPS", or_dash(o.crps), "unit of the target".into()),
-        Card::new("NLL", or_dash(o.nll), format!("nats, {}", rows(o.n))),
-        Card::new("Sharpness", or_dash(o.sharpness), "predictive standard deviation".into()),
-        Card::new("Aleatoric sd", or_dash(o.aleatoric_sd), "the data's noise".into()),
-        Card::new("Epistemic sd", or_dash(o.epistemic_sd), format!("of {} particles", o.particles)),
-        Card::new(
-            "Interval calibration",
-            or_dash(analysis.interval_calibration.mean_absolute),
-            "mean distance from perfect".into(),
-        ),
-    ]);
+    let overall = &analysis.overall;
+    let small_print = |metric: &Metric| match metric.key {
+        "nll" => format!("nats, {}", rows(overall.n)),
+        "epistemic_sd" => format!("of {} particles", analysis.particles),
+        _ => metric.small_print.to_owned(),
+    };
+    let card = |(metric, value): (&'static Metric, Option<f64>)| {
+        Card::new(metric.name, shown(metric.unit, value), small_print(metric))
+    };
+    let distance = or_dash(analysis.interval_calibration.mean_absolute);
+    let calibration = Card::new("Interval calibration", distance, "mean distance from perfect".into());
+    body.cards(&overall.in_view(View::Card).into_iter().map(card).chain([calibration]).collect::<Vec<_>>());
 }
 
 pub(super) fn details(body: &mut Body, analysis: &RegressionAnalysis) {

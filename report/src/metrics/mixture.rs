@@ -16,6 +16,11 @@ pub struct Scale {
 impl Scale {
     /// The scale of targets that were never standardised.
     pub const IDENTITY: Self = Self { mean: 0.0, sd: 1.0 };
+
+    /// A target on the standardised scale, `(y - mean) / sd`.
+    pub fn standardise(&self, y: f64) -> f64 {
+        (y - self.mean) / self.sd
+    }
 }
 
 /// Equal-weight mixture of normals per row, `p(y|x) = (1/N) sum_n N(y; mean_n, 1/precision_n)`,
@@ -55,6 +60,20 @@ impl RegressionPredictions {
             return Err(MetricError::NotPositive { what: "precision", index, value: precision[index] });
         }
         Ok(Self { particles, rows, mean, precision, target })
+    }
+
+    /// The predictions behind a network's outputs: a mean and the logarithm of a precision a row.
+    ///
+    /// # Arguments
+    /// * `outputs`: `[particles, n, 2]`, row-major
+    /// * `target`: `[n]`
+    ///
+    /// # Errors
+    /// As [`RegressionPredictions::new`].
+    pub fn from_outputs(particles: usize, outputs: &[f32], target: Vec<f64>) -> Result<Self, MetricError> {
+        let mean = outputs.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
+        let precision = outputs.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
+        Self::new(particles, mean, precision, target)
     }
 
     /// Predictions and targets on the scale of the data, `y = scale.mean + scale.sd * z`.
@@ -112,6 +131,14 @@ impl RegressionPredictions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn outputs_are_means_and_logarithms_of_precisions() {
+        let outputs = [1.0, 0.0, 2.0, 1.0, 3.0, -1.0, 4.0, 0.5];
+        let got = RegressionPredictions::from_outputs(2, &outputs, vec![0.0, 0.0]).unwrap();
+        assert_eq!(got.mean(), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(got.precision(), [1.0, 1.0_f64.exp(), (-1.0_f64).exp(), 0.5_f64.exp()]);
+    }
 
     #[test]
     fn a_precision_of_zero_is_refused() {

@@ -23,6 +23,7 @@ mod divergence;
 mod error;
 mod evaluation;
 mod federated;
+mod metric;
 mod mixture;
 mod normal;
 mod personal;
@@ -30,7 +31,10 @@ mod predictions;
 #[cfg(test)]
 mod properties;
 mod regression;
+mod report_table;
+mod scored;
 mod selective;
+mod table;
 mod temperature;
 mod uncertainty;
 
@@ -45,8 +49,8 @@ pub use classification::{
 };
 pub use divergence::Grid;
 pub use error::MetricError;
-pub use evaluation::Evaluation;
 pub use federated::{ClientSummary, ClientValue, Direction, standard_error, summarise_clients};
+pub use metric::{ClassMetric, Metric, Over, PersonalColumn, PersonalMetric, Resampled, TargetMetric, Unit, View};
 pub use mixture::{RegressionPredictions, Scale};
 pub use normal::{erf, erfc, normal_cdf, normal_pdf};
 pub use personal::{ClientScores, PersonalScores};
@@ -56,6 +60,9 @@ pub use regression::{
     ensemble_crps, interval_calibration, level_grid, log_likelihood, mae, pit, pit_histogram, predictive_moments,
     quantile, quantile_calibration, rmse, sharpness,
 };
+pub use report_table::REPORT;
+pub use scored::{ParticleMeans, ScoredClasses, ScoredTargets};
 pub use selective::{aurc, auroc, fpr95, risk_coverage};
+pub use table::{Evaluation, ROUND};
 pub use temperature::{TEMPERATURE_LIMIT, TemperatureFit, apply_temperature, fit_temperature, logits_of};
 pub use uncertainty::{RowUncertainty, UncertaintySummary, entropy};

@@ -7,6 +7,7 @@ use super::calibration::{Bin, BinRule, Histogram};
 use super::classification::{argmax, floored_nll, squared_error};
 use super::error::{MetricError, check_length, finite};
 use super::federated::{ClientSummary, ClientValue, Direction, summarise_clients};
+use super::metric::{Metric, Over, PersonalMetric, View};
 use super::mixture::RegressionPredictions;
 use super::predictions::{ParticleLogProbs, check_labels};
 use super::regression::{log_likelihood, rmse};
@@ -203,23 +204,18 @@ impl PersonalScores {
 
     /// The columns of `rounds.csv`: micro (pooled rows) without a suffix, then the mean over clients and the worst.
     pub fn columns(&self) -> Vec<(&'static str, Option<f64>)> {
-        let accuracy = self.over_clients(ClientScores::accuracy, Direction::HigherIsBetter);
-        let over = |metric| self.over_clients(metric, Direction::LowerIsBetter);
-        let (nll, ece, rmse) = (over(ClientScores::nll), over(ClientScores::ece), over(ClientScores::rmse));
-        vec![
-            ("personal_accuracy", self.pooled.accuracy()),
-            ("personal_accuracy_macro", accuracy.macro_mean),
-            ("personal_accuracy_worst", accuracy.worst),
-            ("personal_accuracy_mean_particle", self.pooled.accuracy_mean_particle()),
-            ("personal_nll", self.pooled.nll()),
-            ("personal_nll_macro", nll.macro_mean),
-            ("personal_ece", self.pooled.ece()),
-            ("personal_ece_macro", ece.macro_mean),
-            ("personal_mce", self.pooled.mce()),
-            ("personal_brier", self.pooled.brier()),
-            ("personal_rmse", self.pooled.rmse()),
-            ("personal_rmse_macro", rmse.macro_mean),
-        ]
+        let personal =
+            Metric::in_view(View::Personal).into_iter().filter_map(|metric| Some((metric, metric.personal?)));
+        let value = |metric: &Metric, of: PersonalMetric, over: Over| {
+            let summary = || self.over_clients(of.of, metric.better.unwrap_or(Direction::LowerIsBetter));
+            match over {
+                Over::Rows => (of.of)(&self.pooled),
+                Over::Clients => summary().macro_mean,
+                Over::Worst => summary().worst,
+            }
+        };
+        let columns = personal.flat_map(|(metric, of)| of.columns.iter().map(move |column| (metric, of, column)));
+        columns.map(|(metric, of, column)| (column.key, value(metric, of, column.over))).collect()
     }
 }
 

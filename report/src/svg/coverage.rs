@@ -19,9 +19,9 @@ pub(crate) fn coverage(title: &str, analysis: &RegressionAnalysis) -> Picture {
     let facts = format!(
         "{} rows \u{b7} RMSE {} \u{b7} CRPS {} \u{b7} NLL {}",
         thousands(overall.n),
-        value(overall.rmse),
-        value(overall.crps),
-        value(overall.nll)
+        value(overall.get("rmse")),
+        value(overall.get("crps")),
+        value(overall.get("nll"))
     );
     picture.text("fs-muted", LEFT, 51.0, "start", &facts);
     for (x, class, text) in

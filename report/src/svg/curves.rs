@@ -2,6 +2,7 @@
 
 use super::reliability::shorten;
 use super::{Axis, Picture, SERIES, WIDTH, nice_ticks, tick_label};
+use crate::metrics::Metric;
 use crate::{Comparison, RoundPoint};
 
 const LEFT: f64 = 70.0;
@@ -9,13 +10,15 @@ const RIGHT: f64 = WIDTH - 18.0;
 const PANEL_HEIGHT: f64 = 150.0;
 const PANEL_STEP: f64 = 192.0;
 
-type Metric = (&'static str, fn(&RoundPoint) -> Option<f64>);
-const METRICS: [Metric; 4] = [
-    ("Accuracy of the ensemble", |p| p.accuracy),
-    ("Negative log-likelihood (nats)", |p| p.nll),
-    ("Expected calibration error", |p| p.ece),
-    ("Root mean squared error", |p| p.rmse),
-];
+/// A metric of a [`RoundPoint`] by its key.
+type Curve = (&'static str, fn(&RoundPoint) -> Option<f64>);
+const CURVES: [Curve; 4] = [("accuracy", |p| p.accuracy), ("nll", |p| p.nll), ("ece", |p| p.ece), ("rmse", |p| p.rmse)];
+
+/// The heading of a curve's panel.
+fn heading(key: &str) -> String {
+    let label = Metric::of_key(key).map_or(key.to_owned(), Metric::axis_label);
+    if key == "accuracy" { label + " of the ensemble" } else { label }
+}
 
 /// The curves as an SVG file; `None` when no round has a number.
 pub fn curves_svg(title: &str, rounds: &[RoundPoint], compare: &[Comparison]) -> Option<String> {
@@ -26,8 +29,8 @@ pub(crate) fn curves(title: &str, rounds: &[RoundPoint], compare: &[Comparison])
     let others: Vec<&Comparison> = compare.iter().filter(|c| !c.rounds.is_empty()).take(SERIES - 1).collect();
     let mut series: Vec<(&str, &[RoundPoint])> = vec![("this run", rounds)];
     series.extend(others.iter().map(|c| (c.name.as_str(), c.rounds.as_slice())));
-    let shown: Vec<&Metric> =
-        METRICS.iter().filter(|(_, of)| rounds.iter().any(|p| of(p).is_some_and(f64::is_finite))).collect();
+    let shown: Vec<&Curve> =
+        CURVES.iter().filter(|(_, of)| rounds.iter().any(|p| of(p).is_some_and(f64::is_finite))).collect();
     if shown.is_empty() {
         return None;
     }
@@ -56,7 +59,7 @@ pub(crate) fn curves(title: &str, rounds: &[RoundPoint], compare: &[Comparison])
     Some(picture)
 }
 
-fn panel(picture: &mut Picture, (name, of): &Metric, series: &[(&str, &[RoundPoint])], x: &Axis, top: f64) {
+fn panel(picture: &mut Picture, (key, of): &Curve, series: &[(&str, &[RoundPoint])], x: &Axis, top: f64) {
     let (top, bottom) = (top + 22.0, top + 22.0 + PANEL_HEIGHT - 8.0);
     let points_of = |points: &[RoundPoint]| -> Vec<(f64, f64)> {
         points.iter().filter_map(|p| Some((p.round as f64, of(p).filter(|v| v.is_finite())?))).collect()
@@ -65,7 +68,7 @@ fn panel(picture: &mut Picture, (name, of): &Metric, series: &[(&str, &[RoundPoi
     let (lo, hi) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     let ticks = nice_ticks(lo, hi, 4);
     let y = Axis::new((ticks[0], ticks[ticks.len() - 1]), (bottom, top));
-    picture.text("fs-text", LEFT, top - 9.0, "start", name);
+    picture.text("fs-text", LEFT, top - 9.0, "start", &heading(key));
     for tick in &ticks {
         picture.line("fs-grid", (LEFT, y.at(*tick)), (RIGHT, y.at(*tick)));
         picture.text("fs-tick", LEFT - 8.0, y.at(*tick) + 4.0, "end", &tick_label(*tick, &ticks));

@@ -56,14 +56,14 @@ pub(crate) fn reliability(title: &str, analysis: &ClassAnalysis, compare: &[Comp
 fn heading(picture: &mut Picture, title: &str, analysis: &ClassAnalysis) {
     let overall = &analysis.overall;
     let share = |value: Option<f64>| value.map_or("no value".to_owned(), percent);
-    let ece = overall.ece.map_or("no value".to_owned(), |ece| format!("{ece:.4}"));
+    let ece = overall.get("ece").map_or("no value".to_owned(), |ece| format!("{ece:.4}"));
     // About 44 letters of the title's size fit into the width.
     picture.text("fs-title", LEFT, 30.0, "start", &shorten(title, 44));
     let facts = format!(
         "{} rows \u{b7} accuracy {} \u{b7} mean confidence {} \u{b7} ECE {ece}",
         thousands(overall.n),
-        share(overall.accuracy),
-        share(overall.mean_confidence)
+        share(overall.get("accuracy")),
+        share(overall.get("mean_confidence"))
     );
     picture.text("fs-muted", LEFT, 51.0, "start", &facts);
 }
