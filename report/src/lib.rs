@@ -34,6 +34,7 @@ mod json;
 pub mod metrics;
 mod overall;
 mod regression;
+mod run;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -42,17 +43,16 @@ mod verdict;
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 pub use analysis::{ClassAnalysis, Selective, TemperatureDiagnosis};
 pub use error::ReportError;
 pub use files::{FileError, quoted, read_text, read_whole, write_atomic};
 pub use overall::Overall;
 pub use regression::RegressionAnalysis;
+pub use run::{Comparison, PartitionTable, PersonalRow, PersonalTable, RoundPoint, RunSummary};
 pub use svg::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke, curves_svg, partition_svg};
 pub use verdict::Verdict;
 
-use crate::metrics::{Bin, ClassPredictions, Evaluation, RegressionPredictions, UncertaintySummary};
+use crate::metrics::{ClassPredictions, RegressionPredictions, UncertaintySummary};
 
 /// Version of the layout of `report.json`.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -88,100 +88,6 @@ pub enum Content<'a> {
         /// The predictive with its targets.
         predictions: &'a RegressionPredictions,
     },
-}
-
-/// The run that made the predictions.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct RunSummary {
-    /// The resolved config, shown as it is.
-    pub config_toml: String,
-    /// One point an evaluated round, in order.
-    pub rounds: Vec<RoundPoint>,
-    /// Who held which classes.
-    pub partition: Option<PartitionTable>,
-    /// What the clients' own predictors came to, in a personalised run.
-    pub personal: Option<PersonalTable>,
-    /// Backend, device, seed, seconds, bytes ...: name and value, shown in this order.
-    pub facts: Vec<(String, String)>,
-    /// Other runs beside this one, at most three in a picture.
-    pub compare: Vec<Comparison>,
-}
-
-/// Numbers of one round, `None` where not measured.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct RoundPoint {
-    /// The round.
-    pub round: usize,
-    /// Accuracy of the ensemble.
-    pub accuracy: Option<f64>,
-    /// Negative log-likelihood, nats.
-    pub nll: Option<f64>,
-    /// Expected calibration error.
-    pub ece: Option<f64>,
-    /// Root mean squared error.
-    pub rmse: Option<f64>,
-}
-
-impl RoundPoint {
-    /// The numbers of a round that a curve shows.
-    pub fn new(round: usize, evaluation: &Evaluation) -> Self {
-        let Evaluation { accuracy, nll, ece, rmse, .. } = *evaluation;
-        Self { round, accuracy, nll, ece, rmse }
-    }
-}
-
-/// Rows of every class at every client.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PartitionTable {
-    /// Names of the classes, `[C]`.
-    pub class_names: Vec<String>,
-    /// Counts, `[clients][C]`.
-    pub counts: Vec<Vec<usize>>,
-    /// Rows of each client that are held out from its training, `[clients]`.
-    #[serde(default)]
-    pub validation: Vec<usize>,
-    /// Rows of each client's own test, `[clients]`; clients may share them.
-    #[serde(default)]
-    pub test: Vec<usize>,
-}
-
-/// Every client's own predictor on its own test rows, over all clients.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PersonalTable {
-    /// The last round.
-    pub last_round: usize,
-    /// The round with the lowest validation NLL; `None` where no validation rows were held out.
-    pub best_round: Option<usize>,
-    /// How many of how many clients the numbers of the last round are of, where that is not all of them.
-    pub scored: Option<(usize, usize)>,
-    /// The numbers.
-    pub rows: Vec<PersonalRow>,
-}
-
-/// One number of a [`PersonalTable`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PersonalRow {
-    /// What a reader calls it.
-    pub name: String,
-    /// What it is, in a few words.
-    pub about: String,
-    /// After the last round.
-    pub last: f64,
-    /// After the best round.
-    pub best: Option<f64>,
-}
-
-/// Another run, scored on the same rows.
-#[derive(Debug, Clone, Serialize)]
-pub struct Comparison {
-    /// Its name in legends and tables.
-    pub name: String,
-    /// Its headline numbers.
-    pub evaluation: Evaluation,
-    /// Its equal-width bins for the reliability diagram; empty for a regression.
-    pub bins: Vec<Bin>,
-    /// Its curve over rounds; may be empty.
-    pub rounds: Vec<RoundPoint>,
 }
 
 /// Where the files of a report are.

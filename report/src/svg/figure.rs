@@ -1,17 +1,15 @@
-//! A paper's figure: lines with bands over linear or logarithmic axes, and contours of densities in the plane.
-
-use std::fmt::Write as _;
+//! A figure of a paper: lines with bands over linear or logarithmic axes.
 
 use super::reliability::shorten;
 use super::{Axis, Picture, WIDTH, nice_ticks, round, tick_label};
 
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = WIDTH - 18.0;
+pub(super) const LEFT: f64 = 74.0;
+pub(super) const RIGHT: f64 = WIDTH - 18.0;
 const PLOT_HEIGHT: f64 = 330.0;
 /// Room for the outermost markers.
 const INSET: f64 = 9.0;
 /// Letters that fit into half of the legend's width.
-const LEGEND_LETTERS: usize = 33;
+pub(super) const LEGEND_LETTERS: usize = 33;
 /// Colours of the style; more series than that begin again with another dash.
 const COLOURS: usize = 10;
 const STYLE: &str = include_str!("figure.css");
@@ -84,31 +82,6 @@ pub struct LineFigure {
     pub diagonal: bool,
 }
 
-/// A density on a square grid over the plane.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plane {
-    /// The grid's coordinates, the same on both axes, ascending.
-    pub axis: Vec<f64>,
-    /// Density, `[axis.len(), axis.len()]`, the second coordinate fastest.
-    pub density: Vec<f64>,
-}
-
-/// Contours of an approximate density over those of the exact one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ContourFigure {
-    /// Its heading.
-    pub title: String,
-    /// What to know about it, in a line.
-    pub subtitle: String,
-    /// Name and density of the approximation: solid lines.
-    pub approximate: (String, Plane),
-    /// The exact density: dashed lines. Its maximum sets the levels.
-    pub exact: Plane,
-}
-
-/// Levels of the contours, as shares of the exact density's maximum.
-const LEVELS: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
-
 impl LineFigure {
     /// The figure as an SVG file; `None` without a point to draw.
     pub fn svg(&self) -> Option<String> {
@@ -160,57 +133,9 @@ impl LineFigure {
     }
 }
 
-impl ContourFigure {
-    /// The figure as an SVG file; `None` where the exact density has no mass.
-    pub fn svg(&self) -> Option<String> {
-        let highest = self.exact.density.iter().copied().filter(|value| value.is_finite()).fold(0.0, f64::max);
-        let range = self.window(LEVELS[0] * highest)?;
-        let side = RIGHT - LEFT;
-        let (top, bottom) = (100.0, 100.0 + side);
-        let spec = |label: &str| AxisSpec { label: label.to_owned(), log: false, range: Some(range) };
-        let x = Scale::new(&spec(""), std::iter::empty(), false)?.over(LEFT, RIGHT);
-        let y = Scale::new(&spec(""), std::iter::empty(), false)?.over(bottom, top);
-        let mut picture = opened(bottom + 52.0, &self.title, &self.subtitle);
-        for (at, class, name) in
-            [(LEFT, "fg fg-s0", self.approximate.0.as_str()), (LEFT + 0.5 * side, "fg fg-s1 fg-d1", "exact posterior")]
-        {
-            picture.line(class, (at, 72.0), (at + 26.0, 72.0));
-            picture.text("fs-muted", at + 33.0, 76.0, "start", &shorten(name, LEGEND_LETTERS));
-        }
-        frame(&mut picture, (&x, "\u{3b8}\u{2081}"), (&y, "\u{3b8}\u{2082}"), (top, bottom));
-        picture.raw(&format!(
-            r#"<clipPath id="fg-plot"><rect x="{LEFT}" y="{top}" width="{side}" height="{side}"/></clipPath>"#
-        ));
-        picture.raw(r#"<g clip-path="url(#fg-plot)">"#);
-        for (plane, class) in [(&self.exact, "fg-thin fg-s1 fg-d1"), (&self.approximate.1, "fg-thin fg-s0")] {
-            for level in LEVELS {
-                let path = contour(plane, level * highest, &x, &y);
-                picture.raw(&format!(r#"<path class="{class}" d="{path}"/>"#));
-            }
-        }
-        picture.raw("</g>");
-        Some(picture.standalone())
-    }
-
-    /// The smallest square range that holds all that either density has above a level.
-    fn window(&self, level: f64) -> Option<(f64, f64)> {
-        let mut ends: Option<(f64, f64)> = None;
-        for plane in [&self.exact, &self.approximate.1] {
-            let n = plane.axis.len();
-            for (cell, _) in plane.density.iter().enumerate().filter(|(_, value)| **value >= level && level > 0.0) {
-                for coordinate in [plane.axis[cell / n], plane.axis[cell % n]] {
-                    let (low, high) = ends.unwrap_or((coordinate, coordinate));
-                    ends = Some((low.min(coordinate), high.max(coordinate)));
-                }
-            }
-        }
-        ends.map(|(low, high)| ((low - 0.5).floor(), (high + 0.5).ceil()))
-    }
-}
-
 /// Data to pixels, straight or by the logarithm.
 #[derive(Clone, Debug)]
-struct Scale {
+pub(super) struct Scale {
     log: bool,
     /// In the units of the data.
     ends: (f64, f64),
@@ -220,7 +145,7 @@ struct Scale {
 
 impl Scale {
     /// `wide` widens the ends to the ticks around the data; `None` without a value.
-    fn new(spec: &AxisSpec, values: impl Iterator<Item = f64>, wide: bool) -> Option<Self> {
+    pub(super) fn new(spec: &AxisSpec, values: impl Iterator<Item = f64>, wide: bool) -> Option<Self> {
         let usable = values.filter(|value| value.is_finite() && (!spec.log || *value > 0.0));
         let found =
             usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -243,12 +168,12 @@ impl Scale {
     }
 
     /// Between two pixels.
-    fn over(mut self, from: f64, to: f64) -> Self {
+    pub(super) fn over(mut self, from: f64, to: f64) -> Self {
         self.axis.to = (from, to);
         self
     }
 
-    fn at(&self, value: f64) -> f64 {
+    pub(super) fn at(&self, value: f64) -> f64 {
         // Below every logarithmic axis lies 0.
         let value = if self.log { value.max(1e-3 * self.ends.0).log10() } else { value };
         self.axis.at(value)
@@ -275,7 +200,7 @@ fn decades(low: f64, high: f64) -> Vec<f64> {
     all[from..=to].to_vec()
 }
 
-fn opened(height: f64, title: &str, subtitle: &str) -> Picture {
+pub(super) fn opened(height: f64, title: &str, subtitle: &str) -> Picture {
     let mut picture = Picture::new(height, &format!("{title}. {subtitle}"));
     picture.raw(&format!("<style>{STYLE}</style>"));
     picture.text("fs-title", 20.0, 30.0, "start", &shorten(title, 48));
@@ -283,7 +208,12 @@ fn opened(height: f64, title: &str, subtitle: &str) -> Picture {
     picture
 }
 
-fn frame(picture: &mut Picture, (x, x_label): (&Scale, &str), (y, y_label): (&Scale, &str), (top, bottom): (f64, f64)) {
+pub(super) fn frame(
+    picture: &mut Picture,
+    (x, x_label): (&Scale, &str),
+    (y, y_label): (&Scale, &str),
+    (top, bottom): (f64, f64),
+) {
     for tick in &y.ticks {
         picture.line("fs-grid", (LEFT, y.at(*tick)), (RIGHT, y.at(*tick)));
         picture.text("fs-tick", LEFT - 8.0, y.at(*tick) + 4.0, "end", &y.label(*tick));
@@ -390,35 +320,6 @@ fn draw(picture: &mut Picture, index: usize, line: &FigureLine, x: &Scale, y: &S
     }
 }
 
-/// The line along which a density has a value, as the `d` of a path: marching squares, cell by cell.
-fn contour(plane: &Plane, level: f64, x: &Scale, y: &Scale) -> String {
-    let (axis, n) = (&plane.axis, plane.axis.len());
-    let mut path = String::new();
-    for i in 0..n.saturating_sub(1) {
-        for j in 0..n - 1 {
-            // Corners in turn around the cell; the first coordinate runs along x.
-            let corners = [(i, j), (i + 1, j), (i + 1, j + 1), (i, j + 1)];
-            let value = |(i, j): (usize, usize)| plane.density[i * n + j];
-            let mut crossings = Vec::with_capacity(4);
-            for side in 0..4 {
-                let (from, to) = (corners[side], corners[(side + 1) % 4]);
-                let (a, b) = (value(from), value(to));
-                if (a >= level) != (b >= level) {
-                    let share = (level - a) / (b - a);
-                    let between = |from: usize, to: usize| axis[from] + share * (axis[to] - axis[from]);
-                    crossings.push((x.at(between(from.0, to.0)), y.at(between(from.1, to.1))));
-                }
-            }
-            for ends in crossings.chunks_exact(2) {
-                let [x1, y1, x2, y2] = [ends[0].0, ends[0].1, ends[1].0, ends[1].1].map(round);
-                // Writing to a String cannot fail.
-                let _ = write!(path, "M{x1} {y1}L{x2} {y2}");
-            }
-        }
-    }
-    path
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -465,28 +366,5 @@ mod tests {
         let scale = Scale::new(&spec, [1.0, 100.0].into_iter(), false).unwrap().over(0.0, 200.0);
         assert!((scale.at(10.0) - 100.0).abs() < 1e-9);
         assert!(Scale::new(&spec, [0.0].into_iter(), false).is_none());
-    }
-
-    #[test]
-    fn the_contour_of_a_cone_is_a_circle() {
-        let axis: Vec<f64> = (0..81).map(|i| -4.0 + 0.1 * f64::from(i)).collect();
-        let density = axis.iter().flat_map(|x| axis.iter().map(move |y| (4.0 - x.hypot(*y)).max(0.0))).collect();
-        let plane = Plane { axis, density };
-        let unit = AxisSpec { range: Some((-4.0, 4.0)), ..AxisSpec::default() };
-        let scale = Scale::new(&unit, std::iter::empty(), false).unwrap().over(-4.0, 4.0);
-        let path = contour(&plane, 2.0, &scale, &scale);
-        let numbers: Vec<f64> = path.split(['M', 'L', ' ']).filter_map(|word| word.parse().ok()).collect();
-        assert!(numbers.len() > 200);
-        for point in numbers.chunks_exact(2) {
-            // Linear interpolation on a grid of 0.1, rounded to 0.01.
-            assert!((point[0].hypot(point[1]) - 2.0).abs() < 0.02, "{point:?}");
-        }
-        let figure = ContourFigure {
-            title: "T".into(),
-            subtitle: String::new(),
-            approximate: ("q".into(), plane.clone()),
-            exact: plane,
-        };
-        assert_eq!(figure.svg().unwrap().matches("<path class=\"fg-thin").count(), 2 * LEVELS.len());
     }
 }

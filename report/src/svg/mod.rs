@@ -4,6 +4,7 @@
 //! Colours are those of Okabe and Ito, which stay apart for colour-blind readers; direction is also
 //! told by hatching, runs by markers and dashes.
 
+mod contour;
 mod coverage;
 mod curves;
 mod figure;
@@ -12,10 +13,11 @@ mod reliability;
 
 use std::fmt::Write as _;
 
+pub use contour::{ContourFigure, Plane};
 pub(super) use coverage::coverage;
 pub(super) use curves::curves;
 pub use curves::curves_svg;
-pub use figure::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke};
+pub use figure::{AxisSpec, FigureLine, FigurePoint, LineFigure, Stroke};
 pub(super) use heatmap::heatmap;
 pub use heatmap::partition_svg;
 pub(super) use reliability::reliability;

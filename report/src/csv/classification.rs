@@ -1,14 +1,14 @@
-//! Predictions as text: header `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes), one row a
-//! sample.
-//!
-//! Values stay `f64` on their way in and out: 0.6 rounded to `f32` lies above the bin edge 0.6.
+//! Class probabilities with their labels: `label,p_0,...,p_{C-1}`, or `label,p_1` for two classes.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::ReportError;
-use crate::files::{FileError, line_of, quoted, read_whole, write_atomic};
-use crate::metrics::{Bin, ClassPredictions, CoverageRow, ROW_SUM_TOLERANCE, RegressionPredictions};
+use super::{fields, input, utf8};
+use crate::ReportError;
+use crate::files::{FileError, quoted, read_whole, write_atomic};
+use crate::metrics::{ClassPredictions, ROW_SUM_TOLERANCE};
+
+const HEADER: &str = "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes";
 
 /// Reads a predictions file.
 ///
@@ -20,12 +20,7 @@ use crate::metrics::{Bin, ClassPredictions, CoverageRow, ROW_SUM_TOLERANCE, Regr
 /// Names the file, the line (the header is line 1), the column and what would be right.
 pub fn read_predictions(path: &Path) -> Result<ClassPredictions, ReportError> {
     let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
-    let at = |line: usize, column: Option<&str>, problem: String| ReportError::Input {
-        path: path.to_path_buf(),
-        line,
-        column: column.map(quoted),
-        problem,
-    };
+    let at = |line: usize, column: Option<&str>, problem: String| input(path, line, column, problem);
     let text = utf8(path, &bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines: Vec<&str> = text.trim_end_matches(['\n', '\r', ' ', '\t']).split('\n').collect();
@@ -66,121 +61,6 @@ pub fn write_predictions(path: &Path, predictions: &ClassPredictions) -> Result<
         text.push('\n');
     }
     write_atomic(path, text.as_bytes())
-}
-
-/// Writes the predictions of a regression: header `target,mean_0,precision_0,...`, one row a sample, one Gaussian a
-/// particle, on the scale of the data.
-///
-/// # Errors
-/// The file cannot be written.
-pub fn write_regression(path: &Path, predictions: &RegressionPredictions) -> Result<(), FileError> {
-    let mut text = String::from("target");
-    for n in 0..predictions.particles() {
-        let _ = write!(text, ",mean_{n},precision_{n}");
-    }
-    text.push('\n');
-    for (row, target) in predictions.target().iter().enumerate() {
-        let _ = write!(text, "{target}");
-        for at in (row..predictions.mean().len()).step_by(predictions.rows()) {
-            let _ = write!(text, ",{},{}", predictions.mean()[at], predictions.precision()[at]);
-        }
-        text.push('\n');
-    }
-    write_atomic(path, text.as_bytes())
-}
-
-/// Reads what [`write_regression`] wrote, to the same bits.
-///
-/// # Errors
-/// Names the file, the line and what would be right.
-pub fn read_regression(path: &Path) -> Result<RegressionPredictions, ReportError> {
-    let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
-    let at = |line: usize, column: Option<&str>, problem: String| ReportError::Input {
-        path: path.to_path_buf(),
-        line,
-        column: column.map(quoted),
-        problem,
-    };
-    let mut lines = utf8(path, &bytes)?.lines();
-    let header = lines.next().map(fields).unwrap_or_default();
-    let particles = header.len().saturating_sub(1) / 2;
-    if header.first() != Some(&"target") || particles == 0 || header.len() != 1 + 2 * particles {
-        return Err(at(1, None, "the header is `target,mean_0,precision_0,...`".into()));
-    }
-    let mut values = Vec::new();
-    for (line, text) in (2..).zip(lines) {
-        let found = text.split(',').count();
-        if found != header.len() {
-            return Err(at(line, None, format!("{found} fields, where the header has {}", header.len())));
-        }
-        for (column, field) in text.split(',').map(unquote).enumerate() {
-            let value = component(column, field).map_err(|problem| at(line, Some(header[column]), problem))?;
-            values.push(value);
-        }
-    }
-    if values.is_empty() {
-        return Err(at(1, None, "there are no rows below the header".into()));
-    }
-    let column = |at: usize| values.iter().skip(at).step_by(header.len()).copied();
-    let every_second = |first: usize| (first..header.len()).step_by(2).flat_map(column).collect();
-    Ok(RegressionPredictions::new(particles, every_second(1), every_second(2), column(0).collect())?)
-}
-
-/// One number of a regression's predictions: the target, a mean or, in every other column, a precision.
-fn component(column: usize, text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| format!("`{}` is not a number", quoted(text)))?;
-    let is_precision = column > 0 && column.is_multiple_of(2);
-    match (value.is_finite(), is_precision && value <= 0.0) {
-        (true, false) => Ok(value),
-        (true, true) => Err(format!("{value} is no precision; precisions are greater than 0")),
-        (false, _) => Err(format!("{value} is not finite")),
-    }
-}
-
-/// The text of a file, or the line where it is none.
-fn utf8<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, ReportError> {
-    std::str::from_utf8(bytes).map_err(|error| ReportError::Input {
-        path: path.to_path_buf(),
-        line: line_of(bytes, error.valid_up_to()),
-        column: None,
-        problem: "not UTF-8 text; a predictions file is a CSV".into(),
-    })
-}
-
-/// `lo,hi,n,accuracy,confidence,gap`; an empty bin leaves the last three blank.
-pub fn bins_csv(bins: &[Bin]) -> String {
-    let mut text = String::from("lo,hi,n,accuracy,confidence,gap\n");
-    for bin in bins {
-        let [accuracy, confidence, gap] = [bin.accuracy, bin.confidence, bin.gap].map(cell);
-        let _ = writeln!(text, "{},{},{},{accuracy},{confidence},{gap}", bin.lo, bin.hi, bin.n);
-    }
-    text
-}
-
-/// `level,coverage,mean_width`.
-pub(super) fn coverage_csv(rows: &[CoverageRow]) -> String {
-    let mut text = String::from("level,coverage,mean_width\n");
-    for row in rows {
-        let _ = writeln!(text, "{},{},{}", row.level, row.coverage, cell(row.mean_width));
-    }
-    text
-}
-
-fn cell(value: Option<f64>) -> String {
-    value.map_or(String::new(), |v| v.to_string())
-}
-
-const HEADER: &str = "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes";
-
-/// No field of a predictions file contains a comma, so that a line can be cut without a CSV state
-/// machine and its number is exact.
-fn fields(line: &str) -> Vec<&str> {
-    line.split(',').map(unquote).collect()
-}
-
-fn unquote(field: &str) -> &str {
-    let field = field.trim();
-    field.strip_prefix('"').and_then(|f| f.strip_suffix('"')).unwrap_or(field)
 }
 
 /// What the header promises.
@@ -346,52 +226,6 @@ mod tests {
     fn a_missing_file_is_named() {
         let error = read_predictions(Path::new("/nowhere/p.csv")).unwrap_err().to_string();
         assert!(error.starts_with("/nowhere/p.csv: "), "{error}");
-    }
-
-    #[test]
-    fn predictions_of_a_regression_are_read_as_they_were_written() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("p.csv");
-        let (mean, precision) = (vec![1.5, 2.5, -0.1, 1e-9, 4.0, 0.3], vec![0.25, 4.0, 1e5, 0.1, 3.0, 7.0]);
-        let predictions = RegressionPredictions::new(2, mean, precision, vec![1.0, 2.0, 1.0 / 3.0]).unwrap();
-        write_regression(&path, &predictions).unwrap();
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(
-            text.starts_with("target,mean_0,precision_0,mean_1,precision_1\n1,1.5,0.25,0.000000001,0.1\n"),
-            "{text}"
-        );
-        assert_eq!(read_regression(&path).unwrap(), predictions);
-    }
-
-    #[test]
-    fn bad_predictions_of_a_regression_are_told_line_and_column() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("p.csv");
-        let complaint = |text: &[u8]| {
-            fs::write(&path, text).unwrap();
-            read_regression(&path).unwrap_err().to_string()
-        };
-        let head = "target,mean_0,precision_0\n0,0.5,2\n";
-        for (row, want) in [
-            ("1,2", "p.csv, line 3: 2 fields, where the header has 3"),
-            ("1,x,2", "line 3, column mean_0: `x` is not a number"),
-            ("inf,1,2", "line 3, column target: inf is not finite"),
-            ("1,1,0", "line 3, column precision_0: 0 is no precision; precisions are greater than 0"),
-            ("1,1,NaN", "line 3, column precision_0: NaN is not finite"),
-            ("1,\u{1b}[2J,1", r"line 3, column mean_0: `\u{1b}[2J` is not a number"),
-        ] {
-            let got = complaint(format!("{head}{row}\n").as_bytes());
-            assert!(got.contains(want), "{row}: {got}");
-        }
-        assert!(complaint(b"target,mean_0,precision_0\n").contains("line 1: there are no rows below the header"));
-        assert!(complaint(b"target,mean_0,precision_0\n1,\xff,1\n").contains("line 2: not UTF-8"));
-        assert!(complaint(b"").contains("line 1: the header is"));
-    }
-
-    #[test]
-    fn an_empty_bin_is_blank() {
-        let bin = Bin { lo: 0.0, hi: 0.5, n: 0, accuracy: None, confidence: None, gap: None };
-        assert_eq!(bins_csv(&[bin]), "lo,hi,n,accuracy,confidence,gap\n0,0.5,0,,,\n");
     }
 
     proptest! {
