@@ -17,7 +17,7 @@ const MANY_ROWS: usize = 20_000;
 /// Fewer rows than this cannot be split into a half that fits and a half that judges.
 const FEWEST_ROWS_TO_SPLIT: usize = 20;
 
-/// Everything that a classification report says.
+/// All numbers of a classification report.
 #[derive(Debug, Clone, Serialize)]
 pub struct ClassAnalysis {
     /// The headline in words.
@@ -32,13 +32,13 @@ pub struct ClassAnalysis {
     pub equal_mass_bins: Vec<Bin>,
     /// Where the top-label Brier score comes from.
     pub brier_decomposition: Option<BrierDecomposition>,
-    /// How every class fares.
+    /// Scores of every class, `[C]`.
     pub classes: Vec<ClassRow>,
-    /// One-vs-rest ECE of every class.
+    /// One-vs-rest ECE of every class, `[C]`.
     pub classwise_ece: Vec<f64>,
     /// How well the confidence ranks the mistakes.
     pub selective: Selective,
-    /// What only the particles can tell.
+    /// The numbers that need the particles.
     pub uncertainty: Option<UncertaintySummary>,
     /// What one temperature would change; `None` with too few rows to split.
     pub temperature_scaling: Option<TemperatureDiagnosis>,
@@ -57,8 +57,8 @@ pub struct Selective {
     pub aurc: Option<f64>,
 }
 
-/// What one temperature would change. Fitted on a seeded half of the rows, judged on the other
-/// half; no other number of the report uses it.
+/// What one temperature would change. T is fitted on a seeded half of the rows and judged on the other
+/// half. No other number of the report uses it.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct TemperatureDiagnosis {
     /// The fit on the first half.

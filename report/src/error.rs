@@ -1,3 +1,5 @@
+//! Why a report cannot be made.
+
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -5,7 +7,7 @@ use thiserror::Error;
 use crate::files::FileError;
 use crate::metrics::MetricError;
 
-/// Why a report could not be made or a predictions file not be read.
+/// Why a report could not be made or a predictions file cannot be read.
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// A file or directory that cannot be read or written.

@@ -85,7 +85,7 @@ fn exp(x: f64) -> f64 {
         1.0,
         1.0,
     ];
-    // e^−746 is no number above 0 any more. Not `max`, which would lose a NaN.
+    // e^−746 rounds to 0. Not `max`, which would lose a NaN.
     let bounded = if x < -746.0 { -746.0 } else { x };
     let n = (bounded * std::f64::consts::LOG2_E + ROUND) - ROUND;
     let r = (bounded - n * LN_2[0]) - n * LN_2[1];

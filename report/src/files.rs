@@ -24,10 +24,10 @@ impl FileError {
     }
 }
 
-/// The most that is read of what has no length: a pipe, a device.
+/// Most bytes that are read from a file without a length, such as a pipe or a device.
 const WITHOUT_LENGTH: u64 = 1 << 31;
 
-/// The whole of a file. A pipe is read too, but a device that never ends is refused after 2 GiB rather than read until
+/// Reads the whole of a file. A pipe is read too, but a device that never ends is refused after 2 GiB rather than read until
 /// the memory is full.
 ///
 /// # Errors
@@ -44,10 +44,10 @@ pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A file of text.
+/// Reads a file of text.
 ///
 /// # Errors
-/// As [`read_whole`], and bytes that are no UTF-8, with their line.
+/// As [`read_whole`]; or the bytes are not UTF-8, with the line where they are not.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read_whole(path)?).map_err(|error| {
         let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
@@ -55,7 +55,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     })
 }
 
-/// The line, from 1, of a byte.
+/// The line, counted from 1, of the byte at a position.
 pub(crate) fn line_of(bytes: &[u8], at: usize) -> usize {
     1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count()
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_is_none_is_told_its_line() {
+    fn the_error_about_bytes_that_are_not_text_names_the_line() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"a\nb\xff").unwrap();
         assert_eq!(read_text(file.path()).unwrap_err().to_string(), "line 2: not UTF-8 text");

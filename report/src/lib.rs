@@ -1,25 +1,49 @@
-//! A report from predictions and, where known, from the run that made them: `report.json` for
-//! programs, `bins.csv` for spreadsheets, SVG pictures for a page, `report.html` (one file, no
-//! script, no network) for people.
+//! Scores and calibration reports for anybody's probabilistic predictions. No tensor library, no network.
 //!
-//! ```no_run
-//! use std::path::Path;
+//! Predictions come in as class probabilities with labels, or as means and precisions with targets. Out come proper scores
+//! and calibration errors ([`metrics`]), and a report: `report.json` for programs, `bins.csv` for spreadsheets, SVG
+//! pictures, and `report.html`, one file without scripts, for people. The command `fedstein report` writes the same files.
 //!
-//! use fedstein_report::{self as report, Content, Report};
+//! # A classification
 //!
-//! let predictions = report::csv::read_predictions(Path::new("predictions.csv"))?;
-//! let report = Report {
-//!     title: "my model".into(),
-//!     content: Content::Classification { predictions: &predictions, uncertainty: None },
-//!     bins: 15,
-//!     seed: 1,
-//!     run: None,
-//! };
-//! let files = report::write(&report, Path::new("report"))?;
-//! println!("{}", files.html.display());
-//! # Ok::<(), fedstein_report::ReportError>(())
 //! ```
-
+//! use fedstein_report::metrics::ClassPredictions;
+//! use fedstein_report::{Content, Report, write};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! // Probabilities `[rows, classes]`, row-major, and a label a row.
+//! let probabilities = vec![0.9, 0.1, 0.2, 0.8, 0.6, 0.4];
+//! let predictions = ClassPredictions::new(vec![0, 1, 1], 2, probabilities)?;
+//! let content = Content::Classification { predictions: &predictions, uncertainty: None };
+//! let files = write(&Report::new("my model", content), directory)?;
+//! println!("open {}", files.html.display());
+//! # assert!(files.html.exists() && files.json.exists() && files.bins.exists());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # A regression
+//!
+//! ```
+//! use fedstein_report::metrics::RegressionPredictions;
+//! use fedstein_report::{Content, Report, write};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! // One Gaussian a row: mean and variance. An ensemble has more members, `[members, rows]`.
+//! let (mean, variance) = (vec![1.0, 2.5, 2.9], [0.5, 0.25, 0.5]);
+//! let precision = variance.map(|v: f64| 1.0 / v).to_vec();
+//! let targets = vec![1.3, 2.0, 3.1];
+//! let predictions = RegressionPredictions::new(1, mean, precision, targets)?;
+//! let files = write(&Report::new("my model", Content::Regression { predictions: &predictions }), directory)?;
+//! println!("open {}", files.html.display());
+//! # assert!(files.html.exists());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`csv::read_predictions`] and [`csv::read_regression`] read predictions from files, [`verdict`] gives the headline
+//! without writing anything, and [`metrics`] has every score as a function of its own. Which numbers a report has is
+//! listed in one table, [`metrics::Metric::all`].
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -57,19 +81,26 @@ use crate::metrics::{ClassPredictions, RegressionPredictions, UncertaintySummary
 /// Version of the layout of `report.json`.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What a report is about. Nothing in it is computed yet.
+/// The input of a report. Nothing in it is computed yet.
 #[derive(Debug)]
 pub struct Report<'a> {
     /// Headline of the page, such as the name of the run.
     pub title: String,
     /// The predictions to judge.
     pub content: Content<'a>,
-    /// Number of calibration bins; 15 unless there is a reason.
+    /// Number of calibration bins; 15 is usual.
     pub bins: usize,
     /// Seed of the bootstrap and of the split for temperature scaling.
     pub seed: u64,
     /// The run behind the predictions, where known.
     pub run: Option<RunSummary>,
+}
+
+impl<'a> Report<'a> {
+    /// A report with 15 bins and the seed 1 on predictions of unknown origin.
+    pub fn new(title: impl Into<String>, content: Content<'a>) -> Self {
+        Self { title: title.into(), content, bins: 15, seed: 1, run: None }
+    }
 }
 
 /// Predictions of either task.
@@ -79,7 +110,7 @@ pub enum Content<'a> {
     Classification {
         /// The predictive with its labels.
         predictions: &'a ClassPredictions,
-        /// What the particles tell beyond the predictive.
+        /// The numbers that need the particles, where these are known.
         uncertainty: Option<UncertaintySummary>,
     },
     /// Mixtures of normals on the scale of the data (see
@@ -90,7 +121,7 @@ pub enum Content<'a> {
     },
 }
 
-/// Where the files of a report are.
+/// The paths of a report's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportFiles {
     /// Everything, for programs.
@@ -107,7 +138,7 @@ pub struct ReportFiles {
     pub html: PathBuf,
 }
 
-/// What was computed from the predictions.
+/// The numbers computed from the predictions.
 #[derive(Debug)]
 enum Analysis {
     Classification(Box<ClassAnalysis>),
@@ -134,7 +165,7 @@ pub fn verdict(report: &Report<'_>) -> Result<Verdict, ReportError> {
     })
 }
 
-/// Computes the report and writes its files into `dir`, which is made if missing.
+/// Computes the report and writes its files into `dir`, which is created if it is missing.
 ///
 /// Everything is computed before the first file is written, and each file appears whole or not at
 /// all.

@@ -14,7 +14,7 @@ const PIT_BINS: usize = 20;
 /// Levels of the calibration curves, 0 and 1 included.
 const LEVELS: usize = 100;
 
-/// Everything that a regression report says, on the scale of the data.
+/// All numbers of a regression report, on the scale of the data.
 #[derive(Debug, Clone, Serialize)]
 pub struct RegressionAnalysis {
     /// The headline in words.

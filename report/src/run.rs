@@ -9,11 +9,11 @@ use crate::metrics::{Bin, Evaluation};
 pub struct RunSummary {
     /// The resolved config, shown as it is.
     pub config_toml: String,
-    /// One point an evaluated round, in order.
+    /// One point for each evaluated round, in order.
     pub rounds: Vec<RoundPoint>,
-    /// Who held which classes.
+    /// The number of rows of every class at every client.
     pub partition: Option<PartitionTable>,
-    /// What the clients' own predictors came to, in a personalised run.
+    /// Scores of the clients' own predictors, in a personalised run.
     pub personal: Option<PersonalTable>,
     /// Backend, device, seed, seconds, bytes ...: name and value, shown in this order.
     pub facts: Vec<(String, String)>,
@@ -66,7 +66,7 @@ pub struct PersonalTable {
     pub last_round: usize,
     /// The round with the lowest validation NLL; `None` where no validation rows were held out.
     pub best_round: Option<usize>,
-    /// How many of how many clients the numbers of the last round are of, where that is not all of them.
+    /// Clients that gave scores in the last round, and all clients; `None` where these are equal.
     pub scored: Option<(usize, usize)>,
     /// The numbers.
     pub rows: Vec<PersonalRow>,
@@ -75,20 +75,20 @@ pub struct PersonalTable {
 /// One number of a [`PersonalTable`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PersonalRow {
-    /// What a reader calls it.
+    /// Its name.
     pub name: String,
-    /// What it is, in a few words.
+    /// Its meaning, in a few words.
     pub about: String,
-    /// After the last round.
+    /// The value after the last round.
     pub last: f64,
-    /// After the best round.
+    /// The value after the best round.
     pub best: Option<f64>,
 }
 
 /// Another run, scored on the same rows.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
-    /// Its name in legends and tables.
+    /// The name of the run in legends and tables.
     pub name: String,
     /// Its headline numbers.
     pub evaluation: Evaluation,

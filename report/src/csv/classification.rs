@@ -63,7 +63,7 @@ pub fn write_predictions(path: &Path, predictions: &ClassPredictions) -> Result<
     write_atomic(path, text.as_bytes())
 }
 
-/// What the header promises.
+/// The columns that the header names.
 struct Columns {
     classes: usize,
     /// Only `p_1` is given.
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_file_is_told_where_and_what_would_be_right() {
+    fn the_error_about_a_bad_file_names_the_place_and_what_would_be_right() {
         let head = "label,p_0,p_1\n0,0.5,0.5\n";
         let row = |line: &str| format!("{head}{line}\n");
         let cases = [

@@ -1,5 +1,5 @@
-//! Predictions as text: header `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes), one row a
-//! sample.
+//! Predictions as CSV files, one row for each sample: `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes) of a
+//! classification, `target,mean_0,precision_0,...` of a regression.
 //!
 //! Values stay `f64` on their way in and out: 0.6 rounded to `f32` lies above the bin edge 0.6.
 
@@ -21,7 +21,7 @@ fn input(path: &Path, line: usize, column: Option<&str>, problem: String) -> Rep
     ReportError::Input { path: path.to_path_buf(), line, column: column.map(quoted), problem }
 }
 
-/// The text of a file, or the line where it is none.
+/// The text of a file, or an error with the first line that is not UTF-8.
 fn utf8<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, ReportError> {
     std::str::from_utf8(bytes).map_err(|error| ReportError::Input {
         path: path.to_path_buf(),
@@ -31,7 +31,7 @@ fn utf8<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, ReportError> {
     })
 }
 
-/// `lo,hi,n,accuracy,confidence,gap`; an empty bin leaves the last three blank.
+/// The bins as a table `lo,hi,n,accuracy,confidence,gap`; an empty bin leaves the last three blank.
 pub fn bins_csv(bins: &[Bin]) -> String {
     let mut text = String::from("lo,hi,n,accuracy,confidence,gap\n");
     for bin in bins {
@@ -41,7 +41,7 @@ pub fn bins_csv(bins: &[Bin]) -> String {
     text
 }
 
-/// `level,coverage,mean_width`.
+/// Central intervals as a table `level,coverage,mean_width`.
 pub(super) fn coverage_csv(rows: &[CoverageRow]) -> String {
     let mut text = String::from("level,coverage,mean_width\n");
     for row in rows {

@@ -8,8 +8,8 @@ use crate::ReportError;
 use crate::files::{FileError, quoted, read_whole, write_atomic};
 use crate::metrics::RegressionPredictions;
 
-/// Writes the predictions of a regression: header `target,mean_0,precision_0,...`, one row a sample, one Gaussian a
-/// particle, on the scale of the data.
+/// Writes the predictions of a regression: header `target,mean_0,precision_0,...`, one row for each sample and one Gaussian
+/// for each particle, on the scale of the data.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -61,7 +61,7 @@ pub fn read_regression(path: &Path) -> Result<RegressionPredictions, ReportError
     Ok(RegressionPredictions::new(particles, every_second(1), every_second(2), column(0).collect())?)
 }
 
-/// One number of a regression's predictions: the target, a mean or, in every other column, a precision.
+/// Reads the target, a mean or, in every second column, a precision.
 fn component(column: usize, text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| format!("`{}` is not a number", quoted(text)))?;
     let is_precision = column > 0 && column.is_multiple_of(2);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_predictions_of_a_regression_are_told_line_and_column() {
+    fn errors_about_predictions_of_a_regression_name_line_and_column() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("p.csv");
         let complaint = |text: &[u8]| {

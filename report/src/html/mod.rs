@@ -151,7 +151,7 @@ fn meanings(body: &mut Body, definitions: &[Definition]) {
     body.raw("</dl></details>");
 }
 
-/// What stands where there is no value.
+/// The text in the place of a missing value.
 const NOTHING: &str = "\u{2013}";
 
 /// A value in its unit.
@@ -192,7 +192,7 @@ impl Card {
     }
 }
 
-/// The page's content so far; cells and notes are HTML, escaped by who makes them.
+/// The page's content so far. Cells and notes are HTML, which the functions that make them escape.
 #[derive(Debug, Default)]
 struct Body {
     text: String,

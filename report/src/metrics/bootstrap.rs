@@ -1,4 +1,4 @@
-//! Percentile bootstrap over rows (Efron 1979): how much of a number is the luck of the test set.
+//! Percentile bootstrap over rows (Efron 1979): how far a score varies with the sampling of the test rows.
 
 use rand::{Rng, RngExt};
 use serde::{Serialize, Serializer};

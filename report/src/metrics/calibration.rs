@@ -13,7 +13,7 @@ use super::predictions::ClassPredictions;
 /// Largest number of bins.
 pub const MAX_BINS: usize = 100_000;
 
-/// Which end of a bin belongs to it.
+/// The end of a bin that belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BinRule {
     /// `(lo, hi]`, the first bin closed: the rule of Guo et al. and of every number in a report.
@@ -76,7 +76,12 @@ pub(super) struct Histogram {
 impl Histogram {
     pub(super) fn new(bins: usize, rule: BinRule) -> Result<Self, MetricError> {
         check_bins(bins)?;
-        Ok(Self { sums: vec![Sums::default(); bins], rule })
+        Ok(Self::empty(bins, rule))
+    }
+
+    /// The histogram without rows. `bins` is at least 1.
+    pub(super) fn empty(bins: usize, rule: BinRule) -> Self {
+        Self { sums: vec![Sums::default(); bins], rule }
     }
 
     pub(super) fn push(&mut self, confidence: f64, correct: bool) {
@@ -98,7 +103,7 @@ impl Histogram {
         self.sums.iter().flat_map(|sums| [sums.n as f64, sums.correct as f64, sums.confidence])
     }
 
-    /// The histogram of such numbers.
+    /// The histogram from the numbers of [`Histogram::values`].
     pub(super) fn of_values(values: &[f64]) -> Self {
         let sums = |of: &[f64]| Sums { n: of[0] as usize, correct: of[1] as usize, confidence: of[2] };
         Self { sums: values.chunks_exact(3).map(sums).collect(), rule: BinRule::UpperClosed }

@@ -20,7 +20,7 @@ pub fn accuracy(predictions: &ClassPredictions) -> f64 {
     right as f64 / predictions.len() as f64
 }
 
-/// Mean over particles of their own accuracies: the number that the reference programs print.
+/// Mean over particles of each particle's accuracy: the number that the reference programs print.
 ///
 /// # Errors
 /// Labels out of range or not one a row.
@@ -33,7 +33,7 @@ pub fn accuracy_mean_particle(log_probs: &ParticleLogProbs, labels: &[usize]) ->
     Ok(right as f64 / (labels.len() * log_probs.particles()) as f64)
 }
 
-/// A mean negative log-likelihood and how often the floor took part in it.
+/// A mean negative log-likelihood and the number of rows at the floor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct NegativeLogLikelihood {
     /// `-mean ln max(p_label, 1e-12)`, nats.
@@ -56,7 +56,7 @@ pub fn nll(predictions: &ClassPredictions) -> NegativeLogLikelihood {
     }
 }
 
-/// Mean over particles of their own negative log-likelihoods (Gibbs predictor), each floored like
+/// Mean over particles of each particle's negative log-likelihood (Gibbs predictor), each floored like
 /// [`nll`].
 ///
 /// At least the ensemble's NLL by Jensen's inequality, wherever no probability of a label is below
@@ -98,7 +98,7 @@ pub fn brier_binary(predictions: &ClassPredictions) -> Option<f64> {
     (predictions.classes() == 2).then(|| 0.5 * brier(predictions))
 }
 
-/// How one class fares; shares are `None` where their denominator is 0.
+/// Scores of one class; shares are `None` where their denominator is 0.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassRow {
     /// The class.

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 pub struct Grid {
     /// Flat points `[G, d]`, the last coordinate fastest.
     points: Vec<f64>,
-    /// Of every point where all cells count, `[G]`.
+    /// Weight of every point where all cells count, `[G]`.
     weights: Vec<f64>,
     /// Points on a side, and from one to the next.
     side: usize,

@@ -1,3 +1,5 @@
+//! Why predictions cannot be scored, and the checks of arrays.
+
 use thiserror::Error;
 
 /// Why a set of predictions cannot be scored. Rows, classes and particles are counted from 0.
@@ -18,7 +20,7 @@ pub enum MetricError {
     /// Two arrays that belong together differ in length.
     #[error("{what}: {got} values, expected {expected}")]
     Length {
-        /// The array in words.
+        /// The array, in words.
         what: &'static str,
         /// Its length.
         got: usize,
@@ -70,7 +72,7 @@ pub enum MetricError {
     /// A number that must be finite is not.
     #[error("{what} {index} is {value}; it must be finite")]
     NotFinite {
-        /// The array in words.
+        /// The array, in words.
         what: &'static str,
         /// Position in the array.
         index: usize,
@@ -80,7 +82,7 @@ pub enum MetricError {
     /// A number that must be finite and greater than 0 is not.
     #[error("{what} {index} is {value}; it must be finite and greater than 0")]
     NotPositive {
-        /// The array in words.
+        /// The array, in words.
         what: &'static str,
         /// Position in the array.
         index: usize,
@@ -98,7 +100,7 @@ pub enum MetricError {
     /// A share outside the open interval (0, 1).
     #[error("{what} is {value}; it must lie strictly between 0 and 1")]
     Share {
-        /// The share in words.
+        /// The share, in words.
         what: &'static str,
         /// The value found.
         value: f64,
@@ -118,7 +120,7 @@ pub(super) fn check_finite(what: &'static str, values: &[f64]) -> Result<(), Met
     }
 }
 
-/// `Some` of a finite number: the last door before a number leaves the module.
+/// `Some` of a finite number. Every number that leaves the module passes here.
 pub(super) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }

@@ -1,4 +1,4 @@
-//! From clients to one number: pooled, averaged, worst.
+//! Summaries of a metric over clients: pooled, averaged, worst.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub struct ClientValue {
     pub value: Option<f64>,
 }
 
-/// Which end of a metric is the worse one.
+/// Whether large or small values of a metric are the better ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Accuracy: the worst client has the smallest value.
@@ -58,7 +58,7 @@ pub fn summarise_clients(clients: &[ClientValue], direction: Direction) -> Clien
 }
 
 /// Standard error of a mean over trials, `sd / sqrt(k)` with the `k - 1` standard deviation; `None`
-/// for fewer than two. State `k` beside it.
+/// for fewer than two values. A report states `k` beside it.
 pub fn standard_error(values: &[f64]) -> Option<f64> {
     let k = values.len() as f64;
     if values.len() < 2 {

@@ -1,4 +1,4 @@
-//! What a regression is scored on: a checked mixture of normals a row, on the host.
+//! Checked predictions of a regression: a mixture of normals and a target a row.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
-//! Personalised evaluation: what each client's own predictor is worth on that client's own rows.
+//! Personalised evaluation: how well each client's own predictor does on that client's own rows.
 //!
 //! A client sends sums over its rows, never a row; sums of several clients add up, so the pooled (micro) numbers, the
 //! pooled calibration error among them, are exact. Source: ALGORITHMS 6.8.
 
-use super::calibration::{Bin, BinRule, Histogram};
+use super::calibration::{Bin, BinRule, Histogram, MAX_BINS};
 use super::classification::{argmax, floored_nll, squared_error};
 use super::error::{MetricError, check_length, finite};
 use super::federated::{ClientSummary, ClientValue, Direction, summarise_clients};
@@ -18,7 +18,7 @@ pub struct ClientScores {
     rows: f64,
     classes: bool,
     correct: f64,
-    /// Mean over predictive components of their own right predictions.
+    /// Mean over predictive components of the number of right predictions.
     correct_mean_particle: f64,
     nll: f64,
     brier: f64,
@@ -30,9 +30,9 @@ pub struct ClientScores {
 const SUMS: usize = 7;
 
 impl ClientScores {
-    /// The scores of no row, with this many bins of confidence (at least 1).
+    /// The scores of no row, with this many bins of confidence, from 1 to [`MAX_BINS`]; other numbers become the nearest of
+    /// these.
     pub fn new(bins: usize) -> Self {
-        let empty = Histogram::new(bins.max(1), BinRule::UpperClosed).expect("the number of bins is checked");
         Self {
             rows: 0.0,
             classes: false,
@@ -41,7 +41,7 @@ impl ClientScores {
             nll: 0.0,
             brier: 0.0,
             squared_error: 0.0,
-            confidence: empty,
+            confidence: Histogram::empty(bins.clamp(1, MAX_BINS), BinRule::UpperClosed),
         }
     }
 
@@ -83,7 +83,7 @@ impl ClientScores {
         Ok(())
     }
 
-    /// Adds another client's sums.
+    /// Adds another client's sums, whose bins must be as many.
     pub fn merge(&mut self, other: &Self) {
         self.rows += other.rows;
         self.classes |= other.classes;
@@ -95,7 +95,8 @@ impl ClientScores {
         self.confidence.merge(&other.confidence);
     }
 
-    /// The sums as they travel: seven numbers, then rows, right predictions and confidence of every bin.
+    /// The sums as a message carries them, `[7 + 3 * bins]`: seven numbers, then rows, right predictions and confidence of
+    /// every bin.
     pub fn to_values(&self) -> Vec<f64> {
         let classes = f64::from(u8::from(self.classes));
         let sums =
@@ -103,7 +104,7 @@ impl ClientScores {
         sums.into_iter().chain(self.confidence.values()).collect()
     }
 
-    /// The sums that came; `None` where they are no sums of this form.
+    /// The sums of a message, `[7 + 3 * bins]`; `None` where the length is another one.
     pub fn from_values(values: &[f64]) -> Option<Self> {
         let (sums, bins) = values.split_at_checked(SUMS)?;
         if bins.is_empty() || !bins.len().is_multiple_of(3) {
@@ -135,7 +136,7 @@ impl ClientScores {
         self.mean(self.correct, self.classes)
     }
 
-    /// Mean over particles of their own accuracies.
+    /// Mean over particles of each particle's accuracy.
     pub fn accuracy_mean_particle(&self) -> Option<f64> {
         self.mean(self.correct_mean_particle, self.classes)
     }
@@ -179,14 +180,14 @@ pub struct PersonalScores {
 }
 
 impl PersonalScores {
-    /// Of these clients; `None` for nobody.
+    /// The scores of these clients; `None` without a client.
     pub fn new(clients: Vec<ClientScores>) -> Option<Self> {
         let mut pooled = clients.first()?.clone();
         clients[1..].iter().for_each(|client| pooled.merge(client));
         Some(Self { clients, pooled })
     }
 
-    /// By client.
+    /// Every client's scores, `[clients]`.
     pub fn clients(&self) -> &[ClientScores] {
         &self.clients
     }

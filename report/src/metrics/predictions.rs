@@ -1,4 +1,4 @@
-//! What a classification is scored on: checked containers of probabilities on the host.
+//! Checked predictions of a classification: probabilities with labels, and the log probabilities of every particle.
 
 use rayon::prelude::*;
 
@@ -109,7 +109,7 @@ pub struct ParticleLogProbs {
 
 impl ParticleLogProbs {
     /// Checks and keeps `[particles, rows, classes]` log probabilities; `-inf` (probability 0) is
-    /// welcome.
+    /// accepted.
     ///
     /// # Errors
     /// Names the particle, row and class of a NaN or of a value above 0 by more than

@@ -29,7 +29,7 @@ pub struct PredictiveMoments {
     pub epistemic: Vec<f64>,
 }
 
-/// Moments of every row's mixture.
+/// Moments of every row's mixture, each `[n]`.
 pub fn predictive_moments(predictions: &RegressionPredictions) -> PredictiveMoments {
     let particles = predictions.particles() as f64;
     let of_row = |row: usize| {
@@ -182,7 +182,7 @@ fn mixture_cdf(predictions: &RegressionPredictions, row: usize, y: f64) -> (f64,
     (cdf / particles, density / particles)
 }
 
-/// Quantile of one row's mixture.
+/// Quantile of one row's mixture. `row` is less than the number of rows.
 ///
 /// Newton steps on the distribution function, replaced by bisection where they leave the bracket,
 /// which starts at the smallest and largest quantile of a component.
@@ -197,7 +197,7 @@ pub fn quantile(predictions: &RegressionPredictions, row: usize, share: f64) -> 
     Ok(mixture_quantile(predictions, row, share, z))
 }
 
-/// [`quantile`] with the standard normal quantile `z` of the same share at hand.
+/// [`quantile`] where the standard normal quantile `z` of the same share is known.
 fn mixture_quantile(predictions: &RegressionPredictions, row: usize, share: f64, z: f64) -> f64 {
     let ends = predictions.components(row).map(|(mean, sd)| mean + z * sd);
     let (lo, hi) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), q| (lo.min(q), hi.max(q)));
@@ -241,7 +241,7 @@ pub struct CoverageRow {
 /// without its quantiles.
 pub(super) fn coverage_of_pit(pit: &[f64], level: f64) -> f64 {
     let inside = pit.iter().filter(|f| (*f - 0.5).abs() <= 0.5 * level).count();
-    inside as f64 / pit.len() as f64
+    inside as f64 / pit.len().max(1) as f64
 }
 
 /// Coverage and mean width of the central intervals `[q(1/2 - l/2), q(1/2 + l/2)]`.
@@ -289,15 +289,13 @@ pub fn level_grid(count: usize) -> Vec<f64> {
     (0..count).map(|i| i as f64 / count.saturating_sub(1).max(1) as f64).collect()
 }
 
-/// Share of PIT values at or below each level: the calibration of quantiles.
+/// Share of PIT values `[n]` at or below each level: the calibration of quantiles.
 pub fn quantile_calibration(pit: &[f64], levels: &[f64]) -> LevelCalibration {
     let n = pit.len().max(1) as f64;
     LevelCalibration::new(levels, |level| pit.iter().filter(|f| **f <= level).count() as f64 / n)
 }
 
-/// Share of PIT values inside the central interval of each level: the calibration of intervals.
+/// Share of PIT values `[n]` inside the central interval of each level: the calibration of intervals.
 pub fn interval_calibration(pit: &[f64], levels: &[f64]) -> LevelCalibration {
-    let n = pit.len().max(1) as f64;
-    let inside = |level: f64| pit.iter().filter(|f| (**f - 0.5).abs() <= 0.5 * level).count() as f64 / n;
-    LevelCalibration::new(levels, inside)
+    LevelCalibration::new(levels, |level| coverage_of_pit(pit, level))
 }

@@ -1,4 +1,4 @@
-//! What the functions of the metrics see: checked predictions with what several metrics need of them.
+//! The input of the metrics' functions: checked predictions, and what several metrics compute from them.
 
 use std::borrow::Cow;
 
@@ -24,12 +24,12 @@ pub struct ScoredClasses<'a> {
     particles: Option<ParticleMeans>,
 }
 
-/// Means over rows of what only the particles can tell.
+/// Means over rows of numbers that need the particles.
 #[derive(Debug, Clone, Copy)]
 pub struct ParticleMeans {
-    /// Mean over particles of their own accuracies.
+    /// Mean over particles of each particle's accuracy.
     pub accuracy: f64,
-    /// Mean over particles of their own negative log-likelihoods, nats.
+    /// Mean over particles of each particle's negative log-likelihood, nats.
     pub nll: f64,
     /// Mean entropy of the particles, nats.
     pub aleatoric: f64,
@@ -172,7 +172,7 @@ impl<'a> ScoredClasses<'a> {
         &self.one_vs_rest
     }
 
-    /// What only the particles can tell; `None` where they are not known.
+    /// The numbers that need the particles; `None` where the particles are not known.
     pub fn particles(&self) -> Option<&ParticleMeans> {
         self.particles.as_ref()
     }

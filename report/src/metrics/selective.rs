@@ -1,4 +1,4 @@
-//! Does the score rank the mistakes? AUROC, FPR at 95 % TPR, area under the risk-coverage curve.
+//! How well a score ranks the mistakes: AUROC, FPR at 95 % TPR, area under the risk-coverage curve.
 //!
 //! Sources: Hanley and McNeil 1982 (AUROC as a rank statistic), Hendrycks and Gimpel 2017
 //! (misclassification detection, FPR95), Geifman and El-Yaniv 2017 (AURC).

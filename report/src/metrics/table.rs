@@ -74,7 +74,7 @@ metrics!(
         places: &[(Column, 10), (Overall, 10), (Card, 10), (Comparison, 10), (Definition, 40), (Personal, 10)],
         ..Metric::EMPTY
     },
-    /// Mean over particles of their own accuracies.
+    /// Mean over particles of each particle's accuracy.
     accuracy_mean_particle = Metric {
         name: "Accuracy, mean over particles",
         unit: Unit::Share,
@@ -124,7 +124,7 @@ metrics!(
         places: &[(Column, 30), (Overall, 40), (Card, 110), (Comparison, 50), (Definition, 60), (Personal, 30)],
         ..Metric::EMPTY
     },
-    /// Mean over particles of their own negative log-likelihoods.
+    /// Mean over particles of each particle's negative log-likelihood.
     nll_mean_particle = Metric {
         name: "NLL, mean over particles",
         unit: Unit::Nats,

@@ -1,5 +1,5 @@
-//! Where the uncertainty of a particle set comes from: the data (aleatoric) or the particles'
-//! disagreement (epistemic).
+//! The two parts of a particle set's uncertainty: noise in the data (aleatoric) and disagreement of the particles
+//! (epistemic).
 //!
 //! `H(mean p) = mean H(p_n) + MI`, in nats; the mutual information lies in `[0, ln min(N, C)]`
 //! (Depeweg et al. 2018).
@@ -105,15 +105,15 @@ impl RowScratch {
     }
 }
 
-/// What only the particles behind a predictive can tell; the part of a report that a predictions
+/// The numbers that need the particles behind a predictive: the part of a report that a predictions
 /// file lacks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UncertaintySummary {
     /// Number of particles.
     pub particles: usize,
-    /// Mean over particles of their own accuracies.
+    /// Mean over particles of each particle's accuracy.
     pub accuracy_mean_particle: f64,
-    /// Mean over particles of their own negative log-likelihoods, nats.
+    /// Mean over particles of each particle's negative log-likelihood, nats.
     pub nll_mean_particle: f64,
     /// Mean entropy of the predictive, nats.
     pub entropy: Option<f64>,

@@ -32,8 +32,12 @@ pub struct ContourFigure {
 const LEVELS: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
 
 impl ContourFigure {
-    /// The figure as an SVG file; `None` where the exact density has no mass.
+    /// The figure as an SVG file; `None` where the exact density has no mass, or a density does not fit its
+    /// grid.
     pub fn svg(&self) -> Option<String> {
+        if [&self.exact, &self.approximate.1].iter().any(|plane| plane.density.len() != plane.axis.len().pow(2)) {
+            return None;
+        }
         let highest = self.exact.density.iter().copied().filter(|value| value.is_finite()).fold(0.0, f64::max);
         let range = self.window(LEVELS[0] * highest)?;
         let side = RIGHT - LEFT;

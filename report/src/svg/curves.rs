@@ -1,4 +1,4 @@
-//! Metrics over rounds, one panel a metric, other runs beside this one.
+//! Metrics over rounds, one panel for each metric, with other runs beside this one.
 
 use super::reliability::shorten;
 use super::{Axis, Picture, SERIES, WIDTH, nice_ticks, tick_label};

@@ -1,4 +1,4 @@
-//! Who holds what: a heat map of clients by classes.
+//! The partition of the data: a heat map of clients by classes.
 
 use super::reliability::shorten;
 use super::{Picture, WIDTH, round};

@@ -1,8 +1,8 @@
 //! Pictures as text: a small canvas with scales, ticks and a style that follows the reader's light
 //! or dark theme.
 //!
-//! Colours are those of Okabe and Ito, which stay apart for colour-blind readers; direction is also
-//! told by hatching, runs by markers and dashes.
+//! Colours are those of Okabe and Ito, which stay apart for colour-blind readers; hatching shows the direction
+//! too, and markers and dashes tell the runs apart.
 
 mod contour;
 mod coverage;
