@@ -3,8 +3,13 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::definitions::{self, Definition};
-use super::{Analysis, Report, ReportError, SCHEMA_VERSION};
+use crate::analysis::Analysis;
+use crate::definitions::{self, Definition};
+use crate::error::ReportError;
+use crate::report::Report;
+
+/// Version of the layout of `report.json`.
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// The report as indented JSON with a newline at the end.
 pub(super) fn render(report: &Report<'_>, analysis: &Analysis) -> Result<String, ReportError> {

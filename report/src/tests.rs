@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use super::*;
-use crate::metrics::{Evaluation, Scale, equal_width};
+use crate::metrics::{ClassPredictions, Evaluation, RegressionPredictions, Scale, equal_width};
 
 /// Sixty rows of three classes with confidences from one half to one; every third row is wrong.
 fn predictions() -> ClassPredictions {

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-use super::text::{percent, points, rows};
 use crate::metrics::{Bin, Calibration, CoverageRow, Interval};
+use crate::text::{percent, points, rows};
 
 /// Gaps below half a point are not worth a sentence.
 const NOTABLE: f64 = 0.005;

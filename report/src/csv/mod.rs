@@ -12,7 +12,7 @@ use std::path::Path;
 pub use classification::{read_predictions, write_predictions};
 pub use regression::{read_regression, write_regression};
 
-use super::ReportError;
+use crate::error::ReportError;
 use crate::files::{line_of, quoted};
 use crate::metrics::{Bin, CoverageRow};
 

@@ -1,7 +1,7 @@
 //! The sections that only a classification has.
 
 use super::{Body, Card, NOTHING, count, interval, or_dash, shown};
-use crate::ClassAnalysis;
+use crate::analysis::ClassAnalysis;
 use crate::metrics::{Bin, Metric, View};
 use crate::text::{escape, number, percent, points, rows};
 

@@ -5,11 +5,14 @@ mod regression;
 
 use std::fmt::Write as _;
 
-use super::definitions::{self, Definition};
-use super::svg::{Picture, STYLE};
-use super::text::{escape, number, percent, points, thousands};
-use super::{Analysis, Comparison, PersonalRow, PersonalTable, Report, RunSummary, Verdict};
+use crate::analysis::Analysis;
+use crate::definitions::{self, Definition};
 use crate::metrics::{Interval, Unit, View};
+use crate::report::Report;
+use crate::run::{Comparison, PersonalRow, PersonalTable, RunSummary};
+use crate::svg::{Picture, STYLE};
+use crate::text::{escape, number, percent, points, thousands};
+use crate::verdict::Verdict;
 
 const PAGE_STYLE: &str = include_str!("page.css");
 

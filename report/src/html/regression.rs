@@ -1,7 +1,7 @@
 //! The sections that only a regression has.
 
 use super::{Body, Card, or_dash, shown};
-use crate::RegressionAnalysis;
+use crate::analysis::RegressionAnalysis;
 use crate::metrics::{Metric, View};
 use crate::text::{percent, points, rows};
 

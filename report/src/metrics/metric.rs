@@ -1,10 +1,8 @@
-//! What a metric is: key, name, unit, meaning, better direction and function. [`super::table`] lists them all.
+//! What a metric is: key, name, unit, meaning, better direction and function. `table.rs` lists them all.
 
+use super::client_scores::ClientScores;
 use super::federated::Direction;
-use super::personal::ClientScores;
-use super::report_table::REPORT;
 use super::scored::{ScoredClasses, ScoredTargets};
-use super::table::ROUND;
 
 /// A metric: everything that evaluation, report, terminal and figures know about it.
 #[derive(Debug, Clone, Copy)]
@@ -147,29 +145,6 @@ impl Metric {
         personal: None,
         places: &[],
     };
-
-    /// All metrics: first those of every round, then those that only a report computes.
-    pub fn all() -> impl Iterator<Item = &'static Self> {
-        ROUND.iter().chain(REPORT)
-    }
-
-    /// The metric of a key; `None` where there is none.
-    pub fn of_key(key: &str) -> Option<&'static Self> {
-        Self::all().find(|metric| metric.key == key)
-    }
-
-    /// The metric behind a column: its own, or one on the clients' own predictors.
-    pub fn of_column(column: &str) -> Option<&'static Self> {
-        let is_personal = |metric: &Self| metric.personal.is_some_and(|of| of.columns.iter().any(|c| c.key == column));
-        Self::of_key(column).or_else(|| Self::all().find(|metric| is_personal(metric)))
-    }
-
-    /// The metrics of a view in its order.
-    pub fn in_view(view: View) -> Vec<&'static Self> {
-        let mut metrics: Vec<_> = Self::all().filter_map(|metric| Some((metric.place(view)?, metric))).collect();
-        metrics.sort_by_key(|(place, _)| *place);
-        metrics.into_iter().map(|(_, metric)| metric).collect()
-    }
 
     /// The place in a view; `None` where the metric does not appear.
     pub fn place(&self, view: View) -> Option<u16> {

@@ -18,7 +18,9 @@
 
 mod bootstrap;
 mod calibration;
+mod catalogue;
 mod classification;
+mod client_scores;
 mod divergence;
 mod error;
 mod evaluation;
@@ -47,13 +49,14 @@ pub use classification::{
     ClassRow, NegativeLogLikelihood, PROBABILITY_FLOOR, accuracy, accuracy_mean_particle, argmax, brier, brier_binary,
     gibbs_nll, nll, per_class, reference_max,
 };
+pub use client_scores::ClientScores;
 pub use divergence::Grid;
 pub use error::MetricError;
 pub use federated::{ClientSummary, ClientValue, Direction, standard_error, summarise_clients};
 pub use metric::{ClassMetric, Metric, Over, PersonalColumn, PersonalMetric, Resampled, TargetMetric, Unit, View};
 pub use mixture::{RegressionPredictions, Scale};
 pub use normal::{erf, erfc, normal_cdf, normal_pdf};
-pub use personal::{ClientScores, PersonalScores};
+pub use personal::PersonalScores;
 pub use predictions::{ClassPredictions, ParticleLogProbs, ROW_SUM_TOLERANCE, TopLabel};
 pub use regression::{
     COVERAGE_LEVELS, CoverageRow, EnsembleCrps, LevelCalibration, PredictiveMoments, coverage_table, crps,

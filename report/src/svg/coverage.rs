@@ -3,7 +3,7 @@
 
 use super::reliability::shorten;
 use super::{Axis, Picture, WIDTH, nice_ticks};
-use crate::RegressionAnalysis;
+use crate::analysis::RegressionAnalysis;
 use crate::text::{compact, number, thousands};
 
 const LEFT: f64 = 62.0;

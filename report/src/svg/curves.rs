@@ -3,7 +3,7 @@
 use super::reliability::shorten;
 use super::{Axis, Picture, SERIES, WIDTH, nice_ticks, tick_label};
 use crate::metrics::Metric;
-use crate::{Comparison, RoundPoint};
+use crate::run::{Comparison, RoundPoint};
 
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = WIDTH - 18.0;

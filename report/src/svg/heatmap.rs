@@ -2,7 +2,7 @@
 
 use super::reliability::shorten;
 use super::{Picture, WIDTH, round};
-use crate::PartitionTable;
+use crate::run::PartitionTable;
 use crate::text::{compact, escape, thousands};
 
 const LEFT: f64 = 62.0;

@@ -22,7 +22,7 @@ pub(super) use heatmap::heatmap;
 pub use heatmap::partition_svg;
 pub(super) use reliability::reliability;
 
-use super::text::escape;
+use crate::text::escape;
 
 /// Width of every picture in user units; narrow, so that its letters stay readable on a phone.
 const WIDTH: f64 = 560.0;

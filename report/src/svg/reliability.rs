@@ -1,9 +1,10 @@
 //! The reliability diagram: accuracy against confidence, the gaps shaded, the number of rows below.
 
 use super::{Axis, Picture, SERIES, WIDTH, nice_ticks};
+use crate::analysis::ClassAnalysis;
 use crate::metrics::Bin;
+use crate::run::Comparison;
 use crate::text::{compact, percent, thousands};
-use crate::{ClassAnalysis, Comparison};
 
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = WIDTH - 18.0;

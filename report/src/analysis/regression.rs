@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::overall::Overall;
-use super::verdict::Verdict;
 use crate::metrics::{
     COVERAGE_LEVELS, CoverageRow, LevelCalibration, MetricError, RegressionPredictions, ScoredTargets, coverage_table,
     interval_calibration, level_grid, pit_histogram, quantile_calibration,
 };
+use crate::overall::Overall;
+use crate::verdict::Verdict;
 
 /// Bins of the PIT histogram.
 const PIT_BINS: usize = 20;

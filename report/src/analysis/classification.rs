@@ -5,12 +5,12 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use serde::Serialize;
 
-use super::overall::Overall;
-use super::verdict::Verdict;
 use crate::metrics::{
     self, Bin, BrierDecomposition, ClassPredictions, ClassRow, MetricError, ScoreIntervals, ScoredClasses,
     TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of, score_intervals,
 };
+use crate::overall::Overall;
+use crate::verdict::Verdict;
 
 /// Up to this number of rows the bootstrap draws 1,000 times, beyond it 200 times.
 const MANY_ROWS: usize = 20_000;
