@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::report::write_atomic;
+use crate::report::files::write_atomic;
 
 /// The measurements of one round.
 #[derive(Debug, Clone, PartialEq)]
