@@ -20,12 +20,10 @@ pub mod error;
 pub mod experiment;
 pub mod federation;
 pub mod linalg;
-pub mod metrics;
 pub mod ot;
 pub mod particles;
 pub mod protocol;
 pub mod random;
-pub mod report;
 pub mod reproduce;
 pub mod rows;
 pub mod schedule;
@@ -36,3 +34,5 @@ mod tensor_file;
 
 pub use fedstein_datasets as datasets;
 pub use fedstein_models as models;
+pub use fedstein_report as report;
+pub use fedstein_report::metrics;

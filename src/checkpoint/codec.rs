@@ -5,7 +5,7 @@ use safetensors::tensor::{Dtype, SafeTensors};
 
 use super::{CheckpointError, State};
 use crate::array::Array;
-use crate::report::quoted;
+use crate::report::files::quoted;
 use crate::tensor_file::{self, NamedTensor, elements, floats};
 
 /// The entry of the metadata that marks a safetensors file as a state of this layout.

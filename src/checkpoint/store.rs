@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::Entry;
 use super::{CheckpointError, Identity, Manifest, State, codec, digest};
-use crate::report::{read_text, read_whole, write_atomic};
+use crate::report::files::{read_text, read_whole, write_atomic};
 
 /// Generations that are kept: with the newest damaged there is one to go back to.
 const KEPT: usize = 2;

@@ -14,7 +14,7 @@ use crate::experiment::config::Config;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
 use crate::experiment::run_dir;
 use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
-use crate::report::read_text;
+use crate::report::files::read_text;
 use crate::reproduce::Scale;
 
 use args::{Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, TrainArgs};

@@ -10,7 +10,7 @@ use crate::bench::growth::{self, Series, Variable};
 use crate::bench::{Bench, Ceilings, Settings, Size, table};
 use crate::cli::{self, CliError, print_text};
 use crate::error::RunError;
-use crate::report::write_atomic;
+use crate::report::files::write_atomic;
 
 pub(super) fn bench(typed: cli::Bench) -> Result<(), CliError> {
     let (threads, backend) = (typed.threads, typed.backend.clone());

@@ -70,12 +70,9 @@ impl OnBackend for Job<'_> {
                 Ok(class_text(&log_probs.map_err(|error| wrong(&error))?, names))
             }
             (Task::Regression, _) => {
-                let outputs = outputs(2)?;
-                let mean = outputs.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
-                let precision = outputs.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
                 let scale = run.card.normalisation.target.as_ref();
                 let scale = scale.map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
-                let predictions = RegressionPredictions::new(count, mean, precision, vec![0.0; rows])
+                let predictions = RegressionPredictions::from_outputs(count, &outputs(2)?, vec![0.0; rows])
                     .and_then(|standardised| standardised.original_scale(scale))
                     .map_err(|error| wrong(&error))?;
                 Ok(regression_text(&predictions))

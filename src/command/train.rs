@@ -13,7 +13,7 @@ use crate::experiment::finished::Finished;
 use crate::experiment::personal::PersonalResults;
 use crate::experiment::progress::Observer;
 use crate::experiment::{Experiment, run, run_dir};
-use crate::metrics::Evaluation;
+use crate::metrics::{Evaluation, Metric, View};
 
 pub(super) fn train(train: Train) -> Result<(), CliError> {
     let Train { config, resolved, data_dir, out, force, resume, display } = train;
@@ -75,28 +75,12 @@ impl OnBackend for Job<'_> {
 
 /// The numbers of the last round, one a line.
 fn table(evaluation: &Evaluation) -> String {
-    let about = |name: &str| match name {
-        "accuracy" => "of the ensemble",
-        "accuracy_mean_particle" => "mean over particles",
-        "nll" => "negative log-likelihood, nats",
-        "ece" => "expected calibration error",
-        "mce" => "maximum calibration error",
-        "brier" => "Brier score, 0 to 2",
-        "signed_gap" => "mean confidence − accuracy: above 0 is overconfident",
-        "mutual_information" => "what the particles disagree about, nats",
-        "rmse" => "root mean squared error, units of the data",
-        "log_likelihood" => "mean log density of the targets, nats",
-        "crps" => "continuous ranked probability score",
-        "coverage_90" => "share of targets inside the 90 % interval",
-        "kl" => "divergence from the exact posterior, nats",
-        _ => "",
-    };
     // For classes the log-likelihood is the NLL with another sign.
-    let shown = |name: &str| !about(name).is_empty() && (name != "log_likelihood" || evaluation.accuracy.is_none());
-    let rows = evaluation.columns().into_iter().filter(|(name, _)| shown(name));
-    let lines = rows.filter_map(|(name, value)| {
-        let value = value?;
-        Some(format!("  {:<24}{value:>10.4}   {}\n", name.replace('_', " "), about(name)))
+    let shown =
+        |metric: &&Metric| !metric.note.is_empty() && (metric.key != "log_likelihood" || evaluation.accuracy.is_none());
+    let lines = Metric::in_view(View::Column).into_iter().filter(shown).filter_map(|metric| {
+        let value = evaluation.value(metric)?;
+        Some(format!("  {:<24}{value:>10.4}   {}\n", metric.key.replace('_', " "), metric.note))
     });
     let lines: String = lines.collect();
     if lines.is_empty() { String::new() } else { format!("\ntest rows: {}\n{lines}", evaluation.rows) }

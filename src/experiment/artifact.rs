@@ -16,7 +16,8 @@ use crate::federation::event::Event;
 use crate::metrics::{ClientScores, PersonalScores, UncertaintySummary};
 use crate::models::{Model, Task};
 use crate::protocol::ClientId;
-use crate::report::{PartitionTable, ReportError, RoundPoint, csv, write_atomic};
+use crate::report::files::{FileError, write_atomic};
+use crate::report::{PartitionTable, RoundPoint, csv};
 
 use super::checkpoints::{Checkpoints, Snapshot};
 use super::config::{CheckpointConfig, Config};
@@ -351,7 +352,7 @@ fn file(path: &Path, error: &dyn std::fmt::Display) -> RunError {
 }
 
 /// The message of a report's file names it already.
-fn output(error: ReportError) -> RunError {
+fn output(error: FileError) -> RunError {
     RunError::Output(error.to_string())
 }
 

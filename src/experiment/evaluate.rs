@@ -105,10 +105,8 @@ impl<B: Backend> Evaluator<B> {
             }
             (Targets::Real { values }, Task::Regression) => {
                 let outputs = self.outputs(particles, 2)?;
-                let mean = outputs.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
-                let precision = outputs.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
-                let standardised = values.iter().map(|y| (y - self.scale.mean) / self.scale.sd).collect();
-                let predictions = RegressionPredictions::new(particles.count(), mean, precision, standardised);
+                let standardised = values.iter().map(|y| self.scale.standardise(*y)).collect();
+                let predictions = RegressionPredictions::from_outputs(particles.count(), &outputs, standardised);
                 Ok(Predicted::Real { predictions: predictions.map_err(undefined)?, scale: self.scale })
             }
             _ => Ok(Predicted::Density { kl: self.divergence(particles, posterior)? }),

@@ -16,7 +16,8 @@ use crate::error::RunError;
 use crate::metrics::{Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
 use crate::particles::Particles;
-use crate::report::{PartitionTable, RoundPoint, read_text, read_whole};
+use crate::report::files::{read_text, read_whole};
+use crate::report::{PartitionTable, RoundPoint};
 use crate::tensor_file::{self, NamedTensor, floats};
 
 use super::personal::PersonalResults;

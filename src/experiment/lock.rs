@@ -107,7 +107,7 @@ fn holder(file: &mut File) -> String {
     let mut text = String::new();
     let read = file.take(MOST_BYTES).read_to_string(&mut text);
     match read.is_ok() && !text.trim().is_empty() {
-        true => crate::report::quoted(text.trim()),
+        true => crate::report::files::quoted(text.trim()),
         false => "another process".to_owned(),
     }
 }

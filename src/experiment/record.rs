@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::report::write_atomic;
+use crate::report::files::write_atomic;
 
 /// The measurements of one round.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::lock::{LOCK, Lock, LockError};
-use crate::report::{ReportError, write_atomic};
+use crate::report::files::{FileError, write_atomic};
 
 /// The resolved config.
 pub const CONFIG: &str = "config.toml";
@@ -94,7 +94,7 @@ pub enum RunDirError {
     NotADirectory(PathBuf),
     /// A file in it cannot be written.
     #[error("cannot write {0}")]
-    Write(#[from] ReportError),
+    Write(#[from] FileError),
     /// The file system refuses.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {

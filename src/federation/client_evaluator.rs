@@ -79,10 +79,8 @@ impl<B: Backend> ClientEvaluator<B> {
                         .and_then(|log_probs| scores.add_classes(&log_probs, &labels))
                 }
                 (Targets::Real { values: targets }, Task::Regression) => {
-                    let mean = values.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
-                    let precision = values.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
-                    let targets = rows.iter().map(|row| (targets[*row] - self.scale.mean) / self.scale.sd).collect();
-                    RegressionPredictions::new(components, mean, precision, targets)
+                    let targets = rows.iter().map(|row| self.scale.standardise(targets[*row])).collect();
+                    RegressionPredictions::from_outputs(components, &values, targets)
                         .and_then(|predictions| scores.add_real(&predictions.original_scale(self.scale)?))
                 }
                 _ => return Err(RunError::Config("a toy density has no rows to be scored on".into())),

@@ -10,6 +10,7 @@ use super::held::Held;
 use super::kept::{Kept, notes};
 use super::runner::Failure;
 use crate::error::RunError;
+use crate::metrics::Metric;
 
 /// What is kept of a figure's runs.
 #[derive(Debug)]
@@ -288,22 +289,16 @@ pub fn mean_and_sem(values: &[f64]) -> (f64, Option<f64>) {
 
 /// The label of a metric on an axis.
 pub fn label(metric: &str) -> String {
-    let known = match metric {
-        "accuracy" => "Accuracy",
-        "accuracy_mean_particle" => "Accuracy, mean over particles",
-        "log_likelihood" => "Log-likelihood (nats)",
-        "nll" => "Negative log-likelihood (nats)",
-        "ece" => "Expected calibration error",
-        "mce" => "Maximum calibration error",
-        "personal_accuracy" => "Accuracy on clients' own rows",
-        "personal_ece" => "Expected calibration error on clients' own rows",
-        "client_uplink_mib" => "Uplink of a client in a round (MiB)",
-        "rmse" => "Root mean squared error",
-        "kl" => "KL(q \u{2016} posterior) (nats)",
-        DENSITY => "Density",
-        other => return other.replace('_', " "),
-    };
-    known.to_owned()
+    match metric {
+        "client_uplink_mib" => return "Uplink of a client in a round (MiB)".to_owned(),
+        DENSITY => return "Density".to_owned(),
+        _ => {}
+    }
+    match (Metric::of_key(metric), metric.strip_prefix("personal_").and_then(Metric::of_key)) {
+        (Some(known), _) => known.axis_label(),
+        (None, Some(known)) => known.axis_label() + " on clients' own rows",
+        (None, None) => metric.replace('_', " "),
+    }
 }
 
 #[cfg(test)]

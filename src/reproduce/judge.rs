@@ -8,6 +8,7 @@ use super::figure::{Along, Also, Claim, DENSITY, Expected, Order, Panel, Scale, 
 use super::grid::Cell;
 use super::kept::{Kept, MIB};
 use super::verdict::{Difference, Verdict};
+use crate::metrics::{Direction, Metric};
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,10 +38,10 @@ type BySeed = Vec<(u64, f64)>;
 
 /// Whether a larger value of a metric is better.
 pub fn higher_is_better(metric: &str) -> bool {
-    let others = ["log_likelihood", "mutual_information", "kde_ess"];
     // Of all rows, of clients' own rows, of their validation rows.
-    let accuracy = ["accuracy", "personal_accuracy", "validation_accuracy"].iter().any(|name| metric.starts_with(name));
-    accuracy || others.contains(&metric)
+    let own = metric.strip_prefix("validation_").unwrap_or(metric);
+    let better = Metric::of_column(own).and_then(|metric| metric.better);
+    better == Some(Direction::HigherIsBetter) || metric == "kde_ess"
 }
 
 /// Judges all targets and claims of a figure.

@@ -13,7 +13,8 @@ use crate::experiment::record::RoundRecord;
 use crate::experiment::{Config, Outcome};
 use crate::metrics::equal_width;
 use crate::protocol::Posterior;
-use crate::report::{ReportError, write_atomic};
+use crate::report::ReportError;
+use crate::report::files::write_atomic;
 
 /// Layout of the file and meaning of its numbers; another number makes all kept runs of no use.
 const VERSION: u32 = 1;
@@ -161,7 +162,7 @@ impl Kept {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), ReportError> {
-        write_atomic(&file(directory, &self.config), serde_json::to_string(self)?.as_bytes())
+        Ok(write_atomic(&file(directory, &self.config), serde_json::to_string(self)?.as_bytes())?)
     }
 
     /// Round and value of a metric, where it has one.

@@ -18,7 +18,7 @@ use super::held::{Held, is_shown};
 use super::kept::{Kept, KeptRound};
 use super::numbers::{FAILED, HEADER, NOTE, RUN, SECONDS, TRAFFIC};
 use crate::error::RunError;
-use crate::report::{quoted, read_whole};
+use crate::report::files::{quoted, read_whole};
 
 /// The most that is unpacked of a compressed file.
 const MOST_BYTES: u64 = 1 << 30;

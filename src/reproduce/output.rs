@@ -10,9 +10,8 @@ use super::kept::MIB;
 use super::numbers;
 use super::progress::span;
 use super::verdict::Verdict;
-use crate::report::{
-    AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, ReportError, Stroke, write_atomic,
-};
+use crate::report::files::write_atomic;
+use crate::report::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, ReportError, Stroke};
 
 /// What was written, and what it says in short.
 #[derive(Debug)]

@@ -11,7 +11,6 @@
 
 mod ascent;
 mod differences;
-mod exponential;
 mod gram;
 mod host;
 mod products;
@@ -20,7 +19,7 @@ mod source;
 
 pub(crate) use ascent::Ascent;
 pub(crate) use differences::squared_distances;
-pub(crate) use exponential::{add_exponentials, exponentials};
+pub(crate) use fedstein_report::exponential::exponentials;
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets, squared_norms};
 pub(crate) use host::Host;
 pub(crate) use source::{Part, SparseEntry};

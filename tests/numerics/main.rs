@@ -3,7 +3,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod golden_metrics;
 mod golden_models;
 mod golden_stein;
 mod host_loops;
