@@ -8,7 +8,7 @@ use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
 
-/// RoundObserver by a client how many of how many steps of its visit are done.
+/// Called by a client with the number of local steps done and their total.
 pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// The server's side of an algorithm.
