@@ -20,22 +20,27 @@ use fedstein_schema::{
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+pub use crate::algorithm::AlgorithmConfig;
+pub use crate::algorithm::keys::KdeRule;
+pub use crate::models::{BlrSpec, BnnSpec, MixtureSpec, ModelConfig, StackSpec};
+pub use crate::schedule::{RoundRobinConfig, ScheduleConfig};
 pub use checkpoint::CheckpointConfig;
 pub use evaluation::{EvaluationConfig, SameKde};
 pub use faults::FaultsConfig;
 pub use federation::{FederationConfig, RobustRule};
+pub use fedstein_schema::NumberOr;
 pub use kernel::{BandwidthRule, KernelConfig, RadialConfig};
 pub use optimizer::{OptimizerConfig, Reset};
 
-use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, AlgorithmConfig, Capabilities, Replies};
+use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities, Replies};
 use crate::backend::Precision;
 //TMP
 const DATA_KINDS: &[Kind] = &[];
 const PARTITION_KINDS: &[Kind] = &[];
 use crate::federation::faults::Fault;
-use crate::models::{MODEL_KINDS, ModelConfig, ModelKind};
+use crate::models::{MODEL_KINDS, ModelKind};
 use crate::protocol::RequestKind;
-use crate::schedule::{SCHEDULE_KINDS, ScheduleConfig, ScheduleKind};
+use crate::schedule::{SCHEDULE_KINDS, ScheduleKind};
 use crate::statistics::trimmed;
 
 /// An experiment: what a config file says once every default is written out.

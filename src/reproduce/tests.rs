@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::experiment::config::{AlgorithmConfig, Config};
+use crate::schedule::ScheduleKind;
 
 const SCALES: [Scale; 3] = [Scale::Quick, Scale::Middle, Scale::Full];
 
@@ -90,11 +91,11 @@ fn a_table_that_names_eleven_methods_runs_eleven_methods_and_two_forms_of_the_pa
     let grid = grid(&figure, Scale::Full);
     let cells = grid.cells.iter().filter(|cell| figure.panels[cell.panel].id == "mnist-k100");
     let configs: Vec<Config> = cells.map(|cell| grid.config(&figure, cell, 1).unwrap().0).collect();
-    let kinds: BTreeSet<&str> = configs.iter().map(|config| config.algorithm.kind()).collect();
+    let kinds: BTreeSet<&str> = configs.iter().map(|config| config.algorithm.name()).collect();
     assert_eq!((configs.len(), kinds.len()), (13, 11));
     for config in configs {
         // Twenty visits a round, or one in each of as many rounds.
-        assert_eq!(config.rounds * config.schedule.clients(), 100 * 20, "{}", config.algorithm.kind());
+        assert_eq!(config.rounds * config.schedule.clients(), 100 * 20, "{}", config.algorithm.name());
         assert!(config.evaluation.personal && config.rounds.is_multiple_of(config.evaluation.every));
     }
 }

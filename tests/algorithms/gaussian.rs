@@ -10,7 +10,7 @@ use fedstein::algorithm::gaussian::expectation::{Expected, Nodes};
 use fedstein::algorithm::gaussian::natural::{Gaussian, Guard, Natural, Symmetric};
 use fedstein::algorithm::gaussian::{Family, fit};
 use fedstein::backend::{Flex, Precision};
-use fedstein::experiment::config::ScheduleConfig;
+use fedstein::experiment::config::{RoundRobinConfig, ScheduleConfig};
 use fedstein::experiment::progress::Quiet;
 use fedstein::experiment::{Experiment, Outcome, run};
 use ndarray::{Array1, Array2};
@@ -366,7 +366,7 @@ fn small_steps_end_at_the_same_gaussian() {
 fn clients_of_one_round_end_at_the_same_gaussian() {
     // Two likelihoods of which one is not log-concave, each fitted without knowing what the other does.
     let mut experiment = toy("pvi", "mixture-1d", "gaussian", "local_steps = 100\ndamping = 1.0", 25);
-    experiment.config.schedule = ScheduleConfig::RoundRobin { first: 0, clients: 2 };
+    experiment.config.schedule = ScheduleConfig::RoundRobin(RoundRobinConfig { first: 0, clients: 2 });
     let got = kl_by_round(&outcome(&experiment));
     println!("KL by round, both clients at once: {:.5?}", &got[..6]);
     assert_close(&got[24..], &[0.07731604045420613], tolerance(1e-6, 0.0), "both at once");

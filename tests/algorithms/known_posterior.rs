@@ -9,7 +9,7 @@ use fedstein::algorithm::gaussian::Family;
 use fedstein::algorithm::gaussian::natural::{Gaussian, Natural};
 use fedstein::backend::Flex;
 use fedstein::datasets;
-use fedstein::experiment::config::{AlgorithmConfig, ModelConfig, NumberOr, ScheduleConfig};
+use fedstein::experiment::config::{AlgorithmConfig, BnnSpec, ModelConfig, NumberOr, RoundRobinConfig, ScheduleConfig};
 use fedstein::experiment::{Config, Experiment, Outcome};
 use fedstein::models::{
     Activation, Architecture, Batch, Layout, Network, ParticleModel, Prior, PriorTerm, Task, WeightInit,
@@ -158,7 +158,7 @@ fn clients_of_one_round_add_up() {
     let keys = "kind = \"pvi\"\nfamily = \"full\"\nlocal_steps = 1\ndamping = 1.0\nparticles = 10";
     let in_turn = outcome(&line(keys, 3));
     let mut together = line(keys, 1);
-    together.config.schedule = ScheduleConfig::RoundRobin { first: 0, clients: 3 };
+    together.config.schedule = ScheduleConfig::RoundRobin(RoundRobinConfig { first: 0, clients: 3 });
     assert_close(
         &values(&outcome(&together).particles),
         &values(&in_turn.particles),
@@ -290,16 +290,16 @@ fn a_start_in_which_all_rows_are_saturated_is_left_again() {
     // estimates of its curvature are mostly noise. Where steps may throw the mean as far as such an estimate says, the
     // NLL is 1.0 after five rounds, 2.5 with another seed.
     let mut experiment = twonorm("gvi", 5, "");
-    experiment.config.model = ModelConfig::Bnn {
+    experiment.config.model = ModelConfig::Bnn(BnnSpec {
         hidden: vec![],
         activation: Activation::Relu,
         weight_precision: NumberOr::Fixed(0.01),
         gamma_shape: 1.0,
         gamma_rate: 1.0,
         init: WeightInit::ScaledNormal,
-    };
+    });
     let AlgorithmConfig::Gvi(config) = &mut experiment.config.algorithm else { panic!("GVI") };
-    config.damping = 0.1;
+    config.gaussian.damping = 0.1;
     let outcome = outcome(&experiment);
     let (accuracy, nll) = (outcome.evaluation.accuracy.unwrap(), outcome.evaluation.nll.unwrap());
     println!("accuracy {accuracy:.4}, NLL {nll:.4}");
@@ -311,8 +311,8 @@ fn a_start_in_which_all_rows_are_saturated_is_left_again() {
 fn a_prior_of_any_scale_has_a_start() {
     for rate in ["1e-4", "0.01", "1e6"] {
         let mut experiment = twonorm("pvi", 4, "");
-        let ModelConfig::Blr { gamma_rate, .. } = &mut experiment.config.model else { panic!("a logistic regression") };
-        *gamma_rate = rate.parse().unwrap();
+        let ModelConfig::Blr(model) = &mut experiment.config.model else { panic!("a logistic regression") };
+        model.gamma_rate = rate.parse().unwrap();
         let accuracy = outcome(&experiment).evaluation.accuracy.unwrap();
         assert!(accuracy > 0.95, "rate {rate}: accuracy {accuracy}");
     }
@@ -321,7 +321,7 @@ fn a_prior_of_any_scale_has_a_start() {
 #[test]
 fn the_same_seed_gives_the_same_bits_with_any_number_of_threads() {
     let mut experiment = twonorm("pvi", 2, "samples = 5");
-    experiment.config.schedule = ScheduleConfig::RoundRobin { first: 0, clients: 3 };
+    experiment.config.schedule = ScheduleConfig::RoundRobin(RoundRobinConfig { first: 0, clients: 3 });
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| values(&outcome(&experiment).particles)).iter().map(|value| value.to_bits()).collect::<Vec<_>>()

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use fedstein::algorithm::gaussian::Family;
 use fedstein::algorithm::gaussian::natural::{Gaussian, Symmetric};
+use fedstein::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Capabilities};
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Backend, Flex, Precision, Session};
 use fedstein::datasets::{self, Partition, TrainTest};
@@ -22,6 +23,27 @@ use fedstein::rows::{Shard, Table};
 use ndarray::{Array1, Array2};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
+
+/// The names of the algorithms with these capabilities, from the one list of all of them.
+pub fn algorithms_that(can: impl Fn(Capabilities) -> bool) -> Vec<&'static str> {
+    let all = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
+    all.filter(|(_, capabilities)| can(**capabilities)).map(|(kind, _)| kind.name).collect()
+}
+
+/// The names of all algorithms.
+pub fn algorithms() -> Vec<&'static str> {
+    algorithms_that(|_| true)
+}
+
+/// Whether an algorithm has a key.
+pub fn has_key(algorithm: &str, key: &str) -> bool {
+    ALGORITHM_KINDS.iter().any(|kind| kind.name == algorithm && kind.key(key).is_some())
+}
+
+/// Whether an algorithm presupposes plain gradient steps.
+pub fn needs_plain_steps(algorithm: &str) -> bool {
+    algorithms_that(|can| can.plain_gradient_steps).contains(&algorithm)
+}
 
 /// A case of a golden file.
 pub struct Case(pub Value);
@@ -174,7 +196,7 @@ pub fn toy(data: &str, prior: &str, partition: &str, seed: u64, rounds: usize, a
 /// The experiment of a config.
 pub fn experiment(text: &str) -> Experiment {
     let (config, _) = Config::load(Source { name: "test.toml", text }, &Overrides::default()).unwrap();
-    Experiment { config, data_dir: "data".into(), model: None }
+    Experiment::new(config, "data")
 }
 
 /// Both halves of an experiment's algorithm, built as a run builds them, to be driven by hand.

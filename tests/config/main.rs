@@ -9,9 +9,9 @@ use fedstein::datasets::{DataConfig, PartitionConfig};
 use fedstein::density::KdeMode;
 use fedstein::experiment::config::{
     AlgorithmConfig, BandwidthRule, Config, KdeRule, KernelConfig, ModelConfig, NumberOr, OptimizerConfig,
-    ScheduleConfig,
+    RoundRobinConfig, ScheduleConfig, schema,
 };
-use fedstein::experiment::schema::{self, Accepts, KEYS, Overrides, Resolved, SECTIONS, Source};
+use fedstein::experiment::schema::{Overrides, Resolved, Source};
 use fedstein::rows::Order;
 use proptest::prelude::*;
 
@@ -60,22 +60,21 @@ fn config_files() -> Vec<PathBuf> {
 /// A config for each kind of each section, as text that resolves.
 fn one_config_a_kind() -> Vec<String> {
     let mut texts = vec![String::new()];
-    for key in KEYS.iter().filter(|key| key.name() == "kind") {
-        let Accepts::Choice(kinds) = key.accepts else { panic!("{} is no choice", key.path) };
-        for kind in kinds {
-            let required = match *kind {
+    for section in &schema().sections {
+        for kind in section.kind_names() {
+            let required = match kind {
                 "csv" => "path = \"t.csv\"\ntarget = 3\n",
                 "stack" => "layers = [\"dense 5\", \"relu\"]\n",
                 _ => "",
             };
-            texts.push(format!("[{}]\nkind = \"{kind}\"\n{required}", key.section()));
+            texts.push(format!("[{}]\nkind = \"{kind}\"\n{required}", section.name));
         }
     }
     texts
 }
 
 fn resolve(text: &str) -> Resolved {
-    schema::resolve(Source { name: "e.toml", text }, &Overrides::default()).unwrap()
+    schema().resolve(Source { name: "e.toml", text }, &Overrides::default()).unwrap()
 }
 
 // What comes of a config.
@@ -88,7 +87,7 @@ fn an_empty_file_is_the_default_experiment() {
     let AlgorithmConfig::Dsvgd(dsvgd) = config.algorithm else { panic!("not dsvgd") };
     assert_eq!((dsvgd.particles, dsvgd.local.local_steps, dsvgd.distill_steps), (20, 200, 200));
     assert_eq!(dsvgd.density.kde_bandwidth, NumberOr::Fixed(0.1));
-    assert_eq!(config.schedule, ScheduleConfig::RoundRobin { first: 0, clients: 1 });
+    assert_eq!(config.schedule, ScheduleConfig::RoundRobin(RoundRobinConfig { first: 0, clients: 1 }));
 }
 
 #[test]
@@ -151,7 +150,7 @@ fn every_file_under_configs_resolves_and_names_its_run_after_its_path() {
 fn a_resolved_config_lists_top_level_keys_then_sections_in_the_order_of_the_table() {
     let text = resolve("").to_toml();
     let headings: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
-    let expected: Vec<String> = SECTIONS[1..].iter().map(|(name, _)| format!("[{name}]")).collect();
+    let expected: Vec<String> = schema().sections[1..].iter().map(|section| format!("[{}]", section.name)).collect();
     assert_eq!(headings, expected);
     assert!(text.contains("name = \"digits-dsvgd-bnn\"\npreset = \"sound\"\nseed = 1\nrounds = 10\n"), "{text}");
 }
@@ -161,7 +160,7 @@ fn presets_set_the_switches_and_a_written_key_wins() {
     let config = load("preset = \"reference\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
     assert_eq!((dsvgd.density.kde, dsvgd.local.minibatch), (KdeMode::Reference, Order::SequentialRestart));
-    assert_eq!(config.schedule, ScheduleConfig::RoundRobin { first: 1, clients: 1 });
+    assert_eq!(config.schedule, ScheduleConfig::RoundRobin(RoundRobinConfig { first: 1, clients: 1 }));
 
     let config = load("preset = \"reference\"\n[algorithm]\nkde = \"exact\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
@@ -181,8 +180,8 @@ fn presets_set_the_switches_and_a_written_key_wins() {
 #[test]
 fn defaults_depend_on_the_kind_where_the_table_says_so() {
     let config = load("[model]\nkind = \"blr\"\n[data]\nkind = \"waveform\"");
-    let ModelConfig::Blr { gamma_rate, .. } = config.model else { panic!("not blr") };
-    assert_eq!(gamma_rate, 100.0);
+    let ModelConfig::Blr(model) = config.model else { panic!("not blr") };
+    assert_eq!(model.gamma_rate, 100.0);
     assert_eq!(config.data["rows"].as_integer(), Some(5000));
     let config = load("[kernel]\nkind = \"sigmoid\"");
     assert!(matches!(config.kernel, KernelConfig::Sigmoid { offset: 0.0, .. }), "{:?}", config.kernel);
@@ -195,8 +194,8 @@ fn set_wins_over_the_file_and_the_last_set_over_the_first() {
     assert_eq!((config.seed, config.name.as_str()), (9, "2024"));
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
     assert_eq!(dsvgd.density.kde_bandwidth, NumberOr::Rule(KdeRule::Median));
-    let ModelConfig::Bnn { hidden, .. } = config.model else { panic!("not bnn") };
-    assert_eq!(hidden, [100, 50]);
+    let ModelConfig::Bnn(model) = config.model else { panic!("not bnn") };
+    assert_eq!(model.hidden, [100, 50]);
 }
 
 #[test]
@@ -401,14 +400,20 @@ fn a_mistake_is_found_even_where_set_overrides_it() {
 fn the_reference_in_docs_is_that_of_the_table() {
     let path = root().join("docs/configuration.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, schema::reference()).unwrap();
+        fs::write(&path, schema().reference()).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    let same = written == schema::reference();
+    let same = written == schema().reference();
     assert!(
         same,
         "docs/configuration.md is not that of the table; UPDATE_DOCS=1 cargo test --release --test config writes it"
     );
+}
+
+/// `section.key` of every key.
+fn paths() -> Vec<String> {
+    let kinds = schema().sections.iter().filter(|section| section.default_kind.is_some());
+    schema().keys().map(|(path, _)| path).chain(kinds.map(|section| section.path("kind"))).collect()
 }
 
 /// Text that is often nearly a config.
@@ -416,12 +421,12 @@ fn nearly_a_config() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         "\\PC{0,40}",
         "[a-z_.\"\\[\\]={}0-9é ]{0,40}",
-        proptest::sample::select(KEYS).prop_flat_map(|key| {
+        proptest::sample::select(paths()).prop_flat_map(|path| {
             let value =
                 prop_oneof!["-?[0-9]{1,20}", "-?[0-9.e]{1,8}", "\"[a-z-]{0,12}\"", "\\[[0-9., ]{0,9}\\]", "\\PC{0,9}"];
-            value.prop_map(move |value| format!("{} = {value}", key.path))
+            value.prop_map(move |value| format!("{path} = {value}"))
         }),
-        proptest::sample::select(SECTIONS).prop_map(|(name, _)| format!("[{name}]")),
+        proptest::sample::select(schema().sections.clone()).prop_map(|section| format!("[{}]", section.name)),
     ];
     proptest::collection::vec(line, 0..8).prop_map(|lines| lines.join("\n"))
 }
@@ -437,7 +442,7 @@ proptest! {
 
     #[test]
     fn any_single_value_is_accepted_as_it_stands_or_refused_by_name(
-        key in proptest::sample::select(KEYS),
+        path in proptest::sample::select(paths()),
         value in prop_oneof![
             any::<i64>().prop_map(|n| n.to_string()),
             any::<f64>().prop_map(|x| toml::Value::Float(x).to_string()),
@@ -445,7 +450,7 @@ proptest! {
             "\\[[0-9.,\\-]{0,9}\\]",
         ],
     ) {
-        let set = format!("{}={value}", key.path);
+        let set = format!("{path}={value}");
         match load_with("", &[&set]) {
             Ok((_, resolved)) => prop_assert_eq!(&resolve(&resolved.to_toml()).table, &resolved.table),
             // A lone kind may miss or contradict other keys.

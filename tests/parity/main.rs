@@ -332,7 +332,7 @@ fn experiment(algorithm: &str, optimizer: &str, rounds: usize) -> Experiment {
         "#
     );
     let (config, _) = Config::load(Source { name: "parity.toml", text: &text }, &Overrides::default()).unwrap();
-    Experiment { config, data_dir: "data".into(), model: None }
+    Experiment::new(config, "data")
 }
 
 fn outcome<B: Backend>(mut experiment: Experiment, precision: Precision) -> Outcome<B> {

@@ -3,61 +3,28 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{bits, experiment, outcome, try_run, values};
+use crate::common::{
+    algorithms, algorithms_that, bits, experiment, has_key, needs_plain_steps, outcome, try_run, values,
+};
 use burn::tensor::Tensor;
 use fedstein::backend::Flex;
-use fedstein::experiment::schema::{KEYS, Overrides, Source};
+use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome};
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use rand::Rng;
 
-/// Every algorithm.
-const KINDS: &[&str] = &[
-    "dsvgd",
-    "u-dsvgd",
-    "p-dsvgd",
-    "svgd",
-    "fedavg",
-    "sgld",
-    "dsgld",
-    "fedsgd",
-    "pvi",
-    "gvi",
-    "pmd",
-    "npv",
-    "fedwba",
-    "fedprox",
-    "scaffold",
-    "fedper",
-    "per-fedavg",
-    "pfedme",
-    "pfedbayes",
-    "pfedvem",
-    "pfedgp",
-];
-/// Those whose formulas presuppose plain gradient steps.
-const PLAIN: &[&str] = &["scaffold", "per-fedavg", "pfedme"];
 /// Those that cut a network in two.
-const SPLIT: &[&str] = &["fedper", "pfedvem", "pfedgp"];
+fn splits(kind: &str) -> bool {
+    has_key(kind, "personal_layers")
+}
+
 /// Those whose clients can be compared.
-const TILTED: &[&str] = &["dsvgd", "u-dsvgd", "p-dsvgd"];
-/// Those whose particles move by `[optimizer]`.
-const OPTIMISED: &[&str] = &[
-    "dsvgd",
-    "u-dsvgd",
-    "p-dsvgd",
-    "svgd",
-    "fedavg",
-    "fedsgd",
-    "fedwba",
-    "fedprox",
-    "scaffold",
-    "fedper",
-    "per-fedavg",
-    "pfedme",
-    "pfedbayes",
-    "pfedvem",
-];
+fn is_tilted(kind: &str) -> bool {
+    algorithms_that(|can| can.tilted).contains(&kind)
+}
+
+/// Those whose particles move without `[optimizer]`, or (`pfedgp`) only in part.
+const NOT_OPTIMISED: [&str; 7] = ["sgld", "dsgld", "pvi", "gvi", "pmd", "npv", "pfedgp"];
 
 /// What is not as usual.
 #[derive(Clone, Copy, Debug)]
@@ -93,17 +60,14 @@ fn write_rows(dir: &Path, task: &str, constant: bool) {
 /// The config of an algorithm at an edge.
 fn text(dir: &Path, kind: &str, task: &str, edge: &Edge) -> String {
     let mut keys = String::new();
-    let of_kind = |name: &str| {
-        let path = format!("algorithm.{name}");
-        KEYS.iter().any(|key| key.path == path && key.used_by(kind))
-    };
+    let of_kind = |name: &str| has_key(kind, name);
     let usual = SMALL.iter().filter(|(name, _)| !edge.algorithm.iter().any(|(other, _)| other == name));
     for (name, value) in usual.chain(edge.algorithm).filter(|(name, _)| of_kind(name)) {
         keys += &format!("{name} = {value}\n");
     }
     let (train, test) = (dir.join("train.csv"), dir.join("test.csv"));
     let Edge { partition, more, .. } = edge;
-    let plain = PLAIN.contains(&kind) && !more.contains("[optimizer]");
+    let plain = needs_plain_steps(kind) && !more.contains("[optimizer]");
     let optimizer = if plain { "[optimizer]\nkind = \"sgd\"" } else { "" };
     format!(
         r#"
@@ -150,8 +114,8 @@ fn at_the_edge(task: &str, edge: Edge, change: impl Fn(&mut Experiment)) -> Vec<
     let dir = tempfile::tempdir().unwrap();
     write_rows(dir.path(), task, edge.constant);
     let mut refused = Vec::new();
-    for kind in KINDS {
-        let schedules: &[&str] = if TILTED.contains(kind) { &["round-robin", "ksd", "hip"] } else { &["round-robin"] };
+    for kind in algorithms() {
+        let schedules: &[&str] = if is_tilted(kind) { &["round-robin", "ksd", "hip"] } else { &["round-robin"] };
         for schedule in schedules {
             let what = format!("{kind}, {schedule}, {task}, {edge:?}");
             let more = format!("[schedule]\nkind = \"{schedule}\"\n{}", edge.more);
@@ -198,7 +162,7 @@ fn one_client_runs() {
 fn as_many_clients_as_rows_run_and_more_are_refused() {
     runs(Edge { partition: "clients = 24", ..USUAL });
     let refused = at_the_edge("classification", Edge { partition: "clients = 25", ..USUAL }, |_| {});
-    assert!(refused.len() == KINDS.len() + 2 * TILTED.len(), "{refused:?}");
+    assert!(refused.len() == algorithms().len() + 2 * algorithms_that(|can| can.tilted).len(), "{refused:?}");
     for (what, error) in refused {
         assert!(error.contains("clients") && error.contains("25") && error.contains("24"), "{what}: {error}");
     }
@@ -307,9 +271,9 @@ fn particles_that_begin_at_one_place_run() {
 fn steps_that_are_far_too_long_fail_by_their_key_and_never_in_silence() {
     let dir = tempfile::tempdir().unwrap();
     write_rows(dir.path(), "classification", false);
-    for kind in KINDS {
+    for kind in algorithms() {
         let (key, edge) = match *kind {
-            kind if OPTIMISED.contains(&kind) => {
+            kind if !NOT_OPTIMISED.contains(&kind) => {
                 // Without repeats: another client in the first one's place may have no gradient, and get through.
                 let more = "[optimizer]\nkind = \"sgd\"\nlr = 1e308\n[federation]\nrepeats = 0";
                 ("optimizer.lr", Edge { more, ..USUAL })
@@ -330,22 +294,18 @@ fn steps_that_are_far_too_long_fail_by_their_key_and_never_in_silence() {
 
 #[test]
 fn a_toy_runs_with_a_single_particle_and_under_every_schedule() {
-    for kind in KINDS {
-        let schedules: &[&str] = if TILTED.contains(kind) { &["round-robin", "ksd", "hip"] } else { &["round-robin"] };
+    for kind in algorithms() {
+        let schedules: &[&str] = if is_tilted(kind) { &["round-robin", "ksd", "hip"] } else { &["round-robin"] };
         for (schedule, prior) in schedules.iter().flat_map(|schedule| [(schedule, "gaussian"), (schedule, "uniform")]) {
-            let particles = if KEYS.iter().any(|key| key.path == "algorithm.particles" && key.used_by(kind)) {
-                "particles = 1"
-            } else {
-                ""
-            };
-            let optimizer = if PLAIN.contains(kind) { "[optimizer]\nkind = \"sgd\"" } else { "" };
+            let particles = if has_key(kind, "particles") { "particles = 1" } else { "" };
+            let optimizer = if needs_plain_steps(kind) { "[optimizer]\nkind = \"sgd\"" } else { "" };
             let text = format!(
                 "rounds = 2\nprecision = \"f64\"\n[data]\nkind = \"mixture-1d\"\n[partition]\nkind = \"by-column\"\n\
                  [model]\nkind = \"mixture\"\nprior = \"{prior}\"\n[algorithm]\nkind = \"{kind}\"\n{particles}\n\
                  [schedule]\nkind = \"{schedule}\"\n{optimizer}"
             );
             let experiment = experiment(&text);
-            if SPLIT.contains(kind) {
+            if splits(kind) {
                 let error = try_run(&experiment).unwrap_err();
                 assert_eq!(error.exit_code(), 2, "{kind}: {error}");
                 continue;
@@ -369,7 +329,7 @@ fn conflict(text: &str) -> String {
 
 #[test]
 fn keys_that_contradict_each_other_are_refused_by_their_names() {
-    for kind in KINDS.iter().filter(|kind| !TILTED.contains(kind)) {
+    for kind in algorithms().into_iter().filter(|kind| !is_tilted(kind)) {
         for schedule in ["ksd", "hip"] {
             let message = conflict(&format!("[algorithm]\nkind = \"{kind}\"\n[schedule]\nkind = \"{schedule}\""));
             for word in [format!("schedule kind `{schedule}`"), format!("algorithm kind `{kind}`"), "`dsvgd`".into()] {

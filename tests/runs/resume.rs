@@ -7,15 +7,15 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use crate::common::bits;
 use crate::common::place::{Place, cells, pets};
+use crate::common::{algorithms, bits, has_key};
 use fedstein::backend::Flex;
 use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
 use fedstein::experiment::artifact::Artifacts;
 use fedstein::experiment::progress::{Observer, Quiet};
 use fedstein::experiment::record::RoundRecord;
-use fedstein::experiment::schema::{Accepts, KEYS, Overrides, Source};
+use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
@@ -57,9 +57,8 @@ fn small(kind: &str, more: &[&str]) -> Overrides {
         ("inner_steps", 2),
         ("inducing_rows", 20),
     ] {
-        let path = format!("algorithm.{key}");
-        if KEYS.iter().any(|key| key.path == path && key.used_by(kind)) {
-            set.push(format!("{path}={value}"));
+        if has_key(kind, key) {
+            set.push(format!("algorithm.{key}={value}"));
         }
     }
     if !more.iter().any(|more| more.starts_with("model.kind=")) {
@@ -72,7 +71,7 @@ fn small(kind: &str, more: &[&str]) -> Overrides {
 /// The experiment, with its files at `path`: new ones, or those that a stop has left.
 fn on(overrides: &Overrides, path: &Path, resumes: bool) -> (Experiment, Artifacts) {
     let (config, resolved) = Config::load(Source { name: "test", text: "" }, overrides).unwrap();
-    let experiment = Experiment { config, data_dir: "data".into(), model: None };
+    let experiment = Experiment::new(config, "data");
     let path = path.to_path_buf();
     let artifacts = match resumes {
         true => Artifacts::resume(path, resolved, &mut |note| panic!("{note}")).unwrap(),
@@ -164,10 +163,8 @@ fn differences_in(dir: &Path, kind: &str, more: &[&str]) -> Vec<String> {
 
 #[test]
 fn every_algorithm_ends_as_if_it_had_not_been_stopped_after_every_round() {
-    let kinds = KEYS.iter().find(|key| key.path == "algorithm.kind").unwrap();
-    let Accepts::Choice(kinds) = kinds.accepts else { panic!("kinds are words") };
-    assert!(kinds.len() > 20);
-    let differ: Vec<String> = kinds.iter().flat_map(|kind| differences(kind, &[])).collect();
+    assert!(algorithms().len() > 20);
+    let differ: Vec<String> = algorithms().into_iter().flat_map(|kind| differences(kind, &[])).collect();
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
@@ -363,7 +360,7 @@ fn with_the_newest_checkpoint_damaged_a_run_goes_on_from_the_one_before() {
     let mut notes = Vec::new();
     let mut artifacts = Artifacts::resume(path, resolved, &mut |note| notes.push(note.to_owned())).unwrap();
     assert!(notes[0].contains("server-3.safetensors") && notes[1].contains("round 2"), "{notes:?}");
-    let experiment = Experiment { config, data_dir: "data".into(), model: None };
+    let experiment = Experiment::new(config, "data");
     let got = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
     let (experiment, mut artifacts) = on(&overrides, &dir.path().join("straight"), false);
     let want = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();

@@ -8,7 +8,6 @@ use fedstein::backend::{Flex, Precision, Session};
 use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
 use fedstein::experiment::Config;
-use fedstein::experiment::schema::KEYS;
 use fedstein::federation::event::{Event, Happening};
 use fedstein::federation::faults::{Fault, Faulty};
 use fedstein::federation::fleet::{Fleet, InProcess};
@@ -20,35 +19,23 @@ use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Shard, Table};
 use fedstein::schedule::{Indicators, Schedule, Selection};
 
-use crate::common::{data, dealt, experiment, values};
-pub const FEDERATED: [&str; 16] = [
-    "dsvgd",
-    "u-dsvgd",
-    "p-dsvgd",
-    "dsgld",
-    "pvi",
-    "fedavg",
-    "fedsgd",
-    "fedwba",
-    "fedprox",
-    "scaffold",
-    "fedper",
-    "per-fedavg",
-    "pfedme",
-    "pfedbayes",
-    "pfedvem",
-    "pfedgp",
-];
+use crate::common::{algorithms_that, data, dealt, experiment, has_key, needs_plain_steps, values};
+/// The algorithms whose rows lie at several clients.
+pub fn federated() -> Vec<&'static str> {
+    algorithms_that(|can| !can.centralised)
+}
+
+/// Those whose rows are in one place.
+pub fn centralised() -> Vec<&'static str> {
+    algorithms_that(|can| can.centralised)
+}
+
 /// Those whose rounds without a client are those in which it was not chosen: DSGLD's chains are assigned before anybody is
 /// lost, and P-DSVGD's factors are damped by how many clients were asked.
 pub fn comparable() -> impl Iterator<Item = &'static str> {
-    FEDERATED.into_iter().filter(|kind| !["dsgld", "p-dsvgd"].contains(kind))
+    federated().into_iter().filter(|kind| !["dsgld", "p-dsvgd"].contains(kind))
 }
-pub const CENTRALISED: [&str; 5] = ["svgd", "sgld", "gvi", "pmd", "npv"];
-/// Those whose clients go one after the other.
-pub const ONE_AT_A_TIME: [&str; 2] = ["dsvgd", "u-dsvgd"];
-/// Those whose formulas presuppose plain gradient steps.
-pub const PLAIN: [&str; 3] = ["scaffold", "per-fedavg", "pfedme"];
+
 pub const K: usize = 10;
 
 /// Sizes at which a run takes milliseconds.
@@ -57,14 +44,12 @@ pub const SMALL: [(&str, &str); 5] =
 
 /// A config of ten clients with eight rows each of two classes.
 pub fn text(kind: &str, more: &str) -> String {
-    let of_kind = |name: &str| {
-        let path = format!("algorithm.{name}");
-        KEYS.iter().any(|key| key.path == path && key.used_by(kind))
-    };
+    let of_kind = |name: &str| has_key(kind, name);
     let keys: String =
         SMALL.iter().filter(|(name, _)| of_kind(name)).map(|(name, value)| format!("{name} = {value}\n")).collect();
-    let optimizer = if PLAIN.contains(&kind) { "kind = \"sgd\"\nlr = 0.05" } else { "lr = 0.01" };
-    let (rounds, clients) = if ONE_AT_A_TIME.contains(&kind) { (2 * K + 1, 1) } else { (5, 5) };
+    let optimizer = if needs_plain_steps(kind) { "kind = \"sgd\"\nlr = 0.05" } else { "lr = 0.01" };
+    let (rounds, clients) =
+        if algorithms_that(|can| can.one_client_a_round).contains(&kind) { (2 * K + 1, 1) } else { (5, 5) };
     format!(
         r#"
         name = "faults"

@@ -44,7 +44,7 @@ fn stands(kind: &str, rest: &str) {
         log.assert_finite(&what);
         if let Err(error) = end {
             // A poisoned state may be past help where nobody else can be asked: that is an end, with a reason.
-            let poisoned = CENTRALISED.contains(&kind) && fault == Fault::HugeNorm;
+            let poisoned = centralised().contains(&kind) && fault == Fault::HugeNorm;
             assert!(poisoned && error.exit_code() == 1, "{what}: {error}");
         }
         let injected: Vec<&Event> = log.events().filter(|event| event.what == Happening::Injected).collect();
@@ -70,12 +70,12 @@ fn stands(kind: &str, rest: &str) {
 
 #[test]
 fn federated_algorithms_end_with_finite_states_under_every_fault_at_three_clients_of_ten() {
-    FEDERATED.iter().for_each(|kind| stands(kind, "share = 0.3"));
+    federated().iter().for_each(|kind| stands(kind, "share = 0.3"));
 }
 
 #[test]
 fn with_all_rows_in_one_place_a_fault_is_answered_by_asking_again() {
-    CENTRALISED.iter().for_each(|kind| stands(kind, "probability = 0.4"));
+    centralised().iter().for_each(|kind| stands(kind, "probability = 0.4"));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_worker_that_takes_a_lost_ones_place_takes_its_chain() {
 
 #[test]
 fn second_replies_and_another_order_change_nothing() {
-    for kind in FEDERATED {
+    for kind in federated() {
         let clean = works(&text(kind, ""));
         for fault in [Fault::Duplicate, Fault::Reordered] {
             let disturbed = works(&text(kind, &faults(fault, "share = 0.7")));

@@ -61,7 +61,7 @@ fn a_visit_that_did_not_count_leaves_client_and_server_where_a_run_without_it_wo
 #[test]
 fn a_lost_reply_is_a_lost_request() {
     // Who is disturbed does not depend on how: both runs lose the same visits, DSGLD's too.
-    for kind in FEDERATED {
+    for kind in federated() {
         let run = |fault| works(&text(kind, &faults(fault, "share = 0.4\nprobability = 0.5")));
         let (request, reply) = (run(Fault::Dropout), run(Fault::LostReply));
         assert!(reply.count(Happening::Unanswered) > 0 && request.used() == reply.used(), "{kind}");
@@ -96,7 +96,7 @@ impl Fleet for Remote<'_> {
 
 #[test]
 fn clients_that_are_not_told_learn_it_with_their_next_request() {
-    for kind in FEDERATED {
+    for kind in federated() {
         let disturbed = text(kind, &faults(Fault::LostReply, "share = 0.5\nprobability = 0.5"));
         let disturbed = disturbed.replace("rounds = 5", "rounds = 12");
         let told = works(&disturbed);
@@ -127,7 +127,7 @@ impl Fleet for Twice<'_> {
 
 #[test]
 fn a_repeated_request_has_the_same_reply_without_a_step() {
-    for kind in FEDERATED.into_iter().chain(CENTRALISED) {
+    for kind in federated().into_iter().chain(centralised()) {
         let once = works(&text(kind, ""));
         let (twice, end) = serve_over(&text(kind, ""), None, Some(&|inside| Box::new(Twice(inside))));
         end.unwrap();
@@ -138,7 +138,7 @@ fn a_repeated_request_has_the_same_reply_without_a_step() {
 #[test]
 fn a_repeated_round_has_the_reply_that_came_too_late() {
     // The only client is asked again in its round: the steps that it has done are not done twice.
-    for kind in CENTRALISED {
+    for kind in centralised() {
         let disturbed = format!("{}repeats = 20", faults(Fault::Straggler, "share = 1\nprobability = 0.5"));
         let late = works(&text(kind, &disturbed));
         assert!(late.rounds.iter().any(|round| round.attempts > 1), "{kind}");
@@ -166,7 +166,7 @@ impl Fleet for Claims<'_> {
 
 #[test]
 fn a_reply_that_claims_other_rows_than_the_client_has_is_refused() {
-    for kind in FEDERATED {
+    for kind in federated() {
         let counts = works(&text(kind, ""));
         for claim in [1e9, 7.0, 0.0, -1.0] {
             let (log, end) = serve_over(&text(kind, ""), None, Some(&move |inside| Box::new(Claims(inside, claim))));
