@@ -216,7 +216,7 @@ impl Built {
         let layout = model.layout().clone();
         let train = Table::new(all.train, &all.normalisation);
         let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
-        let count = config.algorithm().particles();
+        let count = config.algorithm.particles();
         let rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
         let initial = with_layout(&Array2::from_shape_vec((count, layout.dim()), rows).unwrap(), &layout, &session);
         let shards = partition.clients().iter().map(|rows| Shard::new(train.clone(), rows.clone(), session.clone()));
@@ -228,8 +228,10 @@ impl Built {
             streams,
             svgd: config.svgd(),
             reset_optimizer: config.reset_optimizer(),
+            personal: config.evaluation.personal,
+            robust: config.robust_barycenter(),
         };
-        let Halves { server, clients } = config.algorithm().build(setup).unwrap();
+        let Halves { server, clients } = config.algorithm.build(setup).unwrap();
         Self { server, clients, layout, session }
     }
 }
