@@ -9,7 +9,7 @@ use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH};
-use super::local::{self, Visit};
+use super::local::{self, LocalLoop};
 use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -64,7 +64,7 @@ impl FedAvgConfig {
 
 /// How much each reply counts.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Weights {
+pub(super) enum AveragingWeights {
     /// N_k / Σ_{k ∈ S} N_k.
     Rows,
     /// N_k / N_tot, with N_tot the rows of all clients.
@@ -73,7 +73,7 @@ pub(super) enum Weights {
     Equal(f64),
 }
 
-impl Weights {
+impl AveragingWeights {
     /// What the old θ keeps, and the weight of every reply: they sum to 1.
     pub fn of(self, replies: &[Reply]) -> (f64, Vec<f64>) {
         let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
@@ -105,13 +105,13 @@ pub(super) fn mixed<B: Backend>(
 /// A server with one parameter vector: it goes down to every client, and their mean takes its place.
 pub(super) struct Server<B: Backend> {
     theta: Particles<B>,
-    weights: Weights,
+    weights: AveragingWeights,
     session: Session<B>,
 }
 
 impl<B: Backend> Server<B> {
     /// A server that starts from the initial parameters.
-    pub fn new(setup: &Setup<B>, weights: Weights) -> Self {
+    pub fn new(setup: &Setup<B>, weights: AveragingWeights) -> Self {
         Self { theta: setup.initial.clone(), weights, session: setup.session.clone() }
     }
 }
@@ -153,10 +153,10 @@ impl Algorithm for FedAvgConfig {
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A server with one parameter vector and clients that step on their own rows.
         let weights = match self.mix {
-            Mix::Replace => Weights::Rows,
-            Mix::Reference => Weights::RowsOfAll(setup.shards.iter().map(|shard| shard.rows() as f64).sum()),
+            Mix::Replace => AveragingWeights::Rows,
+            Mix::Reference => AveragingWeights::RowsOfAll(setup.shards.iter().map(|shard| shard.rows() as f64).sum()),
         };
-        let visit = Visit { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
         let clients = local::clients(&mut setup, self.local.data(1.0), visit, 0.0);
         Ok(Halves { server: Box::new(Server::new(&setup, weights)), clients })
     }

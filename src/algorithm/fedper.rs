@@ -10,9 +10,9 @@
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
-use super::fedavg::{Weights, mixed};
+use super::fedavg::{AveragingWeights, mixed};
 use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
-use super::local::{LocalSteps, Visit};
+use super::local::{LocalLoop, LocalSteps};
 use super::split::Split;
 use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
@@ -60,7 +60,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         let bases = replies.iter().map(|reply| self.split.base_in(&reply.message, &self.session));
-        let base = mixed(&self.split.base_of(&self.theta), Weights::Rows.of(&replies), bases)?;
+        let base = mixed(&self.split.base_of(&self.theta), AveragingWeights::Rows.of(&replies), bases)?;
         self.theta = self.split.joined(&base, &self.theta);
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Algorithm for FedPerConfig {
         // A server of bases, and clients with the initial head.
         let split = Split::of(setup.initial.layout(), self.personal_layers)?;
         let (initial, session) = (setup.initial.clone(), setup.session.clone());
-        let visit = Visit { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
         let client = |local| {
             let (split, own, session) = (split.clone(), initial.clone(), session.clone());
             Box::new(Client { local, split, own, session }) as _

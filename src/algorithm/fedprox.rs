@@ -6,9 +6,9 @@
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
-use super::fedavg::{Server, Weights};
+use super::fedavg::{AveragingWeights, Server};
 use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL};
-use super::local::{LocalSteps, Visit, pull};
+use super::local::{LocalLoop, LocalSteps, pull};
 use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
 use crate::checkpoint::State;
@@ -80,9 +80,9 @@ impl Algorithm for FedProxConfig {
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // FedAvg's server over clients with a proximal term.
-        let visit = Visit { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
         let client = |local| Box::new(Client { local, proximal: self.proximal }) as _;
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
-        Ok(Halves { server: Box::new(Server::new(&setup, Weights::Rows)), clients })
+        Ok(Halves { server: Box::new(Server::new(&setup, AveragingWeights::Rows)), clients })
     }
 }

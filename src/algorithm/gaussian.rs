@@ -153,7 +153,7 @@ pub(super) fn bytes(natural: &Natural) -> u64 {
 }
 
 /// What both algorithms are built from.
-pub(super) struct Parts<B: Backend> {
+pub(super) struct GaussianHalves<B: Backend> {
     /// The server half.
     pub server: Server<B>,
     /// One a client.
@@ -164,7 +164,7 @@ pub(super) struct Parts<B: Backend> {
     pub factor: Natural,
 }
 
-impl<B: Backend> Parts<B> {
+impl<B: Backend> GaussianHalves<B> {
     /// # Errors
     /// More dimensions than the family is for, or a prior that is no density.
     pub fn new(config: GaussianConfig, steps: usize, data: LocalData, mut setup: Setup<B>) -> Result<Self, RunError> {

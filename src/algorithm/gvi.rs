@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gaussian::natural::Natural;
 use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
-use super::gaussian::{Fitter, GaussianConfig, Parts};
+use super::gaussian::{Fitter, GaussianConfig, GaussianHalves};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
 use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
@@ -94,7 +94,8 @@ impl Algorithm for GviConfig {
     fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // One client that holds every row.
         let data = self.local.data(self.temperature);
-        let Parts { server, fitters, prior, .. } = Parts::new(self.gaussian, self.local.local_steps, data, setup)?;
+        let GaussianHalves { server, fitters, prior, .. } =
+            GaussianHalves::new(self.gaussian, self.local.local_steps, data, setup)?;
         let client = |fitter| Box::new(Client { fitter, prior: prior.clone() }) as _;
         Ok(Halves { server: Box::new(server), clients: fitters.into_iter().map(client).collect() })
     }

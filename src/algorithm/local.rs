@@ -10,12 +10,12 @@ use crate::protocol::{
 };
 use crate::stein::{OptimizerState, Score, Svgd};
 
-/// What such a client does in a visit.
+/// The loop of a client in one visit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Visit {
-    /// L.
+pub(super) struct LocalLoop {
+    /// The number of steps L.
     pub steps: usize,
-    /// Whether the optimiser starts afresh.
+    /// Whether the state of the optimiser is new in each visit.
     pub reset_optimizer: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct LocalSteps<B: Backend> {
     pub svgd: Svgd,
     /// The client's rows.
     pub likelihood: Likelihood<B>,
-    visit: Visit,
+    visit: LocalLoop,
     state: OptimizerState,
     like: Particles<B>,
     session: Session<B>,
@@ -33,7 +33,7 @@ pub(super) struct LocalSteps<B: Backend> {
 
 impl<B: Backend> LocalSteps<B> {
     /// One a shard.
-    pub fn of_shards(setup: &mut Setup<B>, data: LocalData, visit: Visit) -> impl Iterator<Item = Self> {
+    pub fn of_shards(setup: &mut Setup<B>, data: LocalData, visit: LocalLoop) -> impl Iterator<Item = Self> {
         let (svgd, like, session) = (setup.svgd, setup.initial.clone(), setup.session.clone());
         let steps = move |likelihood| {
             let (like, session) = (like.clone(), session.clone());
@@ -50,7 +50,7 @@ impl<B: Backend> LocalSteps<B> {
         watch: Watch,
         mut score: impl FnMut(&mut Likelihood<B>, &Particles<B>) -> Result<Score<B>, RunError>,
     ) -> Result<Particles<B>, RunError> {
-        let Visit { steps, reset_optimizer } = self.visit;
+        let LocalLoop { steps, reset_optimizer } = self.visit;
         let mut state = if reset_optimizer { OptimizerState::default() } else { self.state.clone() };
         let likelihood = &mut self.likelihood;
         likelihood.start_visit(round);
@@ -101,7 +101,7 @@ impl<B: Backend> LocalSteps<B> {
 pub(super) fn clients<B: Backend>(
     setup: &mut Setup<B>,
     data: LocalData,
-    visit: Visit,
+    visit: LocalLoop,
     prior_weight: f64,
 ) -> Vec<Box<dyn ClientHalf<B>>> {
     let client = |local| Box::new(Client { local, prior_weight }) as _;

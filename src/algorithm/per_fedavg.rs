@@ -9,9 +9,9 @@
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
-use super::fedavg::{Server, Weights};
+use super::fedavg::{AveragingWeights, Server};
 use super::keys::{BATCH_OF_TEN, INNER_LR, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
-use super::local::{LocalSteps, Visit};
+use super::local::{LocalLoop, LocalSteps};
 use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
 use crate::checkpoint::State;
@@ -97,9 +97,9 @@ impl Algorithm for PerFedAvgConfig {
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // FedAvg's server over clients that look one step ahead.
-        let visit = Visit { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
         let client = |local| Box::new(Client { local, inner_lr: self.inner_lr }) as _;
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
-        Ok(Halves { server: Box::new(Server::new(&setup, Weights::Rows)), clients })
+        Ok(Halves { server: Box::new(Server::new(&setup, AveragingWeights::Rows)), clients })
     }
 }

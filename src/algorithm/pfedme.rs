@@ -9,9 +9,9 @@ use fedstein_schema::Literal::{Float as F, Int as I};
 use fedstein_schema::{COUNT, Kind, key};
 use serde::{Deserialize, Serialize};
 
-use super::fedavg::{Server, Weights};
+use super::fedavg::{AveragingWeights, Server};
 use super::keys::{BATCH_OF_TEN, INNER_LR, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL, SERVER_MIX};
-use super::local::{LocalSteps, Visit, pull};
+use super::local::{LocalLoop, LocalSteps, pull};
 use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
 use crate::checkpoint::State;
@@ -123,9 +123,9 @@ impl Algorithm for PFedMeConfig {
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // FedAvg's server with equal weights, over clients with personal parameters.
-        let visit = Visit { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
         let client = |local| Box::new(Client { config: *self, local, personal: None }) as _;
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
-        Ok(Halves { server: Box::new(Server::new(&setup, Weights::Equal(self.server_mix))), clients })
+        Ok(Halves { server: Box::new(Server::new(&setup, AveragingWeights::Equal(self.server_mix))), clients })
     }
 }

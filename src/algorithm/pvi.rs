@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gaussian::natural::Natural;
 use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
-use super::gaussian::{Fitter, GaussianConfig, Parts, bytes};
+use super::gaussian::{Fitter, GaussianConfig, GaussianHalves, bytes};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
 use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies};
 use crate::backend::Backend;
@@ -116,7 +116,8 @@ impl Algorithm for PviConfig {
     fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A server that multiplies factors, and clients that keep theirs.
         let data = self.local.data(self.temperature);
-        let Parts { server, fitters, factor, .. } = Parts::new(self.gaussian, self.local.local_steps, data, setup)?;
+        let GaussianHalves { server, fitters, factor, .. } =
+            GaussianHalves::new(self.gaussian, self.local.local_steps, data, setup)?;
         let client = |fitter| Box::new(Client { fitter, factor: factor.clone() }) as _;
         Ok(Halves { server: Box::new(server), clients: fitters.into_iter().map(client).collect() })
     }

@@ -10,9 +10,9 @@ use fedstein_schema::Literal::Float as F;
 use fedstein_schema::{Kind, POSITIVE, key};
 use serde::{Deserialize, Serialize};
 
-use super::fedavg::{Weights, mixed};
+use super::fedavg::{AveragingWeights, mixed};
 use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
-use super::local::{LocalSteps, Visit};
+use super::local::{LocalLoop, LocalSteps};
 use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -73,7 +73,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         let moved = replies.iter().map(|reply| particles_of(&reply.message, &self.theta, &self.session));
-        let theta = mixed(&self.theta, Weights::Equal(self.server_lr).of(&replies), moved)?;
+        let theta = mixed(&self.theta, AveragingWeights::Equal(self.server_lr).of(&replies), moved)?;
         let changes = replies.iter().map(|reply| control_of(&reply.message, &self.control, &self.session));
         // A sum, not a mean: c keeps its own weight of 1.
         self.control = mixed(&self.control, (1.0, vec![1.0 / self.clients; replies.len()]), changes)?;
@@ -175,7 +175,7 @@ impl Algorithm for ScaffoldConfig {
         };
         let zero = setup.initial.map(|block| block.zeros_like());
         let (session, pace) = (setup.session.clone(), 1.0 / (self.local.local_steps as f64 * lr));
-        let visit = Visit { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
         let client = |local| Box::new(Client { local, control: zero.clone(), pace, session: session.clone() }) as _;
         let clients: Vec<_> = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
         let server = Server {

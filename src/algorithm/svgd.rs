@@ -7,7 +7,7 @@ use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
-use super::local::{self, Visit};
+use super::local::{self, LocalLoop};
 use super::relay::Relay;
 use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
@@ -57,7 +57,7 @@ impl Algorithm for SvgdConfig {
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // One client that holds every row; its optimiser runs on through all rounds.
-        let visit = Visit { steps: self.local.local_steps, reset_optimizer: false };
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: false };
         let clients = local::clients(&mut setup, self.local.data(self.temperature), visit, 1.0);
         Ok(Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients })
     }

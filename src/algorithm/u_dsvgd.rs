@@ -99,7 +99,7 @@ impl<B: Backend> Global<B> {
 }
 
 /// q before and after one visit, and the particles Θ that they are densities of.
-struct Visit<B: Backend> {
+struct PastVisit<B: Backend> {
     before: Global<B>,
     after: Kde<B>,
     sent: Particles<B>,
@@ -122,7 +122,7 @@ struct Client<B: Backend> {
     model: Arc<dyn Model>,
     likelihood: Likelihood<B>,
     /// The client's own rounds; their product is t_k.
-    visits: Vec<Visit<B>>,
+    visits: Vec<PastVisit<B>>,
     /// Θ after the last visit, where the client predicts with it.
     uploaded: Option<Particles<B>>,
     optimizer: OptimizerState,
@@ -162,7 +162,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.uploaded = self.personal.then(|| moved.clone());
         // A density whose score is 0 everywhere need not be kept.
         if !after.has_zero_score() {
-            self.visits.push(Visit { before, after, sent: theta, moved: moved.clone() });
+            self.visits.push(PastVisit { before, after, sent: theta, moved: moved.clone() });
         }
         Ok(diagnosed(message_of(&moved)?, score_norm, kde_ess))
     }
@@ -187,7 +187,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
     fn state_bytes(&self) -> u64 {
         // Every visit keeps q before and after; p0 needs no particles.
-        let sets = |visit: &Visit<B>| 1 + u64::from(matches!(visit.before, Global::Kde(_)));
+        let sets = |visit: &PastVisit<B>| 1 + u64::from(matches!(visit.before, Global::Kde(_)));
         let sets = self.visits.iter().map(sets).sum::<u64>() + u64::from(self.uploaded.is_some());
         sets * self.like.bytes()
     }
@@ -195,7 +195,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn save(&self) -> Result<State, RunError> {
         let from_prior = self.visits.iter().map(|visit| usize::from(matches!(visit.before, Global::Prior(..))));
         let mut state = State::default().with_part(BATCHES, self.likelihood.save()).with_counts(FROM_PRIOR, from_prior);
-        for (i, Visit { sent, moved, .. }) in self.visits.iter().enumerate() {
+        for (i, PastVisit { sent, moved, .. }) in self.visits.iter().enumerate() {
             state =
                 state.with_particles(&format!("{SENT}_{i}"), sent)?.with_particles(&format!("{MOVED}_{i}"), moved)?;
         }
@@ -226,7 +226,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
 impl<B: Backend> Client<B> {
     /// Visit i of a state. The same centres make the same densities.
-    fn visit_in(&self, state: &State, i: usize, from_prior: bool) -> Result<Visit<B>, RunError> {
+    fn visit_in(&self, state: &State, i: usize, from_prior: bool) -> Result<PastVisit<B>, RunError> {
         let read = |name: &str| state.particles(&format!("{name}_{i}"), self.like.layout(), &self.session);
         let (sent, moved) = (read(SENT)?, read(MOVED)?);
         let kde = Kde::new(&sent, self.config.density.kde())?;
@@ -234,7 +234,7 @@ impl<B: Backend> Client<B> {
             true => Global::Prior(self.model.clone(), kde.lambda()),
             false => Global::Kde(Box::new(kde)),
         };
-        Ok(Visit { before, after: Kde::new(&moved, self.config.density.kde())?, sent, moved })
+        Ok(PastVisit { before, after: Kde::new(&moved, self.config.density.kde())?, sent, moved })
     }
 
     /// q^(i−1) of round i.
@@ -251,7 +251,7 @@ impl<B: Backend> Client<B> {
 /// q/t_k as particles see it.
 struct Cavity<'a, B: Backend> {
     q: &'a Global<B>,
-    visits: &'a [Visit<B>],
+    visits: &'a [PastVisit<B>],
     config: UDsvgdConfig,
 }
 

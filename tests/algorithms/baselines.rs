@@ -7,7 +7,7 @@ use crate::common::{self, experiment, moments, outcome, values};
 use burn::tensor::Tensor;
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::{self, DataConfig, Dataset};
-use fedstein::experiment::{Experiment, Outcome};
+use fedstein::experiment::{Config, Experiment, Outcome};
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::Table;
