@@ -1,7 +1,5 @@
 //! What is known of data before they are read, or once they are: whether a model or a partition scheme fits them.
 
-use crate::{Dataset, Targets};
-
 /// What a model and a partition scheme need to know of the rows of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataProperties {
@@ -32,16 +30,6 @@ impl DataProperties {
 
     /// Rows with numbers to predict, without natural clients.
     pub const REGRESSION: Self = Self { target: TargetKind::Real, natural_clients: false, superclasses: false };
-
-    /// The properties of rows that have been read.
-    pub fn of(data: &Dataset) -> Self {
-        let target = match &data.targets {
-            Targets::Classes { names, .. } => TargetKind::Classes(Some(names.len())),
-            Targets::Real { .. } => TargetKind::Real,
-            Targets::None { .. } => TargetKind::Likelihoods,
-        };
-        Self { target, natural_clients: data.clients.is_some(), superclasses: data.superclasses().is_some() }
-    }
 
     /// Whether the target is a number.
     pub fn is_regression(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Training and test rows of one data set, on one scale: what a run works with. They come from [`load`](crate::load),
 //! or from a user's own rows.
 
-use crate::{DataError, DataProperties, Dataset, FeatureScale, Normalisation, Normalise, TargetScale, Targets, split};
+use crate::{DataError, Dataset, FeatureScale, Normalisation, Normalise, TargetScale, Targets, split};
 use rand::Rng;
 
 /// Training and test rows of one data set.
@@ -50,7 +50,7 @@ impl TrainTest {
     /// ```
     pub fn from_rows(train: Dataset, test: Dataset, normalise: Normalise) -> Result<Self, DataError> {
         fit_together(&train, &test)?;
-        let is_toy = DataProperties::of(&train).is_toy();
+        let is_toy = matches!(train.targets, Targets::None { .. });
         let normalise = match normalise {
             Normalise::Auto if is_toy => Normalise::None,
             Normalise::Auto => Normalise::Standard,

@@ -4,7 +4,7 @@
 //! validation, and [`Partition::with_tests`] names the test rows on which each client's own model is judged.
 //!
 //! A partition scheme is one file: its config struct, its keys, its rule. A new one is such a file, its `mod` line and its
-//! line in the list of [`schemes`].
+//! line in the list `schemes!`.
 
 mod by_column;
 mod classes;

@@ -1,5 +1,5 @@
 //! Where rows come from: one file a data source, with its config keys, what is known of its rows, the files it needs and
-//! how they are read. A new source is one file, its `mod` line and its line in the list of [`data_sources`].
+//! how they are read. A new source is one file, its `mod` line and its line in the list `data_sources!`.
 //!
 //! Every config struct has the fields `normalise`, `train_limit` and `test_limit`. No key has a default here: the caller
 //! writes all of them. `train_limit` and `test_limit` keep a seeded random subset of that many rows; 0 keeps all.
@@ -27,7 +27,8 @@ mod waveform;
 mod year_prediction;
 
 use crate::prepare::Normalise;
-use crate::{DataError, DataProperties, Dataset, FeatureScale, TrainTest, split};
+use crate::properties::TargetKind;
+use crate::{DataError, DataProperties, Dataset, FeatureScale, Targets, TrainTest, split};
 use fedstein_schema::Literal::Ints;
 use fedstein_schema::{Accepts, Key, Kind, key};
 use rand::Rng;
@@ -184,6 +185,19 @@ data_sources! {
     "mixture-2d" => mixture::Mixture2d,
 }
 
+// Here and not beside the type: that classes have superclasses is known by the names of CIFAR-100's.
+impl DataProperties {
+    /// The properties of rows that have been read.
+    pub fn of(data: &Dataset) -> Self {
+        let target = match &data.targets {
+            Targets::Classes { names, .. } => TargetKind::Classes(Some(names.len())),
+            Targets::Real { .. } => TargetKind::Real,
+            Targets::None { .. } => TargetKind::Likelihoods,
+        };
+        Self { target, natural_clients: data.clients.is_some(), superclasses: data.superclasses().is_some() }
+    }
+}
+
 fn prepared<S: Source>(
     config: &DataConfig,
     source: &S,
@@ -221,6 +235,7 @@ fn scale<S: Source>(source: &S, asked: Normalise, train: &Dataset) -> Result<Fea
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::SeedableRng;
     use toml::{Table, Value};
 
     #[test]
@@ -241,6 +256,24 @@ mod tests {
                 without.remove(key.name);
                 assert!(without.try_into::<DataConfig>().is_err(), "{}: `{}` is not read", kind.name, key.name);
             }
+        }
+    }
+
+    #[test]
+    fn what_is_known_before_the_rows_are_read_is_so() {
+        let (normalise, rows, test_fraction, train_limit, test_limit) = (Normalise::Auto, 99, 0.2, 0, 0);
+        let configs: [DataConfig; 6] = [
+            Digits { classes: vec![], normalise, test_fraction, train_limit, test_limit }.into(),
+            Twonorm { rows, normalise, test_fraction, train_limit, test_limit }.into(),
+            Ringnorm { rows, normalise, test_fraction, train_limit, test_limit }.into(),
+            Waveform { rows, normalise, test_fraction, train_limit, test_limit }.into(),
+            Mixture1d { normalise, train_limit, test_limit }.into(),
+            Mixture2d { normalise, train_limit, test_limit }.into(),
+        ];
+        for config in configs {
+            let mut rng = rand::rngs::ChaCha8Rng::from_seed([1; 32]);
+            let data = load(&config, Path::new(""), &mut rng).unwrap();
+            assert_eq!(config.properties(), DataProperties::of(&data.train), "{}", config.kind());
         }
     }
 }

@@ -9,8 +9,8 @@ use fedstein_datasets::source::{
     Cifar10, Cifar100, Covertype, Csv, FashionMnist, Mnist, Raetsch, UciRegression, Vehicle,
 };
 use fedstein_datasets::{
-    Cut, DataConfig, Dataset, FeatureScale, Normalise, PartitionScheme, RaetschSet, RaetschSplit, Targets, TrainTest,
-    UciSet, load, partition,
+    Cut, DataConfig, DataProperties, Dataset, FeatureScale, Normalise, PartitionScheme, RaetschSet, RaetschSplit,
+    Targets, TrainTest, UciSet, load, partition,
 };
 use rand::{SeedableRng, rngs::ChaCha8Rng};
 use std::io::Write;
@@ -471,4 +471,24 @@ fn a_vehicle_client_is_tested_on_its_own_rows() {
     assert_eq!(tests, natural_clients(&data.test));
     let whose = data.test.clients.as_ref().unwrap();
     assert!((0..23).all(|client| dealt.test(client).iter().all(|&row| whose[row] == client)));
+}
+
+#[test]
+fn what_is_known_before_the_rows_are_read_is_so() {
+    let Some(dir) = data_dir() else { return };
+    let mnist = Mnist { classes: vec![], normalise: Normalise::Auto, train_limit: 9, test_limit: 9 };
+    let vehicle = Vehicle { test_fraction: 0.2, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 };
+    let configs = [
+        mnist.into(),
+        photographs(false, Normalise::Auto),
+        photographs(true, Normalise::Auto),
+        raetsch(RaetschSet::Heart, false, RaetschSplit::Random),
+        uci(UciSet::Yacht, 0),
+        vehicle.into(),
+        csv(dir.join("uci-regression/naval.csv.gz"), "-1", Task::Regression, ""),
+    ];
+    for config in configs {
+        let data = read(&config, &dir);
+        assert_eq!(config.properties(), DataProperties::of(&data.train), "{}", config.kind());
+    }
 }
