@@ -202,11 +202,7 @@ fn temperature(inputs: &Value) -> Result<Value, MetricError> {
 #[test]
 fn every_golden_calibration_case_passes() {
     check_file(
-<<<<<<<< HEAD:tests/numerics/golden_metrics.rs
-        include_str!("../golden/calibration.json"),
-========
         include_str!("../../tests/golden/calibration.json"),
->>>>>>>> h-report:report/tests/golden_metrics.rs
         &[
             ("every confidence on an edge, 10 bins", equal_width_bins),
             ("the same with the other edge rule [lo,hi), last bin closed", other_edge_rule),
@@ -327,11 +323,7 @@ fn ensemble(inputs: &Value) -> Result<Value, MetricError> {
 #[test]
 fn every_golden_regression_case_passes() {
     check_file(
-<<<<<<<< HEAD:tests/numerics/golden_metrics.rs
-        include_str!("../golden/regression_metrics.json"),
-========
         include_str!("../../tests/golden/regression_metrics.json"),
->>>>>>>> h-report:report/tests/golden_metrics.rs
         &[
             ("three Gaussians (set of uncertainty-toolbox)", gaussians),
             ("exact predictions", gaussians),

@@ -7,6 +7,7 @@
 
 pub mod dsgld;
 pub mod dsvgd;
+pub mod fedadam;
 pub mod fedavg;
 pub mod fedper;
 pub mod fedprox;
@@ -228,6 +229,7 @@ algorithms! {
     Pmd(pmd::PmdConfig),
     Npv(npv::NpvConfig),
     Fedavg(fedavg::FedAvgConfig),
+    Fedadam(fedadam::FedAdamConfig),
     Fedsgd(fedsgd::FedSgdConfig),
     Fedwba(fedwba::FedWbaConfig),
     Fedprox(fedprox::FedProxConfig),
