@@ -12,7 +12,7 @@ use crate::stein::{OptimizerState, Score, Svgd};
 
 /// The loop of a client in one visit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LocalLoop {
+pub struct LocalLoop {
     /// The number of steps L.
     pub steps: usize,
     /// Whether the state of the optimiser is new in each visit.
@@ -98,7 +98,7 @@ impl<B: Backend> LocalSteps<B> {
 
 /// One client a shard that moves the particles it is sent, and remembers nothing of them. `prior_weight`: how much of
 /// ∇ log p0 the score contains.
-pub(super) fn clients<B: Backend>(
+pub fn clients<B: Backend>(
     setup: &mut Setup<B>,
     data: LocalData,
     visit: LocalLoop,

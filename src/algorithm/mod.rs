@@ -19,7 +19,7 @@ pub mod keys;
 pub mod langevin;
 mod layers;
 mod lbfgs;
-mod local;
+pub mod local;
 pub mod mean_field;
 pub mod npv;
 pub mod p_dsvgd;

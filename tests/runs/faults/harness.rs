@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fedstein::algorithm::Algorithm;
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::checkpoint::codec;
@@ -152,7 +153,7 @@ pub fn halves(text: &str) -> Halves<Flex> {
     let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(Precision::F32).unwrap());
     let all = data(&config);
     let model: Arc<dyn Model> = config.model(&all.train).unwrap();
-    let algorithm = config.algorithm();
+    let algorithm = config.algorithm.clone();
     let rows = rows(&config);
     let train = Table::new(all.train, &all.normalisation);
     let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
@@ -168,13 +169,15 @@ pub fn halves(text: &str) -> Halves<Flex> {
             streams,
             svgd: config.svgd(),
             reset_optimizer: config.reset_optimizer(),
+            personal: config.evaluation.personal,
+            robust: config.robust_barycenter(),
         })
         .unwrap()
 }
 
 /// Who holds which rows.
 fn rows(config: &Config) -> Vec<Vec<usize>> {
-    match config.algorithm().is_centralised() {
+    match config.algorithm.capabilities().centralised {
         true => vec![dealt(config).pooled(data(config).train.rows())],
         false => dealt(config).clients().to_vec(),
     }
@@ -196,12 +199,12 @@ pub fn serve_over(
     let halves = halves(text);
     let counts: Vec<usize> = rows(&config).iter().map(Vec::len).collect();
     let clients = counts.len();
-    let (mut server, mut schedule) = (halves.server, config.schedule(clients, streams));
+    let (mut server, mut schedule) = (halves.server, config.schedule(&config.algorithm, clients, streams));
     if let Some(script) = script {
         schedule = Box::new(Script(script));
     }
-    let fleet = config.fleet(InProcess::new(halves.clients), clients, streams);
-    let (server, schedule, policy) = (&mut *server, &mut *schedule, &mut config.fault_policy());
+    let fleet = config.fleet(config.algorithm.capabilities(), InProcess::new(halves.clients), clients, streams);
+    let (server, schedule, policy) = (&mut *server, &mut *schedule, &mut config.fault_policy(config.algorithm.capabilities()));
     let mut log = Log::default();
     let outside = around.map(|around| around(&*fleet));
     let fleet_outside: &dyn Fleet = outside.as_deref().unwrap_or(&*fleet);

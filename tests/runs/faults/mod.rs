@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use crate::common::experiment;
+use fedstein::algorithm::Algorithm;
 use fedstein::backend::Flex;
 use fedstein::checkpoint::State;
 use fedstein::experiment::Config;
