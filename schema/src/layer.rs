@@ -6,8 +6,8 @@ use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::error::ConfigError;
+use super::given::{Overrides, Source};
 use super::key::{Key, Schema, Section, join, split};
-use super::resolve::{Overrides, Source};
 use super::suggest::{list, nearest, shorten};
 use super::value::not_one_of;
 

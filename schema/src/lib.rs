@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod given;
 mod key;
 mod kinds;
 mod layer;
@@ -17,10 +18,11 @@ mod suggest;
 mod value;
 
 pub use error::ConfigError;
+pub use given::{Overrides, Source};
 pub use key::{Key, Kind, Schema, Section, key, required};
 #[doc(hidden)]
 pub use kinds::{Tagged, untag};
-pub use resolve::{Overrides, Resolved, Source};
+pub use resolve::Resolved;
 pub use suggest::{list, nearest};
 pub use value::{Accepts, Interval, Literal, NumberOr};
 

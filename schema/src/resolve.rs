@@ -3,29 +3,10 @@
 use toml::{Table, Value};
 
 use super::error::ConfigError;
+use super::given::{Overrides, Source};
 use super::key::{Schema, Section};
 use super::layer::Layer;
 use super::suggest::list;
-
-/// A config file: the name that messages give it, and its text.
-#[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
-    /// As messages name it.
-    pub name: &'a str,
-    /// TOML.
-    pub text: &'a str,
-}
-
-/// What the command line changes in a config.
-#[derive(Debug, Clone, Default)]
-pub struct Overrides {
-    /// `key=value` of each `--set`, in order; the last of equal keys wins.
-    pub set: Vec<String>,
-    /// `--seed`
-    pub seed: Option<u64>,
-    /// `--backend`
-    pub backend: Option<String>,
-}
 
 /// A config with nothing left implicit.
 #[derive(Debug, Clone, PartialEq)]

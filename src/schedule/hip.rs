@@ -7,7 +7,8 @@ use fedstein_schema::Literal::Text as T;
 use fedstein_schema::{Interval, Kind, NumberOr, key};
 use serde::{Deserialize, Serialize};
 
-use super::kinds::{BANDWIDTH, CLIENTS, FLOOR, InformedConfig, KERNEL, ROWS, ScheduleKind, ScheduleSetup};
+use super::informed::{BANDWIDTH, FLOOR, InformedConfig, KERNEL, ROWS};
+use super::kind::{CLIENTS, ScheduleKind, ScheduleSetup};
 use super::weigh::{Draw, Negative};
 use super::{Indicators, Schedule, Selection};
 use crate::protocol::Question;

@@ -3,45 +3,12 @@
 //! A schedule's own file holds its configuration (one struct, which serde reads, with its keys beside the fields), the
 //! choice and its tests. One line in the list below makes it known.
 
-use fedstein_schema::Accepts::{self, Choice, Float};
-use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
-use fedstein_schema::{COUNT, Interval, Key, NumberOr, key};
-use serde::{Deserialize, Serialize};
-
 use super::Schedule;
 use super::hip::HipConfig;
+use super::kind::{ScheduleKind, ScheduleSetup};
 use super::ksd::KsdConfig;
 use super::random::RandomConfig;
 use super::round_robin::RoundRobinConfig;
-use super::weigh::Draw;
-use crate::random::Streams;
-use crate::rows::Rows;
-use crate::stein::{Bandwidth, Kernel, Rule};
-
-/// What a schedule is built from beside its own configuration.
-#[derive(Clone, Copy, Debug)]
-pub struct ScheduleSetup {
-    /// Clients K.
-    pub clients: usize,
-    /// The run's random numbers.
-    pub streams: Streams,
-    /// The bandwidth rule of the kernel in which SVGD moves, for `bandwidth = "median"`.
-    pub moving: Bandwidth,
-}
-
-/// A schedule as a config describes it.
-pub trait ScheduleKind {
-    /// Clients a round.
-    fn clients(&self) -> usize;
-
-    /// Whether it asks the clients for their tilted densities.
-    fn is_informed(&self) -> bool {
-        false
-    }
-
-    /// The schedule.
-    fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule>;
-}
 
 fedstein_schema::kinds! {
     /// `[schedule]`: one of the schedules that a config can name, tagged by `kind`.
@@ -67,85 +34,5 @@ impl ScheduleConfig {
     /// The schedule.
     pub fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule> {
         self.as_dyn().build(setup)
-    }
-}
-
-/// Clients a round.
-pub(super) const CLIENTS: Key =
-    key("clients", COUNT, I(1), "Clients a round; `dsvgd` and `u-dsvgd` are defined for one; `dsgld` decides itself.");
-/// The kernel in which clients are compared.
-pub(super) const KERNEL: Key = key(
-    "kernel",
-    Choice(&["rbf", "imq"]),
-    T("rbf"),
-    "Kernel in which clients are compared: exp(-r²/h) or (1 + r²/h)^-½.",
-);
-/// Its standard deviation.
-pub(super) const BANDWIDTH: Key = key(
-    "bandwidth",
-    Accepts::NumberOr(Interval::POSITIVE, &["median"]),
-    T("median"),
-    "Its standard deviation σ, h = 2σ² ([C] may mean 0.55, in which beyond some 50 dimensions particles no longer feel each other); or the median rule with which SVGD moves.",
-);
-/// The rows behind an answer.
-pub(super) const ROWS: Key =
-    key("rows", Choice(&["full", "minibatch"]), T("full"), "The rows behind a client's answer: all, or one minibatch.");
-/// The uniform share of the draw.
-pub(super) const FLOOR: Key = key(
-    "floor",
-    Float(Interval::DECAY),
-    F(0.0),
-    "Share of the draw that is uniform: no client's probability falls below floor/K.",
-);
-
-/// How clients are compared and drawn: what `ksd` and `hip` share.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct InformedConfig {
-    /// Clients a round.
-    pub clients: usize,
-    /// The kernel in which they are compared.
-    pub kernel: SelectionKernel,
-    /// Its standard deviation σ: h = 2σ².
-    pub bandwidth: NumberOr<SelectionRule>,
-    /// The rows behind an answer.
-    pub rows: Rows,
-    /// The uniform share of the draw.
-    pub floor: f64,
-}
-
-/// Kernel in which clients are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SelectionKernel {
-    /// exp(-r²/h)
-    Rbf,
-    /// (1 + r²/h)^(-1/2)
-    Imq,
-}
-
-/// Rule for the standard deviation of that kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SelectionRule {
-    /// Median heuristic: the kernel in which SVGD moves.
-    Median,
-}
-
-impl InformedConfig {
-    /// The kernel; `moving` is the bandwidth rule of SVGD's own.
-    pub(super) fn kernel(&self, moving: Bandwidth) -> Kernel {
-        let bandwidth = match self.bandwidth {
-            NumberOr::Rule(SelectionRule::Median) => moving,
-            NumberOr::Fixed(sd) => Bandwidth { rule: Rule::Fixed(2.0 * sd * sd), ..Bandwidth::default() },
-        };
-        match self.kernel {
-            SelectionKernel::Rbf => Kernel::Rbf(bandwidth),
-            SelectionKernel::Imq => Kernel::Imq { bandwidth, exponent: -0.5 },
-        }
-    }
-
-    /// How probabilities become clients.
-    pub(super) fn draw(&self, streams: Streams) -> Draw {
-        Draw { per_round: self.clients, floor: self.floor, streams }
     }
 }

@@ -1,7 +1,9 @@
-//! Which client goes next.
+//! Schedules: which clients are asked in a round.
 
 mod hip;
 pub mod indicator;
+mod informed;
+mod kind;
 mod kinds;
 mod ksd;
 mod random;
@@ -10,9 +12,9 @@ pub mod weigh;
 
 pub use hip::{Hip, HipConfig, NegativePolicy, SoftmaxRule};
 pub use indicator::{Indicators, Measure};
-pub use kinds::{
-    InformedConfig, SCHEDULE_KINDS, ScheduleConfig, ScheduleKind, ScheduleSetup, SelectionKernel, SelectionRule,
-};
+pub use informed::{InformedConfig, SelectionKernel, SelectionRule};
+pub use kind::{ScheduleKind, ScheduleSetup};
+pub use kinds::{SCHEDULE_KINDS, ScheduleConfig};
 pub use ksd::{Ksd, KsdConfig};
 pub use random::{Random, RandomConfig};
 pub use round_robin::{RoundRobin, RoundRobinConfig};

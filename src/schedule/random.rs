@@ -2,7 +2,7 @@ use fedstein_schema::Kind;
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
-use super::kinds::{CLIENTS, ScheduleKind, ScheduleSetup};
+use super::kind::{CLIENTS, ScheduleKind, ScheduleSetup};
 use super::{Indicators, Schedule, Selection};
 use crate::random::{Purpose, Streams};
 

@@ -2,7 +2,7 @@ use fedstein_schema::Literal::Int as I;
 use fedstein_schema::{COUNT_OR_ZERO, Kind, key};
 use serde::{Deserialize, Serialize};
 
-use super::kinds::{CLIENTS, ScheduleKind, ScheduleSetup};
+use super::kind::{CLIENTS, ScheduleKind, ScheduleSetup};
 use super::{Indicators, Schedule, Selection};
 
 /// `[schedule] kind = "round-robin"`

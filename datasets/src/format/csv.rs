@@ -1,25 +1,13 @@
 //! A user's own table: any delimiter, quotes, a header or none, gzipped or not. In: a file and which columns are
 //! target and client. Out: features `[rows, p]`, targets, natural clients. Every complaint names line and column.
 
+use super::header::Header;
 use super::lines::Lines;
 use crate::DataError;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
-
-/// Whether the first line names the columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Header {
-    /// A header where target or client are given by name, or where the first line's features have no number among
-    /// them and at least one name (marks for a missing value do not count: `NA`, `?`, `null`, `none`, `-`, empty).
-    Auto,
-    /// The first line is a header.
-    Yes,
-    /// The first line is data.
-    No,
-}
 
 /// What the target column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! A table line by line through the csv crate: the header, columns by name or index, numbers, and complaints that
 //! name line and column.
 
-use super::csv::Header;
+use super::header::Header;
 use super::table::text;
 use super::{open, read_error};
 use crate::DataError;

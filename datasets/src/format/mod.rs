@@ -2,6 +2,7 @@
 
 pub mod cifar;
 pub mod csv;
+pub mod header;
 pub mod idx;
 pub mod libsvm;
 mod lines;

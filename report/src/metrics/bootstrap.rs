@@ -4,10 +4,9 @@ use rand::{Rng, RngExt};
 use serde::{Serialize, Serializer};
 
 use super::calibration::{BinRule, bin_index, check_bins};
-use super::classification::argmax;
 use super::error::MetricError;
 use super::metric::{Metric, Resampled};
-use super::predictions::ClassPredictions;
+use super::predictions::{ClassPredictions, argmax};
 
 /// An interval of a statistic.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

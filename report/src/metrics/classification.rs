@@ -3,16 +3,11 @@
 use serde::Serialize;
 
 use super::error::{MetricError, check_length};
-use super::predictions::{ClassPredictions, ParticleLogProbs, check_labels};
+use super::predictions::{ClassPredictions, ParticleLogProbs, argmax, check_labels};
 
 /// Floor of the probability inside a logarithm, so that one certain mistake costs 27.6 nats instead
 /// of infinity.
 pub const PROBABILITY_FLOOR: f64 = 1e-12;
-
-/// Index of the largest value, the lowest index on ties.
-pub fn argmax(row: &[f64]) -> usize {
-    row.iter().enumerate().fold(0, |best, (class, p)| if *p > row[best] { class } else { best })
-}
 
 /// Share of rows whose predicted class is the label: the ensemble's accuracy, the headline.
 pub fn accuracy(predictions: &ClassPredictions) -> f64 {

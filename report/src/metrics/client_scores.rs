@@ -1,10 +1,10 @@
 //! Scores of one client's own predictor on that client's own rows, as sums over the rows.
 
 use super::calibration::{Bin, BinRule, Histogram, MAX_BINS};
-use super::classification::{argmax, floored_nll, squared_error};
+use super::classification::{floored_nll, squared_error};
 use super::error::{MetricError, check_length, finite};
 use super::mixture::RegressionPredictions;
-use super::predictions::{ParticleLogProbs, check_labels};
+use super::predictions::{ParticleLogProbs, argmax, check_labels};
 use super::regression::{log_likelihood, rmse};
 
 /// Sums over the rows of one client, or of several.

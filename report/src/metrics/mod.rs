@@ -46,7 +46,7 @@ pub use calibration::{
     equal_mass, equal_width, equal_width_by,
 };
 pub use classification::{
-    ClassRow, NegativeLogLikelihood, PROBABILITY_FLOOR, accuracy, accuracy_mean_particle, argmax, brier, brier_binary,
+    ClassRow, NegativeLogLikelihood, PROBABILITY_FLOOR, accuracy, accuracy_mean_particle, brier, brier_binary,
     gibbs_nll, nll, per_class, reference_max,
 };
 pub use client_scores::ClientScores;
@@ -57,7 +57,7 @@ pub use metric::{ClassMetric, Metric, Over, PersonalColumn, PersonalMetric, Resa
 pub use mixture::{RegressionPredictions, Scale};
 pub use normal::{erf, erfc, normal_cdf, normal_pdf};
 pub use personal::PersonalScores;
-pub use predictions::{ClassPredictions, ParticleLogProbs, ROW_SUM_TOLERANCE, TopLabel};
+pub use predictions::{ClassPredictions, ParticleLogProbs, ROW_SUM_TOLERANCE, TopLabel, argmax};
 pub use regression::{
     COVERAGE_LEVELS, CoverageRow, EnsembleCrps, LevelCalibration, PredictiveMoments, coverage_table, crps,
     ensemble_crps, interval_calibration, level_grid, log_likelihood, mae, pit, pit_histogram, predictive_moments,

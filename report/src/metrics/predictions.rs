@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 
-use super::classification::argmax;
 use super::error::{MetricError, check_length};
 use crate::exponential::add_exponentials;
 
@@ -217,6 +216,11 @@ fn check_sum(row: usize, sum: f64) -> Result<(), MetricError> {
     } else {
         Err(MetricError::RowSum { row, sum, tolerance: ROW_SUM_TOLERANCE })
     }
+}
+
+/// Index of the largest value, the lowest index on ties.
+pub fn argmax(row: &[f64]) -> usize {
+    row.iter().enumerate().fold(0, |best, (class, p)| if *p > row[best] { class } else { best })
 }
 
 #[cfg(test)]

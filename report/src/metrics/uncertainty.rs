@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::classification::{accuracy_mean_particle, argmax, gibbs_nll};
+use super::classification::{accuracy_mean_particle, gibbs_nll};
 use super::error::{MetricError, mean};
-use super::predictions::ParticleLogProbs;
+use super::predictions::{ParticleLogProbs, argmax};
 
 /// Entropy `-sum p ln p` in nats with `0 ln 0 = 0`.
 pub fn entropy(probabilities: &[f64]) -> f64 {
