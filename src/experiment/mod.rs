@@ -17,10 +17,10 @@ mod recorder;
 pub mod run;
 pub mod run_dir;
 
+pub use artifact::Artifacts;
 pub use config::{Config, ConfigLoader};
 pub use fedstein_schema as schema;
 pub use outcome::Outcome;
-pub use artifact::Artifacts;
 pub use progress::Quiet;
 pub use run::{Experiment, run};
 pub use schema::{Overrides, Source};

@@ -204,7 +204,8 @@ pub fn serve_over(
         schedule = Box::new(Script(script));
     }
     let fleet = config.fleet(config.algorithm.capabilities(), InProcess::new(halves.clients), clients, streams);
-    let (server, schedule, policy) = (&mut *server, &mut *schedule, &mut config.fault_policy(config.algorithm.capabilities()));
+    let (server, schedule, policy) =
+        (&mut *server, &mut *schedule, &mut config.fault_policy(config.algorithm.capabilities()));
     let mut log = Log::default();
     let outside = around.map(|around| around(&*fleet));
     let fleet_outside: &dyn Fleet = outside.as_deref().unwrap_or(&*fleet);
