@@ -62,7 +62,8 @@ impl<A: Algorithm> Experiment<A> {
         Self { model: Some(model), ..self }
     }
 
-    /// The same experiment with rows of one's own in the place of `[data]`; `[partition]` assigns them to clients.
+    /// The same experiment with rows of one's own in the place of `[data]`; `[partition]` assigns them to clients. The
+    /// run's `config.toml` cannot name such rows: `fedstein predict` and `--resume` need a program that brings them again.
     #[must_use]
     pub fn with_data(self, data: TrainTest) -> Self {
         Self { data: Some(data), ..self }
@@ -100,7 +101,9 @@ fn run_with<B: Backend>(
     let config = &experiment.config;
     let streams = Streams::new(config.seed);
     let can = algorithm.capabilities();
-    config.check_for(algorithm, experiment.data.as_ref().map(|data| DataProperties::of(&data.train)))?;
+    if experiment.algorithm.is_some() || experiment.data.is_some() {
+        config.check_for(algorithm, experiment.data.as_ref().map(|data| DataProperties::of(&data.train)))?;
+    }
 
     // Data, assigned to the clients.
     let data = match &experiment.data {
@@ -127,6 +130,10 @@ fn run_with<B: Backend>(
         artifacts.open(config, algorithm.particles(), &data, &partition, &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
+    let name = match &experiment.data {
+        Some(data) => data.train.name.clone(),
+        None => config.data_kind().to_string(),
+    };
     let train_targets = data.train.targets.clone();
     let train = Table::new(data.train, &data.normalisation);
     let initial = initial_particles(&*model, algorithm.particles(), &train, streams, &session)?;
@@ -168,7 +175,7 @@ fn run_with<B: Backend>(
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
     let fleet = config.fleet(can, fleet, clients, streams);
-    observer.started(config.rounds, &headline(config, algorithm.particles(), &partition, clients));
+    observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
     let mut policy = config.fault_policy(can).with_nonce(random::nonce());
     let past = match artifacts.as_deref().and_then(Artifacts::past) {
         Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &*fleet, &mut policy)?)),
@@ -214,14 +221,13 @@ fn run_with<B: Backend>(
     Ok(outcome)
 }
 
-fn headline(config: &Config, particles: usize, partition: &Partition, clients: usize) -> String {
+fn headline(config: &Config, data: &str, particles: usize, partition: &Partition, clients: usize) -> String {
     let rows: usize = partition.clients().iter().map(Vec::len).sum();
     let algorithm = config.algorithm.name();
     let plural = if particles == 1 { "" } else { "s" };
     format!(
-        "{}: {algorithm}, {particles} particle{plural}, {rows} rows of {} at {clients} clients ({}), backend {}, seed {}",
+        "{}: {algorithm}, {particles} particle{plural}, {rows} rows of {data} at {clients} clients ({}), backend {}, seed {}",
         config.name,
-        config.data_kind(),
         config.partition_kind(),
         config.backend,
         config.seed
