@@ -159,15 +159,13 @@ mod tests {
         whole(&moved).try_into_vec_as::<f64>().unwrap()
     }
 
-    fn largest_difference(count: usize, rule: Bandwidth, precision: Precision) -> f64 {
+    /// Mean over all coordinates of the distance between the results of the two.
+    fn mean_difference(count: usize, rule: Bandwidth, precision: Precision) -> f64 {
         let session = Session::<Flex>::open(precision).unwrap();
         let start = start(count, &session);
         let (want, got) = (by_reference(whole(&start), rule), by_the_loop(start, rule));
         assert_eq!(got.len(), want.len());
-        got.iter().zip(&want).fold(0.0, |largest, (got, want)| {
-            assert!(got.is_finite() && want.is_finite());
-            f64::max(largest, (got - want).abs())
-        })
+        got.iter().zip(&want).map(|(got, want)| (got - want).abs()).sum::<f64>() / got.len() as f64
     }
 
     #[test]
@@ -177,10 +175,11 @@ mod tests {
             rules.map(|rule| [MedianOfEven::Mean, MedianOfEven::Lower].map(|median| Bandwidth { rule, median }));
         for rule in rules.into_iter().flatten() {
             for count in [1, 2, 3, 20] {
-                for (precision, tolerance) in [(Precision::F64, 0.0), (Precision::F32, 0.0)] {
-                    let largest = largest_difference(count, rule, precision);
-                    println!("{rule:?}, N = {count}, {precision:?}: {largest:e}");
-                    assert!(largest <= tolerance + 1.0, "{rule:?}, N = {count}, {precision:?}: {largest:e}");
+                // 20 steps of at most 0.05 with sums of up to 60 products of order 1, in units of 6e-8 and 1e-16. In the mean,
+                // because a φ near 0 loses its digits and AdaGrad divides by its size: single coordinates are off by more.
+                for (precision, tolerance) in [(Precision::F64, 1e-12), (Precision::F32, 1e-5)] {
+                    let difference = mean_difference(count, rule, precision);
+                    assert!(difference <= tolerance, "{rule:?}, N = {count}, {precision:?}: {difference:e}");
                 }
             }
         }
