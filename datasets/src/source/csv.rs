@@ -1,7 +1,8 @@
 //! A user's own table, with or without natural clients and a second file of test rows.
 
 use super::{DataSet, Origin, Rows, Source};
-use crate::format::csv::{self, CsvOptions, CsvTable, Header, Names, Task};
+use crate::format::csv::{self, CsvOptions, CsvTable, Names, Task};
+use crate::format::header::Header;
 use crate::format::table;
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;

@@ -1,6 +1,7 @@
 //! A user's own table through the public door: what is read, and what each complaint says.
 
-use fedstein_datasets::format::csv::{Header, Task};
+use fedstein_datasets::format::csv::Task;
+use fedstein_datasets::format::header::Header;
 use fedstein_datasets::source::Csv;
 use fedstein_datasets::{DataConfig, DataError, FeatureScale, Normalise, Targets, TrainTest, load, read_features};
 use flate2::{Compression, write::GzEncoder};

@@ -2,7 +2,8 @@
 //! fail where `FEDSTEIN_REQUIRE_DATA=1`. With a directory a missing file fails.
 
 use fedstein_datasets::format::cifar;
-use fedstein_datasets::format::csv::{Header, Task};
+use fedstein_datasets::format::csv::Task;
+use fedstein_datasets::format::header::Header;
 use fedstein_datasets::partition::{ByColumn, CyclicLabels, LabelRatio, LabelsPerClient, SuperclassLabels};
 use fedstein_datasets::registry::{self, FileStatus};
 use fedstein_datasets::source::{

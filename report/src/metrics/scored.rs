@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::calibration::{BinRule, Calibration, Histogram, equal_mass};
-use super::classification::{PROBABILITY_FLOOR, argmax};
+use super::classification::PROBABILITY_FLOOR;
 use super::error::{MetricError, check_length, finite};
 use super::mixture::RegressionPredictions;
-use super::predictions::{ClassPredictions, ParticleLogProbs, check_labels};
+use super::predictions::{ClassPredictions, ParticleLogProbs, argmax, check_labels};
 use super::regression::{PredictiveMoments, log_likelihood, pit, predictive_moments};
 use super::uncertainty::RowScratch;
 

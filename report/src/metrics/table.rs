@@ -7,12 +7,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibration::Calibration;
-use super::classification::{PROBABILITY_FLOOR, argmax, floored_nll, squared_error};
+use super::classification::{PROBABILITY_FLOOR, floored_nll, squared_error};
 use super::client_scores::ClientScores;
 use super::error::finite;
 use super::federated::Direction::{HigherIsBetter, LowerIsBetter};
 use super::metric::View::{Card, Column, Comparison, Definition, Overall, Personal};
 use super::metric::{ClassMetric, Metric, Over, PersonalColumn, PersonalMetric, Resampled, TargetMetric, Unit};
+use super::predictions::argmax;
 use super::regression::{coverage_of_pit, crps, mae, rmse};
 use super::scored::{ParticleMeans, ScoredClasses};
 use super::uncertainty::entropy;
