@@ -65,7 +65,7 @@ pub enum OptimizerConfig {
     Sgd {
         /// Step size ε.
         lr: f64,
-        /// When the optimiser is reset; it has no averages, so this has no effect.
+        /// When the optimiser's state is reset.
         reset: Reset,
     },
 }
