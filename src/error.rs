@@ -99,7 +99,7 @@ pub enum RunError {
     /// The client is not selected in this round, so the server has no request for it.
     #[error("client {0} is not asked in this round")]
     NotAsked(usize),
-    /// The client's computation panicked in an earlier round; it is not asked again.
+    /// The client's computation panicked in an earlier round; it gives no further replies.
     #[error("client {0} stopped in an earlier round")]
     Stopped(usize),
     /// A file of the run cannot be written.

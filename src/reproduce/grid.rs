@@ -1,9 +1,9 @@
 //! Expands a figure into its runs: layers of overrides become one config each, and equal configs become one run.
 //!
-//! Layers, later ones win: base, panel, case, series, the panel's override of the series; then the `quick` or `middle`
-//! of figure, series, panel, case; then the value of a sweep. As with `--set`, a key that the chosen kind of its
-//! section does not use is dropped if an earlier layer than the one that chose the kind wrote it; of the scales and the
-//! sweep, always.
+//! Layers, later ones take precedence: base, panel, case, series, the panel's override of the series; then the `quick`
+//! or `middle` overrides of figure, series, panel, case; then the value of a sweep. As with `--set`, a key that the
+//! chosen kind of its section does not use is dropped if an earlier layer than the one that chose the kind wrote it;
+//! unused keys of the scales and the sweep are always dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,10 @@
 //! The verdict on a number or an assertion of the paper.
 //!
-//! An order of two curves is judged by the differences seed by seed: their mean d and its standard error s over n seeds.
-//! With n ≥ 3 it is *confirmed* where d has the asserted sign and |d| > 2s, *agrees* where only the sign is right, is
-//! *within error* where the sign is not and |d| ≤ 2s, and *contradicted* beyond. Two seeds or one say nothing about s: then
-//! the verdict names their number and the sign. A difference of exactly 0 has not the asserted sign.
+//! An order of two curves is judged by the differences seed by seed: their mean d and its standard error s over n
+//! seeds. With n ≥ 3 it is *confirmed* where d has the asserted sign and |d| > 2s, *agrees* where only the sign is
+//! right, is *within error* where the sign is not and |d| ≤ 2s, and *contradicted* beyond. With one or two seeds s is
+//! not reliable: the verdict then states their number and the sign. A difference of exactly 0 does not have the
+//! asserted sign.
 
 use super::curve::mean_and_sem;
 
