@@ -37,6 +37,7 @@ impl RoundRecord {
 
     /// The record as one line of JSON, without a line break; undefined metrics are `null`.
     ///
+    /// # Errors
     /// Serialisation fails; no value of this type causes that.
     pub fn to_json(&self) -> io::Result<String> {
         Ok(serde_json::to_string(self)?)
