@@ -127,7 +127,7 @@ pub enum TransportError {
     Weight {
         /// The client.
         client: usize,
-        /// Its weight.
+        /// The weight of the client.
         value: f64,
     },
     /// The weights do not sum to 1.

@@ -279,7 +279,8 @@ pub fn means(samples: &[Sample]) -> BTreeMap<Curve, Vec<MeanPoint>> {
     curves
 }
 
-/// Mean and its standard error, sd/√n with n − 1 in the variance; no error for one value, NaN for none.
+/// The mean of values `[n]` and its standard error, sd/√n with n − 1 in the variance; no error for one value, NaN for
+/// none.
 pub fn mean_and_sem(values: &[f64]) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
