@@ -1,9 +1,9 @@
 //! W2: one DSVGD round on the network 784-100-10, exact densities with λ = 0.55, random minibatches.
 //!
-//! The client's real half handles a server's request: L local steps, and the new factor in closed form. Its factor and the
-//! global particles differ, so that no two densities are the same. Factors contain the prior (`with-prior`), which the
-//! yardstick's local score does not: one term more, without passes of its own. The yardstick distils in L' further steps.
-//! W2c is the same round with densities off.
+//! The client's half, as in a run, handles a server's request: L local steps, and the new factor in closed form. Its
+//! factor and the global particles differ, so that no two densities are equal. Factors contain the prior
+//! (`with-prior`), which the yardstick's local score does not; this adds one term and no passes. The yardstick distils
+//! in L' further steps. W2c is the same round with densities off.
 
 use super::cost::Networks;
 use super::synthetic::{DENSITY, images, local, network, particles, shards, streams, svgd};
@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::protocol::{Ask, ClientHalf, Message, PARTICLES, Request, Setup};
 use crate::rows::Shard;
 
-/// N, B, N_k, L.
+/// N, B, N_k and L of a round.
 #[derive(Clone, Copy)]
 struct Shape {
     count: usize,
@@ -26,6 +26,10 @@ struct Shape {
     steps: usize,
 }
 
+/// Times the workload.
+///
+/// # Errors
+/// The device fails, or particles diverge.
 pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
     let full = Shape { count: 20, batch: 100, rows: 3000, steps: 200 };
     let shape = bench.settings.size.pick(full, Shape { count: 3, batch: 4, rows: 20, steps: 2 });
@@ -44,7 +48,7 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
     ])
 }
 
-/// All that a round needs.
+/// The data and settings of a round.
 struct Round<'a, B: Backend> {
     shape: Shape,
     bench: &'a Bench<B>,
@@ -66,7 +70,7 @@ impl<'a, B: Backend> Round<'a, B> {
         })
     }
 
-    /// One visit of a fresh client, so that every unit is the same to the bit.
+    /// Runs one visit of a new client, so that every unit is bitwise the same.
     fn run(&self, density: DensityConfig) -> Result<(), RunError> {
         self.client(density)?.handle(&self.request, &|_, _| {}).map(drop)
     }
@@ -85,7 +89,7 @@ impl<'a, B: Backend> Round<'a, B> {
         let setup = Setup {
             initial: particles(&*model, count, 0, &session)?,
             model,
-            // A single client would have nothing to remember.
+            // A single client would have no state to keep between rounds, so the shard is given twice.
             shards: vec![self.shard.clone(); 2],
             session,
             streams: streams(),

@@ -1,7 +1,7 @@
 //! W5: one FedWBA round: 10 clients × N = 10 networks × 50 steps with B = 250 of 1200 rows, against the density of the
 //! global particles (W5a); then the barycenter of 50 clients' particles (W5b).
-//!
 //! The clients are the algorithm's own, in a fleet: in parallel on a CPU. The 40 others hold the same modes in another
+//! order, each with its own noise, so that the matching is not trivial.
 //! order, with noise of their own, so that there is something to match.
 
 use rand::seq::SliceRandom;
@@ -19,7 +19,7 @@ use crate::particles::Particles;
 use crate::protocol::{Ask, PARTICLES, Reply, Request, Setup, SharedMessage};
 use crate::random::Purpose;
 
-/// N, B, N_k, L; clients that train, clients in all.
+/// N, B, N_k and L; the number of clients that train, and of all clients.
 #[derive(Clone, Copy)]
 struct Shape {
     count: usize,
@@ -30,6 +30,10 @@ struct Shape {
     clients: usize,
 }
 
+/// Times the workload.
+///
+/// # Errors
+/// The device fails, particles diverge, or the barycenter is undefined.
 pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
     let full = Shape { count: 10, batch: 250, rows: 1200, steps: 50, trained: 10, clients: 50 };
     let tiny = Shape { count: 3, batch: 4, rows: 8, steps: 2, trained: 2, clients: 4 };
@@ -57,7 +61,7 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
     Ok(vec![whole.noted(format!("bary iters={last}; the barycenter is {share:.0} % of the round")), a, b])
 }
 
-/// The barycenter from the mean by index; its number of updates.
+/// Computes the barycenter from the mean by index; returns its number of updates.
 fn aggregate<B: Backend>(sets: &[Particles<B>]) -> Result<usize, RunError> {
     Ok(barycenter(sets, None, &index_mean(sets)?, &BarycenterConfig::default())?.iterations())
 }
@@ -65,7 +69,7 @@ fn aggregate<B: Backend>(sets: &[Particles<B>]) -> Result<usize, RunError> {
 struct Round<'a, B: Backend> {
     fleet: InProcess<B>,
     requests: Vec<Request>,
-    /// Of all clients, `[K]` sets.
+    /// The particle sets of all clients, `[K]` sets of `[N, d]`.
     sets: Vec<Particles<B>>,
     bench: &'a Bench<B>,
 }
@@ -114,10 +118,10 @@ impl<'a, B: Backend> Round<'a, B> {
         Ok(Self { fleet: InProcess::new(halves.clients), requests, sets, bench })
     }
 
-    /// The particles of the clients that train.
+    /// Trains the clients; returns their particles.
     fn train(&self) -> Result<Vec<Particles<B>>, RunError> {
         let replies = self.fleet.dispatch(&self.requests, &|_, _| {}).into_iter();
-        // The next time the same requests are to train again.
+        // The round is settled, so that the same requests train again the next time.
         self.fleet.settle(1, &(0..self.requests.len()).collect::<Vec<_>>());
         let read = |reply: Result<Reply, RunError>| {
             let message = reply?.message;

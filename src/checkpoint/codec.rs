@@ -1,5 +1,5 @@
-//! A [`State`] as the bytes of a safetensors file, and back: floats as F32 and F64, whole numbers as U64, words as U8.
-//! No value of a float is converted: what comes back has the same bits.
+//! Encodes a [`State`] as the bytes of a safetensors file, and decodes it: floats as F32 and F64, whole numbers as U64,
+//! texts as U8. No float is converted, so decoded values have the same bits.
 
 use safetensors::tensor::{Dtype, SafeTensors};
 
@@ -14,7 +14,7 @@ const MARK: (&str, &str) = ("fedstein-state", "1");
 /// The bytes of a state's file; equal states have equal bytes.
 ///
 /// # Errors
-/// The number of an array's elements is not that of its shape.
+/// The number of an array's elements does not match its shape.
 pub fn encode(state: &State) -> Result<Vec<u8>, CheckpointError> {
     let arrays = state.arrays.iter().map(|(name, array)| NamedTensor::of(name, array));
     let counts = state.counts.iter().map(|(name, counts)| NamedTensor {
@@ -33,10 +33,10 @@ pub fn encode(state: &State) -> Result<Vec<u8>, CheckpointError> {
     tensor_file::encode(&tensors, MARK).map_err(|error| CheckpointError::Content(error.to_string()))
 }
 
-/// Reads what [`encode`] wrote.
+/// Decodes the bytes that [`encode`] wrote.
 ///
 /// # Errors
-/// A sentence that says why the bytes are not the file of a state.
+/// A message that says why the bytes are not the file of a state.
 pub fn decode(bytes: &[u8]) -> Result<State, String> {
     let wrong = |error: safetensors::SafeTensorError| quoted(&error.to_string());
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(wrong)?;

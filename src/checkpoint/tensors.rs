@@ -1,4 +1,4 @@
-//! Particles and what an optimiser remembers, in a [`State`] and back on the device, bit for bit.
+//! Saves particles and optimiser states in a [`State`], and restores them on the device, bit for bit.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::particles::Particles;
 use crate::stein::OptimizerState;
 
 impl State {
-    /// The state with a set of particles, `[N, d]`. Waits for the device.
+    /// Adds a set of particles, `[N, d]`. Waits for the device.
     ///
     /// # Errors
-    /// The device does not answer.
+    /// The device fails.
     pub fn with_particles<B: Backend>(self, name: &str, particles: &Particles<B>) -> Result<Self, CheckpointError> {
         Ok(self.with_array(name, particles.to_array()?))
     }
 
-    /// The particles of that name.
+    /// The particles of this name, `[N, d]`.
     ///
     /// # Errors
-    /// They are missing, of another type than the session's, or not of this layout.
+    /// The particles are missing, have another type than the session's, or another layout.
     pub fn particles<B: Backend>(
         &self,
         name: &str,
@@ -35,10 +35,10 @@ impl State {
         particles.map_err(|reason| CheckpointError::Content(format!("the state's \"{name}\": {reason}")))
     }
 
-    /// The state with what an optimiser remembers. Waits for the device.
+    /// Adds an optimiser's state. Waits for the device.
     ///
     /// # Errors
-    /// The device does not answer.
+    /// The device fails.
     pub fn with_optimizer(self, name: &str, optimizer: &OptimizerState) -> Result<Self, CheckpointError> {
         let mut part = Self::default().with_count("steps", optimizer.steps);
         for (of, tensors) in [("first", &optimizer.first), ("second", &optimizer.second)] {
@@ -50,10 +50,10 @@ impl State {
         Ok(self.with_part(name, part))
     }
 
-    /// What the optimiser of that name remembers.
+    /// The optimiser state of this name.
     ///
     /// # Errors
-    /// It is missing, or of another type than the session's.
+    /// The state is missing, or has another type than the session's.
     pub fn optimizer<B: Backend>(&self, name: &str, session: &Session<B>) -> Result<OptimizerState, CheckpointError> {
         let part = self.part(name);
         let tensors = |of: &str| -> Result<Vec<Tensor<2>>, CheckpointError> {
@@ -63,7 +63,7 @@ impl State {
         Ok(OptimizerState { steps: part.count("steps")?, first: tensors("first")?, second: tensors("second")? })
     }
 
-    /// An array in the session's own type: a conversion would not bring the bits back.
+    /// The array of this name, which must have the session's type: a conversion would change the bits.
     fn typed<B: Backend>(&self, name: &str, session: &Session<B>) -> Result<&Array, CheckpointError> {
         let array = self.array(name)?;
         let fits = match array.values {

@@ -1,4 +1,4 @@
-//! What the user typed.
+//! The arguments of the command line, as clap parses them. Doc comments here are the text of `--help`.
 
 use std::path::PathBuf;
 

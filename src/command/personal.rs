@@ -1,10 +1,11 @@
-//! What the clients' own predictors came to, as a table: the last round beside the one that validation rows choose.
+//! The final metrics of the clients' own predictors as a table: the last round beside the round that the validation
+//! rows choose.
 
 use crate::experiment::personal::{PersonalPoint, PersonalResults};
 use crate::metrics::{Metric, PersonalColumn, View};
 use crate::report::{PersonalRow, PersonalTable};
 
-/// The rows that have a value.
+/// Builds the table from the metrics that have a value.
 pub(super) fn table(results: &PersonalResults) -> PersonalTable {
     let value = |point: &PersonalPoint, name: &str| point.numbers.get(name).copied().flatten();
     let best = results.best_validation.as_ref();
@@ -27,7 +28,7 @@ pub(super) fn table(results: &PersonalResults) -> PersonalTable {
     }
 }
 
-/// The table for a terminal.
+/// Formats the table for a terminal.
 pub(super) fn text(table: &PersonalTable) -> String {
     let mut text =
         format!("\neach client's own predictor on its own test rows\n  {:<24}{:>10}", "round", table.last_round);

@@ -1,4 +1,4 @@
-//! `fedstein predict`: the predictive of a finished run on new rows.
+//! `fedstein predict`: the predictive distribution of a finished run on new rows.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,6 +17,11 @@ use crate::metrics::{ParticleLogProbs, RegressionPredictions, Scale, predictive_
 use crate::models::Task;
 use crate::rows::Table;
 
+/// Runs the command.
+///
+/// # Errors
+/// The run or the input cannot be read, the backend cannot be opened, or the predictions are not finite or cannot be
+/// written.
 pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let run = Finished::open(&typed.run)?;
     let config = config_of(&run)?;
@@ -33,7 +38,7 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     }
 }
 
-/// Whether two names lead to one file that exists.
+/// Whether two paths lead to the same existing file.
 fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
@@ -54,7 +59,7 @@ impl OnBackend for Job<'_> {
         let model = config.model(&shape)?;
         let session = Session::<B>::open(config.precision)?;
         let particles = run.particles::<B>(&*model, &session)?;
-        // The particles are finite, and so are the rows: what comes out is not where either is absurdly large.
+        // Particles and rows are finite, but predictions overflow where either is extremely large.
         let wrong = |error: &dyn std::fmt::Display| {
             RunError::Config(format!(
                 "{}: the run {} predicts nothing usable: {error}",
@@ -84,7 +89,7 @@ impl OnBackend for Job<'_> {
 
 impl Job<'_> {
     fn rows(&self, shape: &Dataset) -> Result<Table, RunError> {
-        // Columns of the training file that are no features may stand in the new file too.
+        // The new file may also contain the columns of the training file that are not features.
         let (delimiter, ignore) = match self.config.data()? {
             DataConfig::Csv(csv) => (crate::datasets::delimiter(&csv.delimiter)?, vec![csv.target, csv.client_column]),
             _ => (b',', Vec::new()),
@@ -106,7 +111,8 @@ impl Job<'_> {
     }
 }
 
-/// `prediction,confidence,p_0,...`: the class's name, and the ensemble's probabilities in the order of the classes.
+/// The CSV text `prediction,confidence,p_0,...`: the predicted class's name, its probability, and the ensemble's
+/// probabilities in the order of the classes.
 fn class_text(log_probs: &ParticleLogProbs, names: &[String]) -> String {
     let mut text = String::from("prediction,confidence");
     (0..names.len()).for_each(|class| text.push_str(&format!(",p_{class}")));
@@ -123,7 +129,7 @@ fn class_text(log_probs: &ParticleLogProbs, names: &[String]) -> String {
     text
 }
 
-/// `mean,sd`: of the predictive mixture, on the scale of the data.
+/// The CSV text `mean,sd` of the predictive mixture, on the scale of the data.
 fn regression_text(predictions: &RegressionPredictions) -> String {
     let mut text = String::from("mean,sd\n");
     let moments = predictive_moments(predictions);

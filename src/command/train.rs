@@ -1,4 +1,4 @@
-//! `fedstein train`: run the experiment, print the final table, write the report.
+//! `fedstein train`: runs the experiment, prints the final table, writes the report.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -15,6 +15,10 @@ use crate::experiment::progress::Observer;
 use crate::experiment::{Experiment, run, run_dir};
 use crate::metrics::{Evaluation, Metric, View};
 
+/// Runs the command.
+///
+/// # Errors
+/// The configuration, the data or the backend is unusable, the run fails, or an output cannot be written.
 pub(super) fn train(train: Train) -> Result<(), CliError> {
     let Train { config, resolved, data_dir, out, force, resume, display } = train;
     let observer = Interruptible::new(display.observer(), out.clone());
@@ -29,7 +33,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     let (evaluation, personal) = dispatch(&backend, job)?.map_err(|error| told(error, &observer))?;
     let files = report_on(&Finished::open(&out)?, bins, None, &[], &out.join(run_dir::REPORT))?;
 
-    // Standard output belongs to --json; with --quiet nobody wants it.
+    // With --json standard output holds only the JSON lines, and with --quiet nothing is printed.
     if display == Display::Bar {
         let mut stdout = io::stdout().lock();
         write!(stdout, "{}", table(&evaluation))?;
@@ -44,7 +48,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The error, and how to go on where there is a way.
+/// Converts the error, and appends how to resume where that is possible.
 fn told(error: RunError, observer: &Interruptible) -> CliError {
     observer.finished();
     match (CliError::from(error), observer.way_on()) {
@@ -57,7 +61,7 @@ fn told(error: RunError, observer: &Interruptible) -> CliError {
     }
 }
 
-/// The experiment, waiting for its backend.
+/// The experiment, which waits for its backend to be opened.
 struct Job<'a> {
     experiment: &'a Experiment,
     observer: &'a dyn Observer,
@@ -73,9 +77,9 @@ impl OnBackend for Job<'_> {
     }
 }
 
-/// The numbers of the last round, one a line.
+/// The metrics of the last round, one per line.
 fn table(evaluation: &Evaluation) -> String {
-    // For classes the log-likelihood is the NLL with another sign.
+    // For classes the log-likelihood is the NLL with the opposite sign, so only one is shown.
     let shown =
         |metric: &&Metric| !metric.note.is_empty() && (metric.key != "log_likelihood" || evaluation.accuracy.is_none());
     let lines = Metric::in_view(View::Column).into_iter().filter(shown).filter_map(|metric| {
@@ -86,7 +90,7 @@ fn table(evaluation: &Evaluation) -> String {
     if lines.is_empty() { String::new() } else { format!("\ntest rows: {}\n{lines}", evaluation.rows) }
 }
 
-/// Bold where a terminal shows it.
+/// Formats a path in bold where standard output is a terminal.
 fn link(path: &str) -> String {
     if io::stdout().is_terminal() { format!("\x1b[1m{path}\x1b[0m") } else { path.to_owned() }
 }

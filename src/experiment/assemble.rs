@@ -1,4 +1,4 @@
-//! From the sections of a config to the objects that they name.
+//! Builds the objects that the sections of a config name.
 
 use std::sync::Arc;
 
@@ -25,33 +25,33 @@ use crate::stein::{Kernel, Svgd};
 
 use super::config::{Config, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde};
 
-/// Rows from which the noise of an untrained regression network is measured.
+/// Number of rows on which the noise of an untrained regression network is measured.
 const NOISE_ROWS: usize = 1000;
-/// Most numbers of all particles together: tensors count them in 32 bits.
+/// The largest number of coordinates of all particles together: tensors index them with 32 bits.
 const MOST_NUMBERS: usize = i32::MAX as usize;
-/// λ of the papers, for algorithms without a density of their own.
+/// The λ of the papers, for algorithms without a density of their own.
 const PAPERS_LAMBDA: f64 = 0.55;
 
 impl Config {
-    /// `[model]` for a data set of this shape.
+    /// Builds the model of `[model]` for a data set of this shape.
     ///
     /// # Errors
-    /// A model that does not fit the data.
+    /// The model does not fit the data.
     pub fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, RunError> {
         Ok(self.model.build(&shape_of(data))?)
     }
 
-    /// `[kernel]` and `[optimizer]`.
+    /// Builds SVGD from `[kernel]` and `[optimizer]`.
     pub fn svgd(&self) -> Svgd {
         Svgd { kernel: self.kernel.build(), optimizer: self.optimizer.build() }
     }
 
-    /// `optimizer.reset`.
+    /// Whether `optimizer.reset` asks for a reset at every visit.
     pub fn reset_optimizer(&self) -> bool {
         self.optimizer.reset() == Reset::PerVisit
     }
 
-    /// `[schedule]` over K clients, for an algorithm that does not choose itself.
+    /// Builds the schedule of `[schedule]` over K clients, for an algorithm that does not choose its clients itself.
     pub fn schedule(&self, algorithm: &impl Algorithm, clients: usize, streams: Streams) -> Box<dyn Schedule> {
         match algorithm.clients_a_round(clients) {
             Some(per_round) => Box::new(Random::new(clients, per_round, streams)),
@@ -59,7 +59,7 @@ impl Config {
         }
     }
 
-    /// `[federation]`, and a number of the whole configuration.
+    /// Builds the policy of `[federation]`, with a fingerprint of the whole configuration.
     pub fn fault_policy(&self, algorithm: Capabilities) -> FaultPolicy {
         let FederationConfig { deadline, min_replies, repeats, backoff, robust, outlier_scores, .. } = self.federation;
         let robust = match (robust, algorithm.replies) {
@@ -75,7 +75,7 @@ impl Config {
         FaultPolicy::new(rules, Message::default().with_scalar(&format!("{self:?}"), 0.0).fingerprint())
     }
 
-    /// `federation.robust` for a server that has robust rules of its own.
+    /// The rule of `federation.robust` for a server that has robust barycenters of its own.
     pub fn robust_barycenter(&self) -> Option<RobustBarycenter> {
         match self.federation.robust {
             RobustRule::None | RobustRule::NormClip => None,
@@ -84,7 +84,7 @@ impl Config {
         }
     }
 
-    /// A fleet of K clients, with the faults of `[faults]` around it where there are to be any.
+    /// Builds a fleet of K clients, wrapped in the fault injector where `[faults]` asks for one.
     pub fn fleet<'a>(
         &self,
         algorithm: Capabilities,
@@ -98,7 +98,7 @@ impl Config {
         }
     }
 
-    /// `[faults]` of K clients; `None` where there are to be none.
+    /// The fault plan of `[faults]` for K clients; `None` where no faults are injected.
     pub fn fault_plan(&self, algorithm: Capabilities, clients: usize, streams: Streams) -> Option<FaultPlan> {
         let FaultsConfig { kinds, requests, share, probability, factor, delay } = &self.faults;
         let kinds = kinds.iter().filter_map(|word| Fault::named(word)).collect();
@@ -108,13 +108,13 @@ impl Config {
         FaultPlan::new(config, clients, algorithm.changes, streams)
     }
 
-    /// What clients are asked each round where the schedule asks nothing: `evaluation.discrepancy`.
+    /// The question that clients answer each round where the schedule asks none: `evaluation.discrepancy`.
     pub fn diagnosis(&self) -> Option<Question> {
         let question = Question::Discrepancy { kernel: Kernel::Rbf(self.kernel.median_rule()), rows: Rows::Full };
         self.evaluation.discrepancy.then_some(question)
     }
 
-    /// How the particles' density is estimated where a toy's divergence is computed.
+    /// The configuration of the density estimate from which a toy's divergence is computed.
     pub fn evaluation_kde(&self, algorithm: &impl Algorithm) -> KdeConfig {
         let bandwidth = match self.evaluation.kde_bandwidth {
             NumberOr::Fixed(lambda) => KdeBandwidth::Fixed(lambda),
@@ -124,7 +124,7 @@ impl Config {
     }
 }
 
-/// What a model must know of the data.
+/// The properties of the data on which a model depends.
 fn shape_of(data: &Dataset) -> DataShape {
     let targets = match &data.targets {
         Targets::Classes { names, .. } => TargetShape::Classes(names.len()),
@@ -134,10 +134,10 @@ fn shape_of(data: &Dataset) -> DataShape {
     DataShape { name: data.name.clone(), input: data.feature_shape.clone(), targets }
 }
 
-/// Refuses more particles than tensors can count.
+/// Checks that the number of coordinates fits a tensor's index.
 ///
 /// # Errors
-/// `algorithm.particles`, and the most that there may be.
+/// There are too many particles; the error names `algorithm.particles` and the largest possible number.
 pub(super) fn check_size(algorithm: &impl Algorithm, model: &dyn Model) -> Result<(), RunError> {
     let (particles, dim) = (algorithm.particles(), model.layout().dim());
     if particles.checked_mul(dim).is_none_or(|numbers| numbers > MOST_NUMBERS) {
@@ -157,7 +157,10 @@ pub(super) fn check_size(algorithm: &impl Algorithm, model: &dyn Model) -> Resul
     Ok(())
 }
 
-/// Θ^(0), drawn on the host: the same numbers on every backend.
+/// The initial particles Θ^(0) `[N, d]`, drawn on the host so that every backend gets the same numbers.
+///
+/// # Errors
+/// A particle cannot be copied to the device, or the device fails.
 pub(super) fn initial_particles<B: Backend>(
     model: &dyn Model,
     count: usize,

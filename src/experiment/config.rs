@@ -1,4 +1,5 @@
-//! A resolved table of keys in, the typed experiment out; [`Config::check`] finds what is wrong only in combination.
+//! Reads a resolved table of keys into the typed experiment; [`Config::check`] finds keys that are invalid only in
+//! combination.
 //!
 //! Each section's keys stand beside the struct that they are read into: an algorithm's in its own file, a model's in its own
 //! file, and so on for schedules, data sets and partitions; the rest in this folder.
@@ -44,32 +45,32 @@ use crate::protocol::RequestKind;
 use crate::schedule::SCHEDULE_KINDS;
 use crate::statistics::trimmed;
 
-/// An experiment: what a config file says once every default is written out.
+/// An experiment: the content of a config file with all defaults written out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// The run's name.
     pub name: String,
-    /// Which set of defaults was used.
+    /// The set of defaults that was used.
     pub preset: Preset,
-    /// All random numbers follow from it.
+    /// The seed from which all random numbers follow.
     pub seed: u64,
-    /// Rounds of communication I.
+    /// The number of communication rounds I.
     pub rounds: usize,
-    /// One of [`BACKENDS`].
+    /// The backend, one of [`BACKENDS`].
     pub backend: String,
-    /// Floating point type of the particles.
+    /// The floating-point type of the particles.
     pub precision: Precision,
-    /// For the crate `fedstein-datasets`, which has its own types; tagged by `kind`.
+    /// The keys of `[data]`, tagged by `kind`. They are read by the crate `fedstein-datasets`, which has its own types.
     pub data: Table,
-    /// For the crate `fedstein-datasets`, as well.
+    /// The keys of `[partition]`, also read by `fedstein-datasets`.
     pub partition: Table,
     /// The model whose parameters are the particles.
     pub model: ModelConfig,
-    /// How clients and server learn together.
+    /// The algorithm of clients and server.
     pub algorithm: AlgorithmConfig,
-    /// The kernel of Stein's method.
+    /// The kernel of SVGD.
     pub kernel: KernelConfig,
-    /// How a particle moves along its direction.
+    /// The step rule that moves a particle along its direction.
     pub optimizer: OptimizerConfig,
     /// Which clients take part in a round.
     pub schedule: ScheduleConfig,
@@ -77,25 +78,25 @@ pub struct Config {
     pub federation: FederationConfig,
     /// Faults that are injected.
     pub faults: FaultsConfig,
-    /// When and how the test rows are looked at.
+    /// When and how the particles are evaluated on the test rows.
     pub evaluation: EvaluationConfig,
-    /// What a run leaves behind to go on from.
+    /// When checkpoints are written and kept.
     pub checkpoint: CheckpointConfig,
 }
 
-/// Which set of defaults was used.
+/// A set of defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// Sound methods.
+    /// The project's recommended settings.
     Sound,
-    /// The papers' text.
+    /// The settings in the papers' text.
     Paper,
-    /// The papers' public code.
+    /// The settings in the papers' public code.
     Reference,
 }
 
-/// The words after `--backend`.
+/// The values of `--backend`.
 pub const BACKENDS: &[&str] = &["flex", "ndarray", "wgpu", "cuda"];
 
 const TOP: &[Key] = &[
@@ -157,7 +158,7 @@ pub fn schema() -> &'static Schema {
     &SCHEMA
 }
 
-/// Reads configs for a program that brings an algorithm or rows of its own.
+/// Loads configs for a program that brings an algorithm or rows of its own.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigLoader {
     algorithm: Option<Kind>,
@@ -165,14 +166,14 @@ pub struct ConfigLoader {
 }
 
 impl ConfigLoader {
-    /// An algorithm from outside this crate is among the kinds of `[algorithm]`: its keys are checked, written and
+    /// Adds an algorithm from outside this crate to the kinds of `[algorithm]`: its keys are checked, written and
     /// documented like those of any other. [`Config::own_algorithm`] reads them.
     #[must_use]
     pub fn with_algorithm(self, kind: Kind) -> Self {
         Self { algorithm: Some(kind), ..self }
     }
 
-    /// These rows take the place of `[data]`: model and partition are checked against them.
+    /// Uses these rows in place of `[data]`: model and partition are checked against them.
     #[must_use]
     pub fn with_data(self, data: &TrainTest) -> Self {
         Self { data: Some(DataProperties::of(&data.train)), ..self }
@@ -181,7 +182,7 @@ impl ConfigLoader {
     /// Reads, merges and checks a config; also returns it as the table that goes to the run's `config.toml`.
     ///
     /// # Errors
-    /// Whatever is wrong with the file or the overrides and can be seen without the data.
+    /// The file or an override is invalid in a way that shows without the data.
     pub fn load(&self, source: Source<'_>, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
         let resolved = match self.algorithm {
             Some(kind) => schema().clone().with_kind("algorithm", kind).resolve(source, overrides)?,
@@ -197,12 +198,13 @@ impl Config {
     /// Reads, merges and checks a config; also returns it as the table that goes to the run's `config.toml`.
     ///
     /// # Errors
-    /// Whatever is wrong with the file or the overrides and can be seen without the data.
+    /// The file or an override is invalid in a way that shows without the data.
     pub fn load(source: Source<'_>, overrides: &Overrides) -> Result<(Self, Resolved), ConfigError> {
         ConfigLoader::default().load(source, overrides)
     }
 
-    /// `[algorithm]` as the configuration of an algorithm from outside this crate; see [`ConfigLoader::with_algorithm`].
+    /// Reads `[algorithm]` as the configuration of an algorithm from outside this crate; see
+    /// [`ConfigLoader::with_algorithm`].
     ///
     /// # Errors
     /// [`ConfigError::Conflict`] where `[algorithm]` names another kind; [`ConfigError::Internal`] where the keys do not fit
@@ -229,7 +231,7 @@ impl Config {
         config.map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))
     }
 
-    /// `[data]`
+    /// The typed configuration of `[data]`.
     ///
     /// # Errors
     /// [`ConfigError::Internal`] if the keys and the type that they are read into disagree.
@@ -237,7 +239,7 @@ impl Config {
         read(&self.data)
     }
 
-    /// `[partition]`
+    /// The typed configuration of `[partition]`.
     ///
     /// # Errors
     /// [`ConfigError::Internal`] if the keys and the type that they are read into disagree.
@@ -245,20 +247,20 @@ impl Config {
         read(&self.partition)
     }
 
-    /// `[data] kind`
+    /// The kind of `[data]`.
     pub fn data_kind(&self) -> &str {
         word(&self.data, "kind")
     }
 
-    /// `[partition] kind`
+    /// The kind of `[partition]`.
     pub fn partition_kind(&self) -> &str {
         word(&self.partition, "kind")
     }
 
-    /// Finds keys that are right one by one and wrong together.
+    /// Finds keys that are valid one by one and conflict with each other.
     ///
     /// # Errors
-    /// [`ConfigError::Conflict`], with both keys and what would be right.
+    /// [`ConfigError::Conflict`], which names both keys and a valid setting.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_for(&self.algorithm, None)
     }
@@ -320,7 +322,7 @@ impl Config {
         })
     }
 
-    /// Step sizes that appear in an algorithm's own formulas must be those of the steps.
+    /// Checks that a step size in an algorithm's own formulas equals the optimiser's.
     fn optimizer_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
         let plain = matches!(self.optimizer, OptimizerConfig::Sgd { .. });
         (can.plain_gradient_steps && !plain).then(|| {
@@ -328,7 +330,8 @@ impl Config {
         })
     }
 
-    /// Medians of what has no median, of too few, or a quorum that no round has.
+    /// Checks that the robust rule applies to the algorithm and to enough replies, and that a round can have the
+    /// quorum.
     fn federation_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
         let FederationConfig { min_replies, robust, robust_trim, .. } = self.federation;
         let scheduled = self.schedule.clients();
@@ -431,19 +434,19 @@ impl Config {
         })
     }
 
-    /// Whether `data.<key>` leaves rows out.
+    /// Whether `data.<key>` leaves out rows.
     fn limits(&self, key: &str) -> bool {
         self.data.get(key).and_then(toml::Value::as_integer).is_some_and(|limit| limit > 0)
     }
 }
 
-/// The algorithms whose clients have tilted densities.
+/// The names of the algorithms whose clients have tilted densities.
 fn tilted_kinds() -> Vec<&'static str> {
     let kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
     kinds.filter(|(_, can)| can.tilted).map(|(kind, _)| kind.name).collect()
 }
 
-/// A number of classes as messages have it.
+/// A number of classes as messages spell it.
 fn in_words(classes: usize) -> String {
     match classes {
         10 => "ten".into(),
@@ -452,7 +455,7 @@ fn in_words(classes: usize) -> String {
     }
 }
 
-/// "`a`, `b` or `c`".
+/// Joins words to a list such as "`a`, `b` or `c`".
 fn either(words: &[&str]) -> String {
     match words {
         [rest @ .., last] if !rest.is_empty() => format!("{} or `{last}`", list(rest)),
@@ -460,17 +463,17 @@ fn either(words: &[&str]) -> String {
     }
 }
 
-/// A section as the type that its keys belong to.
+/// Reads a section as the type to which its keys belong.
 fn read<T: DeserializeOwned>(section: &Table) -> Result<T, ConfigError> {
     section.clone().try_into().map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))
 }
 
-/// A key that is text, `""` where there is none.
+/// The text value of a key; `""` where there is none.
 fn word<'a>(section: &'a Table, key: &str) -> &'a str {
     section.get(key).and_then(toml::Value::as_str).unwrap_or_default()
 }
 
-/// What to say of a list that has a word which is none of these.
+/// The message for a list with a word that is not among `words`.
 fn unknown_word(key: &str, given: &[String], words: &[&'static str]) -> Option<String> {
     let word = given.iter().find(|word| !words.contains(&word.as_str()))?;
     let hint = nearest(word, words.iter().copied());

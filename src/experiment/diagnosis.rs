@@ -1,5 +1,5 @@
-//! Diagnostics of a round beside its metrics: columns of `rounds.csv`, a line of `selection.jsonl`, and advice
-//! where a method has quietly stopped doing what its name says.
+//! Diagnostics of a round besides its metrics: columns of `rounds.csv`, lines of `selection.jsonl`, and warnings where
+//! a method silently degenerates.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::protocol::{CLIENT_BYTES, KDE_ESS, SCORE_NORM};
 use crate::schedule::{Indicators, Measure, Reasons};
 use crate::statistics::median_of_sorted;
 
-/// Columns of every round, in order; undefined ones stay blank.
+/// The diagnostic columns of a round, in order; undefined ones stay blank.
 ///
 /// `spread` is the root mean square over coordinates of the particles' standard deviation, where it was measured.
 pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, Option<f64>)> {
@@ -53,19 +53,20 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
     columns
 }
 
-/// How many events of visits are of these kinds.
+/// The number of visit events of these kinds.
 fn count(round: &Round, kinds: &[EventKind]) -> Option<f64> {
     let visits = round.events.iter().filter(|event| event.is_of_training());
     Some(visits.filter(|event| kinds.contains(&event.kind)).count() as f64)
 }
 
-/// The outlier score of the reply that lies farthest out, where replies were scored.
+/// The largest outlier score of the replies, where replies were scored.
 fn highest_score(round: &Round) -> Option<f64> {
     let scores = round.events.iter().filter(|event| event.kind == EventKind::Scored);
     scores.filter_map(|event| event.value).max_by(f64::total_cmp)
 }
 
-/// A line of `selection.jsonl`, without its line break; `None` where nobody was asked. `visits` counts so far.
+/// A line of `selection.jsonl` without its line break; `None` where no client was asked. `visits` `[K]` counts each
+/// client's visits so far.
 pub(super) fn selection_line(round: &Round, visits: &[usize]) -> Option<String> {
     let indicators = round.indicators.as_ref()?;
     let finite = |values: &[f64]| values.iter().map(|value| value.is_finite().then_some(*value)).collect::<Vec<_>>();
@@ -88,7 +89,7 @@ pub(super) fn selection_line(round: &Round, visits: &[usize]) -> Option<String> 
     Some(line.to_string())
 }
 
-/// Advice that is given once a run.
+/// Warnings that are given at most once per run.
 #[derive(Debug, Default)]
 pub(super) struct Advice {
     one_hot: bool,
@@ -96,30 +97,30 @@ pub(super) struct Advice {
     uniform: bool,
 }
 
-/// Below this many effective centres a density estimate is its nearest centre.
+/// Below this effective number of centres a density estimate is dominated by its nearest centre.
 const ONE_HOT: f64 = 1.05;
 
-/// Below this mass off the kernel's diagonal particles do not feel each other; under the median rule it is about 1/N.
+/// Below this mass off the kernel's diagonal particles do not interact; under the median rule it is about 1/N.
 const ALONE: f64 = 1e-3;
 
 impl Advice {
-    /// What has been said.
+    /// The state that records which warnings were given.
     pub fn save(&self) -> State {
         let said = [self.one_hot, self.constant, self.uniform];
         State::default().with_counts("said", said.map(usize::from))
     }
 
-    /// Says nothing again that was said before [`Self::save`].
+    /// Restores the record of warnings from [`Self::save`], so that none is repeated.
     ///
     /// # Errors
-    /// The state is not whole.
+    /// The state is incomplete.
     pub fn restore(state: &State) -> Result<Self, CheckpointError> {
         let said = state.counts("said")?;
         let is_said = |advice: usize| said.get(advice).is_some_and(|said| *said != 0);
         Ok(Self { one_hot: is_said(0), constant: is_said(1), uniform: is_said(2) })
     }
 
-    /// What the user should know after this round, if it has not been said.
+    /// The warnings due after this round that were not given before.
     pub fn on(&mut self, round: &Round, one_hot_advice: &str, particles: usize) -> Vec<String> {
         let mut advice = Vec::new();
         let ess = round.numbers.get(KDE_ESS).copied();

@@ -1,4 +1,4 @@
-//! Predictions of the global particles on the test rows, in chunks, and their numbers.
+//! Predictions of the global particles on the test rows, in chunks, and their metrics.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,26 +15,26 @@ use crate::particles::Particles;
 use crate::protocol::Posterior;
 use crate::rows::Table;
 
-/// What the particles say about the test rows.
+/// The predictions of the particles on the test rows.
 #[derive(Debug)]
 pub enum Predicted {
-    /// Log-probabilities of every particle, with the labels.
+    /// The log-probabilities of every particle, with the labels.
     Classes {
         /// `[N, n, C]`.
         log_probs: ParticleLogProbs,
         /// `[n]`.
         labels: Vec<usize>,
     },
-    /// A Gaussian of every particle, in the standardised scale, with the scale of the targets.
+    /// A Gaussian of every particle on the standardised scale, with the scale of the targets.
     Real {
         /// Means and precisions `[N, n]`, targets `[n]`.
         predictions: RegressionPredictions,
-        /// Back to the units of the data.
+        /// The transformation back to the units of the data.
         scale: Scale,
     },
-    /// A toy density has no test rows, but an exact posterior.
+    /// The divergence from the exact posterior, for a toy density, which has no test rows.
     Density {
-        /// KL(q ‖ posterior), nats; `None` beyond two dimensions.
+        /// KL(q ‖ posterior) in nats; `None` beyond two dimensions.
         kl: Option<f64>,
     },
 }
@@ -44,19 +44,19 @@ pub enum Predicted {
 pub struct EvaluatorConfig {
     /// Rows predicted at once.
     pub chunk: usize,
-    /// Bins of confidence.
+    /// Number of bins of confidence.
     pub bins: usize,
-    /// Density of the particles where a toy's divergence is computed.
+    /// The density estimate of the particles from which a toy's divergence is computed.
     pub kde: KdeConfig,
-    /// α of the posterior from which it is computed.
+    /// The temperature α of the posterior with which it is compared.
     pub temperature: f64,
 }
 
-/// The exact posterior of a toy.
+/// The exact posterior of a toy on a grid.
 #[derive(Debug)]
 struct Exact {
     grid: Grid,
-    /// Unnormalised, `[G]`.
+    /// The unnormalised log density, `[G]`.
     log_posterior: Vec<f64>,
 }
 
@@ -73,8 +73,10 @@ pub struct Evaluator<B: Backend> {
 }
 
 impl<B: Backend> Evaluator<B> {
+    /// Prepares the evaluation of a test set.
+    ///
     /// # Errors
-    /// The device does not answer.
+    /// The device fails.
     pub fn new(
         model: Arc<dyn Model>,
         session: Session<B>,
@@ -95,7 +97,7 @@ impl<B: Backend> Evaluator<B> {
     /// Predicts every test row with every particle, or compares a toy's posterior with the exact one.
     ///
     /// # Errors
-    /// The device does not answer, or a prediction is not finite.
+    /// The device fails, or a prediction is not finite.
     pub fn predict(&self, particles: &Particles<B>, posterior: &Posterior) -> Result<Predicted, RunError> {
         match (&self.targets, self.model.task()) {
             (Targets::Classes { labels, .. }, Task::Classification { classes }) => {
@@ -113,7 +115,7 @@ impl<B: Backend> Evaluator<B> {
         }
     }
 
-    /// The headline numbers of predictions.
+    /// The headline metrics of predictions.
     ///
     /// # Errors
     /// The metrics are undefined.
@@ -126,7 +128,7 @@ impl<B: Backend> Evaluator<B> {
         .map_err(undefined)
     }
 
-    /// KL(q ‖ posterior) by quadrature.
+    /// Computes KL(q ‖ posterior) by quadrature.
     fn divergence(&self, particles: &Particles<B>, posterior: &Posterior) -> Result<Option<f64>, RunError> {
         let Some(Exact { grid, log_posterior }) = &self.exact else { return Ok(None) };
         let centres = particles.to_array()?.values.to_f64();
@@ -142,13 +144,13 @@ impl<B: Backend> Evaluator<B> {
         Ok(grid.divergence(&log_q, log_posterior))
     }
 
-    /// `[N, n, outputs]`, particle by particle.
+    /// The raw outputs `[N, n, outputs]`, particle by particle.
     fn outputs(&self, particles: &Particles<B>, outputs: usize) -> Result<Vec<f32>, RunError> {
         predict_rows(&*self.model, particles, &self.table, outputs, self.config.chunk, &self.session)
     }
 }
 
-/// log p0 + (1/α) Σ_rows log p on a grid over θ.
+/// Evaluates log p0 + (1/α) Σ_rows log p on a grid over θ.
 fn exact<B: Backend>(
     model: &dyn Model,
     table: &Table,
@@ -165,14 +167,15 @@ fn exact<B: Backend>(
     Ok(Some(Exact { grid, log_posterior }))
 }
 
-/// Rows that a thread of the CPU predicts at once: whole tiles of a matrix product, hidden values that its cache holds.
-/// The same at any number of threads, so that bits are.
+/// Rows that one CPU thread predicts at once: whole tiles of a matrix product, with hidden values that fit its cache.
+/// The number does not depend on the number of threads, so that results are bitwise equal for any number.
 const PIECE: usize = 128;
 
-/// Predicts all rows of a table, at most `chunk` at once, so that memory does not grow with the table: `[N, n, outputs]`.
+/// Predicts all rows of a table, at most `chunk` at once, so that memory does not grow with the table. Returns `[N, n,
+/// outputs]`.
 ///
 /// # Errors
-/// The device does not answer.
+/// The device fails.
 pub fn predict_rows<B: Backend>(
     model: &dyn Model,
     particles: &Particles<B>,
@@ -207,7 +210,7 @@ pub fn predict_rows<B: Backend>(
     Ok(all)
 }
 
-/// The next numbers of every slice.
+/// Splits off the next `count` elements of every slice.
 fn cut<'a>(slices: &mut [&'a mut [f32]], count: usize) -> Vec<&'a mut [f32]> {
     let first = |slice: &mut &'a mut [f32]| slice.split_off_mut(..count).expect("as many rows as are left");
     slices.iter_mut().map(first).collect()

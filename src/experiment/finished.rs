@@ -1,4 +1,4 @@
-//! What a run left behind, read again for reports and predictions: the small files that say what it was, and its
+//! Reads the files of a finished run for reports and predictions: the small files that describe the run, and its
 //! particles.
 
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use super::run_dir;
 /// Version of the layout of `summary.json` and `model.json`.
 pub(super) const SCHEMA_VERSION: u32 = 1;
 
-/// Everything that predictions need beside particles and configuration: `model.json`.
+/// The content of `model.json`: all that predictions need besides particles and configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ModelCard {
     pub(super) schema_version: u32,
@@ -34,10 +34,10 @@ pub struct ModelCard {
     pub data: String,
     /// Number of features p.
     pub features: usize,
-    /// Shape of a row: `[H, W]` or `[C, H, W]` for an image; empty in a card from before it was kept.
+    /// The shape of a row: `[H, W]` or `[C, H, W]` for an image; empty in a file written before this field existed.
     #[serde(default)]
     pub feature_shape: Vec<usize>,
-    /// Their names `[p]`, where the data came with them.
+    /// The names of the features, `[p]`, where the data has them.
     #[serde(default)]
     pub feature_names: Option<Vec<String>>,
     /// Names of the classes; `None` for a regression.
@@ -46,14 +46,14 @@ pub struct ModelCard {
     pub normalisation: Normalisation,
 }
 
-/// The most features, classes and the like in a `model.json`: tensors count them in 32 bits.
+/// The largest number of features, classes and the like in a `model.json`: tensors index them with 32 bits.
 const MOST: usize = i32::MAX as usize;
 
 impl ModelCard {
-    /// Whether its numbers belong together. A card may come from anywhere.
+    /// Checks that the numbers are consistent with each other. The file may come from an untrusted source.
     ///
     /// # Errors
-    /// The first field that cannot be right, and what would be.
+    /// A message that names the first invalid field and the valid values.
     pub fn check(&self) -> Result<(), String> {
         let wrong = |field: &str, problem: String| Err(format!("`{field}` {problem}"));
         if self.schema_version != SCHEMA_VERSION {
@@ -93,44 +93,44 @@ impl ModelCard {
         Ok(())
     }
 
-    /// The shape of a row, where it is one: its sides multiply to the number of features.
+    /// The stored shape of a row if its sides multiply to the number of features, else `[p]`.
     fn row_shape(&self) -> Vec<usize> {
         let size = self.feature_shape.iter().try_fold(1usize, |size, side| size.checked_mul(*side));
         if size == Some(self.features) { self.feature_shape.clone() } else { vec![self.features] }
     }
 }
 
-/// What a run was and how it ended: `summary.json`.
+/// The content of `summary.json`: description and results of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     pub(super) schema_version: u32,
     /// The run's name.
     pub name: String,
-    /// Numbers after the last round.
+    /// The metrics after the last round.
     pub evaluation: Evaluation,
     /// Uncertainty measures of the particles beyond the predictive distribution.
     pub uncertainty: Option<UncertaintySummary>,
-    /// Backend, device, seed, seconds, bytes.
+    /// Labelled facts for reports: backend, device, seed, seconds, bytes.
     pub facts: Vec<(String, String)>,
-    /// Every client's own predictor on its own test rows, with `evaluation.personal`.
+    /// The results of every client's own predictor on its own test rows, where `evaluation.personal` is set.
     #[serde(default)]
     pub personal: Option<PersonalResults>,
-    /// Headline numbers of every evaluated round.
+    /// The headline metrics of every evaluated round.
     pub rounds: Vec<RoundPoint>,
-    /// Rows of every class at every client.
+    /// The number of rows of every class at every client.
     pub partition: Option<PartitionTable>,
 }
 
-/// A finished run, read back.
+/// A finished run, read from its directory.
 #[derive(Debug)]
 pub struct Finished {
-    /// Its directory.
+    /// The run's directory.
     pub path: PathBuf,
     /// The resolved configuration, as text.
     pub config_toml: String,
-    /// `summary.json`.
+    /// The content of `summary.json`.
     pub summary: Summary,
-    /// `model.json`.
+    /// The content of `model.json`.
     pub card: ModelCard,
 }
 
@@ -138,7 +138,7 @@ impl Finished {
     /// Reads the small files of a run.
     ///
     /// # Errors
-    /// A file is missing, cannot be read, or does not hold what it should.
+    /// A file is missing, cannot be read, or has invalid content.
     pub fn open(path: &Path) -> Result<Self, RunError> {
         let text = |name: &str| {
             let file = path.join(name);
@@ -176,7 +176,7 @@ impl Finished {
         }
     }
 
-    /// The particles after the last round.
+    /// Loads the particles after the last round, `[N, d]`.
     ///
     /// # Errors
     /// The file cannot be read, or does not hold particles of this model.
@@ -189,7 +189,7 @@ impl Finished {
     }
 }
 
-/// A safetensors file with one tensor for each block, `[N, ...]`, under the block's name.
+/// Encodes particles as a safetensors file with one tensor per block, `[N, ...]`, under the block's name.
 ///
 /// # Errors
 /// Reading from the device fails.
@@ -207,10 +207,10 @@ pub(super) fn to_safetensors<B: Backend>(particles: &Particles<B>) -> Result<Vec
     tensor_file::encode(&tensors, version).map_err(|error| RunError::Output(error.to_string()))
 }
 
-/// Particles from such a file.
+/// Decodes particles from the file that [`to_safetensors`] writes.
 ///
 /// # Errors
-/// A sentence that says which tensor is missing, has another shape or type, or holds a value that is not finite.
+/// A message that names the tensor that is missing, has another shape or type, or holds a value that is not finite.
 fn from_safetensors<B: Backend>(
     tensors: &SafeTensors,
     layout: &Arc<Layout>,

@@ -1,4 +1,4 @@
-//! The rounds of a run so far, kept small: a run of many thousand rounds holds a few hundred bytes of each.
+//! The rounds of a run so far, in compact form: a few hundred bytes each, for runs of many thousand rounds.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use crate::error::RunError;
 
 use super::record::RoundRecord;
 
-/// Records of the rounds of a run, from the first one on. Everything of one kind lies in one vector, for nothing small to
-/// stay behind between the large blocks that a round takes and gives back.
+/// Records of the rounds of a run, from the first one on. All values of one kind lie in one vector, so that no small
+/// allocations remain between the large blocks that a round allocates and frees.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Names of the metrics, the same in every round.
+    /// The names of the metrics, the same in every round.
     names: Vec<Arc<str>>,
-    /// A round's defined metrics after those of the round before: values, and places among the names.
+    /// The defined metrics of all rounds, one round after the other: values, and indices into `names`.
     values: Vec<f64>,
     places: Vec<u16>,
-    /// A round's clients after those of the round before.
+    /// The clients of all rounds, one round after the other.
     clients: Vec<usize>,
     rounds: Vec<Row>,
 }
 
-/// A row: a round without its metrics and its clients.
+/// A round without its metrics and its clients.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     round: usize,
-    /// Where its clients and its metrics end.
+    /// The end indices of its clients and of its metrics.
     ends: (usize, usize),
     uplink_bytes: u64,
     downlink_bytes: u64,
@@ -35,10 +35,10 @@ struct Row {
 }
 
 impl History {
-    /// Takes in the next round.
+    /// Appends the next round.
     ///
     /// # Errors
-    /// Its metrics are not those of the first round.
+    /// The record's metrics are not those of the first round.
     pub fn push(&mut self, record: &RoundRecord) -> Result<(), RunError> {
         let names = record.metrics.iter().map(|(name, _)| name);
         if self.is_empty() {
@@ -52,7 +52,7 @@ impl History {
         Ok(())
     }
 
-    /// Puts away the clients and the metrics of the next round; where they end.
+    /// Appends the clients and the metrics of the next round; returns their end indices.
     fn keep(
         &mut self,
         clients: impl Iterator<Item = usize>,
@@ -83,7 +83,7 @@ impl History {
         self.rounds.last().map_or(0.0, |last| last.seconds)
     }
 
-    /// The records, one by one; a metric that was not a number comes back as undefined.
+    /// The records in order; a metric that was NaN comes back as undefined.
     pub fn records(&self) -> impl Iterator<Item = RoundRecord> {
         self.spans().map(|(round, clients, values)| {
             let mut metrics: Vec<_> = self.names.iter().map(|name| (name.clone(), None)).collect();
@@ -100,13 +100,13 @@ impl History {
         })
     }
 
-    /// Every round, where its clients lie and where its metrics.
+    /// Every round with the index ranges of its clients and of its metrics.
     fn spans(&self) -> impl Iterator<Item = (&Row, Range<usize>, Range<usize>)> {
         let starts = std::iter::once((0, 0)).chain(self.rounds.iter().map(|round| round.ends));
         self.rounds.iter().zip(starts).map(|(round, start)| (round, start.0..round.ends.0, start.1..round.ends.1))
     }
 
-    /// Metrics by their places among the names.
+    /// The defined metrics as pairs of index into `names` and value.
     fn defined(&self, values: Range<usize>) -> impl Iterator<Item = (usize, f64)> {
         let places = self.places[values.clone()].iter().map(|place| usize::from(*place));
         places.zip(self.values[values].iter().copied())
@@ -131,10 +131,10 @@ impl History {
             .with_numbers("round_seconds", self.rounds.iter().map(|round| round.round_seconds))
     }
 
-    /// The records of which [`Self::save`] made a state.
+    /// Restores the records from the state of [`Self::save`].
     ///
     /// # Errors
-    /// The state is not whole.
+    /// The state is incomplete.
     pub fn restore(state: &State) -> Result<Self, CheckpointError> {
         let names = state.words("columns")?.split(',').filter(|name| !name.is_empty());
         let names: Vec<Arc<str>> = names.map(Arc::from).collect();

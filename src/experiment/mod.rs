@@ -1,4 +1,4 @@
-//! One experiment: its configuration, its run, and what the run leaves behind.
+//! One experiment: its configuration, its run, and its output files.
 
 pub mod artifact;
 mod assemble;

@@ -1,4 +1,4 @@
-//! What comes out of a run.
+//! The results of a run in memory.
 
 use crate::backend::Backend;
 use crate::metrics::{Evaluation, PersonalScores};
@@ -9,20 +9,20 @@ use super::evaluate::Predicted;
 use super::personal::PersonalResults;
 use super::record::RoundRecord;
 
-/// What came out.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Outcome<B: Backend> {
-    /// The global particles after the last round.
+    /// The global particles after the last round, `[N, d]`.
     pub particles: Particles<B>,
-    /// q, where it is more than these particles.
+    /// The posterior q, where it is more than these particles.
     pub posterior: Posterior,
-    /// What they say about the test rows.
+    /// Their predictions on the test rows.
     pub predicted: Predicted,
-    /// Their numbers after the last round.
+    /// The metrics after the last round.
     pub evaluation: Evaluation,
-    /// Every client's own predictor, with `evaluation.personal`.
+    /// The results of every client's own predictor, where `evaluation.personal` is set.
     pub personal: Option<(PersonalResults, PersonalScores)>,
-    /// Every round.
+    /// The records of all rounds.
     pub rounds: Vec<RoundRecord>,
     /// Seconds from the first round to the last.
     pub seconds: f64,

@@ -1,4 +1,4 @@
-//! What one round was like, as a row of `rounds.csv` and as a line of JSON.
+//! The record of one round, as a row of `rounds.csv` and as a line of JSON.
 
 use std::fs::File;
 use std::io;
@@ -38,14 +38,14 @@ impl RoundRecord {
     /// The record as one line of JSON, without a line break; undefined metrics are `null`.
     ///
     /// # Errors
-    /// None that this type can cause; serialising is fallible in general.
+    /// Serialisation fails; no value of this type causes that.
     pub fn to_json(&self) -> io::Result<String> {
         Ok(serde_json::to_string(self)?)
     }
 }
 
 impl Serialize for RoundRecord {
-    /// One flat object: metrics stand between `clients` and the bytes.
+    /// Serialises one flat object: the metrics stand between `clients` and the bytes.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("round", &self.round)?;
@@ -61,19 +61,19 @@ impl Serialize for RoundRecord {
     }
 }
 
-/// Writes `rounds.csv`: a header, then a row a round, each on disk before the next round begins.
+/// Writes `rounds.csv`: a header, then one row per round, each on disk before the next round begins.
 ///
 /// Columns: `round,clients,<metrics>,uplink_bytes,downlink_bytes,seconds`; several clients are separated by a space,
 /// an undefined metric is blank.
 #[derive(Debug)]
 pub struct RoundsCsv<W: io::Write> {
     rows: csv::Writer<W>,
-    /// The metrics of the header, once there is one.
+    /// The metrics of the header, once it is written.
     metrics: Option<Vec<Arc<str>>>,
 }
 
 impl RoundsCsv<File> {
-    /// Creates the file, replacing one of this name.
+    /// Creates the file, replacing an existing one.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -81,10 +81,10 @@ impl RoundsCsv<File> {
         Ok(Self::new(File::create(path)?))
     }
 
-    /// The file with these rounds and no other, whatever it was, ready for the next one.
+    /// Replaces the file by one with exactly these rounds, and opens it for the next one.
     ///
     /// # Errors
-    /// The file cannot be written; then it is as it was.
+    /// The file cannot be written; the old one then stays unchanged.
     pub fn continued(path: &Path, mut records: impl Iterator<Item = RoundRecord>) -> io::Result<Self> {
         let mut all = RoundsCsv::new(Vec::new());
         records.try_for_each(|record| all.append(&record))?;
@@ -102,7 +102,7 @@ impl<W: io::Write> RoundsCsv<W> {
         Self { rows: csv::Writer::from_writer(out), metrics: None }
     }
 
-    /// Writes a row, and before the first one the header.
+    /// Writes a row; the first call also writes the header.
     ///
     /// # Errors
     /// Writing fails, or the metrics are not those of the header.

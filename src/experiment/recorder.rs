@@ -1,4 +1,4 @@
-//! Evaluates every round and writes it down: the observer of the loop over rounds.
+//! Evaluates and records every round: the observer of the loop over rounds.
 
 use std::time::Instant;
 
@@ -23,23 +23,23 @@ use super::personal::{Personal, PersonalResults};
 use super::progress::Observer;
 use super::record::RoundRecord;
 
-/// Evaluates every round and writes it down.
+/// Evaluates and records every round.
 pub(super) struct RunRecorder<'a, B: Backend> {
     pub config: &'a Config,
     pub evaluator: &'a Evaluator<B>,
     pub fleet: &'a dyn Fleet,
     pub observer: &'a dyn Observer,
     pub artifacts: Option<&'a mut Artifacts>,
-    /// What to say where densities are one-hot.
+    /// The warning for one-hot density estimates.
     one_hot_advice: &'static str,
     start: Instant,
     notes: Notes,
 }
 
-/// Columns of a round, and what happened to the requests behind them.
+/// The evaluated columns of a round, and the events of the requests behind them.
 type Looked = (Vec<(&'static str, Option<f64>)>, Vec<Event>);
 
-/// What the user should know of a client that did not answer a question, or gave no scores.
+/// The warning about a client that did not answer a question or gave no scores.
 fn absence(event: &Event) -> Option<String> {
     let absent = [EventKind::Unanswered, EventKind::Late, EventKind::Stale, EventKind::Refused, EventKind::Failed];
     let left_out_of = match event.request {
@@ -53,14 +53,14 @@ fn absence(event: &Event) -> Option<String> {
     is_absent.then(|| format!("round {round}: client {client} was left out of {left_out_of}: {reason}"))
 }
 
-/// What is collected over the rounds, and kept in checkpoints.
+/// The values collected over the rounds and saved in checkpoints.
 struct Notes {
     personal: Option<Personal>,
-    /// Seconds of the rounds before this process.
+    /// Seconds of the rounds that were run before this process.
     before: f64,
     rounds: History,
     latest: Option<(Predicted, Evaluation)>,
-    /// How often each client took part.
+    /// The number of rounds in which each client took part, `[K]`.
     visits: Vec<usize>,
     advice: Advice,
 }
@@ -75,7 +75,7 @@ pub(super) struct RunResults {
 }
 
 impl<'a, B: Backend> RunRecorder<'a, B> {
-    /// A recorder of a run with K clients, which are scored one by one if `personal`.
+    /// A recorder of a run with K clients, each of which is scored if `personal`.
     pub fn new(
         (config, one_hot_advice): (&'a Config, &'static str),
         evaluator: &'a Evaluator<B>,
@@ -95,10 +95,10 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         Self { config, evaluator, fleet, observer, artifacts, one_hot_advice, start: Instant::now(), notes }
     }
 
-    /// Goes on after the rounds of which a checkpoint has kept this.
+    /// Restores the state of a checkpoint and continues after its last round.
     ///
     /// # Errors
-    /// The state is not one of this run, or its files cannot be cut.
+    /// The state does not belong to this run, or its files cannot be truncated.
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.notes.restore(state)?;
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
@@ -107,8 +107,8 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         Ok(())
     }
 
-    /// Looks at the test rows and, where that is wanted, at every client's own; the columns of both, and what happened
-    /// to the requests for scores.
+    /// Evaluates the test rows and, where `personal` is set, every client's own rows. Returns the columns of both, and
+    /// the events of the requests for scores.
     fn look(&mut self, round: usize, server: &dyn ServerHalf<B>, policy: &FaultPolicy) -> Result<Looked, RunError> {
         let predicted = self.evaluator.predict(server.particles(), &server.posterior())?;
         let evaluation = self.evaluator.evaluate(&predicted)?;
@@ -126,7 +126,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         self.notes.before + self.start.elapsed().as_secs_f64()
     }
 
-    /// Writes a checkpoint where one is due, and ends the run where the user wants it to.
+    /// Writes a checkpoint where one is due, and ends the run where the user asked for it.
     fn keep(
         &mut self,
         (round, policy): (usize, &FaultPolicy),
@@ -147,13 +147,13 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         }
     }
 
-    /// What has come of the run. Where all rounds lie before the checkpoint, the results are looked at again.
+    /// The results of the run. Where the checkpoint already holds all rounds, the results are evaluated again.
     ///
     /// # Errors
-    /// No round has ended, or the results cannot be evaluated again.
+    /// No round has ended, or the results cannot be evaluated.
     pub fn finish(mut self, server: &dyn ServerHalf<B>, policy: &FaultPolicy) -> Result<RunResults, RunError> {
         if self.notes.latest.is_none() && !self.notes.rounds.is_empty() {
-            // What happens to these requests is what happened in their round, where it was written down.
+            // The events of these requests were already recorded in their round, so they are discarded.
             self.look(self.notes.rounds.round(), server, policy)?;
         }
         let seconds = self.seconds();
@@ -253,7 +253,7 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
 
     fn run_failed(&mut self, events: &[Event]) -> Result<(), RunError> {
         match self.artifacts.as_deref_mut() {
-            // Before the first round has ended a run leaves nothing behind.
+            // A run leaves no files before its first round has ended.
             Some(artifacts) if !self.notes.rounds.is_empty() => artifacts.events(events),
             _ => Ok(()),
         }

@@ -23,7 +23,7 @@ use super::personal::HeldOutRows;
 use super::progress::Observer;
 use super::recorder::{RunRecorder, RunResults};
 
-/// What is to be run.
+/// The description of a run.
 ///
 /// ```no_run
 /// use fedstein::backend::Flex;
@@ -38,38 +38,39 @@ use super::recorder::{RunRecorder, RunResults};
 pub struct Experiment<A: Algorithm = AlgorithmConfig> {
     /// The resolved configuration.
     pub config: Config,
-    /// Where data sets lie.
+    /// The directory of the data sets.
     pub data_dir: PathBuf,
-    /// One's own model; `None` builds the one that `[model]` names.
+    /// A model that replaces the one of `[model]`, if given.
     pub model: Option<Arc<dyn Model>>,
-    /// One's own rows; `None` loads those that `[data]` names.
+    /// Rows that replace the data set of `[data]`, if given.
     pub data: Option<TrainTest>,
-    /// One's own algorithm; `None` takes the one that `[algorithm]` names.
+    /// An algorithm that replaces the one of `[algorithm]`, if given.
     pub algorithm: Option<A>,
 }
 
 impl Experiment {
-    /// The experiment that a config describes; `data_dir` is where data sets lie.
+    /// The experiment of a config; `data_dir` is the directory of the data sets.
     pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
         Self { config, data_dir: data_dir.into(), model: None, data: None, algorithm: None }
     }
 }
 
 impl<A: Algorithm> Experiment<A> {
-    /// The same experiment with a model of one's own in the place of `[model]`.
+    /// The same experiment with a model in place of `[model]`.
     #[must_use]
     pub fn with_model(self, model: Arc<dyn Model>) -> Self {
         Self { model: Some(model), ..self }
     }
 
-    /// The same experiment with rows of one's own in the place of `[data]`; `[partition]` assigns them to clients. The
-    /// run's `config.toml` cannot name such rows: `fedstein predict` and `--resume` need a program that brings them again.
+    /// The same experiment with rows in place of `[data]`; `[partition]` assigns them to clients. The run's
+    /// `config.toml` cannot describe such rows: `fedstein predict` and `--resume` need a program that provides them
+    /// again.
     #[must_use]
     pub fn with_data(self, data: TrainTest) -> Self {
         Self { data: Some(data), ..self }
     }
 
-    /// The same experiment with an algorithm of one's own in the place of `[algorithm]`.
+    /// The same experiment with an algorithm in place of `[algorithm]`.
     #[must_use]
     pub fn with_algorithm<O: Algorithm>(self, algorithm: O) -> Experiment<O> {
         let Self { config, data_dir, model, data, .. } = self;
@@ -77,10 +78,11 @@ impl<A: Algorithm> Experiment<A> {
     }
 }
 
-/// Runs an experiment on backend B; files go to `artifacts`, if given, as soon as they exist.
+/// Runs an experiment on backend B. Files go to `artifacts`, if given, as soon as their content exists.
 ///
 /// # Errors
-/// Whatever is wrong with data or configuration is found before the first round and before a file is written.
+/// Data or configuration are invalid, which is found before the first round and before a file is written; a round
+/// fails; or a file cannot be written.
 pub fn run<B: Backend>(
     experiment: &Experiment<impl Algorithm>,
     observer: &dyn Observer,
@@ -105,21 +107,22 @@ fn run_with<B: Backend>(
         config.check_for(algorithm, experiment.data.as_ref().map(|data| DataProperties::of(&data.train)))?;
     }
 
-    // Data, assigned to the clients.
+    // The data, assigned to the clients.
     let data = match &experiment.data {
         Some(data) => data.clone(),
         None => datasets::load(&config.data()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?,
     };
     let scheme = config.partition()?;
     let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
-    // A stream of their own: the test rows do not depend on how many numbers the partition took.
+    // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition
+    // drew.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);
     let partition = partition.with_tests(&scheme, &data.train, &data.test, &mut rng)?;
     data.notes.iter().for_each(|note| observer.note(note));
     partition.notes.iter().for_each(|note| observer.note(note));
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 
-    // A model, and its first particles.
+    // The model and its initial particles.
     let model = match &experiment.model {
         Some(model) => model.clone(),
         None => config.model(&data.train)?,
@@ -138,7 +141,7 @@ fn run_with<B: Backend>(
     let train = Table::new(data.train, &data.normalisation);
     let initial = initial_particles(&*model, algorithm.particles(), &train, streams, &session)?;
 
-    // The algorithm's halves over a fleet of clients.
+    // The algorithm's halves, over a fleet of clients.
     algorithm.note(&initial)?.iter().for_each(|note| observer.note(note));
     let clients = shards.len();
     let rows: Vec<usize> = shards.iter().map(Vec::len).collect();
@@ -157,7 +160,7 @@ fn run_with<B: Backend>(
     let mut fleet = InProcess::new(halves.clients);
     let mut schedule = config.schedule(algorithm, clients, streams);
 
-    // Rounds.
+    // The rounds.
     let scoring = EvaluatorConfig {
         chunk: config.evaluation.chunk,
         bins: config.evaluation.bins,
@@ -209,7 +212,7 @@ fn run_with<B: Backend>(
     };
     federation.serve(done + 1..=config.rounds, &watch, &mut recorder)?;
 
-    // What remains.
+    // The final files and the results.
     let artifacts = recorder.artifacts.take();
     let RunResults { predicted, evaluation, personal, rounds, seconds } = recorder.finish(&*server, &policy)?;
     let (particles, posterior) = (server.particles().clone(), server.posterior());

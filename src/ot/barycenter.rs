@@ -43,7 +43,7 @@ pub enum Eq5 {
     Paper,
 }
 
-/// When and how a barycenter is iterated.
+/// The termination and the form of a barycenter's iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BarycenterConfig {
     /// The iteration ends where the sum of squared displacements is at most this, ≥ 0.
@@ -63,6 +63,8 @@ impl Default for BarycenterConfig {
 }
 
 impl BarycenterConfig {
+    /// Checks the configuration.
+    ///
     /// # Errors
     /// The tolerance is negative or not finite, or there are no iterations.
     fn check(&self) -> Result<(), TransportError> {
@@ -150,7 +152,7 @@ pub fn barycenter<B: Backend>(
             break used;
         }
         if matching.permutations == used.permutations {
-            // The next update would give the same X.
+            // The next update would return the same X.
             displacement_sq.push(0.0);
             objectives.push(matching.objective);
             break used;

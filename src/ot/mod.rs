@@ -28,9 +28,9 @@ pub enum ParticleSet {
     Initial,
     /// A client's set, by its index among the given sets.
     Client(usize),
-    /// The first of two.
+    /// The first of the two sets.
     First,
-    /// The second of two.
+    /// The second of the two sets.
     Second,
 }
 
@@ -127,13 +127,13 @@ pub enum TransportError {
     Weight {
         /// The client.
         client: usize,
-        /// Its weight.
+        /// The weight of the client.
         value: f64,
     },
     /// The weights do not sum to 1.
     #[error("the weights sum to {sum}; they must sum to 1 within {tolerance:e}")]
     WeightSum {
-        /// Their sum.
+        /// The sum of the weights.
         sum: f64,
         /// Largest distance from 1 that is accepted.
         tolerance: f64,

@@ -35,7 +35,7 @@ pub fn robust_barycenter<B: Backend>(
     weights: &[f64],
     config: &BarycenterConfig,
 ) -> Result<(Barycenter<B>, Vec<f64>), TransportError> {
-    // Also checks sets and weights.
+    // This call also validates sets and weights.
     let plain =
         barycenter(sets, Some(weights), &index_mean(sets)?, &BarycenterConfig { max_iterations: 1, ..*config })?;
     if sets.len() < 3 {
@@ -146,7 +146,7 @@ mod tests {
         assert_near(&weights, &[0.25, 0.25, 0.25, 0.25, 0.0], 1e-12);
         let (far, farther) = (of(RobustBarycenter::Median, &with(1e3)).0, of(RobustBarycenter::Median, &with(1e5)).0);
         assert!(far[0] < 1.0 && (far[0] - farther[0]).abs() < 1e-3, "{far:?} {farther:?}");
-        // The plain barycenter goes with it.
+        // The plain barycenter moves with the outlying set.
         let plain =
             barycenter(&with(1e3), None, &index_mean(&with(1e3)).unwrap(), &BarycenterConfig::default()).unwrap();
         assert!(plain.particles.to_array().unwrap().values.to_f64()[0] > 100.0);

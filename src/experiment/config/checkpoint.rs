@@ -1,18 +1,18 @@
-//! `[checkpoint]`: what a run leaves behind to go on from.
+//! `[checkpoint]`: when a run saves the state from which it can resume.
 
 use fedstein_schema::Accepts::{Bool, Float};
 use fedstein_schema::Literal::{Bool as B, Float as F};
 use fedstein_schema::{Interval, Key, Section, key};
 use serde::{Deserialize, Serialize};
 
-/// `[checkpoint]`
+/// The keys of `[checkpoint]`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointConfig {
-    /// Whether there are any.
+    /// Whether checkpoints are written.
     pub enabled: bool,
-    /// Least seconds between two.
+    /// Minimum number of seconds between two checkpoints.
     pub every_seconds: f64,
-    /// Whether the last one stays.
+    /// Whether the last checkpoint is kept after the run.
     pub keep: bool,
 }
 
@@ -32,7 +32,7 @@ const KEYS: &[Key] = &[
     ),
 ];
 
-/// The section.
+/// The schema of the section.
 pub(super) fn section() -> Section {
     Section::plain(
         "checkpoint",

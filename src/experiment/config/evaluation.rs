@@ -1,32 +1,32 @@
-//! `[evaluation]`: when and how the test rows are looked at.
+//! `[evaluation]`: when and how the particles are evaluated on the test rows.
 
 use fedstein_schema::Accepts::{Bool, NumberOr as NumberOrWord};
 use fedstein_schema::Literal::{Bool as B, Int as I, Text as T};
 use fedstein_schema::{COUNT, Interval, Key, NumberOr, Section, key, whole};
 use serde::{Deserialize, Serialize};
 
-/// `[evaluation]`
+/// The keys of `[evaluation]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationConfig {
-    /// Rounds from one evaluation to the next.
+    /// Number of rounds from one evaluation to the next.
     pub every: usize,
-    /// Bins of confidence.
+    /// Number of bins of confidence.
     pub bins: usize,
     /// Test rows evaluated at once.
     pub chunk: usize,
-    /// λ of the density whose divergence is reported.
+    /// Bandwidth λ of the density estimate whose divergence is reported.
     pub kde_bandwidth: NumberOr<SameKde>,
-    /// Whether clients are asked for their Stein discrepancy.
+    /// Whether clients compute their Stein discrepancy each round.
     pub discrepancy: bool,
-    /// Whether clients are scored on rows of their own.
+    /// Whether each client's predictor is scored on rows of its own.
     pub personal: bool,
 }
 
-/// The density from which a toy's divergence is computed.
+/// The density estimate from which a toy's divergence is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SameKde {
-    /// The density that the algorithm itself uses.
+    /// The density estimate that the algorithm itself uses.
     Same,
 }
 
@@ -59,7 +59,7 @@ const KEYS: &[Key] = &[
     ),
 ];
 
-/// The section.
+/// The schema of the section.
 pub(super) fn section() -> Section {
     Section::plain("evaluation", "When and how the test rows are looked at.", KEYS)
 }

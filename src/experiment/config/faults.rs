@@ -5,20 +5,20 @@ use fedstein_schema::Literal::{Float as F, Texts};
 use fedstein_schema::{Interval, Key, POSITIVE, Section, key};
 use serde::{Deserialize, Serialize};
 
-/// `[faults]`
+/// The keys of `[faults]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FaultsConfig {
-    /// Words of [`Fault`](crate::federation::faults::Fault).
+    /// The names of the faults: values of [`Fault`](crate::federation::faults::Fault).
     pub kinds: Vec<String>,
-    /// Words of `RequestKind`.
+    /// The names of the requests that are disturbed: values of `RequestKind`.
     pub requests: Vec<String>,
-    /// Share of the clients that are ever disturbed.
+    /// The share of the clients that are ever disturbed.
     pub share: f64,
-    /// Probability that a request to one of them is.
+    /// The probability that a request to one of these clients is disturbed.
     pub probability: f64,
-    /// What a `huge-norm` change is multiplied with.
+    /// The factor by which a `huge-norm` change is multiplied.
     pub factor: f64,
-    /// Seconds by which a straggler is late.
+    /// The delay of a straggler in seconds.
     pub delay: f64,
 }
 
@@ -51,7 +51,7 @@ const KEYS: &[Key] = &[
     key("delay", POSITIVE, F(60.0), "Seconds by which a `straggler` is late, in simulated time."),
 ];
 
-/// The section.
+/// The schema of the section.
 pub(super) fn section() -> Section {
     Section::plain(
         "faults",

@@ -1,42 +1,42 @@
-//! `[federation]`: the server's rules against clients that fail.
+//! `[federation]`: the server's rules for clients that fail.
 
 use fedstein_schema::Accepts::{Bool, Choice, Float};
 use fedstein_schema::Literal::{Bool as B, Float as F, Int as I, Text as T};
 use fedstein_schema::{COUNT, COUNT_OR_ZERO, Interval, Key, POSITIVE, Section, key};
 use serde::{Deserialize, Serialize};
 
-/// `[federation]`
+/// The keys of `[federation]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FederationConfig {
-    /// Seconds; 0: none.
+    /// The deadline of a request in seconds; 0 for none.
     pub deadline: f64,
-    /// Fewest usable replies.
+    /// The minimum number of usable replies.
     pub min_replies: usize,
-    /// Repetitions of a round before the run fails.
+    /// The number of repetitions of a round before the run fails.
     pub repeats: usize,
-    /// Rounds that a client sits out.
+    /// The number of rounds for which a client that failed is not asked.
     pub backoff: usize,
     /// The rule by which replies are combined.
     pub robust: RobustRule,
-    /// Longest change, in median lengths.
+    /// The largest change that is not clipped, as a multiple of the median length.
     pub robust_clip: f64,
-    /// Share left out at either end.
+    /// The share of values that is trimmed at either end.
     pub robust_trim: f64,
-    /// Whether replies are scored.
+    /// Whether replies get outlier scores.
     pub outlier_scores: bool,
 }
 
-/// What a few poisoned replies are kept from doing.
+/// The rule that bounds the influence of a few poisoned replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RobustRule {
-    /// Nothing.
+    /// No rule: replies are used unchanged.
     None,
-    /// Moving far.
+    /// Long changes are clipped.
     NormClip,
-    /// Moving the median.
+    /// The coordinatewise median, or the median in Wasserstein space where the server has one.
     Median,
-    /// Moving the mean of the middle ones.
+    /// The mean of the values without the extreme ones at either end.
     Trimmed,
 }
 
@@ -86,7 +86,7 @@ const KEYS: &[Key] = &[
     ),
 ];
 
-/// The section.
+/// The schema of the section.
 pub(super) fn section() -> Section {
     Section::plain(
         "federation",

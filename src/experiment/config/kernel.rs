@@ -1,4 +1,4 @@
-//! `[kernel]`: the kernel of Stein's method.
+//! `[kernel]`: the kernel of SVGD.
 
 use fedstein_schema::Accepts::{Choice, Float};
 use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stein::{Bandwidth, Gradient, Kernel, MedianOfEven, Rule};
 
-/// `[kernel]`
+/// The keys of `[kernel]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum KernelConfig {
@@ -15,21 +15,21 @@ pub enum KernelConfig {
     Rbf(RadialConfig),
     /// (1 + r²/h)^exponent
     Imq {
-        /// h.
+        /// The bandwidth h.
         #[serde(flatten)]
         radial: RadialConfig,
-        /// Below 0.
+        /// The exponent, < 0.
         exponent: f64,
     },
     /// exp(-r/h)
     Laplacian(RadialConfig),
     /// (x·y + offset)^degree
     Polynomial {
-        /// The exponent.
+        /// The degree.
         degree: u32,
         /// The constant term.
         offset: f64,
-        /// Whose gradient.
+        /// Whether the gradient is the kernel's own or the erroneous one of \[W\]'s code.
         gradient: Gradient,
     },
     /// tanh(slope x·y + offset)
@@ -38,19 +38,19 @@ pub enum KernelConfig {
         slope: f64,
         /// The constant term.
         offset: f64,
-        /// Whose gradient.
+        /// Whether the gradient is the kernel's own or the erroneous one of \[W\]'s code.
         gradient: Gradient,
     },
-    /// The mean of three RBF.
+    /// The mean of three RBF kernels.
     Mixture(RadialConfig),
 }
 
-/// Bandwidth of a kernel of the distance.
+/// The bandwidth of a kernel of the distance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RadialConfig {
-    /// h.
+    /// The bandwidth h, or the rule for it.
     pub bandwidth: NumberOr<BandwidthRule>,
-    /// The median of an even count.
+    /// The definition of the median of an even number of values.
     pub median: MedianOfEven,
 }
 
@@ -89,7 +89,7 @@ const GRADIENT: Key = key(
     "The kernel's gradient, or the slip for it in [W]'s code.",
 );
 
-/// The section and its kinds.
+/// The schema of the section and its kinds.
 pub(super) fn section() -> Section {
     const RADIAL: &[Key] = &[BANDWIDTH, MEDIAN];
     const KINDS: &[Kind] = &[
@@ -142,7 +142,8 @@ impl From<RadialConfig> for Bandwidth {
 }
 
 impl KernelConfig {
-    /// The rule by which its bandwidth follows from the distances; the default where it is a number or there is none.
+    /// The rule by which the bandwidth follows from the distances; the default rule where the bandwidth is a number or
+    /// absent.
     pub fn median_rule(&self) -> Bandwidth {
         match *self {
             Self::Rbf(radial) | Self::Imq { radial, .. } | Self::Laplacian(radial) | Self::Mixture(radial)
@@ -154,7 +155,7 @@ impl KernelConfig {
         }
     }
 
-    /// The kernel.
+    /// Builds the kernel.
     pub fn build(&self) -> Kernel {
         match *self {
             Self::Rbf(radial) => Kernel::Rbf(radial.into()),

@@ -1,4 +1,4 @@
-//! `[optimizer]`: how a particle moves along its direction.
+//! `[optimizer]`: the step rule that moves a particle along its direction.
 
 use fedstein_schema::Accepts::{Choice, Float};
 use fedstein_schema::Literal::{Float as F, Text as T};
@@ -7,24 +7,70 @@ use serde::{Deserialize, Serialize};
 
 use crate::stein::{AccumulatorStart, EpsilonPlace, Optimizer};
 
-/// `[optimizer]`: ε is `lr`, ϵ is `epsilon`.
+/// The keys of `[optimizer]`: ε is `lr`, ϵ is `epsilon`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-#[allow(missing_docs)] // The keys below say what the fields mean.
 pub enum OptimizerConfig {
-    /// AdaGrad with a moving average of squares.
-    Adagrad { lr: f64, epsilon: f64, momentum: f64, init: AccumulatorStart, epsilon_place: EpsilonPlace, reset: Reset },
-    /// AdaGrad with their sum.
-    AdagradSum { lr: f64, epsilon: f64, epsilon_place: EpsilonPlace, reset: Reset },
+    /// AdaGrad with a moving average of squared directions.
+    Adagrad {
+        /// Step size ε.
+        lr: f64,
+        /// Stabiliser ϵ of the division by the root of the squares.
+        epsilon: f64,
+        /// Decay of the moving average.
+        momentum: f64,
+        /// The average before the first step.
+        init: AccumulatorStart,
+        /// Whether ϵ stands outside or inside the root.
+        epsilon_place: EpsilonPlace,
+        /// When the average is reset.
+        reset: Reset,
+    },
+    /// AdaGrad with the sum of squared directions.
+    AdagradSum {
+        /// Step size ε.
+        lr: f64,
+        /// Stabiliser ϵ of the division by the root of the squares.
+        epsilon: f64,
+        /// Whether ϵ stands outside or inside the root.
+        epsilon_place: EpsilonPlace,
+        /// When the sum is reset.
+        reset: Reset,
+    },
     /// RMSProp.
-    Rmsprop { lr: f64, epsilon: f64, momentum: f64, reset: Reset },
+    Rmsprop {
+        /// Step size ε.
+        lr: f64,
+        /// Stabiliser ϵ of the division by the root of the squares.
+        epsilon: f64,
+        /// Decay of the moving average.
+        momentum: f64,
+        /// When the average is reset.
+        reset: Reset,
+    },
     /// Adam.
-    Adam { lr: f64, epsilon: f64, beta1: f64, beta2: f64, reset: Reset },
-    /// Plain ascent.
-    Sgd { lr: f64, reset: Reset },
+    Adam {
+        /// Step size ε.
+        lr: f64,
+        /// Stabiliser ϵ of the division by the root of the squares.
+        epsilon: f64,
+        /// Decay of the average of directions.
+        beta1: f64,
+        /// Decay of the average of squared directions.
+        beta2: f64,
+        /// When the averages are reset.
+        reset: Reset,
+    },
+    /// Plain gradient ascent.
+    Sgd {
+        /// Step size ε.
+        lr: f64,
+        /// When the optimiser's state is reset.
+        reset: Reset,
+    },
 }
 
-/// When a client forgets its optimiser's averages.
+/// When a client resets its optimiser's averages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reset {
@@ -58,7 +104,7 @@ const RESET: Key = key(
     "Whether a client forgets its averages between visits (reference: it does).",
 );
 
-/// The section and its kinds.
+/// The schema of the section and its kinds.
 pub(super) fn section() -> Section {
     const KINDS: &[Kind] = &[
         Kind {
@@ -94,7 +140,7 @@ pub(super) fn section() -> Section {
 }
 
 impl OptimizerConfig {
-    /// The step rule.
+    /// Builds the step rule.
     pub fn build(&self) -> Optimizer {
         match *self {
             Self::Adagrad { lr, epsilon, momentum, init, epsilon_place: place, .. } => {
@@ -110,7 +156,7 @@ impl OptimizerConfig {
         }
     }
 
-    /// When averages are forgotten.
+    /// When the averages are reset.
     pub fn reset(&self) -> Reset {
         match self {
             Self::Adagrad { reset, .. }
