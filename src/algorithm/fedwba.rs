@@ -138,22 +138,22 @@ key("shared_layers", IntList { min: 1 }, Ints(&[]), "Layers, counted from 1 at t
     };
 }
 
-/// The parts of the server's state: Θ̄, and who was heard.
+/// The names of the parts of the server's state: Θ̄, and the clients that have participated.
 const CENTRE: &str = "centre";
-const HEARD: &str = "heard";
+const PARTICIPATED: &str = "heard";
 /// The parts of a client's state: Θ_k, and what its optimisers remember.
 const OWN: &str = "own";
 const OF_BAYESIAN: &str = "bayesian_optimizer";
 const OF_SHARED: &str = "shared_optimizer";
 
 /// The part of the server's state that a client sent last.
-fn voice_of(client: ClientId) -> String {
+fn contribution_name(client: ClientId) -> String {
     format!("voice_{client}")
 }
 
 /// What a client has sent.
 #[derive(Clone, Debug)]
-struct Voice<B: Backend> {
+struct Contribution<B: Backend> {
     /// Θ_k.
     parts: Parts<B>,
     /// N_k.
@@ -170,9 +170,9 @@ struct Server<B: Backend> {
     /// Θ̄, `[N, d]`.
     theta: Particles<B>,
     /// What everybody sent last, by client, where the barycenter is over all; else nothing.
-    voices: Vec<Voice<B>>,
+    contributions: Vec<Contribution<B>>,
     /// Who has ever sent anything.
-    heard: BTreeSet<ClientId>,
+    participated: BTreeSet<ClientId>,
     numbers: Vec<(&'static str, f64)>,
     session: Session<B>,
 }
@@ -183,18 +183,18 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let mut voices = Vec::with_capacity(replies.len());
+        let mut contributions = Vec::with_capacity(replies.len());
         for Reply { client, message, .. } in replies {
             let parts = self.layers.parts_in(&message, &self.session)?;
-            let voice = Voice { parts, rows: message.scalars.get(ROWS).copied().unwrap_or(0.0) };
-            self.heard.insert(client);
-            match self.voices.get_mut(client) {
-                Some(last) => *last = voice,
-                None => voices.push(voice),
+            let contribution = Contribution { parts, rows: message.scalars.get(ROWS).copied().unwrap_or(0.0) };
+            self.participated.insert(client);
+            match self.contributions.get_mut(client) {
+                Some(last) => *last = contribution,
+                None => contributions.push(contribution),
             }
         }
-        voices.extend(self.voices.iter().cloned());
-        self.take_barycenter(&voices)
+        contributions.extend(self.contributions.iter().cloned());
+        self.take_barycenter(&contributions)
     }
 
     fn particles(&self) -> &Particles<B> {
@@ -206,48 +206,54 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn state_bytes(&self) -> u64 {
-        // Θ^(0) is kept once for all that were never heard.
-        let unheard = usize::from(self.heard.len() < self.voices.len());
-        let remembered = if self.voices.is_empty() { 0 } else { self.heard.len() + unheard };
+        // Θ^(0) is kept once for all clients that have never participated.
+        let unheard = usize::from(self.participated.len() < self.contributions.len());
+        let remembered = if self.contributions.is_empty() { 0 } else { self.participated.len() + unheard };
         self.parts.bytes() * (1 + remembered as u64)
     }
 
-    /// Θ̄ in parts, and of the voices those that were heard: the others are Θ^(0), which a server that is built alike has.
+    /// Θ̄ in parts, and the contributions of the clients that have participated. Those of the others are Θ^(0), which a server
+    /// that is built from the same configuration has.
     fn save(&self) -> Result<State, RunError> {
         let mut state = State::default().with_part(CENTRE, self.layers.save(&self.parts)?);
-        for (client, voice) in self.voices.iter().enumerate().filter(|(client, _)| self.heard.contains(client)) {
-            state = state.with_part(&voice_of(client), self.layers.save(&voice.parts)?);
+        for (client, contribution) in
+            self.contributions.iter().enumerate().filter(|(client, _)| self.participated.contains(client))
+        {
+            state = state.with_part(&contribution_name(client), self.layers.save(&contribution.parts)?);
         }
-        Ok(state.with_counts(HEARD, self.heard.iter().copied()))
+        Ok(state.with_counts(PARTICIPATED, self.participated.iter().copied()))
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.parts = self.layers.parts_of(&state.part(CENTRE), &self.session)?;
         self.theta = self.layers.whole(&self.parts.bayesian, self.parts.shared.as_ref());
-        self.heard = state.counts(HEARD)?.into_iter().collect();
-        for (client, voice) in self.voices.iter_mut().enumerate().filter(|(client, _)| self.heard.contains(client)) {
-            voice.parts = self.layers.parts_of(&state.part(&voice_of(client)), &self.session)?;
+        self.participated = state.counts(PARTICIPATED)?.into_iter().collect();
+        for (client, contribution) in
+            self.contributions.iter_mut().enumerate().filter(|(client, _)| self.participated.contains(client))
+        {
+            contribution.parts = self.layers.parts_of(&state.part(&contribution_name(client)), &self.session)?;
         }
         Ok(())
     }
 }
 
 impl<B: Backend> Server<B> {
-    fn take_barycenter(&mut self, voices: &[Voice<B>]) -> Result<(), RunError> {
-        let share = |voice: &Voice<B>| match self.weights {
+    fn take_barycenter(&mut self, contributions: &[Contribution<B>]) -> Result<(), RunError> {
+        let share = |contribution: &Contribution<B>| match self.weights {
             Weights::Uniform => 1.0,
-            Weights::DataSize => voice.rows,
+            Weights::DataSize => contribution.rows,
         };
-        let total: f64 = voices.iter().map(share).sum();
-        let weights: Vec<f64> = voices.iter().map(|voice| share(voice) / total).collect();
+        let total: f64 = contributions.iter().map(share).sum();
+        let weights: Vec<f64> = contributions.iter().map(|contribution| share(contribution) / total).collect();
 
-        let sets: Vec<Particles<B>> = voices.iter().map(|voice| voice.parts.bayesian.clone()).collect();
+        let sets: Vec<Particles<B>> =
+            contributions.iter().map(|contribution| contribution.parts.bayesian.clone()).collect();
         let (found, weights) = match self.robust {
             None => (barycenter(&sets, Some(&weights), &index_mean(&sets)?, &self.transport)?, weights),
             Some(rule) => robust_barycenter(rule, &sets, &weights, &self.transport)?,
         };
-        let shared = voices.iter().zip(&weights).filter_map(|(voice, weight)| {
-            let shared = voice.parts.shared.as_ref()?;
+        let shared = contributions.iter().zip(&weights).filter_map(|(contribution, weight)| {
+            let shared = contribution.parts.shared.as_ref()?;
             Some(shared.map(|block| block.mul_scalar(*weight)))
         });
         let shared = shared.reduce(|sum, term| sum.zip(term, |sum, term| sum + term));
@@ -447,18 +453,18 @@ impl Algorithm for FedWbaConfig {
         }
         // The mean of N draws would be smaller than a draw.
         let initial = layers.parts(&setup.initial, |block| block.narrow(0, 0, 1));
-        let voice = |rows: usize| Voice { parts: initial.clone(), rows: rows as f64 };
+        let contribution = |rows: usize| Contribution { parts: initial.clone(), rows: rows as f64 };
         let server = Server {
             weights: self.weights,
             robust: setup.robust,
             transport: BarycenterConfig { iterate: self.iterate, eq5: self.eq5, ..BarycenterConfig::default() },
             theta: layers.whole(&initial.bayesian, initial.shared.as_ref()),
             parts: initial.clone(),
-            voices: match self.over {
+            contributions: match self.over {
                 Over::Sampled => Vec::new(),
-                Over::All => setup.shards.iter().map(|shard| voice(shard.rows())).collect(),
+                Over::All => setup.shards.iter().map(|shard| contribution(shard.rows())).collect(),
             },
-            heard: BTreeSet::new(),
+            participated: BTreeSet::new(),
             numbers: Vec::new(),
             layers: layers.clone(),
             session: setup.session.clone(),

@@ -6,7 +6,7 @@
 //!
 //! η ← (1 − ρ)η + ρ(η_cav + g(η)),  g(η) = ∇_μ E_q f = (E[∇f] − E[∇²f]·m, −E[∇²f]) in (η1, Λ),
 //!
-//! with the diagonal of E[∇²f] alone in the mean field. Expectations: [`expectation`]; bounds on a step: [`Guard`].
+//! with the diagonal of E[∇²f] alone in the mean field. Expectations: [`expectation`]; bounds on a step: [`StepBound`].
 //!
 //! # The prior
 //! q = p0·Π_k t_k needs p0 in the family. Terms that are (normal ones; coupled normals in the full family) enter q by
@@ -54,8 +54,8 @@ use crate::random::Streams;
 
 pub use family::Family;
 pub(super) use fitter::Fitter;
-use natural::{Gaussian, Guard, Natural};
-use prior::DealtPrior;
+use natural::{Gaussian, Natural, StepBound};
+use prior::DividedPrior;
 pub(super) use server::Server;
 
 /// The most dimensions in which a covariance is worth its d² numbers.
@@ -104,7 +104,7 @@ pub fn fit<E>(
     cavity: &Natural,
     steps: usize,
     damping: f64,
-    guard: &Guard,
+    guard: &StepBound,
     mut expected: impl FnMut(&Gaussian, usize) -> Result<Expected, E>,
 ) -> Result<Gaussian, E> {
     for step in 0..steps {
@@ -124,7 +124,7 @@ pub(super) struct Problem<B: Backend> {
     share: f64,
     /// q^(0).
     initial: Gaussian,
-    guard: Guard,
+    guard: StepBound,
     rule: Rule,
     layout: Arc<Layout>,
     streams: Streams,
@@ -135,7 +135,7 @@ impl<B: Backend> Problem<B> {
     /// q itself where it is a Gaussian; else as far towards it from q^(0) as there are Gaussians. Factors that clients
     /// found at the same time may have an improper product.
     fn proper(&self, q: &Natural) -> Gaussian {
-        let towards = || self.initial.step(q, 1.0, &Guard::new(&self.initial, false));
+        let towards = || self.initial.step(q, 1.0, &StepBound::new(&self.initial, false));
         q.clone().normalised().filter(|q| self.guard.holds(q)).unwrap_or_else(towards)
     }
 
@@ -176,7 +176,7 @@ impl<B: Backend> GaussianHalves<B> {
                  use \"mean-field\""
             )));
         }
-        let DealtPrior { exact, start, shared } = DealtPrior::new(setup.model.prior(), &layout, config.family);
+        let DividedPrior { exact, start, shared } = DividedPrior::new(setup.model.prior(), &layout, config.family);
         let initial = exact.plus(&start).normalised().ok_or_else(|| {
             RunError::Config("the model's prior has a Gaussian term whose precision is not positive definite".into())
         })?;
@@ -188,7 +188,7 @@ impl<B: Backend> GaussianHalves<B> {
             steps,
             shared,
             share,
-            guard: Guard::new(&initial, rule.is_sampled()),
+            guard: StepBound::new(&initial, rule.is_sampled()),
             initial,
             rule,
             layout,

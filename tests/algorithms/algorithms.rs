@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::{self, bits, data, dealt, experiment, outcome, particles, small_digits, values};
+use crate::common::{self, bits, data, experiment, outcome, particles, partition_of, small_digits, values};
 use burn::tensor::Tensor;
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d};
@@ -304,7 +304,7 @@ const TOY_DSVGD: &str = "kind = \"dsvgd\"\ndistill_steps = 200\nfactors = \"with
 /// KL after each round, beginning with the client that holds the likelihood `leader` (0 or 1).
 fn kl_by_round(prior: ToyPrior, seed: u64, rounds: usize, leader: usize) -> Vec<f64> {
     // `iid` deals the two rows by chance.
-    let clients = dealt(&toy(TOY_DSVGD, prior, seed, rounds, 0).config);
+    let clients = partition_of(&toy(TOY_DSVGD, prior, seed, rounds, 0).config);
     let first = clients.clients().iter().position(|rows| rows == &[leader]).unwrap();
     let mut experiment = toy(TOY_DSVGD, prior, seed, rounds, first);
     let spy = Spy::on(&mut experiment);
@@ -480,7 +480,8 @@ fn fedavg(clients: usize, first: usize, lr: f64, mix: &str) -> Experiment {
 
 /// Rows of each client, the starting point, and where each client alone would go from there.
 fn fedavg_parts() -> (Vec<f64>, Vec<f64>, Vec<Vec<f64>>) {
-    let rows = dealt(&fedavg(1, 0, 1e-3, "replace").config).clients().iter().map(|rows| rows.len() as f64).collect();
+    let rows =
+        partition_of(&fedavg(1, 0, 1e-3, "replace").config).clients().iter().map(|rows| rows.len() as f64).collect();
     let theta = |experiment: Experiment| values(&outcome(&experiment).particles);
     // A step that even f64 rounds away.
     let start = theta(fedavg(1, 0, 1e-300, "replace"));

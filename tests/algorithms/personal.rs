@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use crate::common::{Built, bits, data, dealt, experiment, outcome, try_run, values};
+use crate::common::{Built, bits, data, experiment, outcome, partition_of, try_run, values};
 use fedstein::array::Values;
 use fedstein::backend::Flex;
 use fedstein::datasets::Targets;
@@ -37,7 +37,7 @@ fn a_global_model_is_scored_on_each_clients_labels() {
     assert_eq!(results.last.round, 3);
 
     let train = data(&experiment.config).train;
-    let counts = dealt(&experiment.config).counts(&train.targets);
+    let counts = partition_of(&experiment.config).counts(&train.targets);
     let (mut correct, mut rows) = (0.0, 0);
     for (client, counts) in counts.iter().enumerate() {
         let own: Vec<usize> = (0..labels.len()).filter(|row| counts[labels[*row]] > 0).collect();
@@ -125,7 +125,7 @@ fn serve(text: &str, client: usize, spoil: Spoil) -> Result<Vec<(Round, Vec<f64>
     let Built { mut server, clients, session, .. } = Built::new(&experiment);
     let mut schedule = config.schedule(&config.algorithm, clients.len(), Streams::new(config.seed));
     let fleet = Corrupt { fleet: InProcess::new(clients), client, spoil };
-    let counts: Vec<usize> = dealt(config).clients().iter().map(Vec::len).collect();
+    let counts: Vec<usize> = partition_of(config).clients().iter().map(Vec::len).collect();
     let mut log = Log::default();
     let (server, schedule, policy) = (&mut *server, &mut *schedule, &mut FaultPolicy::default());
     let mut federation =

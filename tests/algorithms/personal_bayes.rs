@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{bits, data, dealt, experiment, outcome, particles, try_run, values};
+use crate::common::{bits, data, experiment, outcome, particles, partition_of, try_run, values};
 use burn::tensor::Tensor;
 use fedstein::algorithm::Algorithm;
 use fedstein::algorithm::mean_field::{MeanField, MeanFieldState, noise};
@@ -167,7 +167,7 @@ struct Stage {
 
 /// The halves of an experiment, as a run builds them.
 fn try_stage(config: &Config) -> Result<Stage, RunError> {
-    let (data, rows) = (data(config), dealt(config).clients().to_vec());
+    let (data, rows) = (data(config), partition_of(config).clients().to_vec());
     let model = config.model(&data.train)?;
     let (session, streams) = (Session::open(config.precision)?, Streams::new(config.seed));
     let table = Table::new(data.train, &data.normalisation);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{Tolerance, assert_close, bits, data, dealt, experiment, outcome, try_run, values};
+use crate::common::{Tolerance, assert_close, bits, data, experiment, outcome, partition_of, try_run, values};
 use burn::tensor::Tensor;
 use fedstein::algorithm::Algorithm;
 use fedstein::array::{Array, Values};
@@ -80,7 +80,7 @@ impl Site {
         let all = data(config);
         let model = model.unwrap_or_else(|| config.model(&all.train).unwrap());
         let table = Table::new(all.train, &all.normalisation);
-        let partition = dealt(config);
+        let partition = partition_of(config);
         let shards = partition.clients().iter().enumerate().filter(|(client, _)| is_there(*client));
         let shards: Vec<_> = shards.map(|(_, rows)| Shard::new(table.clone(), rows.clone(), session.clone())).collect();
         let (count, d) = (config.algorithm.particles(), model.layout().dim());

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{data, dealt, experiment, outcome, try_run, values};
+use crate::common::{data, experiment, outcome, partition_of, try_run, values};
 use burn::tensor::Tensor;
 use fedstein::algorithm::Algorithm;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
@@ -517,7 +517,7 @@ const BASE: usize = 64 * 24 + 24;
 /// What the run itself would build, and the table of test rows.
 fn halves(experiment: &Experiment, rows: Option<Vec<Vec<usize>>>) -> (Halves<Flex>, Table, Vec<usize>) {
     let config = &experiment.config;
-    let (data, partition) = (data(config), dealt(config));
+    let (data, partition) = (data(config), partition_of(config));
     let answers = match &data.test.targets {
         fedstein::datasets::Targets::Classes { labels, .. } => labels.clone(),
         other => panic!("digits have classes, not {other:?}"),
@@ -554,7 +554,7 @@ fn personal_accuracy(halves: &mut Halves<Flex>, test: &Table, answers: &[usize],
     let session = Session::<Flex>::open(config.precision).unwrap();
     let train = data(config).train;
     let fedstein::datasets::Targets::Classes { labels, .. } = train.targets else { panic!("classes") };
-    let partition = dealt(config);
+    let partition = partition_of(config);
     let clients = halves.clients.iter_mut().zip(partition.clients()).enumerate();
     clients
         .map(|(id, (client, rows))| {

@@ -1,7 +1,7 @@
 //! The relatives of DSVGD and its Monte Carlo and frequentist baselines: the toys of the DSVGD paper by quadrature, and
 //! equalities with recursions that are written down here once more.
 
-use crate::common::{self, Tolerance, assert_close, bits, data, dealt, experiment, outcome, values};
+use crate::common::{self, Tolerance, assert_close, bits, data, experiment, outcome, partition_of, values};
 use fedstein::backend::Flex;
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d, paper_2d};
 use fedstein::experiment::{Experiment, Outcome};
@@ -555,7 +555,7 @@ fn twins(kind: &str, keys: &str) -> Vec<f64> {
         {keys}
         "#
     ));
-    assert_eq!(dealt(&experiment.config).clients().len(), 2);
+    assert_eq!(partition_of(&experiment.config).clients().len(), 2);
     assert_eq!(data(&experiment.config).train.rows(), 24);
     values(&outcome(&experiment).particles)
 }
@@ -627,7 +627,7 @@ fn federated_gradient_steps_of_all_clients_are_steps_on_all_rows() {
     assert_close(&values(&federated.particles), &values(&central.particles), close, "θ");
     // 103 rows: shares of 34, 34 and 35.
     let rows: Vec<usize> =
-        dealt(&digits("kind = \"fedsgd\"", "f64", 1, "").config).clients().iter().map(Vec::len).collect();
+        partition_of(&digits("kind = \"fedsgd\"", "f64", 1, "").config).clients().iter().map(Vec::len).collect();
     assert_eq!(rows.iter().sum::<usize>(), 103);
     assert!(rows.iter().any(|count| *count != rows[0]), "{rows:?}");
     for round in &federated.rounds {

@@ -211,7 +211,7 @@ impl Built {
     pub fn new(experiment: &Experiment) -> Self {
         let config = &experiment.config;
         let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(config.precision).unwrap());
-        let (all, partition) = (data(config), dealt(config));
+        let (all, partition) = (data(config), partition_of(config));
         let model = experiment.model.clone().unwrap_or_else(|| config.model(&all.train).unwrap());
         let layout = model.layout().clone();
         let train = Table::new(all.train, &all.normalisation);
@@ -257,7 +257,7 @@ pub fn data(config: &Config) -> TrainTest {
 }
 
 /// Who holds which training row, as the run itself deals them.
-pub fn dealt(config: &Config) -> Partition {
+pub fn partition_of(config: &Config) -> Partition {
     let mut rng = Streams::new(config.seed).rng(Purpose::Partition, 0, 0);
     datasets::partition(&config.partition().unwrap(), &data(config).train, &mut rng).unwrap()
 }

@@ -2,7 +2,7 @@
 //! Source: Yang et al. eq. (13)-(25); ALGORITHMS 4.13, 5. The mathematics is in `selection.rs`.
 
 use crate::common::{
-    Tolerance, assert_close, bits, data, dealt, experiment, flat, moments, outcome, small_digits, values,
+    Tolerance, assert_close, bits, data, experiment, flat, moments, outcome, partition_of, small_digits, values,
 };
 use fedstein::backend::Flex;
 use fedstein::datasets::Targets;
@@ -193,7 +193,7 @@ fn logistic_scores(algorithm: &str) -> (Array2<f64>, Vec<Array2<f64>>) {
     let still = logistic(algorithm, "kind = \"round-robin\"");
     let theta = values(&outcome(&still).particles);
     let theta = Array2::from_shape_vec((6, 21), theta).unwrap();
-    let (train, clients) = (data(&still.config).train, dealt(&still.config));
+    let (train, clients) = (data(&still.config).train, partition_of(&still.config));
     let Targets::Classes { labels, .. } = &train.targets else { panic!("twonorm has two classes") };
     let score = |rows: &Vec<usize>| {
         let mut score = Array2::zeros(theta.raw_dim());

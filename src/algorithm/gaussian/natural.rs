@@ -167,7 +167,7 @@ impl Gaussian {
 
     /// η ← (1 − ρ)η + ρ·target, with the largest share ≤ ρ that the guard lets pass: coordinate by coordinate in the
     /// mean field, by halving otherwise.
-    pub fn step(&self, target: &Natural, share: f64, guard: &Guard) -> Self {
+    pub fn step(&self, target: &Natural, share: f64, guard: &StepBound) -> Self {
         match (&self.natural.precision, &target.precision, &guard.floor) {
             (Symmetric::Diagonal(from), Symmetric::Diagonal(to), Symmetric::Diagonal(floor)) => {
                 let share = |j: usize| {
@@ -198,14 +198,14 @@ impl Gaussian {
 /// with. Both bounds are relative: they mean the same in every unit of θ. Factors are left alone: bounds on them would
 /// move the fixed point.
 #[derive(Clone, Debug)]
-pub struct Guard {
+pub struct StepBound {
     /// The precision that must be left.
     floor: Symmetric,
     /// Whether the mean may move further than q is wide.
     leaps: bool,
 }
 
-impl Guard {
+impl StepBound {
     /// The guard of a q that begins as `initial`. Where expectations are `sampled`, a step moves the mean by at most
     /// one standard deviation of q (√d in the full family): there a curvature that was estimated too small would throw
     /// it to where the likelihood is all but linear, and no estimate brings it back.
@@ -285,7 +285,7 @@ mod tests {
         let mean_field = Gaussian::new(array![1.0, 2.0], &Symmetric::Diagonal(array![1.0, 0.25])).unwrap();
         let coupled = Gaussian::new(array![1.0, 2.0], &full(array![[1.0, 0.3], [0.3, 0.25]])).unwrap();
         for (q, family) in [(mean_field, Family::MeanField), (coupled, Family::Full)] {
-            let guard = Guard::new(&q, false);
+            let guard = StepBound::new(&q, false);
             let improper =
                 Natural { eta1: array![5.0, -5.0], precision: Symmetric::diagonal(family, array![-10.0, 7.0]) };
             let mut wide = q.clone();
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn a_precision_below_the_floor_may_rise_by_its_share_and_no_more() {
         let diagonal = |precision: f64| Symmetric::Diagonal(array![1.0 / precision]);
-        let guard = Guard::new(&Gaussian::new(array![0.0], &diagonal(1.0)).unwrap(), false);
+        let guard = StepBound::new(&Gaussian::new(array![0.0], &diagonal(1.0)).unwrap(), false);
         let q = Gaussian::new(array![0.0], &diagonal(1e-4)).unwrap();
         assert!(!guard.holds(&q));
         for (to, want) in [(5e-4, 3e-4), (2.0, 1.00005), (0.5e-4, 1e-4)] {
@@ -317,13 +317,13 @@ mod tests {
     fn a_sampled_step_moves_the_mean_by_a_standard_deviation_at_most() {
         let q = Gaussian::new(array![0.0, 0.0], &Symmetric::Diagonal(array![4.0, 4.0])).unwrap();
         let target = Natural { eta1: array![1e6, 0.01], precision: Symmetric::Diagonal(array![0.2, 0.2]) };
-        let moved = q.step(&target, 1.0, &Guard::new(&q, true));
+        let moved = q.step(&target, 1.0, &StepBound::new(&q, true));
         assert!((moved.mean()[0] - 2.0).abs() < 1e-12, "{}", moved.mean());
         assert!((moved.mean()[1] - 0.05).abs() < 1e-12, "{}", moved.mean());
         let full = Gaussian::new(array![0.0, 0.0], &full(array![[4.0, 1.0], [1.0, 4.0]])).unwrap();
         let target =
             Natural { eta1: array![1e6, 0.01], precision: Symmetric::diagonal(Family::Full, array![0.2, 0.2]) };
-        let moved = full.step(&target, 1.0, &Guard::new(&full, true));
+        let moved = full.step(&target, 1.0, &StepBound::new(&full, true));
         let distance = moved.mean().dot(&full.natural().precision.dot(moved.mean()));
         assert!((0.4..=2.0).contains(&distance), "{distance}");
     }

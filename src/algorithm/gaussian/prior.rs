@@ -9,7 +9,7 @@ use super::natural::{Natural, Symmetric};
 
 /// p0 = exact · shared, and a Gaussian for q to begin with.
 #[derive(Clone, Debug)]
-pub(super) struct DealtPrior {
+pub(super) struct DividedPrior {
     /// The product of the terms that are in the family; flat in all other coordinates.
     pub exact: Natural,
     /// What q begins with where `exact` is flat.
@@ -18,7 +18,7 @@ pub(super) struct DealtPrior {
     pub shared: Prior,
 }
 
-impl DealtPrior {
+impl DividedPrior {
     /// Sorts the terms of a prior.
     pub fn new(prior: &Prior, layout: &Layout, family: Family) -> Self {
         let flat = Natural::flat(family, layout.dim());
@@ -103,12 +103,12 @@ mod tests {
                 PriorTerm::LogGamma { block: 1, shape: 2.0, rate: 0.5 },
             ],
         };
-        let dealt = DealtPrior::new(&prior, &layout, Family::MeanField);
-        assert_eq!(dealt.shared.terms, prior.terms[1..]);
-        assert_eq!(dealt.exact.precision, Symmetric::Diagonal(array![4.0, 4.0, 0.0, 0.0]));
+        let divided = DividedPrior::new(&prior, &layout, Family::MeanField);
+        assert_eq!(divided.shared.terms, prior.terms[1..]);
+        assert_eq!(divided.exact.precision, Symmetric::Diagonal(array![4.0, 4.0, 0.0, 0.0]));
         // log γ ~ N(log(a/b), 1/a); a block without a term has a start all the same.
-        assert_eq!(dealt.start.precision, Symmetric::Diagonal(array![0.0, 0.0, 2.0, 1.0]));
-        assert_eq!(dealt.start.eta1, array![0.0, 0.0, 2.0 * 4f64.ln(), 0.0]);
+        assert_eq!(divided.start.precision, Symmetric::Diagonal(array![0.0, 0.0, 2.0, 1.0]));
+        assert_eq!(divided.start.eta1, array![0.0, 0.0, 2.0 * 4f64.ln(), 0.0]);
     }
 
     #[test]
@@ -121,12 +121,12 @@ mod tests {
             cholesky: vec![], // for draws alone
         };
         let prior = Prior { terms: vec![gaussian] };
-        let full = DealtPrior::new(&prior, &layout, Family::Full);
+        let full = DividedPrior::new(&prior, &layout, Family::Full);
         assert!(full.shared.terms.is_empty());
         assert_eq!(full.exact.precision, Symmetric::Full(array![[2.0, 0.5], [0.5, 1.0]]));
         assert_eq!(full.exact.eta1, array![1.5, -0.5]);
         assert_eq!(full.start, Natural::flat(Family::Full, 2));
-        let mean_field = DealtPrior::new(&prior, &layout, Family::MeanField);
+        let mean_field = DividedPrior::new(&prior, &layout, Family::MeanField);
         assert_eq!(mean_field.shared, prior);
         assert_eq!(mean_field.exact, Natural::flat(Family::MeanField, 2));
         assert_eq!(mean_field.start.precision, Symmetric::Diagonal(array![2.0, 1.0]));

@@ -20,7 +20,7 @@ use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Shard, Table};
 use fedstein::schedule::{Indicators, Schedule, Selection};
 
-use crate::common::{algorithms_that, data, dealt, experiment, has_key, needs_plain_steps, values};
+use crate::common::{algorithms_that, data, experiment, has_key, needs_plain_steps, partition_of, values};
 /// The algorithms whose rows lie at several clients.
 pub fn federated() -> Vec<&'static str> {
     algorithms_that(|can| !can.centralised)
@@ -178,8 +178,8 @@ pub fn halves(text: &str) -> Halves<Flex> {
 /// Who holds which rows.
 fn rows(config: &Config) -> Vec<Vec<usize>> {
     match config.algorithm.capabilities().centralised {
-        true => vec![dealt(config).pooled(data(config).train.rows())],
-        false => dealt(config).clients().to_vec(),
+        true => vec![partition_of(config).pooled(data(config).train.rows())],
+        false => partition_of(config).clients().to_vec(),
     }
 }
 
