@@ -48,12 +48,12 @@ pub struct NpvConfig {
     pub particles: usize,
     /// Most iterations of L-BFGS in each half of a sweep; a round is a sweep.
     pub local_steps: usize,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
 }
 
 impl NpvConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "npv",
         about: "Nonparametric variational inference on all rows in one place (Gershman et al. 2012).",
@@ -64,7 +64,7 @@ impl NpvConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
 }
 

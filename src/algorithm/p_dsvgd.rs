@@ -62,7 +62,7 @@ const FACTOR_DAMPING: Key = key(
 .reference(F(1.0));
 
 impl PDsvgdConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "p-dsvgd",
         about: "DSVGD of many clients at once.",
@@ -89,7 +89,7 @@ impl PDsvgdConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
         Capabilities { tilted: true, replies: Replies::Different(ONE_FACTOR_EACH), ..Capabilities::FEDERATED };
 }
@@ -101,7 +101,7 @@ struct Server<B: Backend> {
     theta: Particles<B>,
     /// Θ_k of every client that was ever asked, in the order of the clients.
     factors: BTreeMap<ClientId, Particles<B>>,
-    /// K.
+    /// The number of clients K.
     clients: f64,
     /// |S|, the number of clients of the round, and how many of all will have been visited after it.
     asked: usize,

@@ -24,15 +24,15 @@ use crate::rows::Rows;
 /// `[algorithm] kind = "per-fedavg"`; η is the step size of the optimiser. L steps read two minibatches each.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PerFedAvgConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The temperature α.
     pub inner_lr: f64,
 }
 
 impl PerFedAvgConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "per-fedavg",
         about: "Averaging of a start from which each client adapts (Fallah et al. 2020).",
@@ -45,7 +45,7 @@ impl PerFedAvgConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
         Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
 }

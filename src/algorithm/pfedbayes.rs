@@ -41,7 +41,7 @@ use crate::stein::{Optimizer, SvgdError};
 pub struct PFedBayesConfig {
     /// Draws N that predictions are made with.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
     /// S, draws behind a step.
@@ -59,7 +59,7 @@ pub struct PFedBayesConfig {
 }
 
 impl PFedBayesConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "pfedbayes",
         about: "Personal Gaussians around a shared Gaussian (Zhang et al. 2022).",
@@ -72,11 +72,11 @@ key("initial_sd", POSITIVE, F(0.1), "Standard deviation of the means at the star
 key("noise_variance", POSITIVE, F(1.0), "Variance of the noise behind a draw, in training and in prediction; 1 is the method, 1e-6 the unofficial public code (sd 0.001): next to a point.").reference(F(1e-6)),],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
-/// What server and clients know alike, and do not change.
+/// The constants that server and clients share.
 struct Problem<B: Backend> {
     config: PFedBayesConfig,
     optimizer: Optimizer,

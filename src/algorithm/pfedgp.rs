@@ -67,7 +67,7 @@ const CHUNK: usize = 1000;
 /// `[algorithm] kind = "pfedgp"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedGpConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
     /// Layers, counted from the output, above the embedding.
@@ -83,7 +83,7 @@ pub struct PFedGpConfig {
 }
 
 impl PFedGpConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "pfedgp",
         about: "Gaussian processes on a shared embedding (Achituve et al. 2021).",
@@ -105,7 +105,7 @@ impl PFedGpConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
@@ -132,7 +132,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
         let total: f64 = replies.iter().map(rows).sum();
         if total <= 0.0 {
-            return Ok(()); // nobody has a row: nothing was learned
+            return Ok(()); // no client has a row, so θ stays as it is
         }
         let mut mean = self.split.base_of(&self.network).map(|block| block.zeros_like());
         for reply in &replies {

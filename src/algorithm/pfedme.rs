@@ -24,7 +24,7 @@ use crate::stein::{Optimizer, OptimizerState, Score, Svgd};
 /// `[algorithm] kind = "pfedme"`; η is the step size of the optimiser.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedMeConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
     /// λ > 0.
@@ -38,7 +38,7 @@ pub struct PFedMeConfig {
 }
 
 impl PFedMeConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "pfedme",
         about: "Personal parameters around a shared centre (Dinh et al. 2020).",
@@ -54,7 +54,7 @@ impl PFedMeConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
         Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
 }

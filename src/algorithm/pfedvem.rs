@@ -66,7 +66,7 @@ pub struct PFedVemConfig {
 }
 
 impl PFedVemConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "pfedvem",
         about: "Gaussian heads on a shared base (Zhu et al. 2023).",
@@ -84,7 +84,7 @@ impl PFedVemConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
@@ -97,7 +97,7 @@ const PRIOR_VARIANCE: &str = "prior_variance";
 /// σ_k before the first visit.
 const INITIAL_SD: f64 = 1.0;
 
-/// What server and clients know alike, and do not change.
+/// The constants that server and clients share.
 struct Problem<B: Backend> {
     config: PFedVemConfig,
     svgd: Svgd,
@@ -167,7 +167,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let confidences = replies.iter().map(confidence).collect::<Result<Vec<f64>, RunError>>()?;
         let (all_rows, all_confidence): (f64, f64) = (replies.iter().map(rows).sum(), confidences.iter().sum());
         if all_rows <= 0.0 {
-            return Ok(()); // nobody has a row: nothing was learned
+            return Ok(()); // no client has a row, so θ stays as it is
         }
         let zeros = self.theta.map(|block| block.zeros_like());
         let (mut base, mut centre) = (self.problem.split.base_of(&zeros), self.problem.head_of(&zeros));

@@ -41,12 +41,12 @@ use crate::random::{Purpose, Streams};
 /// `[algorithm] kind = "pmd"`; L steps between two evaluations ("rounds").
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PmdConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
     /// λ_t.
     pub kde_bandwidth: NumberOr<KdeRule>,
@@ -57,7 +57,7 @@ pub struct PmdConfig {
 }
 
 impl PmdConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "pmd",
         about: "Particle mirror descent on all rows in one place (Dai et al. 2016).",
@@ -74,7 +74,7 @@ impl PmdConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
 }
 

@@ -30,7 +30,7 @@ pub(super) const CONTROL: &str = "control";
 /// `[algorithm] kind = "scaffold"`; η is the step size of the optimiser.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScaffoldConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
     /// η_s.
@@ -38,7 +38,7 @@ pub struct ScaffoldConfig {
 }
 
 impl ScaffoldConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "scaffold",
         about: "Averaging of one parameter vector, with control variates (Karimireddy et al. 2020).",
@@ -51,7 +51,7 @@ impl ScaffoldConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
         Capabilities { plain_gradient_steps: true, changes: &[CONTROL], ..Capabilities::FEDERATED };
 }
@@ -61,7 +61,7 @@ struct Server<B: Backend> {
     /// c.
     control: Particles<B>,
     server_lr: f64,
-    /// K.
+    /// The number of clients K.
     clients: f64,
     session: Session<B>,
 }

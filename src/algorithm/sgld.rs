@@ -23,10 +23,10 @@ use crate::random::Streams;
 pub struct SgldConfig {
     /// N chains.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
     /// Steps and noise.
     #[serde(flatten)]
@@ -34,14 +34,14 @@ pub struct SgldConfig {
 }
 
 impl SgldConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "sgld",
         about: "Stochastic gradient Langevin dynamics on all rows in one place (Welling and Teh 2011).",
         keys: &[CHAINS, LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE, TEMPERATURE, STEP_SIZE, STEP_POWER, NOISE],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, pairs: false, ..Capabilities::FEDERATED };
 }
 

@@ -37,20 +37,20 @@ use crate::stein::{OptimizerState, Score, Svgd};
 /// `[algorithm] kind = "u-dsvgd"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UDsvgdConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
-    /// How particles become densities.
+    /// The kernel density estimate of the particles.
     #[serde(flatten)]
     pub density: DensityConfig,
 }
 
 impl UDsvgdConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "u-dsvgd",
         about: "DSVGD whose factors are remembered exactly; memory grows with the visits.",
@@ -68,7 +68,7 @@ impl UDsvgdConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
         tilted: true,
         one_client_a_round: true,

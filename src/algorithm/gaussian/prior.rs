@@ -1,4 +1,4 @@
-//! The prior as a family of Gaussians sees it: the terms that the family contains, and those that it does not.
+//! The prior divided into the terms that a family of Gaussians contains and those that it does not contain.
 
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ use super::natural::{Natural, Symmetric};
 pub(super) struct DividedPrior {
     /// The product of the terms that are in the family; flat in all other coordinates.
     pub exact: Natural,
-    /// What q begins with where `exact` is flat.
+    /// The initial Gaussian of q in the coordinates where `exact` is flat.
     pub start: Natural,
-    /// The other terms, known by their scores.
+    /// The other terms, of which only the scores are used.
     pub shared: Prior,
 }
 
 impl DividedPrior {
-    /// Sorts the terms of a prior.
+    /// Divides the terms of a prior between the exact and the shared ones.
     pub fn new(prior: &Prior, layout: &Layout, family: Family) -> Self {
         let flat = Natural::flat(family, layout.dim());
         let (mut exact, mut start, mut shared) = (flat.clone(), flat, Prior::default());
@@ -66,10 +66,10 @@ impl DividedPrior {
 }
 
 /// The smallest precision that q begins with under a hierarchical prior. Such priors may have no second moment to match,
-/// and where q is much wider than the posterior a likelihood is all but linear on both sides: it shows no curvature.
+/// and where q is much wider than the posterior, a likelihood is almost linear on both sides and shows no curvature.
 const NARROWEST: f64 = 1.0;
 
-/// N(mean, 1/precision) in some coordinates.
+/// Multiplies N(mean, 1/precision) onto some coordinates.
 fn normal(natural: &mut Natural, coordinates: Range<usize>, mean: f64, precision: f64) {
     coordinates.for_each(|coordinate| entry(natural, (coordinate, coordinate), mean, precision));
 }
@@ -79,7 +79,7 @@ fn log_gamma(natural: &mut Natural, coordinates: Range<usize>, shape: f64, rate:
     normal(natural, coordinates, (shape / rate).ln(), shape.max(NARROWEST));
 }
 
-/// Adds one entry of a precision, and what it contributes to η1 with this mean of its column.
+/// Adds one entry of a precision matrix, and its contribution to η1 for this mean of its column.
 fn entry(natural: &mut Natural, (row, column): (usize, usize), mean: f64, precision: f64) {
     natural.eta1[row] += precision * mean;
     match &mut natural.precision {
