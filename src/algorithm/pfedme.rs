@@ -1,9 +1,9 @@
 //! pFedMe: personal parameters p tied to a shared centre w, which moves along the gradient of their Moreau envelope.
 //!
 //! Client, from p = w as sent: L times draw a minibatch; R times p ← p − η_p(∇L̄(p) + λ(p − w)) on it; then
-//! w ← w − ηλ(w − p). It keeps p, with which it predicts, and sends its w_k. Server: w ← (1−β)w + β·mean_{k ∈ S} w_k,
-//! each client alike. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient steps for its inner problem);
-//! ALGORITHMS 4.9. w goes down, w_k comes up.
+//! w ← w − ηλ(w − p). The client keeps p, with which it predicts, and sends its w_k. Server: w ← (1−β)w + β·mean_{k ∈ S} w_k,
+//! with equal weights. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient steps for its inner problem);
+//! ALGORITHMS 4.9. w is sent to the clients, w_k to the server.
 
 use fedstein_schema::Literal::{Float as F, Int as I};
 use fedstein_schema::{COUNT, Kind, key};
@@ -27,13 +27,13 @@ pub struct PFedMeConfig {
     /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// λ > 0.
+    /// The weight λ > 0 of the proximal term.
     pub proximal: f64,
-    /// η_p.
-    pub inner_lr: f64,
-    /// R.
-    pub inner_steps: usize,
-    /// β ∈ (0, 1].
+    /// The step size η_p of the personal parameters.
+    ///     pub inner_lr: f64,
+    /// The number R of steps on p in a local step.
+    ///     pub inner_steps: usize,
+    /// The weight β ∈ (0, 1] of the clients' mean at the server.
     pub server_mix: f64,
 }
 
@@ -65,7 +65,7 @@ const PERSONAL: &str = "personal";
 struct Client<B: Backend> {
     config: PFedMeConfig,
     local: LocalSteps<B>,
-    /// p; `None` until the first visit.
+    /// The personal parameters p; `None` until the first visit.
     personal: Option<Particles<B>>,
 }
 
