@@ -1,14 +1,15 @@
-//! DSVGD, distributed Stein variational gradient descent. Source: Kassab & Simeone Algorithm 1, eq. (13)-(16); ALGORITHMS 4.2.
+//! DSVGD, distributed Stein variational gradient descent. Source: Kassab & Simeone Algorithm 1, eq. (13)-(16);
+//! ALGORITHMS 4.2.
 //!
 //! Particles Θ represent the global posterior q ∝ p0·Π_k t_k, local particles Θ_k the factor t_k of client k. In its
 //! round the client
 //! 1. moves Θ towards the *tilted* density p̃_k ∝ (q/t_k)·exp(−L_k/α): the factors of the other clients, times the
 //!    likelihood of its own rows;
-//! 2. *distils* the change into its factor, t_k ← t_k·q_new/q: in closed form where one centre has all the weight of each
-//!    density, by moving Θ_k with SVGD elsewhere.
+//! 2. *distils* the change into its factor, t_k ← t_k·q_new/q: in closed form where one centre has all the weight of
+//!    each density, by moving Θ_k with SVGD elsewhere.
 //!
-//! Densities of particles are kernel density estimates (`cavity.rs`). Θ is sent to the client and back; Θ_k never leaves
-//! the client.
+//! Densities of particles are kernel density estimates (`cavity.rs`). Θ is sent to the client and back; Θ_k never
+//! leaves the client.
 
 use fedstein_schema::Accepts::Choice;
 use fedstein_schema::Literal::{Int as I, Text as T};
@@ -113,11 +114,12 @@ impl DsvgdConfig {
 /// message has none.
 pub(super) const SHARE: &str = "share";
 
-/// The name of the scalar in which a server sends the number of clients visited after the round, where a round has several.
+/// The name of the scalar in which a server sends the number of clients visited after the round, where a round has
+/// several.
 pub(super) const SEEN_AFTER: &str = "seen_after";
 
-/// The names under which a client keeps Θ_k, whether it was ever visited, Θ as it uploaded it, and the optimiser states of
-/// its two loops.
+/// The names under which a client keeps Θ_k, whether it was ever visited, Θ as it uploaded it, and the optimiser states
+/// of its two loops.
 const FACTOR: &str = "factor";
 const UPLOADED: &str = "uploaded";
 const VISITED: &str = "visited";
@@ -149,7 +151,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.factor, &self.session)?;
         let cavity = self.cavity(&theta, request)?;
-        // Between visits only an optimiser that goes on is kept: the accumulators of a client are as large as its factor.
+        // Between visits only an optimiser that goes on is kept: the accumulators of a client are as large as its
+        // factor.
         let [mut local, mut distill] = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
@@ -285,7 +288,8 @@ pub(super) enum Sends {
 }
 
 impl DsvgdConfig {
-    /// The configuration with the form of the factors that `Factors::Auto` stands for with these initial particles `[N, d]`.
+    /// The configuration with the form of the factors that `Factors::Auto` stands for with these initial particles `[N,
+    /// d]`.
     ///
     /// # Errors
     /// The device does not answer.
@@ -293,8 +297,8 @@ impl DsvgdConfig {
         Ok(Self { factors: self.factors.chosen(self.density.kde(), initial)?, ..self })
     }
 
-    /// Checks that the factors do not rely on densities that underflow: those of the public code shrink to almost nothing, and
-    /// factors that hold most of the prior in them lose it.
+    /// Checks that the factors do not rely on densities that underflow: those of the public code shrink to almost
+    /// nothing, and factors that hold most of the prior in them lose it.
     fn check_density(&self) -> Result<(), String> {
         let rely = matches!(self.factors, Factors::SharedPrior | Factors::Growing);
         if self.density.kde != KdeMode::Reference || !rely {

@@ -2,8 +2,8 @@
 //!
 //! Client: as FedAvg. Server: Δ = Σ_{k ∈ S} N_k (θ_k − θ) / Σ_{k ∈ S} N_k, m ← β1 m + (1 − β1) Δ,
 //! v ← β2 v + (1 − β2) Δ², θ ← θ + η m/(√v + τ), with m = 0 and v = τ² at the start and without correction of the bias.
-//! Source: Reddi et al. 2021, Algorithm 2 (FedAdam), whose mean over clients is weighted by rows as in their experiments.
-//! θ is sent to the clients, θ_k to the server.
+//! Source: Reddi et al. 2021, Algorithm 2 (FedAdam), whose mean over clients is weighted by rows as in their
+//! experiments. θ is sent to the clients, θ_k to the server.
 
 use fedstein_schema::Accepts::Float;
 use fedstein_schema::Literal::Float as F;
@@ -27,13 +27,13 @@ pub struct FedAdamConfig {
     #[serde(flatten)]
     pub local: LocalConfig,
     /// The server's step size η.
-    ///     pub server_lr: f64,
+    pub server_lr: f64,
     /// The decay β1 of the average change.
-    ///     pub server_beta1: f64,
+    pub server_beta1: f64,
     /// The decay β2 of the average of squares.
-    ///     pub server_beta2: f64,
+    pub server_beta2: f64,
     /// The adaptivity τ.
-    ///     pub adaptivity: f64,
+    pub adaptivity: f64,
 }
 
 impl FedAdamConfig {
@@ -156,7 +156,8 @@ mod tests {
         adaptivity: 0.25,
     };
 
-    /// A server at θ = 0 `[1, d]`, and a function that runs a round; `changes` holds the change and the rows of each client.
+    /// A server at θ = 0 `[1, d]`, and a function that runs a round; `changes` holds the change and the rows of each
+    /// client.
     fn server(d: usize) -> (Server<Flex>, impl Fn(&mut Server<Flex>, &[(&[f64], f64)])) {
         let session = Session::<Flex>::open(Precision::F64).unwrap();
         let layout = Arc::new(Layout::new([("theta", [d].as_slice())]));

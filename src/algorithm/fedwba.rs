@@ -4,8 +4,9 @@
 //!
 //! S(θ) = ρ·∇ log p̄(θ) − (1/α)·(N_k/B)·∇L_batch(θ),   p̄(θ) = (1/N) Σ_i N(θ; θ̄_i, λ²I),
 //!
-//! with p̄ as its whole prior, and sends back Θ_k, with which it also predicts. The server takes the barycenter of the Θ_k from
-//! their mean by index: Θ̄ ← argmin Σ_k ω_k W₂²(·, Θ_k). Source: FedWBA eq. (2)-(6), Algorithm 1; ALGORITHMS 4.12, 8.2.
+//! with p̄ as its whole prior, and sends back Θ_k, with which it also predicts. The server takes the barycenter of the
+//! Θ_k from their mean by index: Θ̄ ← argmin Σ_k ω_k W₂²(·, Θ_k). Source: FedWBA eq. (2)-(6), Algorithm 1; ALGORITHMS
+//! 4.12, 8.2.
 //!
 //! Layers may be shared (`layers`): kernel, densities and transport use the Bayesian coordinates only; a shared one has
 //! no prior, moves along the particles' mean likelihood score and is averaged with the weights ω.
@@ -39,7 +40,8 @@ use crate::stein::{OptimizerState, Score, Svgd, SvgdError};
 
 /// The name of the share of matches π_k(i) = i: 1 where the barycenter is the mean by index.
 pub const MATCHES_IDENTITY: &str = "matches_identity";
-/// The name of the ratio of standard deviation to mean of the transport's costs: near 0 the matching is almost arbitrary.
+/// The name of the ratio of standard deviation to mean of the transport's costs: near 0 the matching is almost
+/// arbitrary.
 pub const COST_CONTRAST: &str = "cost_contrast";
 /// The name of the number of updates of the barycenter.
 pub const BARYCENTER_STEPS: &str = "barycenter_steps";
@@ -155,9 +157,9 @@ fn contribution_name(client: ClientId) -> String {
 #[derive(Clone, Debug)]
 struct Contribution<B: Backend> {
     /// The client's particles Θ_k in parts.
-    ///     parts: Parts<B>,
+    parts: Parts<B>,
     /// The number of the client's rows N_k.
-    ///     rows: f64,
+    rows: f64,
 }
 
 struct Server<B: Backend> {
@@ -212,8 +214,8 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         self.parts.bytes() * (1 + remembered as u64)
     }
 
-    /// Θ̄ in parts, and the contributions of the clients that have participated. Those of the others are Θ^(0), which a server
-    /// that is built from the same configuration has.
+    /// Θ̄ in parts, and the contributions of the clients that have participated. Those of the others are Θ^(0), which a
+    /// server that is built from the same configuration has.
     fn save(&self) -> Result<State, RunError> {
         let mut state = State::default().with_part(CENTRE, self.layers.save(&self.parts)?);
         for (client, contribution) in
@@ -277,7 +279,7 @@ struct Client<B: Backend> {
     layers: Layers,
     likelihood: Likelihood<B>,
     /// The initial particles Θ^(0) in parts.
-    ///     initial: Parts<B>,
+    initial: Parts<B>,
     /// Θ_k in parts, from the first completed visit on.
     own: Option<Parts<B>>,
     /// The optimiser states of the Bayesian and of the shared coordinates.

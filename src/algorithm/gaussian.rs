@@ -14,8 +14,8 @@
 //! their natural parameters, and their factors begin at 1. Every other term p' is known by its score alone: each of K
 //! factors holds p'^(1/K) beside its likelihood, f = −L_k/α + (1/K) log p'. At a fixed point every client has
 //! η = η_cav,k + g_k(η), so η − η_exact = Σ_k η_k = Σ_k g_k(η), which is the condition of one client with all rows:
-//! PVI and GVI have the same fixed points. In the coordinates of such terms q begins as some Gaussian, a K-th of it in each factor,
-//! and no longer depends on it when each client was visited once:
+//! PVI and GVI have the same fixed points. In the coordinates of such terms q begins as some Gaussian, a K-th of it in
+//! each factor, and no longer depends on it when each client was visited once:
 //!
 //! | term | start |
 //! |---|---|
@@ -76,21 +76,21 @@ pub struct GaussianConfig {
 /// The number of draws N.
 pub(super) const DRAWS: Key = PARTICLE_COUNT.doc("Draws N from q that predictions are made with.");
 /// The family of Gaussians.
-/// pub(super) const FAMILY: Key = key(
+pub(super) const FAMILY: Key = key(
     "family",
     Choice(&["mean-field", "full"]),
     T("mean-field"),
     "Gaussians with independent coordinates, or with any covariance (a few dimensions).",
 );
 /// The share ρ of a step.
-/// pub(super) const DAMPING: Key = key(
+pub(super) const DAMPING: Key = key(
     "damping",
     Float(Interval::FRACTION),
     F(0.1),
     "ρ: the share of the new natural parameters in a step; 1 where expectations are exact, small where they are noisy.",
 );
 /// The number of draws behind an expectation.
-/// pub(super) const EXPECTATION_SAMPLES: Key =
+pub(super) const EXPECTATION_SAMPLES: Key =
     SAMPLES.doc("Draws behind an expectation; toys of one or two dimensions use quadrature instead.");
 
 /// The Gaussian after `steps` updates η ← (1 − ρ)η + ρ(η_cav + g(η)) of `q`. The cavity may be improper.
@@ -121,12 +121,12 @@ pub fn fit<E>(
 pub(super) struct Problem<B: Backend> {
     config: GaussianConfig,
     /// The number of local steps L.
-    ///     steps: usize,
+    steps: usize,
     /// The prior's terms outside the family, and the share 1/K of them that a client's factor holds.
     shared: Prior,
     share: f64,
     /// The initial Gaussian q^(0).
-    ///     initial: Gaussian,
+    initial: Gaussian,
     guard: StepBound,
     rule: Rule,
     layout: Arc<Layout>,

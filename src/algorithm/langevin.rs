@@ -66,8 +66,8 @@ impl Langevin {
         self.step_size * (0.5 + t as f64).powf(-self.power)
     }
 
-    /// Step t of all chains `[N, d]` along their scores `[N, d]`. Chain n draws its noise from stream `stream(n)`, which must
-    /// differ from the streams of chains that make step t at other clients.
+    /// Step t of all chains `[N, d]` along their scores `[N, d]`. Chain n draws its noise from stream `stream(n)`,
+    /// which must differ from the streams of chains that make step t at other clients.
     ///
     /// # Errors
     /// The device does not answer.

@@ -1,8 +1,8 @@
 //! Partly Bayesian networks: sets of N particles in which some layers have one value for all particles.
 //!
-//! A set `[N, d]` is divided into two parts: the Bayesian coordinates, N rows of d_B, and the shared ones, one row of d_F = d − d_B. The
-//! inputs are a layout and the layers to share, counted from 1 at the input; the outputs are parts, whole sets and messages of
-//! 4·(N·d_B + d_F) bytes in f32. Source: FedWBA Table 7; ALGORITHMS 3.4.
+//! A set `[N, d]` is divided into two parts: the Bayesian coordinates, N rows of d_B, and the shared ones, one row of
+//! d_F = d − d_B. The inputs are a layout and the layers to share, counted from 1 at the input; the outputs are parts,
+//! whole sets and messages of 4·(N·d_B + d_F) bytes in f32. Source: FedWBA Table 7; ALGORITHMS 3.4.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) struct Layers {
 #[derive(Clone, Debug)]
 pub(super) struct Parts<B: Backend> {
     /// The Bayesian coordinates, `[N, d_B]`.
-    ///     pub bayesian: Particles<B>,
+    pub bayesian: Particles<B>,
     /// The shared coordinates, `[1, d_F]`; `None` without shared layers.
     pub shared: Option<Particles<B>>,
 }

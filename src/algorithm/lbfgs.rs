@@ -47,7 +47,8 @@ struct Pair {
 }
 
 impl Lbfgs {
-    /// Minimises f from `start`, `[n]`. `f` returns (f(x), ∇f(x)); where f is not finite the line search shortens the step.
+    /// Minimises f from `start`, `[n]`. `f` returns (f(x), ∇f(x)); where f is not finite the line search shortens the
+    /// step.
     ///
     /// # Errors
     /// `f` fails.

@@ -42,8 +42,8 @@ impl<B: Backend> LocalSteps<B> {
         setup.likelihoods(data).into_iter().map(steps)
     }
 
-    /// Moves `start` `[N, d]` by L steps along `score`, which draws its own minibatches. A visit that fails leaves the optimiser
-    /// as it was.
+    /// Moves `start` `[N, d]` by L steps along `score`, which draws its own minibatches. A visit that fails leaves the
+    /// optimiser as it was.
     ///
     /// # Errors
     /// `score` fails, a step is not finite, or the device does not answer.
@@ -115,8 +115,8 @@ impl<B: Backend> LocalSteps<B> {
     }
 }
 
-/// One client per shard that moves the particles that it receives and does not keep them. `prior_weight` is the weight of
-/// ∇ log p0 in the score.
+/// One client per shard that moves the particles that it receives and does not keep them. `prior_weight` is the weight
+/// of ∇ log p0 in the score.
 pub fn clients<B: Backend>(
     setup: &mut Setup<B>,
     data: LocalData,

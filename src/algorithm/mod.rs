@@ -1,8 +1,8 @@
 //! Federated algorithms: each a server half and a client half that exchange messages.
 //!
-//! To add one: a file here that holds its equations, its configuration with its keys, what it can do, its halves and its
-//! tests; a line among the modules and a line in the list below. Dispatch, the keys of `[algorithm]`, the reference in
-//! docs/configuration.md and the lists that the tests run over follow. A crate that depends on this one implements
+//! To add one: a file here that holds its equations, its configuration with its keys, what it can do, its halves and
+//! its tests; a line among the modules and a line in the list below. Dispatch, the keys of `[algorithm]`, the reference
+//! in docs/configuration.md and the lists that the tests run over follow. A crate that depends on this one implements
 //! [`Algorithm`] and hands it to [`Experiment::with_algorithm`](crate::experiment::Experiment::with_algorithm).
 
 pub mod dsgld;
@@ -86,7 +86,8 @@ pub trait Algorithm: Clone + fmt::Debug {
         None
     }
 
-    /// A sentence for the user: the effect of `algorithm.kde_bandwidth` where one centre has all the weight of a density.
+    /// A sentence for the user: the effect of `algorithm.kde_bandwidth` where one centre has all the weight of a
+    /// density.
     fn one_hot_advice(&self) -> &'static str {
         HELD
     }

@@ -7,10 +7,11 @@
 //! q_n   = (1/N) Σ_j N(μ_n; μ_j, (σ_n² + σ_j²) I)
 //! ```
 //!
-//! A round is a sweep: L-BFGS maximises the bound (1) in the means, without the term of the trace, (2) in the log σ_n², with
-//! it. A sweep
-//! that changes ELBO2 by less than 1e-4 of its value is the last; further rounds change nothing. Predictions are made with the
-//! means alone, the first order of their expectation under q. Source: Gershman, Hoffman & Blei 2012; ALGORITHMS 4.8.
+//! A round is a sweep: L-BFGS maximises the bound (1) in the means, without the term of the trace, (2) in the log σ_n²,
+//! with it. A sweep
+//! that changes ELBO2 by less than 1e-4 of its value is the last; further rounds change nothing. Predictions are made
+//! with the means alone, the first order of their expectation under q. Source: Gershman, Hoffman & Blei 2012;
+//! ALGORITHMS 4.8.
 //!
 //! Changes to the paper: all means move at once and not one after the other, so that an evaluation is one particle set.
 //! A trace above 0 counts as 0, and no component gets wider than the prior: where f curves upwards, ELBO2 may have no
@@ -284,7 +285,8 @@ impl Entropy {
         Self { value, shares, sums, d }
     }
 
-    /// The gradient ∂/∂μ_m = Σ_j (r_mj + r_jm)(μ_m − μ_j)/(σ_m² + σ_j²), `[N, d]`: μ_m stands in its own q_m and in all others.
+    /// The gradient ∂/∂μ_m = Σ_j (r_mj + r_jm)(μ_m − μ_j)/(σ_m² + σ_j²), `[N, d]`: μ_m stands in its own q_m and in all
+    /// others.
     fn by_means(&self, means: &Array2<f64>) -> Array2<f64> {
         let weights = &self.shares / &self.sums;
         let own = weights.sum_axis(Axis(1)).insert_axis(Axis(1));
@@ -302,7 +304,7 @@ impl Entropy {
 /// The directions z of the second derivatives: tr H = Σ zᵀHz/weight.
 struct Directions {
     /// The directions, `[Z, d]`.
-    ///     along: Array2<f64>,
+    along: Array2<f64>,
     weight: f64,
 }
 
@@ -317,8 +319,8 @@ impl Directions {
         Self { along, weight: PROBES as f64 }
     }
 
-    /// The trace tr ∇²f at every mean, `[N]`, by central differences of the score of step h = ε^(1/3)·max(1, |μ|) a coordinate:
-    /// with D = diag(h), zᵀHz is estimated by zᵀD⁻¹[∇f(μ + Dz) − ∇f(μ − Dz)]/2.
+    /// The trace tr ∇²f at every mean, `[N]`, by central differences of the score of step h = ε^(1/3)·max(1, |μ|) a
+    /// coordinate: with D = diag(h), zᵀHz is estimated by zᵀD⁻¹[∇f(μ + Dz) − ∇f(μ − Dz)]/2.
     fn traces(
         &self,
         means: &Array2<f64>,

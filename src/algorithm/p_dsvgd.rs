@@ -1,12 +1,12 @@
 //! P-DSVGD, DSVGD of many clients at once. Source: Kassab & Simeone Algorithm 4, eq. (22); ALGORITHMS 4.4.
 //!
-//! Every scheduled client does both loops of DSVGD from the server's Θ and sends its *factor* Θ_k. The server moves Θ by
-//! L_s steps of SVGD towards the product of prior and factors, q(θ) ∝ p0(θ)·Π_k t_k(θ).
+//! Every scheduled client does both loops of DSVGD from the server's Θ and sends its *factor* Θ_k. The server moves Θ
+//! by L_s steps of SVGD towards the product of prior and factors, q(θ) ∝ p0(θ)·Π_k t_k(θ).
 //!
-//! All clients of a round start from one Θ, and the change of each would by itself move q to the optimum for its own rows. The changes
-//! add up: undamped, |S| clients with equal changes move Θ |S| times too far, and rounds diverge. So each factor takes the
-//! change of a visit with a share of its displacement, 1/|S| by default: the server then moves Θ by the mean of the clients'
-//! displacements. Parallel power EP and PVI damp in the same way; the paper does not.
+//! All clients of a round start from one Θ, and the change of each would by itself move q to the optimum for its own
+//! rows. The changes add up: undamped, |S| clients with equal changes move Θ |S| times too far, and rounds diverge. So
+//! each factor takes the change of a visit with a share of its displacement, 1/|S| by default: the server then moves Θ
+//! by the mean of the clients' displacements. Parallel power EP and PVI damp in the same way; the paper does not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

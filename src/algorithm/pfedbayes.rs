@@ -1,14 +1,14 @@
 //! pFedBayes: every client has a Gaussian of its own, and all of them a Gaussian w as their prior. Source: Zhang et al.
 //! 2022, Algorithm 1; ALGORITHMS 4.10.
 //!
-//! q_k = N(μ_k, diag σ_k²) and w = N(μ, diag σ²) with σ = softplus(ρ) over all d parameters; the model's own prior is not
-//! used. A step of client k, L of them in a visit, on a minibatch of B of its N_k rows:
+//! q_k = N(μ_k, diag σ_k²) and w = N(μ, diag σ²) with σ = softplus(ρ) over all d parameters; the model's own prior is
+//! not used. A step of client k, L of them in a visit, on a minibatch of B of its N_k rows:
 //! 1. θ_s = μ_k + σ_k ⊙ z_s, z_s ~ N(0, v·I), s = 1..S;
 //! 2. (μ_k, ρ_k) one step down −(N_k/B) (1/S) Σ_s Σ_{i ∈ batch} log p(y_i | x_i, θ_s) + ζ KL(q_k ‖ w_k);
 //! 3. (μ, ρ) of the client's copy w_k one step down KL(q_k ‖ w_k).
 //!
-//! Server: (μ, ρ) ← (1 − β)(μ, ρ) + β·mean of the clients' copies. 2d numbers are sent down, 2d up; q_k never leaves the
-//! client. A client predicts with draws from q_k, and with the server's draws from w until its first visit.
+//! Server: (μ, ρ) ← (1 − β)(μ, ρ) + β·mean of the clients' copies. 2d numbers are sent down, 2d up; q_k never leaves
+//! the client. A client predicts with draws from q_k, and with the server's draws from w until its first visit.
 //!
 //! q_k starts at the w of the client's first visit. The unofficial public code (AllenBeau/pFedBayes) starts it at
 //! w^(0), takes five steps of 2. for one of 3., weighs clients by their rows, and draws z with a standard deviation of
@@ -47,9 +47,9 @@ pub struct PFedBayesConfig {
     /// The number of draws S behind a step.
     pub samples: usize,
     /// The weight β of the clients' mean at the server.
-    ///     pub server_mix: f64,
+    pub server_mix: f64,
     /// The weight ζ of the KL term.
-    ///     pub kl_weight: f64,
+    pub kl_weight: f64,
     /// The initial ρ^(0), the same for every coordinate.
     pub initial_rho: f64,
     /// The standard deviation of μ^(0) around 0.
@@ -91,8 +91,9 @@ impl<B: Backend> Problem<B> {
         MeanField::from_message(message, &self.layout, &self.session)
     }
 
-    /// N draws `[N, d]` from q with the same z in every round, so that predictions change with q and not with the draws. Rounds
-    /// count from 1, so that round 0 is the stream of no visit. Stream 0 is the server's, k + 1 client k's.
+    /// N draws `[N, d]` from q with the same z in every round, so that predictions change with q and not with the
+    /// draws. Rounds count from 1, so that round 0 is the stream of no visit. Stream 0 is the server's, k + 1 client
+    /// k's.
     fn predictive(&self, q: &MeanField<B>, stream: usize) -> Result<Particles<B>, RunError> {
         let mut rng = self.streams.rng(Purpose::Gaussian, 0, stream);
         Ok(q.at(&noise(&mut rng, self.config.noise_variance, self.config.particles, &self.layout, &self.session)?))
@@ -102,7 +103,7 @@ impl<B: Backend> Problem<B> {
 struct Server<B: Backend> {
     problem: Arc<Problem<B>>,
     /// The shared Gaussian w.
-    ///     shared: MeanField<B>,
+    shared: MeanField<B>,
     draws: Particles<B>,
 }
 

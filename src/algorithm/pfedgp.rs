@@ -16,13 +16,13 @@
 //! | all rows of a client behind a prediction | at most `inducing_rows`, each class by its share |
 //! | SGD .05, momentum .9, decay .001, norm of a gradient at most 50, one step on all rows, a plain mean of clients | `[optimizer]` without decay and clip, `local_steps` minibatches, a mean by rows |
 //!
-//! Their embedding ends in a linear layer of its own. Here it ends where the head begins: in such a layer with a `stack`
-//! whose last layer is dense, in the last hidden layer with a `bnn`, which is worse where there is only one
+//! Their embedding ends in a linear layer of its own. Here it ends where the head begins: in such a layer with a
+//! `stack` whose last layer is dense, in the last hidden layer with a `bnn`, which is worse where there is only one
 //! (docs/algorithms.md).
 //!
-//! Their optimiser starts anew at each visit and takes one step, so that its momentum has no effect. A row for which all units
-//! are 0 is embedded at 0 and has no gradient. The server's particles are the shared layers under the head of Θ^(0),
-//! which is never trained: their predictions have no meaning.
+//! Their optimiser starts anew at each visit and takes one step, so that its momentum has no effect. A row for which
+//! all units are 0 is embedded at 0 and has no gradient. The server's particles are the shared layers under the head of
+//! Θ^(0), which is never trained: their predictions have no meaning.
 
 pub mod class_tree;
 pub mod classifier;

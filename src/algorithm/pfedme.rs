@@ -1,9 +1,9 @@
 //! pFedMe: personal parameters p tied to a shared centre w, which moves along the gradient of their Moreau envelope.
 //!
 //! Client, from p = w as sent: L times draw a minibatch; R times p ← p − η_p(∇L̄(p) + λ(p − w)) on it; then
-//! w ← w − ηλ(w − p). The client keeps p, with which it predicts, and sends its w_k. Server: w ← (1−β)w + β·mean_{k ∈ S} w_k,
-//! with equal weights. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient steps for its inner problem);
-//! ALGORITHMS 4.9. w is sent to the clients, w_k to the server.
+//! w ← w − ηλ(w − p). The client keeps p, with which it predicts, and sends its w_k. Server: w ← (1−β)w + β·mean_{k ∈
+//! S} w_k, with equal weights. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient steps for its inner
+//! problem); ALGORITHMS 4.9. w is sent to the clients, w_k to the server.
 
 use fedstein_schema::Literal::{Float as F, Int as I};
 use fedstein_schema::{COUNT, Kind, key};
@@ -30,9 +30,9 @@ pub struct PFedMeConfig {
     /// The weight λ > 0 of the proximal term.
     pub proximal: f64,
     /// The step size η_p of the personal parameters.
-    ///     pub inner_lr: f64,
+    pub inner_lr: f64,
     /// The number R of steps on p in a local step.
-    ///     pub inner_steps: usize,
+    pub inner_steps: usize,
     /// The weight β ∈ (0, 1] of the clients' mean at the server.
     pub server_mix: f64,
 }

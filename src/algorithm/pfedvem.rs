@@ -8,9 +8,9 @@
 //!    momentum: v ← m·v + g, (μ_k, raw) ← (μ_k, raw) − ε·v.
 //! 3. L minibatch steps of the base down the mean loss over S draws of the new head, by the configured optimiser.
 //!
-//! Server: μ ← Σ_k μ_k/ρ_k² / Σ_k 1/ρ_k²; base ← Σ_k N_k base_k / Σ_k N_k. Base and μ are sent down; base, μ_k and the number
-//! ρ_k², as an array of length 1, are sent up. A client predicts with its head on the base that the server published: with
-//! μ_k for one particle, else with draws from q_k. Until its first visit it predicts with (base, μ).
+//! Server: μ ← Σ_k μ_k/ρ_k² / Σ_k 1/ρ_k²; base ← Σ_k N_k base_k / Σ_k N_k. Base and μ are sent down; base, μ_k and the
+//! number ρ_k², as an array of length 1, are sent up. A client predicts with its head on the base that the server
+//! published: with μ_k for one particle, else with draws from q_k. Until its first visit it predicts with (base, μ).
 //!
 //! q_k starts at N(μ, I) with the μ of the client's first visit, so that then ρ_k = 1. In the public code all clients
 //! train in every round and some are averaged, and the momentum also moves the base; here `optimizer` does.
@@ -62,7 +62,7 @@ pub struct PFedVemConfig {
     /// The step size ε of the head.
     pub head_lr: f64,
     /// The momentum m of the head's steps.
-    ///     pub head_momentum: f64,
+    pub head_momentum: f64,
 }
 
 impl PFedVemConfig {

@@ -9,11 +9,11 @@
 //! θ_n ← m + √(1 − τ²)(θ_n − m) + τ·sd ⊙ z  where θ_n is a copy of another,   τ = min(λ_t/sd, ½),   z ~ N(0, I)
 //! ```
 //!
-//! γ_t is shortened by bisection until the effective sample size is at least half of N. The last line draws from a kernel around the
-//! parent, shrunk so that mean m and standard deviation sd of a set do not change. The first child of a particle
-//! keeps its place. Were every particle jittered in every step, the noise would stay while γ_t → 0 lets the selection
-//! fade: on the paper's 1-D toy (N = 200, mean of 10 seeds) KL(q ‖ posterior) then rises from .04 after 10 steps to .29
-//! after 3,000; with copies alone it is .009 from the tenth step on. The method uses no gradients.
+//! γ_t is shortened by bisection until the effective sample size is at least half of N. The last line draws from a
+//! kernel around the parent, shrunk so that mean m and standard deviation sd of a set do not change. The first child of
+//! a particle keeps its place. Were every particle jittered in every step, the noise would stay while γ_t → 0 lets the
+//! selection fade: on the paper's 1-D toy (N = 200, mean of 10 seeds) KL(q ‖ posterior) then rises from .04 after 10
+//! steps to .29 after 3,000; with copies alone it is .009 from the tenth step on. The method uses no gradients.
 //! Source: Dai, He, Dai & Song 2016; the details are ours, ALGORITHMS 4.7.
 
 use fedstein_schema::Accepts::Float;
@@ -49,7 +49,7 @@ pub struct PmdConfig {
     /// The temperature α.
     pub temperature: f64,
     /// The bandwidth λ_t.
-    ///     pub kde_bandwidth: NumberOr<KdeRule>,
+    pub kde_bandwidth: NumberOr<KdeRule>,
     /// The largest step γ_max ∈ (0, 1].
     pub max_step: f64,
     /// The constant c of γ_t = min(γ_max, c/t).
@@ -137,8 +137,8 @@ impl<B: Backend> Client<B> {
     }
 }
 
-/// The weights w_n ∝ exp(γ·gain_n), Σ w = 1, `[N]`, with the longest γ ≤ `longest` for which half of the particles with a finite gain
-/// count. `None` if there is no such particle, or a gain is NaN or ∞.
+/// The weights w_n ∝ exp(γ·gain_n), Σ w = 1, `[N]`, with the longest γ ≤ `longest` for which half of the particles with
+/// a finite gain count. `None` if there is no such particle, or a gain is NaN or ∞.
 fn mirror_weights(gains: &[f64], longest: f64) -> Option<Vec<f64>> {
     let top = gains.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if !top.is_finite() || gains.iter().any(|gain| gain.is_nan()) {
@@ -187,8 +187,8 @@ fn systematic(weights: &[f64], u: f64) -> Vec<usize> {
     parents
 }
 
-/// The move θ_n ← m + √(1 − τ²)(θ_n − m) + τ·sd ⊙ z of every further child of a parent, in the flat rows `[N, d]` of the
-/// children of these `parents` in ascending order; a coordinate of variance 0 does not move.
+/// The move θ_n ← m + √(1 − τ²)(θ_n − m) + τ·sd ⊙ z of every further child of a parent, in the flat rows `[N, d]` of
+/// the children of these `parents` in ascending order; a coordinate of variance 0 does not move.
 fn jitter(rows: &mut [f64], parents: &[usize], lambda: f64, rng: &mut impl Rng) {
     let (count, d) = (parents.len(), rows.len() / parents.len());
     let (means, sds): (Vec<f64>, Vec<f64>) = (0..d)

@@ -4,8 +4,8 @@
 //!
 //! log t_k(θ) = Σ_{j: client's own rounds} [ log q^(j)(θ) − log q^(j−1)(θ) ],  q^(0) = p0,
 //!
-//! so nothing has to be distilled, and memory grows by 2Nd numbers a visit. How the prior is divided among the factors makes
-//! no difference here: it cancels between q and t_k.
+//! so nothing has to be distilled, and memory grows by 2Nd numbers a visit. How the prior is divided among the factors
+//! makes no difference here: it cancels between q and t_k.
 
 use std::sync::Arc;
 

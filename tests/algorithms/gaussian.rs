@@ -313,7 +313,7 @@ fn partitioned_inference_agrees_with_the_golden_toys_visit_by_visit() {
         }
         let wanted = case.expected("pvi_factors_after_last_round").as_array().cloned().unwrap_or_default();
         for (factor, want) in factors.iter().zip(&wanted) {
-            // Of the toy of Fig. 9 the second is improper, η2 > 0.
+            // The second likelihood of the toy of Fig. 9 is improper, η2 > 0.
             let got = [factor.eta1[0], -0.5 * factor.precision.to_diagonal()[0]];
             let want = [want["eta1"].as_f64().unwrap(), want["eta2"].as_f64().unwrap()];
             assert_close(&got, &want, tolerance(rtol, 1e-6), case.name());
@@ -324,7 +324,7 @@ fn partitioned_inference_agrees_with_the_golden_toys_visit_by_visit() {
 
 // ---------------------------------------------------------------------------------------------------- experiments
 
-/// A toy, its two likelihoods dealt in order.
+/// A toy whose two likelihoods are assigned in order.
 fn toy(algorithm: &str, data: &str, prior: &str, keys: &str, rounds: usize) -> Experiment {
     let keys = format!("kind = \"{algorithm}\"\nparticles = 20\n{keys}");
     common::toy(data, prior, "kind = \"by-column\"", 1, rounds, &keys)
@@ -371,7 +371,7 @@ fn small_steps_end_at_the_same_gaussian() {
 
 #[test]
 fn clients_of_one_round_end_at_the_same_gaussian() {
-    // Two likelihoods of which one is not log-concave, each fitted without knowing what the other does.
+    // Two likelihoods of which one is not log-concave, each fitted without the other.
     let mut experiment = toy("pvi", "mixture-1d", "gaussian", "local_steps = 100\ndamping = 1.0", 25);
     experiment.config.schedule = ScheduleConfig::RoundRobin(RoundRobinConfig { first: 0, clients: 2 });
     let got = kl_by_round(&outcome(&experiment));

@@ -1,4 +1,4 @@
-//! Personalised evaluation through the public door, and rounds in which a client's reply cannot be used.
+//! Personalised evaluation through the public interface, and rounds in which a client's reply cannot be used.
 
 use std::sync::Mutex;
 
@@ -78,10 +78,10 @@ fn scoring_changes_neither_the_particles_nor_the_traffic() {
     assert_eq!(without.rounds[1].metric("personal_accuracy"), None);
 }
 
-/// What happens to a reply on its way.
+/// The corruption of a reply in transit.
 type Spoil = fn(&mut Reply);
 
-/// A fleet in which one client answers with something else.
+/// A fleet in which the reply of one client is replaced.
 struct Corrupt {
     fleet: InProcess<Flex>,
     client: usize,
@@ -106,7 +106,7 @@ fn set_first(reply: &mut Reply, value: f32) {
     }
 }
 
-/// What the rounds were, and Θ after each.
+/// The records of the rounds, and Θ after each.
 #[derive(Default)]
 struct Log(Mutex<Vec<(Round, Vec<f64>)>>);
 

@@ -1,5 +1,5 @@
-//! pFedGP: its linear algebra, its posterior against integrals and against an independent program, its gradients against
-//! differences, and what comes of all that in a federation.
+//! pFedGP: its linear algebra, its posterior against integrals and against an independent program, its gradients
+//! against differences, and its runs in a federation.
 
 use std::sync::Arc;
 
@@ -410,7 +410,7 @@ fn rings_are_told_apart() {
     let accuracy = accuracy(&log, &answers);
     println!("four rings: accuracy {accuracy}");
     assert!(accuracy > 0.95, "{accuracy}");
-    // Far from every row nothing is known: each fork answers a half.
+    // Far from every row the prediction is the prior: each fork has the probability one half.
     let far = classifier.log_probabilities(&array![[1e3, 1e3]]);
     let mut probabilities: Vec<f64> = far.iter().map(|log| log.exp()).collect();
     probabilities.iter().for_each(|p| assert!([0.5, 0.25, 0.125].iter().any(|want| (p - want).abs() < 1e-9), "{p}"));

@@ -1,5 +1,5 @@
-//! The sets that a user puts into the data directory: small copies of each layout through `load`, and what is said of
-//! those that are missing or wrong.
+//! The sets that a user puts into the data directory: small copies of each layout through `load`, and the messages
+//! about those that are missing or wrong.
 
 use fedstein_datasets::partition::ByColumn;
 use fedstein_datasets::{DataConfig, DataError, FeatureScale, PartitionScheme, Targets, TrainTest, load, partition};

@@ -1,4 +1,4 @@
-//! Every partition is a disjoint cover without empty clients, seeded, and what its name says.
+//! Every partition is a disjoint cover without empty clients, is seeded, and matches its definition.
 
 use fedstein_datasets::partition::{
     ByColumn, CyclicLabels, Dirichlet, FedwbaReference, Iid, LabelRatio, LabelsPerClient, Pfedgp, SuperclassLabels,
@@ -83,11 +83,11 @@ fn any_config() -> impl Strategy<Value = PartitionScheme> {
     ]
 }
 
-/// What a config of [`any_config`] is refused with on some data.
+/// The refusal of a config of [`any_config`] on some data.
 struct Refusal {
     /// Whether such data are always refused, or only where the draws leave a client without rows.
     is_certain: bool,
-    /// What the message says.
+    /// The words of the message.
     words: String,
 }
 
@@ -216,7 +216,7 @@ fn iid_blocks_have_the_sizes_of_the_specification() {
 
 #[test]
 fn one_to_nine_is_exact_and_alternates() {
-    // 80 % of Covertype; the client-selection paper deals it to 30 and to 120 clients.
+    // 80 % of Covertype; the client-selection paper divides it among 30 and 120 clients.
     let data = with_counts(&[226_641, 238_169]);
     for clients in [30, 120] {
         let config = PartitionScheme::LabelRatio(LabelRatio { clients, ratio: vec![1.0, 9.0] });
@@ -235,7 +235,7 @@ fn one_to_nine_is_exact_and_alternates() {
 
 #[test]
 fn cyclic_hands_follow_the_order_of_the_classes_that_have_rows() {
-    // Digits 0 to 8 of ten, as in the client-selection paper: class 9 is nobody's.
+    // Digits 0 to 8 of ten, as in the client-selection paper: class 9 has no client.
     let mut counts = vec![60; 9];
     counts.push(0);
     let data = with_counts(&counts);
@@ -614,7 +614,7 @@ fn the_reference_split_of_fedwba_gives_the_same_rows_to_all_even_clients() {
             && notes.contains("40000 of 60000 training rows belong to no client"),
         "{notes}"
     );
-    // More clients than rows are no fault where rows are shared.
+    // More clients than rows are allowed where rows are shared.
     assert_eq!(
         assign(&PartitionScheme::FedwbaReference(FedwbaReference { clients: 20, labels: 1 }), &with_counts(&[1, 1]), 1)
             .unwrap()

@@ -1,5 +1,5 @@
-//! The real files. Set `FEDSTEIN_DATA` to their directory; without it these tests say that they are skipped and pass, or
-//! fail where `FEDSTEIN_REQUIRE_DATA=1`. With a directory a missing file fails.
+//! The real files. Set `FEDSTEIN_DATA` to their directory; without it these tests say that they are skipped and pass,
+//! or fail where `FEDSTEIN_REQUIRE_DATA=1`. With a directory a missing file fails.
 
 use fedstein_datasets::format::cifar;
 use fedstein_datasets::format::csv::{Header, Task};
@@ -16,7 +16,7 @@ use rand::{SeedableRng, rngs::ChaCha8Rng};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// The directory of the real files, or `None` with a word on the terminal that the test is skipped.
+/// The directory of the real files, or `None` with a message on the terminal that the test is skipped.
 ///
 /// # Panics
 /// Without a directory where `FEDSTEIN_REQUIRE_DATA=1`.
@@ -25,7 +25,7 @@ fn data_dir() -> Option<PathBuf> {
     if dir.is_none() {
         let required = std::env::var("FEDSTEIN_REQUIRE_DATA").is_ok_and(|value| value == "1");
         assert!(!required, "FEDSTEIN_REQUIRE_DATA=1, but FEDSTEIN_DATA does not name the directory of the data sets");
-        // Past the test harness, which keeps to itself what passing tests print.
+        // The line bypasses the test harness, which captures the output of passing tests.
         let _ = writeln!(std::io::stderr(), "SKIPPED: FEDSTEIN_DATA does not name the directory of the data sets");
     }
     dir
@@ -377,8 +377,8 @@ fn rows_a_class(data: &Dataset) -> Vec<usize> {
     counts
 }
 
-// Counts, first labels and means: shared/data/README.md (stratified 20 %, means of the whole sets), and a reading of the
-// same bytes in Python (means and labels of the subset).
+// Counts, first labels and means: shared/data/README.md (stratified 20 %, means of the whole sets), and a reading of
+// the same bytes in Python (means and labels of the subset).
 #[test]
 fn the_fifth_of_cifar_10_has_a_thousand_images_a_class_and_says_that_it_is_a_part() {
     let Some(dir) = data_dir() else { return };

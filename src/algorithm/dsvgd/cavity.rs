@@ -20,15 +20,16 @@ use crate::stein::Score;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Factors {
-    /// [`Self::Growing`] where one centre has all the weight at each of the initial particles, else [`Self::WithPrior`].
+    /// [`Self::Growing`] where one centre has all the weight at each of the initial particles, else
+    /// [`Self::WithPrior`].
     #[default]
     Auto,
     /// t̂_k = p0^(1/K)·t_k, and p0^(1/K) itself until the client's first visit. The particles' part of a factor has the
     /// precision 1/(Kλ²), that of q the precision V/(Kλ²) of the V factors visited so far. This form is ours, for
     /// high dimensions, where one centre has all the weight of a density estimate; the paper does not have it.
     Growing,
-    /// As `Growing`, with factors that start at Θ^(0), as if all had been visited: q has the precision 1/λ² from the first
-    /// round on.
+    /// As `Growing`, with factors that start at Θ^(0), as if all had been visited: q has the precision 1/λ² from the
+    /// first round on.
     SharedPrior,
     /// t̂_k = p0·t_k, a proper density that starts at Θ^(0); every local score contains p0 (the public code).
     WithPrior,
@@ -61,7 +62,8 @@ impl Factors {
         }
     }
 
-    /// The form that [`Self::Auto`] stands for with these initial particles `[N, d]`; every other form stands for itself.
+    /// The form that [`Self::Auto`] stands for with these initial particles `[N, d]`; every other form stands for
+    /// itself.
     ///
     /// # Errors
     /// The device does not answer.
@@ -152,7 +154,8 @@ impl After {
         if matches!(self.form, Factors::Growing | Factors::SharedPrior) { 1.0 / self.clients } else { 1.0 }
     }
 
-    /// The ratio κ of the precision of the particles' part of q to that of the factor, where `seen` clients have been visited.
+    /// The ratio κ of the precision of the particles' part of q to that of the factor, where `seen` clients have been
+    /// visited.
     fn kappa(self, seen: f64) -> f64 {
         self.q_precision(seen) / self.factor_precision()
     }
@@ -224,8 +227,8 @@ impl<B: Backend> Cavity<B> {
 
     /// The centres of the particles' part of q where `seen` clients have been visited.
     ///
-    /// With [`Factors::Growing`], q = p0^((K−V)/K)·N(c, (K/V)λ²) has its mode at Θ, so c lies where the rest of the prior
-    /// does not pull Θ away: c = Θ − λ²·((K−V)/V)·∇ log p0(Θ).
+    /// With [`Factors::Growing`], q = p0^((K−V)/K)·N(c, (K/V)λ²) has its mode at Θ, so c lies where the rest of the
+    /// prior does not pull Θ away: c = Θ − λ²·((K−V)/V)·∇ log p0(Θ).
     fn q_centres(&self, theta: &Particles<B>, seen: f64) -> Particles<B> {
         let After { form, clients, .. } = self.after;
         if form != Factors::Growing || seen == clients {
@@ -257,12 +260,12 @@ impl<B: Backend> Cavity<B> {
         }
     }
 
-    /// The score ρ·(∇ log q − ∇ log t_k) at particles `[N, d]`, for one loop with steps of at most `longest_step`. The norm of
-    /// every row is at most c·√d/λ, with the λ of the configuration.
+    /// The score ρ·(∇ log q − ∇ log t_k) at particles `[N, d]`, for one loop with steps of at most `longest_step`. The
+    /// norm of every row is at most c·√d/λ, with the λ of the configuration.
     ///
     /// # Errors
     /// The closure fails when the device does not answer.
-    ///     pub fn score(
+    pub fn score(
         &self,
         damping: f64,
         clip: Option<f64>,
@@ -276,8 +279,8 @@ impl<B: Backend> Cavity<B> {
         }
     }
 
-    /// The effective number of q's centres at a particle, averaged over the particles `at` `[N, d]`; `None` where q has no
-    /// centres.
+    /// The effective number of q's centres at a particle, averaged over the particles `at` `[N, d]`; `None` where q has
+    /// no centres.
     ///
     /// # Errors
     /// The device does not answer.
@@ -288,15 +291,15 @@ impl<B: Backend> Cavity<B> {
         }
     }
 
-    /// The particles `[N, d]` of the factor t_k·q_new/q, given the particles `moved` `[N, d]` of q_new. They have a closed form
-    /// where each centre of these densities has all the weight at itself; otherwise the result is `None`. The score of the new
-    /// factor,
+    /// The particles `[N, d]` of the factor t_k·q_new/q, given the particles `moved` `[N, d]` of q_new. They have a
+    /// closed form where each centre of these densities has all the weight at itself; otherwise the result is `None`.
+    /// The score of the new factor,
     /// ∇ log t_k + ∇ log q_new − ∇ log q, is zero at
     ///
     /// Θ_k,new = Θ_k + κ(c_new − c),
     ///
-    /// with κ the precision of q over that of the factor, c_new the centres of q after the round, and c those that it would
-    /// have if no client had moved Θ. Before a client's first visit Θ_k is the neutral factor
+    /// with κ the precision of q over that of the factor, c_new the centres of q after the round, and c those that it
+    /// would have if no client had moved Θ. Before a client's first visit Θ_k is the neutral factor
     /// ([`Self::neutral_factor`]).
     ///
     /// # Errors
@@ -321,8 +324,9 @@ impl<B: Backend> Cavity<B> {
         Ok(Some(factor.zip(step, |factor, step| factor + step)))
     }
 
-    /// The particles of a growing factor before its first visit, with which Θ would stay where it is: its score at Θ is that
-    /// of p0^(1/K). Where no factor is in q yet, q = p0 does not have its mode at Θ, and the first factors bring it there.
+    /// The particles of a growing factor before its first visit, with which Θ would stay where it is: its score at Θ is
+    /// that of p0^(1/K). Where no factor is in q yet, q = p0 does not have its mode at Θ, and the first factors bring
+    /// it there.
     fn neutral_factor(&self) -> Particles<B> {
         let After { seen_before, seen, .. } = self.after;
         if seen_before > 0.0 { self.shifted(&self.theta, 1.0) } else { self.q_centres(&self.theta, seen) }
@@ -333,8 +337,8 @@ impl<B: Backend> Cavity<B> {
         Density::new(self.q_centres(theta, seen), self.kde, self.after.q_precision(seen).powf(-0.5))
     }
 
-    /// The score ∇ log t_k + ∇ log q_new − ∇ log q of the factor after the visit, given the particles `moved` `[N, d]` of q_new.
-    /// It
+    /// The score ∇ log t_k + ∇ log q_new − ∇ log q of the factor after the visit, given the particles `moved` `[N, d]`
+    /// of q_new. It
     /// is for one loop with steps of at most `longest_step`.
     ///
     /// # Errors
@@ -349,8 +353,8 @@ impl<B: Backend> Cavity<B> {
         Ok(move |at: &Particles<B>| Ok(q_new.score(at)?.minus(difference(at)?)))
     }
 
-    /// The particles `[N, d]` from which distillation starts: those of the factor, or `moved` for a growing factor, which has
-    /// none before its first visit.
+    /// The particles `[N, d]` from which distillation starts: those of the factor, or `moved` for a growing factor,
+    /// which has none before its first visit.
     pub fn distillation_start(&self, factor: &Particles<B>, moved: &Particles<B>) -> Particles<B> {
         if self.after.form == Factors::Growing && self.t.is_none() { moved.clone() } else { factor.clone() }
     }
@@ -382,8 +386,8 @@ mod tests {
 
     #[test]
     fn the_clip_is_in_units_of_the_lambda_of_the_configuration() {
-        // The widening of λ by the form must not matter: a bound that jumped with the number of clients visited would mean another
-        // thing in every round.
+        // The widening of λ by the form must not matter: a bound that jumped with the number of clients visited would
+        // mean another thing in every round.
         let (model, theta) = particle(0.5);
         let (_, factor) = particle(900.0);
         let (lambda, clip) = (0.2, 3.0);

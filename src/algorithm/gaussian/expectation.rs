@@ -15,7 +15,7 @@ use super::natural::{Gaussian, Natural, Symmetric};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nodes {
     /// The nodes z, `[S, d]`.
-    ///     pub points: Array2<f64>,
+    pub points: Array2<f64>,
     /// The weights w, `[S]`, which sum to 1.
     pub weights: Array1<f64>,
 }
@@ -46,8 +46,8 @@ impl Nodes {
         Some(Self { points, weights: density / mass })
     }
 
-    /// Draws `[S, d]` in antithetic pairs z, −z, with S even and at least `samples`. Pairs make the part of E[z f'ᵀ] exact
-    /// that does not depend on the curvature, E z · f'(m)ᵀ = 0, and E[f'] exact where f is quadratic.
+    /// Draws `[S, d]` in antithetic pairs z, −z, with S even and at least `samples`. Pairs make the part of E[z f'ᵀ]
+    /// exact that does not depend on the curvature, E z · f'(m)ᵀ = 0, and E[f'] exact where f is quadratic.
     pub fn draws(samples: usize, d: usize, rng: &mut dyn Rng) -> Self {
         let pairs = samples.div_ceil(2).max(1);
         let half = Array2::from_shape_simple_fn((pairs, d), || StandardNormal.sample(rng));
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn quadrature_has_the_moments_of_the_standard_normal() {
-        // E z^2k = (2k − 1)!!, E cos z = e^(−½). The rule ends at 8, where z^6 has a density of 1e-9 (7 in the plane: z^2,
-        // 5e-10).
+        // E z^2k = (2k − 1)!!, E cos z = e^(−½). The rule ends at 8, where z^6 has a density of 1e-9 (7 in the plane:
+        // z^2, 5e-10).
         let line = Nodes::quadrature(1).unwrap();
         for (got, want) in [
             (moment(&line, |z| z[0].powi(2)), 1.0),

@@ -123,7 +123,8 @@ pub struct Gaussian {
 }
 
 impl Gaussian {
-    /// N(mean, covariance) for a mean `[d]` and a covariance `[d, d]`; `None` where the covariance is not positive definite.
+    /// N(mean, covariance) for a mean `[d]` and a covariance `[d, d]`; `None` where the covariance is not positive
+    /// definite.
     pub fn new(mean: Array1<f64>, covariance: &Symmetric) -> Option<Self> {
         let precision = Factor::of(covariance)?.inverse();
         Natural { eta1: precision.dot(&mean), precision }.normalised()

@@ -65,8 +65,9 @@ impl DividedPrior {
     }
 }
 
-/// The smallest precision that q begins with under a hierarchical prior. Such priors may have no second moment to match,
-/// and where q is much wider than the posterior, a likelihood is almost linear on both sides and shows no curvature.
+/// The smallest precision that q begins with under a hierarchical prior. Such priors may have no second moment to
+/// match, and where q is much wider than the posterior, a likelihood is almost linear on both sides and shows no
+/// curvature.
 const NARROWEST: f64 = 1.0;
 
 /// Multiplies N(mean, 1/precision) onto some coordinates.

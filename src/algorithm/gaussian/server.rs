@@ -19,7 +19,8 @@ pub(in crate::algorithm) struct Server<B: Backend> {
     problem: Arc<Problem<B>>,
     /// q = p0·Π_k t_k. It can be improper only where several clients moved in a round.
     q: Natural,
-    /// Draws m + L⁻ᵀz `[N, d]` with the same z in every round, so that predictions change with q and not with the draws.
+    /// Draws m + L⁻ᵀz `[N, d]` with the same z in every round, so that predictions change with q and not with the
+    /// draws.
     draws: Particles<B>,
 }
 

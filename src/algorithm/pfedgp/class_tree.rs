@@ -4,7 +4,8 @@
 
 use ndarray::{Array1, Array2};
 
-/// The limit on Lloyd's iterations. They converge by themselves, except for ties that rounding breaks differently each time.
+/// The limit on Lloyd's iterations. They converge by themselves, except for ties that rounding breaks differently each
+/// time.
 const MOST_ITERATIONS: usize = 100;
 
 /// An inner node of the tree.
@@ -45,7 +46,8 @@ fn class_mean(class: usize, rows: &Array2<f64>, labels: &[usize]) -> Array1<f64>
     sum / count.max(1) as f64
 }
 
-/// The 2-means with the lowest cost over all starts; the first of equal ones. The side with the first member is the left one.
+/// The 2-means with the lowest cost over all starts; the first of equal ones. The side with the first member is the
+/// left one.
 fn two_means(members: &[usize], means: &[Array1<f64>]) -> (Vec<usize>, Vec<usize>) {
     let mut best: Option<(f64, Vec<bool>)> = None;
     for first in members {

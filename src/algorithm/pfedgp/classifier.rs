@@ -1,8 +1,10 @@
-//! A tree of binary Gaussian processes over embedded rows: the classifier of a client, and the objective of the embedding.
+//! A tree of binary Gaussian processes over embedded rows: the classifier of a client, and the objective of the
+//! embedding.
 //!
-//! A fork (see [`class_tree`](mod@super::class_tree)) is fitted to the rows of its own classes, the left ones as y = 1. The inputs are unit embeddings
-//! `[n, E]` and classes. The outputs are log-probabilities, each the product of E σ(±f) along the path to a leaf; or the sum over the
-//! forks of the bound L on log p(y) (see [`super::polya_gamma`]) and its gradient in the embeddings.
+//! A fork (see [`class_tree`](mod@super::class_tree)) is fitted to the rows of its own classes, the left ones as y = 1.
+//! The inputs are unit embeddings `[n, E]` and classes. The outputs are log-probabilities, each the product of E σ(±f)
+//! along the path to a leaf; or the sum over the forks of the bound L on log p(y) (see [`super::polya_gamma`]) and its
+//! gradient in the embeddings.
 
 use ndarray::{Array1, Array2, Axis};
 
@@ -62,8 +64,8 @@ impl Classifier {
         Some(Self { kernel: config.kernel, classes, held, nodes })
     }
 
-    /// The values log p(class | row) `[T, C]` of other rows `[T, E]`: finite, and a distribution in every row. The classes that
-    /// the client does not hold share the probability [`UNSEEN`].
+    /// The values log p(class | row) `[T, C]` of other rows `[T, E]`: finite, and a distribution in every row. The
+    /// classes that the client does not hold share the probability [`UNSEEN`].
     pub fn log_probabilities(&self, rows: &Array2<f64>) -> Array2<f64> {
         let unseen = self.classes - self.held.len();
         let mut log = Array2::from_elem((rows.nrows(), self.classes), (UNSEEN / unseen.max(1) as f64).ln());

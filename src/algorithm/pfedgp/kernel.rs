@@ -8,7 +8,7 @@ pub struct Rbf {
     /// The variance s of the process.
     pub output_scale: f64,
     /// The length scale ℓ.
-    ///     pub length_scale: f64,
+    pub length_scale: f64,
 }
 
 impl Rbf {

@@ -13,9 +13,9 @@
 //! whose gradient at fixed c is ∂L/∂K = ½(ααᵀ − (K + Ω⁻¹)⁻¹), that of log N(z; 0, K + Ω⁻¹). Where c has converged ∂L/∂c
 //! is 0, and this is the gradient of the bound itself.
 //!
-//! All solves use the Cholesky factor of I + Ω^½KΩ^½ (Rasmussen & Williams 2006, section 3.4.3): its eigenvalues are at least
-//! 1, so neither repeated rows nor rows of weight 0 need a jitter. Source: Polson et al. 2013; Wenzel et al. 2019;
-//! Achituve et al. 2021, who draw ω by Gibbs sampling instead; ALGORITHMS 4.10.
+//! All solves use the Cholesky factor of I + Ω^½KΩ^½ (Rasmussen & Williams 2006, section 3.4.3): its eigenvalues are at
+//! least 1, so neither repeated rows nor rows of weight 0 need a jitter. Source: Polson et al. 2013; Wenzel et al.
+//! 2019; Achituve et al. 2021, who draw ω by Gibbs sampling instead; ALGORITHMS 4.10.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
