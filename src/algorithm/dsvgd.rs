@@ -281,15 +281,15 @@ impl<B: Backend> Client<B> {
 /// The particles that a client sends back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sends {
-    /// The moved Θ.
+    /// The moved particles Θ.
     Global,
     /// The factor's particles Θ_k (P-DSVGD).
     Factor,
 }
 
 impl DsvgdConfig {
-    /// The configuration with the form of the factors that `Factors::Auto` stands for with these initial particles `[N,
-    /// d]`.
+    /// The configuration with the form of the factors that `Factors::Auto` stands for with the initial particles
+    /// `[N, d]`.
     ///
     /// # Errors
     /// The device does not answer.

@@ -65,11 +65,11 @@ impl FedAvgConfig {
 /// The weights of the replies in an average.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AveragingWeights {
-    /// N_k / Σ_{k ∈ S} N_k.
+    /// The weights N_k / Σ_{k ∈ S} N_k.
     Rows,
-    /// N_k / N_tot, with N_tot the rows of all clients.
+    /// The weights N_k / N_tot, with N_tot the rows of all clients.
     RowsOfAll(f64),
-    /// β/|S|.
+    /// The weights β/|S|.
     Equal(f64),
 }
 

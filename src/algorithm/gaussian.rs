@@ -6,8 +6,8 @@
 //!
 //! η ← (1 − ρ)η + ρ(η_cav + g(η)),  g(η) = ∇_μ E_q f = (E[∇f] − E[∇²f]·m, −E[∇²f]) in (η1, Λ),
 //!
-//! with the diagonal of E[∇²f] alone in the mean field. [`expectation`] computes the expectations,
-//! [`StepBound`] limits a step.
+//! with the diagonal of E[∇²f] alone in the mean field. [`expectation`] computes the expectations, [`StepBound`] limits
+//! a step.
 //!
 //! # The prior
 //! q = p0·Π_k t_k needs p0 in the family. Terms that are (normal ones; coupled normals in the full family) enter q by

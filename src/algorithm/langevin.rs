@@ -106,7 +106,8 @@ impl Langevin {
 /// Checks that all chains are finite after step t.
 ///
 /// # Errors
-/// A chain is not finite: the error names the first such chain and the step. Or the device does not answer.
+/// A chain is not finite, in which case the error names the first such chain and the step; or the device does not
+/// answer.
 pub(super) fn check_finite<B: Backend>(chains: &Particles<B>, t: usize) -> Result<(), RunError> {
     let bad = chains.squared_norms()?.iter().position(|norm| !norm.is_finite());
     match bad {

@@ -40,9 +40,8 @@ pub(super) struct Parts<B: Backend> {
 
 impl Layers {
     /// The division of a layout. A layer begins with its block `weight`; blocks after the last layer, such as the log
-    /// precision of the noise, belong to
-    /// the last layer.
-    ///     ///
+    /// precision of the noise, belong to the last layer.
+    ///
     /// # Errors
     /// `shared_layers` names a layer that the model does not have.
     pub fn of(whole: &Arc<Layout>, shared_layers: &[usize]) -> Result<Self, RunError> {

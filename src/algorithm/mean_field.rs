@@ -168,7 +168,7 @@ impl<B: Backend> MeanField<B> {
         Ok(Message::default().with_array(MEAN, self.mean.to_array()?).with_array(RHO, self.rho.to_array()?))
     }
 
-    /// Reads what [`Self::to_message`] wrote.
+    /// Reads the message that [`Self::to_message`] wrote.
     ///
     /// # Errors
     /// An array is missing, or its shape is not `[1, d]` for this layout.

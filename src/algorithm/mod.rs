@@ -251,7 +251,7 @@ algorithms! {
 pub struct OwnConfig {
     /// The value of `kind`.
     pub kind: String,
-    /// The other keys, checked.
+    /// The other keys, which have been checked.
     pub keys: Table,
 }
 

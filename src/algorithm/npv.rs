@@ -8,10 +8,9 @@
 //! ```
 //!
 //! A round is a sweep: L-BFGS maximises the bound (1) in the means, without the term of the trace, (2) in the log σ_n²,
-//! with it. A sweep
-//! that changes ELBO2 by less than 1e-4 of its value is the last; further rounds change nothing. Predictions are made
-//! with the means alone, the first order of their expectation under q. Source: Gershman, Hoffman & Blei 2012;
-//! ALGORITHMS 4.8.
+//! with it. A sweep that changes ELBO2 by less than 1e-4 of its value is the last; further rounds change nothing.
+//! Predictions are made with the means alone, the first order of their expectation under q. Source: Gershman, Hoffman &
+//! Blei 2012; ALGORITHMS 4.8.
 //!
 //! Changes to the paper: all means move at once and not one after the other, so that an evaluation is one particle set.
 //! A trace above 0 counts as 0, and no component gets wider than the prior: where f curves upwards, ELBO2 may have no

@@ -384,8 +384,7 @@ fn pfedme_is_its_recursion() {
     }
 }
 
-// ------------------------------------------------------------------------------------------------ limits and
-// identities
+// ------------------------------------------------------------------------------------------------ limits and identities
 
 /// θ after the rounds of [`VISITS`].
 fn after_visits(algorithm: &str) -> Vec<f64> {
@@ -550,8 +549,7 @@ fn scaffold_finds_the_mean_of_unlike_clients_optima() {
     assert_near(&fed.theta(), &mean, "θ");
 }
 
-// ------------------------------------------------------------------------------------------------ what travels and
-// stays
+// --------------------------------------------------------------------------------------------- messages and states
 
 #[test]
 fn the_bytes_of_a_visit_are_those_of_the_table() {

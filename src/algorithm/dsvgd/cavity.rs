@@ -82,7 +82,7 @@ pub(super) struct Start<'a, B: Backend> {
     pub model: &'a Arc<dyn Model>,
     /// Θ as received, `[N, d]`.
     pub theta: &'a Particles<B>,
-    /// Θ_k.
+    /// The factor's particles Θ_k, `[N, d]`.
     pub factor: &'a Particles<B>,
     /// Whether Θ_k is from an earlier visit.
     pub visited: bool,
@@ -292,9 +292,9 @@ impl<B: Backend> Cavity<B> {
     }
 
     /// The particles `[N, d]` of the factor t_k·q_new/q, given the particles `moved` `[N, d]` of q_new. They have a
-    /// closed form where each centre of these densities has all the weight at itself; otherwise the result is `None`.
-    /// The score of the new factor,
-    /// ∇ log t_k + ∇ log q_new − ∇ log q, is zero at
+    /// closed form for a single client, and where each centre of these densities has all the weight at itself; otherwise
+    /// the result is `None`. In the second case the score of the new factor, ∇ log t_k + ∇ log q_new − ∇ log q, is zero
+    /// at
     ///
     /// Θ_k,new = Θ_k + κ(c_new − c),
     ///
@@ -338,8 +338,7 @@ impl<B: Backend> Cavity<B> {
     }
 
     /// The score ∇ log t_k + ∇ log q_new − ∇ log q of the factor after the visit, given the particles `moved` `[N, d]`
-    /// of q_new. It
-    /// is for one loop with steps of at most `longest_step`.
+    /// of q_new, for one loop with steps of at most `longest_step`.
     ///
     /// # Errors
     /// The device does not answer.

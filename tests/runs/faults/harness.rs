@@ -32,7 +32,7 @@ pub fn centralised() -> Vec<&'static str> {
 }
 
 /// The algorithms for which a round that loses a client equals one that did not choose it. Others differ: DSGLD's
-/// chains are assigned before anybody is lost, and P-DSVGD's factors are damped by the number of requested clients.
+/// chains are assigned before a client is lost, and P-DSVGD's factors are damped by the number of requested clients.
 pub fn comparable() -> impl Iterator<Item = &'static str> {
     federated().into_iter().filter(|kind| !["dsgld", "p-dsvgd"].contains(kind))
 }
