@@ -1,8 +1,8 @@
-//! DSGLD, distributed SGLD: chains travel between workers, each walks L steps on the rows of the worker it is at.
+//! DSGLD, distributed SGLD: chains travel between workers, and each makes L steps on the rows of its current worker.
 //!
-//! In a round the N chains are assigned to the K workers by a fresh permutation; a worker's gradient counts 1/v_k times,
-//! v_k = 1/K the probability that a chain is there, so that it estimates that of all rows. Source: Ahn et al. 2014;
-//! Kassab & Simeone section 6; ALGORITHMS 4.6.
+//! In a round the N chains are assigned to the K workers by a fresh permutation; a worker's gradient counts 1/v_k
+//! times, v_k = 1/K the probability that a chain is there, so that it estimates that of all rows. Source: Ahn et al.
+//! 2014; Kassab & Simeone section 6; ALGORITHMS 4.6.
 
 use fedstein_schema::Accepts::Choice;
 use fedstein_schema::Literal::Text as T;
@@ -22,18 +22,18 @@ use crate::particles::Particles;
 use crate::protocol::{ClientId, Halves, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of};
 use crate::random::{Purpose, Streams};
 
-/// What stands for the rows of the other workers.
+/// The weight of a worker's likelihood, which represents the rows of the other workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GradientScale {
     /// A worker's likelihood counts 1/v_k = K times.
     #[default]
     Corrected,
-    /// It counts once, as in the DSVGD code.
+    /// A worker's likelihood counts once, as in the DSVGD code.
     Reference,
 }
 
-/// Chains a worker gets.
+/// The number of chains at a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChainShare {
@@ -47,24 +47,24 @@ pub enum ChainShare {
 /// `[algorithm] kind = "dsgld"`; L is the length of a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DsgldConfig {
-    /// N chains.
+    /// The number of chains N.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
-    /// Steps and noise.
+    /// The step sizes and the noise.
     #[serde(flatten)]
     pub langevin: Langevin,
-    /// What stands for the rows of the other workers.
+    /// The weight of a worker's likelihood, which represents the rows of the other workers.
     pub gradient_scale: GradientScale,
-    /// Chains a worker gets.
+    /// The number of chains at a worker.
     pub chains: ChainShare,
 }
 
 impl DsgldConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "dsgld",
         about: "Langevin chains that travel between clients (Ahn et al. 2014).",
@@ -73,7 +73,7 @@ key("gradient_scale", Choice(&["corrected", "reference"]), T("corrected"), "A wo
 key("chains", Choice(&["ceil", "floor"]), T("ceil"), "Chains a worker gets: ⌈N/K⌉ (the text), or ⌊N/K⌋ and at least 1 (the public code: the rest do not move).").reference(T("floor")),],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
         chooses_clients: true,
         pairs: false,
@@ -83,7 +83,7 @@ key("chains", Choice(&["ceil", "floor"]), T("ceil"), "Chains a worker gets: ⌈N
 }
 
 impl DsgldConfig {
-    /// Chains a worker gets of K workers.
+    /// The number of chains at one of K workers.
     fn share(&self, workers: usize) -> usize {
         match self.chains {
             ChainShare::Ceil => self.particles.div_ceil(workers),
@@ -96,7 +96,7 @@ struct Server<B: Backend> {
     chains: Particles<B>,
     share: usize,
     streams: Streams,
-    /// This round: which chains are at which worker.
+    /// The chains at each worker in this round.
     assigned: Vec<(ClientId, Vec<usize>)>,
     session: Session<B>,
 }
@@ -146,7 +146,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         &self.chains
     }
 
-    /// Who is assigned which chain is settled when a round begins.
+    /// The assignment of chains is not saved: [`ServerHalf::begin`] draws it anew in every round.
     fn save(&self) -> Result<State, RunError> {
         Ok(State::default().with_particles(PARTICLES, &self.chains)?)
     }

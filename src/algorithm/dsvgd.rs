@@ -1,13 +1,15 @@
-//! DSVGD, distributed Stein variational gradient descent. Source: Kassab & Simeone Algorithm 1, eq. (13)-(16); ALGORITHMS 4.2.
+//! DSVGD, distributed Stein variational gradient descent. Source: Kassab & Simeone Algorithm 1, eq. (13)-(16);
+//! ALGORITHMS 4.2.
 //!
-//! The global posterior q ∝ p0·Π_k t_k is carried by particles Θ, client k's factor t_k by local particles Θ_k. In its
+//! Particles Θ represent the global posterior q ∝ p0·Π_k t_k, local particles Θ_k the factor t_k of client k. In its
 //! round the client
 //! 1. moves Θ towards the *tilted* density p̃_k ∝ (q/t_k)·exp(−L_k/α): the factors of the other clients, times the
 //!    likelihood of its own rows;
-//! 2. *distils* the change into its factor, t_k ← t_k·q_new/q: in closed form where one centre has all the weight of each
-//!    density, by moving Θ_k with SVGD elsewhere.
+//! 2. *distils* the change into its factor, t_k ← t_k·q_new/q: in closed form where one centre has all the weight of
+//!    each density, by moving Θ_k with SVGD elsewhere.
 //!
-//! Densities of particles are kernel density estimates (`cavity.rs`). Θ goes down and up, Θ_k never leaves the client.
+//! Densities of particles are kernel density estimates (`cavity.rs`). Θ is sent to the client and back; Θ_k never
+//! leaves the client.
 
 use fedstein_schema::Accepts::Choice;
 use fedstein_schema::Literal::{Int as I, Text as T};
@@ -47,19 +49,19 @@ use cavity::{Cavity, Start};
 /// `[algorithm] kind = "dsvgd"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DsvgdConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// L steps on Θ, B and the rows that the steps see.
+    /// The number of steps L on Θ, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// L' steps on Θ_k, where the new factor has no closed form.
+    /// The number of steps L' on Θ_k, where the new factor has no closed form.
     pub distill_steps: usize,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
-    /// How particles become densities.
+    /// The kernel density estimate of the particles.
     #[serde(flatten)]
     pub density: DensityConfig,
-    /// What a factor holds beside the likelihood.
+    /// The content of a factor beside the likelihood.
     pub factors: Factors,
 }
 
@@ -79,7 +81,7 @@ pub(super) const FACTORS: Key = key(
 .reference(T("with-prior"));
 
 impl DsvgdConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "dsvgd",
         about: "Distributed Stein variational gradient descent ([D]).",
@@ -99,7 +101,7 @@ impl DsvgdConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
         tilted: true,
         one_client_a_round: true,
@@ -108,15 +110,16 @@ impl DsvgdConfig {
     };
 }
 
-/// The name under which a server tells which share of its way a client's Θ goes in q and in the factor; 1 where it is not
-/// told.
+/// The name of the scalar in which a server sends the share of Θ's displacement that q and the factor take; 1 where a
+/// message has none.
 pub(super) const SHARE: &str = "share";
 
-/// The name under which a server tells how many clients will have been visited after the round, where it has several.
+/// The name of the scalar in which a server sends the number of clients visited after the round, where a round has
+/// several.
 pub(super) const SEEN_AFTER: &str = "seen_after";
 
-/// The names under which a client keeps Θ_k, whether it was ever visited, Θ as it uploaded it, and what its two loops
-/// remember.
+/// The names under which a client keeps Θ_k, whether it was ever visited, Θ as it uploaded it, and the optimiser states
+/// of its two loops.
 const FACTOR: &str = "factor";
 const UPLOADED: &str = "uploaded";
 const VISITED: &str = "visited";
@@ -125,7 +128,7 @@ const DISTILL: &str = "distill_optimizer";
 
 struct Client<B: Backend> {
     config: DsvgdConfig,
-    /// Whether it keeps what it uploads, to predict with it.
+    /// Whether the client keeps the Θ that it uploads and predicts with it.
     personal: bool,
     sends: Sends,
     svgd: Svgd,
@@ -137,10 +140,10 @@ struct Client<B: Backend> {
     visited: bool,
     /// Θ after the last visit, where the client predicts with it.
     uploaded: Option<Particles<B>>,
-    /// Of the local and of the distillation loop.
+    /// The optimiser states of the local loop and of the distillation loop.
     optimizers: [OptimizerState; 2],
     session: Session<B>,
-    /// K.
+    /// The number of clients K.
     clients: f64,
 }
 
@@ -148,7 +151,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.factor, &self.session)?;
         let cavity = self.cavity(&theta, request)?;
-        // Between visits only an optimiser that goes on is kept: the accumulators of a client are as large as its factor.
+        // Between visits only an optimiser that goes on is kept: the accumulators of a client are as large as its
+        // factor.
         let [mut local, mut distill] = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
@@ -242,7 +246,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 impl<B: Backend> Client<B> {
-    /// q/t_k of this round.
+    /// The cavity q/t_k of this round.
     fn cavity(&self, theta: &Particles<B>, request: &Request) -> Result<Cavity<B>, RunError> {
         let start = Start {
             model: &self.model,
@@ -257,7 +261,7 @@ impl<B: Backend> Client<B> {
         Cavity::new(self.config.factors, self.config.density.kde(), &start)
     }
 
-    /// L' steps of SVGD on Θ_k towards the new factor.
+    /// Distils: L' steps of SVGD on Θ_k towards the new factor.
     fn distil(
         &self,
         cavity: &Cavity<B>,
@@ -274,17 +278,18 @@ impl<B: Backend> Client<B> {
     }
 }
 
-/// What a client sends back.
+/// The particles that a client sends back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sends {
-    /// The moved Θ.
+    /// The moved particles Θ.
     Global,
-    /// Its factor Θ_k (P-DSVGD).
+    /// The factor's particles Θ_k (P-DSVGD).
     Factor,
 }
 
 impl DsvgdConfig {
-    /// The constants with the form of the factors that these first particles ask for.
+    /// The configuration with the form of the factors that `Factors::Auto` stands for with the initial particles
+    /// `[N, d]`.
     ///
     /// # Errors
     /// The device does not answer.
@@ -292,7 +297,8 @@ impl DsvgdConfig {
         Ok(Self { factors: self.factors.chosen(self.density.kde(), initial)?, ..self })
     }
 
-    /// The public code's densities shrink to next to nothing: factors that rely on them for most of the prior lose it.
+    /// Checks that the factors do not rely on densities that underflow: those of the public code shrink to almost
+    /// nothing, and factors that hold most of the prior in them lose it.
     fn check_density(&self) -> Result<(), String> {
         let rely = matches!(self.factors, Factors::SharedPrior | Factors::Growing);
         if self.density.kde != KdeMode::Reference || !rely {
@@ -303,7 +309,7 @@ impl DsvgdConfig {
             .into())
     }
 
-    /// What the user should know of a form that was chosen for them.
+    /// A note for the user on the form of the factors where it was chosen automatically.
     ///
     /// # Errors
     /// The device does not answer.
@@ -324,7 +330,7 @@ impl DsvgdConfig {
     }
 }
 
-/// Clients with their factors at Θ^(0); the form of the factors is chosen.
+/// One client per shard with its factor at Θ^(0). The form of the factors has to be chosen already.
 pub(super) fn clients<B: Backend>(
     config: DsvgdConfig,
     setup: &mut Setup<B>,
@@ -387,7 +393,7 @@ impl Algorithm for DsvgdConfig {
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-        // A relay server over [`clients`].
+        // A relay server over the clients.
         let clients = clients(self.with_chosen_form(&setup.initial)?, &mut setup, Sends::Global);
         Ok(Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients })
     }

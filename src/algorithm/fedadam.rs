@@ -2,8 +2,8 @@
 //!
 //! Client: as FedAvg. Server: Δ = Σ_{k ∈ S} N_k (θ_k − θ) / Σ_{k ∈ S} N_k, m ← β1 m + (1 − β1) Δ,
 //! v ← β2 v + (1 − β2) Δ², θ ← θ + η m/(√v + τ), with m = 0 and v = τ² at the start and without correction of the bias.
-//! Source: Reddi et al. 2021, Algorithm 2 (FedAdam), whose mean over clients is weighted by rows as in their experiments.
-//! θ goes down, θ_k comes up.
+//! Source: Reddi et al. 2021, Algorithm 2 (FedAdam), whose mean over clients is weighted by rows as in their
+//! experiments. θ is sent to the clients, θ_k to the server.
 
 use fedstein_schema::Accepts::Float;
 use fedstein_schema::Literal::Float as F;
@@ -23,21 +23,21 @@ use crate::protocol::{Halves, Message, PARTICLES, Reply, ServerHalf, Setup, mess
 /// `[algorithm] kind = "fedadam"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedAdamConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// η.
+    /// The server's step size η.
     pub server_lr: f64,
-    /// β1.
+    /// The decay β1 of the average change.
     pub server_beta1: f64,
-    /// β2.
+    /// The decay β2 of the average of squares.
     pub server_beta2: f64,
-    /// τ.
+    /// The adaptivity τ.
     pub adaptivity: f64,
 }
 
 impl FedAdamConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "fedadam",
         about: "Averaging of one parameter vector, with Adam's step at the server (Reddi et al. 2021).",
@@ -53,7 +53,7 @@ impl FedAdamConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities::FEDERATED;
 }
 
@@ -156,7 +156,8 @@ mod tests {
         adaptivity: 0.25,
     };
 
-    /// A server at θ = 0, and a round whose clients have moved by `changes` and have these rows.
+    /// A server at θ = 0 `[1, d]`, and a function that runs a round; `changes` holds the change and the rows of each
+    /// client.
     fn server(d: usize) -> (Server<Flex>, impl Fn(&mut Server<Flex>, &[(&[f64], f64)])) {
         let session = Session::<Flex>::open(Precision::F64).unwrap();
         let layout = Arc::new(Layout::new([("theta", [d].as_slice())]));

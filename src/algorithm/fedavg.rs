@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{Halves, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of};
 
-/// What the server does with the replies.
+/// The way in which the server combines the replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mix {
@@ -31,15 +31,15 @@ pub enum Mix {
 /// `[algorithm] kind = "fedavg"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedAvgConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// How replies are mixed.
+    /// The way in which the server combines the replies.
     pub mix: Mix,
 }
 
 impl FedAvgConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "fedavg",
         about: "Averaging of one parameter vector (McMahan et al. 2017).",
@@ -58,29 +58,29 @@ impl FedAvgConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities::FEDERATED;
 }
 
-/// How much each reply counts.
+/// The weights of the replies in an average.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AveragingWeights {
-    /// N_k / Σ_{k ∈ S} N_k.
+    /// The weights N_k / Σ_{k ∈ S} N_k.
     Rows,
-    /// N_k / N_tot, with N_tot the rows of all clients.
+    /// The weights N_k / N_tot, with N_tot the rows of all clients.
     RowsOfAll(f64),
-    /// β/|S|.
+    /// The weights β/|S|.
     Equal(f64),
 }
 
 impl AveragingWeights {
-    /// What the old θ keeps, and the weight of every reply: they sum to 1.
+    /// The weight of the old θ and the weight of every reply; together they sum to 1.
     pub fn of(self, replies: &[Reply]) -> (f64, Vec<f64>) {
         let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
         let selected: f64 = replies.iter().map(rows).sum();
         let by_rows = |total: f64| replies.iter().map(|reply| rows(reply) / total).collect();
         match self {
-            // Nobody has a row: nothing was learned.
+            // No client has a row, so θ stays as it is.
             Self::Rows if selected <= 0.0 => (1.0, vec![0.0; replies.len()]),
             Self::Rows => (0.0, by_rows(selected)),
             Self::RowsOfAll(total) => (1.0 - selected / total, by_rows(total)),
@@ -89,7 +89,10 @@ impl AveragingWeights {
     }
 }
 
-/// keep·θ + Σ_k w_k θ_k.
+/// The sum keep·θ + Σ_k w_k θ_k of parameters `[N, d]`.
+///
+/// # Errors
+/// An item of `moved` is an error.
 pub(super) fn mixed<B: Backend>(
     theta: &Particles<B>,
     (keep, weights): (f64, Vec<f64>),
@@ -102,7 +105,7 @@ pub(super) fn mixed<B: Backend>(
         .try_fold(start, |sum, (weight, theta_k)| Ok(sum.zip(theta_k?, |sum, block| sum + block.mul_scalar(weight))))
 }
 
-/// A server with one parameter vector: it goes down to every client, and their mean takes its place.
+/// A server that sends one parameter vector to every client and replaces it by the mean of their replies.
 pub(super) struct Server<B: Backend> {
     theta: Particles<B>,
     weights: AveragingWeights,
@@ -110,7 +113,7 @@ pub(super) struct Server<B: Backend> {
 }
 
 impl<B: Backend> Server<B> {
-    /// A server that starts from the initial parameters.
+    /// A server that starts from the initial parameters `[1, d]`.
     pub fn new(setup: &Setup<B>, weights: AveragingWeights) -> Self {
         Self { theta: setup.initial.clone(), weights, session: setup.session.clone() }
     }

@@ -1,11 +1,11 @@
 //! FedPer: federated averaging of a network's base, under a head that stays with each client.
 //!
-//! θ_k = (base, head_k); the head is the last layers. Client: L steps on L̄ in all layers, from the server's base and its
-//! own head. Server: base ← Σ_{k ∈ S} N_k base_k / Σ_{k ∈ S} N_k. Source: Arivazhagan et al. 2019; ALGORITHMS 4.9.
-//! Only bases travel, d_b numbers each way.
+//! θ_k = (base, head_k); the head is the last layers. Client: L steps on L̄ in all layers, from the server's base and
+//! its own head. Server: base ← Σ_{k ∈ S} N_k base_k / Σ_{k ∈ S} N_k. Source: Arivazhagan et al. 2019; ALGORITHMS 4.9.
+//! Only the bases are exchanged, d_b numbers each way.
 //!
-//! The server's particles are its base under the *initial* head, which nobody trains: what they predict, and with it the
-//! global columns of `rounds.csv`, means little. The personal columns are those of the method.
+//! The server's particles are its base under the *initial* head, which is never trained: their predictions, and with
+//! them the global columns of `rounds.csv`, have little meaning. The personal columns are those of the method.
 
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
@@ -27,22 +27,22 @@ use crate::protocol::{
 /// `[algorithm] kind = "fedper"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedPerConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// Layers of the head.
+    /// The number of layers of the head.
     pub personal_layers: usize,
 }
 
 impl FedPerConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "fedper",
         about: "Averaging of a base under personal last layers (Arivazhagan et al. 2019).",
         keys: &[LOCAL_STEPS, BATCH_OF_TEN, MINIBATCH, MEAN_LOSS, PERSONAL_LAYERS],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
@@ -86,7 +86,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 struct Client<B: Backend> {
     local: LocalSteps<B>,
     split: Split,
-    /// The client's last network, of which the head counts; the initial one until the first visit.
+    /// The client's last network, of which only the head is used; the initial network until the first visit.
     own: Particles<B>,
     session: Session<B>,
 }

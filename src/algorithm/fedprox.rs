@@ -1,7 +1,7 @@
-//! FedProx: federated averaging whose clients are held near the parameters they were sent.
+//! FedProx: federated averaging whose clients are held near the parameters that they received.
 //!
 //! Client: L steps on the mean loss L̄ plus (μ/2)‖θ_k − θ‖², by the score −∇L̄(θ_k) + μ(θ − θ_k). Server: as FedAvg.
-//! Source: Li et al. 2020 (Algorithm 2); ALGORITHMS 4.9. θ goes down, θ_k comes up.
+//! Source: Li et al. 2020 (Algorithm 2); ALGORITHMS 4.9. θ is sent to the clients, θ_k to the server.
 
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
@@ -20,15 +20,15 @@ use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch};
 /// `[algorithm] kind = "fedprox"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedProxConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// μ > 0.
+    /// The weight μ > 0 of the proximal term.
     pub proximal: f64,
 }
 
 impl FedProxConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "fedprox",
         about: "Averaging of one parameter vector, with a proximal term at the clients (Li et al. 2020).",
@@ -41,7 +41,7 @@ impl FedProxConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities::FEDERATED;
 }
 

@@ -25,14 +25,14 @@ use crate::stein::{Optimizer, OptimizerState, SvgdError};
 pub struct FedSgdConfig {}
 
 impl FedSgdConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "fedsgd",
         about: "Averaging of the gradient of one parameter vector (McMahan et al. 2017).",
         keys: &[],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { changes: &[PARTICLES], ..Capabilities::FEDERATED };
 }
 
@@ -52,7 +52,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
         let total: f64 = replies.iter().map(rows).sum();
         if total <= 0.0 {
-            return Ok(()); // nobody has a row: nothing was learned
+            return Ok(()); // no client has a row, so θ stays as it is
         }
         let mut gradient = self.theta.map(|block| block.zeros_like());
         for reply in &replies {
@@ -96,7 +96,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         Ok(message_of(&gradient)?.with_scalar(ROWS, self.likelihood.rows() as f64))
     }
 
-    /// All rows are read in every round: there is nothing to remember.
+    /// The state is empty, because every round reads all rows.
     fn save(&self) -> Result<State, RunError> {
         Ok(State::default())
     }
@@ -117,7 +117,7 @@ impl Algorithm for FedSgdConfig {
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A server that steps and clients that differentiate.
-        // The mean over rows; the batch plays no part where all rows are asked for.
+        // The score is the mean over rows; the batch size has no effect where all rows are read.
         let data = LocalData { batch: 1, order: Order::default(), scale: LikelihoodScale::Mean, temperature: 1.0 };
         let likelihoods = setup.likelihoods(data);
         let client = |likelihood| {

@@ -1,13 +1,14 @@
-//! FedWBA: every client has particles of its own, and a Wasserstein barycenter of all of them is everybody's prior.
+//! FedWBA: every client has particles of its own, and a Wasserstein barycenter of all of them is the prior of each.
 //!
-//! The server keeps Θ̄ `[N, d]`. A sampled client k is sent Θ̄ and moves its Θ_k by L steps of SVGD along
+//! The server keeps Θ̄ `[N, d]`. A sampled client k receives Θ̄ and moves its Θ_k by L steps of SVGD along
 //!
 //! S(θ) = ρ·∇ log p̄(θ) − (1/α)·(N_k/B)·∇L_batch(θ),   p̄(θ) = (1/N) Σ_i N(θ; θ̄_i, λ²I),
 //!
-//! with p̄ for its whole prior, and sends Θ_k back, which it predicts with. The server takes the barycenter of the Θ_k from
-//! their mean by index: Θ̄ ← argmin Σ_k ω_k W₂²(·, Θ_k). Source: FedWBA eq. (2)-(6), Algorithm 1; ALGORITHMS 4.12, 8.2.
+//! with p̄ as its whole prior, and sends back Θ_k, with which it also predicts. The server takes the barycenter of the
+//! Θ_k from their mean by index: Θ̄ ← argmin Σ_k ω_k W₂²(·, Θ_k). Source: FedWBA eq. (2)-(6), Algorithm 1; ALGORITHMS
+//! 4.12, 8.2.
 //!
-//! Layers may be shared (`layers`): kernel, densities and transport see the Bayesian coordinates alone; a shared one has
+//! Layers may be shared (`layers`): kernel, densities and transport use the Bayesian coordinates only; a shared one has
 //! no prior, moves along the particles' mean likelihood score and is averaged with the weights ω.
 
 use std::collections::BTreeSet;
@@ -39,66 +40,67 @@ use crate::stein::{OptimizerState, Score, Svgd, SvgdError};
 
 /// The name of the share of matches π_k(i) = i: 1 where the barycenter is the mean by index.
 pub const MATCHES_IDENTITY: &str = "matches_identity";
-/// The name of sd over mean of the transport's costs: near 0 matching is next to arbitrary.
+/// The name of the ratio of standard deviation to mean of the transport's costs: near 0 the matching is almost
+/// arbitrary.
 pub const COST_CONTRAST: &str = "cost_contrast";
 /// The name of the number of updates of the barycenter.
 pub const BARYCENTER_STEPS: &str = "barycenter_steps";
 /// The name of Σ_k ω_k W₂²(Θ̄, Θ_k).
 pub const BARYCENTER_OBJECTIVE: &str = "barycenter_objective";
 
-/// Where a client's particles start in its round.
+/// The point at which a client's particles start in its round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// At the global particles: what the server says reaches the client even where the density says nothing.
+    /// The global particles: the server's result reaches the client even where the density has almost no gradient.
     #[default]
     Global,
-    /// Where the client left its own, Θ^(0) at first: Algorithm 1 and the public code.
+    /// The client's own particles of its last round, Θ^(0) at first: Algorithm 1 and the public code.
     Own,
 }
 
-/// Whose particles the barycenter is taken over.
+/// The clients over whose particles the barycenter is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
     /// The clients of the round: Algorithm 1.
     #[default]
     Sampled,
-    /// All clients by what they sent last, those that never trained by Θ^(0): the public code.
+    /// All clients with the particles that they sent last, Θ^(0) for those that never trained: the public code.
     All,
 }
 
-/// Weights ω_k of the barycenter.
+/// The weights ω_k of the barycenter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weights {
-    /// All the same.
+    /// Equal weights.
     #[default]
     Uniform,
-    /// In proportion to the clients' rows.
+    /// Weights in proportion to the clients' rows.
     DataSize,
 }
 
 /// `[algorithm] kind = "fedwba"`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedWbaConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
-    /// How the global particles become a prior density.
+    /// The kernel density estimate of the global particles, which is the clients' prior.
     #[serde(flatten)]
     pub density: DensityConfig,
-    /// Where a client starts.
+    /// The point at which a client's particles start.
     pub start: Start,
-    /// Over whom the barycenter is taken.
+    /// The clients over which the barycenter is taken.
     pub over: Over,
-    /// With which weights.
+    /// The weights of the clients in the barycenter.
     pub weights: Weights,
-    /// How often it iterates.
+    /// The iteration of the barycenter.
     pub iterate: Iterate,
     /// The factor of equation (5).
     pub eq5: Eq5,
@@ -107,7 +109,7 @@ pub struct FedWbaConfig {
 }
 
 impl FedWbaConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "fedwba",
         about: "Particles and Wasserstein barycenters ([W]).",
@@ -129,7 +131,7 @@ key("eq5", Choice(&["N", "paper"]), T("N"), "Equation (5) with the factor N, or 
 key("shared_layers", IntList { min: 1 }, Ints(&[]), "Layers, counted from 1 at the input, that carry one value for all particles; the others are Bayesian ([W] Table 7)."),],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
         personal: true,
         replies: Replies::OwnRule,
@@ -138,25 +140,25 @@ key("shared_layers", IntList { min: 1 }, Ints(&[]), "Layers, counted from 1 at t
     };
 }
 
-/// The parts of the server's state: Θ̄, and who was heard.
+/// The names of the parts of the server's state: Θ̄, and the clients that have participated.
 const CENTRE: &str = "centre";
-const HEARD: &str = "heard";
-/// The parts of a client's state: Θ_k, and what its optimisers remember.
+const PARTICIPATED: &str = "heard";
+/// The names of the parts of a client's state: Θ_k and the states of its optimisers.
 const OWN: &str = "own";
 const OF_BAYESIAN: &str = "bayesian_optimizer";
 const OF_SHARED: &str = "shared_optimizer";
 
-/// The part of the server's state that a client sent last.
-fn voice_of(client: ClientId) -> String {
+/// The name of the part of the server's state that holds what a client sent last.
+fn contribution_name(client: ClientId) -> String {
     format!("voice_{client}")
 }
 
-/// What a client has sent.
+/// The contribution of one client to the barycenter.
 #[derive(Clone, Debug)]
-struct Voice<B: Backend> {
-    /// Θ_k.
+struct Contribution<B: Backend> {
+    /// The client's particles Θ_k in parts.
     parts: Parts<B>,
-    /// N_k.
+    /// The number of the client's rows N_k.
     rows: f64,
 }
 
@@ -165,14 +167,14 @@ struct Server<B: Backend> {
     transport: BarycenterConfig,
     robust: Option<RobustBarycenter>,
     layers: Layers,
-    /// Θ̄ in parts, as it travels.
+    /// Θ̄ in parts, as it is sent.
     parts: Parts<B>,
     /// Θ̄, `[N, d]`.
     theta: Particles<B>,
-    /// What everybody sent last, by client, where the barycenter is over all; else nothing.
-    voices: Vec<Voice<B>>,
-    /// Who has ever sent anything.
-    heard: BTreeSet<ClientId>,
+    /// The last contribution of every client, by client, where the barycenter is over all; empty otherwise.
+    contributions: Vec<Contribution<B>>,
+    /// The clients that have participated at least once.
+    participated: BTreeSet<ClientId>,
     numbers: Vec<(&'static str, f64)>,
     session: Session<B>,
 }
@@ -183,18 +185,18 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let mut voices = Vec::with_capacity(replies.len());
+        let mut contributions = Vec::with_capacity(replies.len());
         for Reply { client, message, .. } in replies {
             let parts = self.layers.parts_in(&message, &self.session)?;
-            let voice = Voice { parts, rows: message.scalars.get(ROWS).copied().unwrap_or(0.0) };
-            self.heard.insert(client);
-            match self.voices.get_mut(client) {
-                Some(last) => *last = voice,
-                None => voices.push(voice),
+            let contribution = Contribution { parts, rows: message.scalars.get(ROWS).copied().unwrap_or(0.0) };
+            self.participated.insert(client);
+            match self.contributions.get_mut(client) {
+                Some(last) => *last = contribution,
+                None => contributions.push(contribution),
             }
         }
-        voices.extend(self.voices.iter().cloned());
-        self.take_barycenter(&voices)
+        contributions.extend(self.contributions.iter().cloned());
+        self.take_barycenter(&contributions)
     }
 
     fn particles(&self) -> &Particles<B> {
@@ -206,48 +208,54 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn state_bytes(&self) -> u64 {
-        // Θ^(0) is kept once for all that were never heard.
-        let unheard = usize::from(self.heard.len() < self.voices.len());
-        let remembered = if self.voices.is_empty() { 0 } else { self.heard.len() + unheard };
+        // Θ^(0) is kept once for all clients that have never participated.
+        let unheard = usize::from(self.participated.len() < self.contributions.len());
+        let remembered = if self.contributions.is_empty() { 0 } else { self.participated.len() + unheard };
         self.parts.bytes() * (1 + remembered as u64)
     }
 
-    /// Θ̄ in parts, and of the voices those that were heard: the others are Θ^(0), which a server that is built alike has.
+    /// Θ̄ in parts, and the contributions of the clients that have participated. Those of the others are Θ^(0), which a
+    /// server that is built from the same configuration has.
     fn save(&self) -> Result<State, RunError> {
         let mut state = State::default().with_part(CENTRE, self.layers.save(&self.parts)?);
-        for (client, voice) in self.voices.iter().enumerate().filter(|(client, _)| self.heard.contains(client)) {
-            state = state.with_part(&voice_of(client), self.layers.save(&voice.parts)?);
+        for (client, contribution) in
+            self.contributions.iter().enumerate().filter(|(client, _)| self.participated.contains(client))
+        {
+            state = state.with_part(&contribution_name(client), self.layers.save(&contribution.parts)?);
         }
-        Ok(state.with_counts(HEARD, self.heard.iter().copied()))
+        Ok(state.with_counts(PARTICIPATED, self.participated.iter().copied()))
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.parts = self.layers.parts_of(&state.part(CENTRE), &self.session)?;
         self.theta = self.layers.whole(&self.parts.bayesian, self.parts.shared.as_ref());
-        self.heard = state.counts(HEARD)?.into_iter().collect();
-        for (client, voice) in self.voices.iter_mut().enumerate().filter(|(client, _)| self.heard.contains(client)) {
-            voice.parts = self.layers.parts_of(&state.part(&voice_of(client)), &self.session)?;
+        self.participated = state.counts(PARTICIPATED)?.into_iter().collect();
+        for (client, contribution) in
+            self.contributions.iter_mut().enumerate().filter(|(client, _)| self.participated.contains(client))
+        {
+            contribution.parts = self.layers.parts_of(&state.part(&contribution_name(client)), &self.session)?;
         }
         Ok(())
     }
 }
 
 impl<B: Backend> Server<B> {
-    fn take_barycenter(&mut self, voices: &[Voice<B>]) -> Result<(), RunError> {
-        let share = |voice: &Voice<B>| match self.weights {
+    fn take_barycenter(&mut self, contributions: &[Contribution<B>]) -> Result<(), RunError> {
+        let share = |contribution: &Contribution<B>| match self.weights {
             Weights::Uniform => 1.0,
-            Weights::DataSize => voice.rows,
+            Weights::DataSize => contribution.rows,
         };
-        let total: f64 = voices.iter().map(share).sum();
-        let weights: Vec<f64> = voices.iter().map(|voice| share(voice) / total).collect();
+        let total: f64 = contributions.iter().map(share).sum();
+        let weights: Vec<f64> = contributions.iter().map(|contribution| share(contribution) / total).collect();
 
-        let sets: Vec<Particles<B>> = voices.iter().map(|voice| voice.parts.bayesian.clone()).collect();
+        let sets: Vec<Particles<B>> =
+            contributions.iter().map(|contribution| contribution.parts.bayesian.clone()).collect();
         let (found, weights) = match self.robust {
             None => (barycenter(&sets, Some(&weights), &index_mean(&sets)?, &self.transport)?, weights),
             Some(rule) => robust_barycenter(rule, &sets, &weights, &self.transport)?,
         };
-        let shared = voices.iter().zip(&weights).filter_map(|(voice, weight)| {
-            let shared = voice.parts.shared.as_ref()?;
+        let shared = contributions.iter().zip(&weights).filter_map(|(contribution, weight)| {
+            let shared = contribution.parts.shared.as_ref()?;
             Some(shared.map(|block| block.mul_scalar(*weight)))
         });
         let shared = shared.reduce(|sum, term| sum.zip(term, |sum, term| sum + term));
@@ -270,11 +278,11 @@ struct Client<B: Backend> {
     reset_optimizer: bool,
     layers: Layers,
     likelihood: Likelihood<B>,
-    /// Θ^(0).
+    /// The initial particles Θ^(0) in parts.
     initial: Parts<B>,
-    /// Θ_k, from the first visit that came to its end.
+    /// Θ_k in parts, from the first completed visit on.
     own: Option<Parts<B>>,
-    /// Of the Bayesian coordinates and of the shared ones.
+    /// The optimiser states of the Bayesian and of the shared coordinates.
     optimizers: [OptimizerState; 2],
     session: Session<B>,
 }
@@ -300,7 +308,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let score = |at: &Particles<B>| {
             let gradient = likelihood.next_gradient(&layers.whole(at, shared.as_ref()), 0.0);
             let gradient = layers.parts(&gradient, |block| block.mean_dim(0));
-            // One network is what N equal ones are: it moves along their mean score.
+            // The shared network stands for N equal ones, so it moves along their mean score.
             shared = shared.take().zip(gradient.shared).map(|(at, along)| svgd.optimizer.step(at, along, of_shared));
             let score = Score::dense(gradient.bayesian).plus(prior.score(at)?);
             if score_norm.is_none() {
@@ -317,7 +325,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let ess = prior.effective_sample_size(&bayesian)?;
         let moved = Parts { bayesian, shared };
         let reply = layers.message_of(&moved)?.with_scalar(ROWS, likelihood.rows() as f64);
-        // Only now: a visit that failed leaves the client as it was.
+        // The state is stored last, so that a failed visit leaves the client as it was.
         self.own = Some(moved);
         if !self.reset_optimizer {
             self.optimizers = optimizers;
@@ -359,11 +367,11 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// p̄, the kernel density estimate of Θ̄, for one loop.
+/// The prior p̄, the kernel density estimate of Θ̄, for one loop.
 struct GlobalPrior<B: Backend> {
     density: Evaluator<B>,
     damping: f64,
-    /// Largest norm of a row of the score.
+    /// The largest norm of a row of the score; `None` without clipping.
     bound: Option<f64>,
 }
 
@@ -374,7 +382,7 @@ impl<B: Backend> GlobalPrior<B> {
         Ok(Self { density: density.evaluator(longest_step), damping: config.density.kde_damping, bound })
     }
 
-    /// ρ·∇ log p̄, clipped.
+    /// The clipped score ρ·∇ log p̄.
     fn score(&mut self, at: &Particles<B>) -> Result<Score<B>, RunError> {
         let score = self.density.score(at)?.times(self.damping);
         match self.bound {
@@ -383,7 +391,7 @@ impl<B: Backend> GlobalPrior<B> {
         }
     }
 
-    /// The effective number of global particles at a θ_i, on average; `None` where the score is 0 everywhere.
+    /// The effective number of global particles at a particle, on average; `None` where the score is 0 everywhere.
     fn effective_sample_size(&self, at: &Particles<B>) -> Result<Option<f64>, RunError> {
         if self.density.kde().has_zero_score() {
             return Ok(None);
@@ -392,10 +400,10 @@ impl<B: Backend> GlobalPrior<B> {
     }
 }
 
-/// Mean over particles of the norm of a visit's first score.
+/// The mean over particles of the norm of a visit's first score.
 ///
 /// # Errors
-/// It is no number: an optimiser that divides by it would stand still and not notice.
+/// A norm is not finite: an optimiser that divides by it would no longer move, without any other sign.
 fn first_norm<B: Backend>(score: &Score<B>, at: &Particles<B>) -> Result<f64, RunError> {
     let norms = score.evaluate(at).row_norms()?;
     match norms.iter().position(|norm| !norm.is_finite()) {
@@ -404,7 +412,7 @@ fn first_norm<B: Backend>(score: &Score<B>, at: &Particles<B>) -> Result<f64, Ru
     }
 }
 
-/// The SVGD loop looks at the Bayesian coordinates alone.
+/// Checks that the shared coordinates are finite; the SVGD loop checks the Bayesian coordinates only.
 fn check_finite<B: Backend>(shared: &Particles<B>, step: usize) -> Result<(), RunError> {
     let is_finite = shared.squared_norms()?.iter().all(|norm| norm.is_finite());
     if is_finite { Ok(()) } else { Err(SvgdError::NotFinite { step, particle: 0 }.into()) }
@@ -447,18 +455,18 @@ impl Algorithm for FedWbaConfig {
         }
         // The mean of N draws would be smaller than a draw.
         let initial = layers.parts(&setup.initial, |block| block.narrow(0, 0, 1));
-        let voice = |rows: usize| Voice { parts: initial.clone(), rows: rows as f64 };
+        let contribution = |rows: usize| Contribution { parts: initial.clone(), rows: rows as f64 };
         let server = Server {
             weights: self.weights,
             robust: setup.robust,
             transport: BarycenterConfig { iterate: self.iterate, eq5: self.eq5, ..BarycenterConfig::default() },
             theta: layers.whole(&initial.bayesian, initial.shared.as_ref()),
             parts: initial.clone(),
-            voices: match self.over {
+            contributions: match self.over {
                 Over::Sampled => Vec::new(),
-                Over::All => setup.shards.iter().map(|shard| voice(shard.rows())).collect(),
+                Over::All => setup.shards.iter().map(|shard| contribution(shard.rows())).collect(),
             },
-            heard: BTreeSet::new(),
+            participated: BTreeSet::new(),
             numbers: Vec::new(),
             layers: layers.clone(),
             session: setup.session.clone(),

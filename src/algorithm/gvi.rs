@@ -19,20 +19,20 @@ use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch};
 /// `[algorithm] kind = "gvi"`; L steps between two evaluations ("rounds").
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GviConfig {
-    /// Draws from q that predictions are made with.
+    /// The number of draws from q that predictions are made with.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
-    /// The family and its optimisation.
+    /// The family of Gaussians and its optimisation.
     #[serde(flatten)]
     pub gaussian: GaussianConfig,
 }
 
 impl GviConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "gvi",
         about: "Gaussian variational inference on all rows in one place.",
@@ -49,7 +49,7 @@ impl GviConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, pairs: false, ..Capabilities::FEDERATED };
 }
 

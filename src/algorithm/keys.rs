@@ -12,59 +12,59 @@ use crate::rows::Order;
 /// The steps of a client and the rows they see: `local_steps`, `batch`, `minibatch`, `likelihood_scale`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LocalConfig {
-    /// L.
+    /// The number of local steps L.
     pub local_steps: usize,
-    /// Rows B of a minibatch.
+    /// The number of rows B of a minibatch.
     pub batch: usize,
-    /// In which order rows are read.
+    /// The order in which rows are read.
     pub minibatch: Order,
-    /// How a minibatch stands for all rows.
+    /// The weight of a minibatch's likelihood.
     pub likelihood_scale: LikelihoodScale,
 }
 
 impl LocalConfig {
-    /// How rows become scores, at α = `temperature`.
+    /// The rows and the likelihood scale behind the scores, at α = `temperature`.
     pub fn data(&self, temperature: f64) -> LocalData {
         LocalData { batch: self.batch, order: self.minibatch, scale: self.likelihood_scale, temperature }
     }
 }
 
-/// How a set of particles becomes a density: `kde`, `kde_bandwidth`, `kde_damping`, `kde_clip`.
+/// The kernel density estimate of a set of particles: `kde`, `kde_bandwidth`, `kde_damping`, `kde_clip`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DensityConfig {
-    /// Which density.
+    /// The form of the density.
     pub kde: KdeMode,
-    /// λ.
+    /// The bandwidth λ.
     pub kde_bandwidth: NumberOr<KdeRule>,
-    /// ρ ∈ (0, 1] multiplies the difference of two densities' scores.
+    /// The factor ρ ∈ (0, 1] on the difference of two densities' scores.
     pub kde_damping: f64,
-    /// c clips the norm of every row of that difference at c·√d/λ; 0: no clipping.
+    /// The clipping bound c: the norm of every row of that difference is at most c·√d/λ. 0 means no clipping.
     pub kde_clip: f64,
 }
 
 impl DensityConfig {
-    /// The density.
+    /// The density estimate that these keys describe.
     pub fn kde(&self) -> KdeConfig {
         KdeConfig { mode: self.kde, bandwidth: bandwidth(self.kde_bandwidth) }
     }
 
-    /// c, where there is one.
+    /// The clipping bound c; `None` without clipping.
     pub fn clip(&self) -> Option<f64> {
         (self.kde_clip > 0.0).then_some(self.kde_clip)
     }
 }
 
-/// Rule for the standard deviation of the density's kernel.
+/// The rule for the standard deviation of the density's kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KdeRule {
-    /// Median heuristic on the centres.
+    /// The median heuristic on the centres.
     Median,
-    /// Scott's.
+    /// Scott's rule.
     Scott,
 }
 
-/// λ as a config names it.
+/// The bandwidth λ of a config's value.
 pub fn bandwidth(of: NumberOr<KdeRule>) -> KdeBandwidth {
     match of {
         NumberOr::Fixed(lambda) => KdeBandwidth::Fixed(lambda),
@@ -73,16 +73,16 @@ pub fn bandwidth(of: NumberOr<KdeRule>) -> KdeBandwidth {
     }
 }
 
-/// Number of particles N.
+/// The number of particles N.
 pub const PARTICLE_COUNT: Key = key("particles", whole(1, 1_000_000), I(20), "Particles N.");
-/// L.
+/// The number of local steps L.
 pub const LOCAL_STEPS: Key =
     key("local_steps", COUNT, I(200), "Steps L of a client in its round ([D]: 200, [W]'s code on MNIST: 50).");
-/// B.
+/// The batch size B.
 pub const BATCH: Key = key("batch", COUNT, I(100), "Rows of a minibatch; a client with fewer uses all it has.");
-/// B where PFLlib, whose settings are the defaults, has ten rows.
+/// The key `batch` with ten rows as default, as in PFLlib.
 pub const BATCH_OF_TEN: Key = BATCH.default(I(10));
-/// Order of a client's rows.
+/// The order of a client's rows.
 pub const MINIBATCH: Key = key(
     "minibatch",
     Choice(&["epoch-permutation", "sequential-restart", "iid"]),
@@ -90,23 +90,23 @@ pub const MINIBATCH: Key = key(
     "Order of the rows: a permutation per epoch that goes on over rounds; the first rows anew every round (reference for BNNs); independent draws.",
 )
 .reference(T("sequential-restart"));
-/// Weight of a minibatch.
+/// The weight of a minibatch.
 pub const LIKELIHOOD_SCALE: Key = key(
     "likelihood_scale",
     Choice(&["full", "batch-sum", "mean"]),
     T("full"),
     "Weight of a minibatch of B out of n rows: n/B (unbiased, [D]), 1 ([W]'s code), 1/B.",
 );
-/// Weight of a minibatch where the loss is a mean over it, as in PFLlib.
+/// The key `likelihood_scale` with a mean over the minibatch as default, as in PFLlib.
 pub const MEAN_LOSS: Key = LIKELIHOOD_SCALE.default(T("mean"));
-/// α.
+/// The temperature α.
 pub const TEMPERATURE: Key = key(
     "temperature",
     POSITIVE,
     F(1.0),
     "α: the likelihood's score is divided by it; below 1 is colder, more certain.",
 );
-/// Which density.
+/// The form of the density.
 pub const KDE: Key = key(
     "kde",
     Choice(&["exact", "reference", "off"]),
@@ -114,7 +114,7 @@ pub const KDE: Key = key(
     "Density of a set of particles: log-sum-exp; the public code's, which underflows to nothing beyond some 15 dimensions; no such terms.",
 )
 .reference(T("reference"));
-/// λ.
+/// The bandwidth λ.
 pub const KDE_BANDWIDTH: Key = key(
     "kde_bandwidth",
     Accepts::NumberOr(Interval::POSITIVE, &["median", "scott"]),
@@ -123,29 +123,29 @@ pub const KDE_BANDWIDTH: Key = key(
 )
 .paper(F(0.55))
 .reference(F(0.55));
-/// ρ of the densities.
+/// The factor ρ on the difference of the densities' scores.
 pub const KDE_DAMPING: Key = key(
     "kde_damping",
     Float(Interval::FRACTION),
     F(1.0),
     "Factor on the difference of the two densities' scores; below 1 tames drift.",
 );
-/// c.
+/// The clipping bound c.
 pub const KDE_CLIP: Key = key(
     "kde_clip",
     Float(Interval::NOT_NEGATIVE),
     F(0.0),
     "Longest allowed such difference, in units of √d/λ; 0: any.",
 );
-/// Layers that stay at the client.
+/// The number of layers that stay at the client.
 pub const PERSONAL_LAYERS: Key =
     key("personal_layers", COUNT, I(1), "Layers, counted from the output, that stay at the client.");
-/// Draws behind an expectation.
+/// The number of draws behind an expectation.
 pub const SAMPLES: Key = key("samples", COUNT, I(10), "Draws behind an expectation.");
-/// μ or λ of a proximal term.
+/// The weight μ or λ of a proximal term.
 pub const PROXIMAL: Key = key("proximal", POSITIVE, F(0.01), "Weight of the distance from the shared parameters.");
-/// Step size on what is a client's own.
+/// The step size of a client's own parameters.
 pub const INNER_LR: Key = key("inner_lr", POSITIVE, F(0.01), "");
-/// β.
+/// The weight β of the clients' mean at the server.
 pub const SERVER_MIX: Key =
     key("server_mix", Float(Interval::FRACTION), F(1.0), "β: how much of the clients' mean the server takes.");

@@ -16,16 +16,16 @@ use crate::error::RunError;
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
 
-/// Chains N.
+/// The number of chains N.
 pub(super) const CHAINS: Key = PARTICLE_COUNT.doc("Chains N.");
-/// a0.
+/// The step size a0.
 pub(super) const STEP_SIZE: Key = key(
     "step_size",
     POSITIVE,
     F(0.01),
     "a0 of the Langevin step ε_t = a0 (½ + t)^-step_power ([D]: 0.01; MNIST `sgld` 0.001, `dsgld` 0.0005).",
 );
-/// The power of a step.
+/// The exponent with which step sizes fall.
 pub(super) const STEP_POWER: Key =
     key("step_power", Float(Interval::NOT_NEGATIVE), F(0.55), "How fast Langevin steps shrink ([D]: 0.55); 0: not.");
 /// The noise of a step.
@@ -41,19 +41,19 @@ pub(super) const NOISE: Key = key(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Noise {
-    /// √ε_t·z, z ~ N(0, 1) anew for every coordinate.
+    /// √ε_t·z with an independent z ~ N(0, 1) for every coordinate.
     #[default]
     Correct,
-    /// ε_t²·z/N with one z for all coordinates, as in the DSVGD code: next to none.
+    /// ε_t²·z/N with one z for all coordinates, as in the DSVGD code: almost no noise.
     Reference,
 }
 
-/// Step sizes and noise.
+/// The step sizes and the noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Langevin {
-    /// a0.
+    /// The step size a0.
     pub step_size: f64,
-    /// How fast ε_t falls: 0 keeps it.
+    /// The exponent with which ε_t falls; 0 keeps it constant.
     #[serde(rename = "step_power")]
     pub power: f64,
     /// The noise of a step.
@@ -61,13 +61,16 @@ pub struct Langevin {
 }
 
 impl Langevin {
-    /// ε_t, t from 0.
+    /// The step size ε_t, with t from 0.
     pub fn epsilon(&self, t: usize) -> f64 {
         self.step_size * (0.5 + t as f64).powf(-self.power)
     }
 
-    /// Step t of every chain along its score. `stream` tells apart chains that step at the same t elsewhere: chain n
-    /// draws from stream `stream(n)`.
+    /// Step t of all chains `[N, d]` along their scores `[N, d]`. Chain n draws its noise from stream `stream(n)`,
+    /// which must differ from the streams of chains that make step t at other clients.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub(super) fn step<B: Backend>(
         &self,
         chains: Particles<B>,
@@ -100,7 +103,11 @@ impl Langevin {
     }
 }
 
-/// The first chain that is no longer a number, as an error with its step.
+/// Checks that all chains are finite after step t.
+///
+/// # Errors
+/// A chain is not finite, in which case the error names the first such chain and the step; or the device does not
+/// answer.
 pub(super) fn check_finite<B: Backend>(chains: &Particles<B>, t: usize) -> Result<(), RunError> {
     let bad = chains.squared_norms()?.iter().position(|norm| !norm.is_finite());
     match bad {

@@ -1,8 +1,8 @@
 //! Federated algorithms: each a server half and a client half that exchange messages.
 //!
-//! To add one: a file here that holds its equations, its configuration with its keys, what it can do, its halves and its
-//! tests; a line among the modules and a line in the list below. Dispatch, the keys of `[algorithm]`, the reference in
-//! docs/configuration.md and the lists that the tests run over follow. A crate that depends on this one implements
+//! To add one: a file here that holds its equations, its configuration with its keys, what it can do, its halves and
+//! its tests; a line among the modules and a line in the list below. Dispatch, the keys of `[algorithm]`, the reference
+//! in docs/configuration.md and the lists that the tests run over follow. A crate that depends on this one implements
 //! [`Algorithm`] and hands it to [`Experiment::with_algorithm`](crate::experiment::Experiment::with_algorithm).
 
 pub mod dsgld;
@@ -52,46 +52,47 @@ use crate::protocol::{Halves, Setup};
 
 /// A federated algorithm: its configuration, what it can do, and how its two halves are built.
 pub trait Algorithm: Clone + fmt::Debug {
-    /// The word for it after `kind =`, what it is in a sentence, and its keys.
+    /// The value of `kind`, a sentence that describes the algorithm, and its keys.
     fn kind(&self) -> Kind;
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the algorithm.
     fn capabilities(&self) -> Capabilities;
 
-    /// Number of particles N; 1 for a method with one parameter vector.
+    /// The number of particles N; 1 for a method with one parameter vector.
     fn particles(&self) -> usize {
         1
     }
 
-    /// α of its target; 1 for a method without a temperature.
+    /// The temperature α of its target; 1 for a method without a temperature.
     fn temperature(&self) -> f64 {
         1.0
     }
 
-    /// λ of the density that it makes of its particles, where it does.
+    /// The bandwidth λ of the kernel density estimate of its particles; `None` for a method without one.
     fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
         None
     }
 
-    /// What is wrong with its keys only in combination.
+    /// Checks the combinations of keys; each key by itself has been checked when the config was read.
     ///
     /// # Errors
-    /// Both keys, and what would be right.
+    /// Two keys contradict each other; the message names both and the values that would be right.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// How many of K clients a round takes, where the algorithm itself decides.
+    /// The number of clients in a round, out of `clients`; `None` for an algorithm that leaves it to the schedule.
     fn clients_a_round(&self, _clients: usize) -> Option<usize> {
         None
     }
 
-    /// What `algorithm.kde_bandwidth` means where one centre has all the weight of a density.
+    /// A sentence for the user: the effect of `algorithm.kde_bandwidth` where one centre has all the weight of a
+    /// density.
     fn one_hot_advice(&self) -> &'static str {
         HELD
     }
 
-    /// What the user should know of a choice that follows from the first particles.
+    /// A note for the user on a choice that follows from the initial particles; `None` where there is none.
     ///
     /// # Errors
     /// The device does not answer.
@@ -99,35 +100,35 @@ pub trait Algorithm: Clone + fmt::Debug {
         Ok(None)
     }
 
-    /// Server and clients.
+    /// Builds the server half and the client halves.
     ///
     /// # Errors
     /// The algorithm cannot work on this model or with these clients.
     fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError>;
 }
 
-/// What an algorithm can do, and what it needs.
+/// The capabilities and the requirements of an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// All rows are in one place: there is one client, whatever the partition.
     pub centralised: bool,
     /// Clients predict with parameters of their own.
     pub personal: bool,
-    /// Clients have a tilted density, which selection can ask about.
+    /// Clients have a tilted density, whose score the client selection can request.
     pub tilted: bool,
     /// It is defined for one client a round.
     pub one_client_a_round: bool,
     /// It chooses itself how many clients take part in a round; see [`Algorithm::clients_a_round`].
     pub chooses_clients: bool,
-    /// Its formulas presuppose plain gradient steps.
+    /// Its formulas hold for plain gradient steps only.
     pub plain_gradient_steps: bool,
-    /// Particles interact, in matrices `[N, N]`.
+    /// Particles interact through matrices `[N, N]`.
     pub pairs: bool,
-    /// What the replies of a round are to each other.
+    /// How the replies of a round relate to each other.
     pub replies: Replies,
-    /// Arrays of a reply that are changes already, not new values of what was sent under their names.
+    /// The arrays of a reply that hold changes, and not new values of the arrays sent under the same names.
     pub changes: &'static [&'static str],
-    /// Numbers of its server that are columns of `rounds.csv`.
+    /// The names of the server's numbers that are columns of `rounds.csv`.
     pub columns: &'static [&'static str],
 }
 
@@ -147,23 +148,23 @@ impl Capabilities {
     };
 }
 
-/// What the replies of a round are to each other: it decides which robust rule has a meaning.
+/// How the replies of a round relate to each other, which decides which robust rules are defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
-    /// Estimates of one thing: coordinate-wise medians and trimmed means of them are estimates, too.
+    /// Estimates of one quantity, of which coordinate-wise medians and trimmed means are estimates too.
     Estimates,
-    /// Estimates of one thing, for which the algorithm's server has robust rules of its own.
+    /// Estimates of one quantity, for which the algorithm's server has robust rules of its own.
     OwnRule,
-    /// No estimates of one thing, for this reason.
+    /// Not estimates of one quantity, for the reason given.
     Different(&'static str),
 }
 
-/// What λ means where one centre has all the weight of a density that stands for the other clients.
+/// The effect of λ where one centre has all the weight of a density that represents the other clients.
 const HELD: &str = "algorithm.kde_bandwidth then says how strongly Θ is held where other clients moved it; a smaller one forgets less \
      and learns more slowly";
-/// Why a robust rule has no meaning where one client's reply takes the place of Θ.
+/// The reason why no robust rule is defined where one client's reply replaces Θ.
 const REPLACES: &str = "one client a round replaces the global particles";
-/// Why it has none where every client sends its factor.
+/// The reason why no robust rule is defined where every client sends its factor.
 const ONE_FACTOR_EACH: &str = "every reply is the factor of other rows, and the server multiplies them";
 
 /// The list of algorithms: the enum of their configurations, their kinds, and the dispatch.
@@ -171,17 +172,19 @@ macro_rules! algorithms {
     ($($variant:ident($config:ty)),+ $(,)?) => {
         /// `[algorithm]`: one of the algorithms that a config can name, tagged by `kind`.
         #[derive(Clone, Debug, PartialEq)]
-        #[allow(missing_docs)] // Each is documented in its own file.
         pub enum AlgorithmConfig {
-            $($variant($config),)+
+            $(
+                #[doc = concat!("The keys of `", stringify!($config), "`, documented in its own file.")]
+                $variant($config),
+            )+
             /// An algorithm from outside this crate.
             Own(OwnConfig),
         }
 
-        /// The kinds of `[algorithm]` with their keys.
+        /// The kinds of `[algorithm]` with their keys, in the order of [`AlgorithmConfig`].
         pub const ALGORITHM_KINDS: &[Kind] = &[$(<$config>::KIND),+];
 
-        /// What the kinds of `[algorithm]` can do, in the same order.
+        /// The capabilities of the kinds of `[algorithm]`, in the same order.
         pub const ALGORITHM_CAPABILITIES: &[Capabilities] = &[$(<$config>::CAPABILITIES),+];
 
         impl<'de> Deserialize<'de> for AlgorithmConfig {
@@ -205,7 +208,7 @@ macro_rules! algorithms {
             }
         }
 
-        /// Does the same with the configuration of every kind.
+        /// Evaluates the same expression for the configuration of every kind.
         macro_rules! with_config {
             ($algorithm:expr, $own:pat => $none:expr, $name:ident => $value:expr) => {
                 match $algorithm {
@@ -246,14 +249,14 @@ algorithms! {
 /// [`Config::load_with`](crate::experiment::Config::load_with).
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnConfig {
-    /// The word after `kind =`.
+    /// The value of `kind`.
     pub kind: String,
-    /// The other keys, checked.
+    /// The other keys, which have been checked.
     pub keys: Table,
 }
 
 impl AlgorithmConfig {
-    /// The word after `kind =`.
+    /// The value of `kind`.
     pub fn name(&self) -> &str {
         with_config!(self, own => &own.kind, config => config.kind().name)
     }
@@ -311,7 +314,7 @@ impl OwnConfig {
     }
 }
 
-/// Names of the server's numbers that are columns of `rounds.csv`, of all algorithms, each once.
+/// The names of the server's numbers that are columns of `rounds.csv`, over all algorithms and without repetition.
 pub fn columns() -> Vec<&'static str> {
     let mut columns = Vec::new();
     for column in ALGORITHM_CAPABILITIES.iter().flat_map(|capabilities| capabilities.columns) {

@@ -1,12 +1,12 @@
 //! P-DSVGD, DSVGD of many clients at once. Source: Kassab & Simeone Algorithm 4, eq. (22); ALGORITHMS 4.4.
 //!
-//! Every scheduled client does both loops of DSVGD from the server's Θ and sends its *factor* Θ_k. The server moves Θ by
-//! L_s steps of SVGD towards the product of prior and factors, q(θ) ∝ p0(θ)·Π_k t_k(θ).
+//! Every scheduled client does both loops of DSVGD from the server's Θ and sends its *factor* Θ_k. The server moves Θ
+//! by L_s steps of SVGD towards the product of prior and factors, q(θ) ∝ p0(θ)·Π_k t_k(θ).
 //!
-//! All clients of a round start from one Θ, and each would move q by itself to where its own rows want it. Their changes
-//! add up: undamped, |S| clients that say the same move Θ |S| times too far, and rounds diverge. So each factor takes the
-//! change of a visit that goes a share of its way, 1/|S| by default: the server then moves Θ by the mean of the clients'
-//! ways. As in parallel power EP and PVI; ours, beyond the paper.
+//! All clients of a round start from one Θ, and the change of each would by itself move q to the optimum for its own
+//! rows. The changes add up: undamped, |S| clients with equal changes move Θ |S| times too far, and rounds diverge. So
+//! each factor takes the change of a visit with a share of its displacement, 1/|S| by default: the server then moves Θ
+//! by the mean of the clients' displacements. Parallel power EP and PVI damp in the same way; the paper does not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,16 +35,16 @@ use crate::stein::{OptimizerState, Score, Svgd};
 /// `[algorithm] kind = "p-dsvgd"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PDsvgdConfig {
-    /// What a client does.
+    /// The configuration of the clients.
     #[serde(flatten)]
     pub client: DsvgdConfig,
-    /// L_s steps of the server on Θ.
+    /// The number of steps L_s of the server on Θ.
     pub server_steps: usize,
-    /// Share of its way that a client's Θ goes in its factor; 1 is the paper's.
+    /// The share of a client's displacement of Θ that its factor takes; 1 in the paper.
     pub factor_damping: NumberOr<FactorDampingRule>,
 }
 
-/// Rule for the share of its change that a factor takes.
+/// The rule for the share of a client's displacement that its factor takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FactorDampingRule {
@@ -62,7 +62,7 @@ const FACTOR_DAMPING: Key = key(
 .reference(F(1.0));
 
 impl PDsvgdConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "p-dsvgd",
         about: "DSVGD of many clients at once.",
@@ -89,7 +89,7 @@ impl PDsvgdConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
         Capabilities { tilted: true, replies: Replies::Different(ONE_FACTOR_EACH), ..Capabilities::FEDERATED };
 }
@@ -99,11 +99,11 @@ struct Server<B: Backend> {
     svgd: Svgd,
     model: Arc<dyn Model>,
     theta: Particles<B>,
-    /// Θ_k of every client that was ever asked, in the order of the clients.
+    /// The factors Θ_k `[N, d]` of all clients visited so far, in the order of the clients.
     factors: BTreeMap<ClientId, Particles<B>>,
-    /// K.
+    /// The number of clients K.
     clients: f64,
-    /// |S|, the number of clients of the round, and how many of all will have been visited after it.
+    /// The number |S| of clients of the round, and the number of all clients visited after it.
     asked: usize,
     seen_after: usize,
     session: Session<B>,
@@ -133,9 +133,9 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let DsvgdConfig { density, factors, .. } = self.config.client;
         let kde = density.kde();
         let visited = self.factors.len() as f64;
-        // What of the prior the visited factors leave to p0 itself, and how wide their densities are.
+        // The power of p0 that the visited factors leave over, and the widening of their densities.
         let (prior_weight, widening) = match factors {
-            // A client that was not seen has not multiplied its share of the prior with anything.
+            // The share of the prior of a client that was not visited is in no factor yet.
             Factors::SharedPrior | Factors::Growing => (1.0 - visited / self.clients, self.clients.sqrt()),
             Factors::Auto | Factors::WithPrior => (1.0 - visited, 1.0),
             Factors::Paper => (1.0, 1.0),

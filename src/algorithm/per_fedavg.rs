@@ -1,10 +1,10 @@
 //! Per-FedAvg, first order: federated averaging of parameters from which one gradient step adapts to a client.
 //!
 //! With two minibatches B1, B2 in every step, client: L times θ' = θ_k − α∇L̄(θ_k; B1); θ_k ← θ_k − η∇L̄(θ'; B2), which
-//! leaves the Hessian out of the gradient of L̄(θ − α∇L̄(θ)). Server: as FedAvg. A client predicts with θ − α∇L̄(θ), the
-//! gradient over all its training rows: the step that the objective is made of (public codes take one minibatch).
-//! Source: Fallah, Mokhtari & Ozdaglar 2020 (Algorithm 1, first-order variant); ALGORITHMS 4.9. θ goes down, θ_k comes
-//! up; nothing stays.
+//! leaves the Hessian out of the gradient of L̄(θ − α∇L̄(θ)). Server: as FedAvg. A client predicts with θ − α∇L̄(θ),
+//! the gradient over all its training rows: this is the step in the objective (public codes take one minibatch).
+//! Source: Fallah, Mokhtari & Ozdaglar 2020 (Algorithm 1, first-order variant); ALGORITHMS 4.9. θ is sent to the
+//! clients, θ_k to the server; clients keep no parameters.
 
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
@@ -24,15 +24,15 @@ use crate::rows::Rows;
 /// `[algorithm] kind = "per-fedavg"`; η is the step size of the optimiser. L steps read two minibatches each.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PerFedAvgConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The step size α of the adaptation.
     pub inner_lr: f64,
 }
 
 impl PerFedAvgConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "per-fedavg",
         about: "Averaging of a start from which each client adapts (Fallah et al. 2020).",
@@ -45,7 +45,7 @@ impl PerFedAvgConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
         Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
 }
@@ -81,7 +81,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// θ + α·score.
+/// The adapted parameters θ + α·score, `[1, d]`.
 fn adapted<B: Backend>(theta: &Particles<B>, score: Particles<B>, alpha: f64) -> Particles<B> {
     theta.clone().zip(score, |theta, score| theta + score.mul_scalar(alpha))
 }
@@ -96,7 +96,7 @@ impl Algorithm for PerFedAvgConfig {
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-        // FedAvg's server over clients that look one step ahead.
+        // FedAvg's server over clients that train the parameters after one adaptation step.
         let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
         let client = |local| Box::new(Client { local, inner_lr: self.inner_lr }) as _;
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();

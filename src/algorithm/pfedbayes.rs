@@ -1,18 +1,18 @@
 //! pFedBayes: every client has a Gaussian of its own, and all of them a Gaussian w as their prior. Source: Zhang et al.
 //! 2022, Algorithm 1; ALGORITHMS 4.10.
 //!
-//! q_k = N(μ_k, diag σ_k²) and w = N(μ, diag σ²) with σ = softplus(ρ) over all d parameters; the model's own prior plays
-//! no part. A step of client k, L of them in a visit, on a minibatch of B of its N_k rows:
+//! q_k = N(μ_k, diag σ_k²) and w = N(μ, diag σ²) with σ = softplus(ρ) over all d parameters; the model's own prior is
+//! not used. A step of client k, L of them in a visit, on a minibatch of B of its N_k rows:
 //! 1. θ_s = μ_k + σ_k ⊙ z_s, z_s ~ N(0, v·I), s = 1..S;
 //! 2. (μ_k, ρ_k) one step down −(N_k/B) (1/S) Σ_s Σ_{i ∈ batch} log p(y_i | x_i, θ_s) + ζ KL(q_k ‖ w_k);
 //! 3. (μ, ρ) of the client's copy w_k one step down KL(q_k ‖ w_k).
 //!
-//! Server: (μ, ρ) ← (1 − β)(μ, ρ) + β·mean of the clients' copies. 2d numbers go down, 2d come up; q_k never leaves the
-//! client. A client predicts with draws from q_k, and with the server's draws from w as long as it was never asked.
+//! Server: (μ, ρ) ← (1 − β)(μ, ρ) + β·mean of the clients' copies. 2d numbers are sent down, 2d up; q_k never leaves
+//! the client. A client predicts with draws from q_k, and with the server's draws from w until its first visit.
 //!
 //! q_k starts at the w of the client's first visit. The unofficial public code (AllenBeau/pFedBayes) starts it at
 //! w^(0), takes five steps of 2. for one of 3., weighs clients by their rows, and draws z with a standard deviation of
-//! 0.001, in training as in prediction: `noise_variance = 1e-6`, next to a point.
+//! 0.001, in training as in prediction: `noise_variance = 1e-6`, almost a point estimate.
 
 use std::sync::Arc;
 
@@ -39,27 +39,27 @@ use crate::stein::{Optimizer, SvgdError};
 /// `[algorithm] kind = "pfedbayes"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedBayesConfig {
-    /// Draws N that predictions are made with.
+    /// The number of draws N that predictions are made with.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// S, draws behind a step.
+    /// The number of draws S behind a step.
     pub samples: usize,
-    /// β.
+    /// The weight β of the clients' mean at the server.
     pub server_mix: f64,
-    /// ζ.
+    /// The weight ζ of the KL term.
     pub kl_weight: f64,
-    /// ρ^(0), the same for every coordinate.
+    /// The initial ρ^(0), the same for every coordinate.
     pub initial_rho: f64,
-    /// Standard deviation of μ^(0) around 0.
+    /// The standard deviation of μ^(0) around 0.
     pub initial_sd: f64,
-    /// v, of draws in training and in prediction.
+    /// The variance v of z in training and in prediction.
     pub noise_variance: f64,
 }
 
 impl PFedBayesConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "pfedbayes",
         about: "Personal Gaussians around a shared Gaussian (Zhang et al. 2022).",
@@ -72,11 +72,11 @@ key("initial_sd", POSITIVE, F(0.1), "Standard deviation of the means at the star
 key("noise_variance", POSITIVE, F(1.0), "Variance of the noise behind a draw, in training and in prediction; 1 is the method, 1e-6 the unofficial public code (sd 0.001): next to a point.").reference(F(1e-6)),],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
-/// What server and clients know alike, and do not change.
+/// The constants that server and clients share.
 struct Problem<B: Backend> {
     config: PFedBayesConfig,
     optimizer: Optimizer,
@@ -91,8 +91,9 @@ impl<B: Backend> Problem<B> {
         MeanField::from_message(message, &self.layout, &self.session)
     }
 
-    /// N draws from q with the same z in every round, so that predictions move with q and not with the draw; rounds
-    /// count from 1, so that this is no stream of a visit. Stream 0 is the server's, k + 1 client k's.
+    /// N draws `[N, d]` from q with the same z in every round, so that predictions change with q and not with the
+    /// draws. Rounds count from 1, so that round 0 is the stream of no visit. Stream 0 is the server's, k + 1 client
+    /// k's.
     fn predictive(&self, q: &MeanField<B>, stream: usize) -> Result<Particles<B>, RunError> {
         let mut rng = self.streams.rng(Purpose::Gaussian, 0, stream);
         Ok(q.at(&noise(&mut rng, self.config.noise_variance, self.config.particles, &self.layout, &self.session)?))
@@ -101,7 +102,7 @@ impl<B: Backend> Problem<B> {
 
 struct Server<B: Backend> {
     problem: Arc<Problem<B>>,
-    /// w.
+    /// The shared Gaussian w.
     shared: MeanField<B>,
     draws: Particles<B>,
 }
@@ -130,7 +131,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         self.shared.bytes() + self.draws.bytes()
     }
 
-    /// The draws follow from w.
+    /// The state holds w only; the draws follow from it.
     fn save(&self) -> Result<State, RunError> {
         self.shared.save()
     }
@@ -142,14 +143,14 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-/// What the optimiser remembers of q_k and of w_k.
+/// The optimiser states of q_k and of w_k.
 #[derive(Clone, Debug, Default)]
 struct States {
     personal: MeanFieldState,
     shared: MeanFieldState,
 }
 
-/// The parts of a client's state: q_k, and what the optimiser remembers of q_k and of w_k.
+/// The names of the parts of a client's state: q_k, and the optimiser states of q_k and of w_k.
 const PERSONAL: &str = "personal";
 const OF_PERSONAL: &str = "personal_optimizer";
 const OF_SHARED: &str = "shared_optimizer";
@@ -158,7 +159,7 @@ struct Client<B: Backend> {
     problem: Arc<Problem<B>>,
     likelihood: Likelihood<B>,
     client: ClientId,
-    /// q_k, from the first visit on.
+    /// The client's Gaussian q_k, from the first visit on.
     personal: Option<MeanField<B>>,
     states: States,
 }
@@ -263,7 +264,7 @@ impl Algorithm for PFedBayesConfig {
             streams: setup.streams,
             session: setup.session,
         });
-        // Stream 1: 0 drew the model's own initial particles, which pFedBayes has no use for.
+        // Stream 0 drew the model's own initial particles, which pFedBayes does not use.
         let mut rng = problem.streams.rng(Purpose::InitialParticles, 0, 1);
         let mean = noise(&mut rng, self.initial_sd.powi(2), 1, &problem.layout, &problem.session)?;
         let shared = MeanField::with_rho(mean, self.initial_rho);

@@ -1,12 +1,12 @@
-//! pFedGP: Gaussian processes of each client's own on an embedding that all share.
+//! pFedGP: personal Gaussian processes of each client on an embedding that all clients share.
 //!
-//! The network of the model without its last layers is the embedding e = h/‖h‖; it travels and is averaged by rows. A
+//! The network of the model without its last layers is the embedding e = h/‖h‖; it is sent and averaged by rows. A
 //! client classifies with a tree of binary Gaussian processes on its own embedded rows, kernel s·exp(−‖e − e'‖²/(2ℓ²)),
 //! which never leave it and have no parameters to train: they are fitted anew for every prediction. In its round a
-//! client climbs (scale)·Σ_nodes L(K(e(x; θ))), L the bound on log p(y) of [`polya_gamma`], by minibatches.
+//! client maximises (scale)·Σ_nodes L(K(e(x; θ))), L the bound on log p(y) of [`polya_gamma`], by minibatches.
 //! Source: Achituve et al. 2021 and its public code, ALGORITHMS 4.10.
 //!
-//! A stand-in in five places, for numbers without draws and for speed:
+//! Five parts differ from the paper's, for results without draws and for speed:
 //!
 //! | there | here |
 //! |---|---|
@@ -16,13 +16,13 @@
 //! | all rows of a client behind a prediction | at most `inducing_rows`, each class by its share |
 //! | SGD .05, momentum .9, decay .001, norm of a gradient at most 50, one step on all rows, a plain mean of clients | `[optimizer]` without decay and clip, `local_steps` minibatches, a mean by rows |
 //!
-//! Their embedding ends in a linear layer of its own. Here it ends where the head begins: in such a layer with a `stack`
-//! whose last layer is dense, in the last hidden layer with a `bnn`, which is worse where there is only one
+//! Their embedding ends in a linear layer of its own. Here it ends where the head begins: in such a layer with a
+//! `stack` whose last layer is dense, in the last hidden layer with a `bnn`, which is worse where there is only one
 //! (docs/algorithms.md).
 //!
-//! Their optimiser forgets at each visit and takes one step, so that its momentum never speaks. A row for which all units
-//! are shut is embedded at 0 and pulls at nothing. The server's particles are the shared layers under the head of Θ^(0),
-//! which nobody trains: what they predict means nothing.
+//! Their optimiser starts anew at each visit and takes one step, so that its momentum has no effect. A row for which
+//! all units are 0 is embedded at 0 and has no gradient. The server's particles are the shared layers under the head of
+//! Θ^(0), which is never trained: their predictions have no meaning.
 
 pub mod class_tree;
 pub mod classifier;
@@ -61,29 +61,29 @@ use crate::random::Purpose;
 use crate::rows::{Minibatches, Shard};
 use crate::stein::{OptimizerState, Score, Svgd};
 
-/// Rows embedded at once where all are needed.
+/// The number of rows that are embedded at once.
 const CHUNK: usize = 1000;
 
 /// `[algorithm] kind = "pfedgp"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedGpConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// Layers, counted from the output, above the embedding.
+    /// The number of layers above the embedding, counted from the output.
     pub personal_layers: usize,
-    /// s, the variance of the processes.
+    /// The variance s of the processes.
     pub output_scale: f64,
-    /// ℓ, on embeddings of length 1.
+    /// The length scale ℓ, on embeddings of length 1.
     pub length_scale: f64,
-    /// Updates of the Pólya-Gamma variables of a node.
+    /// The number of updates of the Pólya-Gamma variables of a node.
     pub inference_steps: usize,
-    /// Most rows of a client behind its tree and its predictions.
+    /// The largest number of a client's rows behind its tree and its predictions.
     pub inducing_rows: usize,
 }
 
 impl PFedGpConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "pfedgp",
         about: "Gaussian processes on a shared embedding (Achituve et al. 2021).",
@@ -105,7 +105,7 @@ impl PFedGpConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
@@ -132,7 +132,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
         let total: f64 = replies.iter().map(rows).sum();
         if total <= 0.0 {
-            return Ok(()); // nobody has a row: nothing was learned
+            return Ok(()); // no client has a row, so θ stays as it is
         }
         let mut mean = self.split.base_of(&self.network).map(|block| block.zeros_like());
         for reply in &replies {
@@ -172,12 +172,12 @@ struct Embedder<B: Backend> {
     model: Arc<dyn Model>,
     split: Split,
     head_layers: usize,
-    /// Lends its head to every base: the model takes whole networks.
+    /// A network whose head completes every base, because the model takes whole networks.
     initial: Particles<B>,
 }
 
 impl<B: Backend> Embedder<B> {
-    /// Of rows `[B, p]`, on the host. Waits for the device.
+    /// The embedding of rows `[B, p]`, on the host. The call waits for the device.
     fn embed(&self, base: &Particles<B>, inputs: Tensor<2>) -> Result<Embedding, RunError> {
         let network = self.split.joined(base, &self.initial);
         let activations = self.model.embed(network.blocks(), inputs, self.head_layers).ok_or_else(no_embedding)?;
@@ -190,7 +190,7 @@ impl<B: Backend> Embedder<B> {
         }
     }
 
-    /// From a gradient in the activations `[B, E]` to the base.
+    /// The gradient in the base, from the gradient in the activations `[B, E]`.
     fn pull_back(&self, base: &Particles<B>, inputs: Tensor<2>, gradient: Tensor<2>) -> Result<Particles<B>, RunError> {
         let network = self.split.joined(base, &self.initial);
         let gradient = gradient.unsqueeze_dim::<3>(0);
@@ -207,11 +207,11 @@ struct Client<B: Backend> {
     embedder: Embedder<B>,
     shard: Shard<B>,
     minibatches: Minibatches,
-    /// Of the shard's rows.
+    /// The class of every row of the shard.
     labels: Vec<usize>,
-    /// Number of classes C of the task.
+    /// The number of classes C of the task.
     classes: usize,
-    /// Positions in the shard, ascending.
+    /// The inducing rows, by their ascending positions in the shard.
     inducing: Vec<usize>,
     state: OptimizerState,
     session: Session<B>,
@@ -226,7 +226,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.minibatches.start_visit(request.round);
         let forks = self.forks(&base)?;
         let steps = self.config.local.local_steps;
-        // A visit that fails leaves the averages of the last one.
+        // A visit that fails leaves the optimiser's state of the last one.
         let (svgd, mut state) = (self.svgd, self.state.clone());
         let moved = svgd.run(base, steps, &mut state, |at| self.next_score(at, &forks), |done| watch(done, steps))?;
         self.state = state;
@@ -275,7 +275,7 @@ impl<B: Backend> Client<B> {
         Ok(Score::dense(self.embedder.pull_back(at, inputs, gradient)?))
     }
 
-    /// The tree of the client's classes, as the embedding stands.
+    /// The tree of the client's classes in the current embedding.
     fn forks(&self, base: &Particles<B>) -> Result<Vec<Fork>, RunError> {
         let (rows, labels) = self.inducing_rows(base)?;
         Ok(class_tree(&held(&labels), &rows, &labels))
@@ -291,7 +291,7 @@ impl<B: Backend> Client<B> {
     }
 }
 
-/// At most `most` positions, ascending: of every class about its share, and at least one.
+/// At most `most` ascending positions of `labels` `[n]`: about its share of every class, and at least one.
 pub fn stratified(labels: &[usize], most: usize, rng: &mut impl Rng) -> Vec<usize> {
     let classes = held(labels);
     let mut ranked = Vec::with_capacity(labels.len());
@@ -301,7 +301,7 @@ pub fn stratified(labels: &[usize], most: usize, rng: &mut impl Rng) -> Vec<usiz
         let count = own.len() as f64;
         ranked.extend(own.into_iter().enumerate().map(|(rank, position)| (rank as f64 / count, position)));
     }
-    // Stable: the first of every class come before all others.
+    // The sort is stable: the first rows of every class come before all others.
     ranked.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let mut chosen: Vec<usize> = ranked.into_iter().map(|(_, position)| position).collect();
     chosen.truncate(most.max(classes.len()));
@@ -309,7 +309,7 @@ pub fn stratified(labels: &[usize], most: usize, rng: &mut impl Rng) -> Vec<usiz
     chosen
 }
 
-/// The class of every row of a shard. Waits for the device.
+/// The class of every row of a shard. The call waits for the device.
 fn labels_of<B: Backend>(shard: &Shard<B>) -> Result<Vec<usize>, RunError> {
     let positions: Vec<usize> = (0..shard.rows()).collect();
     let mut labels = Vec::with_capacity(positions.len());

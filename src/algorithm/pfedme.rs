@@ -1,9 +1,9 @@
 //! pFedMe: personal parameters p tied to a shared centre w, which moves along the gradient of their Moreau envelope.
 //!
 //! Client, from p = w as sent: L times draw a minibatch; R times p ← p − η_p(∇L̄(p) + λ(p − w)) on it; then
-//! w ← w − ηλ(w − p). It keeps p, with which it predicts, and sends its w_k. Server: w ← (1−β)w + β·mean_{k ∈ S} w_k,
-//! each client alike. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient steps for its inner problem);
-//! ALGORITHMS 4.9. w goes down, w_k comes up.
+//! w ← w − ηλ(w − p). The client keeps p, with which it predicts, and sends its w_k. Server:
+//! w ← (1−β)w + β·mean_{k ∈ S} w_k, with equal weights. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient steps for its inner
+//! problem); ALGORITHMS 4.9. w is sent to the clients, w_k to the server.
 
 use fedstein_schema::Literal::{Float as F, Int as I};
 use fedstein_schema::{COUNT, Kind, key};
@@ -24,21 +24,21 @@ use crate::stein::{Optimizer, OptimizerState, Score, Svgd};
 /// `[algorithm] kind = "pfedme"`; η is the step size of the optimiser.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedMeConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// λ > 0.
+    /// The weight λ > 0 of the proximal term.
     pub proximal: f64,
-    /// η_p.
+    /// The step size η_p of the personal parameters.
     pub inner_lr: f64,
-    /// R.
+    /// The number R of steps on p in a local step.
     pub inner_steps: usize,
-    /// β ∈ (0, 1].
+    /// The weight β ∈ (0, 1] of the clients' mean at the server.
     pub server_mix: f64,
 }
 
 impl PFedMeConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "pfedme",
         about: "Personal parameters around a shared centre (Dinh et al. 2020).",
@@ -54,7 +54,7 @@ impl PFedMeConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
         Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
 }
@@ -65,7 +65,7 @@ const PERSONAL: &str = "personal";
 struct Client<B: Backend> {
     config: PFedMeConfig,
     local: LocalSteps<B>,
-    /// p; `None` until the first visit.
+    /// The personal parameters p; `None` until the first visit.
     personal: Option<Particles<B>>,
 }
 

@@ -9,12 +9,12 @@
 //! θ_n ← m + √(1 − τ²)(θ_n − m) + τ·sd ⊙ z  where θ_n is a copy of another,   τ = min(λ_t/sd, ½),   z ~ N(0, I)
 //! ```
 //!
-//! γ_t is shortened by bisection until half of the particles still count. The last line draws from a kernel around the
-//! parent, shrunk so that mean m and standard deviation sd of a set stay what they are. The first child of a particle
-//! keeps its place. Were every particle jittered in every step, the noise would stay while γ_t → 0 lets the selection
-//! fade: on the paper's 1-D toy (N = 200, mean of 10 seeds) KL(q ‖ posterior) then rises from .04 after 10 steps to .29
-//! after 3,000; with copies alone it is .009 from the tenth step on. Without gradients.
-//! Source: Dai, He, Dai & Song 2016; details ours, ALGORITHMS 4.7.
+//! γ_t is shortened by bisection until the effective sample size is at least half of N. The last line draws from a
+//! kernel around the parent, shrunk so that mean m and standard deviation sd of a set do not change. The first child of
+//! a particle keeps its place. Were every particle jittered in every step, the noise would stay while γ_t → 0 lets the
+//! selection fade: on the paper's 1-D toy (N = 200, mean of 10 seeds) KL(q ‖ posterior) then rises from .04 after 10
+//! steps to .29 after 3,000; with copies alone it is .009 from the tenth step on. The method uses no gradients.
+//! Source: Dai, He, Dai & Song 2016; the details are ours, ALGORITHMS 4.7.
 
 use fedstein_schema::Accepts::Float;
 use fedstein_schema::Literal::{Float as F, Text as T};
@@ -41,23 +41,23 @@ use crate::random::{Purpose, Streams};
 /// `[algorithm] kind = "pmd"`; L steps between two evaluations ("rounds").
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PmdConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
-    /// λ_t.
+    /// The bandwidth λ_t.
     pub kde_bandwidth: NumberOr<KdeRule>,
-    /// γ_max ∈ (0, 1].
+    /// The largest step γ_max ∈ (0, 1].
     pub max_step: f64,
-    /// c: γ_t = min(γ_max, c/t).
+    /// The constant c of γ_t = min(γ_max, c/t).
     pub step_decay: f64,
 }
 
 impl PmdConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "pmd",
         about: "Particle mirror descent on all rows in one place (Dai et al. 2016).",
@@ -74,15 +74,15 @@ impl PmdConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
 }
 
-/// Share of the particles that must count after a step: ESS(w) ≥ N/2.
+/// The smallest effective share of the particles after a step: ESS(w) ≥ N/2.
 const SURVIVING: f64 = 0.5;
-/// Halvings of the interval in which γ_t is sought.
+/// The number of halvings of the interval in which γ_t is sought.
 const HALVINGS: usize = 50;
-/// Largest τ: a particle keeps √(1 − ¼) of its place.
+/// The largest τ: a particle keeps √(1 − ¼) of its place.
 const LARGEST_JITTER: f64 = 0.5;
 
 struct Client<B: Backend> {
@@ -115,7 +115,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 impl<B: Backend> Client<B> {
-    /// Mirror step t, from 1.
+    /// Mirror step t, from 1, of particles `[N, d]`.
     fn step(&mut self, theta: &Particles<B>, t: usize) -> Result<Particles<B>, RunError> {
         let likelihood = self.likelihood.next_log_likelihood(theta)?;
         let prior = self.likelihood.model().prior().log_density(theta.blocks()).try_into_vec_as::<f64>()?;
@@ -137,8 +137,8 @@ impl<B: Backend> Client<B> {
     }
 }
 
-/// w_n ∝ exp(γ·gain_n), Σ w = 1, with the longest γ ≤ `longest` for which half of the particles with a finite gain
-/// count. `None` if there is no such particle, or a gain is NaN or ∞.
+/// The weights w_n ∝ exp(γ·gain_n), Σ w = 1, `[N]`, with the longest γ ≤ `longest` for which half of the particles with
+/// a finite gain count. `None` if there is no such particle, or a gain is NaN or ∞.
 fn mirror_weights(gains: &[f64], longest: f64) -> Option<Vec<f64>> {
     let top = gains.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if !top.is_finite() || gains.iter().any(|gain| gain.is_nan()) {
@@ -165,12 +165,12 @@ fn mirror_weights(gains: &[f64], longest: f64) -> Option<Vec<f64>> {
     Some(weights(low))
 }
 
-/// ESS(w) = 1/Σ w_n² of weights that sum to 1.
+/// The effective sample size 1/Σ w_n² of weights that sum to 1.
 fn effective(weights: &[f64]) -> f64 {
     1.0 / weights.iter().map(|weight| weight * weight).sum::<f64>()
 }
 
-/// N parents by one uniform number u ∈ [0, 1): particle n gets ⌊N w_n⌋ or ⌈N w_n⌉ children.
+/// Systematic resampling of N parents by one uniform number u ∈ [0, 1): particle n gets ⌊N w_n⌋ or ⌈N w_n⌉ children.
 fn systematic(weights: &[f64], u: f64) -> Vec<usize> {
     let count = weights.len();
     let mut parents = Vec::with_capacity(count);
@@ -187,8 +187,8 @@ fn systematic(weights: &[f64], u: f64) -> Vec<usize> {
     parents
 }
 
-/// θ_n ← m + √(1 − τ²)(θ_n − m) + τ·sd ⊙ z for every further child of a parent, in the flat rows `[N, d]` of the
-/// children of these `parents` in ascending order; a coordinate without spread stays.
+/// The move θ_n ← m + √(1 − τ²)(θ_n − m) + τ·sd ⊙ z of every further child of a parent, in the flat rows `[N, d]` of
+/// the children of these `parents` in ascending order; a coordinate of variance 0 does not move.
 fn jitter(rows: &mut [f64], parents: &[usize], lambda: f64, rng: &mut impl Rng) {
     let (count, d) = (parents.len(), rows.len() / parents.len());
     let (means, sds): (Vec<f64>, Vec<f64>) = (0..d)
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_long_step_is_shortened_until_half_of_the_particles_count() {
         let gains: Vec<f64> = (0..100).map(|n| -10.0 * f64::from(n)).collect();
-        // Short enough as it is: w ∝ exp(γ·gain), ratio e^(−10γ) from one to the next.
+        // The step needs no shortening: w ∝ exp(γ·gain), ratio e^(−10γ) from one to the next.
         let free = mirror_weights(&gains, 1e-3).unwrap();
         assert!((free[1] / free[0] - (-0.01f64).exp()).abs() < 1e-12);
         let cut = mirror_weights(&gains, 1.0).unwrap();
@@ -287,14 +287,14 @@ mod tests {
                 assert!((children - 5.0 * weight).abs() < 1.0 + 1e-9, "u = {u}: particle {n} has {children}");
             }
         }
-        // Sums that stay below 1 by rounding.
+        // The sums stay below 1 by rounding.
         assert_eq!(systematic(&[0.1; 10], 0.999_999), (0..10).collect::<Vec<_>>());
     }
 
     #[test]
     fn copies_move_and_keep_mean_and_spread() {
         let mut rng = ChaCha12Rng::seed_from_u64(3);
-        // Two children of every parent, and two modes: not only Gaussians keep theirs.
+        // Two children of every parent and two modes: sets that are not Gaussian keep their moments, too.
         let parents: Vec<usize> = (0..40_000).map(|n| n / 2).collect();
         let start: Vec<f64> = parents.iter().flat_map(|n| [if n % 2 == 0 { 3.0 } else { 5.0 }, 7.0]).collect();
         let mut rows = start.clone();
@@ -305,9 +305,9 @@ mod tests {
         let moved: Vec<f64> = moved.iter().map(|n| rows[2 * n]).collect();
         let mean = moved.iter().sum::<f64>() / 20_000.0;
         let variance = moved.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 20_000.0;
-        // Standard errors: .4/√20000 of the mean, about .006 of the variance.
+        // The standard errors are .4/√20000 of the mean, about .006 of the variance.
         assert!((mean - 4.0).abs() < 0.01 && (variance - 1.0).abs() < 0.02, "{mean}, {variance}");
-        // A coordinate without spread has none to lose.
+        // A coordinate of variance 0 keeps it.
         assert!(rows.iter().skip(1).step_by(2).all(|x| *x == 7.0));
     }
 }

@@ -1,10 +1,11 @@
-//! SCAFFOLD: federated averaging whose clients correct their gradients by what the others' say.
+//! SCAFFOLD: federated averaging whose clients correct their gradients by those of the other clients.
 //!
-//! A control variate c_k is what client k takes for its own gradient, c for the mean of all, both in the units of
-//! ∇L̄, from 0. Client: L times θ_k ← θ_k − η(∇L̄(θ_k) + c − c_k); then c_k⁺ = c_k − c + (θ − θ_k)/(Lη) (option II).
-//! Server: θ ← θ + η_s·mean_{k ∈ S}(θ_k − θ), each client alike, unlike FedAvg's mean over rows;
-//! c ← c + (1/K) Σ_{k ∈ S}(c_k⁺ − c_k). Source: Karimireddy et al. 2020 (Algorithm 1); ALGORITHMS 4.9.
-//! θ and c go down, θ_k and c_k⁺ − c_k come up, c_k stays. While all replies arrive, Σ_k c_k = K·c.
+//! The control variate c_k is client k's estimate of its own gradient, c that of the mean over all clients, both in the
+//! units of ∇L̄ and initially 0. Client: L times θ_k ← θ_k − η(∇L̄(θ_k) + c − c_k); then
+//! c_k⁺ = c_k − c + (θ − θ_k)/(Lη) (option II). Server: θ ← θ + η_s·mean_{k ∈ S}(θ_k − θ), with equal weights, unlike FedAvg's mean over
+//! rows; c ← c + (1/K) Σ_{k ∈ S}(c_k⁺ − c_k). Source: Karimireddy et al. 2020 (Algorithm 1); ALGORITHMS 4.9.
+//! θ and c are sent to the clients, θ_k and c_k⁺ − c_k to the server; c_k stays at the client. While all replies
+//! arrive, Σ_k c_k = K·c.
 
 use fedstein_schema::Literal::Float as F;
 use fedstein_schema::{Kind, POSITIVE, key};
@@ -24,21 +25,21 @@ use crate::protocol::{
 };
 use crate::stein::{Optimizer, Score};
 
-/// The name under which c travels down and c_k⁺ − c_k up.
+/// The name of c in requests and of c_k⁺ − c_k in replies.
 pub(super) const CONTROL: &str = "control";
 
 /// `[algorithm] kind = "scaffold"`; η is the step size of the optimiser.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScaffoldConfig {
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// η_s.
+    /// The server's step size η_s.
     pub server_lr: f64,
 }
 
 impl ScaffoldConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "scaffold",
         about: "Averaging of one parameter vector, with control variates (Karimireddy et al. 2020).",
@@ -51,17 +52,17 @@ impl ScaffoldConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
         Capabilities { plain_gradient_steps: true, changes: &[CONTROL], ..Capabilities::FEDERATED };
 }
 
 struct Server<B: Backend> {
     theta: Particles<B>,
-    /// c.
+    /// The server's control variate c.
     control: Particles<B>,
     server_lr: f64,
-    /// K.
+    /// The number of clients K.
     clients: f64,
     session: Session<B>,
 }
@@ -75,7 +76,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let moved = replies.iter().map(|reply| particles_of(&reply.message, &self.theta, &self.session));
         let theta = mixed(&self.theta, AveragingWeights::Equal(self.server_lr).of(&replies), moved)?;
         let changes = replies.iter().map(|reply| control_of(&reply.message, &self.control, &self.session));
-        // A sum, not a mean: c keeps its own weight of 1.
+        // This is a sum and not a mean: c keeps the weight 1.
         self.control = mixed(&self.control, (1.0, vec![1.0 / self.clients; replies.len()]), changes)?;
         self.theta = theta;
         Ok(())
@@ -102,9 +103,9 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
 struct Client<B: Backend> {
     local: LocalSteps<B>,
-    /// c_k.
+    /// The client's control variate c_k.
     control: Particles<B>,
-    /// 1/(Lη).
+    /// The factor 1/(Lη).
     pace: f64,
     session: Session<B>,
 }
@@ -124,7 +125,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let drift = theta.zip(moved.clone(), |theta, moved| (theta - moved).mul_scalar(self.pace));
         let change = drift.zip(global, |drift, global| drift - global);
         let sent = change.to_array()?;
-        // The server would refuse it, and then c_k must not have changed either.
+        // The server would refuse this reply, and then c_k must not have changed either.
         if sent.values.first_non_finite().is_some() {
             return Err(RunError::Config("the control variate is not finite; optimizer.lr is too small for it".into()));
         }

@@ -21,40 +21,47 @@ use crate::random::Streams;
 /// `[algorithm] kind = "sgld"`; L steps between two evaluations ("rounds").
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SgldConfig {
-    /// N chains.
+    /// The number of chains N.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
-    /// Steps and noise.
+    /// The step sizes and the noise.
     #[serde(flatten)]
     pub langevin: Langevin,
 }
 
 impl SgldConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "sgld",
         about: "Stochastic gradient Langevin dynamics on all rows in one place (Welling and Teh 2011).",
         keys: &[CHAINS, LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE, TEMPERATURE, STEP_SIZE, STEP_POWER, NOISE],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, pairs: false, ..Capabilities::FEDERATED };
 }
 
-/// Who walks the chains that the server sends: SGLD's only client, or a worker of DSGLD.
+/// The client that moves the chains that the server sends: SGLD's only client, or a worker of DSGLD.
 pub(super) struct Walker<B: Backend> {
+    /// The likelihood of the worker's rows.
     pub likelihood: Likelihood<B>,
+    /// The number of local steps L.
     pub local_steps: usize,
+    /// The step sizes and the noise.
     pub langevin: Langevin,
+    /// The random streams of the run.
     pub streams: Streams,
-    /// Stream of chain n: `stream + n·stride`, so that no two chains of a federation share one.
+    /// The stream of chain n is `stream + n·stride`, so that no two chains of a federation share one.
     pub stream: usize,
+    /// The stride of the streams; see `stream`.
     pub stride: usize,
+    /// Particles with the layout and the shape `[n, d]` of the chains.
     pub like: Particles<B>,
+    /// The device session.
     pub session: Session<B>,
 }
 

@@ -17,24 +17,24 @@ use crate::protocol::{Halves, Setup};
 /// `[algorithm] kind = "svgd"`; L steps between two evaluations ("rounds").
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SvgdConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
 }
 
 impl SvgdConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "svgd",
         about: "Stein variational gradient descent on all rows in one place (Liu and Wang 2016).",
         keys: &[PARTICLE_COUNT, LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE, TEMPERATURE],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
 }
 

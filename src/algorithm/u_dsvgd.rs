@@ -1,11 +1,11 @@
-//! U-DSVGD, DSVGD whose factors are remembered exactly. Source: Kassab & Simeone Algorithm 3, eq. (10)-(12); ALGORITHMS 4.3.
+//! U-DSVGD, DSVGD with exact factors. Source: Kassab & Simeone Algorithm 3, eq. (10)-(12); ALGORITHMS 4.3.
 //!
 //! A client keeps the global particles before and after each of its own visits. Its factor is their ratio,
 //!
 //! log t_k(θ) = Σ_{j: client's own rounds} [ log q^(j)(θ) − log q^(j−1)(θ) ],  q^(0) = p0,
 //!
-//! so nothing has to be distilled, and memory grows by 2Nd numbers a visit. How the prior is dealt to the factors makes
-//! no difference here: it cancels between q and t_k.
+//! so nothing has to be distilled, and memory grows by 2Nd numbers a visit. How the prior is divided among the factors
+//! makes no difference here: it cancels between q and t_k.
 
 use std::sync::Arc;
 
@@ -37,20 +37,20 @@ use crate::stein::{OptimizerState, Score, Svgd};
 /// `[algorithm] kind = "u-dsvgd"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UDsvgdConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// L, B and the rows that the steps see.
+    /// The local steps L, the batch size B and the rows that the steps read.
     #[serde(flatten)]
     pub local: LocalConfig,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
-    /// How particles become densities.
+    /// The kernel density estimate of the particles.
     #[serde(flatten)]
     pub density: DensityConfig,
 }
 
 impl UDsvgdConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "u-dsvgd",
         about: "DSVGD whose factors are remembered exactly; memory grows with the visits.",
@@ -68,7 +68,7 @@ impl UDsvgdConfig {
         ],
     };
 
-    /// What it can do, and what it needs.
+    /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
         tilted: true,
         one_client_a_round: true,
@@ -77,16 +77,16 @@ impl UDsvgdConfig {
     };
 }
 
-/// q of some round.
+/// The global posterior q of a round.
 enum Global<B: Backend> {
-    /// q^(0) = p0, and the λ that a density of the particles would have.
+    /// The prior q^(0) = p0, and the λ that a density of the particles would have.
     Prior(Arc<dyn Model>, f64),
     /// The density of the particles.
     Kde(Box<Kde<B>>),
 }
 
 impl<B: Backend> Global<B> {
-    /// ∇ log q along one loop with steps of at most this length; see [`Kde::evaluator`].
+    /// The score ∇ log q, for one loop with steps of at most this length; see [`Kde::evaluator`].
     fn score(&self, longest_step: f64) -> Box<dyn FnMut(&Particles<B>) -> Result<Score<B>, RunError> + '_> {
         match self {
             Self::Kde(kde) => {
@@ -98,7 +98,7 @@ impl<B: Backend> Global<B> {
     }
 }
 
-/// q before and after one visit, and the particles Θ that they are densities of.
+/// The posterior q before and after one visit, and the particles Θ `[N, d]` of both densities.
 struct PastVisit<B: Backend> {
     before: Global<B>,
     after: Kde<B>,
@@ -106,16 +106,16 @@ struct PastVisit<B: Backend> {
     moved: Particles<B>,
 }
 
-/// The names under which a client keeps which of its visits began with p0, and Θ before and after each.
+/// The names under which a client keeps which of its visits began with p0, and Θ before and after each visit.
 const FROM_PRIOR: &str = "from_prior";
 const SENT: &str = "sent";
 const MOVED: &str = "moved";
-/// And Θ as it last uploaded it, where it predicts with that.
+/// The name under which a client keeps the Θ that it uploaded last, where it predicts with it.
 const UPLOADED: &str = "uploaded";
 
 struct Client<B: Backend> {
     config: UDsvgdConfig,
-    /// Whether it keeps what it uploads, to predict with it.
+    /// Whether the client keeps the Θ that it uploads and predicts with it.
     personal: bool,
     svgd: Svgd,
     reset_optimizer: bool,
@@ -186,7 +186,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn state_bytes(&self) -> u64 {
-        // Every visit keeps q before and after; p0 needs no particles.
+        // Every visit keeps the particles of q before and after; p0 needs none.
         let sets = |visit: &PastVisit<B>| 1 + u64::from(matches!(visit.before, Global::Kde(_)));
         let sets = self.visits.iter().map(sets).sum::<u64>() + u64::from(self.uploaded.is_some());
         sets * self.like.bytes()
@@ -225,7 +225,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 impl<B: Backend> Client<B> {
-    /// Visit i of a state. The same centres make the same densities.
+    /// Reads visit i from a state. Its densities follow from their centres.
     fn visit_in(&self, state: &State, i: usize, from_prior: bool) -> Result<PastVisit<B>, RunError> {
         let read = |name: &str| state.particles(&format!("{name}_{i}"), self.like.layout(), &self.session);
         let (sent, moved) = (read(SENT)?, read(MOVED)?);
@@ -237,7 +237,7 @@ impl<B: Backend> Client<B> {
         Ok(PastVisit { before, after: Kde::new(&moved, self.config.density.kde())?, sent, moved })
     }
 
-    /// q^(i−1) of round i.
+    /// The posterior q^(i−1) at the start of round i.
     fn global(&self, theta: &Particles<B>, round: usize) -> Result<Global<B>, RunError> {
         let kde = Kde::new(theta, self.config.density.kde())?;
         // Where the densities' scores are 0, the local score contains the prior.
@@ -248,7 +248,7 @@ impl<B: Backend> Client<B> {
     }
 }
 
-/// q/t_k as particles see it.
+/// The cavity q/t_k in terms of kernel density estimates.
 struct Cavity<'a, B: Backend> {
     q: &'a Global<B>,
     visits: &'a [PastVisit<B>],
@@ -256,7 +256,7 @@ struct Cavity<'a, B: Backend> {
 }
 
 impl<B: Backend> Cavity<'_, B> {
-    /// How much of ∇ log p0 the local score has to contain.
+    /// The weight of ∇ log p0 in the local score.
     fn prior_weight(&self) -> f64 {
         match self.q {
             Global::Kde(q) if q.has_zero_score() => 1.0,
@@ -264,7 +264,7 @@ impl<B: Backend> Cavity<'_, B> {
         }
     }
 
-    /// ρ·(∇ log q − ∇ log t_k), clipped, for one loop with steps of at most `longest_step`.
+    /// The clipped score ρ·(∇ log q − ∇ log t_k), for one loop with steps of at most `longest_step`.
     fn score(&self, longest_step: f64) -> impl FnMut(&Particles<B>) -> Result<Score<B>, RunError> {
         let mut q = self.q.score(longest_step);
         let mut after: Vec<_> = self.visits.iter().map(|visit| visit.after.evaluator(longest_step)).collect();
@@ -307,7 +307,7 @@ impl Algorithm for UDsvgdConfig {
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-        // A relay server over clients that remember nothing yet.
+        // A relay server over clients without past visits.
         let likelihoods = setup.likelihoods(self.local.data(self.temperature));
         let client = |likelihood| {
             let client = Client {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::{self, bits, data, dealt, experiment, outcome, particles, small_digits, values};
+use crate::common::{self, bits, data, experiment, outcome, particles, partition_of, small_digits, values};
 use burn::tensor::Tensor;
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d};
@@ -148,8 +148,8 @@ proptest! {
         let order: Vec<usize> = (0..n).map(|i| (i + turn) % n).rev().collect();
         let got = phi(&kernel, &x.select(Axis(0), &order), &s.select(Axis(0), &order));
         let want = phi(&kernel, &x, &s).select(Axis(0), &order);
-        // Sums of at most eight terms, in another order; a distance from a Gram matrix is sure to 1e-15/r² of itself, and
-        // the Laplacian kernel's 1/r shows it.
+        // Sums of at most eight terms, in another order; a distance from a Gram matrix is sure to 1e-15/r² of itself,
+        // and the Laplacian kernel's 1/r shows it.
         prop_assert!(largest_difference(&got, &want) < (1e-12 + 1e-14 / nearest(&x)) * (1.0 + largest(&want)));
     }
 
@@ -172,9 +172,10 @@ proptest! {
         let direction = direction(&kernel, &at, Score::zero(n)).unwrap();
         let repulsion = Array2::from_shape_vec((n, d), values(&direction.evaluate(&at))).unwrap();
         let drift = direction.kernel.unwrap().drift;
-        // Row i is Σ_j M_ij (θ_j − m)/N. M_ii = −Σ_j M_ij, the row's own sum and the sum of the rows are N roundings each, by
-        // epsilon/2 of what enters, with offsets of at most twice the largest coordinate: 3N epsilon, and a few. Particles
-        // that almost meet have a large M (the Laplacian kernel's 1/r), of which all but rounding cancels.
+        // Row i is Σ_j M_ij (θ_j − m)/N. M_ii = −Σ_j M_ij, the row's own sum and the sum of the rows are N roundings
+        // each, by epsilon/2 of what enters, with offsets of at most twice the largest coordinate: 3N epsilon, and a
+        // few. Particles that almost meet have a large M (the Laplacian kernel's 1/r), of which all but rounding
+        // cancels.
         let entering = drift.mapv(f64::abs).sum() * largest(&x) / n as f64;
         let bound = 4.0 * n as f64 * f64::EPSILON * entering;
         prop_assert!(repulsion.sum_axis(Axis(0)).iter().all(|sum| sum.abs() <= bound), "{repulsion}, not within {bound:e}");
@@ -183,7 +184,7 @@ proptest! {
 
 // ---------------------------------------------------------------------------------------------------- experiments
 
-/// Writes down the particles at which every likelihood score was asked for: one entry a local step.
+/// Records the particles at which every likelihood score was computed: one entry per local step.
 #[derive(Debug)]
 struct Spy {
     inner: Arc<dyn Model>,
@@ -191,7 +192,7 @@ struct Spy {
 }
 
 impl Spy {
-    /// Puts a spy in the place of the model that the config names.
+    /// Replaces the model of the config by a recording one.
     fn on(experiment: &mut Experiment) -> Arc<Self> {
         let config = &experiment.config;
         let spy = Arc::new(Self { inner: config.model(&data(config).train).unwrap(), path: Mutex::default() });
@@ -242,7 +243,7 @@ impl Model for Spy {
 
 // ------------------------------------------------------------------------------------------------------- the toys
 
-/// Standard deviation of the densities' kernel, in the algorithm and in the KL alike.
+/// The standard deviation of the densities' kernel, in the algorithm and in the KL.
 const LAMBDA: f64 = 0.55;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -269,7 +270,7 @@ impl ToyPrior {
 }
 
 /// KL(q ‖ q_opt) of the density q of particles by the trapezoidal rule on 9,601 points of [−12, 12]; both are
-/// restricted to where the prior lives and normalised there.
+/// restricted to the prior's support and normalised there.
 fn kl(particles: &[f64], prior: ToyPrior) -> f64 {
     const POINTS: usize = 9601;
     let step = 24.0 / (POINTS - 1) as f64;
@@ -303,8 +304,8 @@ const TOY_DSVGD: &str = "kind = \"dsvgd\"\ndistill_steps = 200\nfactors = \"with
 
 /// KL after each round, beginning with the client that holds the likelihood `leader` (0 or 1).
 fn kl_by_round(prior: ToyPrior, seed: u64, rounds: usize, leader: usize) -> Vec<f64> {
-    // `iid` deals the two rows by chance.
-    let clients = dealt(&toy(TOY_DSVGD, prior, seed, rounds, 0).config);
+    // `iid` assigns the two rows at random.
+    let clients = partition_of(&toy(TOY_DSVGD, prior, seed, rounds, 0).config);
     let first = clients.clients().iter().position(|rows| rows == &[leader]).unwrap();
     let mut experiment = toy(TOY_DSVGD, prior, seed, rounds, first);
     let spy = Spy::on(&mut experiment);
@@ -339,7 +340,8 @@ fn the_kl_of_an_exact_sample_smoothed_by_the_kernel_is_the_golden_floor() {
     }
 }
 
-/// ALGORITHMS 7.4, "DSVGD with-prior": the mean over seeds of KL by round is within a factor 2 of `want`, and the last one below `fixed_point`.
+/// ALGORITHMS 7.4, "DSVGD with-prior": the mean over seeds of KL by round is within a factor 2 of `want`, and the last
+/// one below `fixed_point`.
 fn check_toy(prior: ToyPrior, want: [f64; 6], seeds: &[u64], fixed_point: f64) {
     // The first client of the other program holds the likelihood N(1, 4).
     let runs: Vec<Vec<f64>> = seeds.iter().map(|seed| kl_by_round(prior, *seed, 6, 0)).collect();
@@ -478,9 +480,10 @@ fn fedavg(clients: usize, first: usize, lr: f64, mix: &str) -> Experiment {
     experiment
 }
 
-/// Rows of each client, the starting point, and where each client alone would go from there.
+/// The rows of each client, the starting point, and the result of each client alone from there.
 fn fedavg_parts() -> (Vec<f64>, Vec<f64>, Vec<Vec<f64>>) {
-    let rows = dealt(&fedavg(1, 0, 1e-3, "replace").config).clients().iter().map(|rows| rows.len() as f64).collect();
+    let rows =
+        partition_of(&fedavg(1, 0, 1e-3, "replace").config).clients().iter().map(|rows| rows.len() as f64).collect();
     let theta = |experiment: Experiment| values(&outcome(&experiment).particles);
     // A step that even f64 rounds away.
     let start = theta(fedavg(1, 0, 1e-300, "replace"));

@@ -103,7 +103,7 @@ impl Model for Observations {
         vec![(mean - particles[0].clone()).mul_scalar(scale * rows * self.precision)]
     }
 
-    /// Up to a constant.
+    /// The log density up to a constant.
     fn log_likelihood(&self, particles: &[Tensor<2>], batch: &Batch) -> Tensor<1> {
         let (mean, rows) = self.mean(batch);
         let squares = (particles[0].clone() - mean).square().sum_dim(1).squeeze_dim::<1>(1);
@@ -203,7 +203,7 @@ fn pmd_survives_particles_without_spread() {
 
 // --------------------------------------------------------------------------------------------------- SGLD and DSGLD
 
-/// Langevin chains with a step that stays, on rows of twonorm.
+/// Langevin chains with a constant step size, on rows of twonorm.
 fn chains(rounds: usize, clients: usize, algorithm: &str, model: Observations) -> Experiment {
     let mut experiment = experiment(&format!(
         r#"
@@ -309,7 +309,7 @@ fn the_corrected_scale_makes_dsgld_agree_with_sgld() {
         // √(1/5/1200) = .013 is a standard error; the workers' own means average out, for each has 300 chains.
         assert!((sgld - want).abs() < 0.045, "sgld {sgld}, posterior {want}");
         assert!((dsgld - want).abs() < 0.045, "dsgld {dsgld}, posterior {want}");
-        // Both walk with the same noise, dealt to other chains, and in a linear drift only its mean counts: 300 chains
+        // Both use the same noise, assigned to other chains, and in a linear drift only its mean counts: 300 chains
         // at each of the four equal shards have the drift of 1,200 at all rows, to the rounding of f32.
         assert!((dsgld - sgld).abs() < 1e-3, "dsgld {dsgld}, sgld {sgld}");
         assert!((variance / 0.2 - 1.0).abs() < 0.2, "variance {variance}, posterior .2");

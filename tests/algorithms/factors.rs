@@ -1,5 +1,5 @@
-//! The factors of DSVGD and P-DSVGD: clients with Gaussian likelihoods, whose posterior is known, and the properties that
-//! the derivations of docs/algorithms.md rest on. References are posteriors, not the recursions of the code.
+//! The factors of DSVGD and P-DSVGD: clients with Gaussian likelihoods, whose posterior is known, and the properties
+//! that the derivations of docs/algorithms.md rest on. References are posteriors, not the recursions of the code.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 // --------------------------------------------------------------------------------- clients with Gaussian likelihoods
 
-/// θ ~ N(0, 1/precision), one coordinate; a row (h, m) has the likelihood N(θ; m, 1/h), which says nothing for h = 0.
+/// θ ~ N(0, 1/precision), one coordinate; a row (h, m) has the likelihood N(θ; m, 1/h), which is constant for h = 0.
 #[derive(Clone, Debug)]
 struct GaussianConfig {
     precision: f64,
@@ -63,11 +63,11 @@ impl Architecture for GaussianConfig {
     }
 }
 
-/// The precision of the prior of networks, e.
+/// The precision e of the prior of networks.
 const PRIOR: f64 = std::f64::consts::E;
 
-/// One particle in f64, full batches, plain gradient steps that end at the mode of every tilted density; client k has the
-/// likelihood N(θ; m_k, 1/h_k).
+/// One particle in f64, full batches, plain gradient steps that end at the mode of every tilted density; client k has
+/// the likelihood N(θ; m_k, 1/h_k).
 struct Federation {
     experiment: Experiment,
     clients: Vec<(f64, f64)>,
@@ -121,14 +121,14 @@ impl Federation {
         sum(|(h, m)| h * m) / (PRIOR + sum(|(h, _)| *h))
     }
 
-    /// θ after each of so many rounds.
+    /// The value of θ after each of this many rounds.
     fn path(&self, rounds: usize) -> Vec<f64> {
         let mut halves = Rounds::new(&self.experiment);
         (1..=rounds).map(|round| halves.round(round)).collect()
     }
 }
 
-/// Rounds by hand: client after client, or all clients of a round at once.
+/// Rounds driven by the test: one client after the other, or all clients of a round at once.
 struct Rounds {
     built: Built,
     a_round: usize,
@@ -157,12 +157,12 @@ impl Rounds {
         self.theta()[0]
     }
 
-    /// Θ, `[N·d]`.
+    /// The global particles Θ, `[N·d]`.
     fn theta(&self) -> Vec<f64> {
         values(self.built.server.particles())
     }
 
-    /// Θ_k, `[N·d]`.
+    /// The factor's particles Θ_k, `[N·d]`.
     fn factor(&self, client: ClientId) -> Vec<f64> {
         let Built { clients, layout, session, .. } = &self.built;
         values(&clients[client].save().unwrap().particles("factor", layout, session).unwrap())
@@ -183,7 +183,8 @@ const GROWING: &str = "kind = \"dsvgd\"\nfactors = \"growing\"\nkde_bandwidth = 
 
 #[test]
 fn clients_that_say_nothing_do_not_move_a_growing_posterior() {
-    // The first client says N(1, 1/50), all others nothing: the posterior after its visit is that of all rows.
+    // The first client has the likelihood N(1, 1/50), all others constant ones: the posterior after its visit is that
+    // of all rows.
     for count in [10, 50] {
         let mut clients = vec![(0.0, 0.0); count];
         clients[0] = (50.0, 1.0);
@@ -250,9 +251,9 @@ fn many_clients_at_once_approach_the_posterior_steadily() {
     let undamped = errors(|_| 1.0, 10, "factor_damping = 1.0");
     println!("clients alike, undamped: {undamped:.3?}");
     assert!(undamped[9] > 1e3 * undamped[4], "{undamped:.3?}");
-    // Clients that differ: each group of a round pulls its own way, and a factor corrects a hundredth,
-    // (1/|S|)·(1/λ²)/((K − 1)/(Kλ²) + H), of what it lacks at a visit. So passes over all clients are compared, by their
-    // largest error.
+    // Clients differ: each group of a round moves Θ to its own optimum, and a factor corrects a hundredth,
+    // (1/|S|)·(1/λ²)/((K − 1)/(Kλ²) + H), of what it lacks at a visit. So passes over all clients are compared, by
+    // their largest error.
     let passes: Vec<f64> = errors(|k| (0.37 * k).sin(), 60, "")
         .chunks(5)
         .map(|pass| pass.iter().fold(0.0f64, |most, error| most.max(*error)))
@@ -318,7 +319,7 @@ impl Observer for Notes {
     }
 }
 
-/// The last particles, and what the run had to say.
+/// The last particles, and the messages of the run.
 fn told(experiment: &Experiment) -> (Vec<u64>, Vec<String>) {
     let notes = Notes::default();
     let outcome = run::<Flex>(experiment, &notes, None).unwrap();

@@ -7,7 +7,7 @@ use crate::common::{
     tolerance,
 };
 use fedstein::algorithm::gaussian::expectation::{Expected, Nodes};
-use fedstein::algorithm::gaussian::natural::{Gaussian, Guard, Natural, Symmetric};
+use fedstein::algorithm::gaussian::natural::{Gaussian, Natural, StepBound, Symmetric};
 use fedstein::algorithm::gaussian::{Family, fit};
 use fedstein::backend::{Flex, Precision};
 use fedstein::experiment::config::{RoundRobinConfig, ScheduleConfig};
@@ -40,7 +40,14 @@ impl Conjugate {
     }
 
     /// η_new of a visit, and the client's factor after it.
-    fn visit(&self, q: &Gaussian, factor: &Natural, steps: usize, damping: f64, guard: &Guard) -> (Gaussian, Natural) {
+    fn visit(
+        &self,
+        q: &Gaussian,
+        factor: &Natural,
+        steps: usize,
+        damping: f64,
+        guard: &StepBound,
+    ) -> (Gaussian, Natural) {
         let cavity = q.natural().minus(factor);
         let moved = fit(q.clone(), &cavity, steps, damping, guard, |q, _| Ok::<_, ()>(self.expected(q))).unwrap();
         let factor = moved.natural().minus(&cavity);
@@ -68,7 +75,7 @@ fn check_visits(case: &Case) {
         _ => (Family::Full, 1, case.number("damping")),
     };
     let mut q = isotropic(family, d, case.number("prior_variance"));
-    let guard = Guard::new(&q, false);
+    let guard = StepBound::new(&q, false);
     let mut factors = vec![Natural::flat(family, d); clients.len()];
     let visits = case.expected("visits").as_array().unwrap();
     assert_eq!(visits.len(), order.len());
@@ -99,7 +106,7 @@ fn check_visits(case: &Case) {
 fn check_parallel(case: &Case) {
     let (d, clients) = conjugate_clients(case);
     let q = isotropic(Family::Full, d, case.number("prior_variance"));
-    let guard = Guard::new(&q, false);
+    let guard = StepBound::new(&q, false);
     let sum = clients.iter().fold(q.natural().clone(), |sum, client| {
         let (moved, _) = client.visit(&q, &Natural::flat(Family::Full, d), 1, 1.0, &guard);
         sum.plus(&moved.natural().minus(q.natural()))
@@ -224,7 +231,7 @@ impl Mixture {
 }
 
 /// The Gaussian closest to cavity · Π likelihoods, 150 steps from q.
-fn closest(q: &Gaussian, cavity: &Natural, likelihoods: &[&Mixture], damping: f64, guard: &Guard) -> Gaussian {
+fn closest(q: &Gaussian, cavity: &Natural, likelihoods: &[&Mixture], damping: f64, guard: &StepBound) -> Gaussian {
     let nodes = Nodes::quadrature(q.mean().len()).unwrap();
     let expected = |q: &Gaussian, _| {
         let mut gradients = Array2::zeros(nodes.points.raw_dim());
@@ -264,7 +271,7 @@ fn the_closest_gaussian_to_a_toy_posterior_is_the_golden_one() {
     let mut compared = 0;
     for case in &golden("toy_posteriors") {
         let Some(toy) = Toy::new(case) else { continue };
-        let guard = Guard::new(&toy.prior, false);
+        let guard = StepBound::new(&toy.prior, false);
         let likelihoods = [&toy.likelihoods[0], &toy.likelihoods[1]];
         let q = closest(&toy.prior, toy.prior.natural(), &likelihoods, 0.5, &guard);
         let want = case.expected("gaussian_vi");
@@ -290,7 +297,7 @@ fn partitioned_inference_agrees_with_the_golden_toys_visit_by_visit() {
     for case in &golden("toy_posteriors") {
         let Some(toy) = Toy::new(case) else { continue };
         let visits = case.expected("pvi").as_array().cloned().unwrap_or_default();
-        let guard = Guard::new(&toy.prior, false);
+        let guard = StepBound::new(&toy.prior, false);
         let mut q = toy.prior.clone();
         let mut factors = [Natural::flat(Family::Full, 1), Natural::flat(Family::Full, 1)];
         let Tolerance { rtol, .. } = case.tolerance(Precision::F64);
@@ -306,7 +313,7 @@ fn partitioned_inference_agrees_with_the_golden_toys_visit_by_visit() {
         }
         let wanted = case.expected("pvi_factors_after_last_round").as_array().cloned().unwrap_or_default();
         for (factor, want) in factors.iter().zip(&wanted) {
-            // Of the toy of Fig. 9 the second is improper, η2 > 0.
+            // The second likelihood of the toy of Fig. 9 is improper, η2 > 0.
             let got = [factor.eta1[0], -0.5 * factor.precision.to_diagonal()[0]];
             let want = [want["eta1"].as_f64().unwrap(), want["eta2"].as_f64().unwrap()];
             assert_close(&got, &want, tolerance(rtol, 1e-6), case.name());
@@ -317,7 +324,7 @@ fn partitioned_inference_agrees_with_the_golden_toys_visit_by_visit() {
 
 // ---------------------------------------------------------------------------------------------------- experiments
 
-/// A toy, its two likelihoods dealt in order.
+/// A toy whose two likelihoods are assigned in order.
 fn toy(algorithm: &str, data: &str, prior: &str, keys: &str, rounds: usize) -> Experiment {
     let keys = format!("kind = \"{algorithm}\"\nparticles = 20\n{keys}");
     common::toy(data, prior, "kind = \"by-column\"", 1, rounds, &keys)
@@ -364,7 +371,7 @@ fn small_steps_end_at_the_same_gaussian() {
 
 #[test]
 fn clients_of_one_round_end_at_the_same_gaussian() {
-    // Two likelihoods of which one is not log-concave, each fitted without knowing what the other does.
+    // Two likelihoods of which one is not log-concave, each fitted without the other.
     let mut experiment = toy("pvi", "mixture-1d", "gaussian", "local_steps = 100\ndamping = 1.0", 25);
     experiment.config.schedule = ScheduleConfig::RoundRobin(RoundRobinConfig { first: 0, clients: 2 });
     let got = kl_by_round(&outcome(&experiment));

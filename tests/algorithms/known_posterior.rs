@@ -1,4 +1,5 @@
-//! Regressions whose posterior is known, and what every method makes of it: in closed form, and of a logistic regression.
+//! Regressions whose posterior is known, and what every method makes of it: in closed form, and of a logistic
+//! regression.
 
 use std::sync::Arc;
 
@@ -286,9 +287,9 @@ fn logistic_regressions_of_pvi_and_gvi_agree() {
 
 #[test]
 fn a_start_in_which_all_rows_are_saturated_is_left_again() {
-    // A softmax regression whose weights begin with a deviation of 10: its likelihood is all but linear there, and
-    // estimates of its curvature are mostly noise. Where steps may throw the mean as far as such an estimate says, the
-    // NLL is 1.0 after five rounds, 2.5 with another seed.
+    // A softmax regression whose weights begin with a deviation of 10: its likelihood is almost linear there, and
+    // estimates of its curvature are mostly noise. Where steps may move the mean as far as such an estimate indicates,
+    // the NLL is 1.0 after five rounds, 2.5 with another seed.
     let mut experiment = twonorm("gvi", 5, "");
     experiment.config.model = ModelConfig::Bnn(BnnSpec {
         hidden: vec![],

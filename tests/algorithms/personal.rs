@@ -1,8 +1,8 @@
-//! Personalised evaluation through the public door, and rounds in which a client's reply cannot be used.
+//! Personalised evaluation through the public interface, and rounds in which a client's reply cannot be used.
 
 use std::sync::Mutex;
 
-use crate::common::{Built, bits, data, dealt, experiment, outcome, try_run, values};
+use crate::common::{Built, bits, data, experiment, outcome, partition_of, try_run, values};
 use fedstein::array::Values;
 use fedstein::backend::Flex;
 use fedstein::datasets::Targets;
@@ -37,7 +37,7 @@ fn a_global_model_is_scored_on_each_clients_labels() {
     assert_eq!(results.last.round, 3);
 
     let train = data(&experiment.config).train;
-    let counts = dealt(&experiment.config).counts(&train.targets);
+    let counts = partition_of(&experiment.config).counts(&train.targets);
     let (mut correct, mut rows) = (0.0, 0);
     for (client, counts) in counts.iter().enumerate() {
         let own: Vec<usize> = (0..labels.len()).filter(|row| counts[labels[*row]] > 0).collect();
@@ -78,10 +78,10 @@ fn scoring_changes_neither_the_particles_nor_the_traffic() {
     assert_eq!(without.rounds[1].metric("personal_accuracy"), None);
 }
 
-/// What happens to a reply on its way.
+/// The corruption of a reply in transit.
 type Spoil = fn(&mut Reply);
 
-/// A fleet in which one client answers with something else.
+/// A fleet in which the reply of one client is replaced.
 struct Corrupt {
     fleet: InProcess<Flex>,
     client: usize,
@@ -106,7 +106,7 @@ fn set_first(reply: &mut Reply, value: f32) {
     }
 }
 
-/// What the rounds were, and Θ after each.
+/// The records of the rounds, and Θ after each.
 #[derive(Default)]
 struct Log(Mutex<Vec<(Round, Vec<f64>)>>);
 
@@ -125,7 +125,7 @@ fn serve(text: &str, client: usize, spoil: Spoil) -> Result<Vec<(Round, Vec<f64>
     let Built { mut server, clients, session, .. } = Built::new(&experiment);
     let mut schedule = config.schedule(&config.algorithm, clients.len(), Streams::new(config.seed));
     let fleet = Corrupt { fleet: InProcess::new(clients), client, spoil };
-    let counts: Vec<usize> = dealt(config).clients().iter().map(Vec::len).collect();
+    let counts: Vec<usize> = partition_of(config).clients().iter().map(Vec::len).collect();
     let mut log = Log::default();
     let (server, schedule, policy) = (&mut *server, &mut *schedule, &mut FaultPolicy::default());
     let mut federation =

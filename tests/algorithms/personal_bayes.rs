@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{bits, data, dealt, experiment, outcome, particles, try_run, values};
+use crate::common::{bits, data, experiment, outcome, particles, partition_of, try_run, values};
 use burn::tensor::Tensor;
 use fedstein::algorithm::Algorithm;
 use fedstein::algorithm::mean_field::{MeanField, MeanFieldState, noise};
@@ -49,7 +49,7 @@ fn largest_gap(a: &[f64], b: &[f64]) -> f64 {
 
 // ------------------------------------------------------------------------------------------- mean-field Gaussians
 
-/// KL of the Gaussians (μ, ρ) = (q[..d], q[d..]) and likewise p, as it stands in every textbook.
+/// KL of the Gaussians (μ, ρ) = (q[..d], q[d..]) and p = (p[..d], p[d..]), in the textbook form.
 fn kl(q: &[f64], p: &[f64]) -> f64 {
     let d = q.len() / 2;
     let term = |i: usize| {
@@ -59,7 +59,7 @@ fn kl(q: &[f64], p: &[f64]) -> f64 {
     (0..d).map(term).sum()
 }
 
-/// Central differences.
+/// The gradient by central differences.
 fn differences(f: impl Fn(&[f64]) -> f64, at: &[f64], step: f64) -> Vec<f64> {
     let shifted = |i: usize, by: f64| {
         let mut x = at.to_vec();
@@ -167,7 +167,7 @@ struct Stage {
 
 /// The halves of an experiment, as a run builds them.
 fn try_stage(config: &Config) -> Result<Stage, RunError> {
-    let (data, rows) = (data(config), dealt(config).clients().to_vec());
+    let (data, rows) = (data(config), partition_of(config).clients().to_vec());
     let model = config.model(&data.train)?;
     let (session, streams) = (Session::open(config.precision)?, Streams::new(config.seed));
     let table = Table::new(data.train, &data.normalisation);
@@ -198,7 +198,7 @@ impl Stage {
         &mut *self.halves.clients[client]
     }
 
-    /// What a client answers to the server in this round.
+    /// The reply of a client to the server in this round.
     fn visit(&mut self, round: usize, client: usize) -> Message {
         let message = self.halves.server.configure(round).unwrap();
         self.visit_with(round, client, message)
@@ -384,7 +384,7 @@ fn w_is_mixed_with_the_mean_of_the_replies_that_came() {
     let want: Vec<f64> = mean.iter().map(|mean| 0.75 * mean + 0.5).collect();
     assert!(largest_gap(&array(&mixed, "mean"), &want) < 1e-14);
     assert!(array(&mixed, "rho").iter().all(|rho| (rho + 2.625).abs() < 1e-14));
-    // A reply that is no number does not come so far, and the other one counts in full.
+    // A reply that is not finite is rejected earlier, and the other one counts in full.
     let request = Request::new(1, 3, Ask::Train, sent.clone());
     let error = validate(&request, request.reply(say(f64::NAN, 0.0))).unwrap_err().to_string();
     assert!(error.contains("\"mean\"") && error.contains("not finite"), "{error}");

@@ -1,8 +1,8 @@
-//! FedWBA: what the server makes of its clients' particles, what of it reaches a client, and layers that are shared.
+//! FedWBA: the server's barycenter, its effect on a client, and shared layers.
 
 use std::sync::Arc;
 
-use crate::common::{Tolerance, assert_close, bits, data, dealt, experiment, outcome, try_run, values};
+use crate::common::{Tolerance, assert_close, bits, data, experiment, outcome, partition_of, try_run, values};
 use burn::tensor::Tensor;
 use fedstein::algorithm::Algorithm;
 use fedstein::array::{Array, Values};
@@ -59,7 +59,7 @@ const FIRST: usize = 64 * 8 + 8;
 /// Sums of some dozen terms of order 1 in f64.
 const EXACT: Tolerance = Tolerance { rtol: 1e-11, atol: 1e-12 };
 
-/// Both halves of an experiment, in the hands of a test.
+/// Both halves of an experiment, driven by a test.
 struct Site {
     server: Box<dyn ServerHalf<Flex>>,
     clients: Vec<Box<dyn ClientHalf<Flex>>>,
@@ -74,13 +74,13 @@ impl Site {
         Self::of(&experiment.config, experiment.model.clone(), |_| true)
     }
 
-    /// With those clients alone.
+    /// The same experiment with these clients only.
     fn of(config: &Config, model: Option<Arc<dyn Model>>, is_there: impl Fn(usize) -> bool) -> Self {
         let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(config.precision).unwrap());
         let all = data(config);
         let model = model.unwrap_or_else(|| config.model(&all.train).unwrap());
         let table = Table::new(all.train, &all.normalisation);
-        let partition = dealt(config);
+        let partition = partition_of(config);
         let shards = partition.clients().iter().enumerate().filter(|(client, _)| is_there(*client));
         let shards: Vec<_> = shards.map(|(_, rows)| Shard::new(table.clone(), rows.clone(), session.clone())).collect();
         let (count, d) = (config.algorithm.particles(), model.layout().dim());
@@ -107,7 +107,7 @@ impl Site {
         Request::new(round, client, Ask::Train, self.server.configure(round).unwrap())
     }
 
-    /// What a client sends back.
+    /// The reply of a client.
     fn visit(&mut self, round: usize, client: usize) -> Reply {
         let request = self.request(round, client);
         let message = self.clients[client].handle(&request, &|_, _| {}).unwrap();
@@ -451,7 +451,7 @@ fn a_client_that_diverges_is_left_out_and_the_round_goes_on() {
     let (with, without) = (run(3), run(2));
     assert_eq!(with.rounds[0].clients, [0, 1, 2]);
     assert!(bits(&with) == bits(&without));
-    // What client 2 was sent has travelled.
+    // The request to client 2 counts as traffic.
     assert!(with.rounds[0].downlink_bytes > without.rounds[0].downlink_bytes);
     assert_eq!(with.rounds[0].uplink_bytes, without.rounds[0].uplink_bytes);
 }
@@ -492,7 +492,7 @@ fn shared_layers_move_along_the_mean_score_and_bayesian_ones_by_svgd_among_thems
     for particle in global.chunks_exact(D) {
         assert_close(&particle[..FIRST], &want, EXACT, "mean of the shared layer");
     }
-    // And so does a client's predictor.
+    // A client's predictor holds it, too.
     let published = Request::new(1, 3, Ask::Score, site.server.publish().unwrap());
     let Predictor::Own(own) = site.clients[3].predictor(&published).unwrap() else { panic!("it has trained") };
     for (n, particle) in values(&own).chunks_exact(D).enumerate() {

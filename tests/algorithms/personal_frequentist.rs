@@ -1,5 +1,6 @@
 //! FedProx, SCAFFOLD, FedPer, Per-FedAvg and pFedMe: recursions written down here once more on the host, with the
-//! model's own gradient and the same minibatches; fixed points in closed form; and what travels, stays and is predicted.
+//! model's own gradient and the same minibatches; fixed points in closed form; and the messages, states and
+//! predictions.
 
 use std::sync::Arc;
 
@@ -121,7 +122,7 @@ impl Federation {
         Ok(Self { model, table, session, start, halves })
     }
 
-    /// What a client is sent.
+    /// The request to a client.
     fn request(&self, round: usize, client: usize) -> Request {
         Request::new(round, client, Ask::Train, self.halves.server.configure(round).unwrap())
     }
@@ -140,7 +141,7 @@ impl Federation {
         messages
     }
 
-    /// Θ at the server.
+    /// The parameters Θ at the server.
     fn theta(&self) -> Vec<f64> {
         values(self.halves.server.particles())
     }
@@ -225,7 +226,7 @@ fn array(message: &Message, name: &str) -> Vec<f64> {
     message.array(name).unwrap().values.to_f64()
 }
 
-/// Who takes part in three rounds; every client has been away once, and has come back.
+/// The participants of three rounds; every client is absent once and returns.
 const VISITS: [&[usize]; 3] = [&[0, 2], &[1, 2], &[2, 0, 1]];
 
 // -------------------------------------------------------------------------------------------------------- recursions
@@ -302,7 +303,7 @@ fn fedper_is_its_recursion() {
         }
         base = mean_by_rows(&moved);
         fed.round(round + 1, clients);
-        // Client 1 is away in the first round: then its head is still the initial one, under the new base.
+        // Client 1 is absent from the first round: then its head is still the initial one, under the new base.
         for (client, head) in heads.iter().enumerate() {
             let want = [base.as_slice(), head].concat();
             let got = fed.predictor(client).unwrap();
@@ -548,7 +549,7 @@ fn scaffold_finds_the_mean_of_unlike_clients_optima() {
     assert_near(&fed.theta(), &mean, "θ");
 }
 
-// ------------------------------------------------------------------------------------------------ what travels and stays
+// --------------------------------------------------------------------------------------------- messages and states
 
 #[test]
 fn the_bytes_of_a_visit_are_those_of_the_table() {
@@ -682,7 +683,7 @@ fn logistic_regression_is_learnt_too() {
         let text = text("twonorm", "kind = \"blr\"", &algorithm(method, 5)).replace("lr = 0.3", "lr = 0.01");
         let fed = Federation::try_new(experiment(&text).config, None, |targets| targets);
         if method.0 == "fedper" {
-            // One layer: were it the head, nothing would travel.
+            // There is one layer: were it the head, no base would be left to send.
             let error = fed.err().unwrap().to_string();
             assert!(error.contains("personal_layers = 1") && error.contains("the model has 1"), "{error}");
             continue;

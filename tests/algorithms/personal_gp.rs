@@ -1,9 +1,9 @@
-//! pFedGP: its linear algebra, its posterior against integrals and against an independent program, its gradients against
-//! differences, and what comes of all that in a federation.
+//! pFedGP: its linear algebra, its posterior against integrals and against an independent program, its gradients
+//! against differences, and its runs in a federation.
 
 use std::sync::Arc;
 
-use crate::common::{data, dealt, experiment, outcome, try_run, values};
+use crate::common::{data, experiment, outcome, partition_of, try_run, values};
 use burn::tensor::Tensor;
 use fedstein::algorithm::Algorithm;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
@@ -410,7 +410,7 @@ fn rings_are_told_apart() {
     let accuracy = accuracy(&log, &answers);
     println!("four rings: accuracy {accuracy}");
     assert!(accuracy > 0.95, "{accuracy}");
-    // Far from every row nothing is known: each fork answers a half.
+    // Far from every row the prediction is the prior: each fork has the probability one half.
     let far = classifier.log_probabilities(&array![[1e3, 1e3]]);
     let mut probabilities: Vec<f64> = far.iter().map(|log| log.exp()).collect();
     probabilities.iter().for_each(|p| assert!([0.5, 0.25, 0.125].iter().any(|want| (p - want).abs() < 1e-9), "{p}"));
@@ -517,7 +517,7 @@ const BASE: usize = 64 * 24 + 24;
 /// What the run itself would build, and the table of test rows.
 fn halves(experiment: &Experiment, rows: Option<Vec<Vec<usize>>>) -> (Halves<Flex>, Table, Vec<usize>) {
     let config = &experiment.config;
-    let (data, partition) = (data(config), dealt(config));
+    let (data, partition) = (data(config), partition_of(config));
     let answers = match &data.test.targets {
         fedstein::datasets::Targets::Classes { labels, .. } => labels.clone(),
         other => panic!("digits have classes, not {other:?}"),
@@ -554,7 +554,7 @@ fn personal_accuracy(halves: &mut Halves<Flex>, test: &Table, answers: &[usize],
     let session = Session::<Flex>::open(config.precision).unwrap();
     let train = data(config).train;
     let fedstein::datasets::Targets::Classes { labels, .. } = train.targets else { panic!("classes") };
-    let partition = dealt(config);
+    let partition = partition_of(config);
     let clients = halves.clients.iter_mut().zip(partition.clients()).enumerate();
     clients
         .map(|(id, (client, rows))| {

@@ -1,7 +1,7 @@
 //! The relatives of DSVGD and its Monte Carlo and frequentist baselines: the toys of the DSVGD paper by quadrature, and
 //! equalities with recursions that are written down here once more.
 
-use crate::common::{self, Tolerance, assert_close, bits, data, dealt, experiment, outcome, values};
+use crate::common::{self, Tolerance, assert_close, bits, data, experiment, outcome, partition_of, values};
 use fedstein::backend::Flex;
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d, paper_2d};
 use fedstein::experiment::{Experiment, Outcome};
@@ -48,7 +48,7 @@ impl Toy {
     }
 
     /// KL(q ‖ q_opt) of the density of particles by the trapezoidal rule (the grids of ALGORITHMS 6.7); both are
-    /// restricted to where the prior lives and normalised there.
+    /// restricted to the prior's support and normalised there.
     fn kl(self, particles: &[f64], lambda: f64, temperature: f64) -> f64 {
         let (half, side, d) = self.grid();
         let step = 2.0 * half / (side - 1) as f64;
@@ -110,8 +110,8 @@ fn the_kl_of_a_toy_is_that_of_a_quadrature_of_its_own() {
         let run = outcome(&toy(which, &algorithm, 1, 2, &format!("{PAPER}{bandwidth}")));
         let want = which.kl(&values(&run.particles), lambda, temperature);
         let got = run.evaluation.kl.unwrap();
-        // The same nodes and weights, at the ends ±6 of the uniform prior too: only the order of sums and the digits of f32
-        // data differ.
+        // The same nodes and weights, at the ends ±6 of the uniform prior too: only the order of sums and the digits of
+        // f32 data differ.
         assert!((got - want).abs() < 1e-6, "{name}, {which:?}: {got}, not {want}");
         assert_eq!(run.rounds[1].metric("kl"), run.evaluation.kl);
     }
@@ -176,7 +176,7 @@ fn discrepancies(score: impl Fn(usize) -> f64) -> [f64; 2] {
 const STEP: f64 = 0.02;
 const STEPS: usize = 7;
 
-/// Where the single particle begins.
+/// The initial position of the single particle.
 fn start() -> f64 {
     let optimizer = "[optimizer]\nkind = \"sgd\"\nlr = 1e-300";
     let algorithm = "kind = \"u-dsvgd\"\nparticles = 1\nlocal_steps = 1";
@@ -210,8 +210,8 @@ fn u_dsvgd_of_one_particle_is_partitioned_variational_inference_with_a_fixed_cov
     }
 }
 
-/// DSVGD as printed with a single particle at each of two clients, prior N(0, 1): q and t_k are Gaussians of variance λ²,
-/// t_k is 1 before the client's first visit, and q of the first round is p0.
+/// DSVGD as printed with a single particle at each of two clients, prior N(0, 1): q and t_k are Gaussians of variance
+/// λ², t_k is 1 before the client's first visit, and q of the first round is p0.
 struct Printed {
     round: usize,
     q: f64,
@@ -281,8 +281,8 @@ fn p_dsvgd_as_printed_follows_its_recursion() {
 
 #[test]
 fn the_discrepancy_of_a_client_is_that_of_its_tilted_density() {
-    // With the first pass behind them and after convergence every tilted density has its mode at Θ: the discrepancy is the
-    // kernel's constant, 2d/h with h = 1.
+    // With the first pass behind them and after convergence every tilted density has its mode at Θ: the discrepancy is
+    // the kernel's constant, 2d/h with h = 1.
     for form in ["growing", "shared-prior"] {
         let keys = format!("kind = \"dsvgd\"\nfactors = \"{form}\"\nkde_bandwidth = 0.55");
         let [theta, least, most] = single(&keys, 400, 1);
@@ -371,7 +371,8 @@ fn p_dsvgd_of_both_clients_reaches_the_posterior_of_the_1d_toy() {
     // Its q is a product of factors, each smoothed by its kernel: with exact densities and smoothing the recursion has
     // its fixed point at KL .52 for λ = 0.55 and at .055 for λ = 0.30, after .46 and .053 in the second round
     // (convolutions on a grid, ours). No number of particles helps; a narrower kernel does.
-    // A hundred particles stir on: the fourth round's KL scatters from .02 to .06 over seeds. Hence the mean of five.
+    // A hundred particles do not come to rest: the fourth round's KL scatters from .02 to .06 over seeds. Hence the
+    // mean of five.
     let fourth = |lambda: f64| {
         let algorithm = format!(
             "kind = \"p-dsvgd\"\nparticles = 100\nfactors = \"with-prior\"\nfactor_damping = 1.0\nkde_bandwidth = {lambda}"
@@ -555,7 +556,7 @@ fn twins(kind: &str, keys: &str) -> Vec<f64> {
         {keys}
         "#
     ));
-    assert_eq!(dealt(&experiment.config).clients().len(), 2);
+    assert_eq!(partition_of(&experiment.config).clients().len(), 2);
     assert_eq!(data(&experiment.config).train.rows(), 24);
     values(&outcome(&experiment).particles)
 }
@@ -563,7 +564,8 @@ fn twins(kind: &str, keys: &str) -> Vec<f64> {
 #[test]
 fn a_workers_gradient_stands_for_the_rows_of_all() {
     let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-4);
-    // The reference noise is a number of size ε²/N ~ 1e-6 a step for the chains of a worker: here it is all that differs.
+    // The reference noise is a number of size ε²/N ~ 1e-6 a step for the chains of a worker: here it is all that
+    // differs.
     let sgld = twins("sgld", "");
     assert!(close(&twins("dsgld", "gradient_scale = \"corrected\""), &sgld));
     assert!(!close(&twins("dsgld", "gradient_scale = \"reference\""), &sgld));
@@ -579,7 +581,7 @@ fn every_chain_moves_every_round_unless_shares_are_rounded_down() {
         experiment.config.partition.insert("clients".into(), clients.into());
         outcome(&experiment)
     };
-    // 7 chains at 3 workers: 3 + 3 + 1, or 2 + 2 + 2 and one that rests. At 10 workers 7 have one each.
+    // 7 chains at 3 workers: 3 + 3 + 1, or 2 + 2 + 2 and one that does not move. At 10 workers 7 have one each.
     for (chains, clients, moving, workers) in [
         ("ceil", 3, 7, 3),
         ("floor", 3, 6, 3),
@@ -594,7 +596,7 @@ fn every_chain_moves_every_round_unless_shares_are_rounded_down() {
         let moved = pairs.chunks_exact(d).filter(|chain| chain.iter().any(|(a, b)| a != b)).count();
         assert_eq!(moved, moving, "{chains}, {clients} workers");
         assert_eq!(to.rounds[0].clients.len(), workers, "{chains}, {clients} workers");
-        // Nd down and up in total: only chains that move travel.
+        // Nd numbers down and up in total: only chains that move are sent.
         let bytes = moving as u64 * D * 8;
         assert_eq!((to.rounds[0].downlink_bytes, to.rounds[0].uplink_bytes), (bytes, bytes));
     }
@@ -627,7 +629,7 @@ fn federated_gradient_steps_of_all_clients_are_steps_on_all_rows() {
     assert_close(&values(&federated.particles), &values(&central.particles), close, "θ");
     // 103 rows: shares of 34, 34 and 35.
     let rows: Vec<usize> =
-        dealt(&digits("kind = \"fedsgd\"", "f64", 1, "").config).clients().iter().map(Vec::len).collect();
+        partition_of(&digits("kind = \"fedsgd\"", "f64", 1, "").config).clients().iter().map(Vec::len).collect();
     assert_eq!(rows.iter().sum::<usize>(), 103);
     assert!(rows.iter().any(|count| *count != rows[0]), "{rows:?}");
     for round in &federated.rounds {

@@ -1,4 +1,4 @@
-//! The program as its user meets it: the binary, in a directory of its own, with real files and exit codes.
+//! The program through its command line: the binary, in a directory of its own, with real files and exit codes.
 
 mod backends;
 mod bad_input;

@@ -171,8 +171,8 @@ pub fn small_digits(rounds: usize, sections: &str) -> Experiment {
     ))
 }
 
-/// A toy density of the DSVGD paper in f64. `data` is `mixture-1d` or `mixture-2d`; `partition` and `algorithm` are the keys
-/// of these sections, and other sections may follow those of the latter.
+/// A toy density of the DSVGD paper in f64. `data` is `mixture-1d` or `mixture-2d`; `partition` and `algorithm` are the
+/// keys of these sections, and other sections may follow those of the latter.
 pub fn toy(data: &str, prior: &str, partition: &str, seed: u64, rounds: usize, algorithm: &str) -> Experiment {
     experiment(&format!(
         r#"
@@ -211,7 +211,7 @@ impl Built {
     pub fn new(experiment: &Experiment) -> Self {
         let config = &experiment.config;
         let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(config.precision).unwrap());
-        let (all, partition) = (data(config), dealt(config));
+        let (all, partition) = (data(config), partition_of(config));
         let model = experiment.model.clone().unwrap_or_else(|| config.model(&all.train).unwrap());
         let layout = model.layout().clone();
         let train = Table::new(all.train, &all.normalisation);
@@ -236,7 +236,7 @@ impl Built {
     }
 }
 
-/// What comes of it, quietly and without files.
+/// The result of a run without output and files.
 pub fn try_run(experiment: &Experiment) -> Result<Outcome<Flex>, RunError> {
     run::<Flex>(experiment, &Quiet, None)
 }
@@ -256,8 +256,8 @@ pub fn data(config: &Config) -> TrainTest {
     datasets::load(&config.data().unwrap(), "data".as_ref(), &mut rng).unwrap()
 }
 
-/// Who holds which training row, as the run itself deals them.
-pub fn dealt(config: &Config) -> Partition {
+/// The partition of the training rows, as the run itself draws it.
+pub fn partition_of(config: &Config) -> Partition {
     let mut rng = Streams::new(config.seed).rng(Purpose::Partition, 0, 0);
     datasets::partition(&config.partition().unwrap(), &data(config).train, &mut rng).unwrap()
 }

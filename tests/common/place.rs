@@ -8,14 +8,14 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// `fedstein train` in a blink: 2 rounds of 5 + 5 steps with 4 particles.
+/// A short `fedstein train`: 2 rounds of 5 + 5 steps with 4 particles.
 pub const TINY: &str =
     "train --set rounds=2 --set algorithm.local_steps=5 --set algorithm.distill_steps=5 --set algorithm.particles=4";
 
 /// A directory of a test's own, in which the binary runs.
 pub struct Place(TempDir);
 
-/// What a run that ended well has printed.
+/// The output of a successful run.
 pub struct Printed {
     pub stdout: String,
     pub stderr: String,
@@ -197,7 +197,7 @@ impl Mnist {
         Self { files: files.collect() }
     }
 
-    /// Puts other bytes in a file's place, or under another name.
+    /// Replaces a file's bytes, or adds a file under another name.
     pub fn with(mut self, name: &str, bytes: impl Into<Vec<u8>>) -> Self {
         self.files.insert(name.to_owned(), bytes.into());
         self
@@ -220,7 +220,7 @@ impl Mnist {
     }
 }
 
-/// Two plain features and a label in words, `rows` rows; the features tell the labels apart.
+/// Two plain features and a label in words, `rows` rows; the features separate the labels.
 pub fn pets(rows: usize) -> String {
     let row = |i: usize| {
         let (kind, centre) = [("cat", -2.0), ("dog", 0.0), ("eel", 2.0)][i % 3];

@@ -1,4 +1,4 @@
-//! Configs through the library's doors: what a user may write, what comes of it, and what each mistake is answered with.
+//! Configs through the public interface: the accepted texts, their results, and the message of each mistake.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn resolve(text: &str) -> Resolved {
     schema().resolve(Source { name: "e.toml", text }, &Overrides::default()).unwrap()
 }
 
-// What comes of a config.
+// The results of a config.
 
 #[test]
 fn an_empty_file_is_the_default_experiment() {
@@ -233,7 +233,7 @@ fn seeds_up_to_the_largest_toml_integer_survive() {
     assert!(Config::load(Source { name: "e.toml", text: "" }, &overrides).is_err());
 }
 
-// What each mistake is answered with: where, what, and what would be right.
+// The message of each mistake: its place, the mistake, and what would be right.
 
 #[test]
 fn an_unknown_key_is_answered_with_its_line_the_nearest_and_the_list() {

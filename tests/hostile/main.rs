@@ -3,7 +3,7 @@
 //! Seeded mutations of good files must be read or refused with the place, without a panic and within bounded memory.
 //! The formats of data sets are in `datasets/tests/hostile/`; docs/reliability.md has the bounds.
 //!
-//! The ignored tests do the same for as long as they are told, in the place of a fuzzer, which would have to compile
+//! The ignored tests do the same for a configured time, instead of a fuzzer, which would have to compile
 //! Burn with its own flags:
 //!
 //!     FEDSTEIN_FUZZ_SECONDS=600 cargo test --release --test hostile -- --ignored --nocapture
@@ -31,10 +31,10 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use tempfile::TempDir;
 
-/// Bytes a reader takes whatever the file.
+/// The bytes that a reader allocates for any file.
 const ROOM: usize = 1 << 18;
 
-/// Cases: so many, or as many as there is time for.
+/// The cases: a fixed number, or as many as the time allows.
 enum Budget {
     Cases(usize),
     Until(Instant),
@@ -280,7 +280,7 @@ fn damage_runs(budget: Budget) -> (usize, usize) {
                     Err(error) => {
                         refused += 1;
                         assert_plain(&error.to_string());
-                        // What the card says is right by itself may still not be what the particles are.
+                        // A card that is consistent in itself may still not match the particles.
                         let named = [name, "particles.safetensors"].iter().any(|name| error.to_string().contains(name));
                         assert!(named || name == "model.json", "{name}: {error}");
                         assert_eq!(error.exit_code(), 2, "{error}");

@@ -74,7 +74,7 @@ fn a_density_far_from_its_centres_is_one_hot_and_not_zero_over_zero() {
 fn a_label_of_probability_zero_costs_a_finite_number_of_nats() {
     let predictions = ClassPredictions::new(vec![1, 0], 2, vec![1.0, 0.0, 1.0, 0.0]).unwrap();
     let got = nll(&predictions);
-    // One row of two at the floor of 1e-12, and said so.
+    // One row of two is at the floor of 1e-12, which the report states.
     assert!((got.value + 0.5 * 1e-12f64.ln()).abs() < 1e-9 && got.clamped == 1, "{got:?}");
 }
 
@@ -90,7 +90,7 @@ fn a_noise_precision_that_runs_away_stops_its_loop_by_name() {
     let one = session().upload(vec![1.0], [1, 1]);
     let batch = Batch { inputs: one.clone(), targets: one };
     let svgd = Svgd { kernel: Kernel::default(), optimizer: Optimizer::Sgd { lr: 1e-9 } };
-    // e^89 is beyond f32: the score is no number any more, and must not reach a particle.
+    // e^89 is beyond f32: the score is not finite, and must not reach a particle.
     for (log_gamma, stops) in [(5.0, false), (89.0, true)] {
         let mut theta = Array2::from_elem((1, model.layout().dim()), 0.5);
         theta[[0, model.layout().blocks()[model.log_noise_precision().unwrap()].offset]] = log_gamma;

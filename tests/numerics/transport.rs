@@ -1,7 +1,7 @@
 //! Assignments, Wasserstein distances and barycenters against golden cases, all permutations and the laws they obey.
 //!
-//! The golden file's entropic (Sinkhorn) case is left out: fedstein solves transport exactly. Source: FedWBA eq. (3)-(5);
-//! ALGORITHMS 4.12, 8.1 item 13.
+//! The golden file's entropic (Sinkhorn) case is left out: fedstein solves transport exactly. Source: FedWBA eq.
+//! (3)-(5); ALGORITHMS 4.12, 8.1 item 13.
 
 use std::sync::Arc;
 
@@ -433,8 +433,8 @@ proptest! {
     fn the_printed_factor_shrinks_the_barycenter_by_n_squared(
         k in 1usize..5, n in 2usize..9, d in 1usize..5, one in any::<bool>(), seed in any::<u64>(),
     ) {
-        // Matchings are the same, for they do not feel the scale of X; rest is when they repeat, for the shrunken steps
-        // are below any other tolerance earlier.
+        // Matchings are the same, for they do not depend on the scale of X; rest is when they repeat, for the shrunken
+        // steps are below any other tolerance earlier.
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let (clients, initial) = (sets(k, (n, d), &mut rng), normal((n, d), &mut rng));
         let iterate = if one { Iterate::OneStep } else { Iterate::FixedPoint };
@@ -558,7 +558,7 @@ fn settings_that_make_no_barycenter_are_errors() {
 
 // --------------------------------------------------------------------------------------------- high dimension
 
-/// Sets in the dimension of the MNIST network 784-100-10 whose common part is far longer than what tells them apart.
+/// Sets in the dimension of the MNIST network 784-100-10 whose common part is far longer than their differences.
 fn networks(count: usize, seed: u64) -> Vec<Array2<f64>> {
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     let common = normal((1, 79_510), &mut rng);

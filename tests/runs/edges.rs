@@ -1,4 +1,4 @@
-//! The ends of what may be asked for: every algorithm runs there with finite numbers, or refuses by the key that is wrong.
+//! The extremes of the allowed configs: every algorithm runs there with finite numbers, or names the wrong key.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use fedstein::experiment::{Config, Experiment, Outcome};
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use rand::Rng;
 
-/// Those that cut a network in two.
+/// The algorithms that divide a network into two parts.
 fn splits(kind: &str) -> bool {
     has_key(kind, "personal_layers")
 }
 
-/// Those whose clients can be compared.
+/// The algorithms whose clients can be compared.
 fn is_tilted(kind: &str) -> bool {
     algorithms_that(|can| can.tilted).contains(&kind)
 }
 
-/// Those whose particles move without `[optimizer]`, or (`pfedgp`) only in part.
+/// The algorithms whose particles move without `[optimizer]`, or (`pfedgp`) only in part.
 const NOT_OPTIMISED: [&str; 7] = ["sgld", "dsgld", "pvi", "gvi", "pmd", "npv", "pfedgp"];
 
-/// What is not as usual.
+/// The deviations from the default config.
 #[derive(Clone, Copy, Debug)]
 struct Edge<'a> {
     /// Keys of `[algorithm]` and their values; those that a kind does not have are left out.
     algorithm: &'a [(&'a str, &'a str)],
-    /// `[partition]`.
+    /// The section `[partition]`.
     partition: &'a str,
     /// Further sections.
     more: &'a str,
@@ -96,7 +96,7 @@ fn text(dir: &Path, kind: &str, task: &str, edge: &Edge) -> String {
     )
 }
 
-/// Nothing of an outcome is NaN or infinite, and there is a number to judge it by.
+/// Asserts that no number of an outcome is NaN or infinite, and that there is a metric.
 fn check(what: &str, outcome: &Outcome<Flex>) {
     let particles = values(&outcome.particles);
     assert!(particles.iter().all(|value| value.is_finite()), "{what}: particles {particles:?}");
@@ -123,7 +123,7 @@ fn at_the_edge(task: &str, edge: Edge, change: impl Fn(&mut Experiment)) -> Vec<
             change(&mut experiment);
             match try_run(&experiment) {
                 Ok(outcome) => check(&what, &outcome),
-                // Classes are what these Gaussian processes tell apart.
+                // These Gaussian processes classify.
                 Err(error) if (kind, task) == ("pfedgp", "regression") => {
                     assert!(error.to_string().contains("class"), "{what}: {error}");
                 }
@@ -373,7 +373,7 @@ fn keys_that_contradict_each_other_are_refused_by_their_names() {
         let message = conflict(text);
         assert!(words.iter().all(|word| message.contains(word)), "{text}: {message}");
     }
-    // Together the reference's choices are sound words.
+    // Together the reference's choices are valid.
     experiment("preset = \"reference\"");
     experiment("preset = \"reference\"\n[algorithm]\nkind = \"u-dsvgd\"");
 }

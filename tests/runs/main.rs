@@ -1,4 +1,4 @@
-//! Whole runs: at the ends of what may be asked for, under faults, stopped and resumed, with clients selected.
+//! Whole runs: at the extremes of the allowed configs, under faults, stopped and resumed, with clients selected.
 
 #[path = "../common/mod.rs"]
 mod common;

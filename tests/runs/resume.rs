@@ -81,7 +81,7 @@ fn on(overrides: &Overrides, path: &Path, resumes: bool) -> (Experiment, Artifac
     (experiment, artifacts)
 }
 
-/// Ends a run after its first round, or after none.
+/// Ends a run after its first round, or before it.
 struct Impatient {
     rounds: AtomicUsize,
 }
@@ -113,7 +113,7 @@ fn stopped_after_every_round(overrides: &Overrides, path: &Path) -> Outcome<Flex
     run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap()
 }
 
-/// Records without what a clock says.
+/// The records without the times.
 fn timeless(outcome: &Outcome<Flex>) -> Vec<String> {
     let record = |record: &RoundRecord| {
         let mut record = RoundRecord { seconds: 0.0, round_seconds: 0.0, ..record.clone() };
@@ -192,7 +192,7 @@ fn so_do_their_variants() {
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
-/// Clients that are disturbed now and then, and sit out long once they have been bad twice.
+/// Clients with occasional faults, which are skipped for long after two faults in a row.
 const DISTURBED: [&str; 4] = [
     "faults.kinds=[\"dropout\", \"nan\", \"replay\", \"huge-norm\", \"duplicate\"]",
     "faults.share=0.6",
@@ -216,7 +216,7 @@ fn so_do_runs_with_faults_whose_quarantine_and_replays_reach_over_the_stops() {
         ("fedavg", &["partition.clients=5", "schedule.clients=3", "federation.min_replies=2"]),
         ("scaffold", &["partition.clients=5", "schedule.clients=3", "federation.robust=norm-clip", "precision=f64"]),
         ("fedwba", &["partition.clients=5", "schedule.clients=4", "federation.robust=median"]),
-        // Twice bad in a row, which no silence comes between: they sit out.
+        // Two faults in a row without an unanswered request in between: these clients are skipped.
         ("dsvgd", &["schedule.clients=1", "partition.clients=2", "faults.share=0.5", "faults.kinds=[\"nan\"]"]),
         ("fedavg", &["partition.clients=4", "schedule.clients=3", "faults.kinds=[\"nan\", \"inf\"]"]),
         ("dsgld", &["partition.clients=4", "algorithm.particles=2", "federation.min_replies=2"]),
@@ -278,7 +278,7 @@ fn a_toy_with_a_posterior_of_its_own_ends_alike() {
         let dir = TempDir::new().unwrap();
         let (experiment, mut artifacts) = on(&toy(kind), &dir.path().join("straight"), false);
         let want = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
-        // NPV has settled after the fifth sweep: what it remembers of that is all that keeps it from another.
+        // NPV has converged after the fifth sweep; only its saved flag keeps it from another sweep.
         assert!(kind != "npv" || want.rounds[4].metric("kl") == want.rounds[5].metric("kl"));
         let got = stopped_after_every_round(&toy(kind), &dir.path().join("stopped"));
         assert_eq!(
@@ -311,7 +311,7 @@ fn a_run_that_has_ended_goes_on_to_more_rounds_as_if_they_had_been_asked_for_at_
     assert_eq!(format!("{:?}", again.personal), format!("{:?}", want.personal));
 }
 
-/// What the newest checkpoint in a directory says of the run's nonce.
+/// The run's nonce in the newest checkpoint of a directory.
 fn nonce(path: &Path) -> u64 {
     let names = fs::read_dir(path.join("checkpoint")).unwrap().flatten();
     let conduct = names.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/conduct-")).max();
@@ -374,7 +374,7 @@ fn with_the_newest_checkpoint_damaged_a_run_goes_on_from_the_one_before() {
 const SMALL: &str = "--quiet --set algorithm.local_steps=6 --set algorithm.distill_steps=6 --set algorithm.particles=4 \
                      --set partition.clients=3 --set model.hidden=[20] --set checkpoint.every_seconds=0";
 
-/// What a finished run has to say, without the time.
+/// The output of a finished run, without the time.
 fn results(place: &Place, name: &str) -> (Vec<u8>, Vec<Vec<String>>) {
     (place.bytes(&format!("{name}/particles.safetensors")), csv(&place.path(name)))
 }
@@ -412,7 +412,7 @@ fn a_run_that_is_killed_twenty_times_ends_like_one_that_was_not() {
             false => format!("train {SMALL} --set rounds={ALL} --out killed --force"),
         };
         let (mut child, mut lines) = json_rounds(&place, &line);
-        // A round is told of before its checkpoint is written, so that many of these moments are inside a write.
+        // A round is reported before its checkpoint is written, so that many of these moments are inside a write.
         read_rounds(&mut lines, rng.random_range(0..4));
         std::thread::sleep(round.mul_f64(rng.random_range(0.0..1.5)));
         child.kill().unwrap();

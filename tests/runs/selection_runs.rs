@@ -1,8 +1,8 @@
-//! What selection of clients costs and changes in a run: traffic, bits, indicators of a first round, what is written down.
+//! What selection of clients costs and changes in a run: traffic, bits, indicators of a first round, and the records.
 //! Source: Yang et al. eq. (13)-(25); ALGORITHMS 4.13, 5. The mathematics is in `selection.rs`.
 
 use crate::common::{
-    Tolerance, assert_close, bits, data, dealt, experiment, flat, moments, outcome, small_digits, values,
+    Tolerance, assert_close, bits, data, experiment, flat, moments, outcome, partition_of, small_digits, values,
 };
 use fedstein::backend::Flex;
 use fedstein::datasets::Targets;
@@ -66,7 +66,7 @@ fn selection_costs_the_bytes_that_the_paper_counts() {
             }
         }
     }
-    // A schedule's own question goes before the diagnosis: nobody is asked twice.
+    // A schedule's own question replaces that of the diagnosis: no client is asked twice.
     let both = outcome(&digits("dsvgd", 6, 1, "[schedule]\nkind = \"hip\"\n[evaluation]\ndiscrepancy = true"));
     assert_eq!((both.rounds[0].downlink_bytes, both.rounds[0].uplink_bytes), (k * set + set, k * set + set));
     // P-DSVGD with four clients a round: four copies down, four factors up.
@@ -86,7 +86,7 @@ fn asking_leaves_the_clients_as_they_were() {
             let run = |clients: usize, schedule: &str| {
                 outcome(&digits(algorithm, clients, 4, &format!("minibatch = \"{order}\"\n{schedule}")))
             };
-            // Nobody is asked, everybody is asked beside a schedule of its own.
+            // No client is asked; or all clients are asked, beside a schedule with questions of its own.
             let silent = bits(&run(3, ""));
             assert!(silent == bits(&run(3, "[evaluation]\ndiscrepancy = true")), "{algorithm}, {order}: diagnosis");
             // Of one client every schedule chooses that one; minibatches behind answers are not those of training.
@@ -193,7 +193,7 @@ fn logistic_scores(algorithm: &str) -> (Array2<f64>, Vec<Array2<f64>>) {
     let still = logistic(algorithm, "kind = \"round-robin\"");
     let theta = values(&outcome(&still).particles);
     let theta = Array2::from_shape_vec((6, 21), theta).unwrap();
-    let (train, clients) = (data(&still.config).train, dealt(&still.config));
+    let (train, clients) = (data(&still.config).train, partition_of(&still.config));
     let Targets::Classes { labels, .. } = &train.targets else { panic!("twonorm has two classes") };
     let score = |rows: &Vec<usize>| {
         let mut score = Array2::zeros(theta.raw_dim());
@@ -232,7 +232,8 @@ fn three_indicators(experiment: &Experiment) -> (Vec<f64>, Outcome<Flex>) {
 
 #[test]
 fn the_first_rounds_discrepancies_are_those_of_the_tilted_densities() {
-    // With growing factors, the prior in every factor, the factors of the paper and without factors, q/t_k·p_k is p0·p_k at first.
+    // With growing factors, the prior in every factor, the factors of the paper and without factors, q/t_k·p_k is
+    // p0·p_k at first.
     for algorithm in [
         "kind = \"dsvgd\"\nfactors = \"growing\"",
         "kind = \"dsvgd\"\nfactors = \"with-prior\"",
@@ -403,7 +404,7 @@ fn every_choice_is_written_down_with_its_reasons() {
         assert_close(&[line["gain"].as_f64().unwrap(), record.metric("delta_hip").unwrap()], &[gain; 2], close, "gain");
         assert!(line["bandwidth"].as_f64().unwrap() > 0.0);
     }
-    // A run that asks nobody has nothing to write down.
+    // A run that asks no client has nothing to record.
     let quiet = dir.path().join("quiet");
     let (config, resolved) = Config::load(
         Source { name: "t", text: "rounds = 1\n[algorithm]\nlocal_steps = 1\ndistill_steps = 1" },

@@ -25,18 +25,18 @@ use std::io::Write;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Mutations a format.
+/// The number of mutations per format.
 const CASES: usize = 2_000;
-/// Bytes a reader takes whatever the file: its buffers and a message.
+/// The bytes that a reader allocates for any file: its buffers and a message.
 const ROOM: usize = 1 << 18;
 
-/// A format: a reader, good files, and what may be said of a file as a whole, where no line or byte is to blame.
+/// A format: a reader, good files, and the messages about a file as a whole, which name no line or byte.
 struct Format {
     name: &'static str,
     read: fn(&Path) -> Result<(), DataError>,
     good: Vec<Vec<u8>>,
     whole: &'static [&'static str],
-    /// Bound of the memory: so many times the unpacked file, and [`ROOM`] and this.
+    /// The bound of the memory: this multiple of the unpacked file, plus [`ROOM`] and these bytes.
     times: usize,
     room: usize,
 }
@@ -164,7 +164,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Reads the bytes; what the reader said, and the most memory it held.
+/// Reads the bytes. Returns the reader's result and its peak memory.
 fn read(format: &Format, dir: &TempDir, bytes: &[u8]) -> (Result<(), String>, usize) {
     let path = dir.path().join("bad.file");
     std::fs::write(&path, bytes).unwrap();
@@ -335,7 +335,7 @@ fn names_of_columns_and_classes_cannot_drive_a_terminal() {
     assert!(long.len() < 500, "{} bytes of message", long.len());
 }
 
-/// Text as CSV quotes it.
+/// The text in CSV quotes.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }

@@ -1,4 +1,4 @@
-//! A user's own table through the public door: what is read, and what each complaint says.
+//! A user's own table through the public interface: the result of reading, and each error message.
 
 use fedstein_datasets::format::csv::Task;
 use fedstein_datasets::format::header::Header;
@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A table with this text and the usual config; `change` makes it unusual.
+/// A table with this text and the default config, which `change` modifies.
 fn read(text: &str, change: impl FnOnce(&mut DataConfig, &Path)) -> Result<TrainTest, DataError> {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("t.csv");
@@ -267,7 +267,7 @@ fn features_to_predict_are_found_by_their_names_in_any_order() {
     assert!(message.contains("no column `b`: the header has `a`, `c`"), "{message}");
     let message = read("a,b,a\n1,2,3\n", &names).unwrap_err().to_string();
     assert!(message.contains("2 columns are called `a`"), "{message}");
-    // Names that do not tell the columns apart: by position.
+    // Names do not identify the columns here, so positions do.
     let twins = ["a".to_owned(), "a".to_owned()];
     assert_eq!(read("a,a\n1,2\n", &twins).unwrap(), array![[1., 2.]]);
 }

@@ -11,25 +11,25 @@ use tempfile::TempDir;
 /// What the server does for the next request of a path; the last one repeats.
 #[derive(Clone)]
 enum Answer {
-    /// 200 with everything, whatever range was asked.
+    /// 200 with the whole file, whatever range was requested.
     Whole(Vec<u8>),
-    /// 206 where a range was asked, 200 otherwise.
+    /// 206 where a range was requested, 200 otherwise.
     Ranged(Vec<u8>),
-    /// Announces everything and closes after so many bytes.
+    /// The length of the whole file, and a connection that closes after this many bytes.
     Cut(Vec<u8>, usize),
-    /// 404.
+    /// 404, the file is absent.
     Absent,
-    /// 302 to this place.
+    /// 302, a redirect to this address.
     Redirect(String),
-    /// 416.
+    /// 416, the range is refused.
     NoRange,
     /// 200 without a length.
     Endless(Vec<u8>),
     /// 200 that announces another length than it has bytes.
     Announces(Vec<u8>, usize),
-    /// 206 that starts at another byte than was asked for.
+    /// 206 that starts at another byte than requested.
     Elsewhere(Vec<u8>),
-    /// 200 in chunks, the second with a length that is no number.
+    /// 200 in chunks, the second with a length that is not a number.
     BadChunk(Vec<u8>),
 }
 
@@ -141,7 +141,7 @@ fn get(set: &DataSet, dir: &Path) -> Result<Vec<String>, DataError> {
     Ok(events)
 }
 
-/// The file is there and right, and nothing else is.
+/// Asserts that the directory holds the correct file and nothing else.
 fn assert_whole(dir: &TempDir) {
     assert_eq!(std::fs::read(dir.path().join("test/file")).unwrap(), content());
     assert_eq!(std::fs::read_dir(dir.path().join("test")).unwrap().count(), 1);

@@ -1,4 +1,4 @@
-//! Data sets as a caller meets them: read, fetched, split among clients; the real files where they are at hand.
+//! Data sets through the public interface: reading, fetching, partitions, and the real files where they are present.
 
 mod by_hand;
 mod csv;

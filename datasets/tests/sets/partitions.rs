@@ -1,4 +1,4 @@
-//! Every partition is a disjoint cover without empty clients, seeded, and what its name says.
+//! Every partition is a disjoint cover without empty clients, is seeded, and matches its definition.
 
 use fedstein_datasets::partition::{
     ByColumn, CyclicLabels, Dirichlet, FedwbaReference, Iid, LabelRatio, LabelsPerClient, Pfedgp, SuperclassLabels,
@@ -30,16 +30,16 @@ fn with_counts(counts: &[usize]) -> Dataset {
     labelled(labels, counts.len())
 }
 
-fn deal(config: &PartitionScheme, data: &Dataset, seed: u64) -> Result<Partition, DataError> {
+fn assign(config: &PartitionScheme, data: &Dataset, seed: u64) -> Result<Partition, DataError> {
     partition(&config.clone().into(), data, &mut ChaCha8Rng::seed_from_u64(seed))
 }
 
 fn message(config: PartitionScheme, data: &Dataset) -> String {
-    deal(&config, data, 1).unwrap_err().to_string()
+    assign(&config, data, 1).unwrap_err().to_string()
 }
 
 /// Training and validation rows of a client, ascending.
-fn dealt(partition: &Partition, client: usize) -> Vec<usize> {
+fn assigned(partition: &Partition, client: usize) -> Vec<usize> {
     let mut rows = [&partition.clients()[client], partition.validation(client)].concat();
     rows.sort_unstable();
     rows
@@ -83,11 +83,11 @@ fn any_config() -> impl Strategy<Value = PartitionScheme> {
     ]
 }
 
-/// What a config of [`any_config`] is refused with on some data.
+/// The refusal of a config of [`any_config`] on some data.
 struct Refusal {
     /// Whether such data are always refused, or only where the draws leave a client without rows.
     is_certain: bool,
-    /// What the message says.
+    /// The words of the message.
     words: String,
 }
 
@@ -130,12 +130,16 @@ fn refusal(config: &PartitionScheme, data: &Dataset) -> Option<Refusal> {
 }
 
 /// A partition, or `None` where it was refused with the words that the data call for. Any other answer fails the test.
-fn dealt_or_refused(config: &PartitionScheme, data: &Dataset, seed: u64) -> Result<Option<Partition>, TestCaseError> {
-    match (deal(config, data, seed), refusal(config, data)) {
+fn assigned_or_refused(
+    config: &PartitionScheme,
+    data: &Dataset,
+    seed: u64,
+) -> Result<Option<Partition>, TestCaseError> {
+    match (assign(config, data, seed), refusal(config, data)) {
         (Ok(_), Some(Refusal { is_certain: true, words })) => {
             Err(TestCaseError::fail(format!("{config:?}: accepted, expected `{words}`")))
         }
-        (Ok(dealt), _) => Ok(Some(dealt)),
+        (Ok(assigned), _) => Ok(Some(assigned)),
         (Err(error), Some(Refusal { words, .. })) if error.to_string().starts_with(&words) => Ok(None),
         (Err(error), expected) => {
             let expected = expected.map(|refusal| refusal.words);
@@ -156,10 +160,10 @@ proptest! {
         seed: u64,
     ) {
         let data = labelled(labels.1, labels.0);
-        let Some(dealt) = dealt_or_refused(&config, &data, seed)? else { return Ok(()) };
-        assert_cover(&dealt, data.rows());
-        prop_assert_eq!(&dealt, &deal(&config, &data, seed).unwrap());
-        let counts = dealt.counts(&data.targets);
+        let Some(assigned) = assigned_or_refused(&config, &data, seed)? else { return Ok(()) };
+        assert_cover(&assigned, data.rows());
+        prop_assert_eq!(&assigned, &assign(&config, &data, seed).unwrap());
+        let counts = assigned.counts(&data.targets);
         prop_assert_eq!(counts.iter().flatten().sum::<usize>(), data.rows());
     }
 
@@ -173,13 +177,13 @@ proptest! {
             PartitionScheme::LabelsPerClient(LabelsPerClient { clients, labels, cut: Cut::Equal }),
             PartitionScheme::CyclicLabels(CyclicLabels { clients, labels }),
         ] {
-            let dealt = deal(&config, &data, seed).unwrap();
-            assert_cover(&dealt, data.rows());
-            for counts in dealt.counts(&data.targets) {
+            let assigned = assign(&config, &data, seed).unwrap();
+            assert_cover(&assigned, data.rows());
+            for counts in assigned.counts(&data.targets) {
                 prop_assert_eq!(counts.iter().filter(|&&count| count > 0).count(), labels);
             }
             // A class's rows are shared equally by its holders.
-            let counts = dealt.counts(&data.targets);
+            let counts = assigned.counts(&data.targets);
             for class in 0..classes {
                 let held: Vec<usize> = counts.iter().map(|c| c[class]).filter(|&count| count > 0).collect();
                 prop_assert!(held.iter().max().unwrap() - held.iter().min().unwrap() <= 1);
@@ -198,29 +202,29 @@ fn another_seed_deals_other_rows() {
         PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![1.0, 9.0] }),
         PartitionScheme::Dirichlet(Dirichlet { clients: 4, alpha: 1.0 }),
     ] {
-        assert_ne!(deal(&config, &data, 1).unwrap(), deal(&config, &data, 2).unwrap(), "{config:?}");
+        assert_ne!(assign(&config, &data, 1).unwrap(), assign(&config, &data, 2).unwrap(), "{config:?}");
     }
 }
 
 #[test]
 fn iid_blocks_have_the_sizes_of_the_specification() {
-    let dealt = deal(&PartitionScheme::Iid(Iid { clients: 7 }), &with_counts(&[50, 50]), 1).unwrap();
-    let sizes: Vec<usize> = dealt.clients().iter().map(Vec::len).collect();
+    let assigned = assign(&PartitionScheme::Iid(Iid { clients: 7 }), &with_counts(&[50, 50]), 1).unwrap();
+    let sizes: Vec<usize> = assigned.clients().iter().map(Vec::len).collect();
     // floor(n(k+1)/K) - floor(nk/K) for n = 100, K = 7
     assert_eq!(sizes, [14, 14, 14, 15, 14, 14, 15]);
 }
 
 #[test]
 fn one_to_nine_is_exact_and_alternates() {
-    // 80 % of Covertype; the client-selection paper deals it to 30 and to 120 clients.
+    // 80 % of Covertype; the client-selection paper divides it among 30 and 120 clients.
     let data = with_counts(&[226_641, 238_169]);
     for clients in [30, 120] {
         let config = PartitionScheme::LabelRatio(LabelRatio { clients, ratio: vec![1.0, 9.0] });
-        let dealt = deal(&config, &data, 1).unwrap();
+        let assigned = assign(&config, &data, 1).unwrap();
         // Every row is used, none is left out to make the mix exact.
-        assert_cover(&dealt, data.rows());
-        assert!(dealt.notes.is_empty(), "{:?}", dealt.notes);
-        for (client, counts) in dealt.counts(&data.targets).iter().enumerate() {
+        assert_cover(&assigned, data.rows());
+        assert!(assigned.notes.is_empty(), "{:?}", assigned.notes);
+        for (client, counts) in assigned.counts(&data.targets).iter().enumerate() {
             // Both counts are rounded to whole rows.
             let (major, minor) = (counts[client % 2] as f64, counts[1 - client % 2] as f64);
             let tenth = (major + minor) / 10.0;
@@ -231,14 +235,14 @@ fn one_to_nine_is_exact_and_alternates() {
 
 #[test]
 fn cyclic_hands_follow_the_order_of_the_classes_that_have_rows() {
-    // Digits 0 to 8 of ten, as in the client-selection paper: class 9 is nobody's.
+    // Digits 0 to 8 of ten, as in the client-selection paper: class 9 has no client.
     let mut counts = vec![60; 9];
     counts.push(0);
     let data = with_counts(&counts);
     let held = |clients, labels| -> Vec<Vec<usize>> {
-        let dealt = deal(&PartitionScheme::CyclicLabels(CyclicLabels { clients, labels }), &data, 1).unwrap();
-        assert_cover(&dealt, data.rows());
-        let counts = dealt.counts(&data.targets);
+        let assigned = assign(&PartitionScheme::CyclicLabels(CyclicLabels { clients, labels }), &data, 1).unwrap();
+        assert_cover(&assigned, data.rows());
+        let counts = assigned.counts(&data.targets);
         counts.iter().map(|counts| (0..10).filter(|&class| counts[class] > 0).collect()).collect()
     };
     for clients in [27, 120] {
@@ -248,51 +252,52 @@ fn cyclic_hands_follow_the_order_of_the_classes_that_have_rows() {
         }
     }
     assert_eq!(held(3, 4), [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![0, 1, 2, 8]]);
-    let dealt = deal(&PartitionScheme::CyclicLabels(CyclicLabels { clients: 27, labels: 3 }), &data, 1).unwrap();
+    let assigned = assign(&PartitionScheme::CyclicLabels(CyclicLabels { clients: 27, labels: 3 }), &data, 1).unwrap();
     // 60 rows a class, nine holders: 6 or 7 each
-    assert!(dealt.counts(&data.targets).iter().flatten().all(|count| [0, 6, 7].contains(count)));
+    assert!(assigned.counts(&data.targets).iter().flatten().all(|count| [0, 6, 7].contains(count)));
 }
 
 #[test]
 fn a_ratio_that_no_cover_reaches_is_approached_and_noted() {
     let data = with_counts(&[990, 10]);
-    let dealt = deal(&PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![1.0, 9.0] }), &data, 1).unwrap();
-    assert_cover(&dealt, 1000);
-    assert!(dealt.notes[0].contains("990 rows of class c0 and 10 of class c1"), "{:?}", dealt.notes);
+    let assigned =
+        assign(&PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![1.0, 9.0] }), &data, 1).unwrap();
+    assert_cover(&assigned, 1000);
+    assert!(assigned.notes[0].contains("990 rows of class c0 and 10 of class c1"), "{:?}", assigned.notes);
 }
 
 #[test]
 fn figure_5_of_the_dsvgd_paper_deals_40_40_10_10_percent() {
     let config = PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![40.0, 40.0, 10.0, 10.0] });
-    let dealt = deal(&config, &with_counts(&[1000, 2000]), 1).unwrap();
-    let counts = dealt.counts(&with_counts(&[1000, 2000]).targets);
+    let assigned = assign(&config, &with_counts(&[1000, 2000]), 1).unwrap();
+    let counts = assigned.counts(&with_counts(&[1000, 2000]).targets);
     assert_eq!(counts, [[400, 200], [400, 200], [100, 800], [100, 800]]);
 }
 
 #[test]
 fn dirichlet_with_many_clients_ends_and_says_who_was_short() {
     let data = with_counts(&[100; 3]);
-    let dealt = deal(&PartitionScheme::Dirichlet(Dirichlet { clients: 300, alpha: 0.001 }), &data, 1).unwrap();
-    assert_cover(&dealt, 300);
-    assert!(dealt.clients().iter().all(|rows| rows.len() == 1));
-    assert!(dealt.notes[0].contains("had no rows (alpha = 0.001, 300 clients"), "{:?}", dealt.notes[0]);
-    assert!(dealt.notes.len() <= 21);
-    assert!(dealt.table(&data.targets).contains("note: client"));
+    let assigned = assign(&PartitionScheme::Dirichlet(Dirichlet { clients: 300, alpha: 0.001 }), &data, 1).unwrap();
+    assert_cover(&assigned, 300);
+    assert!(assigned.clients().iter().all(|rows| rows.len() == 1));
+    assert!(assigned.notes[0].contains("had no rows (alpha = 0.001, 300 clients"), "{:?}", assigned.notes[0]);
+    assert!(assigned.notes.len() <= 21);
+    assert!(assigned.table(&data.targets).contains("note: client"));
 }
 
 #[test]
 fn a_large_alpha_deals_evenly_and_a_small_one_does_not() {
     let data = with_counts(&[1000, 1000]);
     let spread = |alpha| {
-        let dealt = deal(&PartitionScheme::Dirichlet(Dirichlet { clients: 10, alpha }), &data, 1).unwrap();
-        let sizes: Vec<usize> = dealt.clients().iter().map(Vec::len).collect();
+        let assigned = assign(&PartitionScheme::Dirichlet(Dirichlet { clients: 10, alpha }), &data, 1).unwrap();
+        let sizes: Vec<usize> = assigned.clients().iter().map(Vec::len).collect();
         sizes.iter().max().unwrap() - sizes.iter().min().unwrap()
     };
     // The sd of a share is about sqrt(0.09 / (10 alpha)); at 1e4 that is one row of a thousand.
     assert!(spread(1e4) < 30, "{}", spread(1e4));
     assert!(spread(0.1) > 200, "{}", spread(0.1));
     for alpha in [f64::MIN_POSITIVE, 1e-300, 1e300, f64::MAX] {
-        assert_cover(&deal(&PartitionScheme::Dirichlet(Dirichlet { clients: 10, alpha }), &data, 1).unwrap(), 2000);
+        assert_cover(&assign(&PartitionScheme::Dirichlet(Dirichlet { clients: 10, alpha }), &data, 1).unwrap(), 2000);
     }
 }
 
@@ -301,9 +306,9 @@ fn natural_clients_are_kept_and_those_without_rows_left_out() {
     let mut data = with_counts(&[3, 3]);
     assert!(message(PartitionScheme::ByColumn(ByColumn {}), &data).contains("`test` does not come with clients"));
     data.clients = Some(vec![3, 0, 3, 1, 1, 3]);
-    let dealt = deal(&PartitionScheme::ByColumn(ByColumn {}), &data, 1).unwrap();
-    assert_eq!(dealt.clients(), [vec![1], vec![3, 4], vec![0, 2, 5]]);
-    assert!(dealt.notes[0].starts_with("1 of the data's clients"), "{:?}", dealt.notes);
+    let assigned = assign(&PartitionScheme::ByColumn(ByColumn {}), &data, 1).unwrap();
+    assert_eq!(assigned.clients(), [vec![1], vec![3, 4], vec![0, 2, 5]]);
+    assert!(assigned.notes[0].starts_with("1 of the data's clients"), "{:?}", assigned.notes);
 }
 
 #[test]
@@ -332,13 +337,13 @@ fn refusals_say_both_numbers_and_what_would_be_right() {
     let mut real = data.clone();
     real.targets = Targets::Real { values: vec![0.0; 15] };
     assert!(message(labels(3, 1), &real).contains("use iid or by-column"));
-    assert_cover(&deal(&PartitionScheme::Iid(Iid { clients: 3 }), &real, 1).unwrap(), 15);
+    assert_cover(&assign(&PartitionScheme::Iid(Iid { clients: 3 }), &real, 1).unwrap(), 15);
 }
 
 #[test]
 fn configs_have_the_words_of_the_documentation() {
     let (clients, labels) = (3, 2);
-    for (text, deal) in [
+    for (text, scheme) in [
         (r#"{"kind":"iid","clients":3,"validation":0.0}"#, PartitionScheme::Iid(Iid { clients })),
         (
             r#"{"kind":"labels-per-client","clients":3,"labels":2,"cut":"equal","validation":0.0}"#,
@@ -370,8 +375,8 @@ fn configs_have_the_words_of_the_documentation() {
         ),
         (r#"{"kind":"by-column","validation":0.0}"#, PartitionScheme::ByColumn(ByColumn {})),
     ] {
-        assert!(text.contains(deal.kind()));
-        let config = PartitionConfig::from(deal);
+        assert!(text.contains(scheme.kind()));
+        let config = PartitionConfig::from(scheme);
         assert_eq!(serde_json::from_str::<PartitionConfig>(text).unwrap(), config);
         assert_eq!(serde_json::to_string(&config).unwrap(), text);
     }
@@ -411,19 +416,19 @@ fn a_seed_deals_today_what_it_dealt_in_0_1() {
         (PartitionScheme::Dirichlet(Dirichlet { clients: 8, alpha: 0.3 }), &seven, 0xda3f_64bd_1f60_cc55),
         (PartitionScheme::Dirichlet(Dirichlet { clients: 100, alpha: 0.01 }), &seven, 0x5c84_232e_ed9a_1109),
     ] {
-        assert_eq!(fingerprint(&deal(&config, data, 7).unwrap()), expected, "{config:?}");
-        // Nor do rows that are held out change what a client is dealt.
+        assert_eq!(fingerprint(&assign(&config, data, 7).unwrap()), expected, "{config:?}");
+        // Nor do rows that are held out change what a client is assigned.
         let held_out = PartitionConfig { scheme: config.clone(), validation: 0.3 };
         let held_out = partition(&held_out, data, &mut ChaCha8Rng::seed_from_u64(7)).unwrap();
-        for (client, rows) in deal(&config, data, 7).unwrap().clients().iter().enumerate() {
-            assert_eq!(dealt(&held_out, client), *rows);
+        for (client, rows) in assign(&config, data, 7).unwrap().clients().iter().enumerate() {
+            assert_eq!(assigned(&held_out, client), *rows);
         }
     }
 }
 
 fn with_tests(config: &PartitionConfig, train: &Dataset, test: &Dataset, seed: u64) -> Partition {
-    let dealt = partition(config, train, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
-    dealt.with_tests(config, train, test, &mut ChaCha8Rng::seed_from_u64(seed + 1)).unwrap()
+    let assigned = partition(config, train, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+    assigned.with_tests(config, train, test, &mut ChaCha8Rng::seed_from_u64(seed + 1)).unwrap()
 }
 
 /// The classes of some rows, ascending, each once.
@@ -467,11 +472,11 @@ proptest! {
         seed: u64,
     ) {
         let data = labelled(labels.1, labels.0);
-        let Some(all) = dealt_or_refused(&config, &data, seed)? else { return Ok(()) };
+        let Some(all) = assigned_or_refused(&config, &data, seed)? else { return Ok(()) };
         let config = PartitionConfig { scheme: config, validation: share };
         let held = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
         for (client, rows) in all.clients().iter().enumerate() {
-            prop_assert_eq!(&dealt(&held, client), rows);
+            prop_assert_eq!(&assigned(&held, client), rows);
             prop_assert!(!held.clients()[client].is_empty());
             let expected = ((rows.len() as f64 * share + 0.5) as usize).min(rows.len() - 1);
             prop_assert_eq!(held.validation(client).len(), expected);
@@ -496,7 +501,7 @@ proptest! {
         seed in 0u64..1_000_000,
     ) {
         let (train, test) = (labelled(train, classes), labelled(test, classes));
-        if dealt_or_refused(&config, &train, seed)?.is_none() { return Ok(()) }
+        if assigned_or_refused(&config, &train, seed)?.is_none() { return Ok(()) }
         let label = matches!(config, PartitionScheme::LabelsPerClient(_) | PartitionScheme::CyclicLabels(_));
         let everything = matches!(config, PartitionScheme::Iid(_));
         let shared = matches!(config, PartitionScheme::Pfedgp(_));
@@ -507,7 +512,7 @@ proptest! {
             let rows = partition.test(client);
             prop_assert!(rows.windows(2).all(|pair| pair[0] < pair[1]));
             rows.iter().for_each(|&row| seen[row] += 1);
-            let held = classes_of(&train, &dealt(&partition, client));
+            let held = classes_of(&train, &assigned(&partition, client));
             if everything {
                 prop_assert_eq!(rows.len(), test.rows());
             } else {
@@ -519,10 +524,10 @@ proptest! {
             }
         }
         if shared {
-            // Disjoint, and no row of a class that is dealt is left out.
-            let dealt = classes_of(&train, &(0..train.rows()).collect::<Vec<_>>());
+            // Disjoint, and no row of a class that is assigned is left out.
+            let assigned = classes_of(&train, &(0..train.rows()).collect::<Vec<_>>());
             for (row, times) in seen.into_iter().enumerate() {
-                prop_assert_eq!(times, usize::from(dealt.contains(&test.labels().unwrap()[row])));
+                prop_assert_eq!(times, usize::from(assigned.contains(&test.labels().unwrap()[row])));
             }
         }
         prop_assert_eq!(&partition, &with_tests(&config, &train, &test, seed));
@@ -532,9 +537,9 @@ proptest! {
     fn the_classes_of_a_client_are_of_distinct_superclasses(clients in 10usize..60, labels in 10usize..=20, seed: u64) {
         let data = hundred(70);
         let superclasses = data.superclasses().unwrap();
-        let dealt = deal(&PartitionScheme::SuperclassLabels(SuperclassLabels { clients, labels }), &data, seed).unwrap();
-        assert_cover(&dealt, data.rows());
-        for rows in dealt.clients() {
+        let assigned = assign(&PartitionScheme::SuperclassLabels(SuperclassLabels { clients, labels }), &data, seed).unwrap();
+        assert_cover(&assigned, data.rows());
+        for rows in assigned.clients() {
             let held = classes_of(&data, rows);
             prop_assert_eq!(held.len(), labels);
             let mut of: Vec<usize> = held.iter().map(|&class| superclasses[class]).collect();
@@ -542,8 +547,8 @@ proptest! {
             of.dedup();
             prop_assert_eq!(of.len(), labels);
         }
-        // Every class is dealt as often as every other, to within a hand or two of its superclass.
-        let counts = dealt.counts(&data.targets);
+        // Every class is assigned as often as every other, up to one or two assignments of its superclass.
+        let counts = assigned.counts(&data.targets);
         let holders: Vec<usize> = (0..100).map(|c| counts.iter().filter(|counts| counts[c] > 0).count()).collect();
         prop_assert!(holders.iter().max().unwrap() - holders.iter().min().unwrap() <= 2, "{:?}", holders);
     }
@@ -553,9 +558,9 @@ proptest! {
 fn a_random_cut_gives_every_holder_a_row_and_unequal_shares() {
     let data = with_counts(&[600; 10]);
     let config = PartitionScheme::LabelsPerClient(LabelsPerClient { clients: 50, labels: 5, cut: Cut::Random });
-    let dealt = deal(&config, &data, 1).unwrap();
-    assert_cover(&dealt, 6000);
-    let counts = dealt.counts(&data.targets);
+    let assigned = assign(&config, &data, 1).unwrap();
+    assert_cover(&assigned, 6000);
+    let counts = assigned.counts(&data.targets);
     assert!(counts.iter().all(|counts| counts.iter().filter(|&&count| count > 0).count() == 5));
     // 25 holders of 600 rows: 24 each in equal shares; of random ones the largest is about 600 H(25)/25 = 92.
     let most = counts.iter().flatten().max().unwrap();
@@ -570,11 +575,11 @@ fn pfedgp_deals_a_class_in_like_shares_and_its_test_rows_in_the_same() {
         PartitionConfig { scheme: PartitionScheme::Pfedgp(Pfedgp { clients: 10, labels: 2 }), validation: 0.2 };
     let partition = with_tests(&config, &train, &test, 3);
     for client in 0..10 {
-        for class in classes_of(&train, &dealt(&partition, client)) {
+        for class in classes_of(&train, &assigned(&partition, client)) {
             let count = |data: &Dataset, rows: &[usize]| {
                 rows.iter().filter(|&&row| data.labels().unwrap()[row] == class).count() as f64
             };
-            let share = count(&train, &dealt(&partition, client)) / 5000.0;
+            let share = count(&train, &assigned(&partition, client)) / 5000.0;
             // Two holders with weights from 0.4 to 0.6.
             assert!((0.4..=0.6).contains(&share), "{share}");
             assert!((count(&test, partition.test(client)) - 1000.0 * share).abs() <= 1.0);
@@ -595,8 +600,8 @@ fn the_reference_split_of_fedwba_gives_the_same_rows_to_all_even_clients() {
         let first = client % 2;
         assert_eq!(partition.clients()[client], partition.clients()[first]);
         assert_eq!(partition.validation(client), partition.validation(first));
-        assert_eq!(dealt(&partition, client).len(), 10_000);
-        assert_eq!(classes_of(&train, &dealt(&partition, client)), (5 * first..5 * first + 5).collect::<Vec<_>>());
+        assert_eq!(assigned(&partition, client).len(), 10_000);
+        assert_eq!(classes_of(&train, &assigned(&partition, client)), (5 * first..5 * first + 5).collect::<Vec<_>>());
         assert_eq!(partition.test(client).len(), 5000);
     }
     let notes = partition.notes.join("\n");
@@ -609,9 +614,9 @@ fn the_reference_split_of_fedwba_gives_the_same_rows_to_all_even_clients() {
             && notes.contains("40000 of 60000 training rows belong to no client"),
         "{notes}"
     );
-    // More clients than rows are no fault where rows are shared.
+    // More clients than rows are allowed where rows are shared.
     assert_eq!(
-        deal(&PartitionScheme::FedwbaReference(FedwbaReference { clients: 20, labels: 1 }), &with_counts(&[1, 1]), 1)
+        assign(&PartitionScheme::FedwbaReference(FedwbaReference { clients: 20, labels: 1 }), &with_counts(&[1, 1]), 1)
             .unwrap()
             .clients()
             .len(),
@@ -638,8 +643,9 @@ fn clients_without_test_rows_are_named_and_those_of_a_column_keep_their_own() {
     train.clients = Some(vec![3, 0, 3, 1, 1, 3]);
     let mut test = with_counts(&[2, 2]);
     let config = PartitionConfig::from(PartitionScheme::ByColumn(ByColumn {}));
-    let dealt = || partition(&config, &train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
-    let error = dealt().with_tests(&config, &train, &test, &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
+    let assigned = || partition(&config, &train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let error =
+        assigned().with_tests(&config, &train, &test, &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
     assert!(error.contains("`by-column`") && error.contains("do not tell whose they are"), "{error}");
     test.clients = Some(vec![3, 3, 0, 2]);
     let partition = with_tests(&config, &train, &test, 1);
@@ -675,18 +681,18 @@ fn labels_and_shares_that_there_are_not_are_refused_by_key() {
     let data = with_counts(&[50, 50, 50]);
     let message = message(PartitionScheme::SuperclassLabels(SuperclassLabels { clients: 5, labels: 2 }), &data);
     assert!(message.contains("no superclasses; cifar100 has"), "{message}");
-    let deal = |config: PartitionScheme, data: &Dataset| deal(&config, data, 1).unwrap_err().to_string();
-    let message = deal(PartitionScheme::SuperclassLabels(SuperclassLabels { clients: 5, labels: 21 }), &hundred(10));
+    let assign = |config: PartitionScheme, data: &Dataset| assign(&config, data, 1).unwrap_err().to_string();
+    let message = assign(PartitionScheme::SuperclassLabels(SuperclassLabels { clients: 5, labels: 21 }), &hundred(10));
     assert!(message.contains("partition.labels = 21: must be from 1 to 20, the number of superclasses"), "{message}");
     for config in [
         PartitionScheme::Pfedgp(Pfedgp { clients: 5, labels: 4 }),
         PartitionScheme::FedwbaReference(FedwbaReference { clients: 5, labels: 4 }),
     ] {
-        let message = deal(config, &data);
+        let message = assign(config, &data);
         assert!(message.contains("partition.labels = 4: must be from 1 to 3, the number of classes"), "{message}");
     }
     assert!(
-        deal(PartitionScheme::Pfedgp(Pfedgp { clients: 1, labels: 1 }), &data)
+        assign(PartitionScheme::Pfedgp(Pfedgp { clients: 1, labels: 1 }), &data)
             .starts_with("partition `pfedgp`: 1 clients")
     );
     for validation in [-0.1, 1.0, f64::NAN] {
@@ -695,7 +701,7 @@ fn labels_and_shares_that_there_are_not_are_refused_by_key() {
         assert!(error.contains("partition.validation") && error.contains("less than 1"), "{error}");
     }
     let config = PartitionScheme::CyclicLabels(CyclicLabels { clients: 3, labels: 1 }).into();
-    let dealt = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
-    let other = dealt.with_tests(&config, &data, &with_counts(&[1, 1]), &mut ChaCha8Rng::seed_from_u64(1));
+    let assigned = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let other = assigned.with_tests(&config, &data, &with_counts(&[1, 1]), &mut ChaCha8Rng::seed_from_u64(1));
     assert!(other.unwrap_err().to_string().contains("classes"));
 }

@@ -1,5 +1,5 @@
-//! The real files. Set `FEDSTEIN_DATA` to their directory; without it these tests say that they are skipped and pass, or
-//! fail where `FEDSTEIN_REQUIRE_DATA=1`. With a directory a missing file fails.
+//! The real files. Set `FEDSTEIN_DATA` to their directory; without it these tests say that they are skipped and pass,
+//! or fail where `FEDSTEIN_REQUIRE_DATA=1`. With a directory a missing file fails.
 
 use fedstein_datasets::format::cifar;
 use fedstein_datasets::format::csv::Task;
@@ -17,7 +17,7 @@ use rand::{SeedableRng, rngs::ChaCha8Rng};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// The directory of the real files, or `None` with a word on the terminal that the test is skipped.
+/// The directory of the real files, or `None` with a message on the terminal that the test is skipped.
 ///
 /// # Panics
 /// Without a directory where `FEDSTEIN_REQUIRE_DATA=1`.
@@ -26,7 +26,7 @@ fn data_dir() -> Option<PathBuf> {
     if dir.is_none() {
         let required = std::env::var("FEDSTEIN_REQUIRE_DATA").is_ok_and(|value| value == "1");
         assert!(!required, "FEDSTEIN_REQUIRE_DATA=1, but FEDSTEIN_DATA does not name the directory of the data sets");
-        // Past the test harness, which keeps to itself what passing tests print.
+        // The line bypasses the test harness, which captures the output of passing tests.
         let _ = writeln!(std::io::stderr(), "SKIPPED: FEDSTEIN_DATA does not name the directory of the data sets");
     }
     dir
@@ -148,9 +148,9 @@ fn the_vehicle_table_comes_with_its_23_clients() {
 
 /// Rows of each natural client.
 fn natural_clients(train: &Dataset) -> Vec<usize> {
-    let dealt =
+    let assigned =
         partition(&PartitionScheme::ByColumn(ByColumn {}).into(), train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
-    dealt.clients().iter().map(Vec::len).collect()
+    assigned.clients().iter().map(Vec::len).collect()
 }
 
 #[test]
@@ -167,9 +167,9 @@ fn digits_0_to_8_of_mnist_are_dealt_cyclically_three_a_client() {
     assert_eq!((data.train.rows(), data.test.rows(), data.train.classes()), (54_051, 8_991, Some(10)));
     for clients in [27, 120] {
         let cyclic = PartitionScheme::CyclicLabels(CyclicLabels { clients, labels: 3 }).into();
-        let dealt = partition(&cyclic, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
-        assert_eq!(dealt.clients().iter().map(Vec::len).sum::<usize>(), 54_051);
-        for counts in dealt.counts(&data.train.targets) {
+        let assigned = partition(&cyclic, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+        assert_eq!(assigned.clients().iter().map(Vec::len).sum::<usize>(), 54_051);
+        for counts in assigned.counts(&data.train.targets) {
             assert_eq!(counts.iter().filter(|&&count| count > 0).count(), 3);
         }
     }
@@ -187,10 +187,10 @@ fn covertype_is_dealt_one_to_nine_without_leaving_a_row_out() {
     let train = read(&config, &dir).train;
     for clients in [30, 120] {
         let ratio = PartitionScheme::LabelRatio(LabelRatio { clients, ratio: vec![1.0, 9.0] }).into();
-        let dealt = partition(&ratio, &train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
-        assert!(dealt.notes.is_empty(), "{:?}", dealt.notes);
-        assert_eq!(dealt.clients().iter().map(Vec::len).sum::<usize>(), train.rows());
-        for (client, counts) in dealt.counts(&train.targets).iter().enumerate() {
+        let assigned = partition(&ratio, &train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+        assert!(assigned.notes.is_empty(), "{:?}", assigned.notes);
+        assert_eq!(assigned.clients().iter().map(Vec::len).sum::<usize>(), train.rows());
+        for (client, counts) in assigned.counts(&train.targets).iter().enumerate() {
             let minority = counts[1 - client % 2] as f64 / (counts[0] + counts[1]) as f64;
             assert!((minority - 0.1).abs() < 1e-3, "client {client} of {clients}: {counts:?}");
         }
@@ -378,8 +378,8 @@ fn rows_a_class(data: &Dataset) -> Vec<usize> {
     counts
 }
 
-// Counts, first labels and means: shared/data/README.md (stratified 20 %, means of the whole sets), and a reading of the
-// same bytes in Python (means and labels of the subset).
+// Counts, first labels and means: shared/data/README.md (stratified 20 %, means of the whole sets), and a reading of
+// the same bytes in Python (means and labels of the subset).
 #[test]
 fn the_fifth_of_cifar_10_has_a_thousand_images_a_class_and_says_that_it_is_a_part() {
     let Some(dir) = data_dir() else { return };
@@ -440,22 +440,22 @@ fn fedwbas_clients_hold_five_labels_and_are_tested_on_all_images_of_them() {
     let Some(dir) = data_dir() else { return };
     let data = read(&photographs(false, Normalise::None), &dir);
     let config = PartitionScheme::LabelsPerClient(LabelsPerClient { clients: 50, labels: 5, cut: Cut::Equal }).into();
-    let dealt = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
-    let dealt = dealt.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
+    let assigned = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let assigned = assigned.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
     for client in 0..50 {
         // 25 of 50 clients hold a class, 40 of its 1,000 images each.
-        assert_eq!((dealt.clients()[client].len(), dealt.test(client).len()), (200, 5000));
+        assert_eq!((assigned.clients()[client].len(), assigned.test(client).len()), (200, 5000));
     }
 
     let data = read(&photographs(true, Normalise::None), &dir);
     let config = PartitionScheme::SuperclassLabels(SuperclassLabels { clients: 50, labels: 10 }).into();
-    let dealt = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
-    let dealt = dealt.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
+    let assigned = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let assigned = assigned.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
     let superclasses = data.train.superclasses().unwrap();
-    for (client, counts) in dealt.counts(&data.train.targets).iter().enumerate() {
+    for (client, counts) in assigned.counts(&data.train.targets).iter().enumerate() {
         let held = counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(class, _)| superclasses[class]);
         assert_eq!((held.clone().count(), held.collect::<std::collections::BTreeSet<_>>().len()), (10, 10));
-        assert_eq!(dealt.test(client).len(), 1000);
+        assert_eq!(assigned.test(client).len(), 1000);
     }
 }
 
@@ -466,12 +466,12 @@ fn a_vehicle_client_is_tested_on_its_own_rows() {
         DataConfig::Vehicle(Vehicle { test_fraction: 0.2, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 });
     let data = read(&config, &dir);
     let config = PartitionScheme::ByColumn(ByColumn {}).into();
-    let dealt = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
-    let dealt = dealt.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
-    let tests: Vec<usize> = (0..23).map(|client| dealt.test(client).len()).collect();
+    let assigned = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let assigned = assigned.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
+    let tests: Vec<usize> = (0..23).map(|client| assigned.test(client).len()).collect();
     assert_eq!(tests, natural_clients(&data.test));
     let whose = data.test.clients.as_ref().unwrap();
-    assert!((0..23).all(|client| dealt.test(client).iter().all(|&row| whose[row] == client)));
+    assert!((0..23).all(|client| assigned.test(client).iter().all(|&row| whose[row] == client)));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The known data sets through `load`: the words of the config, small copies of each published layout, what is said
-//! when a file is missing or damaged.
+//! The known data sets through `load`: the values of the config, small copies of each published layout, and the
+//! messages when a file is missing or damaged.
 
 use fedstein_datasets::format::idx::Idx;
 use fedstein_datasets::synthetic::mixture::GaussianMixture;

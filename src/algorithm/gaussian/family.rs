@@ -1,14 +1,14 @@
-//! Families of Gaussians.
+//! The families of Gaussians.
 
 use serde::{Deserialize, Serialize};
 
-/// Which Gaussians q is sought among.
+/// The family of Gaussians in which q is sought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
-    /// Independent coordinates.
+    /// Gaussians with independent coordinates.
     #[default]
     MeanField,
-    /// Any covariance; for a few dimensions.
+    /// Gaussians with any covariance, for a few dimensions.
     Full,
 }

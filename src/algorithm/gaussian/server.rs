@@ -17,14 +17,18 @@ use crate::random::Purpose;
 /// The server of PVI and GVI.
 pub(in crate::algorithm) struct Server<B: Backend> {
     problem: Arc<Problem<B>>,
-    /// p0·Π_k t_k. Improper at most where several clients moved in a round.
+    /// q = p0·Π_k t_k. It can be improper only where several clients moved in a round.
     q: Natural,
-    /// m + L⁻ᵀz with the same z in every round: predictions move with q, not with the draw.
+    /// Draws m + L⁻ᵀz `[N, d]` with the same z in every round, so that predictions change with q and not with the
+    /// draws.
     draws: Particles<B>,
 }
 
 impl<B: Backend> Server<B> {
-    /// q^(0) and this many draws from it.
+    /// A server at q^(0) with this many draws from it.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub(super) fn new(problem: Arc<Problem<B>>, draws: usize) -> Result<Self, RunError> {
         let q = problem.initial.natural().clone();
         let draws = draw(&problem, &q, draws)?;
@@ -43,7 +47,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(self.q.to_message())
     }
 
-    /// η ← η + Σ_k (η_new,k − η): every client changes its own factor by as much.
+    /// The update η ← η + Σ_k (η_new,k − η); every client changes its own factor by the same difference.
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         let Problem { config, layout, .. } = &*self.problem;
         let sent = self.q.clone();
@@ -72,7 +76,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         self.draws.bytes() + bytes(&self.q)
     }
 
-    /// The draws follow from q.
+    /// The state holds q only; the draws follow from it.
     fn save(&self) -> Result<State, RunError> {
         Ok(self.q.save())
     }

@@ -8,14 +8,14 @@ use crate::linalg::RowCholesky;
 /// A symmetric matrix `[d, d]`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Symmetric {
-    /// Its diagonal `[d]`; 0 elsewhere.
+    /// A diagonal matrix, by its diagonal `[d]`.
     Diagonal(Array1<f64>),
-    /// All of it.
+    /// A full matrix `[d, d]`.
     Full(Array2<f64>),
 }
 
 impl Symmetric {
-    /// A diagonal matrix in the form that the family needs.
+    /// The diagonal matrix with this diagonal `[d]`, in the form that the family needs.
     pub fn diagonal(family: Family, diagonal: Array1<f64>) -> Self {
         match family {
             Family::MeanField => Self::Diagonal(diagonal),
@@ -23,7 +23,7 @@ impl Symmetric {
         }
     }
 
-    /// All `[d, d]` elements.
+    /// All elements, `[d, d]`.
     pub fn to_full(&self) -> Array2<f64> {
         match self {
             Self::Diagonal(diagonal) => Array2::from_diag(diagonal),
@@ -39,7 +39,7 @@ impl Symmetric {
         }
     }
 
-    /// A·x.
+    /// The product A·x `[d]` with a vector x `[d]`.
     pub fn dot(&self, x: &Array1<f64>) -> Array1<f64> {
         match self {
             Self::Diagonal(diagonal) => diagonal * x,
@@ -47,7 +47,7 @@ impl Symmetric {
         }
     }
 
-    /// a·A + b·B.
+    /// The sum a·A + b·B.
     pub(super) fn combine(&self, a: f64, other: &Self, b: f64) -> Self {
         match (self, other) {
             (Self::Diagonal(x), Self::Diagonal(y)) => Self::Diagonal(x * a + y * b),
@@ -55,7 +55,7 @@ impl Symmetric {
         }
     }
 
-    /// tr(A·B).
+    /// The trace tr(A·B).
     pub(super) fn trace_of_product(&self, other: &Self) -> f64 {
         match (self, other) {
             (Self::Diagonal(x), Self::Diagonal(y)) => x.dot(y),
@@ -63,7 +63,7 @@ impl Symmetric {
         }
     }
 
-    /// Numbers that it takes to write it down.
+    /// The count of stored numbers.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Diagonal(diagonal) => diagonal.len(),
@@ -75,14 +75,14 @@ impl Symmetric {
 /// The Cholesky factor L of A = L·Lᵀ.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Factor {
-    /// √A of a diagonal A, `[d]`.
+    /// The square roots `[d]` of a diagonal A.
     Diagonal(Array1<f64>),
-    /// The factor of a full A.
+    /// The lower triangular factor of a full A.
     Lower(RowCholesky),
 }
 
 impl Factor {
-    /// `None` where A is not positive definite.
+    /// The factor of a matrix; `None` where the matrix is not positive definite.
     pub(super) fn of(matrix: &Symmetric) -> Option<Self> {
         match matrix {
             Symmetric::Diagonal(diagonal) => {
@@ -93,7 +93,7 @@ impl Factor {
         }
     }
 
-    /// L·(ZᵀF) of rows Z and F `[S, d]`, symmetrised; its diagonal where L is one.
+    /// The symmetrised L·(ZᵀF) `[d, d]` of rows Z and F `[S, d]`; only its diagonal `[d]` where L is diagonal.
     pub(super) fn curvature(&self, z: &Array2<f64>, f: &Array2<f64>) -> Symmetric {
         match self {
             Self::Diagonal(root) => Symmetric::Diagonal(root * &(z * f).sum_axis(Axis(0))),
@@ -104,7 +104,7 @@ impl Factor {
         }
     }
 
-    /// b ← A⁻¹b.
+    /// Solves in place, b ← A⁻¹b, `[d]`.
     pub(super) fn solve(&self, mut b: ArrayViewMut1<f64>) {
         match self {
             Self::Diagonal(root) => b.zip_mut_with(root, |b, root| *b /= root * root),
@@ -112,7 +112,7 @@ impl Factor {
         }
     }
 
-    /// b ← L⁻ᵀb.
+    /// Solves with the transposed factor in place, b ← L⁻ᵀb, `[d]`.
     pub(super) fn solve_transposed(&self, mut b: ArrayViewMut1<f64>) {
         match self {
             Self::Diagonal(root) => b /= root,
@@ -120,7 +120,7 @@ impl Factor {
         }
     }
 
-    /// A⁻¹.
+    /// The inverse A⁻¹, `[d, d]`.
     pub(super) fn inverse(&self) -> Symmetric {
         match self {
             Self::Diagonal(root) => Symmetric::Diagonal(root.mapv(|root| 1.0 / (root * root))),
@@ -128,7 +128,7 @@ impl Factor {
         }
     }
 
-    /// log |A|.
+    /// The log determinant log |A|.
     pub(super) fn log_determinant(&self) -> f64 {
         let root: f64 = match self {
             Self::Diagonal(root) => root.iter().map(|value| value.ln()).sum(),
@@ -164,7 +164,7 @@ mod tests {
             // Σ_ij A_ij A⁻¹_ij = d
             assert!((matrix.trace_of_product(&factor.inverse()) - 3.0).abs() < 1e-14);
         }
-        // |A| along the first row.
+        // The determinant |A| by expansion along the first row.
         let determinant = 4.0 * (3.0 * 2.0 - 0.04) - (2.0 + 0.1) + -0.5 * (0.2 + 1.5);
         let log = Factor::of(&Symmetric::Full(matrix)).unwrap().log_determinant();
         assert!((log - f64::ln(determinant)).abs() < 1e-14, "{log}");

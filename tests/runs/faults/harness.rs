@@ -20,19 +20,19 @@ use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Shard, Table};
 use fedstein::schedule::{Indicators, Schedule, Selection};
 
-use crate::common::{algorithms_that, data, dealt, experiment, has_key, needs_plain_steps, values};
+use crate::common::{algorithms_that, data, experiment, has_key, needs_plain_steps, partition_of, values};
 /// The algorithms whose rows lie at several clients.
 pub fn federated() -> Vec<&'static str> {
     algorithms_that(|can| !can.centralised)
 }
 
-/// Those whose rows are in one place.
+/// The algorithms whose rows are in one place.
 pub fn centralised() -> Vec<&'static str> {
     algorithms_that(|can| can.centralised)
 }
 
-/// Those whose rounds without a client are those in which it was not chosen: DSGLD's chains are assigned before anybody is
-/// lost, and P-DSVGD's factors are damped by how many clients were asked.
+/// The algorithms for which a round that loses a client equals one that did not choose it. Others differ: DSGLD's
+/// chains are assigned before a client is lost, and P-DSVGD's factors are damped by the number of requested clients.
 pub fn comparable() -> impl Iterator<Item = &'static str> {
     federated().into_iter().filter(|kind| !["dsgld", "p-dsvgd"].contains(kind))
 }
@@ -74,7 +74,7 @@ pub fn faults(kind: Fault, rest: &str) -> String {
     format!("[faults]\nkinds = [\"{}\"]\n{rest}\n[federation]\ndeadline = 30\n", kind.word())
 }
 
-/// Chooses what it was told to.
+/// A schedule that chooses the clients of a script.
 pub struct Script(pub Vec<Vec<ClientId>>);
 
 impl Schedule for Script {
@@ -175,11 +175,11 @@ pub fn halves(text: &str) -> Halves<Flex> {
         .unwrap()
 }
 
-/// Who holds which rows.
+/// The rows of every client.
 fn rows(config: &Config) -> Vec<Vec<usize>> {
     match config.algorithm.capabilities().centralised {
-        true => vec![dealt(config).pooled(data(config).train.rows())],
-        false => dealt(config).clients().to_vec(),
+        true => vec![partition_of(config).pooled(data(config).train.rows())],
+        false => partition_of(config).clients().to_vec(),
     }
 }
 

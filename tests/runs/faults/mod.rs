@@ -1,5 +1,5 @@
-//! Faults between server and clients: every algorithm under every fault, what the server's rules do, and what is left of
-//! them in the files of a run.
+//! Faults between server and clients: every algorithm under every fault, what the server's rules do, and what is left
+//! of them in the files of a run.
 
 mod harness;
 mod questions;
@@ -26,7 +26,7 @@ use serde_json::Value;
 
 // ----------------------------------------------------------------------------------- every algorithm, every fault
 
-/// What the server makes of a fault: what it records, and whether the reply is still used.
+/// The server's reaction to a fault: the record, and whether the reply is still used.
 fn answer_to(fault: Fault) -> (Option<EventKind>, bool) {
     match fault {
         Fault::Dropout | Fault::LostReply => (Some(EventKind::Unanswered), false),
@@ -47,7 +47,7 @@ fn stands(kind: &str, rest: &str) {
         let (log, end) = serve(&text(kind, &faults(fault, rest)), None);
         log.assert_finite(&what);
         if let Err(error) = end {
-            // A poisoned state may be past help where nobody else can be asked: that is an end, with a reason.
+            // A poisoned state may be beyond repair where no other client is left; the run then ends with a reason.
             let poisoned = centralised().contains(&kind) && fault == Fault::HugeNorm;
             assert!(poisoned && error.exit_code() == 1, "{what}: {error}");
         }
@@ -96,7 +96,7 @@ fn dropouts_leave_the_server_where_a_run_without_the_lost_clients_would() {
 
 #[test]
 fn the_chains_of_a_lost_worker_rest() {
-    // Chains are dealt before anybody is lost: the others' move as if nothing had happened.
+    // Chains are assigned before a client is lost, so the chains of the others move as in a round without faults.
     let (clean, lossy) = (works(&text("dsgld", "")), works(&text("dsgld", &faults(Fault::Dropout, "share = 0.5"))));
     let lost = lossy.rounds[0].rejected.len();
     assert!((1..4).contains(&lost), "{lost} of four chains are lost; choose another seed");
@@ -158,7 +158,7 @@ fn all(rounds: usize, more: &str) -> String {
 fn a_client_that_keeps_sending_nonsense_is_asked_more_and_more_rarely() {
     let log = works(&all(16, "[faults]\nkinds = [\"nan\"]\nshare = 0.1"));
     let refused: Vec<usize> = log.rounds.iter().filter(|r| r.rejected.len() == 1).map(|r| r.round).collect();
-    // Bad in 1 and asked again in 2; then it sits out 1, 2, 4 and 8 rounds.
+    // The client fails in 1 and is asked again in 2; then it is skipped for 1, 2, 4 and 8 rounds.
     assert_eq!(refused, [1, 2, 4, 7, 12]);
     let skipped = log.events().filter(|event| event.kind == EventKind::Skipped).map(|event| event.round);
     assert_eq!(skipped.collect::<Vec<usize>>(), [3, 5, 6, 8, 9, 10, 11, 13, 14, 15, 16]);
@@ -192,7 +192,7 @@ fn a_round_with_too_few_replies_is_repeated_with_others_and_keeps_the_good_ones(
             round.selection.clients.iter().copied().filter(|client| round.used.contains(client)).collect();
         assert_eq!(round.used[..answered.len()], answered, "first those of the selection, in its order");
     }
-    // Nobody who had answered was asked again: five replies travelled.
+    // No client that had answered was asked again: five replies were sent.
     assert!(repeated.iter().all(|round| round.uplink_bytes == log.rounds[0].uplink_bytes));
     let (without, end) = serve(&text("fedavg", ""), Some(log.used()));
     end.unwrap();

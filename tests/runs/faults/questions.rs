@@ -118,7 +118,7 @@ fn faults_of_visits_are_what_they_were_whether_questions_are_disturbed_or_not() 
     assert!(!visits.0.is_empty() && both == visits);
 }
 
-/// How many requests a fleet was given at a time, by kind.
+/// The numbers of requests that a fleet received at a time, by kind.
 type Sizes = Arc<Mutex<Vec<(RequestKind, usize)>>>;
 
 /// A fleet that takes so many at once.
@@ -194,7 +194,7 @@ fn without_any_scores_the_personal_columns_are_blank_and_the_run_goes_on() {
     assert!(nobody.personal.unwrap().0.best_validation.is_none());
 }
 
-/// Hears requests and answers with nothing that can be used.
+/// A client that receives requests and sends no usable answers.
 struct Deaf(Mutex<Vec<Request>>);
 
 impl Fleet for Deaf {

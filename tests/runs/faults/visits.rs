@@ -75,13 +75,13 @@ fn a_lost_reply_is_a_lost_request() {
 #[test]
 fn a_refused_visit_is_taken_back_too() {
     for kind in comparable() {
-        // Backoff 0: nobody sits out, so that the script is all that differs.
+        // With backoff 0 no client is skipped, so that only the script differs.
         let disturbed = format!("{}backoff = 0", faults(Fault::Nan, "share = 0.3\nprobability = 0.6"));
         assert_none(&differences(kind, &text(kind, &disturbed), &text(kind, ""), EventKind::Refused));
     }
 }
 
-/// A fleet whose clients are not told which visits counted.
+/// A fleet that does not inform its clients which visits counted.
 struct Remote<'a>(&'a Inside);
 
 impl Fleet for Remote<'_> {
