@@ -102,6 +102,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for round in &outcome.rounds {
         println!("round {}: accuracy {:.3}", round.round, round.metric("accuracy").unwrap_or(f64::NAN));
     }
-    println!("runs/moving-average/report/report.html");
+    println!("`fedstein report runs/moving-average` writes its calibration report");
     Ok(())
 }

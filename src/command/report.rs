@@ -8,7 +8,7 @@ use crate::error::RunError;
 use crate::experiment::Config;
 use crate::experiment::finished::Finished;
 use crate::experiment::run_dir;
-use crate::experiment::schema::{Overrides, Source};
+use crate::experiment::schema::Source;
 use crate::metrics::equal_width;
 use crate::report::{self, Comparison, Content, ReportError, RunSummary, csv};
 
@@ -109,7 +109,7 @@ pub(super) fn report_on(
 pub(super) fn config_of(run: &Finished) -> Result<Config, CliError> {
     let name = run.path.join(run_dir::CONFIG).display().to_string();
     let source = Source { name: &name, text: &run.config_toml };
-    Ok(Config::load(source, &Overrides::default())?.0)
+    Ok(Config::of_run(source)?)
 }
 
 /// Whether a run is a classification; otherwise it is a regression.

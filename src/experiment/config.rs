@@ -203,6 +203,22 @@ impl Config {
         ConfigLoader::default().load(source, overrides)
     }
 
+    /// Reads the `config.toml` of a run. It may be that of a program with an algorithm of its own, whose keys are then taken
+    /// as they stand.
+    ///
+    /// # Errors
+    /// The text is not a config, or it names an algorithm that is unknown here and misses keys.
+    pub fn of_run(source: Source<'_>) -> Result<Self, ConfigError> {
+        let table: Option<Table> = source.text.parse().ok();
+        let section = table.as_ref().and_then(|table| table.get("algorithm")?.as_table());
+        let kind = section.and_then(|section| section.get("kind")?.as_str());
+        let is_own = kind.is_some_and(|kind| ALGORITHM_KINDS.iter().all(|known| known.name != kind));
+        match table {
+            Some(table) if is_own => read(&table),
+            _ => Ok(Self::load(source, &Overrides::default())?.0),
+        }
+    }
+
     /// Reads `[algorithm]` as the configuration of an algorithm from outside this crate; see
     /// [`ConfigLoader::with_algorithm`].
     ///

@@ -4,14 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fedstein::algorithm::dsvgd::Factors;
-use fedstein::algorithm::fedavg::Mix;
+use fedstein::algorithm::fedavg::{FedAvgConfig, Mix};
 use fedstein::datasets::{DataConfig, PartitionConfig};
 use fedstein::density::KdeMode;
+use fedstein::experiment::ConfigLoader;
 use fedstein::experiment::config::{
     AlgorithmConfig, BandwidthRule, Config, KdeRule, KernelConfig, ModelConfig, NumberOr, OptimizerConfig,
     RoundRobinConfig, ScheduleConfig, schema,
 };
-use fedstein::experiment::schema::{Overrides, Resolved, Source};
+use fedstein::experiment::schema::{Accepts, Interval, Key, Kind, Literal, Overrides, Resolved, Source, key};
 use fedstein::rows::Order;
 use proptest::prelude::*;
 
@@ -179,10 +180,12 @@ fn presets_set_the_switches_and_a_written_key_wins() {
 
 #[test]
 fn defaults_depend_on_the_kind_where_the_table_says_so() {
-    let config = load("[model]\nkind = \"blr\"\n[data]\nkind = \"waveform\"");
+    let config = load("[model]\nkind = \"blr\"\n[data]\nkind = \"twonorm\"");
     let ModelConfig::Blr(model) = config.model else { panic!("not blr") };
     assert_eq!(model.gamma_rate, 100.0);
-    assert_eq!(config.data["rows"].as_integer(), Some(5000));
+    assert_eq!(config.data["rows"].as_integer(), Some(7400));
+    assert_eq!(load("[data]\nkind = \"waveform\"").data["rows"].as_integer(), Some(5000));
+    assert!(error("[model]\nkind = \"blr\"\n[data]\nkind = \"waveform\"").contains("`waveform` has 3"));
     let config = load("[kernel]\nkind = \"sigmoid\"");
     assert!(matches!(config.kernel, KernelConfig::Sigmoid { offset: 0.0, .. }), "{:?}", config.kernel);
 }
@@ -379,9 +382,9 @@ fn keys_that_are_wrong_together_are_answered_with_both() {
             "needs data kind `cifar100`; `digits` has no superclasses",
         ),
         ("[model]\nkind = \"blr\"\n[data]\nkind = \"cifar100\"".to_string(), "`cifar100` has a hundred"),
-        (format!("{csv}task = \"regression\"\n[partition]\nkind = \"pfedgp\""), "deals by label"),
+        (format!("{csv}task = \"regression\"\n[partition]\nkind = \"pfedgp\""), "assigns rows by label"),
         (format!("{csv}task = \"regression\"\n[model]\nkind = \"blr\""), "needs model kind `bnn`"),
-        (format!("{csv}task = \"regression\"\n[partition]\nkind = \"dirichlet\""), "deals by label"),
+        (format!("{csv}task = \"regression\"\n[partition]\nkind = \"dirichlet\""), "assigns rows by label"),
     ] {
         let message = error(&text);
         assert!(message.contains(part), "{text}: {message}");
@@ -394,6 +397,28 @@ fn keys_that_are_wrong_together_are_answered_with_both() {
 #[test]
 fn a_mistake_is_found_even_where_set_overrides_it() {
     assert!(error_with("rounds = 0", &["rounds=5"]).contains("line 1"));
+}
+
+#[test]
+fn an_algorithm_from_outside_has_its_keys_checked_and_its_runs_read_again() {
+    const KEYS: &[Key] = &[key("keep", Accepts::Float(Interval::DECAY), Literal::Float(0.5), "Share that is kept.")];
+    const KIND: Kind = Kind { name: "outside", about: "From another crate.", keys: KEYS };
+    let load = |text| {
+        let source = Source { name: "e.toml", text };
+        ConfigLoader::default().with_algorithm(KIND).load(source, &Overrides::default())
+    };
+    let (config, resolved) = load("[algorithm]\nkind = \"outside\"").unwrap();
+    assert_eq!(config.algorithm.name(), "outside");
+    let text = resolved.to_toml();
+    assert!(text.contains("[algorithm]\nkind = \"outside\"\nkeep = 0.5\n"), "{text}");
+    assert_eq!(Config::of_run(Source { name: "config.toml", text: &text }).unwrap(), config);
+    // Without the program that knows it there is no such kind, and nothing that could be run.
+    assert!(error(&text).contains("`algorithm.kind` cannot be \"outside\""));
+    let message = load("[algorithm]\nkind = \"outside\"\nkeep = 1.5").unwrap_err().to_string();
+    assert!(message.contains("`algorithm.keep` cannot be 1.5"), "{message}");
+    let known = load("[algorithm]\nkind = \"fedavg\"").unwrap().0;
+    let message = known.own_algorithm::<FedAvgConfig>(KIND).unwrap_err().to_string();
+    assert!(message.contains("\"fedavg\"") && message.contains("\"outside\""), "{message}");
 }
 
 #[test]
