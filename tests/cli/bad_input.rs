@@ -90,7 +90,7 @@ fn a_key_of_another_kind_is_refused_with_the_kinds_that_use_it() {
 fn kinds_that_do_not_go_together_are_refused_with_both() {
     refused("--set model.kind=blr", &["`blr` tells two classes apart", "`digits` has ten", "`bnn`"]);
     refused("--set model.kind=mixture", &["`mixture`", "`digits`"]);
-    refused("--set data.kind=waveform --set data.rows=50 --set model.kind=blr", &["blr", "waveform has 3", "bnn"]);
+    refused("--set data.kind=waveform --set data.rows=50 --set model.kind=blr", &["blr", "`waveform` has 3", "bnn"]);
     refused("--set partition.kind=by-column", &["`by-column`", "`data.client_column`"]);
     refused("--set partition.kind=label-ratio", &["`label-ratio`", "two classes", "have 10"]);
     refused("--set schedule.clients=3", &["`dsvgd` moves one client a round", "`schedule.clients` is 3"]);
