@@ -72,9 +72,9 @@ pub enum ConfigError {
         /// `section.key`.
         path: String,
         /// The section.
-        section: String,
+        section: Box<str>,
         /// The chosen kind.
-        kind: String,
+        kind: Box<str>,
         /// The kinds that use it.
         kinds: String,
     },
@@ -98,9 +98,9 @@ pub enum ConfigError {
         /// `section.key`.
         path: String,
         /// The section.
-        section: String,
+        section: Box<str>,
         /// The chosen kind.
-        kind: String,
+        kind: Box<str>,
         /// What is allowed.
         allowed: String,
     },

@@ -122,8 +122,8 @@ impl<'s> Layer<'s> {
             Some(entry) => Err(ConfigError::NotUsed {
                 at: entry.at.clone(),
                 path: entry.path(),
-                section: section.name.to_string(),
-                kind: kind.to_string(),
+                section: section.name.into(),
+                kind: kind.into(),
                 kinds: list(&section.users(entry.name)),
             }),
         }

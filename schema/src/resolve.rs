@@ -49,8 +49,8 @@ impl Schema {
                     None => key.default_for(preset).ok_or_else(|| ConfigError::Missing {
                         at: source.name.to_string(),
                         path: section.path(key.name),
-                        section: section.name.to_string(),
-                        kind: kind.to_string(),
+                        section: section.name.into(),
+                        kind: kind.into(),
                         allowed: key.accepts.describe(),
                     })?,
                 };

@@ -156,9 +156,12 @@ mod tests {
         adaptivity: 0.25,
     };
 
+    /// How each client of a round has moved, and how many rows it has.
+    type Changes<'a> = [(&'a [f64], f64)];
+
     /// A server at θ = 0 `[1, d]`, and a function that runs a round; `changes` holds the change and the rows of each
     /// client.
-    fn server(d: usize) -> (Server<Flex>, impl Fn(&mut Server<Flex>, &[(&[f64], f64)])) {
+    fn server(d: usize) -> (Server<Flex>, impl Fn(&mut Server<Flex>, &Changes<'_>)) {
         let session = Session::<Flex>::open(Precision::F64).unwrap();
         let layout = Arc::new(Layout::new([("theta", [d].as_slice())]));
         let upload = {
@@ -169,7 +172,7 @@ mod tests {
             }
         };
         let server = Server::new(CONFIG, upload(vec![0.0; d]), session);
-        let round = move |server: &mut Server<Flex>, changes: &[(&[f64], f64)]| {
+        let round = move |server: &mut Server<Flex>, changes: &Changes<'_>| {
             let theta = server.theta.to_array().unwrap().values.to_f64();
             let reply = |(client, (change, rows)): (usize, &(&[f64], f64))| {
                 let moved = upload(theta.iter().zip(*change).map(|(theta, change)| theta + change).collect());

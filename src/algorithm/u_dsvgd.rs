@@ -85,9 +85,12 @@ enum Global<B: Backend> {
     Kde(Box<Kde<B>>),
 }
 
+/// From particles to a score at each of them.
+type ScoreOf<'a, B> = Box<dyn FnMut(&Particles<B>) -> Result<Score<B>, RunError> + 'a>;
+
 impl<B: Backend> Global<B> {
     /// The score ∇ log q, for one loop with steps of at most this length; see [`Kde::evaluator`].
-    fn score(&self, longest_step: f64) -> Box<dyn FnMut(&Particles<B>) -> Result<Score<B>, RunError> + '_> {
+    fn score(&self, longest_step: f64) -> ScoreOf<'_, B> {
         match self {
             Self::Kde(kde) => {
                 let mut kde = kde.evaluator(longest_step);

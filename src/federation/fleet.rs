@@ -92,7 +92,7 @@ impl<B: Backend> InProcess<B> {
     }
 
     fn client(&self, id: ClientId) -> Result<MutexGuard<'_, Client<B>>, RunError> {
-        let client = self.clients.get(id).ok_or_else(|| RunError::NoClient(id))?;
+        let client = self.clients.get(id).ok_or(RunError::NoClient(id))?;
         client.lock().map_err(|_| RunError::Stopped(id))
     }
 
