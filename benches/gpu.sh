@@ -13,8 +13,8 @@
 # SECONDS_A_LINE       budget a line [5]
 # CARGO_ARGS           more words for cargo, such as --offline
 #
-# Autotuning stays out of the figures: every backend runs all workloads once before it is timed, with its results kept on
-# disk (feature `autotune-cache`), and a bench warms each workload up as well. A part that is missing or fails is named at the end; the others go on.
+# Autotuning stays out of the figures: every backend runs all workloads once before it is timed, and a bench warms each
+# workload up as well. A part that is missing or fails is named at the end; the others go on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,13 +43,13 @@ say "the machine"
 } | tee "$out/machine.txt"
 
 say "build"
-features=(--features autotune-cache)
-case ,$BACKENDS, in *,cuda,*) features=(--features autotune-cache,cuda) ;; esac
+features=()
+case ,$BACKENDS, in *,cuda,*) features=(--features cuda) ;; esac
 if ! cargo build --release --locked "${cargo_args[@]}" "${features[@]}" 2>&1 | tee "$out/build.txt"; then
-  [ "$BACKENDS" != wgpu ] || { echo "gpu.sh: the build failed; see $out/build.txt" >&2; exit 1; }
+  [ "${#features[@]}" -gt 0 ] || { echo "gpu.sh: the build failed; see $out/build.txt" >&2; exit 1; }
   skip "cuda: it does not build here; see build.txt"
-  BACKENDS=wgpu features=(--features autotune-cache)
-  cargo build --release --locked "${cargo_args[@]}" "${features[@]}"
+  BACKENDS=wgpu features=()
+  cargo build --release --locked "${cargo_args[@]}"
 fi
 fedstein=./target/release/fedstein
 "$fedstein" backends | tee "$out/backends.txt"
