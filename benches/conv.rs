@@ -7,8 +7,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use fedstein::array::{Array, Values};
 use fedstein::backend::{Backend, Flex, Precision, Session};
-use fedstein::federation::message::{Array, Values};
 use fedstein::models::{Batch, LayerSpec, Model, Network, StackConfig};
 use fedstein::particles::Particles;
 use fedstein::random::{Purpose, Streams};
@@ -34,7 +34,7 @@ fn particles(model: &dyn Model, session: &Session<Flex>) -> Vec<burn::tensor::Te
     particles.expect("the rows have the model's dimension").blocks().to_vec()
 }
 
-/// Pixels in [0, 1), labels in turn.
+/// Synthetic rows: pixels in [0, 1), labels in turn.
 fn batch(rows: usize, session: &Session<Flex>) -> Batch {
     let mut rng = Streams::new(1).rng(Purpose::Data, 0, 0);
     let inputs = Array2::from_shape_fn((rows, IMAGE.iter().product()), |_| rng.random_range(0.0f64..1.0));

@@ -6,8 +6,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
-use fedstein::federation::message::{Array, Values};
 use fedstein::models::{BnnConfig, Model, Network};
 use fedstein::ot::{BarycenterConfig, assign, barycenter, index_mean};
 use fedstein::particles::Particles;
@@ -32,7 +32,7 @@ fn assignments(criterion: &mut Criterion) {
     }
 }
 
-/// Clients that hold the same modes in another order, and noise of their own.
+/// Particle sets of clients that hold the same modes in another order, each with its own noise.
 fn clients(count: usize, session: &Session<Flex>) -> Vec<Particles<Flex>> {
     let model = Network::new(BnnConfig::classifier(784, &[100], 10));
     let mut rng = Streams::new(1).rng(Purpose::InitialParticles, 0, 0);

@@ -15,12 +15,12 @@ use fedstein::backend::{Backend, OnBackend, Precision, Session, dispatch};
 use fedstein::bench::{Bench, Ceilings, Settings, Workload, table};
 use fedstein::error::RunError;
 
-/// The system's allocator, counted. Here and not in the product, which has no business counting.
+/// The system's allocator with a count of allocations. It is used only here: the product does not count.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call goes to the system's allocator unchanged; a counter holds no memory.
+// SAFETY: every call is passed to the system's allocator unchanged; the counter allocates no memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -70,7 +70,7 @@ impl OnBackend for Job {
 
 fn main() -> ExitCode {
     allocator::keep_freed_blocks();
-    // cargo bench adds --bench.
+    // `cargo bench` adds the argument `--bench`.
     let words = std::env::args().skip(1).filter(|word| !word.starts_with("--"));
     let result = words.map(|word| word.parse()).collect::<Result<Vec<Workload>, String>>().and_then(|named| {
         let workloads = if named.is_empty() { Workload::ALL.to_vec() } else { named };

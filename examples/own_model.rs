@@ -141,7 +141,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (config, _) = Config::load(Source { name: "own_model", text: CONFIG }, &Overrides::default())?;
     for (name, model) in models {
         println!("{name}: {} parameters", model.layout().dim());
-        let experiment = Experiment { config: config.clone(), data_dir: "data".into(), model: Some(model) };
+        let experiment = Experiment::new(config.clone(), "data").with_model(model);
         let outcome = run::<Flex>(&experiment, &Quiet, None)?;
         println!("  round  accuracy     ECE");
         for round in &outcome.rounds {

@@ -1,4 +1,4 @@
-//! Where tensors live and run. Burn 0.22 moved this choice to run time; fedstein keeps it in the types, so that
+//! The devices that tensors are on. Burn 0.22 chooses a device at run time; fedstein keeps the choice in the types, so that
 //! mixing two devices is a type error and not a panic.
 
 use std::fmt::Debug;
@@ -13,57 +13,60 @@ use thiserror::Error;
 
 /// The choice of CPU or GPU as a type parameter: one zero-sized type a Burn device.
 pub trait Backend: Copy + Debug + Default + Send + Sync + 'static {
-    /// The word after `--backend`.
+    /// The value of `--backend`.
     const NAME: &'static str;
-    /// Whether several clients may run in parallel threads. A GPU is driven from one thread.
+    /// Whether several clients may run in parallel threads. A GPU is used from one thread.
     const PARALLEL_CLIENTS: bool;
-    /// Whether 64-bit floats are sound on every device of this backend. Drivers claim more than they hold.
+    /// Whether 64-bit floats work on every device of this backend. A driver's own claim is not reliable.
     const DOUBLE: bool;
 
-    /// Opens the device. No adapter is an error, never a panic.
+    /// Opens the device.
+    ///
+    /// # Errors
+    /// There is no device, or its driver fails; never a panic.
     fn open() -> Result<Device, BackendError>;
 }
 
-/// Why a backend cannot be used.
+/// A backend cannot be used.
 #[derive(Clone, Debug, Error)]
 pub enum BackendError {
-    /// The word is known, but this program was built without it.
+    /// The backend exists, but this program was built without it.
     #[error(
         "backend \"{name}\" is not compiled in; build with `cargo build --release --features {name}`, or choose one of {available}"
     )]
     NotCompiled {
-        /// The word after `--backend`.
+        /// The value of `--backend`.
         name: String,
-        /// The words that would work.
+        /// The names of the backends that are compiled in.
         available: String,
     },
-    /// The word is not the name of a backend.
+    /// There is no backend of this name.
     #[error("backend \"{name}\" is unknown; choose one of {available}")]
     Unknown {
-        /// The word after `--backend`.
+        /// The value of `--backend`.
         name: String,
-        /// The words that would work.
+        /// The names of the backends that are compiled in.
         available: String,
     },
-    /// The device does not open on this machine.
+    /// The backend finds no device on this machine.
     #[error("backend \"{name}\" finds no device on this machine: {reason}; `fedstein backends` lists what opens")]
     NoDevice {
-        /// The word after `--backend`.
+        /// The value of `--backend`.
         name: &'static str,
-        /// What the driver said.
+        /// The driver's message.
         reason: String,
     },
-    /// The device cannot compute in the wanted precision.
+    /// The device cannot compute in this precision.
     #[error("backend \"{name}\" cannot compute in {precision}; use precision = \"f32\" or --backend flex")]
     NoPrecision {
-        /// The word after `--backend`.
+        /// The value of `--backend`.
         name: &'static str,
-        /// The wanted precision.
+        /// The precision.
         precision: &'static str,
     },
 }
 
-/// Pure Rust on the CPU: SIMD and all cores. The default.
+/// The default backend: the CPU, in pure Rust, with SIMD and all cores.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flex;
 
@@ -134,18 +137,21 @@ impl Backend for Cuda {
     }
 }
 
-/// Every word that `--backend` knows, compiled in or not.
+/// Every value of `--backend`, compiled in or not.
 pub const KNOWN: [&str; 4] = ["flex", "ndarray", "wgpu", "cuda"];
 
-/// Something generic in the backend that is to be run on the one that a word names.
+/// A job that is generic in the backend, for [`dispatch`].
 pub trait OnBackend {
-    /// What comes out.
+    /// The result of the job.
     type Output;
-    /// Runs on B.
+    /// Runs the job on B.
     fn run<B: Backend>(self) -> Self::Output;
 }
 
-/// From the word after `--backend` to the type parameter: `dispatch("wgpu", job)` is `job.run::<Wgpu>()`.
+/// Runs a job on the backend of this name: `dispatch("wgpu", job)` is `job.run::<Wgpu>()`.
+///
+/// # Errors
+/// The name is unknown, or its backend is not compiled in.
 pub fn dispatch<J: OnBackend>(name: &str, job: J) -> Result<J::Output, BackendError> {
     match name {
         Flex::NAME => Ok(job.run::<Flex>()),
@@ -175,18 +181,18 @@ fn refusal(name: &str) -> BackendError {
     }
 }
 
-/// Number format of particles and scores.
+/// Precision of particles and scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// 32-bit floats.
     #[default]
     F32,
-    /// 64-bit floats, CPU backends only in general.
+    /// 64-bit floats, on CPU backends only.
     F64,
 }
 
-/// An open device and the precision that everything on it has.
+/// An open device and the precision of all tensors on it.
 #[derive(Clone, Debug)]
 pub struct Session<B> {
     device: Device,
@@ -196,6 +202,9 @@ pub struct Session<B> {
 
 impl<B: Backend> Session<B> {
     /// Opens B's device.
+    ///
+    /// # Errors
+    /// There is no device, or it cannot compute in this precision.
     pub fn open(precision: Precision) -> Result<Self, BackendError> {
         let device = B::open()?;
         let (dtype, word) = match precision {
@@ -218,17 +227,17 @@ impl<B: Backend> Session<B> {
         self.dtype
     }
 
-    /// A host matrix of f32, row-major, on the device.
+    /// A row-major host matrix of f32 on the device, `[rows, columns]` = `shape`.
     pub fn upload(&self, values: Vec<f32>, shape: [usize; 2]) -> Tensor<2> {
         Tensor::from_data(TensorData::new(values, shape), (&self.device, self.dtype))
     }
 
-    /// A host matrix of f64 on the device.
+    /// A host matrix of f64 on the device, of the same shape.
     pub fn matrix(&self, values: &Array2<f64>) -> Tensor<2> {
         upload_matrix(values, &self.device, self.dtype)
     }
 
-    /// The name of the hardware, as far as the driver tells it.
+    /// The name of the hardware as the driver reports it.
     pub fn hardware(&self) -> String {
         self.gpu().unwrap_or_else(|| format!("{} CPU threads", rayon::current_num_threads()))
     }
@@ -245,7 +254,7 @@ impl<B: Backend> Session<B> {
     }
 }
 
-/// A host matrix on a device, in its dtype.
+/// A host matrix on a device as a tensor of this element type and the same shape.
 pub(crate) fn upload_matrix(values: &Array2<f64>, device: &Device, dtype: DType) -> Tensor<2> {
     let shape = [values.nrows(), values.ncols()];
     let data: Vec<f64> = values.iter().copied().collect();

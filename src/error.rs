@@ -1,15 +1,22 @@
-//! Why a run did not end well, and with which exit code.
+//! The errors of a run, and the exit code of each.
 
 use fedstein_datasets::DataError;
 use fedstein_models::ModelError;
+use fedstein_schema::ConfigError;
 use thiserror::Error;
 
+use crate::array::ArrayError;
 use crate::backend::BackendError;
 use crate::checkpoint::CheckpointError;
-use crate::federation::message::ClientId;
 use crate::metrics::MetricError;
 use crate::ot::TransportError;
 use crate::stein::SvgdError;
+
+impl From<ConfigError> for RunError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error.to_string())
+    }
+}
 
 /// Any failure of a run.
 #[derive(Debug, Error)]
@@ -17,7 +24,7 @@ pub enum RunError {
     /// The configuration does not fit the data or itself.
     #[error("{0}")]
     Config(String),
-    /// The data cannot be read or dealt.
+    /// The data cannot be read or partitioned.
     #[error(transparent)]
     Data(#[from] DataError),
     /// The model cannot be built.
@@ -32,11 +39,11 @@ pub enum RunError {
         /// Round, from 1.
         round: usize,
         /// Client, from 0.
-        client: ClientId,
+        client: usize,
         /// What went wrong.
         reason: String,
     },
-    /// Too few clients gave a reply that can be used, however often they were asked.
+    /// Too few clients gave a usable reply in all attempts of a round.
     #[error(
         "round {round}: {usable} usable {} after {attempts} {}, and it takes {needed} (federation.min_replies); the state of \
          the round before is the last good one. The first that failed: {first}",
@@ -46,11 +53,11 @@ pub enum RunError {
     Quorum {
         /// Round, from 1.
         round: usize,
-        /// Attempts made.
+        /// Number of attempts made.
         attempts: usize,
-        /// Usable replies of all attempts.
+        /// Number of usable replies in all attempts.
         usable: usize,
-        /// Fewest that close a round.
+        /// Minimum number of usable replies.
         needed: usize,
         /// Why the first reply could not be used.
         first: String,
@@ -66,46 +73,58 @@ pub enum RunError {
         /// What went wrong.
         error: SvgdError,
     },
-    /// The clients' particles have no barycenter.
+    /// The barycenter of the clients' particles is undefined.
     #[error("the server cannot take the barycenter: {0}")]
     Transport(#[from] TransportError),
-    /// Predictions that are no predictions, as those of particles that have run away.
+    /// The predictions are invalid, as those of diverged particles.
     #[error("the predictions cannot be evaluated: {0}; a smaller optimizer.lr or algorithm.step_size usually helps")]
     Predictions(MetricError),
     /// A Langevin chain diverged.
     #[error("step {step}: chain {chain} is not finite; a smaller algorithm.step_size usually helps")]
     Langevin {
-        /// Step of the chain, from 1: the last one of the visit in which it was noticed.
+        /// Step of the chain, from 1: the last one of the visit in which the divergence was detected.
         step: usize,
         /// Index of the first bad chain.
         chain: usize,
     },
-    /// The device did not answer.
+    /// The device failed.
     #[error("the device failed: {0}")]
     Device(String),
+    /// An array of a message has another shape or type than is required.
+    #[error(transparent)]
+    Array(#[from] ArrayError),
+    /// The fleet has no client of this index.
+    #[error("there is no client {0}")]
+    NoClient(usize),
+    /// The client is not selected in this round, so the server has no request for it.
+    #[error("client {0} is not asked in this round")]
+    NotAsked(usize),
+    /// The client's computation panicked in an earlier round; it gives no further replies.
+    #[error("client {0} stopped in an earlier round")]
+    Stopped(usize),
     /// A file of the run cannot be written.
     #[error("{0}")]
     Output(String),
     /// A checkpoint cannot be written or used.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The user wanted the run to end before its last round.
+    /// The user ended the run before its last round.
     #[error("interrupted after round {round} of {rounds}")]
     Interrupted {
-        /// The last round.
+        /// The last completed round.
         round: usize,
-        /// How many there were to be.
+        /// The number of rounds of the whole run.
         rounds: usize,
     },
 }
 
 impl RunError {
-    /// 2 where the input was wrong, 1 where the run failed, 130 where the user ended it.
+    /// The exit code: 2 where the input was wrong, 1 where the run failed, 130 where the user ended it.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) | Self::Data(_) | Self::Model(_) | Self::Backend(_) => 2,
             Self::Checkpoint(error) if error.is_usage() => 2,
-            // 128 + SIGINT, as shells have it.
+            // The code is 128 + SIGINT, by the convention of shells.
             Self::Interrupted { .. } => 130,
             Self::Client { .. }
             | Self::Quorum { .. }
@@ -115,6 +134,10 @@ impl RunError {
             | Self::Predictions(_)
             | Self::Langevin { .. }
             | Self::Device(_)
+            | Self::Array(_)
+            | Self::NoClient(_)
+            | Self::NotAsked(_)
+            | Self::Stopped(_)
             | Self::Checkpoint(_)
             | Self::Output(_) => 1,
         }

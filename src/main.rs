@@ -1,4 +1,4 @@
-//! The `fedstein` command: parses, calls, maps an error to an exit code.
+//! The `fedstein` command: parses the arguments, executes the command, and maps an error to an exit code.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! N particles on a backend: parameter blocks inside, flat vectors outside.
+//! A set of N particles on a backend, held as parameter blocks and converted from and to flat vectors.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -7,38 +7,33 @@ use burn::tensor::{DType, Tensor, TensorData, TensorReadError};
 use fedstein_models::Layout;
 use ndarray::Array2;
 
+use crate::array::{Array, ArrayError, Values};
 use crate::backend::{Backend, Session, upload_matrix};
-use crate::federation::message::{Array, Values};
-use crate::journey::Journey;
 use crate::simd::{self, Host};
 
-/// N particles, one row each, held as one `[N, size]` tensor a parameter block.
+/// N particles, held as one `[N, size]` tensor for each parameter block.
 #[derive(Clone, Debug)]
 pub struct Particles<B: Backend> {
     blocks: Vec<Tensor<2>>,
     layout: Arc<Layout>,
-    /// Where a loop has got to with them; nothing for a set that something else has made.
-    journey: Option<Journey>,
     backend: PhantomData<B>,
 }
 
 impl<B: Backend> Particles<B> {
-    /// Particles from blocks on B's device, in the layout's order.
+    /// Particles from blocks `[N, size]` on B's device, in the layout's order.
     pub(crate) fn from_blocks(blocks: Vec<Tensor<2>>, layout: Arc<Layout>) -> Self {
         debug_assert_eq!(blocks.len(), layout.blocks().len());
-        Self { blocks, layout, journey: None, backend: PhantomData }
+        Self { blocks, layout, backend: PhantomData }
     }
 
     /// Particles from flat host rows `[N, d]`.
     ///
     /// # Errors
-    /// A sentence when the array is not `[N, d]` for this layout.
-    pub fn from_array(array: &Array, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, String> {
-        let [rows, dim] = array.shape[..] else {
-            return Err(format!("particles must be a matrix [N, d], not {:?}", array.shape));
-        };
+    /// The array is not `[N, d]` for this layout.
+    pub fn from_array(array: &Array, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, ArrayError> {
+        let [rows, dim] = array.shape[..] else { return Err(ArrayError::NotMatrix(array.shape.clone())) };
         if dim != layout.dim() || rows == 0 {
-            return Err(format!("particles must be [N, {}] with N ≥ 1, not [{rows}, {dim}]", layout.dim()));
+            return Err(ArrayError::Particles { dim: layout.dim(), rows, columns: dim });
         }
         let blocks = layout.blocks().iter().map(|block| {
             let columns = block.offset..block.offset + block.size();
@@ -48,7 +43,10 @@ impl<B: Backend> Particles<B> {
         Ok(Self::from_blocks(blocks.collect(), layout.clone()))
     }
 
-    /// Flat host rows `[N, d]`. Waits for the device.
+    /// The particles as flat host rows `[N, d]`. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn to_array(&self) -> Result<Array, TensorReadError> {
         let (rows, dim) = (self.count(), self.dim());
         let values = if self.dtype() == DType::F64 {
@@ -71,23 +69,12 @@ impl<B: Backend> Particles<B> {
         Ok(flat)
     }
 
-    /// The same particles, at a stage of a loop.
-    pub(crate) fn on(mut self, journey: Journey) -> Self {
-        self.journey = Some(journey);
-        self
-    }
-
-    /// The stage of the loop that moves them.
-    pub(crate) fn journey(&self) -> Option<Journey> {
-        self.journey
-    }
-
-    /// Number of particles N.
+    /// The number of particles N.
     pub fn count(&self) -> usize {
         self.blocks[0].dims()[0]
     }
 
-    /// Dimension d of a particle.
+    /// The dimension d of a particle.
     pub fn dim(&self) -> usize {
         self.layout.dim()
     }
@@ -107,42 +94,48 @@ impl<B: Backend> Particles<B> {
         self.blocks[0].dtype()
     }
 
-    /// Bytes of all coordinates.
+    /// The number of bytes of all coordinates.
     pub fn bytes(&self) -> u64 {
         (self.count() * self.dim() * self.dtype().size()) as u64
     }
 
-    /// Root mean square over coordinates of the particles' standard deviation; 0 for N = 1. Waits for the device.
+    /// The root mean square over coordinates of the particles' standard deviation; 0 for N = 1. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn spread(&self) -> Result<f64, TensorReadError> {
         let squares: f64 = self.centred().0.squared_norms()?.iter().sum();
         let freedom = (self.count() as f64 - 1.0).max(1.0);
         Ok((squares / (freedom * self.dim() as f64)).sqrt())
     }
 
-    /// Applies a function to every block.
+    /// The particles whose blocks are the function of these blocks, each `[N, size]`.
     pub fn map(&self, mut f: impl FnMut(Tensor<2>) -> Tensor<2>) -> Self {
         let blocks = self.blocks.iter().map(|block| f(block.clone())).collect();
         Self::from_blocks(blocks, self.layout.clone())
     }
 
-    /// Applies a function to every block, each handed over.
+    /// [`Self::map`] that gives its blocks away, so that they can be changed in place.
     pub fn map_into(self, f: impl FnMut(Tensor<2>) -> Tensor<2>) -> Self {
         Self::from_blocks(self.blocks.into_iter().map(f).collect(), self.layout)
     }
 
-    /// Applies a function to every pair of blocks.
+    /// The particles whose blocks are the function of the pairs of blocks of two sets.
     pub fn zip(self, other: Self, mut f: impl FnMut(Tensor<2>, Tensor<2>) -> Tensor<2>) -> Self {
         let layout = self.layout;
         let blocks = self.blocks.into_iter().zip(other.blocks).map(|(a, b)| f(a, b)).collect();
         Self::from_blocks(blocks, layout)
     }
 
-    /// The mean particle, as a set of one.
+    /// The mean particle as a set of one, `[1, d]`.
     pub fn mean(&self) -> Self {
         self.map(|block| block.mean_dim(0))
     }
 
-    /// X Yᵀ, `[N, M]`. Waits for the device.
+    /// X·Yᵀ, `[N, M]`. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn gram(&self, other: &Self) -> Result<Array2<f64>, TensorReadError> {
         if let (Some(x), Some(y)) = (self.host(), other.host()) {
             return Ok(simd::gram(&x, &y));
@@ -151,7 +144,10 @@ impl<B: Backend> Particles<B> {
         read_matrix(products.reduce(|sum, product| sum + product).expect("a layout has at least one block"))
     }
 
-    /// X_c X_cᵀ, `[N, N]`, of the offsets X_c from the mean particle; see [`Self::centred`]. Waits for the device.
+    /// X_c·X_cᵀ, `[N, N]`, of the offsets X_c from the mean particle; see [`Self::centred`]. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn centred_gram(&self) -> Result<Array2<f64>, TensorReadError> {
         if let Some(x) = self.host() {
             return Ok(simd::centred_gram(&x));
@@ -160,7 +156,10 @@ impl<B: Backend> Particles<B> {
         offsets.gram(&offsets)
     }
 
-    /// X (Y − 1·centre)ᵀ, `[N, M]`; `centre` is a set of one. Waits for the device.
+    /// X·(Y − 1·centre)ᵀ, `[N, M]`; `centre` is a set of one. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn gram_with_offsets(&self, other: &Self, centre: &Self) -> Result<Array2<f64>, TensorReadError> {
         if let (Some(x), Some(y), Some(centre)) = (self.host(), other.host(), centre.host()) {
             return Ok(simd::gram_with_offsets(&x, &y, &centre));
@@ -168,17 +167,20 @@ impl<B: Backend> Particles<B> {
         self.gram(&other.clone().zip(centre.clone(), |block, centre| block - centre))
     }
 
-    /// Whether [`Self::host`] gives slices.
+    /// Whether [`Self::host`] returns the blocks.
     pub(crate) fn is_on_host(&self) -> bool {
         self.host().is_some()
     }
 
-    /// The blocks as slices, where they lie in this process's memory in f32.
+    /// The blocks as slices; `None` where they are not in this process's memory in f32.
     pub(crate) fn host(&self) -> Option<Vec<Host>> {
         Host::all(self.blocks.iter().cloned())
     }
 
     /// ‖θ_n‖², `[N]`. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn squared_norms(&self) -> Result<Vec<f64>, TensorReadError> {
         if let Some(x) = self.host() {
             return Ok(simd::squared_norms(&x));
@@ -189,17 +191,20 @@ impl<B: Backend> Particles<B> {
     }
 
     /// ‖θ_n‖, `[N]`. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn row_norms(&self) -> Result<Vec<f64>, TensorReadError> {
         Ok(self.squared_norms()?.into_iter().map(f64::sqrt).collect())
     }
 
-    /// C·X for a small host matrix C `[M, N]`: M linear combinations of the particles.
+    /// C·X, `[M, d]`, for a small host matrix C `[M, N]`: M linear combinations of the particles.
     pub fn combine(&self, coefficients: &Array2<f64>) -> Self {
         let c = upload_matrix(coefficients, &self.blocks[0].device(), self.dtype());
         self.map(|block| c.clone().matmul(block))
     }
 
-    /// Some of the particles, in this order.
+    /// The particles of these indices, in this order, `[rows, d]`.
     pub fn rows(&self, rows: &[usize]) -> Self {
         let pick = |block: Tensor<2>| {
             let picked = rows.iter().map(|row| block.clone().narrow(0, *row, 1)).collect::<Vec<_>>();
@@ -208,14 +213,15 @@ impl<B: Backend> Particles<B> {
         self.map(pick)
     }
 
-    /// Several sets of one layout as one, in this order; at least one.
+    /// Several sets of one layout as one set, in this order; there must be at least one.
     pub fn stack(sets: &[Self]) -> Self {
         let blocks = 0..sets[0].blocks.len();
         let stacked = blocks.map(|b| Tensor::cat(sets.iter().map(|set| set.blocks[b].clone()).collect::<Vec<_>>(), 0));
         Self::from_blocks(stacked.collect(), sets[0].layout.clone())
     }
 
-    /// Offsets from the mean particle, and the mean. Distances do not change, f32 digits do: ‖θ‖ ≫ spread would eat them.
+    /// The offsets from the mean particle, `[N, d]`, and the mean, `[1, d]`. Distances between offsets are the same, and keep
+    /// the digits that f32 would lose where ‖θ‖ is much larger than the spread.
     pub fn centred(&self) -> (Self, Self) {
         let mean = self.mean();
         let offsets = self.clone().zip(mean.clone(), |block, mean| block - mean);
@@ -223,7 +229,10 @@ impl<B: Backend> Particles<B> {
     }
 }
 
-/// A small device matrix on the host, in f64. Waits for the device.
+/// A small device matrix on the host, in f64 and in the same shape. Waits for the device.
+///
+/// # Errors
+/// Reading from the device fails.
 pub fn read_matrix(tensor: Tensor<2>) -> Result<Array2<f64>, TensorReadError> {
     let [rows, columns] = tensor.dims();
     let values = tensor.try_into_vec_as::<f64>()?;

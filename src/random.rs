@@ -1,32 +1,32 @@
-//! The one place that makes random number generators.
+//! The random streams of a run.
 //!
-//! `seed → (purpose, round, client)`: every draw has its own ChaCha stream, so a run depends neither on threads nor
-//! on the order of clients, and draws the same numbers on every backend.
+//! All random number generators are made here. There is one ChaCha stream for each seed, purpose, round and client, so that a
+//! run does not depend on the number of threads or on the order of clients, and draws the same numbers on every backend.
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
-/// What random numbers are for. The discriminant is part of the stream: never reuse or renumber one.
+/// The purpose of a random stream. Its discriminant is part of the stream's key: never reuse or renumber one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
     /// Synthetic data, train/test split, subsets.
     Data = 1,
-    /// Which rows belong to which client.
+    /// The partition of the rows over clients.
     Partition = 2,
     /// The initial particles.
     InitialParticles = 3,
     /// The order of a client's rows.
     Minibatch = 4,
-    /// Which client goes next.
+    /// The clients of a round.
     Schedule = 5,
     /// Bootstrap and calibration splits of a report.
     Report = 6,
-    /// Minibatches behind the indicators of client selection.
+    /// Minibatches for the indicators of client selection.
     Question = 7,
     /// The noise of Langevin chains.
     Langevin = 8,
-    /// Which worker gets which chain.
+    /// The assignment of chains to workers.
     Chains = 9,
     /// Draws from a Gaussian posterior, for expectations and for predictions.
     Gaussian = 10,
@@ -34,22 +34,22 @@ pub enum Purpose {
     Resample = 11,
     /// Probe vectors of stochastic trace estimates.
     Trace = 12,
-    /// The rows of a client behind a Gaussian process.
+    /// The rows of a client that a Gaussian process is conditioned on.
     InducingRows = 16,
-    /// Who is disturbed when, where faults are injected.
+    /// Injected faults of training requests.
     Faults = 20,
-    /// Whose answers to questions are disturbed when.
+    /// Injected faults of answers to questions.
     QuestionFaults = 21,
-    /// Whose scores are disturbed when.
+    /// Injected faults of evaluations by clients.
     ScoreFaults = 22,
 }
 
-/// A number of the operating system's, another one each time: for names, never for results.
+/// A number from the operating system's random source, for names of files and never for results.
 pub fn nonce() -> u64 {
     rand::random()
 }
 
-/// All random streams of one run.
+/// The random streams of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
     seed: u64,
@@ -61,7 +61,7 @@ impl Streams {
         Self { seed }
     }
 
-    /// The generator for one purpose in one round at one client (0 where there is none).
+    /// The generator for a purpose, a round and a client; round and client are 0 where there is none.
     pub fn rng(&self, purpose: Purpose, round: usize, client: usize) -> ChaCha12Rng {
         let mut key = [0u8; 32];
         let words = [self.seed, purpose as u64, round as u64, client as u64];

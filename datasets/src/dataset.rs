@@ -1,5 +1,6 @@
 //! Rows with targets on the host: what every file format and generator becomes, and what a partition divides.
 
+use crate::DataError;
 use ndarray::Array2;
 
 /// A set of rows, held on the host.
@@ -72,6 +73,98 @@ impl Targets {
 }
 
 impl Dataset {
+    /// One's own rows, without names of the features or natural clients.
+    ///
+    /// # Arguments
+    /// - `name`: for tables and reports.
+    /// - `features`: `[rows, p]`, finite.
+    /// - `targets`: one a row. Classes are numbers below the number of names; real values are finite.
+    ///
+    /// # Errors
+    /// [`DataError::Rows`] where there are no rows or columns, where features and targets do not fit together, or where
+    /// a number is not finite.
+    pub fn new(name: impl Into<String>, features: Array2<f32>, targets: Targets) -> Result<Self, DataError> {
+        let feature_shape = vec![features.ncols()];
+        let data = Self { name: name.into(), features, feature_shape, feature_names: None, targets, clients: None };
+        data.check()?;
+        Ok(data)
+    }
+
+    /// The same rows with names of the features `[p]`.
+    ///
+    /// # Errors
+    /// [`DataError::Rows`] where there is not one name a column.
+    pub fn with_feature_names(mut self, names: Vec<String>) -> Result<Self, DataError> {
+        self.feature_names = Some(names);
+        self.check()?;
+        Ok(self)
+    }
+
+    /// The same rows, each of them an array of this shape: `[28, 28]` or `[3, 32, 32]` for images.
+    ///
+    /// # Errors
+    /// [`DataError::Rows`] where the shape's product is not the number of columns.
+    pub fn with_feature_shape(mut self, shape: Vec<usize>) -> Result<Self, DataError> {
+        self.feature_shape = shape;
+        self.check()?;
+        Ok(self)
+    }
+
+    /// The same rows, each with its natural client `[rows]`, numbered from 0.
+    ///
+    /// # Errors
+    /// [`DataError::Rows`] where there is not one client a row.
+    pub fn with_clients(mut self, clients: Vec<usize>) -> Result<Self, DataError> {
+        self.clients = Some(clients);
+        self.check()?;
+        Ok(self)
+    }
+
+    /// Whether the fields fit together.
+    ///
+    /// # Errors
+    /// [`DataError::Rows`] with the first that does not.
+    pub(crate) fn check(&self) -> Result<(), DataError> {
+        let (rows, width) = (self.rows(), self.width());
+        let refuse = |problem: String| Err(DataError::Rows { name: self.name.clone(), problem });
+        if rows == 0 || width == 0 {
+            return refuse(format!("{rows} rows of {width} features; there must be at least one of both"));
+        }
+        if let Some(((row, column), value)) = self.features.indexed_iter().find(|(_, value)| !value.is_finite()) {
+            return refuse(format!("row {row}, feature {column} is {value}; features must be finite"));
+        }
+        if self.targets.len() != rows {
+            return refuse(format!("{} targets for {rows} row(s)", self.targets.len()));
+        }
+        match &self.targets {
+            Targets::Classes { labels, names } => {
+                if names.len() < 2 {
+                    return refuse(format!("{} class(es); there must be at least 2", names.len()));
+                }
+                if let Some((row, label)) = labels.iter().enumerate().find(|(_, label)| **label >= names.len()) {
+                    return refuse(format!("row {row} has class {label}; the classes are 0 to {}", names.len() - 1));
+                }
+            }
+            Targets::Real { values } => {
+                if let Some((row, value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite()) {
+                    return refuse(format!("row {row} has the target {value}; targets must be finite"));
+                }
+            }
+            Targets::None { .. } => {}
+        }
+        let product = self.feature_shape.iter().try_fold(1usize, |product, &side| product.checked_mul(side));
+        if product != Some(width) {
+            return refuse(format!("a row of {width} features cannot have the shape {:?}", self.feature_shape));
+        }
+        if let Some(names) = self.feature_names.as_ref().filter(|names| names.len() != width) {
+            return refuse(format!("{} names for {width} features", names.len()));
+        }
+        if let Some(clients) = self.clients.as_ref().filter(|clients| clients.len() != rows) {
+            return refuse(format!("{} natural clients for {rows} row(s)", clients.len()));
+        }
+        Ok(())
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.features.nrows()
@@ -101,14 +194,6 @@ impl Dataset {
     pub fn classes(&self) -> Option<usize> {
         match &self.targets {
             Targets::Classes { names, .. } => Some(names.len()),
-            _ => None,
-        }
-    }
-
-    /// Superclass of each class, `None` where the classes have none; CIFAR-100's have.
-    pub fn superclasses(&self) -> Option<&'static [usize]> {
-        match &self.targets {
-            Targets::Classes { names, .. } => crate::source::cifar::superclasses(names),
             _ => None,
         }
     }
@@ -174,6 +259,31 @@ mod tests {
     #[test]
     fn selecting_no_rows_keeps_the_width() {
         assert_eq!(small().select(&[]).features.dim(), (0, 2));
+    }
+
+    #[test]
+    fn rows_whose_fields_do_not_fit_together_are_refused() {
+        let two = || vec!["a".to_owned(), "b".to_owned()];
+        let classes = |labels| Targets::Classes { labels, names: two() };
+        let message = |result: Result<Dataset, DataError>| result.unwrap_err().to_string();
+        let new = |features, targets| Dataset::new("mine", features, targets);
+        assert_eq!(
+            message(new(array![[1.], [f32::NAN]], classes(vec![0, 1]))),
+            "rows of `mine`: row 1, feature 0 is NaN; features must be finite"
+        );
+        assert!(message(new(array![[1.], [2.]], classes(vec![0]))).ends_with("1 targets for 2 row(s)"));
+        assert!(message(new(array![[1.]], classes(vec![2]))).ends_with("row 0 has class 2; the classes are 0 to 1"));
+        assert!(message(new(Array2::zeros((0, 3)), classes(vec![]))).contains("0 rows of 3 features"));
+        let one = Targets::Classes { labels: vec![0], names: vec!["a".into()] };
+        assert!(message(new(array![[1.]], one)).contains("at least 2"));
+        let values = vec![f64::INFINITY];
+        assert!(message(new(array![[1.]], Targets::Real { values })).contains("row 0 has the target inf"));
+        let fine = || new(array![[1., 2.], [3., 4.]], classes(vec![0, 1])).unwrap();
+        assert!(message(fine().with_feature_names(vec!["x".into()])).ends_with("1 names for 2 features"));
+        assert!(message(fine().with_clients(vec![0])).ends_with("1 natural clients for 2 row(s)"));
+        assert!(message(fine().with_feature_shape(vec![3])).contains("cannot have the shape [3]"));
+        assert!(message(fine().with_feature_shape(vec![usize::MAX, 2])).contains("cannot have the shape"));
+        assert_eq!(fine().with_feature_shape(vec![2, 1]).unwrap().feature_shape, [2, 1]);
     }
 
     #[test]

@@ -238,6 +238,14 @@ pub enum DataError {
         /// What does not fit, and what would.
         problem: String,
     },
+    /// A user's own rows do not fit together.
+    #[error("rows of `{name}`: {problem}")]
+    Rows {
+        /// The name of the data set.
+        name: String,
+        /// What does not fit, and what would.
+        problem: String,
+    },
     /// A normalisation was applied to features of another width.
     #[error("the normalisation belongs to {expected} columns, the features have {found}")]
     Width {
@@ -246,9 +254,9 @@ pub enum DataError {
         /// Columns of the features.
         found: usize,
     },
-    /// A normalisation by channels was applied to features that have not so many.
+    /// A normalisation by channels was applied to features whose number is not a multiple of the channels.
     #[error(
-        "the normalisation belongs to {channels} channels, the features have {found} columns, which is no multiple"
+        "the normalisation belongs to {channels} channels, the features have {found} columns, which is not a multiple"
     )]
     Channels {
         /// Channels the normalisation was made for.

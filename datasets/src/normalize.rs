@@ -79,10 +79,15 @@ impl FeatureScale {
         FeatureScale::PerChannel { shift: bytes(mean), scale: bytes(sd) }
     }
 
+    /// Bytes by the mean and deviation of x / 255 over all pixels, as the FedWBA code has them.
+    pub(crate) fn of_gray_pixels(mean: f64, sd: f64) -> Self {
+        FeatureScale::AffineAll { scale: 1.0 / (255.0 * sd), offset: -mean / sd }
+    }
+
     /// Scales raw features `[rows, p]` in place.
     ///
     /// # Errors
-    /// The features have another number of columns than the scale, or one that is no multiple of its channels; they are
+    /// The features have another number of columns than the scale, or one that is not a multiple of its channels; they are
     /// then left as they are.
     pub fn apply(&self, features: &mut Array2<f32>) -> Result<(), DataError> {
         match self {
@@ -147,7 +152,7 @@ fn mean_sd(mut values: impl Iterator<Item = f64> + Clone) -> TargetScale {
     let Some(first) = values.next() else {
         return TargetScale { mean: 0.0, sd: 1.0 };
     };
-    // Asked directly: the rounded mean of equal values can leave a deviation of a few ulps, which is no scale.
+    // Asked directly: the rounded mean of equal values can leave a deviation of a few ulps, by which one must not divide.
     if values.all(|x| x == first) {
         return TargetScale { mean: first, sd: 1.0 };
     }

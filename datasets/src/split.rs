@@ -93,17 +93,17 @@ pub fn by_rows(data: &Dataset, tests: &[usize]) -> (Dataset, Dataset) {
     (data.select(&train), data.select(tests))
 }
 
-/// The rows of some classes, in the order of `data`; no class keeps them all. Classes keep their indices and names.
+/// The rows of some classes, in the order of `data`; an empty list keeps all. Classes keep their indices and names.
 ///
 /// # Errors
-/// Targets that are no classes, a class that there is not or that is listed twice, classes without a row.
+/// Targets that are not classes, a class that does not exist or is listed twice, classes without a row.
 pub fn only_classes(data: Dataset, classes: &[usize]) -> Result<Dataset, DataError> {
     if classes.is_empty() {
         return Ok(data);
     }
     let refuse = |problem: String| Err(DataError::config("data.classes", format!("{classes:?}"), problem));
     let Targets::Classes { labels, names } = &data.targets else {
-        return refuse(format!("the targets of `{}` are no classes", data.name));
+        return refuse(format!("the targets of `{}` are not classes", data.name));
     };
     let mut keep = vec![false; names.len()];
     for &class in classes {
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(message(&[4]), "data.classes = [4]: `numbered` has the classes 0 to 3");
         assert_eq!(message(&[2, 2]), "data.classes = [2, 2]: lists 2 twice");
         assert_eq!(message(&[1, 3]), "data.classes = [1, 3]: `numbered` has no row of these classes");
-        assert!(only_classes(numbered(2), &[0]).unwrap_err().to_string().contains("are no classes"));
+        assert!(only_classes(numbered(2), &[0]).unwrap_err().to_string().contains("are not classes"));
     }
 
     #[test]

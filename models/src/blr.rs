@@ -3,17 +3,23 @@
 //! Source: Kassab & Simeone section 6.1, Liu & Wang 2016; ALGORITHMS 3.1 and 3.7.
 
 use std::f64::consts::PI;
+use std::sync::Arc;
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, activation};
+use fedstein_schema::Accepts::{Bool, Choice};
+use fedstein_schema::Literal::{self, Float as F, Text as T};
+use fedstein_schema::{Kind, POSITIVE, key};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
+use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, ModelKind, TargetShape};
 use crate::layer::unset;
 use crate::layout::Layout;
 use crate::mean;
-use crate::model::{Architecture, Batch, ParticleModel, Task};
+use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::{Prior, PriorTerm};
 
 /// The widening of the predictive by the KDE kernel around each particle: σ(κ w·x), κ = (1 + π λ²‖x‖²/8)^(−1/2).
@@ -32,7 +38,7 @@ pub struct BlrConfig {
     pub gamma_shape: f64,
     /// Rate b of the Gamma prior of ξ.
     pub gamma_rate: f64,
-    /// Appends a column of ones to the features.
+    /// Whether a column of ones is appended to the features.
     pub bias: bool,
     /// Probit predictive; `None` averages σ(w·x) over the particles.
     pub probit: Option<Probit>,
@@ -44,7 +50,10 @@ impl BlrConfig {
         Self { features, gamma_shape: 1.0, gamma_rate: 100.0, bias: false, probit: None }
     }
 
-    /// Refuses zero features.
+    /// The configuration, if it is valid.
+    ///
+    /// # Errors
+    /// The number of features is 0.
     pub fn check(self) -> Result<Self, ModelError> {
         if self.features == 0 {
             return Err(ModelError::Empty { what: "the number of features" });
@@ -56,16 +65,16 @@ impl BlrConfig {
 /// N logistic regressions.
 #[derive(Module, Debug)]
 pub struct Blr {
-    /// w, `[N, 1, p]`
+    /// w, `[N, 1, p]`, with one more column where there is a bias.
     pub weight: Param<Tensor<3>>,
-    /// log ξ, `[N, 1, 1]`
+    /// log ξ, `[N, 1, 1]`.
     pub log_precision: Param<Tensor<3>>,
     bias: bool,
     probit_lambda: Option<f64>,
 }
 
 impl Blr {
-    /// Logits w_n·x.
+    /// The logits w_n·x.
     ///
     /// # Shapes
     /// - `inputs`: `[B, p]`
@@ -76,7 +85,7 @@ impl Blr {
     }
 }
 
-/// The features, and a column of ones where there is a bias.
+/// The features `[B, p]`, followed by a column of ones where there is a bias.
 fn with_bias(inputs: Tensor<2>, bias: bool) -> Tensor<2> {
     if !bias {
         return inputs;
@@ -139,13 +148,87 @@ pub(crate) fn standard_normal(rng: &mut dyn Rng) -> f64 {
     StandardNormal.sample(rng)
 }
 
+/// Predictive probability of logistic regression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Predictive {
+    /// Mean over particles.
+    Mean,
+    /// Mean over Gaussians around the particles.
+    Probit,
+}
+
+/// `[model] kind = "blr"`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlrSpec {
+    /// Shape a of the Gamma prior of ξ.
+    pub gamma_shape: f64,
+    /// Its rate b.
+    pub gamma_rate: f64,
+    /// Whether a constant feature is added.
+    pub bias: bool,
+    /// How particles become a probability.
+    pub predictive: Predictive,
+    /// λ of the probit predictive.
+    pub probit_lambda: f64,
+}
+
+impl BlrSpec {
+    /// Its keys.
+    pub const KIND: Kind = Kind {
+        name: "blr",
+        about: "Bayesian logistic regression, two classes.",
+        keys: &[
+            GAMMA_SHAPE.doc("Shape of the Gamma prior of the weights' precision."),
+            GAMMA_RATE.default(F(100.0)).doc(
+                "Rate of the same prior; the default is [D]'s code, which reads \"Gamma(1, 0.01)\" as scale 0.01, so rate 100.",
+            ),
+            key("bias", Bool, Literal::Bool(false), "Whether a constant feature is added ([D]: no)."),
+            key(
+                "predictive",
+                Choice(&["mean", "probit"]),
+                T("mean"),
+                "Mean over particles of the probability, or with each particle widened to a Gaussian of sd `probit_lambda` ([D] eq. 24).",
+            ),
+            key(
+                "probit_lambda",
+                POSITIVE,
+                F(0.55),
+                "Standard deviation for `predictive = \"probit\"` ([D]: 0.55); ignored otherwise.",
+            ),
+        ],
+    };
+}
+
+impl ModelKind for BlrSpec {
+    fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
+        let Self { gamma_shape, gamma_rate, bias, predictive, probit_lambda } = *self;
+        let targets = |has: String| ModelError::Targets {
+            kind: Self::KIND.name,
+            needs: "separates two classes",
+            data: data.name.clone(),
+            has,
+            remedy: "use model.kind = \"bnn\"",
+        };
+        match data.targets {
+            TargetShape::Classes(2) => {}
+            TargetShape::Classes(classes) => return Err(targets(classes.to_string())),
+            TargetShape::Real => return Err(targets("real targets".to_string())),
+            TargetShape::None => return Err(targets("no labels".to_string())),
+        }
+        let probit = (predictive == Predictive::Probit).then_some(Probit { lambda: probit_lambda });
+        let regression = BlrConfig { features: data.features(), gamma_shape, gamma_rate, bias, probit };
+        Ok(Arc::new(Network::new(regression.check()?)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::{Model, Network};
     use burn::tensor::{DType, TensorData};
 
-    /// The same regression without its formula.
+    /// The same regression without the gradient's formula.
     #[derive(Debug)]
     struct OnTheTape(BlrConfig);
 

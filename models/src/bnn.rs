@@ -3,16 +3,23 @@
 //! Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: Kassab & Simeone section 6, ALGORITHMS
 //! 3.2-3.3.
 
+use std::sync::Arc;
+
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
+use fedstein_schema::Accepts::{Choice, IntList};
+use fedstein_schema::Literal::{Ints, Text as T};
+use fedstein_schema::{Key, Kind, NumberOr, key};
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
+use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision};
 use crate::layer::{Activation, ParticleLinear};
 use crate::layout::Layout;
-use crate::model::{Architecture, Batch, ParticleModel, Task};
+use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::Prior;
 use crate::stack::{MOST_PARAMETERS, too_many_parameters};
 
@@ -23,13 +30,13 @@ pub struct BnnConfig {
     pub features: usize,
     /// Width of each hidden layer; empty gives a linear model.
     pub hidden: Vec<usize>,
-    /// Between the layers.
+    /// The function between the layers.
     pub activation: Activation,
-    /// Classes or a real target.
+    /// The likelihood: of classes or of a real target.
     pub head: Head,
     /// Prior precision λ_w of weights and biases.
     pub weight_precision: WeightPrecision,
-    /// Start of the weights.
+    /// The initial weights.
     pub init: WeightInit,
 }
 
@@ -46,10 +53,10 @@ impl BnnConfig {
         }
     }
 
-    /// Refuses widths of zero, and more parameters than can be counted.
+    /// The configuration, if it is valid.
     ///
     /// # Errors
-    /// Which width, or which layer makes the particle too long.
+    /// A width is 0, or a particle would have more than 2³¹ − 1 coordinates.
     pub fn check(self) -> Result<Self, ModelError> {
         if self.features == 0 {
             return Err(ModelError::Empty { what: "the number of features" });
@@ -79,9 +86,9 @@ impl BnnConfig {
 /// N multilayer perceptrons.
 #[derive(Module, Debug)]
 pub struct Bnn {
-    /// First to last.
+    /// The dense layers in order.
     pub layers: Vec<ParticleLinear>,
-    /// log γ, `[N, 1, 1]`, regression only.
+    /// log γ, `[N, 1, 1]`, of a regression.
     pub log_gamma: Option<Param<Tensor<3>>>,
     /// log λ_w, `[N, 1, 1]`, where it is learned.
     pub log_precision: Option<Param<Tensor<3>>>,
@@ -90,7 +97,7 @@ pub struct Bnn {
 }
 
 impl Bnn {
-    /// Outputs of the last layer.
+    /// The outputs of the last layer.
     ///
     /// # Shapes
     /// - `inputs`: `[B, p]`
@@ -151,5 +158,51 @@ impl Architecture for BnnConfig {
 
     fn log_noise_precision(&self, layout: &Layout) -> Option<usize> {
         self.head.log_noise_precision(layout)
+    }
+}
+
+/// `[model] kind = "bnn"`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BnnSpec {
+    /// Units of each hidden layer.
+    pub hidden: Vec<usize>,
+    /// After each hidden layer.
+    pub activation: Activation,
+    /// λ_w.
+    pub weight_precision: NumberOr<PrecisionRule>,
+    /// Shape of the Gamma prior of a precision.
+    pub gamma_shape: f64,
+    /// Its rate.
+    pub gamma_rate: f64,
+    /// First weights.
+    pub init: WeightInit,
+}
+
+impl BnnSpec {
+    /// Its keys.
+    pub const KIND: Kind = Kind {
+        name: "bnn",
+        about: "Bayesian network of dense layers, classification or regression.",
+        keys: &[
+            key("hidden", IntList { min: 1 }, Ints(&[50]), "Units of each hidden layer; `[]`: none, a linear model."),
+            ACTIVATION,
+            WEIGHT_PRECISION,
+            GAMMA_SHAPE,
+            GAMMA_RATE,
+            INIT,
+        ],
+    };
+}
+
+const ACTIVATION: Key =
+    key("activation", Choice(&["relu", "tanh", "sigmoid", "gelu", "silu"]), T("relu"), "After each hidden layer.");
+
+impl ModelKind for BnnSpec {
+    fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
+        let Self { hidden, activation, weight_precision, gamma_shape, gamma_rate, init } = self.clone();
+        let head = data.head(Self::KIND.name, gamma_shape, gamma_rate)?;
+        let weight_precision = precision(weight_precision, gamma_shape, gamma_rate);
+        let network = BnnConfig { features: data.features(), hidden, activation, head, weight_precision, init };
+        Ok(Arc::new(Network::new(network.check()?)))
     }
 }

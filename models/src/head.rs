@@ -1,4 +1,4 @@
-//! What stands on top of a network's last layer, and the likelihood that goes with it.
+//! The output head of a network: the meaning of the last layer's outputs, and the likelihood.
 //!
 //! Classification: log p(y | x, θ) = log softmax(f(x; θ))_y. Regression: y ~ N(f(x; θ), 1/γ), log γ a coordinate of
 //! the particle with γ ~ Gamma(a0, b0). Source: Kassab & Simeone section 6, ALGORITHMS 3.2-3.3.
@@ -18,7 +18,7 @@ use crate::prior::{Prior, PriorTerm, gamma_draw};
 /// Name of the block that holds log γ.
 const LOG_GAMMA: &str = "log_gamma";
 
-/// What stands on top of the last layer.
+/// The meaning of the last layer's outputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Head {
     /// Softmax over C classes.
@@ -33,7 +33,7 @@ pub enum Head {
 }
 
 impl Head {
-    /// Outputs of the last layer.
+    /// Number of outputs of the last layer.
     pub(crate) fn outputs(self) -> usize {
         match self {
             Self::Classes(classes) => classes,
@@ -41,7 +41,7 @@ impl Head {
         }
     }
 
-    /// What `predict` returns.
+    /// The meaning of what `predict` returns.
     pub(crate) fn task(self) -> Task {
         match self {
             Self::Classes(classes) => Task::Classification { classes },
@@ -49,7 +49,7 @@ impl Head {
         }
     }
 
-    /// log γ, `[N, 1, 1]` without values, where there is noise; the module's field must be called `log_gamma`.
+    /// The unset parameter log γ, `[N, 1, 1]`, of a regression; the module's field must be called `log_gamma`.
     pub(crate) fn log_gamma(self, particles: usize, device: &Device) -> Option<Param<Tensor<3>>> {
         match self {
             Self::Classes(_) => None,
@@ -62,7 +62,7 @@ impl Head {
         layout.position(LOG_GAMMA)
     }
 
-    /// Weights and biases with this precision, γ as the head says.
+    /// The prior with this precision of weights and biases, and the head's prior of γ.
     pub(crate) fn prior(self, layout: &Layout, weight_precision: WeightPrecision) -> Prior {
         let (noise, learned) = (self.log_noise_precision(layout), layout.position(LOG_PRECISION));
         let weights = (0..layout.blocks().len()).filter(|block| ![noise, learned].contains(&Some(*block)));
@@ -85,27 +85,28 @@ impl Head {
 /// Precision λ_w of the Gaussian prior of a network's weights and biases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WeightPrecision {
-    /// This number (e in the DSVGD paper).
+    /// A constant (e in the DSVGD paper).
     Fixed(f64),
     /// log λ_w is a coordinate of the particle, λ_w ~ Gamma(shape, rate): Liu & Wang 2016, ALGORITHMS 1.3.
     Learned {
-        /// Shape a0 (there 1).
+        /// Shape a0 (1 in that paper).
         shape: f64,
-        /// Rate b0 (there 0.1).
+        /// Rate b0 (0.1 in that paper).
         rate: f64,
     },
 }
 
 impl WeightPrecision {
-    /// Draws the start of log λ_w into a flat particle. As in Liu & Wang's code λ_w starts at a draw with `rate` for a
-    /// *scale*: a prior that is weak (0.1) and grows, where the prior's own mean (10) would hold the weights down at once.
+    /// Draws the initial log λ_w into a flat particle, `[d]`. As in Liu & Wang's code, λ_w is drawn with `rate` used as a
+    /// *scale*. The prior is then weak at first (0.1); with the mean of its own distribution (10) it would shrink the
+    /// weights from the first step.
     pub(crate) fn start(self, layout: &Layout, particle: &mut [f64], rng: &mut dyn Rng) {
         if let (Self::Learned { shape, rate }, Some(block)) = (self, layout.position(LOG_PRECISION)) {
             particle[layout.blocks()[block].offset] = gamma_draw(shape, 1.0 / rate, rng).ln();
         }
     }
 
-    /// log λ_w, `[N, 1, 1]` without values, where it is learned; the module's field must be called `log_precision`.
+    /// The unset parameter log λ_w, `[N, 1, 1]`, where it is learned; the module's field must be called `log_precision`.
     pub(crate) fn log_precision(self, particles: usize, device: &Device) -> Option<Param<Tensor<3>>> {
         match self {
             Self::Fixed(_) => None,
@@ -117,7 +118,7 @@ impl WeightPrecision {
 /// Name of the block that holds log λ_w.
 const LOG_PRECISION: &str = "log_precision";
 
-/// Sum over the rows of log p(y | x, θ_n): softmax, or a normal where there is log γ.
+/// Sum over the rows of log p(y | x, θ_n): of a softmax, or of a normal distribution where there is log γ.
 ///
 /// # Shapes
 /// - `outputs`: `[N, outputs, B]`
@@ -141,7 +142,8 @@ pub(crate) fn log_likelihood(
     }
 }
 
-/// A function of outputs and log γ with the gradient of [`log_likelihood`]; see `ParticleModel::log_likelihood_slope`.
+/// A function of outputs and log γ with the gradient of [`log_likelihood`], in the same shapes; see
+/// `ParticleModel::log_likelihood_slope`.
 pub(crate) fn log_likelihood_slope(
     outputs: Tensor<3>,
     log_gamma: Option<&Param<Tensor<3>>>,
@@ -155,7 +157,7 @@ pub(crate) fn log_likelihood_slope(
     (outputs * residual).sum_dims_squeeze::<1, _>(&[1, 2])
 }
 
-/// Log-probabilities of the classes, or mean and log precision; [`Task`] says what they mean.
+/// Log-probabilities of the classes, or mean and log precision; see [`Task`].
 ///
 /// # Shapes
 /// - `outputs`: `[N, outputs, B]`

@@ -1,4 +1,4 @@
-//! How the weights of a particle start: a layout in, one flat particle out. Biases, and log γ, start at 0.
+//! Initial weights: from a layout to one flat particle. Biases and log γ start at 0.
 //!
 //! Source: Kassab & Simeone (their code) and the FedWBA paper, ALGORITHMS 3.2-3.4.
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::blr::standard_normal;
 use crate::layout::{Block, Layout};
 
-/// How the weights of a particle start; biases start at 0.
+/// The distribution of a particle's initial weights; biases start at 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WeightInit {
@@ -22,7 +22,7 @@ pub enum WeightInit {
 }
 
 impl WeightInit {
-    /// One flat particle: every block called `...weight` is drawn, in the layout's order; the rest is 0.
+    /// One flat particle, `[d]`: every block whose name ends in `weight` is drawn, in the layout's order; the rest is 0.
     pub(crate) fn particle(self, layout: &Layout, rng: &mut dyn Rng) -> Vec<f64> {
         let mut theta = vec![0.0; layout.dim()];
         for block in layout.blocks().iter().filter(|block| block.name.ends_with("weight")) {
@@ -32,7 +32,7 @@ impl WeightInit {
     }
 
     fn draw(self, block: &Block, to: &mut [f64], rng: &mut dyn Rng) {
-        // [out, in], or [out, in, height, width] of a kernel whose every place counts as an input and an output.
+        // [out, in], or [out, in, height, width] of a kernel, each of whose pixels counts as an input and an output.
         let (outputs, fan_in) = (block.shape[0], block.shape[1..].iter().product::<usize>());
         let fan_out = outputs * block.shape[2..].iter().product::<usize>();
         let mut uniform = |bound: f64| to.iter_mut().for_each(|value| *value = rng.random_range(-bound..bound));

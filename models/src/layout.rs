@@ -1,4 +1,4 @@
-//! Where each parameter block lies in a particle's flat vector.
+//! The layout of a particle: the place of each parameter block in its flat vector.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
@@ -36,12 +36,12 @@ impl Layout {
         layout
     }
 
-    /// Reads the layout off a module whose parameters are `[N, ...]`; initialises nothing.
+    /// The layout of a module whose parameters are `[N, ...]`. No parameter is initialised.
     pub fn of_particles<M: Module>(module: &M) -> Self {
         Self::visit(module, 1)
     }
 
-    /// Reads the layout off an ordinary module: one particle is the whole module.
+    /// The layout of an ordinary module: one particle is the whole module.
     pub fn of_module<M: Module>(module: &M) -> Self {
         Self::visit(module, 0)
     }

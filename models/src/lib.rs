@@ -1,9 +1,9 @@
 //! Bayesian models as Burn modules whose parameters carry a particle axis.
 //!
 //! In: particle blocks `[N, ...]` and a batch of rows. Out: per-particle log-likelihoods, their gradients (the
-//! *scores* that move the particles) and per-particle predictions. Nothing here knows of clients, rounds or files.
+//! *scores* that move the particles) and per-particle predictions. This crate knows nothing of clients, rounds or files.
 //!
-//! | to bring | implement | cost |
+//! | for | implement | cost |
 //! |---|---|---|
 //! | another width, depth, convolution | a [`BnnConfig`] or [`StackConfig`] | one batched pass for all particles |
 //! | an ordinary Burn network | [`Forward`] and [`Replicated`] | one forward pass a particle |
@@ -17,6 +17,7 @@ mod bnn;
 mod error;
 mod head;
 mod init;
+mod kinds;
 mod layer;
 mod layout;
 mod mean;
@@ -27,15 +28,16 @@ mod replicated;
 pub mod simd;
 mod stack;
 
-pub use blr::{Blr, BlrConfig, Probit};
-pub use bnn::{Bnn, BnnConfig};
+pub use blr::{Blr, BlrConfig, BlrSpec, Predictive, Probit};
+pub use bnn::{Bnn, BnnConfig, BnnSpec};
 pub use error::ModelError;
 pub use head::{Head, WeightPrecision};
 pub use init::WeightInit;
+pub use kinds::{DataShape, MODEL_KINDS, ModelConfig, ModelKind, PrecisionRule, TargetShape};
 pub use layer::{Activation, LayerSpec, ParticleConv, ParticleLinear, Pool};
 pub use layout::{Block, Layout};
-pub use mixture::{Mixture, MixtureConfig, MixturePrior};
+pub use mixture::{Mixture, MixtureConfig, MixturePrior, MixtureSpec};
 pub use model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 pub use prior::{Prior, PriorTerm};
 pub use replicated::{Forward, Replicated, ReplicatedConfig};
-pub use stack::{Stack, StackConfig, StackPlan};
+pub use stack::{Stack, StackConfig, StackPlan, StackSpec};

@@ -1,9 +1,9 @@
-//! What outputs expect of the targets, E[y | z]: softmax over classes, its logarithm and the logistic function, in whole
+//! Mean functions E[y | z] of the outputs z: softmax over classes, its logarithm and the logistic function, in SIMD
 //! vectors on the CPU.
 //!
-//! Burn's own functions call the C library's exponential once a number; a network as small as 784-100-10 spends a tenth
-//! of its score there. Here e^x = 2^n·e^r with n = round(x/ln 2) and |r| ≤ ln 2/2 by eight terms of e^r's series: 3e-7 of
-//! the value at most. In `f32` on flex; elsewhere Burn's functions.
+//! Burn's own functions call the C library's exponential for each number; a network as small as 784-100-10 spends a tenth
+//! of its score there. Here e^x = 2^n·e^r with n = round(x/ln 2) and |r| ≤ ln 2/2 by eight terms of e^r's series, with a
+//! relative error of at most 3e-7. This is for `f32` on flex; elsewhere Burn's functions are used.
 
 use std::ops::Range;
 
@@ -14,10 +14,10 @@ use pulp::{Simd, WithSimd};
 
 use crate::simd::{MOST_LANES, dispatch};
 
-/// Softmax over the classes; off the tape.
+/// Softmax over the classes, off the tape.
 ///
 /// # Shapes
-/// - `outputs`: `[N, C, B]`
+/// - `outputs` and the result: `[N, C, B]`
 pub(crate) fn softmax(outputs: Tensor<3>) -> Tensor<3> {
     let (shape, device) = (outputs.dims(), outputs.device());
     match numbers(outputs.clone()) {
@@ -32,7 +32,8 @@ pub(crate) fn softmax(outputs: Tensor<3>) -> Tensor<3> {
     }
 }
 
-/// Log-probabilities of the classes, the classes last; on the tape only where Burn's function stands in.
+/// Log-probabilities of the classes, with the classes in the last axis. They are on the tape only where Burn's function is
+/// used.
 ///
 /// # Shapes
 /// - `outputs`: `[N, C, B]`
@@ -50,7 +51,10 @@ pub(crate) fn log_softmax(outputs: Tensor<3>) -> Tensor<3> {
     }
 }
 
-/// 1/(1 + e^−z) of every number; off the tape.
+/// 1/(1 + e^−z) of every element, off the tape.
+///
+/// # Shapes
+/// - `outputs` and the result: any `[a, b]`
 pub(crate) fn logistic(outputs: Tensor<2>) -> Tensor<2> {
     let (shape, device) = (outputs.dims(), outputs.device());
     match numbers(outputs.clone()) {
@@ -63,12 +67,12 @@ pub(crate) fn logistic(outputs: Tensor<2>) -> Tensor<2> {
     }
 }
 
-/// A copy of a tensor's numbers, where they are f32 on flex.
+/// A copy of a tensor's values, where they are f32 on flex.
 fn numbers<const D: usize>(tensor: Tensor<D>) -> Option<Vec<f32>> {
     on_flex(tensor)?.as_slice::<f32>().map(<[f32]>::to_vec)
 }
 
-/// A tensor in row-major order, where its numbers are f32 on flex.
+/// A tensor in row-major order, where its values are f32 on flex.
 fn on_flex<const D: usize>(tensor: Tensor<D>) -> Option<FloatTensor<Flex>> {
     if tensor.dtype() != DType::F32 {
         return None;
@@ -173,7 +177,8 @@ impl WithSimd for Logistic<'_> {
     }
 }
 
-// Functions that are inlined for certain, not closures: outside a function with vectors on, vector operations are calls.
+// These are `inline(always)` functions and not closures: a vector operation that is not inlined into a function with the
+// target feature becomes a call.
 
 /// The largest class of some rows, at most a vector of them; `outputs`: `[classes, rows]`.
 #[inline(always)]
@@ -191,7 +196,7 @@ fn one_over_one_plus_exp<S: Simd>(simd: S, z: S::f32s) -> S::f32s {
     simd.div_f32s(one, simd.add_f32s(one, exp(simd, simd.neg_f32s(z))))
 }
 
-/// e^x, between e^−87 and e^88; NaN stays NaN.
+/// e^x with x clamped to [−87, 88]; NaN stays NaN.
 #[inline(always)]
 fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // Adding 1.5·2²³ leaves the nearest whole number in the last bits.
@@ -272,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn log_probabilities_agree_with_f64_and_keep_what_is_no_finite_number() {
+    fn log_probabilities_agree_with_f64_and_keep_nan_and_infinity() {
         let rows = [[1.5, -40.0, f64::NEG_INFINITY], [2.5, 60.0, 0.0], [f64::NAN, 0.0, 1.0]];
         let numbers: Vec<f64> = (0..9).map(|i| rows[i % 3][i / 3]).collect(); // [1, C, B]
         let of = |dtype| {

@@ -4,18 +4,23 @@
 //! Source: Kassab & Simeone section 6 (Fig. 2, 3, 9, 10); ALGORITHMS 7.1. The second argument of N(·,·) is a variance.
 
 use std::f64::consts::PI;
+use std::sync::Arc;
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
+use fedstein_schema::Accepts::Choice;
+use fedstein_schema::Literal::Text as T;
+use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
+use crate::kinds::{DataShape, ModelKind};
 use crate::layer::unset;
 use crate::layout::Layout;
-use crate::model::{Architecture, Batch, ParticleModel, Task};
+use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::{Prior, PriorTerm};
 
-/// The prior of a toy.
+/// The prior of a toy density.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MixturePrior {
@@ -35,7 +40,10 @@ pub struct MixtureConfig {
 }
 
 impl MixtureConfig {
-    /// A toy whose data rows are `width` wide and hold `components` components each.
+    /// A toy density whose data rows have `width` numbers and hold `components` components each.
+    ///
+    /// # Errors
+    /// The width is not `components`·(1 + d + d²) for d = 1 or 2.
     pub fn new(width: usize, components: usize, prior: MixturePrior) -> Result<Self, ModelError> {
         let dim = [1, 2].into_iter().find(|d| components * (1 + d + d * d) == width);
         let dim = dim.ok_or_else(|| ModelError::Mismatch {
@@ -50,7 +58,7 @@ impl MixtureConfig {
 /// N points of R^d.
 #[derive(Module, Debug)]
 pub struct Mixture {
-    /// θ, `[N, d]`
+    /// θ, `[N, d]`.
     pub theta: Param<Tensor<2>>,
     components: usize,
 }
@@ -119,5 +127,35 @@ impl Architecture for MixtureConfig {
             },
         };
         Prior { terms: vec![term] }
+    }
+}
+
+/// Components of each toy's likelihoods, at most.
+const COMPONENTS: usize = 2;
+
+/// `[model] kind = "mixture"`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MixtureSpec {
+    /// The prior of θ.
+    pub prior: MixturePrior,
+}
+
+impl MixtureSpec {
+    /// Its keys.
+    pub const KIND: Kind = Kind {
+        name: "mixture",
+        about: "The toy densities of `mixture-1d` and `mixture-2d` themselves.",
+        keys: &[key(
+            "prior",
+            Choice(&["gaussian", "uniform"]),
+            T("gaussian"),
+            "The toy's prior: standard normal, or uniform on [-6, 6].",
+        )],
+    };
+}
+
+impl ModelKind for MixtureSpec {
+    fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(Network::new(MixtureConfig::new(data.features(), COMPONENTS, self.prior)?)))
     }
 }

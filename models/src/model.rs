@@ -1,4 +1,4 @@
-//! What a model must answer, and the one place where particles are lifted onto the autodiff tape.
+//! The interface of a model, and the one place where particles are put on the autodiff tape.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Batch {
     pub targets: Tensor<2>,
 }
 
-/// What the predictions of a model mean.
+/// The meaning of a model's predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// `predict` returns log-probabilities `[N, B, C]`.
@@ -29,7 +29,7 @@ pub enum Task {
     },
     /// `predict` returns mean and log precision of a Gaussian, `[N, B, 2]`, in the standardised scale.
     Regression,
-    /// The particles themselves are the answer; `predict` returns the log-likelihood of each row, `[N, B, 1]`.
+    /// The particles themselves are the result; `predict` returns the log-likelihood of each row, `[N, B, 1]`.
     Density,
 }
 
@@ -41,10 +41,10 @@ pub trait ParticleModel: Module {
     /// - returns `[N]`
     fn log_likelihood(&self, batch: &Batch) -> Tensor<1>;
 
-    /// Any function of the parameters with the gradient of [`Self::log_likelihood`] where they stand; its value means
-    /// nothing. Where outputs z are natural parameters of the likelihood, as logits are, that gradient reaches z as the
-    /// residual y − E[y | z]: Σ z·residual with the residual off the tape has it too, and costs no logarithm forth and no
-    /// exponential back.
+    /// Any function with the same gradient as [`Self::log_likelihood`] at these parameters; its value has no meaning. Where
+    /// the outputs z are natural parameters of the likelihood, as logits are, the gradient in z is the residual
+    /// y − E[y | z]. Σ z·residual with the residual off the tape has that gradient too, and needs neither the logarithm of
+    /// the forward pass nor the exponential of the backward pass.
     ///
     /// # Shapes
     /// - returns `[N]`
@@ -52,7 +52,7 @@ pub trait ParticleModel: Module {
         self.log_likelihood(batch)
     }
 
-    /// Predictive parameters of every particle; [`Task`] says what they mean.
+    /// Predictive parameters of every particle; see [`Task`] for their meaning.
     ///
     /// # Shapes
     /// - `inputs`: `[B, p]`
@@ -70,22 +70,22 @@ pub trait ParticleModel: Module {
     }
 }
 
-/// How to make a [`ParticleModel`] and its prior: the part of a model that needs no tensor.
+/// Builds a [`ParticleModel`] and its prior: the part of a model that holds no tensor.
 pub trait Architecture: Debug + Send + Sync + 'static {
     /// The module that this architecture builds.
     type Module: ParticleModel;
 
-    /// A module for N particles whose parameters have shapes but need no values.
+    /// A module for N = `particles` whose parameters have shapes but no values.
     fn module(&self, particles: usize, device: &Device) -> Self::Module;
 
-    /// What `predict` returns.
+    /// The meaning of what `predict` returns.
     fn task(&self) -> Task;
 
-    /// p0(θ).
+    /// The prior p0(θ).
     fn prior(&self, layout: &Layout) -> Prior;
 
-    /// ∇_θ Σ_rows log p(y | x, θ_n) by a formula, one `[N, size]` tensor a block, where the model has one: a tape's
-    /// bookkeeping is most of the work of a small model. Default: none, and the score is taken by autodiff.
+    /// ∇_θ Σ_rows log p(y | x, θ_n) by a formula, one `[N, size]` tensor a block, where the model has one: for
+    /// a small model autodiff takes longer than the gradient itself. `None`, the default, means autodiff.
     fn likelihood_gradient(&self, _particles: &[Tensor<2>], _batch: &Batch) -> Option<Vec<Tensor<2>>> {
         None
     }
@@ -95,7 +95,7 @@ pub trait Architecture: Debug + Send + Sync + 'static {
         self.prior(layout).sample(layout, rng)
     }
 
-    /// Blocks, names and shapes of one particle. Default: read off the module.
+    /// Blocks, names and shapes of one particle. Default: those of the module.
     fn layout(&self) -> Layout {
         Layout::of_particles(&self.module(1, &Device::flex()))
     }
@@ -111,20 +111,20 @@ pub trait Architecture: Debug + Send + Sync + 'static {
 ///
 /// Particles come as one `[N, size]` tensor a block, in the order of [`Model::layout`].
 pub trait Model: Debug + Send + Sync {
-    /// Blocks of one particle.
+    /// The parameter blocks of one particle.
     fn layout(&self) -> &Arc<Layout>;
 
-    /// What `predict` returns.
+    /// The meaning of what `predict` returns.
     fn task(&self) -> Task;
 
-    /// p0(θ).
+    /// The prior p0(θ).
     fn prior(&self) -> &Prior;
 
     /// One initial flat particle, length d.
     fn initial(&self, rng: &mut dyn Rng) -> Vec<f64>;
 
     /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n), one `[N, size]` tensor a block. **This and [`Model::embedding_score`] are
-    /// the only functions of fedstein that lift tensors onto the autodiff tape**; the one backward pass frees it again.
+    /// the only functions of fedstein that put tensors on the autodiff tape**; the one backward pass frees it.
     fn likelihood_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Vec<Tensor<2>>;
 
     /// Σ_rows log p(y | x, θ_n), `[N]`, without a tape.
@@ -163,7 +163,7 @@ pub struct Network<A> {
 }
 
 impl<A: Architecture> Network<A> {
-    /// Reads layout and prior off the architecture.
+    /// The model of an architecture.
     pub fn new(architecture: A) -> Self {
         let layout = Arc::new(architecture.layout());
         let prior = architecture.prior(&layout);
@@ -231,15 +231,15 @@ impl<A: Architecture> Model for Network<A> {
     }
 }
 
-/// The gradient of a number in every parameter of a module that is on the tape, `[N, size]` each.
+/// The gradient of a scalar in every parameter of a module that is on the tape, `[N, size]` each.
 fn gradients<M: Module>(model: &M, total: Tensor<1>) -> Vec<Tensor<2>> {
     let mut take = TakeGradients { gradients: total.backward(), scores: Vec::new() };
     model.visit(&mut take);
     take.scores
 }
 
-/// Puts one block after the other into a module's parameters; on the tape each block is a leaf of its own, because
-/// slices of one big leaf would cost a zero-filled `[N, d]` each on the way back.
+/// Loads the blocks in order into a module's parameters. On the tape each block is a leaf of its own, because each slice
+/// of one big leaf would cost a zero-filled `[N, d]` in the backward pass.
 struct LoadBlocks<'a> {
     blocks: std::slice::Iter<'a, Tensor<2>>,
     tracked: bool,
@@ -264,7 +264,7 @@ impl ModuleVisitor for TakeGradients {
         let value = param.val();
         let particles = value.dims()[0] as i32;
         let gradient = value.grad_remove(&mut self.gradients);
-        // A parameter that the number does not depend on has no gradient: its score is 0.
+        // A parameter that the scalar does not depend on has no gradient: its score is 0.
         let gradient = gradient.unwrap_or_else(|| value.without_autodiff().zeros_like());
         self.scores.push(gradient.reshape([particles, -1]));
     }

@@ -1,7 +1,7 @@
 //! Priors p0(θ) in closed form: log density, score and draws.
 //!
-//! A prior is a sum of terms, each over one or two parameter blocks. The scores are added to a likelihood score in
-//! place, so that the prior costs one pass over the parameters and no autodiff.
+//! The log density is a sum of terms, each over some parameter blocks. Their scores are added to a likelihood score, so that
+//! the prior costs one pass over the parameters and no autodiff.
 
 use burn::tensor::Tensor;
 use rand::{Rng, RngExt};
@@ -52,7 +52,7 @@ pub enum PriorTerm {
         /// Lower Cholesky factor of Σ, row-major.
         cholesky: Vec<f64>,
     },
-    /// Every coordinate ~ U(low, high). The score is 0 everywhere, as in the public code (`uniform_prior.outside`).
+    /// Every coordinate ~ U(low, high). Its score is 0 everywhere, also outside of the interval, as in the public code (`uniform_prior.outside`).
     Uniform {
         /// Index of the block.
         block: usize,
@@ -77,9 +77,10 @@ impl Prior {
         Self { terms }
     }
 
-    /// λ and a rest with p0 ∝ N(0, 1/λ) of *every* coordinate times the rest: the score of the first is −λθ, a number
-    /// times the particles. λ is that of the first normal term over most coordinates, 0 where there is none; a block
-    /// that has another prior takes N(0, 1/λ) back in the rest, which is cheap as such blocks are small.
+    /// λ and a remaining prior r such that p0 ∝ N(0, I/λ)·r, with the normal density over *all* coordinates. The score of
+    /// that density is −λθ, a multiple of the particles. λ is that of the first normal term that covers more than half of
+    /// the coordinates, or 0 where there is none. For a block with another prior r divides N(0, I/λ) out again, which is
+    /// cheap because such blocks are small.
     pub fn isotropic_part(&self, layout: &Layout) -> (f64, Self) {
         let normal = |term: &PriorTerm| match term {
             PriorTerm::Normal { block, precision } => Some((*block, *precision)),
@@ -100,10 +101,10 @@ impl Prior {
         (lambda, Self { terms: others.cloned().chain(back).collect() })
     }
 
-    /// Adds `weight`·∇ log p0 at the particles to `score`.
+    /// `score` + `weight`·∇ log p0 at the particles.
     ///
     /// # Shapes
-    /// - `particles`, `score`: one `[N, size]` tensor a block
+    /// - `particles`, `score` and the result: one `[N, size]` tensor a block
     pub fn add_score(&self, particles: &[Tensor<2>], mut score: Vec<Tensor<2>>, weight: f64) -> Vec<Tensor<2>> {
         for term in &self.terms {
             match term {
@@ -136,7 +137,11 @@ impl Prior {
         score
     }
 
-    /// log p0 of each particle with every constant, `[N]`.
+    /// log p0 of each particle with all normalising constants.
+    ///
+    /// # Shapes
+    /// - `particles`: one `[N, size]` tensor a block
+    /// - returns `[N]`
     pub fn log_density(&self, particles: &[Tensor<2>]) -> Tensor<1> {
         let rows = particles[0].dims()[0];
         let mut total = particles[0].clone().narrow(1, 0, 1).reshape([rows]).mul_scalar(0.0);
@@ -187,7 +192,7 @@ impl Prior {
         }
     }
 
-    /// One draw of a flat particle, length d. Blocks without a term stay 0.
+    /// One draw of a flat particle, `[d]`. Blocks without a term are 0.
     pub fn sample(&self, layout: &Layout, rng: &mut dyn Rng) -> Vec<f64> {
         let mut theta = vec![0.0; layout.dim()];
         let range = |block: usize| {
@@ -224,7 +229,7 @@ impl Prior {
     }
 }
 
-/// Coordinates of these blocks.
+/// Number of coordinates of these blocks.
 fn size(particles: &[Tensor<2>], blocks: &[usize]) -> f64 {
     blocks.iter().map(|block| particles[*block].dims()[1]).sum::<usize>() as f64
 }
@@ -262,7 +267,7 @@ fn fill_normal(to: &mut [f64], sd: f64, rng: &mut dyn Rng) {
     }
 }
 
-/// γ ~ Gamma(shape, rate), above 0.
+/// One draw of Gamma(shape, rate), at least the smallest positive f64.
 pub(crate) fn gamma_draw(shape: f64, rate: f64, rng: &mut dyn Rng) -> f64 {
     let gamma = Gamma::new(shape, 1.0 / rate).expect("shape and rate are checked to be positive");
     gamma.sample(rng).max(f64::MIN_POSITIVE)

@@ -1,6 +1,6 @@
-//! Any ordinary Burn module as a Bayesian model: one forward pass a particle.
+//! Any ordinary Burn module as a Bayesian model, with one forward pass a particle.
 //!
-//! The way to bring one's own network, and the oracle that the particle-axis layers are tested against.
+//! This is how users bring a network of their own, and the reference that the layers with a particle axis are tested against.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +15,13 @@ use crate::layout::Layout;
 use crate::model::{Architecture, Batch, ParticleModel, Task};
 use crate::prior::Prior;
 
-/// An ordinary network: rows in, logits out.
+/// An ordinary network, from rows to logits.
 pub trait Forward: Module {
+    /// The logits of some rows.
+    ///
     /// # Shapes
     /// - `inputs`: `[B, p]`
-    /// - returns logits `[B, C]`
+    /// - returns `[B, C]`
     fn forward(&self, inputs: Tensor<2>) -> Tensor<2>;
 }
 
@@ -64,7 +66,11 @@ pub struct Replicated<M: Forward> {
 }
 
 impl<M: Forward> Replicated<M> {
-    /// Logits of every particle, `[N, B, C]`.
+    /// Logits of every particle.
+    ///
+    /// # Shapes
+    /// - `inputs`: `[B, p]`
+    /// - returns `[N, B, C]`
     pub fn forward(&self, inputs: &Tensor<2>) -> Tensor<3> {
         let particles = self.blocks.first().map_or(0, |block| block.val().dims()[0]);
         let logits = (0..particles).map(|n| self.particle(n).forward(inputs.clone())).collect();
@@ -77,7 +83,7 @@ impl<M: Forward> Replicated<M> {
     }
 }
 
-/// Puts one particle's rows into an ordinary module; keeps the graph.
+/// Loads one particle's rows into an ordinary module and keeps them on the tape.
 struct LoadRow {
     rows: std::vec::IntoIter<Tensor<2>>,
 }
@@ -124,7 +130,7 @@ impl<M: Forward + Send + Sync + 'static> Architecture for ReplicatedConfig<M> {
         for block in layout.blocks() {
             let range = block.offset..block.offset + block.size();
             if block.shape.len() == 1 {
-                // A gain of 0 would shut its layer, and every gradient behind it, for good.
+                // With a gain of 0 the layer's output and all gradients before it would stay 0.
                 let start = if block.name.ends_with("gamma") { 1.0 } else { 0.0 };
                 theta[range].fill(start);
                 continue;

@@ -1,11 +1,11 @@
-//! The widest vectors that this processor has, for what general tensor operations do slowly.
+//! Dispatch to the widest SIMD vectors of this processor, for loops that are slow as general tensor operations.
 
 use pulp::{Simd, WithSimd};
 
 /// The most f32 lanes of any vector.
 pub const MOST_LANES: usize = 16;
 
-/// Runs an operation with the widest vectors that this processor has. Safe: that it has them is checked here.
+/// Runs an operation with the widest vectors of this processor, which are detected at run time.
 #[inline]
 pub fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
     #[cfg(target_arch = "x86_64")]

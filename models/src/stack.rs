@@ -1,27 +1,33 @@
 //! Convolutional Bayesian networks from a list of layers: f(x; θ) = layers, then a dense layer to the outputs.
 //!
-//! In: the shape of a row (`[C, H, W]`, `[H, W]` or `[p]`) and the layers ([`LayerSpec`]); [`StackConfig::check`] finds
-//! what does not fit. Out: N networks evaluated at once. The first convolution sees the same images for all particles,
+//! In: the shape of a row (`[C, H, W]`, `[H, W]` or `[p]`) and the layers ([`LayerSpec`]); [`StackConfig::check`] reports
+//! a layer that does not fit. Out: N networks evaluated at once. The first convolution sees the same images for all particles,
 //! later ones are grouped by particle, dense layers are those of [`Bnn`](crate::Bnn); a stack of dense layers is that
 //! network, bit for bit. On flex, in `f32`, a convolution with what follows it is one operation (`layer/lanes`).
 //! Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: ALGORITHMS 3.4-3.5.
 
+use std::sync::Arc;
+
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
+use fedstein_schema::Accepts::TextList;
+use fedstein_schema::{Kind, NumberOr, required};
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
+use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision};
 use crate::layer::{Activation, Lanes, LayerSpec, ParticleConv, ParticleLinear, Pool, Shape};
 use crate::layout::Layout;
-use crate::model::{Architecture, Batch, ParticleModel, Task};
+use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::Prior;
 
 /// Most coordinates of a particle: tensors count them in 32 bits.
 pub(crate) const MOST_PARAMETERS: usize = i32::MAX as usize;
 
-/// What is said of the layer that makes a particle longer.
+/// The message for the layer with which a particle has more coordinates.
 pub(crate) fn too_many_parameters() -> String {
     format!("with it a particle has more than {MOST_PARAMETERS} parameters, the most that there may be")
 }
@@ -29,19 +35,19 @@ pub(crate) fn too_many_parameters() -> String {
 /// A network as a list of layers; the dense layer to the outputs is implied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackConfig {
-    /// Shape of a row of features: `[H, W]`, `[C, H, W]`, or `[p]` where it is no image.
+    /// Shape of a row of features: `[H, W]`, `[C, H, W]`, or `[p]` where it is not an image.
     pub input: Vec<usize>,
-    /// First to last, without the one to the outputs.
+    /// The layers in order, without the dense layer to the outputs.
     pub layers: Vec<LayerSpec>,
-    /// Classes or a real target.
+    /// The likelihood: of classes or of a real target.
     pub head: Head,
     /// Prior precision λ_w of weights and biases (e in the papers).
     pub weight_precision: WeightPrecision,
-    /// Start of the weights.
+    /// The initial weights.
     pub init: WeightInit,
 }
 
-/// A [`StackConfig`] whose shapes meet.
+/// A [`StackConfig`] whose layers fit together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackPlan {
     config: StackConfig,
@@ -49,25 +55,25 @@ pub struct StackPlan {
     steps: Vec<ImageStep>,
     /// Inputs and outputs of each dense layer.
     dense: Vec<[usize; 2]>,
-    /// After each dense layer but the last.
+    /// The functions after each dense layer but the last.
     activations: Vec<Vec<Activation>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ConvSize {
-    /// Inputs and outputs.
+    /// Channels of input and output.
     channels: [usize; 2],
     kernel: [usize; 2],
     stride: usize,
     pad: [usize; 2],
 }
 
-/// What happens to images, before the first dense layer.
+/// One operation on images, before the first dense layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ImageStep {
-    /// By the index of the convolution.
+    /// The convolution of this index, without its bias.
     Convolve(usize),
-    /// Likewise.
+    /// The bias of the convolution of this index.
     AddBias(usize),
     Pool(Pool),
     Activate(Activation),
@@ -97,10 +103,10 @@ impl StackConfig {
         }
     }
 
-    /// Follows the shape of a row through the layers.
+    /// The plan of a network whose layers fit together.
     ///
     /// # Errors
-    /// The first layer that does not fit what comes to it, or makes the particle too long; sizes of zero.
+    /// A size is 0; a layer does not fit the shape of its input; a particle would have more than 2³¹ − 1 coordinates.
     pub fn check(self) -> Result<StackPlan, ModelError> {
         if self.input.contains(&0) {
             return Err(ModelError::Empty { what: "every side of a row's shape" });
@@ -172,7 +178,7 @@ struct ConvBlock {
 }
 
 impl ConvBlock {
-    /// Largest side of a window: a byte tells its pixels apart.
+    /// Largest side of a window, so that a byte can hold the index of a pixel in it.
     const WIDEST: usize = 16;
 
     /// The block that these steps begin with, and the steps after it.
@@ -196,11 +202,11 @@ impl ConvBlock {
 /// N stacks of layers.
 #[derive(Module, Debug)]
 pub struct Stack {
-    /// First to last.
+    /// The convolutions in order.
     pub convs: Vec<ParticleConv>,
-    /// First to last, the one to the outputs included.
+    /// The dense layers in order, the one to the outputs included.
     pub dense: Vec<ParticleLinear>,
-    /// log γ, `[N, 1, 1]`, regression only.
+    /// log γ, `[N, 1, 1]`, of a regression.
     pub log_gamma: Option<Param<Tensor<3>>>,
     /// log λ_w, `[N, 1, 1]`, where it is learned.
     pub log_precision: Option<Param<Tensor<3>>>,
@@ -212,7 +218,7 @@ pub struct Stack {
     activations: Vec<Vec<Activation>>,
 }
 
-/// Images on their way through the convolutions.
+/// Images between two steps of the convolutional part.
 enum Images {
     /// The same for every particle, `[B, C, H, W]`.
     Shared(Tensor<4>),
@@ -246,7 +252,7 @@ impl Images {
         }
     }
 
-    /// With rows of data in lanes, where that can be.
+    /// With rows of data in lanes, or the images themselves where [`Lanes::can_hold`] is false.
     #[allow(clippy::result_large_err)] // Not an error: the images themselves, handed back.
     fn into_lanes(self, layer: &ParticleConv) -> Result<Lanes, Self> {
         let weight = layer.weight.val();
@@ -273,7 +279,7 @@ impl Images {
 }
 
 impl Stack {
-    /// Outputs of the last layer.
+    /// The outputs of the last layer.
     ///
     /// # Shapes
     /// - `inputs`: `[B, p]`, each row an image `[C, H, W]` in row-major order where the input is one
@@ -283,7 +289,7 @@ impl Stack {
         self.through(inputs, first, rest)
     }
 
-    /// Through the convolutions and the first dense layers, without the functions after the last of these: `[N, out, B]`.
+    /// Applies the convolutions and the first dense layers, without the functions after the last of these: `[N, out, B]`.
     fn through(&self, inputs: Tensor<2>, first: &ParticleLinear, rest: &[ParticleLinear]) -> Tensor<3> {
         let [channels, height, width] = self.input;
         let rows = inputs.dims()[0];
@@ -293,7 +299,7 @@ impl Stack {
             .fold(images.dense(first), |hidden, (layer, after)| layer.forward(activated(hidden, after)))
     }
 
-    /// All that happens to images: whole blocks where they can be one operation, else step by step.
+    /// Applies all steps to the images: a block as one operation where that is possible, else step by step.
     fn convolutions(&self, mut images: Images) -> Images {
         let mut steps = &self.steps[..];
         while let [step, rest @ ..] = steps {
@@ -338,7 +344,7 @@ impl ParticleModel for Stack {
         head::predict(self.forward(inputs), self.log_gamma.as_ref())
     }
 
-    /// Of dense layers alone: a head that takes all of them, or reaches into the convolutions, leaves none.
+    /// Only dense layers have an embedding: `None` for a head of all dense layers or more.
     fn embed(&self, inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {
         let below = self.dense.len().checked_sub(head_layers)?;
         let (first, rest) = self.dense[..below].split_first()?;
@@ -385,5 +391,55 @@ impl Architecture for StackPlan {
 
     fn log_noise_precision(&self, layout: &Layout) -> Option<usize> {
         self.config.head.log_noise_precision(layout)
+    }
+}
+
+/// `[model] kind = "stack"`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StackSpec {
+    /// First to last, without the one to the outputs.
+    pub layers: Vec<String>,
+    /// λ_w.
+    pub weight_precision: NumberOr<PrecisionRule>,
+    /// Shape of the Gamma prior of a precision.
+    pub gamma_shape: f64,
+    /// Its rate.
+    pub gamma_rate: f64,
+    /// First weights.
+    pub init: WeightInit,
+}
+
+impl StackSpec {
+    /// Its keys.
+    pub const KIND: Kind = Kind {
+        name: "stack",
+        about: "The same with convolutions and pools, layer by layer.",
+        keys: &[
+            required(
+                "layers",
+                TextList { example: r#"["conv 16 5x5", "relu", "max-pool 2", "dense 84", "relu"]"# },
+                "First to last: `conv OUT KxK [stride S] [pad P | same]`, `max-pool K [stride S]`, `avg-pool K [stride S]` (stride K by default), `global-avg-pool`, `dense OUT`, `relu`, `tanh`, `sigmoid`, `gelu`, `silu`. The first dense layer flattens; the dense layer to the classes, or to the target, is implied.",
+            ),
+            WEIGHT_PRECISION,
+            GAMMA_SHAPE,
+            GAMMA_RATE,
+            INIT,
+        ],
+    };
+}
+
+impl ModelKind for StackSpec {
+    fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
+        let Self { layers, weight_precision, gamma_shape, gamma_rate, init } = self;
+        let head = data.head(Self::KIND.name, *gamma_shape, *gamma_rate)?;
+        let wrong = |error| ModelError::Layers { data: data.name.clone(), error: Box::new(error) };
+        let (input, layers) = (data.input.clone(), LayerSpec::read(layers).map_err(wrong)?);
+        let weight_precision = precision(*weight_precision, *gamma_shape, *gamma_rate);
+        let stack = StackConfig { input, layers, head, weight_precision, init: *init };
+        Ok(Arc::new(Network::new(stack.check().map_err(wrong)?)))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        LayerSpec::read(&self.layers).map(|_| ()).map_err(|error| format!("`model.layers`: {error}"))
     }
 }

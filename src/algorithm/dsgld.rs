@@ -1,34 +1,39 @@
-//! DSGLD, distributed SGLD: chains travel between workers, each walks L steps on the rows of the worker it is at.
+//! DSGLD, distributed SGLD: chains travel between workers, and each makes L steps on the rows of its current worker.
 //!
-//! In a round the N chains are dealt to the K workers by a fresh permutation; a worker's gradient counts 1/v_k times,
-//! v_k = 1/K the probability that a chain is there, so that it estimates that of all rows. Source: Ahn et al. 2014;
-//! Kassab & Simeone section 6; ALGORITHMS 4.6.
+//! In a round the N chains are assigned to the K workers by a fresh permutation; a worker's gradient counts 1/v_k
+//! times, v_k = 1/K the probability that a chain is there, so that it estimates that of all rows. Source: Ahn et al.
+//! 2014; Kassab & Simeone section 6; ALGORITHMS 4.6.
 
+use fedstein_schema::Accepts::Choice;
+use fedstein_schema::Literal::Text as T;
+use fedstein_schema::{Kind, key};
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
 use super::langevin::Langevin;
+use super::langevin::{CHAINS, NOISE, STEP_POWER, STEP_SIZE};
 use super::sgld::Walker;
-use super::{Halves, LocalData, PARTICLES, ServerHalf, Setup, message_of, particles_of};
+use super::{Algorithm, Capabilities, Replies};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
+use crate::protocol::{ClientId, Halves, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of};
 use crate::random::{Purpose, Streams};
 
-/// What stands for the rows of the other workers.
+/// The weight of a worker's likelihood, which represents the rows of the other workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GradientScale {
     /// A worker's likelihood counts 1/v_k = K times.
     #[default]
     Corrected,
-    /// It counts once, as in the DSVGD code.
+    /// A worker's likelihood counts once, as in the DSVGD code.
     Reference,
 }
 
-/// Chains a worker gets.
+/// The number of chains at a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChainShare {
@@ -39,35 +44,51 @@ pub enum ChainShare {
     Floor,
 }
 
-/// Constants of DSGLD.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "dsgld"`; L is the length of a trajectory.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DsgldConfig {
-    /// N chains.
+    /// The number of chains N.
     pub particles: usize,
-    /// L, the length of a trajectory.
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
-    /// Steps and noise.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The temperature α.
+    pub temperature: f64,
+    /// The step sizes and the noise.
+    #[serde(flatten)]
     pub langevin: Langevin,
-    /// What stands for the rows of the other workers.
+    /// The weight of a worker's likelihood, which represents the rows of the other workers.
     pub gradient_scale: GradientScale,
-    /// Chains a worker gets.
+    /// The number of chains at a worker.
     pub chains: ChainShare,
 }
 
 impl DsgldConfig {
-    /// Chains a worker gets of K workers.
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "dsgld",
+        about: "Langevin chains that travel between clients (Ahn et al. 2014).",
+        keys: &[CHAINS, LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE, TEMPERATURE, STEP_SIZE, STEP_POWER, NOISE,
+key("gradient_scale", Choice(&["corrected", "reference"]), T("corrected"), "A worker's likelihood counts K times, for the rows of the others; or once, as in the public code.").reference(T("reference")),
+key("chains", Choice(&["ceil", "floor"]), T("ceil"), "Chains a worker gets: ⌈N/K⌉ (the text), or ⌊N/K⌋ and at least 1 (the public code: the rest do not move).").reference(T("floor")),],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        chooses_clients: true,
+        pairs: false,
+        replies: Replies::Different("every reply is other chains"),
+        ..Capabilities::FEDERATED
+    };
+}
+
+impl DsgldConfig {
+    /// The number of chains at one of K workers.
     fn share(&self, workers: usize) -> usize {
         match self.chains {
             ChainShare::Ceil => self.particles.div_ceil(workers),
             ChainShare::Floor => (self.particles / workers).max(1),
         }
-    }
-
-    /// How many of K workers get chains in a round.
-    pub fn workers(&self, workers: usize) -> usize {
-        self.particles.div_ceil(self.share(workers)).min(workers)
     }
 }
 
@@ -75,16 +96,16 @@ struct Server<B: Backend> {
     chains: Particles<B>,
     share: usize,
     streams: Streams,
-    /// This round: which chains are at which worker.
-    dealt: Vec<(ClientId, Vec<usize>)>,
+    /// The chains at each worker in this round.
+    assigned: Vec<(ClientId, Vec<usize>)>,
     session: Session<B>,
 }
 
 impl<B: Backend> Server<B> {
     fn at(&self, worker: ClientId) -> Result<&[usize], RunError> {
-        let dealt = self.dealt.iter().find(|(client, _)| *client == worker);
-        let nobody = || RunError::Device(format!("no chain was dealt to client {worker}"));
-        dealt.map(|(_, chains)| chains.as_slice()).ok_or_else(nobody)
+        let assigned = self.assigned.iter().find(|(client, _)| *client == worker);
+        let nobody = || RunError::NotAsked(worker);
+        assigned.map(|(_, chains)| chains.as_slice()).ok_or_else(nobody)
     }
 }
 
@@ -92,17 +113,21 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     fn begin(&mut self, round: usize, clients: &[ClientId]) -> Result<(), RunError> {
         let mut chains: Vec<usize> = (0..self.chains.count()).collect();
         chains.shuffle(&mut self.streams.rng(Purpose::Chains, round, 0));
-        self.dealt = clients.iter().copied().zip(chains.chunks(self.share).map(<[usize]>::to_vec)).collect();
+        self.assigned = clients.iter().copied().zip(chains.chunks(self.share).map(<[usize]>::to_vec)).collect();
         Ok(())
     }
 
     fn substitute(&mut self, absent: ClientId, by: ClientId) {
-        let dealt = self.dealt.iter_mut().filter(|(client, _)| *client == absent);
-        dealt.for_each(|(client, _)| *client = by);
+        let assigned = self.assigned.iter_mut().filter(|(client, _)| *client == absent);
+        assigned.for_each(|(client, _)| *client = by);
     }
 
-    fn configure(&self, _round: usize, client: ClientId) -> Result<Message, RunError> {
-        message_of(&self.chains.rows(self.at(client)?))
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
+        message_of(&self.chains)
+    }
+
+    fn configure_for(&self, _round: usize, client: ClientId) -> Result<Option<Message>, RunError> {
+        message_of(&self.chains.rows(self.at(client)?)).map(Some)
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
@@ -121,9 +146,9 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         &self.chains
     }
 
-    /// Who is dealt which chain is settled when a round begins.
+    /// The assignment of chains is not saved: [`ServerHalf::begin`] draws it anew in every round.
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.chains)
+        Ok(State::default().with_particles(PARTICLES, &self.chains)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -132,35 +157,56 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-/// A server that deals chains, and workers that walk them.
-pub(super) fn build<B: Backend>(config: DsgldConfig, mut setup: Setup<B>) -> Halves<B> {
-    let workers = setup.shards.len();
-    let count = match config.gradient_scale {
-        GradientScale::Corrected => workers as f64,
-        GradientScale::Reference => 1.0,
-    };
-    let data = LocalData { temperature: config.data.temperature / count, ..config.data };
-    let likelihoods = setup.likelihoods(data);
-    let walker = |(client, likelihood)| {
-        let walker = Walker {
-            likelihood,
-            local_steps: config.local_steps,
-            langevin: config.langevin,
+impl Algorithm for DsgldConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn clients_a_round(&self, clients: usize) -> Option<usize> {
+        Some(self.particles.div_ceil(self.share(clients)).min(clients))
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that assigns chains, and workers that move them.
+        let workers = setup.shards.len();
+        let count = match self.gradient_scale {
+            GradientScale::Corrected => workers as f64,
+            GradientScale::Reference => 1.0,
+        };
+        let likelihoods = setup.likelihoods(self.local.data(self.temperature / count));
+        let walker = |(client, likelihood)| {
+            let walker = Walker {
+                likelihood,
+                local_steps: self.local.local_steps,
+                langevin: self.langevin,
+                streams: setup.streams,
+                stream: client,
+                stride: workers,
+                like: setup.initial.clone(),
+                session: setup.session.clone(),
+            };
+            Box::new(walker) as _
+        };
+        let clients = likelihoods.into_iter().enumerate().map(walker).collect();
+        let server = Server {
+            share: self.share(workers),
+            chains: setup.initial.clone(),
             streams: setup.streams,
-            stream: client,
-            stride: workers,
-            like: setup.initial.clone(),
+            assigned: Vec::new(),
             session: setup.session.clone(),
         };
-        Box::new(walker) as _
-    };
-    let clients = likelihoods.into_iter().enumerate().map(walker).collect();
-    let server = Server {
-        share: config.share(workers),
-        chains: setup.initial.clone(),
-        streams: setup.streams,
-        dealt: Vec::new(),
-        session: setup.session.clone(),
-    };
-    Halves { server: Box::new(server), clients }
+        Ok(Halves { server: Box::new(server), clients })
+    }
 }

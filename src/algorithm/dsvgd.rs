@@ -1,13 +1,26 @@
-//! DSVGD, distributed Stein variational gradient descent. Source: Kassab & Simeone Algorithm 1, eq. (13)-(16); ALGORITHMS 4.2.
+//! DSVGD, distributed Stein variational gradient descent. Source: Kassab & Simeone Algorithm 1, eq. (13)-(16);
+//! ALGORITHMS 4.2.
 //!
-//! The global posterior q ∝ p0·Π_k t_k is carried by particles Θ, client k's factor t_k by local particles Θ_k. In its
+//! Particles Θ represent the global posterior q ∝ p0·Π_k t_k, local particles Θ_k the factor t_k of client k. In its
 //! round the client
 //! 1. moves Θ towards the *tilted* density p̃_k ∝ (q/t_k)·exp(−L_k/α): the factors of the other clients, times the
 //!    likelihood of its own rows;
-//! 2. *distils* the change into its factor, t_k ← t_k·q_new/q: in closed form where one centre has all the weight of each
-//!    density, by moving Θ_k with SVGD elsewhere.
+//! 2. *distils* the change into its factor, t_k ← t_k·q_new/q: in closed form where one centre has all the weight of
+//!    each density, by moving Θ_k with SVGD elsewhere.
 //!
-//! Densities of particles are kernel density estimates (`cavity.rs`). Θ goes down and up, Θ_k never leaves the client.
+//! Densities of particles are kernel density estimates (`cavity.rs`). Θ is sent to the client and back; Θ_k never
+//! leaves the client.
+
+use fedstein_schema::Accepts::Choice;
+use fedstein_schema::Literal::{Int as I, Text as T};
+use fedstein_schema::{COUNT_OR_ZERO, Key, Kind, key};
+use serde::{Deserialize, Serialize};
+
+use super::keys::{
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
+    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+};
+use super::{Algorithm, Capabilities, REPLACES, Replies};
 
 pub(super) mod cavity;
 
@@ -16,53 +29,97 @@ use std::sync::Arc;
 use fedstein_models::Model;
 
 use super::relay::{Relay, SEEN};
-use super::{BATCHES, ClientHalf, Halves, LocalData, Predictor, Setup, diagnosed, mean_norm, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::kde::{KdeConfig, KdeMode};
-use crate::density::{Likelihood, Score};
+use crate::density::KdeBandwidth;
+use crate::density::Likelihood;
+use crate::density::kde::KdeMode;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Question, Request};
 use crate::particles::Particles;
+use crate::protocol::{
+    BATCHES, ClientHalf, Halves, Message, Predictor, Question, Request, Setup, Watch, diagnosed, message_of,
+    particles_of,
+};
 use crate::schedule::indicator;
-use crate::stein::{OptimizerState, Svgd};
+use crate::stein::{OptimizerState, Score, Svgd};
 
 pub use cavity::Factors;
 use cavity::{Cavity, Start};
 
-/// Constants of DSVGD.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "dsvgd"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DsvgdConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// L steps on Θ.
-    pub local_steps: usize,
-    /// L' steps on Θ_k, where the new factor has no closed form.
+    /// The number of steps L on Θ, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The number of steps L' on Θ_k, where the new factor has no closed form.
     pub distill_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
-    /// How particles become densities.
-    pub kde: KdeConfig,
-    /// ρ ∈ (0, 1] multiplies ∇log q − ∇log t_k.
-    pub damping: f64,
-    /// Clips the norm of every row of that difference at c·√d/λ.
-    pub clip: Option<f64>,
-    /// What a factor holds beside the likelihood.
+    /// The temperature α.
+    pub temperature: f64,
+    /// The kernel density estimate of the particles.
+    #[serde(flatten)]
+    pub density: DensityConfig,
+    /// The content of a factor beside the likelihood.
     pub factors: Factors,
-    /// Whether a client keeps what it uploads, to predict with it.
-    pub personal: bool,
 }
 
-/// The name under which a server tells which share of its way a client's Θ goes in q and in the factor; 1 where it is not
-/// told.
+pub(super) const DISTILL_STEPS: Key = key(
+    "distill_steps",
+    COUNT_OR_ZERO,
+    I(200),
+    "Steps L' that move the client's particles onto its new factor ([D]: 200), where that has no closed form.",
+);
+pub(super) const FACTORS: Key = key(
+    "factors",
+    Choice(&["auto", "growing", "shared-prior", "with-prior", "paper"]),
+    T("auto"),
+    "What a client's factor holds beside its likelihood: 1/K of the prior, so that the product of the factors is the posterior (for densities in which one centre has all the weight, d ≳ 10), with a precision that grows with the clients visited (`growing`) or is full from Θ^(0) on (`shared-prior`); the whole prior (`with-prior`: the public code; right for toys of one or two dimensions), or nothing (`paper`: the text; diverges). `auto`: `growing` where one centre has all the weight at each particle of Θ^(0), else `with-prior`.",
+)
+.paper(T("paper"))
+.reference(T("with-prior"));
+
+impl DsvgdConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "dsvgd",
+        about: "Distributed Stein variational gradient descent ([D]).",
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            DISTILL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            KDE,
+            KDE_BANDWIDTH,
+            KDE_DAMPING,
+            KDE_CLIP,
+            FACTORS,
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        tilted: true,
+        one_client_a_round: true,
+        replies: Replies::Different(REPLACES),
+        ..Capabilities::FEDERATED
+    };
+}
+
+/// The name of the scalar in which a server sends the share of Θ's displacement that q and the factor take; 1 where a
+/// message has none.
 pub(super) const SHARE: &str = "share";
 
-/// The name under which a server tells how many clients will have been visited after the round, where it has several.
+/// The name of the scalar in which a server sends the number of clients visited after the round, where a round has
+/// several.
 pub(super) const SEEN_AFTER: &str = "seen_after";
 
-/// The names under which a client keeps Θ_k, whether it was ever visited, Θ as it uploaded it, and what its two loops
-/// remember.
+/// The names under which a client keeps Θ_k, whether it was ever visited, Θ as it uploaded it, and the optimiser states
+/// of its two loops.
 const FACTOR: &str = "factor";
 const UPLOADED: &str = "uploaded";
 const VISITED: &str = "visited";
@@ -71,6 +128,8 @@ const DISTILL: &str = "distill_optimizer";
 
 struct Client<B: Backend> {
     config: DsvgdConfig,
+    /// Whether the client keeps the Θ that it uploads and predicts with it.
+    personal: bool,
     sends: Sends,
     svgd: Svgd,
     reset_optimizer: bool,
@@ -81,10 +140,10 @@ struct Client<B: Backend> {
     visited: bool,
     /// Θ after the last visit, where the client predicts with it.
     uploaded: Option<Particles<B>>,
-    /// Of the local and of the distillation loop.
+    /// The optimiser states of the local loop and of the distillation loop.
     optimizers: [OptimizerState; 2],
     session: Session<B>,
-    /// K.
+    /// The number of clients K.
     clients: f64,
 }
 
@@ -92,25 +151,30 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.factor, &self.session)?;
         let cavity = self.cavity(&theta, request)?;
-        // Between visits only an optimiser that goes on is kept: the accumulators of a client are as large as its factor.
+        // Between visits only an optimiser that goes on is kept: the accumulators of a client are as large as its
+        // factor.
         let [mut local, mut distill] = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
         // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and this client's share of ∇ log p0
-        let DsvgdConfig { local_steps, damping, clip, personal, .. } = self.config;
+        let DsvgdConfig { local: LocalConfig { local_steps, .. }, density, .. } = self.config;
+        let (damping, clip) = (density.kde_damping, density.clip());
         let (mut score_norm, likelihood) = (None, &mut self.likelihood);
+        let mut others = cavity.score(damping, clip, self.svgd.optimizer.longest_step(theta.dim()));
         let tilted = |at: &Particles<B>| {
-            let score = likelihood.next_score(at, cavity.prior_weight).plus(cavity.score(at, damping, clip)?);
+            let score = likelihood.next_score(at, cavity.prior_weight).plus(others(at)?);
             if score_norm.is_none() {
-                score_norm = Some(mean_norm(&score, at)?);
+                score_norm = Some(score.mean_norm(at)?);
             }
             Ok(score)
         };
-        let moved = self.svgd.run(theta.clone(), local_steps, &mut local, tilted, |done| watch(done, local_steps))?;
+        let moved = self
+            .svgd
+            .run::<_, RunError>(theta.clone(), local_steps, &mut local, tilted, |done| watch(done, local_steps))?;
         let effective = cavity.effective_sample_size(&moved)?;
 
-        // (15): t_k,new = t_k·q_new/q. Where densities are silent there is nothing to distil.
-        if !cavity.silent {
+        // (15): t_k,new = t_k·q_new/q. Where the densities' scores are 0 there is nothing to distil.
+        if !cavity.zero_score {
             let share = request.message.scalars.get(SHARE).copied().unwrap_or(1.0);
             let taken = match share {
                 1.0 => moved.clone(),
@@ -122,7 +186,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             };
         }
         self.visited = true;
-        self.uploaded = personal.then(|| moved.clone());
+        self.uploaded = self.personal.then(|| moved.clone());
         if !self.reset_optimizer {
             self.optimizers = [local, distill];
         }
@@ -144,7 +208,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Question::Discrepancy { rows, .. } => {
                 let cavity = self.cavity(&theta, request)?;
                 let local = self.likelihood.score_in(&theta, *rows, request.round, cavity.prior_weight);
-                let others = cavity.score(&theta, self.config.damping, self.config.clip)?;
+                let density = self.config.density;
+                let others = cavity.score(density.kde_damping, density.clip(), f64::INFINITY)(&theta)?;
                 Score::dense(local).plus(others).evaluate(&theta)
             }
         };
@@ -172,7 +237,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.factor = state.particles(FACTOR, self.factor.layout(), &self.session)?;
         self.visited = state.count(VISITED)? != 0;
         let uploaded = || state.particles(UPLOADED, self.factor.layout(), &self.session);
-        self.uploaded = if self.config.personal && self.visited { Some(uploaded()?) } else { None };
+        self.uploaded = if self.personal && self.visited { Some(uploaded()?) } else { None };
         if !self.reset_optimizer {
             self.optimizers = [state.optimizer(LOCAL, &self.session)?, state.optimizer(DISTILL, &self.session)?];
         }
@@ -181,7 +246,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 impl<B: Backend> Client<B> {
-    /// q/t_k of this round.
+    /// The cavity q/t_k of this round.
     fn cavity(&self, theta: &Particles<B>, request: &Request) -> Result<Cavity<B>, RunError> {
         let start = Start {
             model: &self.model,
@@ -193,10 +258,10 @@ impl<B: Backend> Client<B> {
             seen: request.message.scalars.get(SEEN).copied().unwrap_or(0.0),
             seen_after: request.message.scalars.get(SEEN_AFTER).copied(),
         };
-        Cavity::new(self.config.factors, self.config.kde, &start)
+        Cavity::new(self.config.factors, self.config.density.kde(), &start)
     }
 
-    /// L' steps of SVGD on Θ_k towards the new factor.
+    /// Distils: L' steps of SVGD on Θ_k towards the new factor.
     fn distil(
         &self,
         cavity: &Cavity<B>,
@@ -204,43 +269,57 @@ impl<B: Backend> Client<B> {
         state: &mut OptimizerState,
         watch: Watch,
     ) -> Result<Particles<B>, RunError> {
-        let DsvgdConfig { local_steps, distill_steps, .. } = self.config;
+        let DsvgdConfig { local: LocalConfig { local_steps, .. }, distill_steps, .. } = self.config;
         let svgd = Svgd { optimizer: self.svgd.optimizer.scaled(cavity.pace()), ..self.svgd };
         let start = cavity.distillation_start(&self.factor, moved);
         let after = |done| watch(local_steps + done, local_steps + distill_steps);
-        svgd.run(start, distill_steps, state, cavity.factor_score(moved)?, after)
+        let score = cavity.factor_score(moved, svgd.optimizer.longest_step(start.dim()))?;
+        svgd.run(start, distill_steps, state, score, after)
     }
 }
 
-/// What a client sends back.
+/// The particles that a client sends back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sends {
-    /// The moved Θ.
+    /// The moved particles Θ.
     Global,
-    /// Its factor Θ_k (P-DSVGD).
+    /// The factor's particles Θ_k (P-DSVGD).
     Factor,
 }
 
 impl DsvgdConfig {
-    /// The constants with the form of the factors that these first particles ask for.
+    /// The configuration with the form of the factors that `Factors::Auto` stands for with the initial particles
+    /// `[N, d]`.
     ///
     /// # Errors
     /// The device does not answer.
-    pub(super) fn chosen<B: Backend>(self, initial: &Particles<B>) -> Result<Self, RunError> {
-        Ok(Self { factors: self.factors.chosen(self.kde, initial)?, ..self })
+    pub(super) fn with_chosen_form<B: Backend>(self, initial: &Particles<B>) -> Result<Self, RunError> {
+        Ok(Self { factors: self.factors.chosen(self.density.kde(), initial)?, ..self })
     }
 
-    /// What the user should know of a form that was chosen for them.
+    /// Checks that the factors do not rely on densities that underflow: those of the public code shrink to almost
+    /// nothing, and factors that hold most of the prior in them lose it.
+    fn check_density(&self) -> Result<(), String> {
+        let rely = matches!(self.factors, Factors::SharedPrior | Factors::Growing);
+        if self.density.kde != KdeMode::Reference || !rely {
+            return Ok(());
+        }
+        Err("`algorithm.kde` = \"reference\" reproduces the public code, whose factors hold the whole prior; it needs \
+             `algorithm.factors` = \"with-prior\" (both come with `preset` = \"reference\")"
+            .into())
+    }
+
+    /// A note for the user on the form of the factors where it was chosen automatically.
     ///
     /// # Errors
     /// The device does not answer.
-    pub(super) fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
+    fn chosen_form<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
         if self.factors != Factors::Auto {
             return Ok(None);
         }
-        let form = self.factors.chosen(self.kde, initial)?;
+        let form = self.factors.chosen(self.density.kde(), initial)?;
         let (word, d) = (form.word(), initial.dim());
-        let densities = match (form, self.kde.mode) {
+        let densities = match (form, self.density.kde) {
             (Factors::Growing, _) => "one centre has all the weight at each of the first particles",
             (_, KdeMode::Exact) => "several centres share the weight at the first particles",
             (_, KdeMode::Reference | KdeMode::Off) => "densities that are not exact do not carry the prior",
@@ -251,18 +330,19 @@ impl DsvgdConfig {
     }
 }
 
-/// Clients with their factors at Θ^(0); the form of the factors is chosen.
+/// One client per shard with its factor at Θ^(0). The form of the factors has to be chosen already.
 pub(super) fn clients<B: Backend>(
     config: DsvgdConfig,
     setup: &mut Setup<B>,
     sends: Sends,
 ) -> Vec<Box<dyn ClientHalf<B>>> {
-    let likelihoods = setup.likelihoods(config.data);
+    let likelihoods = setup.likelihoods(config.local.data(config.temperature));
     let count = likelihoods.len() as f64;
     let client = |likelihood| {
         let client = Client {
             clients: count,
             config,
+            personal: setup.personal && sends == Sends::Global,
             sends,
             svgd: setup.svgd,
             reset_optimizer: setup.reset_optimizer,
@@ -279,8 +359,42 @@ pub(super) fn clients<B: Backend>(
     likelihoods.into_iter().map(client).collect()
 }
 
-/// A relay server over [`clients`].
-pub(super) fn build<B: Backend>(config: DsvgdConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let clients = clients(config.chosen(&setup.initial)?, &mut setup, Sends::Global);
-    Ok(Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients })
+impl Algorithm for DsvgdConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        Some(self.density.kde().bandwidth)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.check_density()
+    }
+
+    fn one_hot_advice(&self) -> &'static str {
+        self.factors.one_hot_advice()
+    }
+
+    fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
+        self.chosen_form(initial)
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A relay server over the clients.
+        let clients = clients(self.with_chosen_form(&setup.initial)?, &mut setup, Sends::Global);
+        Ok(Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients })
+    }
 }

@@ -3,20 +3,21 @@
 //! Client: L steps on −(N_k/B) Σ_{i ∈ batch} log p(y_i | x_i, θ). Server: θ ← Σ_{k ∈ S} N_k θ_k / Σ_{k ∈ S} N_k.
 //! Source: McMahan et al. 2017 as in Kassab & Simeone section 6; ALGORITHMS 4.9.
 
+use fedstein_schema::Accepts::Choice;
+use fedstein_schema::Literal::Text as T;
+use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
-use super::local::{self, Visit};
-use super::{Halves, LocalData, PARTICLES, ServerHalf, Setup, message_of, particles_of};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH};
+use super::local::{self, LocalLoop};
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
+use crate::protocol::{Halves, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of};
 
-/// The name under which a reply tells N_k.
-pub(crate) const ROWS: &str = "rows";
-
-/// What the server does with the replies.
+/// The way in which the server combines the replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mix {
@@ -27,36 +28,59 @@ pub enum Mix {
     Reference,
 }
 
-/// Constants of federated averaging.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "fedavg"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedAvgConfig {
-    /// L.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
-    /// How replies are mixed.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The way in which the server combines the replies.
     pub mix: Mix,
 }
 
-/// How much each reply counts.
+impl FedAvgConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "fedavg",
+        about: "Averaging of one parameter vector (McMahan et al. 2017).",
+        keys: &[
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            key(
+                "mix",
+                Choice(&["replace", "reference"]),
+                T("replace"),
+                "A single client's parameters replace the server's, or are mixed in by the client's share of all rows.",
+            )
+            .reference(T("reference")),
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities::FEDERATED;
+}
+
+/// The weights of the replies in an average.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Weights {
-    /// N_k / Σ_{k ∈ S} N_k.
+pub(super) enum AveragingWeights {
+    /// The weights N_k / Σ_{k ∈ S} N_k.
     Rows,
-    /// N_k / N_tot, with N_tot the rows of all clients.
+    /// The weights N_k / N_tot, with N_tot the rows of all clients.
     RowsOfAll(f64),
-    /// β/|S|.
+    /// The weights β/|S|.
     Equal(f64),
 }
 
-impl Weights {
-    /// What the old θ keeps, and the weight of every reply: they sum to 1.
+impl AveragingWeights {
+    /// The weight of the old θ and the weight of every reply; together they sum to 1.
     pub fn of(self, replies: &[Reply]) -> (f64, Vec<f64>) {
         let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
         let selected: f64 = replies.iter().map(rows).sum();
         let by_rows = |total: f64| replies.iter().map(|reply| rows(reply) / total).collect();
         match self {
-            // Nobody has a row: nothing was learned.
+            // No client has a row, so θ stays as it is.
             Self::Rows if selected <= 0.0 => (1.0, vec![0.0; replies.len()]),
             Self::Rows => (0.0, by_rows(selected)),
             Self::RowsOfAll(total) => (1.0 - selected / total, by_rows(total)),
@@ -65,7 +89,10 @@ impl Weights {
     }
 }
 
-/// keep·θ + Σ_k w_k θ_k.
+/// The sum keep·θ + Σ_k w_k θ_k of parameters `[N, d]`.
+///
+/// # Errors
+/// An item of `moved` is an error.
 pub(super) fn mixed<B: Backend>(
     theta: &Particles<B>,
     (keep, weights): (f64, Vec<f64>),
@@ -78,22 +105,22 @@ pub(super) fn mixed<B: Backend>(
         .try_fold(start, |sum, (weight, theta_k)| Ok(sum.zip(theta_k?, |sum, block| sum + block.mul_scalar(weight))))
 }
 
-/// A server with one parameter vector: it goes down to every client, and their mean takes its place.
+/// A server that sends one parameter vector to every client and replaces it by the mean of their replies.
 pub(super) struct Server<B: Backend> {
     theta: Particles<B>,
-    weights: Weights,
+    weights: AveragingWeights,
     session: Session<B>,
 }
 
 impl<B: Backend> Server<B> {
-    /// A server that starts from the initial parameters.
-    pub fn new(setup: &Setup<B>, weights: Weights) -> Self {
+    /// A server that starts from the initial parameters `[1, d]`.
+    pub fn new(setup: &Setup<B>, weights: AveragingWeights) -> Self {
         Self { theta: setup.initial.clone(), weights, session: setup.session.clone() }
     }
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.theta)
     }
 
@@ -108,7 +135,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -117,13 +144,23 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-/// A server with one parameter vector and clients that step on their own rows.
-pub(super) fn build<B: Backend>(config: FedAvgConfig, mut setup: Setup<B>) -> Halves<B> {
-    let weights = match config.mix {
-        Mix::Replace => Weights::Rows,
-        Mix::Reference => Weights::RowsOfAll(setup.shards.iter().map(|shard| shard.rows() as f64).sum()),
-    };
-    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
-    let clients = local::clients(&mut setup, config.data, visit, 0.0);
-    Halves { server: Box::new(Server::new(&setup, weights)), clients }
+impl Algorithm for FedAvgConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server with one parameter vector and clients that step on their own rows.
+        let weights = match self.mix {
+            Mix::Replace => AveragingWeights::Rows,
+            Mix::Reference => AveragingWeights::RowsOfAll(setup.shards.iter().map(|shard| shard.rows() as f64).sum()),
+        };
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let clients = local::clients(&mut setup, self.local.data(1.0), visit, 0.0);
+        Ok(Halves { server: Box::new(Server::new(&setup, weights)), clients })
+    }
 }

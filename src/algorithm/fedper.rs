@@ -1,33 +1,49 @@
 //! FedPer: federated averaging of a network's base, under a head that stays with each client.
 //!
-//! θ_k = (base, head_k); the head is the last layers. Client: L steps on L̄ in all layers, from the server's base and its
-//! own head. Server: base ← Σ_{k ∈ S} N_k base_k / Σ_{k ∈ S} N_k. Source: Arivazhagan et al. 2019; ALGORITHMS 4.9.
-//! Only bases travel, d_b numbers each way.
+//! θ_k = (base, head_k); the head is the last layers. Client: L steps on L̄ in all layers, from the server's base and
+//! its own head. Server: base ← Σ_{k ∈ S} N_k base_k / Σ_{k ∈ S} N_k. Source: Arivazhagan et al. 2019; ALGORITHMS 4.9.
+//! Only the bases are exchanged, d_b numbers each way.
 //!
-//! The server's particles are its base under the *initial* head, which nobody trains: what they predict, and with it the
-//! global columns of `rounds.csv`, means little. The personal columns are those of the method.
+//! The server's particles are its base under the *initial* head, which is never trained: their predictions, and with
+//! them the global columns of `rounds.csv`, have little meaning. The personal columns are those of the method.
 
-use super::fedavg::{ROWS, Weights, mixed};
-use super::local::{LocalSteps, Visit};
+use fedstein_schema::Kind;
+use serde::{Deserialize, Serialize};
+
+use super::fedavg::{AveragingWeights, mixed};
+use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
+use super::local::{LocalLoop, LocalSteps};
 use super::split::Split;
-use super::{ClientHalf, Halves, LocalData, PARTICLES, Predictor, ServerHalf, Setup};
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
 use crate::particles::Particles;
+use crate::protocol::{
+    ClientHalf, Halves, Message, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf, Setup, Watch,
+};
 
-/// Constants of FedPer.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "fedper"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedPerConfig {
-    /// L.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
-    /// Layers of the head.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The number of layers of the head.
     pub personal_layers: usize,
+}
+
+impl FedPerConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "fedper",
+        about: "Averaging of a base under personal last layers (Arivazhagan et al. 2019).",
+        keys: &[LOCAL_STEPS, BATCH_OF_TEN, MINIBATCH, MEAN_LOSS, PERSONAL_LAYERS],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
 struct Server<B: Backend> {
@@ -38,13 +54,13 @@ struct Server<B: Backend> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.split.message_of(&self.theta)
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         let bases = replies.iter().map(|reply| self.split.base_in(&reply.message, &self.session));
-        let base = mixed(&self.split.base_of(&self.theta), Weights::Rows.of(&replies), bases)?;
+        let base = mixed(&self.split.base_of(&self.theta), AveragingWeights::Rows.of(&replies), bases)?;
         self.theta = self.split.joined(&base, &self.theta);
         Ok(())
     }
@@ -58,7 +74,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -70,7 +86,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 struct Client<B: Backend> {
     local: LocalSteps<B>,
     split: Split,
-    /// The client's last network, of which the head counts; the initial one until the first visit.
+    /// The client's last network, of which only the head is used; the initial network until the first visit.
     own: Particles<B>,
     session: Session<B>,
 }
@@ -101,7 +117,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        self.local.save()?.with_particles(PARTICLES, &self.own)
+        Ok(self.local.save()?.with_particles(PARTICLES, &self.own)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -111,21 +127,28 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// A server of bases, and clients with the initial head.
-///
-/// # Errors
-/// A head that leaves no base.
-pub(super) fn build<B: Backend>(config: FedPerConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let split = Split::of(setup.initial.layout(), config.personal_layers)?;
-    let (initial, session) = (setup.initial.clone(), setup.session.clone());
-    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
-    let client = |local| {
-        let (split, own, session) = (split.clone(), initial.clone(), session.clone());
-        Box::new(Client { local, split, own, session }) as _
-    };
-    let clients = LocalSteps::of_shards(&mut setup, config.data, visit).map(client).collect();
-    Ok(Halves {
-        server: Box::new(Server { theta: initial.clone(), split: split.clone(), session: setup.session }),
-        clients,
-    })
+impl Algorithm for FedPerConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server of bases, and clients with the initial head.
+        let split = Split::of(setup.initial.layout(), self.personal_layers)?;
+        let (initial, session) = (setup.initial.clone(), setup.session.clone());
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let client = |local| {
+            let (split, own, session) = (split.clone(), initial.clone(), session.clone());
+            Box::new(Client { local, split, own, session }) as _
+        };
+        let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
+        Ok(Halves {
+            server: Box::new(Server { theta: initial.clone(), split: split.clone(), session: setup.session }),
+            clients,
+        })
+    }
 }

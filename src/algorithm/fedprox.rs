@@ -1,28 +1,48 @@
-//! FedProx: federated averaging whose clients are held near the parameters they were sent.
+//! FedProx: federated averaging whose clients are held near the parameters that they received.
 //!
 //! Client: L steps on the mean loss L̄ plus (μ/2)‖θ_k − θ‖², by the score −∇L̄(θ_k) + μ(θ − θ_k). Server: as FedAvg.
-//! Source: Li et al. 2020 (Algorithm 2); ALGORITHMS 4.9. θ goes down, θ_k comes up.
+//! Source: Li et al. 2020 (Algorithm 2); ALGORITHMS 4.9. θ is sent to the clients, θ_k to the server.
 
-use super::fedavg::{Server, Weights};
-use super::local::{LocalSteps, Visit, pull};
-use super::{ClientHalf, Halves, LocalData, Setup};
+use fedstein_schema::Kind;
+use serde::{Deserialize, Serialize};
+
+use super::fedavg::{AveragingWeights, Server};
+use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL};
+use super::local::{LocalLoop, LocalSteps, pull};
+use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
 use crate::particles::Particles;
+use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch};
 
-/// Constants of FedProx.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "fedprox"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedProxConfig {
-    /// L.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
-    /// μ > 0.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The weight μ > 0 of the proximal term.
     pub proximal: f64,
+}
+
+impl FedProxConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "fedprox",
+        about: "Averaging of one parameter vector, with a proximal term at the clients (Li et al. 2020).",
+        keys: &[
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            PROXIMAL.doc("μ: weight of the distance from the shared parameters."),
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities::FEDERATED;
 }
 
 struct Client<B: Backend> {
@@ -49,10 +69,20 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// FedAvg's server over clients with a proximal term.
-pub(super) fn build<B: Backend>(config: FedProxConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
-    let client = |local| Box::new(Client { local, proximal: config.proximal }) as _;
-    let clients = LocalSteps::of_shards(&mut setup, config.data, visit).map(client).collect();
-    Ok(Halves { server: Box::new(Server::new(&setup, Weights::Rows)), clients })
+impl Algorithm for FedProxConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // FedAvg's server over clients with a proximal term.
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let client = |local| Box::new(Client { local, proximal: self.proximal }) as _;
+        let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
+        Ok(Halves { server: Box::new(Server::new(&setup, AveragingWeights::Rows)), clients })
+    }
 }

@@ -4,21 +4,37 @@
 //! Σ_{k ∈ S} N_k), with the optimiser of the config. Source: McMahan et al. 2017 as in Kassab & Simeone section 6;
 //! ALGORITHMS 4.9.
 
-use super::fedavg::ROWS;
-use super::{ClientHalf, Halves, LocalData, OPTIMIZER, PARTICLES, ServerHalf, Setup, message_of, particles_of};
+use fedstein_schema::Kind;
+use serde::{Deserialize, Serialize};
+
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request, Rows};
-use crate::federation::shard::Order;
 use crate::particles::Particles;
+use crate::protocol::{
+    ClientHalf, Halves, LocalData, Message, OPTIMIZER, PARTICLES, ROWS, Reply, Request, ServerHalf, Setup, Watch,
+    message_of, particles_of,
+};
+use crate::rows::{Order, Rows};
 use crate::stein::{Optimizer, OptimizerState, SvgdError};
 
-/// FedSGD has no constants of its own.
-#[derive(Clone, Copy, Debug)]
-pub struct FedSgdConfig;
+/// `[algorithm] kind = "fedsgd"`: it has no constants of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FedSgdConfig {}
+
+impl FedSgdConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "fedsgd",
+        about: "Averaging of the gradient of one parameter vector (McMahan et al. 2017).",
+        keys: &[],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities { changes: &[PARTICLES], ..Capabilities::FEDERATED };
+}
 
 struct Server<B: Backend> {
     theta: Particles<B>,
@@ -28,7 +44,7 @@ struct Server<B: Backend> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.theta)
     }
 
@@ -36,7 +52,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
         let total: f64 = replies.iter().map(rows).sum();
         if total <= 0.0 {
-            return Ok(()); // nobody has a row: nothing was learned
+            return Ok(()); // no client has a row, so θ stays as it is
         }
         let mut gradient = self.theta.map(|block| block.zeros_like());
         for reply in &replies {
@@ -56,7 +72,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)?.with_optimizer(OPTIMIZER, &self.state)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?.with_optimizer(OPTIMIZER, &self.state)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -80,7 +96,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         Ok(message_of(&gradient)?.with_scalar(ROWS, self.likelihood.rows() as f64))
     }
 
-    /// All rows are read in every round: there is nothing to remember.
+    /// The state is empty, because every round reads all rows.
     fn save(&self) -> Result<State, RunError> {
         Ok(State::default())
     }
@@ -90,17 +106,27 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// A server that steps and clients that differentiate.
-pub(super) fn build<B: Backend>(_config: FedSgdConfig, mut setup: Setup<B>) -> Halves<B> {
-    // The mean over rows; the batch plays no part where all rows are asked for.
-    let data = LocalData { batch: 1, order: Order::default(), scale: LikelihoodScale::Mean, temperature: 1.0 };
-    let likelihoods = setup.likelihoods(data);
-    let client = |likelihood| {
-        let (like, session) = (setup.initial.clone(), setup.session.clone());
-        Box::new(Client { likelihood, like, session }) as _
-    };
-    let clients = likelihoods.into_iter().map(client).collect();
-    let (optimizer, state) = (setup.svgd.optimizer, OptimizerState::default());
-    let server = Server { theta: setup.initial.clone(), optimizer, state, session: setup.session.clone() };
-    Halves { server: Box::new(server), clients }
+impl Algorithm for FedSgdConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that steps and clients that differentiate.
+        // The score is the mean over rows; the batch size has no effect where all rows are read.
+        let data = LocalData { batch: 1, order: Order::default(), scale: LikelihoodScale::Mean, temperature: 1.0 };
+        let likelihoods = setup.likelihoods(data);
+        let client = |likelihood| {
+            let (like, session) = (setup.initial.clone(), setup.session.clone());
+            Box::new(Client { likelihood, like, session }) as _
+        };
+        let clients = likelihoods.into_iter().map(client).collect();
+        let (optimizer, state) = (setup.svgd.optimizer, OptimizerState::default());
+        let server = Server { theta: setup.initial.clone(), optimizer, state, session: setup.session.clone() };
+        Ok(Halves { server: Box::new(server), clients })
+    }
 }

@@ -1,125 +1,164 @@
-//! FedWBA: every client has particles of its own, and a Wasserstein barycenter of all of them is everybody's prior.
+//! FedWBA: every client has particles of its own, and a Wasserstein barycenter of all of them is the prior of each.
 //!
-//! The server keeps Θ̄ `[N, d]`. A sampled client k is sent Θ̄ and moves its Θ_k by L steps of SVGD along
+//! The server keeps Θ̄ `[N, d]`. A sampled client k receives Θ̄ and moves its Θ_k by L steps of SVGD along
 //!
 //! S(θ) = ρ·∇ log p̄(θ) − (1/α)·(N_k/B)·∇L_batch(θ),   p̄(θ) = (1/N) Σ_i N(θ; θ̄_i, λ²I),
 //!
-//! with p̄ for its whole prior, and sends Θ_k back, which it predicts with. The server takes the barycenter of the Θ_k from
-//! their mean by index: Θ̄ ← argmin Σ_k ω_k W₂²(·, Θ_k). Source: FedWBA eq. (2)-(6), Algorithm 1; ALGORITHMS 4.12, 8.2.
+//! with p̄ as its whole prior, and sends back Θ_k, with which it also predicts. The server takes the barycenter of the
+//! Θ_k from their mean by index: Θ̄ ← argmin Σ_k ω_k W₂²(·, Θ_k). Source: FedWBA eq. (2)-(6), Algorithm 1; ALGORITHMS
+//! 4.12, 8.2.
 //!
-//! Layers may be shared (`layers`): kernel, densities and transport see the Bayesian coordinates alone; a shared one has
+//! Layers may be shared (`layers`): kernel, densities and transport use the Bayesian coordinates only; a shared one has
 //! no prior, moves along the particles' mean likelihood score and is averaged with the weights ω.
 
 use std::collections::BTreeSet;
 
+use fedstein_schema::Accepts::{Choice, IntList};
+use fedstein_schema::Literal::{Float as F, Int as I, Ints, Text as T};
+use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
-use super::fedavg::ROWS;
+use super::keys::{
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
+    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+};
 use super::layers::{Layers, Parts};
-use super::{BATCHES, ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup, diagnosed, mean};
+use super::{Algorithm, Capabilities, Replies};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::kde::{Kde, KdeConfig, KdeMode};
-use crate::density::{Likelihood, LogDensity, Score};
+use crate::density::kde::{Kde, KdeMode};
+use crate::density::{Evaluator, KdeBandwidth, Likelihood};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
 use crate::ot::{BarycenterConfig, Eq5, Iterate, RobustBarycenter, barycenter, index_mean, robust_barycenter};
 use crate::particles::Particles;
-use crate::stein::{OptimizerState, Svgd, SvgdError};
+use crate::protocol::{
+    BATCHES, ClientHalf, ClientId, Halves, Message, Predictor, ROWS, Reply, Request, ServerHalf, Setup, Watch,
+    diagnosed,
+};
+use crate::statistics::mean;
+use crate::stein::{OptimizerState, Score, Svgd, SvgdError};
 
 /// The name of the share of matches π_k(i) = i: 1 where the barycenter is the mean by index.
 pub const MATCHES_IDENTITY: &str = "matches_identity";
-/// The name of sd over mean of the transport's costs: near 0 matching is next to arbitrary.
+/// The name of the ratio of standard deviation to mean of the transport's costs: near 0 the matching is almost
+/// arbitrary.
 pub const COST_CONTRAST: &str = "cost_contrast";
 /// The name of the number of updates of the barycenter.
 pub const BARYCENTER_STEPS: &str = "barycenter_steps";
 /// The name of Σ_k ω_k W₂²(Θ̄, Θ_k).
 pub const BARYCENTER_OBJECTIVE: &str = "barycenter_objective";
 
-/// Where a client's particles start in its round.
+/// The point at which a client's particles start in its round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// At the global particles: what the server says reaches the client even where the density says nothing.
+    /// The global particles: the server's result reaches the client even where the density has almost no gradient.
     #[default]
     Global,
-    /// Where the client left its own, Θ^(0) at first: Algorithm 1 and the public code.
+    /// The client's own particles of its last round, Θ^(0) at first: Algorithm 1 and the public code.
     Own,
 }
 
-/// Whose particles the barycenter is taken over.
+/// The clients over whose particles the barycenter is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
     /// The clients of the round: Algorithm 1.
     #[default]
     Sampled,
-    /// All clients by what they sent last, those that never trained by Θ^(0): the public code.
+    /// All clients with the particles that they sent last, Θ^(0) for those that never trained: the public code.
     All,
 }
 
-/// Weights ω_k of the barycenter.
+/// The weights ω_k of the barycenter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weights {
-    /// All the same.
+    /// Equal weights.
     #[default]
     Uniform,
-    /// In proportion to the clients' rows.
+    /// Weights in proportion to the clients' rows.
     DataSize,
 }
 
-/// Constants of FedWBA.
-#[derive(Clone, Debug)]
+/// `[algorithm] kind = "fedwba"`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedWbaConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// L.
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
-    /// How the global particles become a prior density.
-    pub kde: KdeConfig,
-    /// ρ ∈ (0, 1] multiplies the prior's score.
-    pub damping: f64,
-    /// Clips the norm of every row of the prior's score at c·√d/λ.
-    pub clip: Option<f64>,
-    /// Where a client starts.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The temperature α.
+    pub temperature: f64,
+    /// The kernel density estimate of the global particles, which is the clients' prior.
+    #[serde(flatten)]
+    pub density: DensityConfig,
+    /// The point at which a client's particles start.
     pub start: Start,
-    /// Over whom the barycenter is taken.
+    /// The clients over which the barycenter is taken.
     pub over: Over,
-    /// With which weights.
+    /// The weights of the clients in the barycenter.
     pub weights: Weights,
-    /// How often it iterates.
+    /// The iteration of the barycenter.
     pub iterate: Iterate,
     /// The factor of equation (5).
     pub eq5: Eq5,
     /// Layers, from 1, that carry one value for all particles.
     pub shared_layers: Vec<usize>,
-    /// What takes the barycenter's place where some clients may lie.
-    pub robust: Option<RobustBarycenter>,
 }
 
-/// The parts of the server's state: Θ̄, and who was heard.
+impl FedWbaConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "fedwba",
+        about: "Particles and Wasserstein barycenters ([W]).",
+        keys: &[PARTICLE_COUNT.default(I(10)),
+LOCAL_STEPS.default(I(50)),
+BATCH,
+MINIBATCH.reference(T("iid")),
+LIKELIHOOD_SCALE.reference(T("batch-sum")),
+TEMPERATURE,
+KDE,
+KDE_BANDWIDTH.default(F(0.55)),
+KDE_DAMPING,
+KDE_CLIP,
+key("start", Choice(&["global", "own"]), T("global"), "Where a client's particles start in its round: at the global ones, or where it left its own (the text and the public code).").paper(T("own")).reference(T("own")),
+key("over", Choice(&["sampled", "all"]), T("sampled"), "Whose particles the barycenter is taken over: this round's clients, or all, those that never trained among them (the public code).").reference(T("all")),
+key("weights", Choice(&["uniform", "data-size"]), T("uniform"), "Weights of the clients in the barycenter."),
+key("iterate", Choice(&["fixed-point", "one-step"]), T("fixed-point"), "Assignment and average until they agree (at most 100 times: the public code), or once (the text).").paper(T("one-step")),
+key("eq5", Choice(&["N", "paper"]), T("N"), "Equation (5) with the factor N, or as printed, with 1/N: it shrinks the particles by N²."),
+key("shared_layers", IntList { min: 1 }, Ints(&[]), "Layers, counted from 1 at the input, that carry one value for all particles; the others are Bayesian ([W] Table 7)."),],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        personal: true,
+        replies: Replies::OwnRule,
+        columns: &[MATCHES_IDENTITY, COST_CONTRAST, BARYCENTER_STEPS, BARYCENTER_OBJECTIVE],
+        ..Capabilities::FEDERATED
+    };
+}
+
+/// The names of the parts of the server's state: Θ̄, and the clients that have participated.
 const CENTRE: &str = "centre";
-const HEARD: &str = "heard";
-/// The parts of a client's state: Θ_k, and what its optimisers remember.
+const PARTICIPATED: &str = "heard";
+/// The names of the parts of a client's state: Θ_k and the states of its optimisers.
 const OWN: &str = "own";
 const OF_BAYESIAN: &str = "bayesian_optimizer";
 const OF_SHARED: &str = "shared_optimizer";
 
-/// The part of the server's state that a client sent last.
-fn voice_of(client: ClientId) -> String {
+/// The name of the part of the server's state that holds what a client sent last.
+fn contribution_name(client: ClientId) -> String {
     format!("voice_{client}")
 }
 
-/// What a client has sent.
+/// The contribution of one client to the barycenter.
 #[derive(Clone, Debug)]
-struct Voice<B: Backend> {
-    /// Θ_k.
+struct Contribution<B: Backend> {
+    /// The client's particles Θ_k in parts.
     parts: Parts<B>,
-    /// N_k.
+    /// The number of the client's rows N_k.
     rows: f64,
 }
 
@@ -128,36 +167,36 @@ struct Server<B: Backend> {
     transport: BarycenterConfig,
     robust: Option<RobustBarycenter>,
     layers: Layers,
-    /// Θ̄ in parts, as it travels.
+    /// Θ̄ in parts, as it is sent.
     parts: Parts<B>,
     /// Θ̄, `[N, d]`.
     theta: Particles<B>,
-    /// What everybody sent last, by client, where the barycenter is over all; else nothing.
-    voices: Vec<Voice<B>>,
-    /// Who has ever sent anything.
-    heard: BTreeSet<ClientId>,
+    /// The last contribution of every client, by client, where the barycenter is over all; empty otherwise.
+    contributions: Vec<Contribution<B>>,
+    /// The clients that have participated at least once.
+    participated: BTreeSet<ClientId>,
     numbers: Vec<(&'static str, f64)>,
     session: Session<B>,
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.layers.message_of(&self.parts)
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let mut voices = Vec::with_capacity(replies.len());
+        let mut contributions = Vec::with_capacity(replies.len());
         for Reply { client, message, .. } in replies {
             let parts = self.layers.parts_in(&message, &self.session)?;
-            let voice = Voice { parts, rows: message.scalars.get(ROWS).copied().unwrap_or(0.0) };
-            self.heard.insert(client);
-            match self.voices.get_mut(client) {
-                Some(last) => *last = voice,
-                None => voices.push(voice),
+            let contribution = Contribution { parts, rows: message.scalars.get(ROWS).copied().unwrap_or(0.0) };
+            self.participated.insert(client);
+            match self.contributions.get_mut(client) {
+                Some(last) => *last = contribution,
+                None => contributions.push(contribution),
             }
         }
-        voices.extend(self.voices.iter().cloned());
-        self.take_barycenter(&voices)
+        contributions.extend(self.contributions.iter().cloned());
+        self.take_barycenter(&contributions)
     }
 
     fn particles(&self) -> &Particles<B> {
@@ -169,48 +208,54 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn state_bytes(&self) -> u64 {
-        // Θ^(0) is kept once for all that were never heard.
-        let unheard = usize::from(self.heard.len() < self.voices.len());
-        let remembered = if self.voices.is_empty() { 0 } else { self.heard.len() + unheard };
+        // Θ^(0) is kept once for all clients that have never participated.
+        let unheard = usize::from(self.participated.len() < self.contributions.len());
+        let remembered = if self.contributions.is_empty() { 0 } else { self.participated.len() + unheard };
         self.parts.bytes() * (1 + remembered as u64)
     }
 
-    /// Θ̄ in parts, and of the voices those that were heard: the others are Θ^(0), which a server that is built alike has.
+    /// Θ̄ in parts, and the contributions of the clients that have participated. Those of the others are Θ^(0), which a
+    /// server that is built from the same configuration has.
     fn save(&self) -> Result<State, RunError> {
         let mut state = State::default().with_part(CENTRE, self.layers.save(&self.parts)?);
-        for (client, voice) in self.voices.iter().enumerate().filter(|(client, _)| self.heard.contains(client)) {
-            state = state.with_part(&voice_of(client), self.layers.save(&voice.parts)?);
+        for (client, contribution) in
+            self.contributions.iter().enumerate().filter(|(client, _)| self.participated.contains(client))
+        {
+            state = state.with_part(&contribution_name(client), self.layers.save(&contribution.parts)?);
         }
-        Ok(state.with_counts(HEARD, self.heard.iter().copied()))
+        Ok(state.with_counts(PARTICIPATED, self.participated.iter().copied()))
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.parts = self.layers.parts_of(&state.part(CENTRE), &self.session)?;
         self.theta = self.layers.whole(&self.parts.bayesian, self.parts.shared.as_ref());
-        self.heard = state.counts(HEARD)?.into_iter().collect();
-        for (client, voice) in self.voices.iter_mut().enumerate().filter(|(client, _)| self.heard.contains(client)) {
-            voice.parts = self.layers.parts_of(&state.part(&voice_of(client)), &self.session)?;
+        self.participated = state.counts(PARTICIPATED)?.into_iter().collect();
+        for (client, contribution) in
+            self.contributions.iter_mut().enumerate().filter(|(client, _)| self.participated.contains(client))
+        {
+            contribution.parts = self.layers.parts_of(&state.part(&contribution_name(client)), &self.session)?;
         }
         Ok(())
     }
 }
 
 impl<B: Backend> Server<B> {
-    fn take_barycenter(&mut self, voices: &[Voice<B>]) -> Result<(), RunError> {
-        let share = |voice: &Voice<B>| match self.weights {
+    fn take_barycenter(&mut self, contributions: &[Contribution<B>]) -> Result<(), RunError> {
+        let share = |contribution: &Contribution<B>| match self.weights {
             Weights::Uniform => 1.0,
-            Weights::DataSize => voice.rows,
+            Weights::DataSize => contribution.rows,
         };
-        let total: f64 = voices.iter().map(share).sum();
-        let weights: Vec<f64> = voices.iter().map(|voice| share(voice) / total).collect();
+        let total: f64 = contributions.iter().map(share).sum();
+        let weights: Vec<f64> = contributions.iter().map(|contribution| share(contribution) / total).collect();
 
-        let sets: Vec<Particles<B>> = voices.iter().map(|voice| voice.parts.bayesian.clone()).collect();
+        let sets: Vec<Particles<B>> =
+            contributions.iter().map(|contribution| contribution.parts.bayesian.clone()).collect();
         let (found, weights) = match self.robust {
             None => (barycenter(&sets, Some(&weights), &index_mean(&sets)?, &self.transport)?, weights),
             Some(rule) => robust_barycenter(rule, &sets, &weights, &self.transport)?,
         };
-        let shared = voices.iter().zip(&weights).filter_map(|(voice, weight)| {
-            let shared = voice.parts.shared.as_ref()?;
+        let shared = contributions.iter().zip(&weights).filter_map(|(contribution, weight)| {
+            let shared = contribution.parts.shared.as_ref()?;
             Some(shared.map(|block| block.mul_scalar(*weight)))
         });
         let shared = shared.reduce(|sum, term| sum.zip(term, |sum, term| sum + term));
@@ -233,11 +278,11 @@ struct Client<B: Backend> {
     reset_optimizer: bool,
     layers: Layers,
     likelihood: Likelihood<B>,
-    /// Θ^(0).
+    /// The initial particles Θ^(0) in parts.
     initial: Parts<B>,
-    /// Θ_k, from the first visit that came to its end.
+    /// Θ_k in parts, from the first completed visit on.
     own: Option<Parts<B>>,
-    /// Of the Bayesian coordinates and of the shared ones.
+    /// The optimiser states of the Bayesian and of the shared coordinates.
     optimizers: [OptimizerState; 2],
     session: Session<B>,
 }
@@ -245,7 +290,8 @@ struct Client<B: Backend> {
 impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let global = self.layers.parts_in(&request.message, &self.session)?;
-        let prior = GlobalPrior::new(&global.bayesian, &self.config)?;
+        let longest_step = self.svgd.optimizer.longest_step(global.bayesian.dim());
+        let mut prior = GlobalPrior::new(&global.bayesian, &self.config, longest_step)?;
         let start = match self.config.start {
             Start::Global => global,
             Start::Own => self.own.as_ref().unwrap_or(&self.initial).clone(),
@@ -253,14 +299,16 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let mut optimizers = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
-        let Self { config: FedWbaConfig { local_steps, .. }, svgd, layers, likelihood, .. } = self;
+        let Self {
+            config: FedWbaConfig { local: LocalConfig { local_steps, .. }, .. }, svgd, layers, likelihood, ..
+        } = self;
         let [of_bayesian, of_shared] = &mut optimizers;
         let Parts { bayesian, mut shared } = start;
         let mut score_norm = None;
         let score = |at: &Particles<B>| {
             let gradient = likelihood.next_gradient(&layers.whole(at, shared.as_ref()), 0.0);
             let gradient = layers.parts(&gradient, |block| block.mean_dim(0));
-            // One network is what N equal ones are: it moves along their mean score.
+            // The shared network stands for N equal ones, so it moves along their mean score.
             shared = shared.take().zip(gradient.shared).map(|(at, along)| svgd.optimizer.step(at, along, of_shared));
             let score = Score::dense(gradient.bayesian).plus(prior.score(at)?);
             if score_norm.is_none() {
@@ -268,7 +316,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             }
             Ok(score)
         };
-        let bayesian = svgd.run(bayesian, *local_steps, of_bayesian, score, |done| watch(done, *local_steps))?;
+        let bayesian =
+            svgd.run::<_, RunError>(bayesian, *local_steps, of_bayesian, score, |done| watch(done, *local_steps))?;
         if let Some(shared) = &shared {
             check_finite(shared, *local_steps)?;
         }
@@ -276,7 +325,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let ess = prior.effective_sample_size(&bayesian)?;
         let moved = Parts { bayesian, shared };
         let reply = layers.message_of(&moved)?.with_scalar(ROWS, likelihood.rows() as f64);
-        // Only now: a visit that failed leaves the client as it was.
+        // The state is stored last, so that a failed visit leaves the client as it was.
         self.own = Some(moved);
         if !self.reset_optimizer {
             self.optimizers = optimizers;
@@ -318,43 +367,43 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// p̄: the kernel density estimate of Θ̄.
+/// The prior p̄, the kernel density estimate of Θ̄, for one loop.
 struct GlobalPrior<B: Backend> {
-    density: Kde<B>,
+    density: Evaluator<B>,
     damping: f64,
-    /// Longest row of the score.
+    /// The largest norm of a row of the score; `None` without clipping.
     bound: Option<f64>,
 }
 
 impl<B: Backend> GlobalPrior<B> {
-    fn new(centres: &Particles<B>, config: &FedWbaConfig) -> Result<Self, RunError> {
-        let density = Kde::new(centres, config.kde)?;
-        let bound = config.clip.map(|clip| clip * (centres.dim() as f64).sqrt() / density.lambda());
-        Ok(Self { density, damping: config.damping, bound })
+    fn new(centres: &Particles<B>, config: &FedWbaConfig, longest_step: f64) -> Result<Self, RunError> {
+        let density = Kde::new(centres, config.density.kde())?;
+        let bound = config.density.clip().map(|clip| clip * (centres.dim() as f64).sqrt() / density.lambda());
+        Ok(Self { density: density.evaluator(longest_step), damping: config.density.kde_damping, bound })
     }
 
-    /// ρ·∇ log p̄, clipped.
-    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+    /// The clipped score ρ·∇ log p̄.
+    fn score(&mut self, at: &Particles<B>) -> Result<Score<B>, RunError> {
         let score = self.density.score(at)?.times(self.damping);
         match self.bound {
-            Some(bound) if !self.density.is_silent() => Ok(score.clipped(at, bound)?),
+            Some(bound) if !self.density.kde().has_zero_score() => Ok(score.clipped(at, bound)?),
             _ => Ok(score),
         }
     }
 
-    /// How many global particles speak at a θ_i, on average; `None` where none does.
+    /// The effective number of global particles at a particle, on average; `None` where the score is 0 everywhere.
     fn effective_sample_size(&self, at: &Particles<B>) -> Result<Option<f64>, RunError> {
-        if self.density.is_silent() {
+        if self.density.kde().has_zero_score() {
             return Ok(None);
         }
-        Ok(Some(mean(&self.density.effective_sample_size(at)?)))
+        Ok(Some(mean(&self.density.kde().effective_sample_size(at)?)))
     }
 }
 
-/// Mean over particles of the norm of a visit's first score.
+/// The mean over particles of the norm of a visit's first score.
 ///
 /// # Errors
-/// It is no number: an optimiser that divides by it would stand still and not notice.
+/// A norm is not finite: an optimiser that divides by it would no longer move, without any other sign.
 fn first_norm<B: Backend>(score: &Score<B>, at: &Particles<B>) -> Result<f64, RunError> {
     let norms = score.evaluate(at).row_norms()?;
     match norms.iter().position(|norm| !norm.is_finite()) {
@@ -363,55 +412,79 @@ fn first_norm<B: Backend>(score: &Score<B>, at: &Particles<B>) -> Result<f64, Ru
     }
 }
 
-/// The SVGD loop looks at the Bayesian coordinates alone.
+/// Checks that the shared coordinates are finite; the SVGD loop checks the Bayesian coordinates only.
 fn check_finite<B: Backend>(shared: &Particles<B>, step: usize) -> Result<(), RunError> {
     let is_finite = shared.squared_norms()?.iter().all(|norm| norm.is_finite());
     if is_finite { Ok(()) } else { Err(SvgdError::NotFinite { step, particle: 0 }.into()) }
 }
 
-/// A server that takes barycenters, and clients with particles of their own.
-///
-/// # Errors
-/// Shared layers that the model does not have.
-pub(super) fn build<B: Backend>(mut config: FedWbaConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let mut layers = Layers::of(setup.initial.layout(), &config.shared_layers)?;
-    if layers.none_bayesian() {
-        // N equal networks without a density are one network.
-        setup.initial = setup.initial.rows(&[0]);
-        config.kde.mode = KdeMode::Off;
-        layers = Layers::of(setup.initial.layout(), &[])?;
+impl Algorithm for FedWbaConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
     }
-    // The mean of N draws would be smaller than a draw.
-    let initial = layers.parts(&setup.initial, |block| block.narrow(0, 0, 1));
-    let voice = |rows: usize| Voice { parts: initial.clone(), rows: rows as f64 };
-    let server = Server {
-        weights: config.weights,
-        robust: config.robust,
-        transport: BarycenterConfig { iterate: config.iterate, eq5: config.eq5, ..BarycenterConfig::default() },
-        theta: layers.whole(&initial.bayesian, initial.shared.as_ref()),
-        parts: initial.clone(),
-        voices: match config.over {
-            Over::Sampled => Vec::new(),
-            Over::All => setup.shards.iter().map(|shard| voice(shard.rows())).collect(),
-        },
-        heard: BTreeSet::new(),
-        numbers: Vec::new(),
-        layers: layers.clone(),
-        session: setup.session.clone(),
-    };
-    let likelihoods = setup.likelihoods(config.data);
-    let client = |likelihood| -> Box<dyn ClientHalf<B>> {
-        Box::new(Client {
-            config: config.clone(),
-            svgd: setup.svgd,
-            reset_optimizer: setup.reset_optimizer,
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        Some(self.density.kde().bandwidth)
+    }
+
+    fn one_hot_advice(&self) -> &'static str {
+        "algorithm.kde_bandwidth then says how far a client may go from the barycenter; a smaller one holds it closer"
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that takes barycenters, and clients with particles of their own.
+        let mut config = self.clone();
+        let mut layers = Layers::of(setup.initial.layout(), &self.shared_layers)?;
+        if layers.none_bayesian() {
+            // N equal networks without a density are one network.
+            setup.initial = setup.initial.rows(&[0]);
+            config.density.kde = KdeMode::Off;
+            layers = Layers::of(setup.initial.layout(), &[])?;
+        }
+        // The mean of N draws would be smaller than a draw.
+        let initial = layers.parts(&setup.initial, |block| block.narrow(0, 0, 1));
+        let contribution = |rows: usize| Contribution { parts: initial.clone(), rows: rows as f64 };
+        let server = Server {
+            weights: self.weights,
+            robust: setup.robust,
+            transport: BarycenterConfig { iterate: self.iterate, eq5: self.eq5, ..BarycenterConfig::default() },
+            theta: layers.whole(&initial.bayesian, initial.shared.as_ref()),
+            parts: initial.clone(),
+            contributions: match self.over {
+                Over::Sampled => Vec::new(),
+                Over::All => setup.shards.iter().map(|shard| contribution(shard.rows())).collect(),
+            },
+            participated: BTreeSet::new(),
+            numbers: Vec::new(),
             layers: layers.clone(),
-            likelihood,
-            initial: initial.clone(),
-            own: None,
-            optimizers: Default::default(),
             session: setup.session.clone(),
-        })
-    };
-    Ok(Halves { server: Box::new(server), clients: likelihoods.into_iter().map(client).collect() })
+        };
+        let likelihoods = setup.likelihoods(self.local.data(self.temperature));
+        let client = |likelihood| -> Box<dyn ClientHalf<B>> {
+            Box::new(Client {
+                config: config.clone(),
+                svgd: setup.svgd,
+                reset_optimizer: setup.reset_optimizer,
+                layers: layers.clone(),
+                likelihood,
+                initial: initial.clone(),
+                own: None,
+                optimizers: Default::default(),
+                session: setup.session.clone(),
+            })
+        };
+        Ok(Halves { server: Box::new(server), clients: likelihoods.into_iter().map(client).collect() })
+    }
 }

@@ -6,15 +6,16 @@
 //!
 //! η ← (1 − ρ)η + ρ(η_cav + g(η)),  g(η) = ∇_μ E_q f = (E[∇f] − E[∇²f]·m, −E[∇²f]) in (η1, Λ),
 //!
-//! with the diagonal of E[∇²f] alone in the mean field. Expectations: [`expectation`]; bounds on a step: [`Guard`].
+//! with the diagonal of E[∇²f] alone in the mean field. [`expectation`] computes the expectations, [`StepBound`] limits
+//! a step.
 //!
 //! # The prior
 //! q = p0·Π_k t_k needs p0 in the family. Terms that are (normal ones; coupled normals in the full family) enter q by
 //! their natural parameters, and their factors begin at 1. Every other term p' is known by its score alone: each of K
 //! factors holds p'^(1/K) beside its likelihood, f = −L_k/α + (1/K) log p'. At a fixed point every client has
 //! η = η_cav,k + g_k(η), so η − η_exact = Σ_k η_k = Σ_k g_k(η), which is the condition of one client with all rows:
-//! where PVI ends, GVI ends. In the coordinates of such terms q begins as some Gaussian, a K-th of it in each factor,
-//! and has forgotten it when each client was visited once:
+//! PVI and GVI have the same fixed points. In the coordinates of such terms q begins as some Gaussian, a K-th of it in
+//! each factor, and no longer depends on it when each client was visited once:
 //!
 //! | term | start |
 //! |---|---|
@@ -27,6 +28,7 @@
 //! Starts of hierarchical priors are no wider than 1.
 
 pub mod expectation;
+mod family;
 mod fitter;
 pub mod natural;
 mod prior;
@@ -35,61 +37,77 @@ mod symmetric;
 
 use std::sync::Arc;
 
+use expectation::{Expected, Rule};
 use fedstein_models::{Layout, Prior};
+use fedstein_schema::Accepts::{Choice, Float};
+use fedstein_schema::Literal::{Float as F, Text as T};
+use fedstein_schema::{Interval, Key, key};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use super::{LocalData, Setup};
+use super::keys::{PARTICLE_COUNT, SAMPLES};
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::federation::message::{Array, Values};
 use crate::particles::Particles;
+use crate::protocol::{LocalData, Setup};
 use crate::random::Streams;
 
-use expectation::{Expected, Rule};
+pub use family::Family;
 pub(super) use fitter::Fitter;
-use natural::{Gaussian, Guard, Natural};
-use prior::DealtPrior;
+use natural::{Gaussian, Natural, StepBound};
+use prior::DividedPrior;
 pub(super) use server::Server;
 
 /// The most dimensions in which a covariance is worth its d² numbers.
 const COVARIANCE: usize = 64;
 
-/// Which Gaussians q is sought among.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Family {
-    /// Independent coordinates.
-    #[default]
-    MeanField,
-    /// Any covariance; for a few dimensions.
-    Full,
-}
-
-/// Constants of the local optimisation.
-#[derive(Clone, Copy, Debug)]
+/// The constants of the local optimisation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GaussianConfig {
-    /// Which Gaussians.
+    /// The family of Gaussians.
     pub family: Family,
-    /// ρ ∈ (0, 1].
+    /// The share ρ ∈ (0, 1] of the new natural parameters in a step.
     pub damping: f64,
-    /// Draws behind an expectation, where there are more than two dimensions.
+    /// The number of draws behind an expectation in more than two dimensions.
     pub samples: usize,
 }
 
-/// `steps` times: η ← (1 − ρ)η + ρ(η_cav + g(η)). The cavity may be improper.
+/// The number of draws N.
+pub(super) const DRAWS: Key = PARTICLE_COUNT.doc("Draws N from q that predictions are made with.");
+/// The family of Gaussians.
+pub(super) const FAMILY: Key = key(
+    "family",
+    Choice(&["mean-field", "full"]),
+    T("mean-field"),
+    "Gaussians with independent coordinates, or with any covariance (a few dimensions).",
+);
+/// The share ρ of a step.
+pub(super) const DAMPING: Key = key(
+    "damping",
+    Float(Interval::FRACTION),
+    F(0.1),
+    "ρ: the share of the new natural parameters in a step; 1 where expectations are exact, small where they are noisy.",
+);
+/// The number of draws behind an expectation.
+pub(super) const EXPECTATION_SAMPLES: Key =
+    SAMPLES.doc("Draws behind an expectation; toys of one or two dimensions use quadrature instead.");
+
+/// The Gaussian after `steps` updates η ← (1 − ρ)η + ρ(η_cav + g(η)) of `q`. The cavity may be improper.
 ///
 /// # Arguments
-/// - `expected` is told q and the step, from 0.
+/// - `cavity`: η_cav, with η1 `[d]`
+/// - `damping`: the share ρ of a step
+/// - `expected`: the expectations under q, given q and the step, from 0
 ///
 /// # Errors
-/// Those of `expected`.
+/// `expected` fails.
 pub fn fit<E>(
     mut q: Gaussian,
     cavity: &Natural,
     steps: usize,
     damping: f64,
-    guard: &Guard,
+    guard: &StepBound,
     mut expected: impl FnMut(&Gaussian, usize) -> Result<Expected, E>,
 ) -> Result<Gaussian, E> {
     for step in 0..steps {
@@ -99,17 +117,17 @@ pub fn fit<E>(
     Ok(q)
 }
 
-/// What server and clients know alike, and do not change.
+/// The constants that server and clients share.
 pub(super) struct Problem<B: Backend> {
     config: GaussianConfig,
-    /// L.
+    /// The number of local steps L.
     steps: usize,
-    /// The prior's terms outside the family, and a client's part 1/K of them.
+    /// The prior's terms outside the family, and the share 1/K of them that a client's factor holds.
     shared: Prior,
     share: f64,
-    /// q^(0).
+    /// The initial Gaussian q^(0).
     initial: Gaussian,
-    guard: Guard,
+    guard: StepBound,
     rule: Rule,
     layout: Arc<Layout>,
     streams: Streams,
@@ -117,10 +135,10 @@ pub(super) struct Problem<B: Backend> {
 }
 
 impl<B: Backend> Problem<B> {
-    /// q itself where it is a Gaussian; else as far towards it from q^(0) as there are Gaussians. Factors that clients
+    /// The Gaussian q where q is proper; otherwise the last Gaussian on the way from q^(0) to q. Factors that clients
     /// found at the same time may have an improper product.
     fn proper(&self, q: &Natural) -> Gaussian {
-        let towards = || self.initial.step(q, 1.0, &Guard::new(&self.initial, false));
+        let towards = || self.initial.step(q, 1.0, &StepBound::new(&self.initial, false));
         q.clone().normalised().filter(|q| self.guard.holds(q)).unwrap_or_else(towards)
     }
 
@@ -128,7 +146,7 @@ impl<B: Backend> Problem<B> {
     fn place(&self, q: &Gaussian, z: &Array2<f64>) -> Result<Particles<B>, RunError> {
         let values = Values::F64(q.at(z).into_iter().collect());
         let array = Array { shape: z.shape().to_vec(), values };
-        Particles::from_array(&array, &self.layout, &self.session).map_err(RunError::Device)
+        Particles::from_array(&array, &self.layout, &self.session).map_err(RunError::Array)
     }
 }
 
@@ -137,11 +155,11 @@ pub(super) fn bytes(natural: &Natural) -> u64 {
     (natural.numbers() * size_of::<f64>()) as u64
 }
 
-/// What both algorithms are built from.
-pub(super) struct Parts<B: Backend> {
+/// The parts from which both algorithms are built.
+pub(super) struct GaussianHalves<B: Backend> {
     /// The server half.
     pub server: Server<B>,
-    /// One a client.
+    /// The fitter of every client.
     pub fitters: Vec<Fitter<B>>,
     /// The prior's terms inside the family.
     pub prior: Natural,
@@ -149,9 +167,11 @@ pub(super) struct Parts<B: Backend> {
     pub factor: Natural,
 }
 
-impl<B: Backend> Parts<B> {
+impl<B: Backend> GaussianHalves<B> {
+    /// Builds the server half and one fitter per client.
+    ///
     /// # Errors
-    /// More dimensions than the family is for, or a prior that is no density.
+    /// The model has more dimensions than the family is for, or its prior is not a density.
     pub fn new(config: GaussianConfig, steps: usize, data: LocalData, mut setup: Setup<B>) -> Result<Self, RunError> {
         let layout = setup.model.layout().clone();
         let d = layout.dim();
@@ -161,7 +181,7 @@ impl<B: Backend> Parts<B> {
                  use \"mean-field\""
             )));
         }
-        let DealtPrior { exact, start, shared } = DealtPrior::new(setup.model.prior(), &layout, config.family);
+        let DividedPrior { exact, start, shared } = DividedPrior::new(setup.model.prior(), &layout, config.family);
         let initial = exact.plus(&start).normalised().ok_or_else(|| {
             RunError::Config("the model's prior has a Gaussian term whose precision is not positive definite".into())
         })?;
@@ -173,7 +193,7 @@ impl<B: Backend> Parts<B> {
             steps,
             shared,
             share,
-            guard: Guard::new(&initial, rule.is_sampled()),
+            guard: StepBound::new(&initial, rule.is_sampled()),
             initial,
             rule,
             layout,

@@ -3,26 +3,54 @@
 //! argmin over Gaussians q of KL(q ‖ p0·exp(−Σ_k L_k/α)), by the steps of [`super::gaussian`] with the prior as cavity:
 //! η ← (1 − ρ)η + ρ(η_0 + g(η)). PVI has the same fixed points. Source: Bui et al. 2018, Property 4; ALGORITHMS 4.5.
 
+use fedstein_schema::Kind;
+use serde::{Deserialize, Serialize};
+
 use super::gaussian::natural::Natural;
-use super::gaussian::{Fitter, GaussianConfig, Parts};
-use super::{ClientHalf, Halves, LocalData, Setup};
+use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
+use super::gaussian::{Fitter, GaussianConfig, GaussianHalves};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
+use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
+use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch};
 
-/// Constants of GVI.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "gvi"`; L steps between two evaluations ("rounds").
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GviConfig {
-    /// Draws from q that predictions are made with.
+    /// The number of draws from q that predictions are made with.
     pub particles: usize,
-    /// L steps between two evaluations ("rounds").
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
-    /// The family and its optimisation.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The temperature α.
+    pub temperature: f64,
+    /// The family of Gaussians and its optimisation.
+    #[serde(flatten)]
     pub gaussian: GaussianConfig,
+}
+
+impl GviConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "gvi",
+        about: "Gaussian variational inference on all rows in one place.",
+        keys: &[
+            DRAWS,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            FAMILY,
+            DAMPING,
+            EXPECTATION_SAMPLES,
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, pairs: false, ..Capabilities::FEDERATED };
 }
 
 struct Client<B: Backend> {
@@ -46,12 +74,29 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// One client that holds every row.
-///
-/// # Errors
-/// See [`Parts::new`].
-pub(super) fn build<B: Backend>(config: GviConfig, setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let Parts { server, fitters, prior, .. } = Parts::new(config.gaussian, config.local_steps, config.data, setup)?;
-    let client = |fitter| Box::new(Client { fitter, prior: prior.clone() }) as _;
-    Ok(Halves { server: Box::new(server), clients: fitters.into_iter().map(client).collect() })
+impl Algorithm for GviConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // One client that holds every row.
+        let data = self.local.data(self.temperature);
+        let GaussianHalves { server, fitters, prior, .. } =
+            GaussianHalves::new(self.gaussian, self.local.local_steps, data, setup)?;
+        let client = |fitter| Box::new(Client { fitter, prior: prior.clone() }) as _;
+        Ok(Halves { server: Box::new(server), clients: fitters.into_iter().map(client).collect() })
+    }
 }

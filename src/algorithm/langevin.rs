@@ -2,46 +2,75 @@
 //!
 //! Source: Welling & Teh 2011; Kassab & Simeone Appendix B (a0 = 0.01, power 0.55); ALGORITHMS 4.6.
 
+use fedstein_schema::Accepts::{Choice, Float};
+use fedstein_schema::Literal::{Float as F, Text as T};
+use fedstein_schema::{Interval, Key, POSITIVE, key};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::keys::PARTICLE_COUNT;
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::federation::message::{Array, Values};
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
+
+/// The number of chains N.
+pub(super) const CHAINS: Key = PARTICLE_COUNT.doc("Chains N.");
+/// The step size a0.
+pub(super) const STEP_SIZE: Key = key(
+    "step_size",
+    POSITIVE,
+    F(0.01),
+    "a0 of the Langevin step ε_t = a0 (½ + t)^-step_power ([D]: 0.01; MNIST `sgld` 0.001, `dsgld` 0.0005).",
+);
+/// The exponent with which step sizes fall.
+pub(super) const STEP_POWER: Key =
+    key("step_power", Float(Interval::NOT_NEGATIVE), F(0.55), "How fast Langevin steps shrink ([D]: 0.55); 0: not.");
+/// The noise of a step.
+pub(super) const NOISE: Key = key(
+    "noise",
+    Choice(&["correct", "reference"]),
+    T("correct"),
+    "Langevin noise: variance ε_t, anew for every coordinate; or the public code's, one number of sd ε_t²/N for all.",
+)
+.reference(T("reference"));
 
 /// The noise of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Noise {
-    /// √ε_t·z, z ~ N(0, 1) anew for every coordinate.
+    /// √ε_t·z with an independent z ~ N(0, 1) for every coordinate.
     #[default]
     Correct,
-    /// ε_t²·z/N with one z for all coordinates, as in the DSVGD code: next to none.
+    /// ε_t²·z/N with one z for all coordinates, as in the DSVGD code: almost no noise.
     Reference,
 }
 
-/// Step sizes and noise.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The step sizes and the noise.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Langevin {
-    /// a0.
+    /// The step size a0.
     pub step_size: f64,
-    /// How fast ε_t falls: 0 keeps it.
+    /// The exponent with which ε_t falls; 0 keeps it constant.
+    #[serde(rename = "step_power")]
     pub power: f64,
     /// The noise of a step.
     pub noise: Noise,
 }
 
 impl Langevin {
-    /// ε_t, t from 0.
+    /// The step size ε_t, with t from 0.
     pub fn epsilon(&self, t: usize) -> f64 {
         self.step_size * (0.5 + t as f64).powf(-self.power)
     }
 
-    /// Step t of every chain along its score. `stream` tells apart chains that step at the same t elsewhere: chain n
-    /// draws from stream `stream(n)`.
+    /// Step t of all chains `[N, d]` along their scores `[N, d]`. Chain n draws its noise from stream `stream(n)`,
+    /// which must differ from the streams of chains that make step t at other clients.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub(super) fn step<B: Backend>(
         &self,
         chains: Particles<B>,
@@ -63,7 +92,7 @@ impl Langevin {
         match self.noise {
             Noise::Correct => {
                 let array = Array { shape: vec![n, d], values: Values::F32(draws(d).concat()) };
-                let z = Particles::from_array(&array, moved.layout(), session).map_err(RunError::Device)?;
+                let z = Particles::from_array(&array, moved.layout(), session)?;
                 Ok(moved.zip(z, |theta, z| theta + z.mul_scalar(epsilon.sqrt())))
             }
             Noise::Reference => {
@@ -74,7 +103,11 @@ impl Langevin {
     }
 }
 
-/// The first chain that is no longer a number, as an error with its step.
+/// Checks that all chains are finite after step t.
+///
+/// # Errors
+/// A chain is not finite, in which case the error names the first such chain and the step; or the device does not
+/// answer.
 pub(super) fn check_finite<B: Backend>(chains: &Particles<B>, t: usize) -> Result<(), RunError> {
     let bad = chains.squared_norms()?.iter().position(|norm| !norm.is_finite());
     match bad {

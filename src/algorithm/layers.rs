@@ -1,30 +1,29 @@
-//! The number of Bayesian layers: N particles whose named layers carry one value for all of them.
+//! Partly Bayesian networks: sets of N particles in which some layers have one value for all particles.
 //!
-//! A set `[N, d]` in two parts: the Bayesian coordinates, N rows of d_B, and the shared ones, one row of d_F = d − d_B. In
-//! go a layout and the layers to share, counted from 1 at the input; out come parts, whole sets and messages of
-//! 4·(N·d_B + d_F) bytes in f32. Source: FedWBA Table 7; ALGORITHMS 3.4.
+//! A set `[N, d]` is divided into two parts: the Bayesian coordinates, N rows of d_B, and the shared ones, one row of
+//! d_F = d − d_B. The inputs are a layout and the layers to share, counted from 1 at the input; the outputs are parts,
+//! whole sets and messages of 4·(N·d_B + d_F) bytes in f32. Source: FedWBA Table 7; ALGORITHMS 3.4.
 
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
 use fedstein_models::Layout;
 
-use super::PARTICLES;
 use super::split::begins_layer;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::Message;
 use crate::particles::Particles;
+use crate::protocol::{Message, PARTICLES};
 
-/// The name under which the shared coordinates travel.
+/// The name of the array of shared coordinates in messages.
 const SHARED: &str = "shared";
 
-/// Which blocks of a layout are shared.
+/// The division of a layout's blocks into Bayesian and shared ones.
 #[derive(Clone, Debug)]
 pub(super) struct Layers {
     whole: Arc<Layout>,
-    /// One flag a block.
+    /// Whether a block is shared, for every block.
     is_shared: Vec<bool>,
     bayesian: Arc<Layout>,
     shared: Arc<Layout>,
@@ -33,18 +32,18 @@ pub(super) struct Layers {
 /// A set of particles in two parts.
 #[derive(Clone, Debug)]
 pub(super) struct Parts<B: Backend> {
-    /// `[N, d_B]`
+    /// The Bayesian coordinates, `[N, d_B]`.
     pub bayesian: Particles<B>,
-    /// `[1, d_F]`, where there are shared layers.
+    /// The shared coordinates, `[1, d_F]`; `None` without shared layers.
     pub shared: Option<Particles<B>>,
 }
 
 impl Layers {
-    /// A layer begins with its block `weight`; what follows the last layer, as the log precision of the noise, is a part of
-    /// it.
+    /// The division of a layout. A layer begins with its block `weight`; blocks after the last layer, such as the log
+    /// precision of the noise, belong to the last layer.
     ///
     /// # Errors
-    /// A layer that the model does not have.
+    /// `shared_layers` names a layer that the model does not have.
     pub fn of(whole: &Arc<Layout>, shared_layers: &[usize]) -> Result<Self, RunError> {
         let layers = whole.blocks().iter().scan(0, |layer, block| {
             *layer += usize::from(begins_layer(block));
@@ -71,7 +70,7 @@ impl Layers {
         self.bayesian.dim() == 0
     }
 
-    /// Both parts of a set; `one_of` makes the one row of a shared block from its N.
+    /// Both parts of a set `[N, d]`; `one_of` maps a shared block's N rows to one row.
     pub fn parts<B: Backend>(&self, whole: &Particles<B>, one_of: impl Fn(Tensor<2>) -> Tensor<2>) -> Parts<B> {
         let blocks = |of: bool| {
             let blocks = whole.blocks().iter().zip(&self.is_shared).filter(move |(_, shared)| **shared == of);
@@ -82,7 +81,7 @@ impl Layers {
         Parts { bayesian, shared: (self.shared.dim() > 0).then_some(shared) }
     }
 
-    /// The set with these parts: the shared row stands N times.
+    /// The set `[N, d]` with these parts, `[N, d_B]` and `[1, d_F]`; the shared row is repeated N times.
     pub fn whole<B: Backend>(&self, bayesian: &Particles<B>, shared: Option<&Particles<B>>) -> Particles<B> {
         let count = bayesian.count();
         let mut own = bayesian.blocks().iter();
@@ -95,6 +94,9 @@ impl Layers {
     }
 
     /// Both parts as a message.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn message_of<B: Backend>(&self, parts: &Parts<B>) -> Result<Message, RunError> {
         let message = Message::default().with_array(PARTICLES, parts.bayesian.to_array()?);
         match &parts.shared {
@@ -103,27 +105,36 @@ impl Layers {
         }
     }
 
-    /// The parts as a part of a state.
+    /// Both parts as a state.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn save<B: Backend>(&self, parts: &Parts<B>) -> Result<State, RunError> {
         let state = State::default().with_particles(PARTICLES, &parts.bayesian)?;
         match &parts.shared {
-            Some(shared) => state.with_particles(SHARED, shared),
+            Some(shared) => Ok(state.with_particles(SHARED, shared)?),
             None => Ok(state),
         }
     }
 
-    /// The parts in a state.
+    /// Reads both parts from a state.
+    ///
+    /// # Errors
+    /// An array is missing or has another shape.
     pub fn parts_of<B: Backend>(&self, state: &State, session: &Session<B>) -> Result<Parts<B>, RunError> {
         let bayesian = state.particles(PARTICLES, &self.bayesian, session)?;
         let shared = (self.shared.dim() > 0).then(|| state.particles(SHARED, &self.shared, session)).transpose()?;
         Ok(Parts { bayesian, shared })
     }
 
-    /// The parts in a message.
+    /// Reads both parts from a message.
+    ///
+    /// # Errors
+    /// An array is missing or has another shape.
     pub fn parts_in<B: Backend>(&self, message: &Message, session: &Session<B>) -> Result<Parts<B>, RunError> {
         let read = |name: &str, layout: &Arc<Layout>| {
-            let array = message.array(name).map_err(RunError::Device)?;
-            Particles::from_array(array, layout, session).map_err(RunError::Device)
+            let array = message.array(name)?;
+            Particles::from_array(array, layout, session).map_err(RunError::Array)
         };
         let bayesian = read(PARTICLES, &self.bayesian)?;
         let shared = (self.shared.dim() > 0).then(|| read(SHARED, &self.shared)).transpose()?;
@@ -132,7 +143,7 @@ impl Layers {
 }
 
 impl<B: Backend> Parts<B> {
-    /// Bytes of all coordinates.
+    /// The number of bytes of all coordinates.
     pub fn bytes(&self) -> u64 {
         self.bayesian.bytes() + self.shared.as_ref().map_or(0, Particles::bytes)
     }
@@ -156,7 +167,7 @@ mod tests {
         Arc::new(Layout::new(blocks.iter().map(|(name, shape)| (name.as_str(), shape.as_slice()))))
     }
 
-    /// N particles whose every coordinate is the particle's index.
+    /// A set of N particles in which every coordinate is the particle's index.
     fn counted(layout: &Arc<Layout>, count: usize) -> Particles<Flex> {
         let session = Session::<Flex>::open(Precision::F32).unwrap();
         let block = |size: usize| (0..count * size).map(|i| (i / size) as f32).collect();

@@ -6,29 +6,29 @@
 
 use std::collections::VecDeque;
 
-/// Sufficient decrease and curvature of the Wolfe conditions.
+/// The constants of the Wolfe conditions: sufficient decrease and curvature.
 const DECREASE: f64 = 1e-4;
 const CURVATURE: f64 = 0.9;
-/// Most evaluations of a line search.
+/// The largest number of evaluations in a line search.
 const TRIALS: usize = 40;
 
-/// Constants of L-BFGS.
+/// The constants of L-BFGS.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lbfgs {
-    /// m: steps that are remembered.
+    /// The number m of past steps that are kept.
     pub memory: usize,
-    /// Most iterations.
+    /// The largest number of iterations.
     pub iterations: usize,
-    /// Stops after a step that changes f by no more than this share of max(|f|, 1).
+    /// The tolerance: iteration stops after a step that changes f by no more than this share of max(|f|, 1).
     pub tolerance: f64,
 }
 
-/// Where L-BFGS stopped.
+/// The point at which L-BFGS stopped.
 #[derive(Clone, Debug)]
 pub(super) struct Minimum {
-    /// x, `[n]`.
+    /// The point x, `[n]`.
     pub at: Vec<f64>,
-    /// f(x).
+    /// The value f(x).
     pub value: f64,
 }
 
@@ -39,7 +39,7 @@ struct Point {
     gradient: Vec<f64>,
 }
 
-/// s = x_{k+1} − x_k, y = ∇f_{k+1} − ∇f_k, 1/sᵀy.
+/// A past step: s = x_{k+1} − x_k, y = ∇f_{k+1} − ∇f_k and 1/sᵀy.
 struct Pair {
     s: Vec<f64>,
     y: Vec<f64>,
@@ -47,10 +47,11 @@ struct Pair {
 }
 
 impl Lbfgs {
-    /// Goes down from `start`. `f` answers (f(x), ∇f(x)); where f is not finite the line search turns back.
+    /// Minimises f from `start`, `[n]`. `f` returns (f(x), ∇f(x)); where f is not finite the line search shortens the
+    /// step.
     ///
     /// # Errors
-    /// Those of `f`.
+    /// `f` fails.
     pub fn minimise<E>(
         &self,
         start: Vec<f64>,
@@ -90,7 +91,7 @@ impl Pair {
     }
 }
 
-/// −H·∇f.
+/// The search direction −H·∇f, `[n]`.
 fn direction(pairs: &VecDeque<Pair>, gradient: &[f64]) -> Vec<f64> {
     let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
     let mut alphas = Vec::with_capacity(pairs.len());
@@ -110,7 +111,7 @@ fn direction(pairs: &VecDeque<Pair>, gradient: &[f64]) -> Vec<f64> {
     q
 }
 
-/// A point x + t·p with enough decrease and, if one is found, enough curvature; `None` if p leads nowhere down.
+/// A point x + t·p with enough decrease and, if one is found, enough curvature; `None` if p is no descent direction.
 fn search<E>(
     from: &Point,
     p: &[f64],
@@ -118,7 +119,7 @@ fn search<E>(
     evaluate: &mut impl FnMut(Vec<f64>) -> Result<Point, E>,
 ) -> Result<Option<Point>, E> {
     let slope = dot(&from.gradient, p);
-    // Neither a minimum nor a point that is not a number has a way down.
+    // A minimum and a point with a value that is not finite have no descent direction.
     if slope.is_nan() || slope >= 0.0 || !from.value.is_finite() {
         return Ok(None);
     }
@@ -219,7 +220,7 @@ mod tests {
     #[test]
     fn a_wall_turns_the_search_back() {
         // x − ln x, minimum 1 at x = 1; not finite for x ≤ 0. From 30, where f is nearly straight, quasi-Newton steps
-        // lead far beyond the wall.
+        // lead far beyond the boundary at 0.
         let barrier = |x: &[f64]| {
             let value = if x[0] > 0.0 { x[0] - x[0].ln() } else { f64::INFINITY };
             (value, vec![1.0 - 1.0 / x[0]])
@@ -228,7 +229,7 @@ mod tests {
         assert!((end.at[0] - 1.0).abs() < 1e-6, "{end:?}");
         let (end, _) = minimise(vec![30.0], barrier);
         assert!((end.at[0] - 1.0).abs() < 1e-6, "{end:?}");
-        // Nothing to hold on to: the start comes back.
+        // No step is possible, so the start is returned.
         let (end, evaluations) = minimise(vec![-1.0], barrier);
         assert_eq!((end.at[0], evaluations), (-1.0, 1));
     }

@@ -1,40 +1,39 @@
-//! Steps of a client on its own rows: the one training loop of all methods whose clients keep no density.
+//! The training loop of a client on its own rows, for all methods whose clients keep no density.
 
-use super::fedavg::ROWS;
-use super::{BATCHES, ClientHalf, LocalData, OPTIMIZER, Setup, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::{Likelihood, Score};
+use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
 use crate::particles::Particles;
-use crate::stein::{OptimizerState, Svgd};
+use crate::protocol::{
+    BATCHES, ClientHalf, LocalData, Message, OPTIMIZER, ROWS, Request, Setup, Watch, message_of, particles_of,
+};
+use crate::stein::{OptimizerState, Score, Svgd};
 
-/// What such a client does in a visit.
+/// The loop of a client in one visit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Visit {
-    /// L.
+pub struct LocalLoop {
+    /// The number of steps L.
     pub steps: usize,
-    /// Whether the optimiser starts afresh.
+    /// Whether the state of the optimiser is new in each visit.
     pub reset_optimizer: bool,
 }
 
-/// A client's rows, and its steps along scores of them.
+/// The rows of a client, and the steps along their scores.
 pub(super) struct LocalSteps<B: Backend> {
-    /// Kernel and step rule.
+    /// The kernel and the optimiser.
     pub svgd: Svgd,
     /// The client's rows.
     pub likelihood: Likelihood<B>,
-    visit: Visit,
+    visit: LocalLoop,
     state: OptimizerState,
     like: Particles<B>,
     session: Session<B>,
 }
 
 impl<B: Backend> LocalSteps<B> {
-    /// One a shard.
-    pub fn of_shards(setup: &mut Setup<B>, data: LocalData, visit: Visit) -> impl Iterator<Item = Self> {
+    /// The training loops of all clients, one per shard.
+    pub fn of_shards(setup: &mut Setup<B>, data: LocalData, visit: LocalLoop) -> impl Iterator<Item = Self> {
         let (svgd, like, session) = (setup.svgd, setup.initial.clone(), setup.session.clone());
         let steps = move |likelihood| {
             let (like, session) = (like.clone(), session.clone());
@@ -43,7 +42,11 @@ impl<B: Backend> LocalSteps<B> {
         setup.likelihoods(data).into_iter().map(steps)
     }
 
-    /// L steps along `score`, which draws its own minibatches. A visit that fails leaves the optimiser as it was.
+    /// Moves `start` `[N, d]` by L steps along `score`, which draws its own minibatches. A visit that fails leaves the
+    /// optimiser as it was.
+    ///
+    /// # Errors
+    /// `score` fails, a step is not finite, or the device does not answer.
     pub fn run(
         &mut self,
         start: Particles<B>,
@@ -51,7 +54,7 @@ impl<B: Backend> LocalSteps<B> {
         watch: Watch,
         mut score: impl FnMut(&mut Likelihood<B>, &Particles<B>) -> Result<Score<B>, RunError>,
     ) -> Result<Particles<B>, RunError> {
-        let Visit { steps, reset_optimizer } = self.visit;
+        let LocalLoop { steps, reset_optimizer } = self.visit;
         let mut state = if reset_optimizer { OptimizerState::default() } else { self.state.clone() };
         let likelihood = &mut self.likelihood;
         likelihood.start_visit(round);
@@ -63,16 +66,22 @@ impl<B: Backend> LocalSteps<B> {
         Ok(moved)
     }
 
-    /// Where its rows are read, and what its optimiser remembers beyond a visit.
+    /// The state: the position in the order of the rows, and the optimiser's state where it is kept between visits.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn save(&self) -> Result<State, RunError> {
         let state = State::default().with_part(BATCHES, self.likelihood.save());
         match self.visit.reset_optimizer {
             true => Ok(state),
-            false => state.with_optimizer(OPTIMIZER, &self.state),
+            false => Ok(state.with_optimizer(OPTIMIZER, &self.state)?),
         }
     }
 
-    /// Takes over what [`Self::save`] has returned.
+    /// Restores the state that [`Self::save`] has returned.
+    ///
+    /// # Errors
+    /// The state is not one of this client.
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.likelihood.restore(&state.part(BATCHES))?;
         if !self.visit.reset_optimizer {
@@ -81,28 +90,37 @@ impl<B: Backend> LocalSteps<B> {
         Ok(())
     }
 
-    /// A parameter set that its client has kept under this name.
+    /// Reads the parameters `[N, d]` that the client has saved under this name.
+    ///
+    /// # Errors
+    /// The parameters are missing or have another shape.
     pub fn particles_in(&self, state: &State, name: &str) -> Result<Particles<B>, RunError> {
-        state.particles(name, self.like.layout(), &self.session)
+        Ok(state.particles(name, self.like.layout(), &self.session)?)
     }
 
-    /// Θ of a request.
+    /// The parameters Θ `[N, d]` of a request.
+    ///
+    /// # Errors
+    /// The parameters are missing or have another shape.
     pub fn sent(&self, request: &Request) -> Result<Particles<B>, RunError> {
         particles_of(&request.message, &self.like, &self.session)
     }
 
-    /// The moved Θ, and N_k.
+    /// The reply with the moved Θ `[N, d]` and the number of rows N_k.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn reply(&self, moved: &Particles<B>) -> Result<Message, RunError> {
         Ok(message_of(moved)?.with_scalar(ROWS, self.likelihood.rows() as f64))
     }
 }
 
-/// One client a shard that moves the particles it is sent, and remembers nothing of them. `prior_weight`: how much of
-/// ∇ log p0 the score contains.
-pub(super) fn clients<B: Backend>(
+/// One client per shard that moves the particles that it receives and does not keep them. `prior_weight` is the weight
+/// of ∇ log p0 in the score.
+pub fn clients<B: Backend>(
     setup: &mut Setup<B>,
     data: LocalData,
-    visit: Visit,
+    visit: LocalLoop,
     prior_weight: f64,
 ) -> Vec<Box<dyn ClientHalf<B>>> {
     let client = |local| Box::new(Client { local, prior_weight }) as _;
@@ -131,7 +149,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// `weight`·(centre − θ): the score of −(weight/2)·‖θ − centre‖².
+/// The proximal term `weight`·(centre − θ), the score of −(weight/2)·‖θ − centre‖².
 pub(super) fn pull<B: Backend>(at: &Particles<B>, centre: &Particles<B>, weight: f64) -> Score<B> {
     Score::dense(centre.clone().zip(at.clone(), |centre, theta| (centre - theta).mul_scalar(weight)))
 }

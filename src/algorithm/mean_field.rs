@@ -1,11 +1,11 @@
 //! Independent Gaussians by their means and raw deviations (μ, ρ), σ = softplus(ρ): what pFedBayes and pFedVEM share.
 //!
-//! - Draws θ_s = μ + σ ⊙ z_s carry gradients back: with g_s = ∇ log p(θ_s), ∇_μ E log p ≈ mean_s g_s and
+//! - Gradients through draws θ_s = μ + σ ⊙ z_s: with g_s = ∇ log p(θ_s), ∇_μ E log p ≈ mean_s g_s and
 //!   ∇_ρ E log p ≈ mean_s (g_s ⊙ z_s) ⊙ sigmoid(ρ).
 //! - KL(q ‖ p) = Σ_i [log(σ_p/σ_q) + (σ_q² + (μ_q − μ_p)²)/(2σ_p²) − ½], with its gradients in closed form.
 //!
 //! Source: Blundell et al. 2015, section 3.2, as both papers use it; ALGORITHMS 4.10. Natural parameters
-//! ([`super::gaussian`]) are no help here: averages and steps are taken in (μ, ρ).
+//! ([`super::gaussian`]) do not fit here, because averages and steps are taken in (μ, ρ).
 
 use std::sync::Arc;
 
@@ -14,11 +14,12 @@ use fedstein_models::Layout;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::array::{Array, ArrayError, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::{Array, Message, Values};
 use crate::particles::Particles;
+use crate::protocol::Message;
 use crate::stein::{Optimizer, OptimizerState};
 
 /// N(μ, diag σ²), σ = softplus(ρ) = log(1 + e^ρ); also a gradient with respect to (μ, ρ).
@@ -30,7 +31,7 @@ pub struct MeanField<B: Backend> {
     pub rho: Particles<B>,
 }
 
-/// What an optimiser remembers of (μ, ρ).
+/// The optimiser states of μ and of ρ.
 #[derive(Clone, Debug, Default)]
 pub struct MeanFieldState {
     mean: OptimizerState,
@@ -38,53 +39,59 @@ pub struct MeanFieldState {
 }
 
 impl MeanFieldState {
-    /// As a part of a state.
+    /// The values as a part of a state.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub(super) fn save(&self) -> Result<State, RunError> {
-        State::default().with_optimizer(MEAN, &self.mean)?.with_optimizer(RHO, &self.rho)
+        Ok(State::default().with_optimizer(MEAN, &self.mean)?.with_optimizer(RHO, &self.rho)?)
     }
 
-    /// Out of a state.
+    /// Reads the values from a state.
+    ///
+    /// # Errors
+    /// A part is missing or malformed.
     pub(super) fn in_state<B: Backend>(state: &State, session: &Session<B>) -> Result<Self, RunError> {
         Ok(Self { mean: state.optimizer(MEAN, session)?, rho: state.optimizer(RHO, session)? })
     }
 }
 
-/// The names under which μ and ρ travel and are kept.
+/// The names of μ and ρ in messages and states.
 const MEAN: &str = "mean";
-/// See [`MEAN`].
+/// The name of ρ; see [`MEAN`].
 const RHO: &str = "rho";
 
 impl<B: Backend> MeanField<B> {
-    /// The same ρ for every coordinate.
+    /// A Gaussian with this mean `[1, d]` and the same ρ for every coordinate.
     pub fn with_rho(mean: Particles<B>, rho: f64) -> Self {
         let rho = mean.map(|block| block.full_like(rho));
         Self { mean, rho }
     }
 
-    /// N(μ, sd²·I), sd > 0.
+    /// The Gaussian N(μ, sd²·I) for a mean `[1, d]` and sd > 0.
     pub fn isotropic(mean: Particles<B>, sd: f64) -> Self {
         // softplus⁻¹(s) = log(e^s − 1), without e^s.
         Self::with_rho(mean, sd + (-(-sd).exp_m1()).ln())
     }
 
-    /// σ, `[1, d]`.
+    /// The standard deviations σ, `[1, d]`.
     pub fn sd(&self) -> Particles<B> {
         self.rho.map(softplus)
     }
 
-    /// μ + σ ⊙ z_s for every row of z `[S, d]`: `[S, d]`.
+    /// The points μ + σ ⊙ z_s `[S, d]` for the rows of z `[S, d]`.
     pub fn at(&self, z: &Particles<B>) -> Particles<B> {
         let spread = self.sd().zip(z.clone(), |sd, z| sd * z);
         self.mean.clone().zip(spread, |mean, spread| mean + spread)
     }
 
-    /// ∇_(μ, ρ) of (1/S) Σ_s log p(μ + σ ⊙ z_s), given its scores `[S, d]` at these places.
+    /// The gradient ∇_(μ, ρ) of (1/S) Σ_s log p(μ + σ ⊙ z_s), given the scores `[S, d]` at these points and z `[S, d]`.
     pub fn pulled_back(&self, scores: &Particles<B>, z: &Particles<B>) -> Self {
         let along = scores.clone().zip(z.clone(), |score, z| score * z).mean();
         Self { mean: scores.mean(), rho: self.through_softplus(along) }
     }
 
-    /// ∇_(μ, ρ) KL(self ‖ other).
+    /// The gradient ∇_(μ, ρ) KL(self ‖ other).
     pub fn kl_gradient(&self, other: &Self) -> Self {
         let (sd, precision) = (self.sd(), other.sd().map(|sd| sd.square().recip()));
         let apart = self.mean.clone().zip(other.mean.clone(), |mean, other| mean - other);
@@ -93,7 +100,7 @@ impl<B: Backend> MeanField<B> {
         Self { mean, rho: self.through_softplus(by_sd) }
     }
 
-    /// ∇_(μ, ρ) KL(other ‖ self).
+    /// The gradient ∇_(μ, ρ) KL(other ‖ self).
     pub fn reverse_kl_gradient(&self, other: &Self) -> Self {
         let (sd, precision) = (self.sd(), self.sd().map(|sd| sd.square().recip()));
         let apart = self.mean.clone().zip(other.mean.clone(), |mean, other| mean - other);
@@ -104,13 +111,13 @@ impl<B: Backend> MeanField<B> {
         Self { mean, rho: self.through_softplus(by_sd) }
     }
 
-    /// self + c·other, in (μ, ρ).
+    /// The sum self + c·other in (μ, ρ).
     pub fn plus(self, other: Self, c: f64) -> Self {
         let add = |to: Tensor<2>, from: Tensor<2>| to + from.mul_scalar(c);
         Self { mean: self.mean.zip(other.mean, add), rho: self.rho.zip(other.rho, add) }
     }
 
-    /// c·self, in (μ, ρ).
+    /// The product c·self in (μ, ρ).
     pub fn times(&self, c: f64) -> Self {
         let scale = |block: Tensor<2>| block.mul_scalar(c);
         Self { mean: self.mean.map(scale), rho: self.rho.map(scale) }
@@ -122,37 +129,49 @@ impl<B: Backend> MeanField<B> {
         Self { mean, rho: optimizer.step(self.rho, along.rho, &mut state.rho) }
     }
 
-    /// Whether μ and ρ are numbers. Waits for the device.
+    /// Whether μ and ρ are finite. The call waits for the device.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn is_finite(&self) -> Result<bool, RunError> {
         let norms = [self.mean.squared_norms()?, self.rho.squared_norms()?];
         Ok(norms.iter().flatten().all(|norm| norm.is_finite()))
     }
 
-    /// Bytes of μ and ρ.
+    /// The number of bytes of μ and ρ.
     pub fn bytes(&self) -> u64 {
         self.mean.bytes() + self.rho.bytes()
     }
 
-    /// As a part of a state.
+    /// The values as a part of a state.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub(super) fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(MEAN, &self.mean)?.with_particles(RHO, &self.rho)
+        Ok(State::default().with_particles(MEAN, &self.mean)?.with_particles(RHO, &self.rho)?)
     }
 
-    /// Out of a state.
+    /// Reads the values from a state.
+    ///
+    /// # Errors
+    /// An array is missing or has another shape.
     pub(super) fn in_state(state: &State, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, RunError> {
         let read = |name| state.particles(name, layout, session);
         Ok(Self { mean: read(MEAN)?, rho: read(RHO)? })
     }
 
-    /// μ and ρ as arrays `mean` and `rho`, `[1, d]` each.
+    /// A message with μ and ρ as arrays `mean` and `rho`, `[1, d]` each.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn to_message(&self) -> Result<Message, RunError> {
         Ok(Message::default().with_array(MEAN, self.mean.to_array()?).with_array(RHO, self.rho.to_array()?))
     }
 
-    /// Reads what [`Self::to_message`] wrote.
+    /// Reads the message that [`Self::to_message`] wrote.
     ///
     /// # Errors
-    /// An array is missing, or not `[1, d]` for this layout.
+    /// An array is missing, or its shape is not `[1, d]` for this layout.
     pub fn from_message(message: &Message, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, RunError> {
         let read = |name| single(message, name, layout, session);
         Ok(Self { mean: read(MEAN)?, rho: read(RHO)? })
@@ -164,21 +183,28 @@ impl<B: Backend> MeanField<B> {
     }
 }
 
-/// The one particle `[1, d]` in an array of a message.
+/// Reads the single particle `[1, d]` of an array of a message.
+///
+/// # Errors
+/// The array is missing, or its shape is not `[1, d]` for this layout.
 pub(super) fn single<B: Backend>(
     message: &Message,
     name: &str,
     layout: &Arc<Layout>,
     session: &Session<B>,
 ) -> Result<Particles<B>, RunError> {
-    let array = message.array(name).map_err(RunError::Device)?;
+    let array = message.array(name)?;
     if array.shape.first() != Some(&1) {
-        return Err(RunError::Device(format!("array \"{name}\" must be [1, {}], not {:?}", layout.dim(), array.shape)));
+        let (name, expected, found) = (name.to_owned(), vec![1, layout.dim()], array.shape.clone());
+        return Err(ArrayError::Shape { name, expected, found }.into());
     }
-    Particles::from_array(array, layout, session).map_err(RunError::Device)
+    Particles::from_array(array, layout, session).map_err(RunError::Array)
 }
 
-/// `count` rows of N(0, variance·I), drawn on the host.
+/// Draws from N(0, variance·I) `[count, d]`, made on the host.
+///
+/// # Errors
+/// The device does not take the array.
 pub fn noise<B: Backend>(
     rng: &mut impl Rng,
     variance: f64,
@@ -192,11 +218,10 @@ pub fn noise<B: Backend>(
         sd * z
     };
     let values = Values::F64((0..count * layout.dim()).map(draw).collect());
-    Particles::from_array(&Array { shape: vec![count, layout.dim()], values }, layout, session)
-        .map_err(RunError::Device)
+    Particles::from_array(&Array { shape: vec![count, layout.dim()], values }, layout, session).map_err(RunError::Array)
 }
 
-/// log(1 + e^x) that neither overflows nor loses a small e^x beside 1.
+/// The function log(1 + e^x), without overflow and without losing a small e^x beside 1.
 fn softplus(x: Tensor<2>) -> Tensor<2> {
     x.clone().clamp_min(0.0) + x.abs().neg().exp().log1p()
 }

@@ -1,9 +1,13 @@
 //! Federated algorithms: each a server half and a client half that exchange messages.
 //!
-//! To add one: a file here with its configuration and its halves, and a line in [`Algorithm::build`].
+//! To add one: a file here that holds its equations, its configuration with its keys, what it can do, its halves and
+//! its tests; a line among the modules and a line in the list below. Dispatch, the keys of `[algorithm]`, the reference
+//! in docs/configuration.md and the lists that the tests run over follow. A crate that depends on this one implements
+//! [`Algorithm`] and hands it to [`Experiment::with_algorithm`](crate::experiment::Experiment::with_algorithm).
 
 pub mod dsgld;
 pub mod dsvgd;
+pub mod fedadam;
 pub mod fedavg;
 pub mod fedper;
 pub mod fedprox;
@@ -11,10 +15,11 @@ pub mod fedsgd;
 pub mod fedwba;
 pub mod gaussian;
 pub mod gvi;
+pub mod keys;
 pub mod langevin;
 mod layers;
 mod lbfgs;
-mod local;
+pub mod local;
 pub mod mean_field;
 pub mod npv;
 pub mod p_dsvgd;
@@ -32,376 +37,290 @@ mod split;
 pub mod svgd;
 pub mod u_dsvgd;
 
-use std::sync::Arc;
+use std::fmt;
 
-use burn::tensor::Tensor;
-use fedstein_models::Model;
+use fedstein_schema::Kind;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toml::Table;
 
-use crate::backend::{Backend, Session};
-use crate::checkpoint::State;
-use crate::density::{Likelihood, LikelihoodScale, Score};
+use crate::backend::Backend;
+use crate::density::KdeBandwidth;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Question, Reply, Request};
-use crate::federation::shard::{Minibatches, Order, Shard};
 use crate::particles::Particles;
-use crate::random::Streams;
-use crate::stein::Svgd;
+use crate::protocol::{Halves, Setup};
 
-/// The server's side of an algorithm.
-pub trait ServerHalf<B: Backend>: Send {
-    /// A round begins with these clients.
-    fn begin(&mut self, _round: usize, _clients: &[ClientId]) -> Result<(), RunError> {
-        Ok(())
+/// A federated algorithm: its configuration, what it can do, and how its two halves are built.
+pub trait Algorithm: Clone + fmt::Debug {
+    /// The value of `kind`, a sentence that describes the algorithm, and its keys.
+    fn kind(&self) -> Kind;
+
+    /// The capabilities and the requirements of the algorithm.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The number of particles N; 1 for a method with one parameter vector.
+    fn particles(&self) -> usize {
+        1
     }
 
-    /// What a selected client is sent.
-    fn configure(&self, round: usize, client: ClientId) -> Result<Message, RunError>;
+    /// The temperature α of its target; 1 for a method without a temperature.
+    fn temperature(&self) -> f64 {
+        1.0
+    }
 
-    /// Another client is asked in the place of one that gave no usable reply.
-    fn substitute(&mut self, _absent: ClientId, _by: ClientId) {}
+    /// The bandwidth λ of the kernel density estimate of its particles; `None` for a method without one.
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        None
+    }
 
-    /// What this algorithm asks of a reply beyond what holds for all of them.
+    /// Checks the combinations of keys; each key by itself has been checked when the config was read.
     ///
     /// # Errors
-    /// Why the reply cannot be used, in words.
-    fn check(&self, _reply: &Reply) -> Result<(), String> {
+    /// Two keys contradict each other; the message names both and the values that would be right.
+    fn check(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Takes the validated replies of a round, in the order of selection.
-    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError>;
-
-    /// The global particles Θ: what predictions are made with.
-    fn particles(&self) -> &Particles<B>;
-
-    /// What every client is sent to predict with: Θ.
-    fn publish(&self) -> Result<Message, RunError> {
-        message_of(self.particles())
+    /// The number of clients in a round, out of `clients`; `None` for an algorithm that leaves it to the schedule.
+    fn clients_a_round(&self, _clients: usize) -> Option<usize> {
+        None
     }
 
-    /// q as a density over θ, where it is more than its particles.
-    fn posterior(&self) -> Posterior {
-        Posterior::Particles
+    /// A sentence for the user: the effect of `algorithm.kde_bandwidth` where one centre has all the weight of a
+    /// density.
+    fn one_hot_advice(&self) -> &'static str {
+        HELD
     }
 
-    /// What the server noticed in the last round, by name; columns of `rounds.csv` where `experiment::diagnosis` has them.
-    fn numbers(&self) -> Vec<(&'static str, f64)> {
-        Vec::new()
-    }
-
-    /// Bytes of what the server keeps between rounds.
-    fn state_bytes(&self) -> u64 {
-        self.particles().bytes()
-    }
-
-    /// What it needs to go on after a break: all that rounds change and that does not follow from the rest.
-    fn save(&self) -> Result<State, RunError>;
-
-    /// Takes over what [`Self::save`] of a half that was built alike has returned.
-    fn restore(&mut self, state: &State) -> Result<(), RunError>;
-}
-
-/// A client's side of an algorithm.
-pub trait ClientHalf<B: Backend>: Send {
-    /// Does the client's part of a round.
-    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError>;
-
-    /// With what this client predicts on its own rows, given what the server published; leaves the client as it was.
-    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
-        Ok(Predictor::Published)
-    }
-
-    /// Answers a question about the particles in the request; leaves the client as it was.
-    fn answer(&mut self, _request: &Request, _question: &Question) -> Result<Message, RunError> {
-        Err(RunError::Config("this algorithm's clients have no tilted density to be asked about".into()))
-    }
-
-    /// Bytes of what the client keeps between rounds, its rows apart.
-    fn state_bytes(&self) -> u64 {
-        0
-    }
-
-    /// What it needs to go on after a break, or as if its last visit had not been: all that rounds change and that does
-    /// not follow from the rest.
-    fn save(&self) -> Result<State, RunError>;
-
-    /// Takes over what [`Self::save`] of a half that was built alike has returned.
-    fn restore(&mut self, state: &State) -> Result<(), RunError>;
-}
-
-/// How a client predicts.
-#[allow(missing_debug_implementations)] // Holds a closure.
-pub enum Predictor<B: Backend> {
-    /// With the particles that the server published.
-    Published,
-    /// With particles of its own.
-    Own(Particles<B>),
-    /// Rows `[B, p]` in, log-probabilities `[S, B, C]` of S predictive components out.
-    Rows(Box<dyn Fn(Tensor<2>) -> Result<Tensor<3>, RunError>>),
-}
-
-/// What the global posterior q is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Posterior {
-    /// Particles; a density only with a kernel around each.
-    Particles,
-    /// N(mean, covariance).
-    Gaussian {
-        /// `[d]`
-        mean: Vec<f64>,
-        /// `[d, d]`, row-major.
-        covariance: Vec<f64>,
-    },
-    /// (1/N) Σ_n N(θ_n, v_n·I) around the particles.
-    Mixture {
-        /// v, `[N]`.
-        variances: Vec<f64>,
-    },
-}
-
-/// Both sides, ready to run.
-pub struct Halves<B: Backend> {
-    /// The server.
-    pub server: Box<dyn ServerHalf<B>>,
-    /// The clients, by id.
-    pub clients: Vec<Box<dyn ClientHalf<B>>>,
-}
-
-/// How clients turn their rows into scores.
-#[derive(Clone, Copy, Debug)]
-pub struct LocalData {
-    /// Rows B in a minibatch.
-    pub batch: usize,
-    /// In which order rows are read.
-    pub order: Order,
-    /// How a minibatch stands for all rows.
-    pub scale: LikelihoodScale,
-    /// α.
-    pub temperature: f64,
-}
-
-/// An algorithm and its constants.
-#[derive(Clone, Debug)]
-pub enum Algorithm {
-    /// Distributed SVGD.
-    Dsvgd(dsvgd::DsvgdConfig),
-    /// DSVGD whose factors are remembered exactly.
-    UDsvgd(u_dsvgd::UDsvgdConfig),
-    /// DSVGD of many clients at once.
-    PDsvgd(p_dsvgd::PDsvgdConfig),
-    /// SVGD on all rows in one place.
-    Svgd(svgd::SvgdConfig),
-    /// Langevin dynamics on all rows in one place.
-    Sgld(sgld::SgldConfig),
-    /// Langevin chains that travel between clients.
-    Dsgld(dsgld::DsgldConfig),
-    /// Partitioned variational inference with Gaussians.
-    Pvi(pvi::PviConfig),
-    /// Gaussian variational inference on all rows in one place.
-    Gvi(gvi::GviConfig),
-    /// Particle mirror descent on all rows in one place.
-    Pmd(pmd::PmdConfig),
-    /// Nonparametric variational inference on all rows in one place.
-    Npv(npv::NpvConfig),
-    /// Federated averaging.
-    FedAvg(fedavg::FedAvgConfig),
-    /// Federated gradient steps.
-    FedSgd(fedsgd::FedSgdConfig),
-    /// Particles and Wasserstein barycenters.
-    FedWba(fedwba::FedWbaConfig),
-    /// Averaging with a proximal term.
-    FedProx(fedprox::FedProxConfig),
-    /// Averaging with control variates.
-    Scaffold(scaffold::ScaffoldConfig),
-    /// Averaging below a personal head.
-    FedPer(fedper::FedPerConfig),
-    /// Averaging of a start from which a client adapts.
-    PerFedAvg(per_fedavg::PerFedAvgConfig),
-    /// Personal parameters around a shared centre.
-    PFedMe(pfedme::PFedMeConfig),
-    /// Personal Gaussians around a shared Gaussian.
-    PFedBayes(pfedbayes::PFedBayesConfig),
-    /// Gaussian heads on a shared base.
-    PFedVem(pfedvem::PFedVemConfig),
-    /// Gaussian processes on a shared embedding.
-    PFedGp(pfedgp::PFedGpConfig),
-}
-
-/// What every algorithm starts from.
-pub struct Setup<B: Backend> {
-    /// The model.
-    pub model: Arc<dyn Model>,
-    /// The clients' rows, by id.
-    pub shards: Vec<Shard<B>>,
-    /// Θ^(0).
-    pub initial: Particles<B>,
-    /// The open device.
-    pub session: Session<B>,
-    /// The run's random numbers.
-    pub streams: Streams,
-    /// Kernel and step rule.
-    pub svgd: Svgd,
-    /// Whether the optimiser starts afresh at each visit.
-    pub reset_optimizer: bool,
-}
-
-impl<B: Backend> Setup<B> {
-    fn likelihoods(&mut self, data: LocalData) -> Vec<Likelihood<B>> {
-        let (model, streams) = (&self.model, self.streams);
-        let shards = std::mem::take(&mut self.shards).into_iter().enumerate();
-        let likelihood = |(client, shard): (usize, Shard<B>)| {
-            let minibatches = Minibatches::new(data.order, shard.rows(), data.batch, streams, client);
-            Likelihood::new(model.clone(), shard, minibatches, data.scale, data.temperature)
-        };
-        shards.map(likelihood).collect()
-    }
-}
-
-impl Algorithm {
-    /// Number of particles N.
-    pub fn particles(&self) -> usize {
-        match self {
-            Self::Dsvgd(config) => config.particles,
-            Self::UDsvgd(config) => config.particles,
-            Self::PDsvgd(config) => config.local.particles,
-            Self::Svgd(config) => config.particles,
-            Self::Sgld(config) => config.particles,
-            Self::Dsgld(config) => config.particles,
-            Self::Pvi(config) => config.particles,
-            Self::Gvi(config) => config.particles,
-            Self::Pmd(config) => config.particles,
-            Self::Npv(config) => config.particles,
-            Self::FedWba(config) => config.particles,
-            Self::PFedBayes(config) => config.particles,
-            Self::PFedVem(config) => config.particles,
-            Self::FedAvg(_)
-            | Self::FedSgd(_)
-            | Self::FedProx(_)
-            | Self::Scaffold(_)
-            | Self::FedPer(_)
-            | Self::PerFedAvg(_)
-            | Self::PFedMe(_)
-            | Self::PFedGp(_) => 1,
-        }
-    }
-
-    /// Whether all rows are in one place: then there is one client, whatever the partition.
-    pub fn is_centralised(&self) -> bool {
-        matches!(self, Self::Svgd(_) | Self::Sgld(_) | Self::Gvi(_) | Self::Pmd(_) | Self::Npv(_))
-    }
-
-    /// Arrays of a reply that are changes already, not new values of what was sent under their names.
-    pub fn changes(&self) -> &'static [&'static str] {
-        match self {
-            Self::FedSgd(_) => &[PARTICLES],
-            Self::Scaffold(_) => &[scaffold::CONTROL],
-            _ => &[],
-        }
-    }
-
-    /// How many of K clients a round takes, where the algorithm itself decides.
-    pub fn clients_a_round(&self, clients: usize) -> Option<usize> {
-        match self {
-            Self::Dsgld(config) => Some(config.workers(clients)),
-            _ => None,
-        }
-    }
-
-    /// What the user should know of a choice that follows from the first particles.
+    /// A note for the user on a choice that follows from the initial particles; `None` where there is none.
     ///
     /// # Errors
     /// The device does not answer.
-    pub fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
-        match self {
-            Self::Dsvgd(config) => config.note(initial),
-            Self::PDsvgd(config) => config.local.note(initial),
-            _ => Ok(None),
-        }
+    fn note<B: Backend>(&self, _initial: &Particles<B>) -> Result<Option<String>, RunError> {
+        Ok(None)
     }
 
-    /// Server and clients.
+    /// Builds the server half and the client halves.
     ///
     /// # Errors
     /// The algorithm cannot work on this model or with these clients.
-    pub fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
-        Ok(match self.clone() {
-            Self::Dsvgd(config) => dsvgd::build(config, setup)?,
-            Self::UDsvgd(config) => u_dsvgd::build(config, setup),
-            Self::PDsvgd(config) => p_dsvgd::build(config, setup)?,
-            Self::Svgd(config) => svgd::build(config, setup),
-            Self::Sgld(config) => sgld::build(config, setup),
-            Self::Dsgld(config) => dsgld::build(config, setup),
-            Self::Pvi(config) => pvi::build(config, setup)?,
-            Self::Gvi(config) => gvi::build(config, setup)?,
-            Self::Pmd(config) => pmd::build(config, setup),
-            Self::Npv(config) => npv::build(config, setup)?,
-            Self::FedAvg(config) => fedavg::build(config, setup),
-            Self::FedSgd(config) => fedsgd::build(config, setup),
-            Self::FedWba(config) => fedwba::build(config, setup)?,
-            Self::FedProx(config) => fedprox::build(config, setup)?,
-            Self::Scaffold(config) => scaffold::build(config, setup)?,
-            Self::FedPer(config) => fedper::build(config, setup)?,
-            Self::PerFedAvg(config) => per_fedavg::build(config, setup)?,
-            Self::PFedMe(config) => pfedme::build(config, setup)?,
-            Self::PFedBayes(config) => pfedbayes::build(config, setup)?,
-            Self::PFedVem(config) => pfedvem::build(config, setup)?,
-            Self::PFedGp(config) => pfedgp::build(config, setup)?,
-        })
+    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError>;
+}
+
+/// The capabilities and the requirements of an algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// All rows are in one place: there is one client, whatever the partition.
+    pub centralised: bool,
+    /// Clients predict with parameters of their own.
+    pub personal: bool,
+    /// Clients have a tilted density, whose score the client selection can request.
+    pub tilted: bool,
+    /// It is defined for one client a round.
+    pub one_client_a_round: bool,
+    /// It chooses itself how many clients take part in a round; see [`Algorithm::clients_a_round`].
+    pub chooses_clients: bool,
+    /// Its formulas hold for plain gradient steps only.
+    pub plain_gradient_steps: bool,
+    /// Particles interact through matrices `[N, N]`.
+    pub pairs: bool,
+    /// How the replies of a round relate to each other.
+    pub replies: Replies,
+    /// The arrays of a reply that hold changes, and not new values of the arrays sent under the same names.
+    pub changes: &'static [&'static str],
+    /// The names of the server's numbers that are columns of `rounds.csv`.
+    pub columns: &'static [&'static str],
+}
+
+impl Capabilities {
+    /// A method whose clients each move what they are sent, and whose server averages their replies.
+    pub const FEDERATED: Self = Self {
+        centralised: false,
+        personal: false,
+        tilted: false,
+        one_client_a_round: false,
+        chooses_clients: false,
+        plain_gradient_steps: false,
+        pairs: true,
+        replies: Replies::Estimates,
+        changes: &[],
+        columns: &[],
+    };
+}
+
+/// How the replies of a round relate to each other, which decides which robust rules are defined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    /// Estimates of one quantity, of which coordinate-wise medians and trimmed means are estimates too.
+    Estimates,
+    /// Estimates of one quantity, for which the algorithm's server has robust rules of its own.
+    OwnRule,
+    /// Not estimates of one quantity, for the reason given.
+    Different(&'static str),
+}
+
+/// The effect of λ where one centre has all the weight of a density that represents the other clients.
+const HELD: &str = "algorithm.kde_bandwidth then says how strongly Θ is held where other clients moved it; a smaller one forgets less \
+     and learns more slowly";
+/// The reason why no robust rule is defined where one client's reply replaces Θ.
+const REPLACES: &str = "one client a round replaces the global particles";
+/// The reason why no robust rule is defined where every client sends its factor.
+const ONE_FACTOR_EACH: &str = "every reply is the factor of other rows, and the server multiplies them";
+
+/// The list of algorithms: the enum of their configurations, their kinds, and the dispatch.
+macro_rules! algorithms {
+    ($($variant:ident($config:ty)),+ $(,)?) => {
+        /// `[algorithm]`: one of the algorithms that a config can name, tagged by `kind`.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum AlgorithmConfig {
+            $(
+                #[doc = concat!("The keys of `", stringify!($config), "`, documented in its own file.")]
+                $variant($config),
+            )+
+            /// An algorithm from outside this crate.
+            Own(OwnConfig),
+        }
+
+        /// The kinds of `[algorithm]` with their keys, in the order of [`AlgorithmConfig`].
+        pub const ALGORITHM_KINDS: &[Kind] = &[$(<$config>::KIND),+];
+
+        /// The capabilities of the kinds of `[algorithm]`, in the same order.
+        pub const ALGORITHM_CAPABILITIES: &[Capabilities] = &[$(<$config>::CAPABILITIES),+];
+
+        impl<'de> Deserialize<'de> for AlgorithmConfig {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let (kind, keys) = fedstein_schema::untag::<D>(deserializer)?;
+                $(if kind == <$config>::KIND.name {
+                    return keys.try_into().map(Self::$variant).map_err(D::Error::custom);
+                })+
+                Ok(Self::Own(OwnConfig { kind, keys }))
+            }
+        }
+
+        impl Serialize for AlgorithmConfig {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$variant(keys) => {
+                        fedstein_schema::Tagged { kind: <$config>::KIND.name, keys }.serialize(serializer)
+                    })+
+                    Self::Own(OwnConfig { kind, keys }) => fedstein_schema::Tagged { kind, keys }.serialize(serializer),
+                }
+            }
+        }
+
+        /// Evaluates the same expression for the configuration of every kind.
+        macro_rules! with_config {
+            ($algorithm:expr, $own:pat => $none:expr, $name:ident => $value:expr) => {
+                match $algorithm {
+                    $(AlgorithmConfig::$variant($name) => $value,)+
+                    AlgorithmConfig::Own($own) => $none,
+                }
+            };
+        }
+    };
+}
+
+algorithms! {
+    Dsvgd(dsvgd::DsvgdConfig),
+    UDsvgd(u_dsvgd::UDsvgdConfig),
+    PDsvgd(p_dsvgd::PDsvgdConfig),
+    Svgd(svgd::SvgdConfig),
+    Sgld(sgld::SgldConfig),
+    Dsgld(dsgld::DsgldConfig),
+    Pvi(pvi::PviConfig),
+    Gvi(gvi::GviConfig),
+    Pmd(pmd::PmdConfig),
+    Npv(npv::NpvConfig),
+    Fedavg(fedavg::FedAvgConfig),
+    Fedadam(fedadam::FedAdamConfig),
+    Fedsgd(fedsgd::FedSgdConfig),
+    Fedwba(fedwba::FedWbaConfig),
+    Fedprox(fedprox::FedProxConfig),
+    Scaffold(scaffold::ScaffoldConfig),
+    Fedper(fedper::FedPerConfig),
+    PerFedavg(per_fedavg::PerFedAvgConfig),
+    Pfedme(pfedme::PFedMeConfig),
+    Pfedbayes(pfedbayes::PFedBayesConfig),
+    Pfedvem(pfedvem::PFedVemConfig),
+    Pfedgp(pfedgp::PFedGpConfig),
+}
+
+/// `[algorithm]` of an algorithm from outside this crate; see
+/// [`Config::load_with`](crate::experiment::Config::load_with).
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnConfig {
+    /// The value of `kind`.
+    pub kind: String,
+    /// The other keys, which have been checked.
+    pub keys: Table,
+}
+
+impl AlgorithmConfig {
+    /// The value of `kind`.
+    pub fn name(&self) -> &str {
+        with_config!(self, own => &own.kind, config => config.kind().name)
     }
 }
 
-/// The name under which particles travel.
-pub(crate) const PARTICLES: &str = "particles";
+impl Algorithm for AlgorithmConfig {
+    fn kind(&self) -> Kind {
+        let own = Kind { name: "", about: "An algorithm from outside this crate.", keys: &[] };
+        with_config!(self, _ => own, config => config.kind())
+    }
 
-/// The part of a client's state that says where its rows are read.
-const BATCHES: &str = "batches";
+    fn capabilities(&self) -> Capabilities {
+        with_config!(self, _ => Capabilities::FEDERATED, config => config.capabilities())
+    }
 
-/// The part of a state that an optimiser remembers.
-const OPTIMIZER: &str = "optimizer";
+    fn particles(&self) -> usize {
+        with_config!(self, _ => 1, config => config.particles())
+    }
 
-/// Reads the particles out of a message.
-fn particles_of<B: Backend>(
-    message: &Message,
-    like: &Particles<B>,
-    session: &Session<B>,
-) -> Result<Particles<B>, RunError> {
-    message
-        .array(PARTICLES)
-        .and_then(|array| Particles::from_array(array, like.layout(), session))
-        .map_err(RunError::Device)
+    fn temperature(&self) -> f64 {
+        with_config!(self, _ => 1.0, config => config.temperature())
+    }
+
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        with_config!(self, _ => None, config => config.kde_bandwidth())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        with_config!(self, _ => Ok(()), config => config.check())
+    }
+
+    fn clients_a_round(&self, clients: usize) -> Option<usize> {
+        with_config!(self, _ => None, config => config.clients_a_round(clients))
+    }
+
+    fn one_hot_advice(&self) -> &'static str {
+        with_config!(self, _ => "", config => config.one_hot_advice())
+    }
+
+    fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
+        with_config!(self, _ => Ok(None), config => config.note(initial))
+    }
+
+    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        with_config!(self, own => Err(own.unknown()), config => config.build(setup))
+    }
 }
 
-/// A message that carries particles.
-fn message_of<B: Backend>(particles: &Particles<B>) -> Result<Message, RunError> {
-    Ok(Message::default().with_array(PARTICLES, particles.to_array()?))
+impl OwnConfig {
+    fn unknown(&self) -> RunError {
+        RunError::Config(format!(
+            "algorithm kind `{}` comes from outside this crate; hand it over with `Experiment::with_algorithm`",
+            self.kind
+        ))
+    }
 }
 
-/// The name under which a client reports the effective number of centres in the density of its cavity: 1 is one-hot.
-pub const KDE_ESS: &str = "kde_ess";
-
-/// The name under which a client reports the mean length of its target's score at the start of a visit.
-pub const SCORE_NORM: &str = "score_norm";
-
-/// A reply with what a client noticed on its visit.
-fn diagnosed(reply: Message, score_norm: Option<f64>, kde_ess: Option<f64>) -> Message {
-    let numbers = [(SCORE_NORM, score_norm), (KDE_ESS, kde_ess)];
-    let known = numbers.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    known.fold(reply, |reply, (name, value)| reply.with_scalar(name, value))
-}
-
-/// `weight`·∇ log p0 at every particle.
-fn prior_score<B: Backend>(model: &dyn Model, at: &Particles<B>, weight: f64) -> Score<B> {
-    let zeros = at.blocks().iter().map(|block| block.zeros_like()).collect();
-    let prior = model.prior().add_score(at.blocks(), zeros, weight);
-    Score::dense(Particles::from_blocks(prior, at.layout().clone()))
-}
-
-/// Mean over particles of ‖S_n‖.
-fn mean_norm<B: Backend>(score: &Score<B>, at: &Particles<B>) -> Result<f64, RunError> {
-    Ok(mean(&score.evaluate(at).row_norms()?))
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
+/// The names of the server's numbers that are columns of `rounds.csv`, over all algorithms and without repetition.
+pub fn columns() -> Vec<&'static str> {
+    let mut columns = Vec::new();
+    for column in ALGORITHM_CAPABILITIES.iter().flat_map(|capabilities| capabilities.columns) {
+        if !columns.contains(column) {
+            columns.push(*column);
+        }
+    }
+    columns
 }

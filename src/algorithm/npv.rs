@@ -1,81 +1,105 @@
-//! NPV, nonparametric variational inference: a mixture of N round Gaussians, with all rows in one place.
+//! NPV, nonparametric variational inference: a mixture of N isotropic Gaussians, with all rows in one place.
 //!
-//! q = (1/N) Σ_n N(μ_n, σ_n² I) climbs a bound of the evidence, f = log p̃ to second order around the means:
+//! q = (1/N) Σ_n N(μ_n, σ_n² I) maximises a bound of the evidence, with f = log p̃ to second order around the means:
 //!
 //! ```text
 //! ELBO2 = (1/N) Σ_n [ f(μ_n) + (σ_n²/2) tr ∇²f(μ_n) ] − (1/N) Σ_n log q_n
 //! q_n   = (1/N) Σ_j N(μ_n; μ_j, (σ_n² + σ_j²) I)
 //! ```
 //!
-//! A round is a sweep: (1) the means go up by L-BFGS without the term of the trace, (2) the log σ_n² with it. A sweep
-//! that changes ELBO2 by less than 1e-4 of it is the last; further rounds change nothing. Predictions are made with the
-//! means alone, the first order of their expectation under q. Source: Gershman, Hoffman & Blei 2012; ALGORITHMS 4.8.
+//! A round is a sweep: L-BFGS maximises the bound (1) in the means, without the term of the trace, (2) in the log σ_n²,
+//! with it. A sweep that changes ELBO2 by less than 1e-4 of its value is the last; further rounds change nothing.
+//! Predictions are made with the means alone, the first order of their expectation under q. Source: Gershman, Hoffman &
+//! Blei 2012; ALGORITHMS 4.8.
 //!
-//! Ours, beyond the paper: all means go at once and not one after the other, so that an evaluation is one particle set.
+//! Changes to the paper: all means move at once and not one after the other, so that an evaluation is one particle set.
 //! A trace above 0 counts as 0, and no component gets wider than the prior: where f curves upwards, ELBO2 may have no
-//! maximum in σ_n². `START` is where σ_n² begins.
+//! maximum in σ_n². `START` sets the initial σ_n².
 
-use ndarray::{Array2, Axis};
-use rand::RngExt;
 use std::f64::consts::PI;
 
 use fedstein_models::Model;
+use fedstein_schema::Kind;
+use fedstein_schema::Literal::Int as I;
+use ndarray::{Array2, Axis};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
 
+use super::keys::{LOCAL_STEPS, PARTICLE_COUNT, TEMPERATURE};
 use super::lbfgs::Lbfgs;
-use super::{ClientHalf, Halves, LocalData, PARTICLES, Posterior, ServerHalf, Setup, message_of, particles_of};
+use super::{Algorithm, Capabilities};
+use crate::array::{Array, ArrayError, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::{KdeBandwidth, Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Array, ClientId, Message, Reply, Request, Rows, Values};
-use crate::federation::shard::Order;
 use crate::particles::Particles;
+use crate::protocol::{
+    ClientHalf, Halves, LocalData, Message, PARTICLES, Posterior, Reply, Request, ServerHalf, Setup, Watch, message_of,
+    particles_of,
+};
 use crate::random::{Purpose, Streams};
+use crate::rows::{Order, Rows};
 use crate::stein::Distances;
 
-/// Constants of NPV.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "npv"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NpvConfig {
-    /// N components.
+    /// The number of components N.
     pub particles: usize,
-    /// Most iterations of L-BFGS in each half of a sweep; a round is a sweep.
+    /// The largest number of iterations of L-BFGS in each half of a sweep; a round is a sweep.
     pub local_steps: usize,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
 }
 
-/// The name under which log σ_n² travel, `[N, 1]`.
+impl NpvConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "npv",
+        about: "Nonparametric variational inference on all rows in one place (Gershman et al. 2012).",
+        keys: &[
+            PARTICLE_COUNT.doc("Components N of the mixture."),
+            LOCAL_STEPS.default(I(100)).doc("Most iterations of L-BFGS in a round's sweep."),
+            TEMPERATURE,
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
+}
+
+/// The name of the array of log σ_n² `[N, 1]` in messages.
 const LOG_VARIANCES: &str = "log_variances";
-/// The names under which the client keeps the last ELBO2, and whether it has settled.
+/// The names under which the client keeps the last ELBO2, and whether it has converged.
 const ELBO: &str = "elbo";
 const IS_SETTLED: &str = "settled";
-/// Steps that L-BFGS remembers.
+/// The number of past steps that L-BFGS keeps.
 const MEMORY: usize = 10;
-/// Relative change of ELBO2 in a sweep that is the last.
+/// The relative change of ELBO2 below which a sweep is the last.
 const SETTLED: f64 = 1e-4;
-/// Least σ_n².
+/// The smallest σ_n².
 const NARROWEST: f64 = 1e-12;
-/// σ_n² of the start, in units of Scott's λ² of the initial means. Components that are narrower than their distances
+/// The initial σ_n², in units of Scott's λ² of the initial means. Components that are narrower than their distances
 /// do not fall onto one mode together: on the DSVGD paper's 1-D toy, N = 10, KL(q ‖ posterior) of 40 starts is .011 in
 /// the median and at worst with a tenth, .021 and .24 with 1.
 const START: f64 = 0.1;
-/// Largest d of which every second derivative is taken.
+/// The largest d for which every second derivative is computed.
 const EVERY_COORDINATE: usize = 32;
-/// Random directions of the trace in higher dimensions.
+/// The number of random directions behind the trace in higher dimensions.
 const PROBES: usize = 8;
-/// Draws that measure how wide the prior is.
+/// The number of draws that estimate the prior's variance.
 const PRIOR_DRAWS: usize = 32;
 
 struct Server<B: Backend> {
     means: Particles<B>,
-    /// log σ_n², `[N]`.
+    /// The log variances log σ_n², `[N]`.
     log_variances: Vec<f64>,
     session: Session<B>,
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         mixture_message(&self.means, &self.log_variances)
     }
 
@@ -115,9 +139,9 @@ struct Client<B: Backend> {
     optimizer: Lbfgs,
     likelihood: Likelihood<B>,
     streams: Streams,
-    /// Largest σ_n²: the prior's.
+    /// The largest σ_n², which is the prior's variance.
     widest: f64,
-    /// ELBO2 of the last sweep.
+    /// The value of ELBO2 after the last sweep.
     elbo: Option<f64>,
     settled: bool,
     like: Particles<B>,
@@ -151,7 +175,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         mixture_message(&at, &log_variances)
     }
 
-    /// All rows are read in every sweep, so that there is no place to remember.
+    /// The state holds no position in the rows, because every sweep reads all of them.
     fn save(&self) -> Result<State, RunError> {
         Ok(State::default().with_optional(ELBO, &[self.elbo]).with_count(IS_SETTLED, usize::from(self.settled)))
     }
@@ -193,7 +217,7 @@ impl<B: Backend> Client<B> {
             let entropy = Entropy::of(&squared, &variances, means.ncols());
             let second_order = variances.iter().zip(traces).map(|(variance, trace)| 0.5 * variance * trace);
             let value = second_order.clone().sum::<f64>() + entropy.value;
-            // Beyond an end of the range nothing changes any more.
+            // The objective is constant beyond the ends of the range.
             let slopes = second_order.zip(entropy.by_log_variances(&squared, &variances)).zip(free);
             let gradient =
                 slopes.map(|((trace, entropy), log)| if *log == within(log) { -trace - entropy } else { 0.0 });
@@ -210,16 +234,16 @@ impl<B: Backend> Client<B> {
         Ok(traces.into_iter().map(|trace| trace.min(0.0)).collect())
     }
 
-    /// f(μ_n) = log p0 + (1/α) Σ_rows log p, `[N]`.
+    /// The log target f(μ_n) = log p0 + (1/α) Σ_rows log p, `[N]`.
     fn log_target(&self, at: &Particles<B>) -> Result<Vec<f64>, RunError> {
         let likelihood = self.likelihood.log_likelihood(at)?;
         let prior = self.likelihood.model().prior().log_density(at.blocks()).try_into_vec_as::<f64>()?;
         Ok(likelihood.iter().zip(prior).map(|(likelihood, prior)| likelihood + prior).collect())
     }
 
-    /// ∇f(μ_n), `[N, d]`.
+    /// The score ∇f(μ_n), `[N, d]`.
     fn score(&self, at: &Particles<B>) -> Result<Array2<f64>, RunError> {
-        // All rows: the round, which picks minibatches, plays no part.
+        // All rows are read, so the round, which selects minibatches, has no effect.
         let score = self.likelihood.score_in(at, Rows::Full, 0, 1.0);
         host(score.to_array()?.values.to_f64(), at.count(), at.dim())
     }
@@ -227,22 +251,22 @@ impl<B: Backend> Client<B> {
     fn upload(&self, means: &Array2<f64>) -> Result<Particles<B>, RunError> {
         let values = Values::F64(means.iter().copied().collect());
         let array = Array { shape: vec![means.nrows(), means.ncols()], values };
-        Particles::from_array(&array, self.like.layout(), &self.session).map_err(RunError::Device)
+        Particles::from_array(&array, self.like.layout(), &self.session).map_err(RunError::Array)
     }
 }
 
-/// −Σ_n log q_n, N times the bound of the entropy of q, and what its derivatives are made of.
+/// The value −Σ_n log q_n, N times the bound of the entropy of q, and the terms of its derivatives.
 struct Entropy {
     value: f64,
-    /// r_nj + r_jn, `[N, N]`, where r_nj is the share of component j in q_n.
+    /// The sums r_nj + r_jn, `[N, N]`, where r_nj is the share of component j in q_n.
     shares: Array2<f64>,
-    /// σ_n² + σ_j², `[N, N]`.
+    /// The sums σ_n² + σ_j², `[N, N]`.
     sums: Array2<f64>,
     d: usize,
 }
 
 impl Entropy {
-    /// From ‖μ_n − μ_j‖², `[N, N]`, and σ_n², `[N]`, in d dimensions.
+    /// The bound from ‖μ_n − μ_j‖², `[N, N]`, and σ_n², `[N]`, in d dimensions.
     fn of(squared: &Array2<f64>, variances: &[f64], d: usize) -> Self {
         let n = variances.len();
         let sums = Array2::from_shape_fn((n, n), |(i, j)| variances[i] + variances[j]);
@@ -260,14 +284,15 @@ impl Entropy {
         Self { value, shares, sums, d }
     }
 
-    /// ∂/∂μ_m = Σ_j (r_mj + r_jm)(μ_m − μ_j)/(σ_m² + σ_j²), `[N, d]`: μ_m stands in its own q_m and in all others.
+    /// The gradient ∂/∂μ_m = Σ_j (r_mj + r_jm)(μ_m − μ_j)/(σ_m² + σ_j²), `[N, d]`: μ_m stands in its own q_m and in all
+    /// others.
     fn by_means(&self, means: &Array2<f64>) -> Array2<f64> {
         let weights = &self.shares / &self.sums;
         let own = weights.sum_axis(Axis(1)).insert_axis(Axis(1));
         means * &own - weights.dot(means)
     }
 
-    /// ∂/∂ log σ_m² = σ_m² Σ_j (r_mj + r_jm)(d − ‖μ_m − μ_j‖²/s)/(2s), s = σ_m² + σ_j², `[N]`.
+    /// The gradient ∂/∂ log σ_m² = σ_m² Σ_j (r_mj + r_jm)(d − ‖μ_m − μ_j‖²/s)/(2s), s = σ_m² + σ_j², `[N]`.
     fn by_log_variances(&self, squared: &Array2<f64>, variances: &[f64]) -> Vec<f64> {
         let slopes = (self.d as f64 - squared / &self.sums) / &self.sums * 0.5;
         let slopes = (&self.shares * &slopes).sum_axis(Axis(1));
@@ -275,9 +300,9 @@ impl Entropy {
     }
 }
 
-/// Along which directions z second derivatives are taken: tr H = Σ z ᵀHz/weight.
+/// The directions z of the second derivatives: tr H = Σ zᵀHz/weight.
 struct Directions {
-    /// `[Z, d]`
+    /// The directions, `[Z, d]`.
     along: Array2<f64>,
     weight: f64,
 }
@@ -293,8 +318,8 @@ impl Directions {
         Self { along, weight: PROBES as f64 }
     }
 
-    /// tr ∇²f at every mean, `[N]`, by central differences of the score of step h = ε^(1/3)·max(1, |μ|) a coordinate:
-    /// with D = diag(h), zᵀHz is estimated by zᵀD⁻¹[∇f(μ + Dz) − ∇f(μ − Dz)]/2.
+    /// The trace tr ∇²f at every mean, `[N]`, by central differences of the score of step h = ε^(1/3)·max(1, |μ|) a
+    /// coordinate: with D = diag(h), zᵀHz is estimated by zᵀD⁻¹[∇f(μ + Dz) − ∇f(μ − Dz)]/2.
     fn traces(
         &self,
         means: &Array2<f64>,
@@ -313,7 +338,7 @@ impl Directions {
     }
 }
 
-/// ‖μ_n − μ_j‖², `[N, N]`.
+/// The squared distances ‖μ_n − μ_j‖², `[N, N]`.
 fn distances(means: &Array2<f64>) -> Array2<f64> {
     let count = means.nrows() as f64;
     let offsets = means - &(means.sum_axis(Axis(0)) / count);
@@ -325,7 +350,7 @@ fn exp(logs: &[f64]) -> Vec<f64> {
 }
 
 fn host(flat: Vec<f64>, n: usize, d: usize) -> Result<Array2<f64>, RunError> {
-    Array2::from_shape_vec((n, d), flat).map_err(|error| RunError::Device(error.to_string()))
+    Array2::from_shape_vec((n, d), flat).map_err(|error| ArrayError::Content(error.to_string()).into())
 }
 
 fn mixture_message<B: Backend>(means: &Particles<B>, log_variances: &[f64]) -> Result<Message, RunError> {
@@ -334,15 +359,15 @@ fn mixture_message<B: Backend>(means: &Particles<B>, log_variances: &[f64]) -> R
 }
 
 fn log_variances_of(message: &Message) -> Result<Vec<f64>, RunError> {
-    Ok(message.array(LOG_VARIANCES).map_err(RunError::Device)?.values.to_f64())
+    Ok(message.array(LOG_VARIANCES)?.values.to_f64())
 }
 
-/// ε of the device's numbers.
+/// The relative rounding error ε of the device's numbers.
 fn relative_rounding<B: Backend>(session: &Session<B>) -> f64 {
     if session.dtype().size() == size_of::<f64>() { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
-/// Mean over coordinates of the prior's variance, from draws; 1 where there is no prior.
+/// The mean over coordinates of the prior's variance, estimated from draws; 1 where there is no prior.
 fn prior_variance(model: &dyn Model, streams: Streams) -> f64 {
     let mut rng = streams.rng(Purpose::Trace, 0, 0);
     let d = model.layout().dim();
@@ -356,34 +381,52 @@ fn prior_variance(model: &dyn Model, streams: Streams) -> f64 {
     if mean.is_finite() && mean > NARROWEST { mean } else { 1.0 }
 }
 
-/// One client that holds every row.
-pub(super) fn build<B: Backend>(config: NpvConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    // All rows at once: batch and order play no part.
-    let (order, scale) = (Order::default(), LikelihoodScale::Full);
-    let likelihoods = setup.likelihoods(LocalData { batch: 1, order, scale, temperature: config.temperature });
-    let lambda = KdeBandwidth::Scott.evaluate(&setup.initial.centred_gram()?, setup.initial.dim());
-    let widest = prior_variance(&*setup.model, setup.streams);
-    let start = (START * lambda * lambda).clamp(NARROWEST, widest).ln();
-    // A step that changes f by less than its rounding is the last.
-    let tolerance = (10.0 * relative_rounding(&setup.session)).max(1e-9);
-    let optimizer = Lbfgs { memory: MEMORY, iterations: config.local_steps, tolerance };
-    let client = |likelihood| {
-        let client = Client {
-            optimizer,
-            likelihood,
-            streams: setup.streams,
-            widest,
-            elbo: None,
-            settled: false,
-            like: setup.initial.clone(),
-            session: setup.session.clone(),
+impl Algorithm for NpvConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // One client that holds every row.
+        // All rows are read at once, so batch and order have no effect.
+        let (order, scale) = (Order::default(), LikelihoodScale::Full);
+        let likelihoods = setup.likelihoods(LocalData { batch: 1, order, scale, temperature: self.temperature });
+        let lambda = KdeBandwidth::Scott.evaluate(&setup.initial.centred_gram()?, setup.initial.dim());
+        let widest = prior_variance(&*setup.model, setup.streams);
+        let start = (START * lambda * lambda).clamp(NARROWEST, widest).ln();
+        // The last step is one that changes f by less than its rounding error.
+        let tolerance = (10.0 * relative_rounding(&setup.session)).max(1e-9);
+        let optimizer = Lbfgs { memory: MEMORY, iterations: self.local_steps, tolerance };
+        let client = |likelihood| {
+            let client = Client {
+                optimizer,
+                likelihood,
+                streams: setup.streams,
+                widest,
+                elbo: None,
+                settled: false,
+                like: setup.initial.clone(),
+                session: setup.session.clone(),
+            };
+            Box::new(client) as _
         };
-        Box::new(client) as _
-    };
-    let clients = likelihoods.into_iter().map(client).collect();
-    let log_variances = vec![start; setup.initial.count()];
-    let server = Server { means: setup.initial.clone(), log_variances, session: setup.session.clone() };
-    Ok(Halves { server: Box::new(server), clients })
+        let clients = likelihoods.into_iter().map(client).collect();
+        let log_variances = vec![start; setup.initial.count()];
+        let server = Server { means: setup.initial.clone(), log_variances, session: setup.session.clone() };
+        Ok(Halves { server: Box::new(server), clients })
+    }
 }
 
 #[cfg(test)]
@@ -412,7 +455,7 @@ mod tests {
     #[test]
     fn the_entropys_gradient_is_that_of_finite_differences() {
         let mut rng = ChaCha12Rng::seed_from_u64(5);
-        // From components that hardly touch to components on one another.
+        // The scales run from components that hardly overlap to components that coincide.
         for (n, d, spread) in [(1, 2, 1.0), (2, 1, 0.3), (6, 3, 1.0), (6, 3, 0.05), (9, 5, 3.0)] {
             let means = normal((n, d), &mut rng) * spread;
             let log_variances: Vec<f64> = normal((1, n), &mut rng).iter().map(|z| 0.7 * z - 1.0).collect();

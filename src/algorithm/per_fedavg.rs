@@ -1,31 +1,53 @@
 //! Per-FedAvg, first order: federated averaging of parameters from which one gradient step adapts to a client.
 //!
 //! With two minibatches B1, B2 in every step, client: L times θ' = θ_k − α∇L̄(θ_k; B1); θ_k ← θ_k − η∇L̄(θ'; B2), which
-//! leaves the Hessian out of the gradient of L̄(θ − α∇L̄(θ)). Server: as FedAvg. A client predicts with θ − α∇L̄(θ), the
-//! gradient over all its training rows: the step that the objective is made of (public codes take one minibatch).
-//! Source: Fallah, Mokhtari & Ozdaglar 2020 (Algorithm 1, first-order variant); ALGORITHMS 4.9. θ goes down, θ_k comes
-//! up; nothing stays.
+//! leaves the Hessian out of the gradient of L̄(θ − α∇L̄(θ)). Server: as FedAvg. A client predicts with θ − α∇L̄(θ),
+//! the gradient over all its training rows: this is the step in the objective (public codes take one minibatch).
+//! Source: Fallah, Mokhtari & Ozdaglar 2020 (Algorithm 1, first-order variant); ALGORITHMS 4.9. θ is sent to the
+//! clients, θ_k to the server; clients keep no parameters.
 
-use super::fedavg::{Server, Weights};
-use super::local::{LocalSteps, Visit};
-use super::{ClientHalf, Halves, LocalData, Predictor, Setup};
+use fedstein_schema::Kind;
+use serde::{Deserialize, Serialize};
+
+use super::fedavg::{AveragingWeights, Server};
+use super::keys::{BATCH_OF_TEN, INNER_LR, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
+use super::local::{LocalLoop, LocalSteps};
+use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request, Rows};
 use crate::particles::Particles;
+use crate::protocol::{ClientHalf, Halves, Message, Predictor, Request, Setup, Watch};
+use crate::rows::Rows;
 
-/// Constants of Per-FedAvg; η is the step size of the optimiser.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "per-fedavg"`; η is the step size of the optimiser. L steps read two minibatches each.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PerFedAvgConfig {
-    /// L; each reads two minibatches.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
-    /// α.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The step size α of the adaptation.
     pub inner_lr: f64,
+}
+
+impl PerFedAvgConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "per-fedavg",
+        about: "Averaging of a start from which each client adapts (Fallah et al. 2020).",
+        keys: &[
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            INNER_LR.doc("Step size of the adaptation; `optimizer.lr` is that of what is shared."),
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
 }
 
 struct Client<B: Backend> {
@@ -59,15 +81,25 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// θ + α·score.
+/// The adapted parameters θ + α·score, `[1, d]`.
 fn adapted<B: Backend>(theta: &Particles<B>, score: Particles<B>, alpha: f64) -> Particles<B> {
     theta.clone().zip(score, |theta, score| theta + score.mul_scalar(alpha))
 }
 
-/// FedAvg's server over clients that look one step ahead.
-pub(super) fn build<B: Backend>(config: PerFedAvgConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
-    let client = |local| Box::new(Client { local, inner_lr: config.inner_lr }) as _;
-    let clients = LocalSteps::of_shards(&mut setup, config.data, visit).map(client).collect();
-    Ok(Halves { server: Box::new(Server::new(&setup, Weights::Rows)), clients })
+impl Algorithm for PerFedAvgConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // FedAvg's server over clients that train the parameters after one adaptation step.
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let client = |local| Box::new(Client { local, inner_lr: self.inner_lr }) as _;
+        let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
+        Ok(Halves { server: Box::new(Server::new(&setup, AveragingWeights::Rows)), clients })
+    }
 }

@@ -1,59 +1,82 @@
 //! pFedBayes: every client has a Gaussian of its own, and all of them a Gaussian w as their prior. Source: Zhang et al.
 //! 2022, Algorithm 1; ALGORITHMS 4.10.
 //!
-//! q_k = N(μ_k, diag σ_k²) and w = N(μ, diag σ²) with σ = softplus(ρ) over all d parameters; the model's own prior plays
-//! no part. A step of client k, L of them in a visit, on a minibatch of B of its N_k rows:
+//! q_k = N(μ_k, diag σ_k²) and w = N(μ, diag σ²) with σ = softplus(ρ) over all d parameters; the model's own prior is
+//! not used. A step of client k, L of them in a visit, on a minibatch of B of its N_k rows:
 //! 1. θ_s = μ_k + σ_k ⊙ z_s, z_s ~ N(0, v·I), s = 1..S;
 //! 2. (μ_k, ρ_k) one step down −(N_k/B) (1/S) Σ_s Σ_{i ∈ batch} log p(y_i | x_i, θ_s) + ζ KL(q_k ‖ w_k);
 //! 3. (μ, ρ) of the client's copy w_k one step down KL(q_k ‖ w_k).
 //!
-//! Server: (μ, ρ) ← (1 − β)(μ, ρ) + β·mean of the clients' copies. 2d numbers go down, 2d come up; q_k never leaves the
-//! client. A client predicts with draws from q_k, and with the server's draws from w as long as it was never asked.
+//! Server: (μ, ρ) ← (1 − β)(μ, ρ) + β·mean of the clients' copies. 2d numbers are sent down, 2d up; q_k never leaves
+//! the client. A client predicts with draws from q_k, and with the server's draws from w until its first visit.
 //!
 //! q_k starts at the w of the client's first visit. The unofficial public code (AllenBeau/pFedBayes) starts it at
 //! w^(0), takes five steps of 2. for one of 3., weighs clients by their rows, and draws z with a standard deviation of
-//! 0.001, in training as in prediction: `noise_variance = 1e-6`, next to a point.
+//! 0.001, in training as in prediction: `noise_variance = 1e-6`, almost a point estimate.
 
 use std::sync::Arc;
 
 use fedstein_models::Layout;
+use fedstein_schema::Accepts::Float;
+use fedstein_schema::Literal::{Float as F, Int as I};
+use fedstein_schema::{Interval, Kind, POSITIVE, key};
+use serde::{Deserialize, Serialize};
 
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, SAMPLES, SERVER_MIX};
 use super::mean_field::{MeanField, MeanFieldState, noise};
-use super::{BATCHES, ClientHalf, Halves, LocalData, Predictor, ServerHalf, Setup};
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
 use crate::particles::Particles;
+use crate::protocol::{
+    BATCHES, ClientHalf, ClientId, Halves, Message, Predictor, Reply, Request, ServerHalf, Setup, Watch,
+};
 use crate::random::{Purpose, Streams};
 use crate::stein::{Optimizer, SvgdError};
 
-/// Constants of pFedBayes.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "pfedbayes"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedBayesConfig {
-    /// Draws N that predictions are made with.
+    /// The number of draws N that predictions are made with.
     pub particles: usize,
-    /// L.
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
-    /// S, draws behind a step.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The number of draws S behind a step.
     pub samples: usize,
-    /// ζ.
-    pub kl_weight: f64,
-    /// ρ^(0), the same for every coordinate.
-    pub initial_rho: f64,
-    /// Standard deviation of μ^(0) around 0.
-    pub initial_sd: f64,
-    /// v, of draws in training and in prediction.
-    pub noise_variance: f64,
-    /// β.
+    /// The weight β of the clients' mean at the server.
     pub server_mix: f64,
+    /// The weight ζ of the KL term.
+    pub kl_weight: f64,
+    /// The initial ρ^(0), the same for every coordinate.
+    pub initial_rho: f64,
+    /// The standard deviation of μ^(0) around 0.
+    pub initial_sd: f64,
+    /// The variance v of z in training and in prediction.
+    pub noise_variance: f64,
 }
 
-/// What server and clients know alike, and do not change.
+impl PFedBayesConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "pfedbayes",
+        about: "Personal Gaussians around a shared Gaussian (Zhang et al. 2022).",
+        keys: &[PARTICLE_COUNT.default(I(10)).doc("Draws N that predictions are made with."), LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE,
+SAMPLES.default(I(1)),
+SERVER_MIX,
+key("kl_weight", POSITIVE, F(10.0), "ζ: weight of KL(personal ‖ shared)."),
+key("initial_rho", Float(Interval::FINITE), F(-2.5), "ρ at the start; a standard deviation is ln(1 + e^ρ) (public code: -3).").reference(F(-3.0)),
+key("initial_sd", POSITIVE, F(0.1), "Standard deviation of the means at the start."),
+key("noise_variance", POSITIVE, F(1.0), "Variance of the noise behind a draw, in training and in prediction; 1 is the method, 1e-6 the unofficial public code (sd 0.001): next to a point.").reference(F(1e-6)),],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
+}
+
+/// The constants that server and clients share.
 struct Problem<B: Backend> {
     config: PFedBayesConfig,
     optimizer: Optimizer,
@@ -68,8 +91,9 @@ impl<B: Backend> Problem<B> {
         MeanField::from_message(message, &self.layout, &self.session)
     }
 
-    /// N draws from q with the same z in every round, so that predictions move with q and not with the draw; rounds
-    /// count from 1, so that this is no stream of a visit. Stream 0 is the server's, k + 1 client k's.
+    /// N draws `[N, d]` from q with the same z in every round, so that predictions change with q and not with the
+    /// draws. Rounds count from 1, so that round 0 is the stream of no visit. Stream 0 is the server's, k + 1 client
+    /// k's.
     fn predictive(&self, q: &MeanField<B>, stream: usize) -> Result<Particles<B>, RunError> {
         let mut rng = self.streams.rng(Purpose::Gaussian, 0, stream);
         Ok(q.at(&noise(&mut rng, self.config.noise_variance, self.config.particles, &self.layout, &self.session)?))
@@ -78,13 +102,13 @@ impl<B: Backend> Problem<B> {
 
 struct Server<B: Backend> {
     problem: Arc<Problem<B>>,
-    /// w.
+    /// The shared Gaussian w.
     shared: MeanField<B>,
     draws: Particles<B>,
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.shared.to_message()
     }
 
@@ -107,7 +131,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         self.shared.bytes() + self.draws.bytes()
     }
 
-    /// The draws follow from w.
+    /// The state holds w only; the draws follow from it.
     fn save(&self) -> Result<State, RunError> {
         self.shared.save()
     }
@@ -119,14 +143,14 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-/// What the optimiser remembers of q_k and of w_k.
+/// The optimiser states of q_k and of w_k.
 #[derive(Clone, Debug, Default)]
 struct States {
     personal: MeanFieldState,
     shared: MeanFieldState,
 }
 
-/// The parts of a client's state: q_k, and what the optimiser remembers of q_k and of w_k.
+/// The names of the parts of a client's state: q_k, and the optimiser states of q_k and of w_k.
 const PERSONAL: &str = "personal";
 const OF_PERSONAL: &str = "personal_optimizer";
 const OF_SHARED: &str = "shared_optimizer";
@@ -135,7 +159,7 @@ struct Client<B: Backend> {
     problem: Arc<Problem<B>>,
     likelihood: Likelihood<B>,
     client: ClientId,
-    /// q_k, from the first visit on.
+    /// The client's Gaussian q_k, from the first visit on.
     personal: Option<MeanField<B>>,
     states: States,
 }
@@ -151,7 +175,7 @@ impl<B: Backend> Client<B> {
         watch: Watch,
     ) -> Result<(MeanField<B>, MeanField<B>), RunError> {
         let Problem { config, optimizer, layout, streams, session, .. } = &*self.problem;
-        let steps = config.local_steps;
+        let steps = config.local.local_steps;
         self.likelihood.start_visit(round);
         let mut rng = streams.rng(Purpose::Gaussian, round, self.client);
         for step in 1..=steps {
@@ -216,29 +240,40 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// A server that averages copies of w, and clients that keep their q_k.
-///
-/// # Errors
-/// The device does not answer.
-pub(super) fn build<B: Backend>(config: PFedBayesConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let likelihoods = setup.likelihoods(config.data);
-    let problem = Arc::new(Problem {
-        config,
-        optimizer: setup.svgd.optimizer,
-        reset_optimizer: setup.reset_optimizer,
-        layout: setup.model.layout().clone(),
-        streams: setup.streams,
-        session: setup.session,
-    });
-    // Stream 1: 0 drew the model's own initial particles, which pFedBayes has no use for.
-    let mut rng = problem.streams.rng(Purpose::InitialParticles, 0, 1);
-    let mean = noise(&mut rng, config.initial_sd.powi(2), 1, &problem.layout, &problem.session)?;
-    let shared = MeanField::with_rho(mean, config.initial_rho);
-    let client = |(client, likelihood)| {
-        let (problem, states) = (problem.clone(), States::default());
-        Box::new(Client { problem, likelihood, client, personal: None, states }) as _
-    };
-    let clients = likelihoods.into_iter().enumerate().map(client).collect();
-    let draws = problem.predictive(&shared, 0)?;
-    Ok(Halves { server: Box::new(Server { problem, shared, draws }), clients })
+impl Algorithm for PFedBayesConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that averages copies of w, and clients that keep their q_k.
+        let likelihoods = setup.likelihoods(self.local.data(1.0));
+        let problem = Arc::new(Problem {
+            config: *self,
+            optimizer: setup.svgd.optimizer,
+            reset_optimizer: setup.reset_optimizer,
+            layout: setup.model.layout().clone(),
+            streams: setup.streams,
+            session: setup.session,
+        });
+        // Stream 0 drew the model's own initial particles, which pFedBayes does not use.
+        let mut rng = problem.streams.rng(Purpose::InitialParticles, 0, 1);
+        let mean = noise(&mut rng, self.initial_sd.powi(2), 1, &problem.layout, &problem.session)?;
+        let shared = MeanField::with_rho(mean, self.initial_rho);
+        let client = |(client, likelihood)| {
+            let (problem, states) = (problem.clone(), States::default());
+            Box::new(Client { problem, likelihood, client, personal: None, states }) as _
+        };
+        let clients = likelihoods.into_iter().enumerate().map(client).collect();
+        let draws = problem.predictive(&shared, 0)?;
+        Ok(Halves { server: Box::new(Server { problem, shared, draws }), clients })
+    }
 }

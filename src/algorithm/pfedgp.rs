@@ -1,12 +1,12 @@
-//! pFedGP: Gaussian processes of each client's own on an embedding that all share.
+//! pFedGP: personal Gaussian processes of each client on an embedding that all clients share.
 //!
-//! The network of the model without its last layers is the embedding e = h/‖h‖; it travels and is averaged by rows. A
+//! The network of the model without its last layers is the embedding e = h/‖h‖; it is sent and averaged by rows. A
 //! client classifies with a tree of binary Gaussian processes on its own embedded rows, kernel s·exp(−‖e − e'‖²/(2ℓ²)),
 //! which never leave it and have no parameters to train: they are fitted anew for every prediction. In its round a
-//! client climbs (scale)·Σ_nodes L(K(e(x; θ))), L the bound on log p(y) of [`polya_gamma`], by minibatches.
+//! client maximises (scale)·Σ_nodes L(K(e(x; θ))), L the bound on log p(y) of [`polya_gamma`], by minibatches.
 //! Source: Achituve et al. 2021 and its public code, ALGORITHMS 4.10.
 //!
-//! A stand-in in five places, for numbers without draws and for speed:
+//! Five parts differ from the paper's, for results without draws and for speed:
 //!
 //! | there | here |
 //! |---|---|
@@ -16,15 +16,14 @@
 //! | all rows of a client behind a prediction | at most `inducing_rows`, each class by its share |
 //! | SGD .05, momentum .9, decay .001, norm of a gradient at most 50, one step on all rows, a plain mean of clients | `[optimizer]` without decay and clip, `local_steps` minibatches, a mean by rows |
 //!
-//! Their embedding ends in a linear layer of its own. Here it ends where the head begins: in such a layer with a `stack`
-//! whose last layer is dense, in the last hidden layer with a `bnn`, which is worse where there is only one
+//! Their embedding ends in a linear layer of its own. Here it ends where the head begins: in such a layer with a
+//! `stack` whose last layer is dense, in the last hidden layer with a `bnn`, which is worse where there is only one
 //! (docs/algorithms.md).
 //!
-//! Their optimiser forgets at each visit and takes one step, so that its momentum never speaks. A row for which all units
-//! are shut is embedded at 0 and pulls at nothing. The server's particles are the shared layers under the head of Θ^(0),
-//! which nobody trains: what they predict means nothing.
+//! Their optimiser starts anew at each visit and takes one step, so that its momentum has no effect. A row for which
+//! all units are 0 is embedded at 0 and has no gradient. The server's particles are the shared layers under the head of
+//! Θ^(0), which is never trained: their predictions have no meaning.
 
-pub mod cholesky;
 pub mod class_tree;
 pub mod classifier;
 pub mod embedding;
@@ -34,50 +33,80 @@ pub mod polya_gamma;
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
-use fedstein_models::{Model, Task};
-use ndarray::{Array2, Axis, concatenate};
-use rand::Rng;
-use rand::seq::SliceRandom;
-
-use super::fedavg::ROWS;
-use super::split::Split;
-use super::{BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, PARTICLES, Predictor, ServerHalf, Setup};
-use crate::backend::{Backend, Session};
-use crate::checkpoint::State;
-use crate::density::Score;
-use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
-use crate::federation::shard::{Minibatches, Shard};
-use crate::particles::{Particles, read_matrix};
-use crate::random::Purpose;
-use crate::stein::{OptimizerState, Svgd};
-
 use class_tree::{Fork, class_tree};
 use classifier::{Classifier, GpConfig, held, objective};
 use embedding::Embedding;
+use fedstein_models::{Model, Task};
+use fedstein_schema::Literal::{Float as F, Int as I};
+use fedstein_schema::{COUNT, Kind, POSITIVE, key};
 use kernel::Rbf;
+use ndarray::{Array2, Axis, concatenate};
+use rand::Rng;
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
 
-/// Rows embedded at once where all are needed.
+use super::keys::{BATCH, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
+use super::split::Split;
+use super::{Algorithm, Capabilities};
+use crate::array::ArrayError;
+use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
+use crate::error::RunError;
+use crate::particles::{Particles, read_matrix};
+use crate::protocol::{
+    BATCHES, ClientHalf, Halves, LocalData, Message, OPTIMIZER, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf,
+    Setup, Watch,
+};
+use crate::random::Purpose;
+use crate::rows::{Minibatches, Shard};
+use crate::stein::{OptimizerState, Score, Svgd};
+
+/// The number of rows that are embedded at once.
 const CHUNK: usize = 1000;
 
-/// Constants of pFedGP.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "pfedgp"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedGpConfig {
-    /// L.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
-    /// Layers, counted from the output, above the embedding.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The number of layers above the embedding, counted from the output.
     pub personal_layers: usize,
-    /// s, the variance of the processes.
+    /// The variance s of the processes.
     pub output_scale: f64,
-    /// ℓ, on embeddings of length 1.
+    /// The length scale ℓ, on embeddings of length 1.
     pub length_scale: f64,
-    /// Updates of the Pólya-Gamma variables of a node.
+    /// The number of updates of the Pólya-Gamma variables of a node.
     pub inference_steps: usize,
-    /// Most rows of a client behind its tree and its predictions.
+    /// The largest number of a client's rows behind its tree and its predictions.
     pub inducing_rows: usize,
+}
+
+impl PFedGpConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "pfedgp",
+        about: "Gaussian processes on a shared embedding (Achituve et al. 2021).",
+        keys: &[
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            MEAN_LOSS,
+            PERSONAL_LAYERS,
+            key("output_scale", POSITIVE, F(8.0), "Variance of the Gaussian processes."),
+            key("length_scale", POSITIVE, F(1.0), "Length scale of their kernel, on embeddings of length 1."),
+            key("inference_steps", COUNT, I(10), "Updates of the Pólya-Gamma variables of a node."),
+            key(
+                "inducing_rows",
+                COUNT,
+                I(500),
+                "Most training rows of a client behind a prediction: the cost is cubic in them.",
+            ),
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
 }
 
 impl PFedGpConfig {
@@ -95,7 +124,7 @@ struct Server<B: Backend> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.split.message_of(&self.network)
     }
 
@@ -103,7 +132,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
         let total: f64 = replies.iter().map(rows).sum();
         if total <= 0.0 {
-            return Ok(()); // nobody has a row: nothing was learned
+            return Ok(()); // no client has a row, so θ stays as it is
         }
         let mut mean = self.split.base_of(&self.network).map(|block| block.zeros_like());
         for reply in &replies {
@@ -128,7 +157,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.network)
+        Ok(State::default().with_particles(PARTICLES, &self.network)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -143,12 +172,12 @@ struct Embedder<B: Backend> {
     model: Arc<dyn Model>,
     split: Split,
     head_layers: usize,
-    /// Lends its head to every base: the model takes whole networks.
+    /// A network whose head completes every base, because the model takes whole networks.
     initial: Particles<B>,
 }
 
 impl<B: Backend> Embedder<B> {
-    /// Of rows `[B, p]`, on the host. Waits for the device.
+    /// The embedding of rows `[B, p]`, on the host. The call waits for the device.
     fn embed(&self, base: &Particles<B>, inputs: Tensor<2>) -> Result<Embedding, RunError> {
         let network = self.split.joined(base, &self.initial);
         let activations = self.model.embed(network.blocks(), inputs, self.head_layers).ok_or_else(no_embedding)?;
@@ -161,7 +190,7 @@ impl<B: Backend> Embedder<B> {
         }
     }
 
-    /// From a gradient in the activations `[B, E]` to the base.
+    /// The gradient in the base, from the gradient in the activations `[B, E]`.
     fn pull_back(&self, base: &Particles<B>, inputs: Tensor<2>, gradient: Tensor<2>) -> Result<Particles<B>, RunError> {
         let network = self.split.joined(base, &self.initial);
         let gradient = gradient.unsqueeze_dim::<3>(0);
@@ -178,11 +207,11 @@ struct Client<B: Backend> {
     embedder: Embedder<B>,
     shard: Shard<B>,
     minibatches: Minibatches,
-    /// Of the shard's rows.
+    /// The class of every row of the shard.
     labels: Vec<usize>,
-    /// Number of classes C of the task.
+    /// The number of classes C of the task.
     classes: usize,
-    /// Positions in the shard, ascending.
+    /// The inducing rows, by their ascending positions in the shard.
     inducing: Vec<usize>,
     state: OptimizerState,
     session: Session<B>,
@@ -196,8 +225,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         }
         self.minibatches.start_visit(request.round);
         let forks = self.forks(&base)?;
-        let steps = self.config.local_steps;
-        // A visit that fails leaves the averages of the last one.
+        let steps = self.config.local.local_steps;
+        // A visit that fails leaves the optimiser's state of the last one.
         let (svgd, mut state) = (self.svgd, self.state.clone());
         let moved = svgd.run(base, steps, &mut state, |at| self.next_score(at, &forks), |done| watch(done, steps))?;
         self.state = state;
@@ -219,7 +248,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let state = State::default().with_part(BATCHES, self.minibatches.save());
         match self.reset_optimizer {
             true => Ok(state),
-            false => state.with_optimizer(OPTIMIZER, &self.state),
+            false => Ok(state.with_optimizer(OPTIMIZER, &self.state)?),
         }
     }
 
@@ -235,7 +264,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 impl<B: Backend> Client<B> {
     /// The gradient of the next minibatch's bound in the base.
     fn next_score(&mut self, at: &Particles<B>, forks: &[Fork]) -> Result<Score<B>, RunError> {
-        let LocalData { scale, temperature, .. } = self.config.data;
+        let LocalData { scale, temperature, .. } = self.config.local.data(1.0);
         let scale = scale.factor(self.shard.rows(), self.minibatches.batch()) / temperature;
         let positions = self.minibatches.next_batch();
         let labels: Vec<usize> = positions.iter().map(|position| self.labels[*position]).collect();
@@ -246,7 +275,7 @@ impl<B: Backend> Client<B> {
         Ok(Score::dense(self.embedder.pull_back(at, inputs, gradient)?))
     }
 
-    /// The tree of the client's classes, as the embedding stands.
+    /// The tree of the client's classes in the current embedding.
     fn forks(&self, base: &Particles<B>) -> Result<Vec<Fork>, RunError> {
         let (rows, labels) = self.inducing_rows(base)?;
         Ok(class_tree(&held(&labels), &rows, &labels))
@@ -257,12 +286,12 @@ impl<B: Backend> Client<B> {
         let embed = |chunk: &[usize]| self.embedder.embed(base, self.shard.batch(chunk).inputs);
         let parts = self.inducing.chunks(CHUNK).map(embed).collect::<Result<Vec<_>, RunError>>()?;
         let views: Vec<_> = parts.iter().map(|part| part.unit().view()).collect();
-        let rows = concatenate(Axis(0), &views).map_err(|error| RunError::Device(error.to_string()))?;
+        let rows = concatenate(Axis(0), &views).map_err(|error| ArrayError::Content(error.to_string()))?;
         Ok((rows, self.inducing.iter().map(|position| self.labels[*position]).collect()))
     }
 }
 
-/// At most `most` positions, ascending: of every class about its share, and at least one.
+/// At most `most` ascending positions of `labels` `[n]`: about its share of every class, and at least one.
 pub fn stratified(labels: &[usize], most: usize, rng: &mut impl Rng) -> Vec<usize> {
     let classes = held(labels);
     let mut ranked = Vec::with_capacity(labels.len());
@@ -272,7 +301,7 @@ pub fn stratified(labels: &[usize], most: usize, rng: &mut impl Rng) -> Vec<usiz
         let count = own.len() as f64;
         ranked.extend(own.into_iter().enumerate().map(|(rank, position)| (rank as f64 / count, position)));
     }
-    // Stable: the first of every class come before all others.
+    // The sort is stable: the first rows of every class come before all others.
     ranked.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let mut chosen: Vec<usize> = ranked.into_iter().map(|(_, position)| position).collect();
     chosen.truncate(most.max(classes.len()));
@@ -280,7 +309,7 @@ pub fn stratified(labels: &[usize], most: usize, rng: &mut impl Rng) -> Vec<usiz
     chosen
 }
 
-/// The class of every row of a shard. Waits for the device.
+/// The class of every row of a shard. The call waits for the device.
 fn labels_of<B: Backend>(shard: &Shard<B>) -> Result<Vec<usize>, RunError> {
     let positions: Vec<usize> = (0..shard.rows()).collect();
     let mut labels = Vec::with_capacity(positions.len());
@@ -305,38 +334,45 @@ fn singular() -> RunError {
     )
 }
 
-/// A server with the shared layers and clients with Gaussian processes.
-///
-/// # Errors
-/// The model has no classes, no layer to share or no embedding.
-pub(super) fn build<B: Backend>(config: PFedGpConfig, setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let Setup { model, shards, initial, session, streams, svgd, reset_optimizer } = setup;
-    let Task::Classification { classes } = model.task() else {
-        return Err(RunError::Config("algorithm kind `pfedgp` classifies; this model has no classes".into()));
-    };
-    let split = Split::of(model.layout(), config.personal_layers)?;
-    let head_layers = config.personal_layers;
-    let embedder = Embedder { model, split: split.clone(), head_layers, initial: initial.clone() };
-    if let Some(shard) = shards.iter().find(|shard| shard.rows() > 0) {
-        embedder.embed(&split.base_of(&initial), shard.batch(&[0]).inputs)?;
+impl Algorithm for PFedGpConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
     }
-    let client = |(client, shard): (usize, Shard<B>)| -> Result<Box<dyn ClientHalf<B>>, RunError> {
-        let labels = labels_of(&shard)?;
-        let mut rng = streams.rng(Purpose::InducingRows, 0, client);
-        Ok(Box::new(Client {
-            config,
-            svgd,
-            reset_optimizer,
-            embedder: embedder.clone(),
-            minibatches: Minibatches::new(config.data.order, shard.rows(), config.data.batch, streams, client),
-            inducing: stratified(&labels, config.inducing_rows, &mut rng),
-            shard,
-            labels,
-            classes,
-            state: OptimizerState::default(),
-            session: session.clone(),
-        }))
-    };
-    let clients = shards.into_iter().enumerate().map(client).collect::<Result<_, RunError>>()?;
-    Ok(Halves { server: Box::new(Server { network: initial, split, session }), clients })
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server with the shared layers and clients with Gaussian processes.
+        let Setup { model, shards, initial, session, streams, svgd, reset_optimizer, .. } = setup;
+        let Task::Classification { classes } = model.task() else {
+            return Err(RunError::Config("algorithm kind `pfedgp` classifies; this model has no classes".into()));
+        };
+        let split = Split::of(model.layout(), self.personal_layers)?;
+        let head_layers = self.personal_layers;
+        let embedder = Embedder { model, split: split.clone(), head_layers, initial: initial.clone() };
+        if let Some(shard) = shards.iter().find(|shard| shard.rows() > 0) {
+            embedder.embed(&split.base_of(&initial), shard.batch(&[0]).inputs)?;
+        }
+        let client = |(client, shard): (usize, Shard<B>)| -> Result<Box<dyn ClientHalf<B>>, RunError> {
+            let labels = labels_of(&shard)?;
+            let mut rng = streams.rng(Purpose::InducingRows, 0, client);
+            Ok(Box::new(Client {
+                config: *self,
+                svgd,
+                reset_optimizer,
+                embedder: embedder.clone(),
+                minibatches: Minibatches::new(self.local.minibatch, shard.rows(), self.local.batch, streams, client),
+                inducing: stratified(&labels, self.inducing_rows, &mut rng),
+                shard,
+                labels,
+                classes,
+                state: OptimizerState::default(),
+                session: session.clone(),
+            }))
+        };
+        let clients = shards.into_iter().enumerate().map(client).collect::<Result<_, RunError>>()?;
+        Ok(Halves { server: Box::new(Server { network: initial, split, session }), clients })
+    }
 }

@@ -1,37 +1,62 @@
 //! pFedMe: personal parameters p tied to a shared centre w, which moves along the gradient of their Moreau envelope.
 //!
 //! Client, from p = w as sent: L times draw a minibatch; R times p ← p − η_p(∇L̄(p) + λ(p − w)) on it; then
-//! w ← w − ηλ(w − p). It keeps p, with which it predicts, and sends its w_k. Server: w ← (1−β)w + β·mean_{k ∈ S} w_k,
-//! each client alike. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient steps for its inner problem);
-//! ALGORITHMS 4.9. w goes down, w_k comes up.
+//! w ← w − ηλ(w − p). The client keeps p, with which it predicts, and sends its w_k. Server:
+//! w ← (1−β)w + β·mean_{k ∈ S} w_k, with equal weights. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient steps for its inner
+//! problem); ALGORITHMS 4.9. w is sent to the clients, w_k to the server.
 
-use super::fedavg::{Server, Weights};
-use super::local::{LocalSteps, Visit, pull};
-use super::{ClientHalf, Halves, LocalData, Predictor, Setup};
+use fedstein_schema::Literal::{Float as F, Int as I};
+use fedstein_schema::{COUNT, Kind, key};
+use serde::{Deserialize, Serialize};
+
+use super::fedavg::{AveragingWeights, Server};
+use super::keys::{BATCH_OF_TEN, INNER_LR, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL, SERVER_MIX};
+use super::local::{LocalLoop, LocalSteps, pull};
+use super::{Algorithm, Capabilities};
 use crate::backend::Backend;
 use crate::checkpoint::State;
-use crate::density::{Likelihood, Score};
+use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
 use crate::particles::Particles;
-use crate::stein::{Optimizer, OptimizerState, Svgd};
+use crate::protocol::{ClientHalf, Halves, Message, Predictor, Request, Setup, Watch};
+use crate::stein::{Optimizer, OptimizerState, Score, Svgd};
 
-/// Constants of pFedMe; η is the step size of the optimiser.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "pfedme"`; η is the step size of the optimiser.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedMeConfig {
-    /// L.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
-    /// R.
-    pub inner_steps: usize,
-    /// η_p.
-    pub inner_lr: f64,
-    /// λ > 0.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The weight λ > 0 of the proximal term.
     pub proximal: f64,
-    /// β ∈ (0, 1].
+    /// The step size η_p of the personal parameters.
+    pub inner_lr: f64,
+    /// The number R of steps on p in a local step.
+    pub inner_steps: usize,
+    /// The weight β ∈ (0, 1] of the clients' mean at the server.
     pub server_mix: f64,
+}
+
+impl PFedMeConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "pfedme",
+        about: "Personal parameters around a shared centre (Dinh et al. 2020).",
+        keys: &[
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            PROXIMAL.default(F(15.0)).doc("λ: weight of the distance from the shared parameters."),
+            INNER_LR.doc("Step size of the personal parameters; `optimizer.lr` is that of what is shared."),
+            key("inner_steps", COUNT, I(5), "Personal steps on one minibatch."),
+            SERVER_MIX,
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
 }
 
 /// The name under which p is kept.
@@ -40,7 +65,7 @@ const PERSONAL: &str = "personal";
 struct Client<B: Backend> {
     config: PFedMeConfig,
     local: LocalSteps<B>,
-    /// p; `None` until the first visit.
+    /// The personal parameters p; `None` until the first visit.
     personal: Option<Particles<B>>,
 }
 
@@ -55,7 +80,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             let score =
                 |p: &Particles<B>| Ok(Score::dense(likelihood.gradient_on(&batch, p, 0.0)).plus(pull(p, w, proximal)));
             let state = &mut OptimizerState::default();
-            personal = inner.run(personal.clone(), inner_steps, state, score, |_| {})?;
+            personal = inner.run::<_, RunError>(personal.clone(), inner_steps, state, score, |_| {})?;
             Ok(pull(w, &personal, proximal))
         };
         let moved = self.local.run(sent, request.round, watch, score)?;
@@ -75,7 +100,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn save(&self) -> Result<State, RunError> {
         let state = self.local.save()?;
         match &self.personal {
-            Some(personal) => state.with_particles(PERSONAL, personal),
+            Some(personal) => Ok(state.with_particles(PERSONAL, personal)?),
             None => Ok(state),
         }
     }
@@ -87,10 +112,20 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// FedAvg's server with equal weights, over clients with personal parameters.
-pub(super) fn build<B: Backend>(config: PFedMeConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
-    let client = |local| Box::new(Client { config, local, personal: None }) as _;
-    let clients = LocalSteps::of_shards(&mut setup, config.data, visit).map(client).collect();
-    Ok(Halves { server: Box::new(Server::new(&setup, Weights::Equal(config.server_mix))), clients })
+impl Algorithm for PFedMeConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // FedAvg's server with equal weights, over clients with personal parameters.
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let client = |local| Box::new(Client { config: *self, local, personal: None }) as _;
+        let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
+        Ok(Halves { server: Box::new(Server::new(&setup, AveragingWeights::Equal(self.server_mix))), clients })
+    }
 }

@@ -1,16 +1,16 @@
-//! pFedVEM: a base that all clients share, and a Gaussian head for each, whose prior says how far a client may differ.
+//! pFedVEM: a base that all clients share, and a Gaussian head for each, whose prior bounds how far a client differs.
 //! Source: Zhu et al. 2023 (variational expectation maximisation) and its public code; ALGORITHMS 4.10.
 //!
 //! The base is a point; the head of client k is q_k = N(μ_k, diag σ_k²), σ_k = softplus of a raw number, with the prior
-//! N(μ, ρ_k²·I) around the server's μ. A visit of client k, which gets base and μ:
+//! N(μ, ρ_k²·I) around the server's μ. A visit of client k, which receives base and μ:
 //! 1. M-step, in closed form: ρ_k² = (Σσ_k² + ‖μ_k − μ‖²)/d_h. Its inverse is the client's confidence.
 //! 2. E-step: `head_steps` steps on all rows down −(1/S) Σ_s Σ_i log p(y_i | x_i, base, head_s) + KL(q_k ‖ prior), with
 //!    momentum: v ← m·v + g, (μ_k, raw) ← (μ_k, raw) − ε·v.
 //! 3. L minibatch steps of the base down the mean loss over S draws of the new head, by the configured optimiser.
 //!
-//! Server: μ ← Σ_k μ_k/ρ_k² / Σ_k 1/ρ_k²; base ← Σ_k N_k base_k / Σ_k N_k. Base and μ go down; base, μ_k and the number
-//! ρ_k², as an array of length 1, come up. A client predicts with its head on the base that the server published: with
-//! μ_k for one particle, else with draws from q_k. As long as it was never asked it predicts with (base, μ).
+//! Server: μ ← Σ_k μ_k/ρ_k² / Σ_k 1/ρ_k²; base ← Σ_k N_k base_k / Σ_k N_k. Base and μ are sent down; base, μ_k and the
+//! number ρ_k², as an array of length 1, are sent up. A client predicts with its head on the base that the server
+//! published: with μ_k for one particle, else with draws from q_k. Until its first visit it predicts with (base, μ).
 //!
 //! q_k starts at N(μ, I) with the μ of the client's first visit, so that then ρ_k = 1. In the public code all clients
 //! train in every round and some are averaged, and the momentum also moves the base; here `optimizer` does.
@@ -19,53 +19,85 @@ use std::sync::Arc;
 
 use burn::tensor::DType;
 use fedstein_models::Layout;
+use fedstein_schema::Accepts::Float;
+use fedstein_schema::Literal::{Float as F, Int as I};
+use fedstein_schema::{COUNT, Interval, Kind, POSITIVE, key};
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
-use super::fedavg::ROWS;
+use super::keys::{
+    BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PARTICLE_COUNT, PERSONAL_LAYERS, SAMPLES,
+};
 use super::mean_field::{MeanField, noise, single};
 use super::split::Split;
-use super::{BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, PARTICLES, Predictor, ServerHalf, Setup};
+use super::{Algorithm, Capabilities};
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::{Likelihood, LikelihoodScale, Score};
+use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Array, ClientId, Message, Reply, Request, Rows, Values};
 use crate::particles::Particles;
+use crate::protocol::{
+    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, OPTIMIZER, PARTICLES, Predictor, ROWS, Reply, Request,
+    ServerHalf, Setup, Watch,
+};
 use crate::random::{Purpose, Streams};
-use crate::stein::{OptimizerState, Svgd};
+use crate::rows::Rows;
+use crate::stein::{OptimizerState, Score, Svgd};
 
-/// Constants of pFedVEM.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "pfedvem"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedVemConfig {
-    /// 1: a client predicts with its mean head; else the draws from its head.
+    /// The number of draws from its head with which a client predicts; with 1 it predicts with the mean head.
     pub particles: usize,
-    /// L, steps of the base.
-    pub local_steps: usize,
-    /// How rows become gradients of the base.
-    pub data: LocalData,
-    /// Layers of the head.
-    pub personal_layers: usize,
-    /// Steps of the head, each on all rows.
-    pub head_steps: usize,
-    /// ε of the head.
-    pub head_lr: f64,
-    /// m.
-    pub head_momentum: f64,
-    /// S, draws behind a step.
+    /// L steps of the base, B and the rows that the steps see.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The number of draws S behind a step.
     pub samples: usize,
+    /// The number of layers of the head.
+    pub personal_layers: usize,
+    /// The number of steps of the head, each on all rows.
+    pub head_steps: usize,
+    /// The step size ε of the head.
+    pub head_lr: f64,
+    /// The momentum m of the head's steps.
+    pub head_momentum: f64,
 }
 
-/// The name under which the mean of a head travels, and a client keeps its head.
+impl PFedVemConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "pfedvem",
+        about: "Gaussian heads on a shared base (Zhu et al. 2023).",
+        keys: &[
+            PARTICLE_COUNT.default(I(1)).doc("Draws N from the head that a client predicts with; 1 is the mean head."),
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            SAMPLES.default(I(5)),
+            PERSONAL_LAYERS,
+            key("head_steps", COUNT, I(10), "Steps on the Gaussian head, each on all rows."),
+            key("head_lr", POSITIVE, F(0.001), "Step size of the steps on the head."),
+            key("head_momentum", Float(Interval::DECAY), F(0.9), "Momentum of the steps on the head."),
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
+}
+
+/// The name of the mean of a head in messages, and of the head in a client's state.
 const HEAD: &str = "head";
 
-/// The name under which ρ_k² travels.
+/// The name of ρ_k² in messages.
 const PRIOR_VARIANCE: &str = "prior_variance";
 
-/// σ_k before the first visit.
+/// The standard deviation σ_k before the first visit.
 const INITIAL_SD: f64 = 1.0;
 
-/// What server and clients know alike, and do not change.
+/// The constants that server and clients share.
 struct Problem<B: Backend> {
     config: PFedVemConfig,
     svgd: Svgd,
@@ -78,7 +110,7 @@ struct Problem<B: Backend> {
 }
 
 impl<B: Backend> Problem<B> {
-    /// One base under every one of S heads: `[S, d]`.
+    /// The networks `[S, d]` of one base `[1, d_b]` under each of S heads `[S, d_h]`.
     fn under(&self, base: &Particles<B>, heads: &Particles<B>) -> Particles<B> {
         let bases = base.map(|block| block.repeat_dim(0, heads.count()));
         Particles::from_blocks([bases.blocks(), heads.blocks()].concat(), self.whole.clone())
@@ -92,17 +124,17 @@ impl<B: Backend> Problem<B> {
         Ok(self.split.message_of(whole)?.with_array(HEAD, self.head_of(whole).to_array()?))
     }
 
-    /// Base and mean head.
+    /// Reads the base and the mean head.
     fn read(&self, message: &Message) -> Result<(Particles<B>, Particles<B>), RunError> {
         Ok((self.split.base_in(message, &self.session)?, single(message, HEAD, &self.head, &self.session)?))
     }
 
-    /// z ~ N(0, I), `[count, d_h]`.
+    /// Draws z ~ N(0, I), `[count, d_h]`.
     fn noise(&self, rng: &mut impl Rng, count: usize) -> Result<Particles<B>, RunError> {
         noise(rng, 1.0, count, &self.head, &self.session)
     }
 
-    /// One number that counts as many bytes as a coordinate.
+    /// An array of one number, which takes as many bytes as a coordinate.
     fn number(&self, value: f64) -> Array {
         let values = match self.session.dtype() {
             DType::F64 => Values::F64(vec![value]),
@@ -114,12 +146,12 @@ impl<B: Backend> Problem<B> {
 
 struct Server<B: Backend> {
     problem: Arc<Problem<B>>,
-    /// Base and μ, `[1, d]`.
+    /// The base and μ, `[1, d]`.
     theta: Particles<B>,
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.problem.message(&self.theta)
     }
 
@@ -135,7 +167,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let confidences = replies.iter().map(confidence).collect::<Result<Vec<f64>, RunError>>()?;
         let (all_rows, all_confidence): (f64, f64) = (replies.iter().map(rows).sum(), confidences.iter().sum());
         if all_rows <= 0.0 {
-            return Ok(()); // nobody has a row: nothing was learned
+            return Ok(()); // no client has a row, so θ stays as it is
         }
         let zeros = self.theta.map(|block| block.zeros_like());
         let (mut base, mut centre) = (self.problem.split.base_of(&zeros), self.problem.head_of(&zeros));
@@ -154,7 +186,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -163,10 +195,10 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-/// 1/ρ_k² of a reply.
+/// The confidence 1/ρ_k² of a reply.
 fn confidence(reply: &Reply) -> Result<f64, RunError> {
     let refuse = |reason| RunError::Client { round: reply.round, client: reply.client, reason };
-    let values = reply.message.array(PRIOR_VARIANCE).map_err(refuse)?.values.to_f64();
+    let values = reply.message.array(PRIOR_VARIANCE).map_err(|error| refuse(error.to_string()))?.values.to_f64();
     match values[..] {
         [variance] if variance > 0.0 && (1.0 / variance).is_finite() => Ok(1.0 / variance),
         _ => Err(refuse(format!("\"{PRIOR_VARIANCE}\" must be a positive number, not {values:?}"))),
@@ -176,17 +208,17 @@ fn confidence(reply: &Reply) -> Result<f64, RunError> {
 struct Client<B: Backend> {
     problem: Arc<Problem<B>>,
     client: ClientId,
-    /// The rows as steps of the base read them.
+    /// The rows for steps of the base, in minibatches.
     minibatches: Likelihood<B>,
-    /// The rows as steps of the head read them: all, and their sum.
+    /// The rows for steps of the head: the sum over all of them.
     all_rows: Likelihood<B>,
-    /// q_k, from the first visit on.
+    /// The client's Gaussian head q_k, from the first visit on.
     head: Option<MeanField<B>>,
     state: OptimizerState,
 }
 
 impl<B: Backend> Client<B> {
-    /// The E-step on the base that came.
+    /// The E-step on the received base.
     fn fit_head(
         &self,
         mut head: MeanField<B>,
@@ -200,7 +232,7 @@ impl<B: Backend> Client<B> {
         for step in 1..=head_steps {
             let z = self.problem.noise(rng, samples)?;
             let at = self.problem.under(base, &head.at(&z));
-            // The round only matters for minibatches.
+            // The round only selects minibatches; all rows are read here.
             let scores = self.problem.head_of(&self.all_rows.score_in(&at, Rows::Full, 0, 0.0));
             let ascent = head.pulled_back(&scores, &z).plus(head.kl_gradient(prior), -1.0);
             velocity = velocity.times(head_momentum).plus(ascent, 1.0);
@@ -225,7 +257,7 @@ impl<B: Backend> Client<B> {
         watch: impl Fn(usize),
     ) -> Result<Particles<B>, RunError> {
         let Self { problem, minibatches, .. } = self;
-        let PFedVemConfig { local_steps, samples, .. } = problem.config;
+        let PFedVemConfig { local: LocalConfig { local_steps, .. }, samples, .. } = problem.config;
         let score = |base: &Particles<B>| {
             let heads = head.at(&problem.noise(rng, samples)?);
             let scores = minibatches.next_gradient(&problem.under(base, &heads), 0.0);
@@ -235,10 +267,10 @@ impl<B: Backend> Client<B> {
     }
 }
 
-/// ρ_k² = (Σσ_k² + ‖μ_k − μ‖²)/d_h.
+/// The prior variance ρ_k² = (Σσ_k² + ‖μ_k − μ‖²)/d_h.
 ///
 /// # Errors
-/// It is no number, as where the server's μ is none.
+/// The variance is not finite, for example because the server's μ is not.
 fn prior_variance<B: Backend>(head: &MeanField<B>, centre: &Particles<B>) -> Result<f64, RunError> {
     let apart = head.mean.clone().zip(centre.clone(), |mean, centre| mean - centre);
     let variance = (head.sd().squared_norms()?[0] + apart.squared_norms()?[0]) / centre.dim() as f64;
@@ -253,7 +285,7 @@ fn prior_variance<B: Backend>(head: &MeanField<B>, centre: &Particles<B>) -> Res
 impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let problem = self.problem.clone();
-        let PFedVemConfig { head_steps, local_steps, .. } = problem.config;
+        let PFedVemConfig { head_steps, local: LocalConfig { local_steps, .. }, .. } = problem.config;
         let steps = head_steps + local_steps;
         let (base, centre) = problem.read(&request.message)?;
         let head = self.head.clone().unwrap_or_else(|| MeanField::isotropic(centre.clone(), INITIAL_SD));
@@ -277,7 +309,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let Some(head) = &self.head else { return Ok(Predictor::Published) };
         let heads = match config.particles {
             1 => head.mean.clone(),
-            // Rounds count from 1, so that this is no stream of a visit: the same z in every round.
+            // Rounds count from 1, so that round 0 is the stream of no visit. It gives the same z in every round.
             count => head.at(&self.problem.noise(&mut streams.rng(Purpose::Gaussian, 0, self.client + 1), count)?),
         };
         let theta = single(&published.message, PARTICLES, whole, session)?;
@@ -295,7 +327,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         }
         match self.problem.reset_optimizer {
             true => Ok(state),
-            false => state.with_optimizer(OPTIMIZER, &self.state),
+            false => Ok(state.with_optimizer(OPTIMIZER, &self.state)?),
         }
     }
 
@@ -310,34 +342,45 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-/// A server that averages bases by rows and heads by confidence, and clients that keep their q_k.
-///
-/// # Errors
-/// The model has no layer below the head.
-pub(super) fn build<B: Backend>(config: PFedVemConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let whole = setup.model.layout().clone();
-    let split = Split::of(&whole, config.personal_layers)?;
-    let of_head = whole.blocks()[split.base_blocks()..].iter();
-    let head = Layout::new(of_head.map(|block| (block.name.as_str(), block.shape.as_slice())));
-    let shards = setup.shards.clone();
-    let minibatches = setup.likelihoods(config.data);
-    setup.shards = shards;
-    let all_rows = setup.likelihoods(LocalData { scale: LikelihoodScale::Full, ..config.data });
-    let theta = setup.initial.rows(&[0]);
-    let problem = Arc::new(Problem {
-        config,
-        svgd: setup.svgd,
-        reset_optimizer: setup.reset_optimizer,
-        split,
-        whole,
-        head: Arc::new(head),
-        streams: setup.streams,
-        session: setup.session,
-    });
-    let client = |(client, (minibatches, all_rows))| {
-        let (problem, state) = (problem.clone(), OptimizerState::default());
-        Box::new(Client { problem, client, minibatches, all_rows, head: None, state }) as _
-    };
-    let clients = minibatches.into_iter().zip(all_rows).enumerate().map(client).collect();
-    Ok(Halves { server: Box::new(Server { problem, theta }), clients })
+impl Algorithm for PFedVemConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server that averages bases by rows and heads by confidence, and clients that keep their q_k.
+        let whole = setup.model.layout().clone();
+        let split = Split::of(&whole, self.personal_layers)?;
+        let of_head = whole.blocks()[split.base_blocks()..].iter();
+        let head = Layout::new(of_head.map(|block| (block.name.as_str(), block.shape.as_slice())));
+        let shards = setup.shards.clone();
+        let minibatches = setup.likelihoods(self.local.data(1.0));
+        setup.shards = shards;
+        let all_rows = setup.likelihoods(LocalData { scale: LikelihoodScale::Full, ..self.local.data(1.0) });
+        let theta = setup.initial.rows(&[0]);
+        let problem = Arc::new(Problem {
+            config: *self,
+            svgd: setup.svgd,
+            reset_optimizer: setup.reset_optimizer,
+            split,
+            whole,
+            head: Arc::new(head),
+            streams: setup.streams,
+            session: setup.session,
+        });
+        let client = |(client, (minibatches, all_rows))| {
+            let (problem, state) = (problem.clone(), OptimizerState::default());
+            Box::new(Client { problem, client, minibatches, all_rows, head: None, state }) as _
+        };
+        let clients = minibatches.into_iter().zip(all_rows).enumerate().map(client).collect();
+        Ok(Halves { server: Box::new(Server { problem, theta }), clients })
+    }
 }

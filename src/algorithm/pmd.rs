@@ -9,49 +9,80 @@
 //! θ_n ← m + √(1 − τ²)(θ_n − m) + τ·sd ⊙ z  where θ_n is a copy of another,   τ = min(λ_t/sd, ½),   z ~ N(0, I)
 //! ```
 //!
-//! γ_t is shortened by bisection until half of the particles still count. The last line draws from a kernel around the
-//! parent, shrunk so that mean m and standard deviation sd of a set stay what they are. The first child of a particle
-//! keeps its place. Were every particle jittered in every step, the noise would stay while γ_t → 0 lets the selection
-//! fade: on the paper's 1-D toy (N = 200, mean of 10 seeds) KL(q ‖ posterior) then rises from .04 after 10 steps to .29
-//! after 3,000; with copies alone it is .009 from the tenth step on. Without gradients.
-//! Source: Dai, He, Dai & Song 2016; details ours, ALGORITHMS 4.7.
+//! γ_t is shortened by bisection until the effective sample size is at least half of N. The last line draws from a
+//! kernel around the parent, shrunk so that mean m and standard deviation sd of a set do not change. The first child of
+//! a particle keeps its place. Were every particle jittered in every step, the noise would stay while γ_t → 0 lets the
+//! selection fade: on the paper's 1-D toy (N = 200, mean of 10 seeds) KL(q ‖ posterior) then rises from .04 after 10
+//! steps to .29 after 3,000; with copies alone it is .009 from the tenth step on. The method uses no gradients.
+//! Source: Dai, He, Dai & Song 2016; the details are ours, ALGORITHMS 4.7.
 
+use fedstein_schema::Accepts::Float;
+use fedstein_schema::Literal::{Float as F, Text as T};
+use fedstein_schema::{Interval, Kind, NumberOr, POSITIVE, key};
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
 
+use super::keys::{
+    BATCH, KDE_BANDWIDTH, KdeRule, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+    bandwidth,
+};
 use super::relay::Relay;
-use super::{ClientHalf, Halves, LocalData, Setup, message_of, particles_of};
+use super::{Algorithm, Capabilities};
+use crate::array::Values;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, Likelihood};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request, Values};
 use crate::particles::Particles;
+use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch, message_of, particles_of};
 use crate::random::{Purpose, Streams};
 
-/// Constants of PMD.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "pmd"`; L steps between two evaluations ("rounds").
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PmdConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// T steps between two evaluations ("rounds").
-    pub local_steps: usize,
-    /// How rows become weights.
-    pub data: LocalData,
-    /// λ_t.
-    pub bandwidth: KdeBandwidth,
-    /// γ_max ∈ (0, 1].
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The temperature α.
+    pub temperature: f64,
+    /// The bandwidth λ_t.
+    pub kde_bandwidth: NumberOr<KdeRule>,
+    /// The largest step γ_max ∈ (0, 1].
     pub max_step: f64,
-    /// c: γ_t = min(γ_max, c/t).
+    /// The constant c of γ_t = min(γ_max, c/t).
     pub step_decay: f64,
 }
 
-/// Share of the particles that must count after a step: ESS(w) ≥ N/2.
+impl PmdConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "pmd",
+        about: "Particle mirror descent on all rows in one place (Dai et al. 2016).",
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            KDE_BANDWIDTH.default(T("scott")),
+            key("max_step", Float(Interval::FRACTION), F(1.0), "γ_max: the longest mirror step."),
+            key("step_decay", POSITIVE, F(5.0), "c: mirror step t is min(γ_max, c/t)."),
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
+}
+
+/// The smallest effective share of the particles after a step: ESS(w) ≥ N/2.
 const SURVIVING: f64 = 0.5;
-/// Halvings of the interval in which γ_t is sought.
+/// The number of halvings of the interval in which γ_t is sought.
 const HALVINGS: usize = 50;
-/// Largest τ: a particle keeps √(1 − ¼) of its place.
+/// The largest τ: a particle keeps √(1 − ¼) of its place.
 const LARGEST_JITTER: f64 = 0.5;
 
 struct Client<B: Backend> {
@@ -66,7 +97,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let mut theta = particles_of(&request.message, &self.like, &self.session)?;
         self.likelihood.start_visit(request.round);
-        let steps = self.config.local_steps;
+        let steps = self.config.local.local_steps;
         for step in 1..=steps {
             theta = self.step(&theta, (request.round - 1) * steps + step)?;
             watch(step, steps);
@@ -84,11 +115,11 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 impl<B: Backend> Client<B> {
-    /// Mirror step t, from 1.
+    /// Mirror step t, from 1, of particles `[N, d]`.
     fn step(&mut self, theta: &Particles<B>, t: usize) -> Result<Particles<B>, RunError> {
         let likelihood = self.likelihood.next_log_likelihood(theta)?;
         let prior = self.likelihood.model().prior().log_density(theta.blocks()).try_into_vec_as::<f64>()?;
-        let kde = Kde::new(theta, KdeConfig { mode: KdeMode::Exact, bandwidth: self.config.bandwidth })?;
+        let kde = Kde::new(theta, KdeConfig { mode: KdeMode::Exact, bandwidth: bandwidth(self.config.kde_bandwidth) })?;
         let density = kde.log_density(theta)?;
         let gains: Vec<f64> = (0..theta.count()).map(|n| prior[n] + likelihood[n] - density[n]).collect();
         let longest = self.config.max_step.min(self.config.step_decay / t as f64);
@@ -102,12 +133,12 @@ impl<B: Backend> Client<B> {
         let mut rows: Vec<f64> = parents.iter().flat_map(|n| row(&rows, *n, theta.dim())).copied().collect();
         jitter(&mut rows, &parents, kde.lambda(), &mut rng);
         array.values = Values::F64(rows);
-        Particles::from_array(&array, theta.layout(), &self.session).map_err(RunError::Device)
+        Particles::from_array(&array, theta.layout(), &self.session).map_err(RunError::Array)
     }
 }
 
-/// w_n ∝ exp(γ·gain_n), Σ w = 1, with the longest γ ≤ `longest` for which half of the particles with a finite gain
-/// count. `None` if there is no such particle, or a gain is NaN or ∞.
+/// The weights w_n ∝ exp(γ·gain_n), Σ w = 1, `[N]`, with the longest γ ≤ `longest` for which half of the particles with
+/// a finite gain count. `None` if there is no such particle, or a gain is NaN or ∞.
 fn mirror_weights(gains: &[f64], longest: f64) -> Option<Vec<f64>> {
     let top = gains.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if !top.is_finite() || gains.iter().any(|gain| gain.is_nan()) {
@@ -134,12 +165,12 @@ fn mirror_weights(gains: &[f64], longest: f64) -> Option<Vec<f64>> {
     Some(weights(low))
 }
 
-/// ESS(w) = 1/Σ w_n² of weights that sum to 1.
+/// The effective sample size 1/Σ w_n² of weights that sum to 1.
 fn effective(weights: &[f64]) -> f64 {
     1.0 / weights.iter().map(|weight| weight * weight).sum::<f64>()
 }
 
-/// N parents by one uniform number u ∈ [0, 1): particle n gets ⌊N w_n⌋ or ⌈N w_n⌉ children.
+/// Systematic resampling of N parents by one uniform number u ∈ [0, 1): particle n gets ⌊N w_n⌋ or ⌈N w_n⌉ children.
 fn systematic(weights: &[f64], u: f64) -> Vec<usize> {
     let count = weights.len();
     let mut parents = Vec::with_capacity(count);
@@ -156,8 +187,8 @@ fn systematic(weights: &[f64], u: f64) -> Vec<usize> {
     parents
 }
 
-/// θ_n ← m + √(1 − τ²)(θ_n − m) + τ·sd ⊙ z for every further child of a parent, in the flat rows `[N, d]` of the
-/// children of these `parents` in ascending order; a coordinate without spread stays.
+/// The move θ_n ← m + √(1 − τ²)(θ_n − m) + τ·sd ⊙ z of every further child of a parent, in the flat rows `[N, d]` of
+/// the children of these `parents` in ascending order; a coordinate of variance 0 does not move.
 fn jitter(rows: &mut [f64], parents: &[usize], lambda: f64, rng: &mut impl Rng) {
     let (count, d) = (parents.len(), rows.len() / parents.len());
     let (means, sds): (Vec<f64>, Vec<f64>) = (0..d)
@@ -184,15 +215,37 @@ fn row(rows: &[f64], n: usize, d: usize) -> &[f64] {
     &rows[n * d..(n + 1) * d]
 }
 
-/// One client that holds every row.
-pub(super) fn build<B: Backend>(config: PmdConfig, mut setup: Setup<B>) -> Halves<B> {
-    let likelihoods = setup.likelihoods(config.data);
-    let client = |likelihood| {
-        let (like, session) = (setup.initial.clone(), setup.session.clone());
-        Box::new(Client { config, likelihood, streams: setup.streams, like, session }) as _
-    };
-    let clients = likelihoods.into_iter().map(client).collect();
-    Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients }
+impl Algorithm for PmdConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        Some(bandwidth(self.kde_bandwidth))
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // One client that holds every row.
+        let likelihoods = setup.likelihoods(self.local.data(self.temperature));
+        let client = |likelihood| {
+            let (like, session) = (setup.initial.clone(), setup.session.clone());
+            Box::new(Client { config: *self, likelihood, streams: setup.streams, like, session }) as _
+        };
+        let clients = likelihoods.into_iter().map(client).collect();
+        Ok(Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients })
+    }
 }
 
 #[cfg(test)]
@@ -205,7 +258,7 @@ mod tests {
     #[test]
     fn a_long_step_is_shortened_until_half_of_the_particles_count() {
         let gains: Vec<f64> = (0..100).map(|n| -10.0 * f64::from(n)).collect();
-        // Short enough as it is: w ∝ exp(γ·gain), ratio e^(−10γ) from one to the next.
+        // The step needs no shortening: w ∝ exp(γ·gain), ratio e^(−10γ) from one to the next.
         let free = mirror_weights(&gains, 1e-3).unwrap();
         assert!((free[1] / free[0] - (-0.01f64).exp()).abs() < 1e-12);
         let cut = mirror_weights(&gains, 1.0).unwrap();
@@ -234,14 +287,14 @@ mod tests {
                 assert!((children - 5.0 * weight).abs() < 1.0 + 1e-9, "u = {u}: particle {n} has {children}");
             }
         }
-        // Sums that stay below 1 by rounding.
+        // The sums stay below 1 by rounding.
         assert_eq!(systematic(&[0.1; 10], 0.999_999), (0..10).collect::<Vec<_>>());
     }
 
     #[test]
     fn copies_move_and_keep_mean_and_spread() {
         let mut rng = ChaCha12Rng::seed_from_u64(3);
-        // Two children of every parent, and two modes: not only Gaussians keep theirs.
+        // Two children of every parent and two modes: sets that are not Gaussian keep their moments, too.
         let parents: Vec<usize> = (0..40_000).map(|n| n / 2).collect();
         let start: Vec<f64> = parents.iter().flat_map(|n| [if n % 2 == 0 { 3.0 } else { 5.0 }, 7.0]).collect();
         let mut rows = start.clone();
@@ -252,9 +305,9 @@ mod tests {
         let moved: Vec<f64> = moved.iter().map(|n| rows[2 * n]).collect();
         let mean = moved.iter().sum::<f64>() / 20_000.0;
         let variance = moved.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 20_000.0;
-        // Standard errors: .4/√20000 of the mean, about .006 of the variance.
+        // The standard errors are .4/√20000 of the mean, about .006 of the variance.
         assert!((mean - 4.0).abs() < 0.01 && (variance - 1.0).abs() < 0.02, "{mean}, {variance}");
-        // A coordinate without spread has none to lose.
+        // A coordinate of variance 0 keeps it.
         assert!(rows.iter().skip(1).step_by(2).all(|x| *x == 7.0));
     }
 }

@@ -1,34 +1,33 @@
-//! A server that hands its particles to one client after the other: Θ goes down, the moved Θ comes up.
+//! A server that hands its particles to one client after the other: it sends Θ and receives the moved Θ.
 
 use std::collections::BTreeSet;
 
-use super::{PARTICLES, ServerHalf, message_of, particles_of};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
+use crate::protocol::{ClientId, Message, PARTICLES, Reply, ServerHalf, message_of, particles_of};
 
-/// The name under which a server tells how many clients have had their say.
+/// The name of the number of clients that have participated so far, in messages and in states.
 pub(super) const SEEN: &str = "seen";
 
 /// The server half of sequential algorithms.
 pub(super) struct Relay<B: Backend> {
     particles: Particles<B>,
     session: Session<B>,
-    /// Who has taken part so far.
+    /// The clients that have participated so far.
     seen: BTreeSet<ClientId>,
 }
 
 impl<B: Backend> Relay<B> {
-    /// A server that starts with these particles.
+    /// A server that starts with these particles `[N, d]`.
     pub fn new(particles: Particles<B>, session: Session<B>) -> Self {
         Self { particles, session, seen: BTreeSet::new() }
     }
 }
 
 impl<B: Backend> ServerHalf<B> for Relay<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         Ok(message_of(&self.particles)?.with_scalar(SEEN, self.seen.len() as f64))
     }
 

@@ -1,57 +1,82 @@
-//! SCAFFOLD: federated averaging whose clients correct their gradients by what the others' say.
+//! SCAFFOLD: federated averaging whose clients correct their gradients by those of the other clients.
 //!
-//! A control variate c_k is what client k takes for its own gradient, c for the mean of all, both in the units of
-//! ∇L̄, from 0. Client: L times θ_k ← θ_k − η(∇L̄(θ_k) + c − c_k); then c_k⁺ = c_k − c + (θ − θ_k)/(Lη) (option II).
-//! Server: θ ← θ + η_s·mean_{k ∈ S}(θ_k − θ), each client alike, unlike FedAvg's mean over rows;
-//! c ← c + (1/K) Σ_{k ∈ S}(c_k⁺ − c_k). Source: Karimireddy et al. 2020 (Algorithm 1); ALGORITHMS 4.9.
-//! θ and c go down, θ_k and c_k⁺ − c_k come up, c_k stays. While all replies arrive, Σ_k c_k = K·c.
+//! The control variate c_k is client k's estimate of its own gradient, c that of the mean over all clients, both in the
+//! units of ∇L̄ and initially 0. Client: L times θ_k ← θ_k − η(∇L̄(θ_k) + c − c_k); then
+//! c_k⁺ = c_k − c + (θ − θ_k)/(Lη) (option II). Server: θ ← θ + η_s·mean_{k ∈ S}(θ_k − θ), with equal weights, unlike FedAvg's mean over
+//! rows; c ← c + (1/K) Σ_{k ∈ S}(c_k⁺ − c_k). Source: Karimireddy et al. 2020 (Algorithm 1); ALGORITHMS 4.9.
+//! θ and c are sent to the clients, θ_k and c_k⁺ − c_k to the server; c_k stays at the client. While all replies
+//! arrive, Σ_k c_k = K·c.
 
-use super::fedavg::{Weights, mixed};
-use super::local::{LocalSteps, Visit};
-use super::{ClientHalf, Halves, LocalData, PARTICLES, ServerHalf, Setup, message_of, particles_of};
+use fedstein_schema::Literal::Float as F;
+use fedstein_schema::{Kind, POSITIVE, key};
+use serde::{Deserialize, Serialize};
+
+use super::fedavg::{AveragingWeights, mixed};
+use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
+use super::local::{LocalLoop, LocalSteps};
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::{Likelihood, Score};
+use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message, Reply, Request};
 use crate::particles::Particles;
-use crate::stein::Optimizer;
+use crate::protocol::{
+    ClientHalf, Halves, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, message_of, particles_of,
+};
+use crate::stein::{Optimizer, Score};
 
-/// The name under which c travels down and c_k⁺ − c_k up.
+/// The name of c in requests and of c_k⁺ − c_k in replies.
 pub(super) const CONTROL: &str = "control";
 
-/// Constants of SCAFFOLD; η is the step size of the optimiser.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "scaffold"`; η is the step size of the optimiser.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScaffoldConfig {
-    /// L.
-    pub local_steps: usize,
-    /// How rows become gradients.
-    pub data: LocalData,
-    /// η_s.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The server's step size η_s.
     pub server_lr: f64,
+}
+
+impl ScaffoldConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "scaffold",
+        about: "Averaging of one parameter vector, with control variates (Karimireddy et al. 2020).",
+        keys: &[
+            LOCAL_STEPS,
+            BATCH_OF_TEN,
+            MINIBATCH,
+            MEAN_LOSS,
+            key("server_lr", POSITIVE, F(1.0), "Step of the server along the mean change."),
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { plain_gradient_steps: true, changes: &[CONTROL], ..Capabilities::FEDERATED };
 }
 
 struct Server<B: Backend> {
     theta: Particles<B>,
-    /// c.
+    /// The server's control variate c.
     control: Particles<B>,
     server_lr: f64,
-    /// K.
+    /// The number of clients K.
     clients: f64,
     session: Session<B>,
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         Ok(message_of(&self.theta)?.with_array(CONTROL, self.control.to_array()?))
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         let moved = replies.iter().map(|reply| particles_of(&reply.message, &self.theta, &self.session));
-        let theta = mixed(&self.theta, Weights::Equal(self.server_lr).of(&replies), moved)?;
+        let theta = mixed(&self.theta, AveragingWeights::Equal(self.server_lr).of(&replies), moved)?;
         let changes = replies.iter().map(|reply| control_of(&reply.message, &self.control, &self.session));
-        // A sum, not a mean: c keeps its own weight of 1.
+        // This is a sum and not a mean: c keeps the weight 1.
         self.control = mixed(&self.control, (1.0, vec![1.0 / self.clients; replies.len()]), changes)?;
         self.theta = theta;
         Ok(())
@@ -66,7 +91,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        State::default().with_particles(PARTICLES, &self.theta)?.with_particles(CONTROL, &self.control)
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?.with_particles(CONTROL, &self.control)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -78,9 +103,9 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
 struct Client<B: Backend> {
     local: LocalSteps<B>,
-    /// c_k.
+    /// The client's control variate c_k.
     control: Particles<B>,
-    /// 1/(Lη).
+    /// The factor 1/(Lη).
     pace: f64,
     session: Session<B>,
 }
@@ -100,7 +125,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let drift = theta.zip(moved.clone(), |theta, moved| (theta - moved).mul_scalar(self.pace));
         let change = drift.zip(global, |drift, global| drift - global);
         let sent = change.to_array()?;
-        // The server would refuse it, and then c_k must not have changed either.
+        // The server would refuse this reply, and then c_k must not have changed either.
         if sent.values.first_non_finite().is_some() {
             return Err(RunError::Config("the control variate is not finite; optimizer.lr is too small for it".into()));
         }
@@ -114,7 +139,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn save(&self) -> Result<State, RunError> {
-        self.local.save()?.with_particles(CONTROL, &self.control)
+        Ok(self.local.save()?.with_particles(CONTROL, &self.control)?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
@@ -130,31 +155,37 @@ fn control_of<B: Backend>(
     like: &Particles<B>,
     session: &Session<B>,
 ) -> Result<Particles<B>, RunError> {
-    let array = message.array(CONTROL);
-    array.and_then(|array| Particles::from_array(array, like.layout(), session)).map_err(RunError::Device)
+    Ok(Particles::from_array(message.array(CONTROL)?, like.layout(), session)?)
 }
 
-/// A server and clients whose control variates are 0.
-///
-/// # Errors
-/// An optimiser without a plain step size η.
-pub(super) fn build<B: Backend>(config: ScaffoldConfig, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-    let Optimizer::Sgd { lr } = setup.svgd.optimizer else {
-        return Err(RunError::Config(
-            "algorithm kind `scaffold` divides by the step size; it needs optimizer kind `sgd`".into(),
-        ));
-    };
-    let zero = setup.initial.map(|block| block.zeros_like());
-    let (session, pace) = (setup.session.clone(), 1.0 / (config.local_steps as f64 * lr));
-    let visit = Visit { steps: config.local_steps, reset_optimizer: setup.reset_optimizer };
-    let client = |local| Box::new(Client { local, control: zero.clone(), pace, session: session.clone() }) as _;
-    let clients: Vec<_> = LocalSteps::of_shards(&mut setup, config.data, visit).map(client).collect();
-    let server = Server {
-        theta: setup.initial,
-        control: zero.clone(),
-        server_lr: config.server_lr,
-        clients: clients.len() as f64,
-        session: setup.session,
-    };
-    Ok(Halves { server: Box::new(server), clients })
+impl Algorithm for ScaffoldConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A server and clients whose control variates are 0.
+        let Optimizer::Sgd { lr } = setup.svgd.optimizer else {
+            return Err(RunError::Config(
+                "algorithm kind `scaffold` divides by the step size; it needs optimizer kind `sgd`".into(),
+            ));
+        };
+        let zero = setup.initial.map(|block| block.zeros_like());
+        let (session, pace) = (setup.session.clone(), 1.0 / (self.local.local_steps as f64 * lr));
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let client = |local| Box::new(Client { local, control: zero.clone(), pace, session: session.clone() }) as _;
+        let clients: Vec<_> = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
+        let server = Server {
+            theta: setup.initial,
+            control: zero.clone(),
+            server_lr: self.server_lr,
+            clients: clients.len() as f64,
+            session: setup.session,
+        };
+        Ok(Halves { server: Box::new(server), clients })
+    }
 }

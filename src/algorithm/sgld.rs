@@ -2,41 +2,66 @@
 //!
 //! Source: Welling & Teh 2011; Kassab & Simeone section 6 and Table 3; ALGORITHMS 4.6.
 
+use fedstein_schema::Kind;
+use serde::{Deserialize, Serialize};
+
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
+use super::langevin::{CHAINS, NOISE, STEP_POWER, STEP_SIZE};
 use super::langevin::{Langevin, check_finite};
 use super::relay::Relay;
-use super::{ClientHalf, Halves, LocalData, Setup, message_of, particles_of};
+use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Request};
 use crate::particles::Particles;
+use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch, message_of, particles_of};
 use crate::random::Streams;
 
-/// Constants of SGLD.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "sgld"`; L steps between two evaluations ("rounds").
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SgldConfig {
-    /// N chains.
+    /// The number of chains N.
     pub particles: usize,
-    /// L steps between two evaluations ("rounds").
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
-    /// Steps and noise.
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The temperature α.
+    pub temperature: f64,
+    /// The step sizes and the noise.
+    #[serde(flatten)]
     pub langevin: Langevin,
 }
 
-/// Who walks the chains that the server sends: SGLD's only client, or a worker of DSGLD.
+impl SgldConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "sgld",
+        about: "Stochastic gradient Langevin dynamics on all rows in one place (Welling and Teh 2011).",
+        keys: &[CHAINS, LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE, TEMPERATURE, STEP_SIZE, STEP_POWER, NOISE],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, pairs: false, ..Capabilities::FEDERATED };
+}
+
+/// The client that moves the chains that the server sends: SGLD's only client, or a worker of DSGLD.
 pub(super) struct Walker<B: Backend> {
+    /// The likelihood of the worker's rows.
     pub likelihood: Likelihood<B>,
+    /// The number of local steps L.
     pub local_steps: usize,
+    /// The step sizes and the noise.
     pub langevin: Langevin,
+    /// The random streams of the run.
     pub streams: Streams,
-    /// Stream of chain n: `stream + n·stride`, so that no two chains of a federation share one.
+    /// The stream of chain n is `stream + n·stride`, so that no two chains of a federation share one.
     pub stream: usize,
+    /// The stride of the streams; see `stream`.
     pub stride: usize,
+    /// Particles with the layout and the shape `[n, d]` of the chains.
     pub like: Particles<B>,
+    /// The device session.
     pub session: Session<B>,
 }
 
@@ -65,22 +90,40 @@ impl<B: Backend> ClientHalf<B> for Walker<B> {
     }
 }
 
-/// One client that holds every row.
-pub(super) fn build<B: Backend>(config: SgldConfig, mut setup: Setup<B>) -> Halves<B> {
-    let likelihoods = setup.likelihoods(config.data);
-    let walker = |likelihood| {
-        let walker = Walker {
-            likelihood,
-            local_steps: config.local_steps,
-            langevin: config.langevin,
-            streams: setup.streams,
-            stream: 0,
-            stride: 1,
-            like: setup.initial.clone(),
-            session: setup.session.clone(),
+impl Algorithm for SgldConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // One client that holds every row.
+        let likelihoods = setup.likelihoods(self.local.data(self.temperature));
+        let walker = |likelihood| {
+            let walker = Walker {
+                likelihood,
+                local_steps: self.local.local_steps,
+                langevin: self.langevin,
+                streams: setup.streams,
+                stream: 0,
+                stride: 1,
+                like: setup.initial.clone(),
+                session: setup.session.clone(),
+            };
+            Box::new(walker) as _
         };
-        Box::new(walker) as _
-    };
-    let clients = likelihoods.into_iter().map(walker).collect();
-    Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients }
+        let clients = likelihoods.into_iter().map(walker).collect();
+        Ok(Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients })
+    }
 }

@@ -1,4 +1,4 @@
-//! A network in two parts: a base whose parameters travel, and a head, its last layers, that stays with its client.
+//! A network in two parts: a base whose parameters are sent, and a head, its last layers, that stays with its client.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use fedstein_models::{Block, Layout};
 
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::federation::message::Message;
 use crate::particles::Particles;
+use crate::protocol::Message;
 
-/// The name under which a base travels.
+/// The name of a base in messages.
 const BASE: &str = "base";
 
-/// Whether a layer begins with this block: its `weight`.
+/// Whether a layer begins with this block, which is then its `weight`.
 pub(super) fn begins_layer(block: &Block) -> bool {
     block.name.rsplit('.').next() == Some("weight")
 }
 
-/// Where the head of a layout begins.
+/// The division of a layout into base and head.
 #[derive(Clone, Debug)]
 pub(super) struct Split {
     whole: Arc<Layout>,
@@ -25,11 +25,11 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// The last `head_layers` layers are the head. A layer begins with its block `weight`; what follows the last layer,
-    /// as the log precision of the noise, goes with the head.
+    /// The last `head_layers` layers are the head. A layer begins with its block `weight`; blocks after the last layer,
+    /// such as the log precision of the noise, belong to the head.
     ///
     /// # Errors
-    /// Nothing would be left to travel.
+    /// The head would be the whole network, and no base would be left.
     pub fn of(whole: &Arc<Layout>, head_layers: usize) -> Result<Self, RunError> {
         let blocks = whole.blocks();
         let layers: Vec<usize> = (0..blocks.len()).filter(|block| begins_layer(&blocks[*block])).collect();
@@ -44,28 +44,34 @@ impl Split {
         Ok(Self { whole: whole.clone(), base: Arc::new(Layout::new(names)) })
     }
 
-    /// Number of blocks of the base; the head's follow.
+    /// The number of blocks of the base, which come before those of the head.
     pub fn base_blocks(&self) -> usize {
         self.base.blocks().len()
     }
 
-    /// The base alone.
+    /// The base `[N, d_b]` of whole networks `[N, d]`.
     pub fn base_of<B: Backend>(&self, particles: &Particles<B>) -> Particles<B> {
         Particles::from_blocks(particles.blocks()[..self.base_blocks()].to_vec(), self.base.clone())
     }
 
     /// The base as a message.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn message_of<B: Backend>(&self, particles: &Particles<B>) -> Result<Message, RunError> {
         Ok(Message::default().with_array(BASE, self.base_of(particles).to_array()?))
     }
 
-    /// The base in a message.
+    /// Reads the base from a message.
+    ///
+    /// # Errors
+    /// The base is missing or has another shape.
     pub fn base_in<B: Backend>(&self, message: &Message, session: &Session<B>) -> Result<Particles<B>, RunError> {
-        let array = message.array(BASE).map_err(RunError::Device)?;
-        Particles::from_array(array, &self.base, session).map_err(RunError::Device)
+        let array = message.array(BASE)?;
+        Particles::from_array(array, &self.base, session).map_err(RunError::Array)
     }
 
-    /// This base under the head of those particles.
+    /// The whole networks `[N, d]` of this base `[N, d_b]` under the head of `head` `[N, d]`.
     pub fn joined<B: Backend>(&self, base: &Particles<B>, head: &Particles<B>) -> Particles<B> {
         let head = &head.blocks()[self.base_blocks()..];
         Particles::from_blocks([base.blocks(), head].concat(), self.whole.clone())

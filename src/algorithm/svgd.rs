@@ -3,25 +3,62 @@
 //! Θ ~ p0; I·L times: S = ∇ log p0 + (1/α)(n/B) Σ_{i ∈ batch} ∇ log p(y_i | x_i, θ); Θ ← step(Θ, φ(Θ, S)).
 //! Source: Liu & Wang 2016; Kassab & Simeone section 6 compares at the same total I·L. ALGORITHMS 4.1.
 
-use super::local::{self, Visit};
-use super::relay::Relay;
-use super::{Halves, LocalData, Setup};
-use crate::backend::Backend;
+use fedstein_schema::Kind;
+use serde::{Deserialize, Serialize};
 
-/// Constants of SVGD.
-#[derive(Clone, Copy, Debug)]
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
+use super::local::{self, LocalLoop};
+use super::relay::Relay;
+use super::{Algorithm, Capabilities};
+use crate::backend::Backend;
+use crate::error::RunError;
+use crate::protocol::{Halves, Setup};
+
+/// `[algorithm] kind = "svgd"`; L steps between two evaluations ("rounds").
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SvgdConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// L steps between two evaluations ("rounds").
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The temperature α.
+    pub temperature: f64,
 }
 
-/// One client that holds every row; its optimiser runs on through all rounds.
-pub(super) fn build<B: Backend>(config: SvgdConfig, mut setup: Setup<B>) -> Halves<B> {
-    let visit = Visit { steps: config.local_steps, reset_optimizer: false };
-    let clients = local::clients(&mut setup, config.data, visit, 1.0);
-    Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients }
+impl SvgdConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "svgd",
+        about: "Stein variational gradient descent on all rows in one place (Liu and Wang 2016).",
+        keys: &[PARTICLE_COUNT, LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE, TEMPERATURE],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
+}
+
+impl Algorithm for SvgdConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // One client that holds every row; its optimiser runs on through all rounds.
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: false };
+        let clients = local::clients(&mut setup, self.local.data(self.temperature), visit, 1.0);
+        Ok(Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients })
+    }
 }

@@ -1,91 +1,131 @@
-//! U-DSVGD, DSVGD whose factors are remembered exactly. Source: Kassab & Simeone Algorithm 3, eq. (10)-(12); ALGORITHMS 4.3.
+//! U-DSVGD, DSVGD with exact factors. Source: Kassab & Simeone Algorithm 3, eq. (10)-(12); ALGORITHMS 4.3.
 //!
 //! A client keeps the global particles before and after each of its own visits. Its factor is their ratio,
 //!
 //! log t_k(θ) = Σ_{j: client's own rounds} [ log q^(j)(θ) − log q^(j−1)(θ) ],  q^(0) = p0,
 //!
-//! so nothing has to be distilled, and memory grows by 2Nd numbers a visit. How the prior is dealt to the factors makes
-//! no difference here: it cancels between q and t_k.
+//! so nothing has to be distilled, and memory grows by 2Nd numbers a visit. How the prior is divided among the factors
+//! makes no difference here: it cancels between q and t_k.
 
 use std::sync::Arc;
 
 use fedstein_models::Model;
+use fedstein_schema::Kind;
+use fedstein_schema::Literal::Float as F;
+use serde::{Deserialize, Serialize};
 
-use super::relay::Relay;
-use super::{
-    BATCHES, ClientHalf, Halves, LocalData, OPTIMIZER, Predictor, Setup, diagnosed, mean, mean_norm, message_of,
-    particles_of, prior_score,
+use super::keys::{
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
+    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
 };
+use super::relay::Relay;
+use super::{Algorithm, Capabilities, REPLACES, Replies};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::density::kde::{Kde, KdeConfig};
-use crate::density::{Likelihood, LogDensity, Score};
+use crate::density::kde::Kde;
+use crate::density::{KdeBandwidth, Likelihood, prior_score};
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{Message, Question, Request};
 use crate::particles::Particles;
+use crate::protocol::{
+    BATCHES, ClientHalf, Halves, Message, OPTIMIZER, Predictor, Question, Request, Setup, Watch, diagnosed, message_of,
+    particles_of,
+};
 use crate::schedule::indicator;
-use crate::stein::{OptimizerState, Svgd};
+use crate::statistics::mean;
+use crate::stein::{OptimizerState, Score, Svgd};
 
-/// Constants of U-DSVGD.
-#[derive(Clone, Copy, Debug)]
+/// `[algorithm] kind = "u-dsvgd"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UDsvgdConfig {
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
-    /// L.
-    pub local_steps: usize,
-    /// How rows become scores.
-    pub data: LocalData,
-    /// How particles become densities.
-    pub kde: KdeConfig,
-    /// ρ ∈ (0, 1] multiplies ∇log q − ∇log t_k.
-    pub damping: f64,
-    /// Clips the norm of every row of that difference at c·√d/λ.
-    pub clip: Option<f64>,
-    /// Whether a client keeps what it uploads, to predict with it.
-    pub personal: bool,
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The temperature α.
+    pub temperature: f64,
+    /// The kernel density estimate of the particles.
+    #[serde(flatten)]
+    pub density: DensityConfig,
 }
 
-/// q of some round.
+impl UDsvgdConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "u-dsvgd",
+        about: "DSVGD whose factors are remembered exactly; memory grows with the visits.",
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            KDE,
+            KDE_BANDWIDTH.default(F(0.55)),
+            KDE_DAMPING,
+            KDE_CLIP,
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        tilted: true,
+        one_client_a_round: true,
+        replies: Replies::Different(REPLACES),
+        ..Capabilities::FEDERATED
+    };
+}
+
+/// The global posterior q of a round.
 enum Global<B: Backend> {
-    /// q^(0) = p0, and the λ that a density of the particles would have.
+    /// The prior q^(0) = p0, and the λ that a density of the particles would have.
     Prior(Arc<dyn Model>, f64),
     /// The density of the particles.
     Kde(Box<Kde<B>>),
 }
 
+/// From particles to a score at each of them.
+type ScoreOf<'a, B> = Box<dyn FnMut(&Particles<B>) -> Result<Score<B>, RunError> + 'a>;
+
 impl<B: Backend> Global<B> {
-    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+    /// The score ∇ log q, for one loop with steps of at most this length; see [`Kde::evaluator`].
+    fn score(&self, longest_step: f64) -> ScoreOf<'_, B> {
         match self {
-            Self::Kde(kde) => kde.score(at),
-            Self::Prior(model, _) => Ok(prior_score(&**model, at, 1.0)),
+            Self::Kde(kde) => {
+                let mut kde = kde.evaluator(longest_step);
+                Box::new(move |at| kde.score(at))
+            }
+            Self::Prior(model, _) => Box::new(move |at| Ok(prior_score(&**model, at, 1.0))),
         }
     }
 }
 
-/// q before and after one visit, and the particles Θ that they are densities of.
-struct Visit<B: Backend> {
+/// The posterior q before and after one visit, and the particles Θ `[N, d]` of both densities.
+struct PastVisit<B: Backend> {
     before: Global<B>,
     after: Kde<B>,
     sent: Particles<B>,
     moved: Particles<B>,
 }
 
-/// The names under which a client keeps which of its visits began with p0, and Θ before and after each.
+/// The names under which a client keeps which of its visits began with p0, and Θ before and after each visit.
 const FROM_PRIOR: &str = "from_prior";
 const SENT: &str = "sent";
 const MOVED: &str = "moved";
-/// And Θ as it last uploaded it, where it predicts with that.
+/// The name under which a client keeps the Θ that it uploaded last, where it predicts with it.
 const UPLOADED: &str = "uploaded";
 
 struct Client<B: Backend> {
     config: UDsvgdConfig,
+    /// Whether the client keeps the Θ that it uploads and predicts with it.
+    personal: bool,
     svgd: Svgd,
     reset_optimizer: bool,
     model: Arc<dyn Model>,
     likelihood: Likelihood<B>,
     /// The client's own rounds; their product is t_k.
-    visits: Vec<Visit<B>>,
+    visits: Vec<PastVisit<B>>,
     /// Θ after the last visit, where the client predicts with it.
     uploaded: Option<Particles<B>>,
     optimizer: OptimizerState,
@@ -100,30 +140,32 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.likelihood.start_visit(request.round);
         let before = self.global(&theta, request.round)?;
         let cavity = Cavity { q: &before, visits: &self.visits, config: self.config };
-        let (mut score_norm, steps) = (None, self.config.local_steps);
+        let (mut score_norm, steps) = (None, self.config.local.local_steps);
         let (likelihood, prior) = (&mut self.likelihood, cavity.prior_weight());
+        let mut others = cavity.score(self.svgd.optimizer.longest_step(theta.dim()));
         // ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k
         let tilted = |at: &Particles<B>| {
-            let score = likelihood.next_score(at, prior).plus(cavity.score(at)?);
+            let score = likelihood.next_score(at, prior).plus(others(at)?);
             if score_norm.is_none() {
-                score_norm = Some(mean_norm(&score, at)?);
+                score_norm = Some(score.mean_norm(at)?);
             }
             Ok(score)
         };
         let start = theta.clone();
-        let moved = self.svgd.run(start, steps, &mut optimizer, tilted, |done| watch(done, steps))?;
+        let moved = self.svgd.run::<_, RunError>(start, steps, &mut optimizer, tilted, |done| watch(done, steps))?;
+        drop(others);
         if !self.reset_optimizer {
             self.optimizer = optimizer;
         }
-        let after = Kde::new(&moved, self.config.kde)?;
+        let after = Kde::new(&moved, self.config.density.kde())?;
         let kde_ess = match &before {
-            Global::Kde(q) if !q.is_silent() => Some(mean(&q.effective_sample_size(&moved)?)),
+            Global::Kde(q) if !q.has_zero_score() => Some(mean(&q.effective_sample_size(&moved)?)),
             _ => None,
         };
-        self.uploaded = self.config.personal.then(|| moved.clone());
-        // Silent densities leave nothing to remember.
-        if !after.is_silent() {
-            self.visits.push(Visit { before, after, sent: theta, moved: moved.clone() });
+        self.uploaded = self.personal.then(|| moved.clone());
+        // A density whose score is 0 everywhere need not be kept.
+        if !after.has_zero_score() {
+            self.visits.push(PastVisit { before, after, sent: theta, moved: moved.clone() });
         }
         Ok(diagnosed(message_of(&moved)?, score_norm, kde_ess))
     }
@@ -140,15 +182,15 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
                 let q = self.global(&theta, request.round)?;
                 let cavity = Cavity { q: &q, visits: &self.visits, config: self.config };
                 let local = self.likelihood.score_in(&theta, *rows, request.round, cavity.prior_weight());
-                Score::dense(local).plus(cavity.score(&theta)?).evaluate(&theta)
+                Score::dense(local).plus(cavity.score(f64::INFINITY)(&theta)?).evaluate(&theta)
             }
         };
         indicator::answer(question, &theta, &score)
     }
 
     fn state_bytes(&self) -> u64 {
-        // Every visit keeps q before and after; p0 needs no particles.
-        let sets = |visit: &Visit<B>| 1 + u64::from(matches!(visit.before, Global::Kde(_)));
+        // Every visit keeps the particles of q before and after; p0 needs none.
+        let sets = |visit: &PastVisit<B>| 1 + u64::from(matches!(visit.before, Global::Kde(_)));
         let sets = self.visits.iter().map(sets).sum::<u64>() + u64::from(self.uploaded.is_some());
         sets * self.like.bytes()
     }
@@ -156,7 +198,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn save(&self) -> Result<State, RunError> {
         let from_prior = self.visits.iter().map(|visit| usize::from(matches!(visit.before, Global::Prior(..))));
         let mut state = State::default().with_part(BATCHES, self.likelihood.save()).with_counts(FROM_PRIOR, from_prior);
-        for (i, Visit { sent, moved, .. }) in self.visits.iter().enumerate() {
+        for (i, PastVisit { sent, moved, .. }) in self.visits.iter().enumerate() {
             state =
                 state.with_particles(&format!("{SENT}_{i}"), sent)?.with_particles(&format!("{MOVED}_{i}"), moved)?;
         }
@@ -165,7 +207,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         }
         match self.reset_optimizer {
             true => Ok(state),
-            false => state.with_optimizer(OPTIMIZER, &self.optimizer),
+            false => Ok(state.with_optimizer(OPTIMIZER, &self.optimizer)?),
         }
     }
 
@@ -186,79 +228,107 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 impl<B: Backend> Client<B> {
-    /// Visit i of a state. The same centres make the same densities.
-    fn visit_in(&self, state: &State, i: usize, from_prior: bool) -> Result<Visit<B>, RunError> {
+    /// Reads visit i from a state. Its densities follow from their centres.
+    fn visit_in(&self, state: &State, i: usize, from_prior: bool) -> Result<PastVisit<B>, RunError> {
         let read = |name: &str| state.particles(&format!("{name}_{i}"), self.like.layout(), &self.session);
         let (sent, moved) = (read(SENT)?, read(MOVED)?);
-        let kde = Kde::new(&sent, self.config.kde)?;
+        let kde = Kde::new(&sent, self.config.density.kde())?;
         let before = match from_prior {
             true => Global::Prior(self.model.clone(), kde.lambda()),
             false => Global::Kde(Box::new(kde)),
         };
-        Ok(Visit { before, after: Kde::new(&moved, self.config.kde)?, sent, moved })
+        Ok(PastVisit { before, after: Kde::new(&moved, self.config.density.kde())?, sent, moved })
     }
 
-    /// q^(i−1) of round i.
+    /// The posterior q^(i−1) at the start of round i.
     fn global(&self, theta: &Particles<B>, round: usize) -> Result<Global<B>, RunError> {
-        let kde = Kde::new(theta, self.config.kde)?;
-        // Silent densities say nothing of the prior either: the local score then contains it.
-        Ok(match round == 1 && !kde.is_silent() {
+        let kde = Kde::new(theta, self.config.density.kde())?;
+        // Where the densities' scores are 0, the local score contains the prior.
+        Ok(match round == 1 && !kde.has_zero_score() {
             true => Global::Prior(self.model.clone(), kde.lambda()),
             false => Global::Kde(Box::new(kde)),
         })
     }
 }
 
-/// q/t_k as particles see it.
+/// The cavity q/t_k in terms of kernel density estimates.
 struct Cavity<'a, B: Backend> {
     q: &'a Global<B>,
-    visits: &'a [Visit<B>],
+    visits: &'a [PastVisit<B>],
     config: UDsvgdConfig,
 }
 
 impl<B: Backend> Cavity<'_, B> {
-    /// How much of ∇ log p0 the local score has to contain.
+    /// The weight of ∇ log p0 in the local score.
     fn prior_weight(&self) -> f64 {
         match self.q {
-            Global::Kde(q) if q.is_silent() => 1.0,
+            Global::Kde(q) if q.has_zero_score() => 1.0,
             _ => 0.0,
         }
     }
 
-    /// ρ·(∇ log q − ∇ log t_k), clipped.
-    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
-        let mut score = self.q.score(at)?;
-        for Visit { before, after, .. } in self.visits {
-            score = score.minus(after.score(at)?).plus(before.score(at)?);
+    /// The clipped score ρ·(∇ log q − ∇ log t_k), for one loop with steps of at most `longest_step`.
+    fn score(&self, longest_step: f64) -> impl FnMut(&Particles<B>) -> Result<Score<B>, RunError> {
+        let mut q = self.q.score(longest_step);
+        let mut after: Vec<_> = self.visits.iter().map(|visit| visit.after.evaluator(longest_step)).collect();
+        let mut before: Vec<_> = self.visits.iter().map(|visit| visit.before.score(longest_step)).collect();
+        move |at| {
+            let mut score = q(at)?;
+            for (after, before) in after.iter_mut().zip(&mut before) {
+                score = score.minus(after.score(at)?).plus(before(at)?);
+            }
+            let score = score.times(self.config.density.kde_damping);
+            let Some(clip) = self.config.density.clip() else { return Ok(score) };
+            let lambda = match self.q {
+                Global::Kde(q) => q.lambda(),
+                Global::Prior(_, lambda) => *lambda,
+            };
+            Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / lambda)?)
         }
-        let score = score.times(self.config.damping);
-        let Some(clip) = self.config.clip else { return Ok(score) };
-        let lambda = match self.q {
-            Global::Kde(q) => q.lambda(),
-            Global::Prior(_, lambda) => *lambda,
-        };
-        Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / lambda)?)
     }
 }
 
-/// A relay server over clients that remember nothing yet.
-pub(super) fn build<B: Backend>(config: UDsvgdConfig, mut setup: Setup<B>) -> Halves<B> {
-    let likelihoods = setup.likelihoods(config.data);
-    let client = |likelihood| {
-        let client = Client {
-            config,
-            svgd: setup.svgd,
-            reset_optimizer: setup.reset_optimizer,
-            model: setup.model.clone(),
-            likelihood,
-            visits: Vec::new(),
-            uploaded: None,
-            optimizer: OptimizerState::default(),
-            like: setup.initial.clone(),
-            session: setup.session.clone(),
+impl Algorithm for UDsvgdConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
+        Some(self.density.kde().bandwidth)
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        // A relay server over clients without past visits.
+        let likelihoods = setup.likelihoods(self.local.data(self.temperature));
+        let client = |likelihood| {
+            let client = Client {
+                config: *self,
+                personal: setup.personal,
+                svgd: setup.svgd,
+                reset_optimizer: setup.reset_optimizer,
+                model: setup.model.clone(),
+                likelihood,
+                visits: Vec::new(),
+                uploaded: None,
+                optimizer: OptimizerState::default(),
+                like: setup.initial.clone(),
+                session: setup.session.clone(),
+            };
+            Box::new(client) as _
         };
-        Box::new(client) as _
-    };
-    let clients = likelihoods.into_iter().map(client).collect();
-    Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients }
+        let clients = likelihoods.into_iter().map(client).collect();
+        Ok(Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients })
+    }
 }

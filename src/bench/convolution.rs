@@ -16,8 +16,12 @@ const CLASSES: usize = 10;
 const LAYERS: [&str; 10] =
     ["conv 16 5x5", "relu", "max-pool 2", "conv 32 5x5", "relu", "max-pool 2", "dense 120", "relu", "dense 84", "relu"];
 
+/// Times the workload.
+///
+/// # Errors
+/// The device fails, or particles diverge.
 pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
-    // N, B, steps of a unit.
+    // N, B, and the number of steps of a unit.
     let [count, rows, steps] = bench.settings.size.pick([10, 250, 2], [2, 3, 1]);
     let layers = LayerSpec::read(&LAYERS)?;
     let stack = StackConfig { init: WeightInit::XavierUniform, ..StackConfig::classifier(&IMAGE, layers, CLASSES) };

@@ -1,16 +1,16 @@
-//! Floating-point operations and bytes of each workload, by the formulas of the yardsticks' roofline columns.
+//! Floating-point operations and bytes of each workload, by the formulas behind the yardsticks' roofline columns.
 //!
 //! A multiplication and an addition are two operations. Only products count that no implementation of the mathematics
-//! avoids: those of the network, of the particles with each other ("Gram"), of coefficients with particles; 8 operations
-//! a coordinate for the update. The symmetry of a Gram matrix is not credited. Bytes are passes over the particles'
-//! coordinates (f32) at the speed of memory, pessimistic where everything fits a cache.
+//! avoids: those of the network, of the particles with each other ("Gram"), of coefficients with particles; the update
+//! counts 8 operations per coordinate. The symmetry of a Gram matrix is not exploited in the count. Bytes are passes
+//! over the particles' coordinates (f32) at the speed of memory, which is pessimistic where all data fit a cache.
 
-/// Bytes of a coordinate.
+/// The number of bytes of a coordinate.
 const WIDTH: f64 = 4.0;
-/// Operations of the update, a coordinate.
+/// The number of operations of the update per coordinate.
 const UPDATE: f64 = 8.0;
 
-/// The work of one unit.
+/// The operations and bytes of one unit of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Floating-point operations.
@@ -20,13 +20,13 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The work of both.
+    /// The sum of the work of both.
     pub fn plus(self, other: Self) -> Self {
         Self { flops: self.flops + other.flops, bytes: self.bytes + other.bytes }
     }
 }
 
-/// A network of one hidden layer, and N of it.
+/// The sizes of N networks with one hidden layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Networks {
     /// Features of a row.
@@ -35,7 +35,7 @@ pub struct Networks {
     pub hidden: usize,
     /// Classes.
     pub outputs: usize,
-    /// N.
+    /// The number of particles N.
     pub particles: usize,
 }
 
@@ -53,34 +53,34 @@ impl Networks {
         (self.hidden * self.outputs) as f64
     }
 
-    /// d: weights and biases.
+    /// The dimension d: weights and biases.
     pub fn dim(self) -> usize {
         (self.inputs + 1) * self.hidden + (self.hidden + 1) * self.outputs
     }
 
-    /// N·d.
+    /// The number of coordinates N·d.
     fn coordinates(self) -> f64 {
         self.particles as f64 * self.dim() as f64
     }
 
-    /// N²·d.
+    /// The number of multiplications of an N×N matrix with the coordinates, or of a Gram matrix: N²·d.
     fn pairs(self) -> f64 {
         self.particles as f64 * self.coordinates()
     }
 
-    /// The likelihood's score on `rows` rows: forward and backward, but no gradient of the inputs.
+    /// The operations of the likelihood's score on `rows` rows: forward and backward, but no gradient of the inputs.
     pub fn score(self, rows: usize) -> f64 {
         (4.0 * self.first() + 6.0 * self.second()) * (rows * self.particles) as f64
     }
 
-    /// W1. Score; Gram, K·S and K·Θ; update.
+    /// The cost of W1: score; Gram, K·S and K·Θ; update.
     pub fn svgd_step(self, rows: usize) -> Cost {
         let flops = self.score(rows) + 6.0 * self.pairs() + UPDATE * self.coordinates();
         Cost { flops, bytes: 8.0 * self.coordinates() * WIDTH }
     }
 
-    /// W2. L steps with two density estimates (q and t_k), L' without rows but with three (q_new, q, t_k): each adds a
-    /// Gram and a product. 23 passes a pair of steps.
+    /// The cost of W2: L steps with two density estimates (q and t_k), L' without rows but with three (q_new, q, t_k).
+    /// Each estimate adds a Gram matrix and a product. A pair of steps takes 23 passes.
     pub fn dsvgd_round(self, rows: usize, local: usize, distil: usize) -> Cost {
         let update = UPDATE * self.coordinates();
         let flops = local as f64 * (self.score(rows) + 14.0 * self.pairs() + update)
@@ -88,41 +88,41 @@ impl Networks {
         Cost { flops, bytes: 23.0 * 0.5 * (local + distil) as f64 * self.coordinates() * WIDTH }
     }
 
-    /// W4a. Scores of all rows of K clients, each written once.
+    /// The cost of W4a: scores of all rows of K clients, each written once.
     pub fn scores(self, clients: usize, rows: usize) -> Cost {
         let images = (clients * rows * self.inputs) as f64 * WIDTH;
         let flops = clients as f64 * self.score(rows);
         Cost { flops, bytes: clients as f64 * self.coordinates() * WIDTH + images }
     }
 
-    /// W4. Those scores; two Grams a client; every score read twice more.
+    /// The cost of W4: the scores of W4a; two Gram matrices per client; every score read twice more.
     pub fn selection(self, clients: usize, rows: usize) -> Cost {
         let flops = clients as f64 * 4.0 * self.pairs();
         self.scores(clients, rows).plus(Cost { flops, bytes: clients as f64 * 2.0 * self.coordinates() * WIDTH })
     }
 
-    /// W5a. L steps of each client with one density estimate.
+    /// The cost of W5a: L steps of each client with one density estimate.
     pub fn fedwba_clients(self, clients: usize, steps: usize, rows: usize) -> Cost {
         let visits = (clients * steps) as f64;
         let flops = visits * (self.score(rows) + 10.0 * self.pairs() + UPDATE * self.coordinates());
         Cost { flops, bytes: visits * 10.0 * self.coordinates() * WIDTH }
     }
 
-    /// W5b. K·N × N costs in every iteration, an average between two.
+    /// The cost of W5b: K·N × N costs in every iteration, and an average between two iterations.
     pub fn barycenter(self, clients: usize, iterations: usize) -> Cost {
         let (clients, passes) = (clients as f64, (2 * iterations).saturating_sub(1) as f64);
         let flops = passes * 2.0 * clients * self.pairs();
         Cost { flops, bytes: (passes + 2.0) * clients * self.coordinates() * WIDTH }
     }
 
-    /// W6. Forward passes on `rows` rows.
+    /// The cost of W6: forward passes on `rows` rows.
     pub fn prediction(self, rows: usize) -> Cost {
         let flops = 2.0 * (self.first() + self.second()) * (rows * self.particles) as f64;
         Cost { flops, bytes: (rows * self.inputs) as f64 * WIDTH + self.coordinates() * WIDTH }
     }
 }
 
-/// W3. Steps of N logistic regressions with p weights and a log precision; bytes are those of the rows.
+/// The cost of W3: steps of N logistic regressions with p weights and a log precision; the bytes are those of the rows.
 pub fn logistic(particles: usize, rows: usize, weights: usize, steps: usize) -> Cost {
     let [n, b, p, steps] = [particles, rows, weights, steps].map(|count| count as f64);
     let d = p + 1.0;
@@ -130,8 +130,9 @@ pub fn logistic(particles: usize, rows: usize, weights: usize, steps: usize) -> 
     Cost { flops, bytes: steps * b * p * WIDTH }
 }
 
-/// W7. An SVGD step of N LeNets on 3×32×32, B images: kernels 16 of 3×5×5 at 28×28 places and 32 of 16×5×5 at 10×10,
-/// dense layers 800-120-84-10. The first layer has no gradient of its inputs. 0.26 MB of maps an image and particle.
+/// The cost of W7: an SVGD step of N LeNets on 3×32×32, B images: kernels 16 of 3×5×5 at 28×28 places and 32 of 16×5×5
+/// at 10×10, dense layers 800-120-84-10. The first layer has no gradient of its inputs. The feature maps take 0.26 MB
+/// per image and particle.
 pub fn lenet(particles: usize, rows: usize) -> Cost {
     let first = 2.0 * 75.0 * 16.0 * 784.0;
     let second = 2.0 * 400.0 * 32.0 * 100.0;

@@ -1,22 +1,23 @@
 //! W2: one DSVGD round on the network 784-100-10, exact densities with λ = 0.55, random minibatches.
 //!
-//! The client's real half handles a server's request: L local steps, and the new factor in closed form. Its factor and the
-//! global particles differ, so that no two densities are the same. Factors contain the prior (`with-prior`), which the
-//! yardstick's local score does not: one term more, without passes of its own. The yardstick distils in L' further steps.
-//! W2c is the same round with densities off.
+//! The client's half, as in a run, handles a server's request: L local steps, and the new factor in closed form. Its
+//! factor and the global particles differ, so that no two densities are equal. Factors contain the prior
+//! (`with-prior`), which the yardstick's local score does not; this adds one term and no passes. The yardstick distils
+//! in L' further steps. W2c is the same round with densities off.
 
 use super::cost::Networks;
-use super::synthetic::{KDE, images, network, particles, shards, streams, svgd};
+use super::synthetic::{DENSITY, images, local, network, particles, shards, streams, svgd};
 use super::timing::{Bench, Line, median};
+use crate::algorithm::Algorithm;
 use crate::algorithm::dsvgd::{DsvgdConfig, Factors};
-use crate::algorithm::{Algorithm, ClientHalf, LocalData, PARTICLES, Setup};
+use crate::algorithm::keys::DensityConfig;
 use crate::backend::Backend;
-use crate::density::{KdeConfig, KdeMode, LikelihoodScale};
+use crate::density::KdeMode;
 use crate::error::RunError;
-use crate::federation::message::{Ask, Message, Request};
-use crate::federation::shard::{Order, Shard};
+use crate::protocol::{Ask, ClientHalf, Message, PARTICLES, Request, Setup};
+use crate::rows::Shard;
 
-/// N, B, N_k, L.
+/// N, B, N_k and L of a round.
 #[derive(Clone, Copy)]
 struct Shape {
     count: usize,
@@ -25,14 +26,18 @@ struct Shape {
     steps: usize,
 }
 
+/// Times the workload.
+///
+/// # Errors
+/// The device fails, or particles diverge.
 pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
     let full = Shape { count: 20, batch: 100, rows: 3000, steps: 200 };
     let shape = bench.settings.size.pick(full, Shape { count: 3, batch: 4, rows: 20, steps: 2 });
     let round = Round::new(shape, bench)?;
     let Shape { count, batch, steps, .. } = shape;
 
-    let whole = bench.time(|| round.run(KDE))?;
-    let silent = bench.time(|| round.run(KdeConfig { mode: KdeMode::Off, ..KDE }))?;
+    let whole = bench.time(|| round.run(DENSITY))?;
+    let silent = bench.time(|| round.run(DensityConfig { kde: KdeMode::Off, ..DENSITY }))?;
 
     let share = 1.0 - median(&silent.milliseconds) / median(&whole.milliseconds);
     let cost = Networks::mnist(count).dsvgd_round(batch, steps, 0);
@@ -43,7 +48,7 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
     ])
 }
 
-/// All that a round needs.
+/// The data and settings of a round.
 struct Round<'a, B: Backend> {
     shape: Shape,
     bench: &'a Bench<B>,
@@ -65,36 +70,35 @@ impl<'a, B: Backend> Round<'a, B> {
         })
     }
 
-    /// One visit of a fresh client, so that every unit is the same to the bit.
-    fn run(&self, kde: KdeConfig) -> Result<(), RunError> {
-        self.client(kde)?.handle(&self.request, &|_, _| {}).map(drop)
+    /// Runs one visit of a new client, so that every unit is bitwise the same.
+    fn run(&self, density: DensityConfig) -> Result<(), RunError> {
+        self.client(density)?.handle(&self.request, &|_, _| {}).map(drop)
     }
 
-    fn client(&self, kde: KdeConfig) -> Result<Box<dyn ClientHalf<B>>, RunError> {
+    fn client(&self, density: DensityConfig) -> Result<Box<dyn ClientHalf<B>>, RunError> {
         let Shape { count, batch, steps, .. } = self.shape;
         let config = DsvgdConfig {
             particles: count,
-            local_steps: steps,
+            local: local(steps, batch),
             distill_steps: steps,
-            data: LocalData { batch, order: Order::Iid, scale: LikelihoodScale::Full, temperature: 1.0 },
-            kde,
-            damping: 1.0,
-            clip: None,
+            temperature: 1.0,
+            density,
             factors: Factors::WithPrior,
-            personal: false,
         };
         let (session, model) = (self.bench.session.clone(), network(Networks::mnist(count)));
         let setup = Setup {
             initial: particles(&*model, count, 0, &session)?,
             model,
-            // A single client would have nothing to remember.
+            // A single client would have no state to keep between rounds, so the shard is given twice.
             shards: vec![self.shard.clone(); 2],
             session,
             streams: streams(),
             svgd: svgd(1e-3, 1e-6),
             reset_optimizer: true,
+            personal: false,
+            robust: None,
         };
-        let mut clients = Algorithm::Dsvgd(config).build(setup)?.clients;
+        let mut clients = config.build(setup)?.clients;
         Ok(clients.remove(0))
     }
 }

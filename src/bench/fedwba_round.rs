@@ -1,27 +1,25 @@
 //! W5: one FedWBA round: 10 clients × N = 10 networks × 50 steps with B = 250 of 1200 rows, against the density of the
 //! global particles (W5a); then the barycenter of 50 clients' particles (W5b).
-//!
 //! The clients are the algorithm's own, in a fleet: in parallel on a CPU. The 40 others hold the same modes in another
+//! order, each with its own noise, so that the matching is not trivial.
 //! order, with noise of their own, so that there is something to match.
 
 use rand::seq::SliceRandom;
 
 use super::cost::Networks;
-use super::synthetic::{KDE, images, network, particles, shards, streams, svgd};
+use super::synthetic::{DENSITY, images, local, network, particles, shards, streams, svgd};
 use super::timing::{Bench, Line};
+use crate::algorithm::Algorithm;
 use crate::algorithm::fedwba::{FedWbaConfig, Over, Start, Weights};
-use crate::algorithm::{Algorithm, LocalData, PARTICLES, Setup};
 use crate::backend::Backend;
-use crate::density::LikelihoodScale;
 use crate::error::RunError;
 use crate::federation::fleet::{Fleet, InProcess};
-use crate::federation::message::{Ask, Reply, Request};
-use crate::federation::shard::Order;
 use crate::ot::{BarycenterConfig, Eq5, Iterate, barycenter, index_mean};
 use crate::particles::Particles;
+use crate::protocol::{Ask, PARTICLES, Reply, Request, Setup, SharedMessage};
 use crate::random::Purpose;
 
-/// N, B, N_k, L; clients that train, clients in all.
+/// N, B, N_k and L; the number of clients that train, and of all clients.
 #[derive(Clone, Copy)]
 struct Shape {
     count: usize,
@@ -32,6 +30,10 @@ struct Shape {
     clients: usize,
 }
 
+/// Times the workload.
+///
+/// # Errors
+/// The device fails, particles diverge, or the barycenter is undefined.
 pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
     let full = Shape { count: 10, batch: 250, rows: 1200, steps: 50, trained: 10, clients: 50 };
     let tiny = Shape { count: 3, batch: 4, rows: 8, steps: 2, trained: 2, clients: 4 };
@@ -59,7 +61,7 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
     Ok(vec![whole.noted(format!("bary iters={last}; the barycenter is {share:.0} % of the round")), a, b])
 }
 
-/// The barycenter from the mean by index; its number of updates.
+/// Computes the barycenter from the mean by index; returns its number of updates.
 fn aggregate<B: Backend>(sets: &[Particles<B>]) -> Result<usize, RunError> {
     Ok(barycenter(sets, None, &index_mean(sets)?, &BarycenterConfig::default())?.iterations())
 }
@@ -67,7 +69,7 @@ fn aggregate<B: Backend>(sets: &[Particles<B>]) -> Result<usize, RunError> {
 struct Round<'a, B: Backend> {
     fleet: InProcess<B>,
     requests: Vec<Request>,
-    /// Of all clients, `[K]` sets.
+    /// The particle sets of all clients, `[K]` sets of `[N, d]`.
     sets: Vec<Particles<B>>,
     bench: &'a Bench<B>,
 }
@@ -88,18 +90,15 @@ impl<'a, B: Backend> Round<'a, B> {
 
         let config = FedWbaConfig {
             particles: count,
-            local_steps: steps,
-            data: LocalData { batch, order: Order::Iid, scale: LikelihoodScale::Full, temperature: 1.0 },
-            kde: KDE,
-            damping: 1.0,
-            clip: None,
+            local: local(steps, batch),
+            temperature: 1.0,
+            density: DENSITY,
             start: Start::Global,
             over: Over::Sampled,
             weights: Weights::Uniform,
             iterate: Iterate::FixedPoint,
             eq5: Eq5::N,
             shared_layers: Vec::new(),
-            robust: None,
         };
         let setup = Setup {
             initial: index_mean(&sets)?,
@@ -109,22 +108,25 @@ impl<'a, B: Backend> Round<'a, B> {
             streams: streams(),
             svgd: svgd(1e-3, 1e-6),
             reset_optimizer: true,
+            personal: false,
+            robust: None,
         };
-        let halves = Algorithm::FedWba(config).build(setup)?;
-        let request = |client| Ok(Request::new(1, client, Ask::Train, halves.server.configure(1, client)?));
-        let requests = (0..trained).map(request).collect::<Result<_, RunError>>()?;
+        let halves = config.build(setup)?;
+        let message = SharedMessage::from(halves.server.configure(1)?);
+        let request = |client| Request::new(1, client, Ask::Train, message.clone());
+        let requests = (0..trained).map(request).collect();
         Ok(Self { fleet: InProcess::new(halves.clients), requests, sets, bench })
     }
 
-    /// The particles of the clients that train.
+    /// Trains the clients; returns their particles.
     fn train(&self) -> Result<Vec<Particles<B>>, RunError> {
         let replies = self.fleet.dispatch(&self.requests, &|_, _| {}).into_iter();
-        // The next time the same requests are to train again.
+        // The round is settled, so that the same requests train again the next time.
         self.fleet.settle(1, &(0..self.requests.len()).collect::<Vec<_>>());
         let read = |reply: Result<Reply, RunError>| {
             let message = reply?.message;
-            let array = message.array(PARTICLES).map_err(RunError::Device)?;
-            Particles::from_array(array, self.sets[0].layout(), &self.bench.session).map_err(RunError::Device)
+            let array = message.array(PARTICLES)?;
+            Particles::from_array(array, self.sets[0].layout(), &self.bench.session).map_err(RunError::Array)
         };
         replies.map(read).collect()
     }

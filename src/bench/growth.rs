@@ -1,5 +1,5 @@
-//! How time grows with the number of particles N, the dimension d, the clients K, the minibatch B: each doubled four
-//! times, the others fixed, and the exponent of the power law through the points.
+//! Growth of time with the number of particles N, the dimension d, the clients K and the minibatch B: each is doubled
+//! four times while the others are fixed, and the exponent of a power law is fitted to the points.
 
 use super::Size;
 use super::cost::Networks;
@@ -10,7 +10,7 @@ use crate::backend::Backend;
 use crate::error::RunError;
 use crate::report::{AxisSpec, FigureLine, FigurePoint, LineFigure, Stroke};
 
-/// What is doubled.
+/// The size that is doubled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variable {
     /// N, in an SVGD step of the network 784-100-10 on 100 rows.
@@ -23,20 +23,20 @@ pub enum Variable {
     Batch,
 }
 
-/// Times against sizes.
+/// Times against one size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What is doubled.
+    /// The size that is doubled.
     pub variable: Variable,
-    /// Its values, with the median milliseconds.
+    /// The values of the size, each with the median milliseconds.
     pub points: Vec<(usize, f64)>,
 }
 
 impl Variable {
-    /// All of them.
+    /// All variables.
     pub const ALL: [Self; 4] = [Self::Particles, Self::Dimension, Self::Clients, Self::Batch];
 
-    /// Its symbol.
+    /// The variable's symbol.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Particles => "N",
@@ -46,7 +46,7 @@ impl Variable {
         }
     }
 
-    /// What is timed.
+    /// A description of the timed work.
     pub fn what(self) -> &'static str {
         match self {
             Self::Particles => "SVGD step, 784-100-10, B = 100",
@@ -59,17 +59,17 @@ impl Variable {
     fn first(self, size: Size) -> usize {
         match self {
             Self::Particles => size.pick(5, 2),
-            // Hidden units.
+            // The variable is the number of hidden units.
             Self::Dimension => size.pick(25, 2),
             Self::Clients => size.pick(8, 2),
             Self::Batch => size.pick(25, 2),
         }
     }
 
-    /// Times all its values.
+    /// Times the work at all values.
     ///
     /// # Errors
-    /// The device fails, or particles run away.
+    /// The device fails, or particles diverge.
     pub fn measure<B: Backend>(self, bench: &Bench<B>) -> Result<Series, RunError> {
         let doublings = bench.settings.size.pick(4, 1);
         let values = (0..=doublings).map(|power| self.first(bench.settings.size) << power);
@@ -113,13 +113,13 @@ impl Series {
         covariance / variance
     }
 
-    /// The exponent of the last doubling: closer to what larger sizes will see.
+    /// The exponent of the last doubling, which is closer to the behaviour at larger sizes.
     pub fn last_exponent(&self) -> f64 {
         Self { points: self.points[self.points.len().saturating_sub(2)..].to_vec(), ..*self }.exponent()
     }
 }
 
-/// All series over how often they are doubled, both axes logarithmic.
+/// Draws all series against the number of doublings, both axes logarithmic.
 pub fn picture(series: &[Series], on: &str) -> LineFigure {
     let line = |series: &Series| {
         let first = series.points.first().map_or(1, |(x, _)| *x) as f64;

@@ -1,7 +1,7 @@
 //! W3: 200 SVGD steps of a Bayesian logistic regression in the shape of Covertype, 54 features and 20,000 rows.
 //!
-//! There is next to no arithmetic in such a step: what it costs is what the library does around it. Minibatches are
-//! drawn and gathered in the timed part.
+//! Such a step has hardly any arithmetic: its time is the library's overhead. Minibatches are drawn and gathered in the
+//! timed part.
 
 use std::sync::Arc;
 
@@ -11,14 +11,18 @@ use super::timing::{Bench, Line};
 use crate::backend::Backend;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::shard::{Minibatches, Order};
 use crate::models::{BlrConfig, Model, Network};
 use crate::particles::Particles;
+use crate::rows::{Minibatches, Order};
 use crate::stein::OptimizerState;
 
 const FEATURES: usize = 54;
 const BATCH: usize = 100;
 
+/// Times the workload.
+///
+/// # Errors
+/// The device fails, or particles diverge.
 pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
     let (rows, steps) = bench.settings.size.pick((20_000, 200), (200, 3));
     let shard = shards(standardised(3, rows, FEATURES), 1, &bench.session).remove(0);
@@ -31,12 +35,12 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
         let run = || {
             likelihood.start_visit(1);
             let score = |at: &Particles<B>| Ok(likelihood.next_score(at, 1.0));
-            svgd.run(initial.clone(), steps, &mut OptimizerState::default(), score, |_| {}).map(drop)
+            svgd.run::<_, RunError>(initial.clone(), steps, &mut OptimizerState::default(), score, |_| {}).map(drop)
         };
         let name = format!("W3 blr L={steps} N={count}");
         let mut line = bench.line(name, logistic(count, BATCH, FEATURES, steps), 1, run)?;
         let mut note = format!("{:.1} µs a step", 1e3 * line.record.median / steps as f64);
-        // Of a step, and so told once.
+        // The allocations are those of one step, so they are reported once.
         if let Some(allocations) = line.allocations.take() {
             note += &format!(", {:.0} allocations a step", allocations / steps as f64);
         }

@@ -1,10 +1,10 @@
-//! What the machine says about itself: processor, load, what other processes take, the time of day. From Linux's
-//! `/proc`; elsewhere the answers are absent.
+//! Facts about the machine: processor, load, the cores that other processes use, the time of day. They are read from
+//! Linux's `/proc` and are absent on other systems.
 
 use std::fs;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Ticks a second of `/proc/stat`: Linux shows every program 100, whatever the kernel's own clock does.
+/// Ticks per second of `/proc/stat`: Linux reports 100 to every program, independently of the kernel's own clock.
 const TICKS: f64 = 100.0;
 
 /// The processor's name.
@@ -14,19 +14,19 @@ pub fn processor() -> Option<String> {
     line.split_once(':').map(|(_, name)| name.trim().to_owned())
 }
 
-/// Processes that ran or wanted to, on average over the last minute.
+/// The average number of running or runnable processes over the last minute.
 pub fn load() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// The most memory that this process has held at once, in bytes.
+/// The largest memory that this process has held at once, in bytes.
 pub fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| 1024 * kib)
 }
 
-/// Now in UTC, `2026-11-21 14:05:09`.
+/// The present time in UTC, such as `2026-11-21 14:05:09`.
 pub fn timestamp() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     date_of(seconds)
@@ -47,7 +47,7 @@ fn date_of(seconds: u64) -> String {
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
-/// Busy seconds of all cores and of this process, since a moment.
+/// Counters of the busy seconds of all cores and of this process, since a moment.
 #[derive(Debug)]
 pub struct Activity {
     start: Instant,
@@ -55,22 +55,22 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Counts from now on.
+    /// Starts counting.
     pub fn begin() -> Self {
         Self { start: Instant::now(), busy: busy() }
     }
 
-    /// Cores that other processes took on average since then, time stolen by a hypervisor included: 0.1 means that a
-    /// tenth of a core was not ours.
+    /// The average number of cores that other processes used since then, time stolen by a hypervisor included: 0.1
+    /// means that a tenth of a core was not available.
     pub fn foreign(&self) -> Option<f64> {
         let ([all, own], [all_before, own_before]) = (busy()?, self.busy?);
-        // Ticks are hundredths of a second: over a shorter time there is nothing to divide.
+        // Ticks are hundredths of a second, so a shorter interval would divide by zero.
         let wall = self.start.elapsed().as_secs_f64().max(1.0 / TICKS);
         Some((((all - all_before) - (own - own_before)) / wall).max(0.0))
     }
 }
 
-/// Seconds in which the cores were busy, and those in which they were so for this process.
+/// The seconds in which the cores were busy, and those in which they were busy for this process.
 fn busy() -> Option<[f64; 2]> {
     Some([
         busy_cores(&fs::read_to_string("/proc/stat").ok()?)?,
@@ -78,16 +78,16 @@ fn busy() -> Option<[f64; 2]> {
     ])
 }
 
-/// From `cpu user nice system idle iowait irq softirq steal`; guests are counted in user already.
+/// Parses `cpu user nice system idle iowait irq softirq steal`; guest time is contained in user time.
 fn busy_cores(stat: &str) -> Option<f64> {
     let first = stat.lines().next()?.split_whitespace().skip(1).take(8);
     let ticks: Vec<f64> = first.map_while(|word| word.parse().ok()).collect();
     Some((ticks.iter().sum::<f64>() - ticks.get(3)? - ticks.get(4)?) / TICKS)
 }
 
-/// User and system time of a process, the fields 14 and 15.
+/// Parses the user and system time of a process, the fields 14 and 15.
 fn own_seconds(stat: &str) -> Option<f64> {
-    // The program's name, in parentheses, may hold spaces: count from behind it.
+    // The program's name, in parentheses, may contain spaces, so the fields are counted from behind it.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks = fields.split_whitespace().skip(11).take(2).map(|word| word.parse::<f64>().ok());
     ticks.sum::<Option<f64>>().map(|ticks| ticks / TICKS)
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn dates_are_those_that_the_date_command_prints() {
-        // date -u -d @N "+%F %T"
+        // The expected dates are those of `date -u -d @N "+%F %T"`.
         assert_eq!(date_of(0), "1970-01-01 00:00:00");
         assert_eq!(date_of(951_782_399), "2000-02-28 23:59:59");
         assert_eq!(date_of(951_782_400), "2000-02-29 00:00:00");

@@ -1,9 +1,9 @@
-//! Times of the work that a federation spends its life in: the workloads W1 to W7, each against the machine's limit.
+//! Times of the main computations of a federation: the workloads W1 to W7, each compared with the machine's limit.
 //!
-//! In: an open device, seconds to spend, a size. Out: one [`Line`] a measured quantity, its time beside its FLOPs and
-//! bytes. What is timed is what users run, on synthetic rows of the right shape. The same work in PyTorch and JAX
-//! ("yardsticks") has the same names, so that lines pair. `fedstein bench` prints them, `cargo bench` counts
-//! allocations too.
+//! A bench takes an open device, a number of seconds, and a size; it returns one [`Line`] per measured quantity, its
+//! time beside its FLOPs and bytes. The timed code is what users run, on synthetic rows of the right shape. The same
+//! work in PyTorch and JAX ("yardsticks") has the same names, so that lines can be paired. `fedstein bench` prints the
+//! lines; `cargo bench` also counts allocations.
 //!
 //! | | what | file |
 //! |---|---|---|
@@ -40,13 +40,13 @@ pub use timing::{Bench, Line, Record, Settings, Threads};
 use crate::backend::Backend;
 use crate::error::RunError;
 
-/// How much work a unit is.
+/// The amount of work in a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Size {
-    /// That of the yardsticks.
+    /// The size of the yardsticks.
     #[default]
     Full,
-    /// Milliseconds altogether: shows that everything runs, says nothing about speed.
+    /// A size that takes milliseconds in all: it tests that everything runs, and gives no information about speed.
     Tiny,
 }
 
@@ -61,22 +61,28 @@ impl Size {
 
 /// A workload by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)] // The module's table says what they are.
 pub enum Workload {
+    /// One SVGD step of the network 784-100-10.
     W1,
+    /// One DSVGD round on that network.
     W2,
+    /// 200 SVGD steps of a logistic regression.
     W3,
+    /// Client selection by Hilbert inner product.
     W4,
+    /// One FedWBA round.
     W5,
+    /// The predictive mean on 10,000 test images.
     W6,
+    /// One SVGD step of the LeNet.
     W7,
 }
 
 impl Workload {
-    /// All of them, in order.
+    /// All workloads, in order.
     pub const ALL: [Self; 7] = [Self::W1, Self::W2, Self::W3, Self::W4, Self::W5, Self::W6, Self::W7];
 
-    /// What it is, in a few words.
+    /// A short description of the workload.
     pub fn what(self) -> &'static str {
         match self {
             Self::W1 => "one SVGD step of the network 784-100-10",
@@ -89,10 +95,10 @@ impl Workload {
         }
     }
 
-    /// Builds its data and times it.
+    /// Builds the data and times the workload.
     ///
     /// # Errors
-    /// The device fails, or particles run away: then there is no time.
+    /// The device fails, or particles diverge, in which case there is no time.
     pub fn measure<B: Backend>(self, bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
         match self {
             Self::W1 => network_step::lines(bench),
@@ -115,7 +121,7 @@ impl fmt::Display for Workload {
 impl FromStr for Workload {
     type Err = String;
 
-    /// W1 to W7, in either case.
+    /// Parses W1 to W7, in upper or lower case.
     fn from_str(word: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|workload| workload.to_string().eq_ignore_ascii_case(word));
         named.ok_or_else(|| {

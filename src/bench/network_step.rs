@@ -1,7 +1,7 @@
 //! W1: one SVGD step of the network 784-100-10: score, direction, AdaGrad.
 //!
-//! Every step has the same minibatch, all rows of the shard, as in the yardstick; copying it to the device is timed as
-//! it is in a run. A unit is several steps of [`Svgd::run`], whose check at the end is shared by all of them.
+//! Every step has the same minibatch, all rows of the shard, as in the yardstick; copying it to the device is timed, as
+//! in a run. A unit is several steps of [`Svgd::run`], whose check at the end is shared by all of them.
 
 use std::sync::Arc;
 
@@ -12,13 +12,17 @@ use crate::backend::{Backend, Session};
 use crate::datasets::Dataset;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::shard::{Minibatches, Order};
 use crate::models::Model;
 use crate::particles::Particles;
+use crate::rows::{Minibatches, Order};
 use crate::stein::{OptimizerState, Svgd};
 
+/// Times the workload.
+///
+/// # Errors
+/// The device fails, or particles diverge.
 pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
-    // N, B, steps of a unit.
+    // N, B, and the number of steps of a unit.
     let sizes =
         bench.settings.size.pick([[20, 100, 10], [10, 250, 10], [100, 100, 3]], [[3, 4, 2], [2, 5, 2], [4, 4, 1]]);
     let line = |[count, rows, steps]: [usize; 3]| {
@@ -30,7 +34,7 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
     sizes.into_iter().map(line).collect()
 }
 
-/// SVGD of a model on one minibatch, ready to go on.
+/// SVGD of a model on one minibatch; each call continues from the previous particles.
 pub(super) struct Step<B: Backend> {
     svgd: Svgd,
     likelihood: Likelihood<B>,
@@ -39,7 +43,10 @@ pub(super) struct Step<B: Backend> {
 }
 
 impl<B: Backend> Step<B> {
-    /// N particles of a model on all rows of a data set at once.
+    /// Prepares N particles of a model, with all rows of a data set as the minibatch.
+    ///
+    /// # Errors
+    /// A particle cannot be copied to the device, or the device fails.
     pub fn new(model: Arc<dyn Model>, count: usize, data: Dataset, session: &Session<B>) -> Result<Self, RunError> {
         let rows = data.rows();
         let shard = shards(data, 1, session).remove(0);
@@ -52,16 +59,22 @@ impl<B: Backend> Step<B> {
         })
     }
 
-    /// Networks of one hidden layer.
+    /// Prepares networks of one hidden layer on synthetic images.
+    ///
+    /// # Errors
+    /// A particle cannot be copied to the device, or the device fails.
     pub fn of_network(shape: Networks, rows: usize, session: &Session<B>) -> Result<Self, RunError> {
         Self::new(network(shape), shape.particles, images(1, rows, shape.inputs, shape.outputs), session)
     }
 
-    /// Goes on by some steps.
+    /// Runs some further steps.
+    ///
+    /// # Errors
+    /// The device fails, or particles diverge.
     pub fn run(&mut self, steps: usize) -> Result<(), RunError> {
         let Self { svgd, likelihood, particles, state } = self;
         let score = |at: &Particles<B>| Ok(likelihood.next_score(at, 1.0));
-        *particles = svgd.run(particles.clone(), steps, state, score, |_| {})?;
+        *particles = svgd.run::<_, RunError>(particles.clone(), steps, state, score, |_| {})?;
         Ok(())
     }
 }

@@ -3,14 +3,18 @@
 use super::cost::Networks;
 use super::synthetic::{AS_IT_IS, KDE, images, network, particles};
 use super::timing::{Bench, Line};
-use crate::algorithm::Posterior;
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::experiment::evaluate::{Evaluator, EvaluatorConfig, Predicted};
+use crate::protocol::Posterior;
 
-/// The default of `evaluation.chunk`.
+/// The number of rows per chunk, the default of `evaluation.chunk`.
 const CHUNK: usize = 1000;
 
+/// Times the workload.
+///
+/// # Errors
+/// The device fails.
 pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
     let (count, rows) = bench.settings.size.pick((20, 10_000), (3, 50));
     let shape = Networks::mnist(count);

@@ -12,11 +12,11 @@ use super::timing::Bench;
 use crate::backend::Backend;
 use crate::error::RunError;
 
-/// Bytes that a copy reads, and as many that it writes: more than any cache.
+/// The bytes that a copy reads, and as many that it writes: more than any cache holds.
 const COPIED: usize = 256 << 20;
-/// Buffers of a copy on a GPU: drivers have bounds on a single one.
+/// The number of buffers of a copy on a GPU, because drivers limit the size of a single one.
 const BUFFERS: usize = 4;
-/// Time for each shape and for the copy.
+/// The time for each shape and for the copy.
 const BUDGET: Duration = Duration::from_millis(400);
 
 /// m, k, n of the products: a large square, and those of the network 784-100-10 with 20 particles: forward and backward
@@ -24,17 +24,17 @@ const BUDGET: Duration = Duration::from_millis(400);
 const SHAPES: [[usize; 3]; 4] = [[2048, 2048, 2048], [2000, 784, 100], [2000, 100, 784], [2000, 784, 1000]];
 const TINY_SHAPES: [[usize; 3]; 1] = [[64, 64, 64]];
 
-/// The two rates that bound everything.
+/// The machine's two limiting rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ceilings {
-    /// The best matrix product, 10⁹ operations a second.
+    /// The rate of the fastest matrix product, 10⁹ operations per second.
     pub gflops: f64,
-    /// The best copy, read and written, 10⁹ bytes a second.
+    /// The rate of the fastest copy, read and written, 10⁹ bytes per second.
     pub gbs: f64,
 }
 
 impl Ceilings {
-    /// Measures both, about two seconds.
+    /// Measures both rates, in about two seconds.
     ///
     /// # Errors
     /// The device fails.
@@ -53,13 +53,13 @@ impl Ceilings {
         Ok(Self { gflops, gbs: 2e-9 * copied as f64 / seconds })
     }
 
-    /// Milliseconds that the work takes at both rates, one after the other.
+    /// The milliseconds that the work takes at both rates, one after the other.
     pub fn milliseconds(&self, cost: Cost) -> f64 {
         1e-6 * (cost.flops / self.gflops + cost.bytes / self.gbs)
     }
 }
 
-/// Through plain slices, one piece a thread.
+/// The rate of a copy between plain slices, one piece per thread.
 fn copy_on_host<B: Backend>(bench: &Bench<B>, bytes: usize) -> Result<f64, RunError> {
     let (from, mut to) = (vec![1.0f32; bytes / 4], vec![0.0f32; bytes / 4]);
     let piece = from.len().div_ceil(rayon::current_num_threads());
@@ -70,7 +70,7 @@ fn copy_on_host<B: Backend>(bench: &Bench<B>, bytes: usize) -> Result<f64, RunEr
     })
 }
 
-/// Through an elementwise operation that reads and writes every element.
+/// The rate of an elementwise operation that reads and writes every element.
 fn copy_on_device<B: Backend>(bench: &Bench<B>, bytes: usize) -> Result<f64, RunError> {
     let buffers: Vec<Tensor<2>> = (0..BUFFERS).map(|_| ones(bench, [bytes / 4 / BUFFERS / 64, 64])).collect();
     best(bench, || buffers.iter().for_each(|buffer| drop(buffer.clone().add_scalar(1.0))))
@@ -81,7 +81,7 @@ fn ones<B: Backend>(bench: &Bench<B>, shape: [usize; 2]) -> Tensor<2> {
     Tensor::from_data(data, (bench.session.device(), bench.session.dtype()))
 }
 
-/// The least seconds of several goes, the first two aside.
+/// The least seconds of several repetitions, without the first two.
 fn best<B: Backend>(bench: &Bench<B>, mut go: impl FnMut()) -> Result<f64, RunError> {
     let mut least = f64::INFINITY;
     let (mut goes, begun) = (0, Instant::now());

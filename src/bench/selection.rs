@@ -9,12 +9,15 @@ use super::timing::{Bench, Line};
 use crate::backend::Backend;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::message::Rows;
-use crate::federation::shard::{Minibatches, Order};
 use crate::particles::Particles;
+use crate::rows::{Minibatches, Order, Rows};
 use crate::schedule::indicator::inner_products;
 use crate::stein::{Kernel, SteinForm};
 
+/// Times the workload.
+///
+/// # Errors
+/// The device fails.
 pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
     let (clients, rows, count) = bench.settings.size.pick((120, 400, 20), (4, 5, 3));
     let selection = Selection::new(clients, rows, count, bench)?;
@@ -28,14 +31,17 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
     Ok(vec![whole, scores])
 }
 
-/// Clients, and the particles at which they are asked.
+/// The clients, and the particles at which their scores are computed.
 pub(super) struct Selection<B: Backend> {
     likelihoods: Vec<Likelihood<B>>,
     theta: Particles<B>,
 }
 
 impl<B: Backend> Selection<B> {
-    /// K clients with `rows` rows each, N = `count` networks 784-100-10.
+    /// Prepares K clients with `rows` rows each and N = `count` networks 784-100-10.
+    ///
+    /// # Errors
+    /// A particle cannot be copied to the device.
     pub fn new(clients: usize, rows: usize, count: usize, bench: &Bench<B>) -> Result<Self, RunError> {
         let shape = Networks::mnist(count);
         let model = network(shape);
@@ -48,7 +54,7 @@ impl<B: Backend> Selection<B> {
         Ok(Self { likelihoods: shards.map(likelihood).collect(), theta: particles(&*model, count, 0, &bench.session)? })
     }
 
-    /// Scores of all clients on all their rows.
+    /// The scores of all clients on all their rows, `[K]` sets of `[N, d]`.
     fn scores(&self) -> Vec<Particles<B>> {
         let score = |likelihood: &Likelihood<B>| likelihood.score_in(&self.theta, Rows::Full, 1, 0.0);
         if B::PARALLEL_CLIENTS {
@@ -58,7 +64,10 @@ impl<B: Backend> Selection<B> {
         }
     }
 
-    /// HIP_k, `[K]`.
+    /// Computes HIP_k of every client, `[K]`.
+    ///
+    /// # Errors
+    /// The device fails.
     pub fn run(&self) -> Result<Vec<f64>, RunError> {
         let scores = self.scores();
         let form = SteinForm::new(&Kernel::default(), &self.theta)?.expect("the RBF kernel has a trace");

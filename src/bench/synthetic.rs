@@ -1,33 +1,43 @@
-//! Rows and particles of the right shape: random numbers instead of images, the same on every backend.
+//! Synthetic rows and particles of the right shape: random numbers in place of images, the same on every backend.
 
 use std::sync::Arc;
 
+use fedstein_schema::NumberOr;
 use ndarray::Array2;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::algorithm::keys::{DensityConfig, LocalConfig};
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, FeatureScale, Normalisation, Targets};
-use crate::density::{KdeBandwidth, KdeConfig, KdeMode};
+use crate::density::{KdeBandwidth, KdeConfig, KdeMode, LikelihoodScale};
 use crate::error::RunError;
-use crate::federation::message::{Array, Values};
-use crate::federation::shard::{Shard, Table};
 use crate::models::{BnnConfig, Model, Network};
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
+use crate::rows::{Order, Shard, Table};
 use crate::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, Svgd};
 
 use super::cost::Networks;
 
-/// The seed of everything.
+/// The random streams of all workloads, from one seed.
 pub(super) fn streams() -> Streams {
     Streams::new(1)
 }
 
-/// The papers' densities: exact, λ = 0.55.
+/// The configuration of the papers' densities: exact, λ = 0.55.
+pub(super) const DENSITY: DensityConfig =
+    DensityConfig { kde: KdeMode::Exact, kde_bandwidth: NumberOr::Fixed(0.55), kde_damping: 1.0, kde_clip: 0.0 };
+
+/// The configuration of L steps on random minibatches of B rows.
+pub(super) fn local(local_steps: usize, batch: usize) -> LocalConfig {
+    LocalConfig { local_steps, batch, minibatch: Order::Iid, likelihood_scale: LikelihoodScale::Full }
+}
+
 pub(super) const KDE: KdeConfig = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(0.55) };
 
-/// Features as they are.
+/// The identity normalisation.
 pub(super) const AS_IT_IS: Normalisation = Normalisation { features: FeatureScale::Identity, target: None };
 
 /// SVGD with an RBF kernel and AdaGrad with momentum, as in DSVGD Table 3.
@@ -37,14 +47,14 @@ pub(super) fn svgd(lr: f64, epsilon: f64) -> Svgd {
     Svgd { kernel: Kernel::default(), optimizer }
 }
 
-/// Images in shape: pixels uniform in [0, 1), labels in turn. `set` tells data sets apart.
+/// Data in the shape of images: pixels uniform in [0, 1), labels in turn. `set` distinguishes data sets.
 pub(super) fn images(set: usize, rows: usize, width: usize, classes: usize) -> Dataset {
     let mut rng = streams().rng(Purpose::Data, set, 0);
     let features = Array2::from_shape_simple_fn((rows, width), || rng.random::<f32>());
     classified(features, (0..rows).map(|row| row % classes).collect(), classes)
 }
 
-/// Covertype in shape: standard normal features, two classes by chance.
+/// Data in the shape of Covertype: standard normal features, two classes at random.
 pub(super) fn standardised(set: usize, rows: usize, width: usize) -> Dataset {
     let mut rng = streams().rng(Purpose::Data, set, 0);
     let features = Array2::from_shape_simple_fn((rows, width), || StandardNormal.sample(&mut rng));
@@ -64,7 +74,7 @@ fn classified(features: Array2<f32>, labels: Vec<usize>, classes: usize) -> Data
     }
 }
 
-/// K clients with as many rows each.
+/// K clients with the same number of rows each.
 pub(super) fn shards<B: Backend>(data: Dataset, clients: usize, session: &Session<B>) -> Vec<Shard<B>> {
     let table = Table::new(data, &AS_IT_IS);
     let rows = table.rows() / clients;
@@ -77,7 +87,10 @@ pub(super) fn network(shape: Networks) -> Arc<dyn Model> {
     Arc::new(Network::new(BnnConfig::classifier(shape.inputs, &[shape.hidden], shape.outputs)))
 }
 
-/// N initial particles of a model. `set` tells sets apart.
+/// N initial particles of a model. `set` distinguishes sets.
+///
+/// # Errors
+/// A particle cannot be copied to the device.
 pub(super) fn particles<B: Backend>(
     model: &dyn Model,
     count: usize,
@@ -87,5 +100,5 @@ pub(super) fn particles<B: Backend>(
     let mut rng = streams().rng(Purpose::InitialParticles, set, 0);
     let rows = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
     let array = Array { shape: vec![count, model.layout().dim()], values: Values::F64(rows) };
-    Particles::from_array(&array, model.layout(), session).map_err(RunError::Device)
+    Particles::from_array(&array, model.layout(), session).map_err(RunError::Array)
 }

@@ -1,4 +1,4 @@
-//! Lines as text, in 100 columns.
+//! Formats lines as text, in 100 columns.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,11 @@ use super::roofline::Ceilings;
 use super::timing::{Bench, Line};
 use crate::backend::Backend;
 
-/// Cores that others take on average, beyond which a line is marked: a tenth, as in the yardsticks.
+/// The number of cores that other processes use on average, beyond which a line is marked: a tenth, as in the
+/// yardsticks.
 const DISTURBED: f64 = 0.1;
 
-/// On what everything ran.
+/// The description of the machine and the backend.
 pub fn heading<B: Backend>(bench: &Bench<B>) -> String {
     let processor = machine::processor().unwrap_or_else(|| "unknown".into());
     let load = machine::load().map_or_else(String::new, |load| format!(", load {load:.2}"));
@@ -23,7 +24,7 @@ pub fn heading<B: Backend>(bench: &Bench<B>) -> String {
     )
 }
 
-/// The limits, and what stands above the lines.
+/// The measured limits, and the headings of the columns.
 pub fn columns(ceilings: &Ceilings) -> String {
     format!(
         "limits     matrix product {:.1} GFLOP/s, copy {:.1} GB/s, measured now\n\n{:<26}{:>10}{:>10}{:>10}{:>8}{:>13}{:>10}{:>9}\n",
@@ -40,7 +41,7 @@ pub fn columns(ceilings: &Ceilings) -> String {
     )
 }
 
-/// One line, and what there is to say about it on a second.
+/// One line, and its notes on a second one.
 pub fn row(Line { record, cost, allocations }: &Line, ceilings: &Ceilings) -> String {
     let milliseconds = |value: f64| if value < 1000.0 { format!("{value:.3}") } else { format!("{value:.1}") };
     let [median, min, max] = [record.median, record.min, record.max].map(milliseconds);
@@ -70,7 +71,7 @@ pub fn row(Line { record, cost, allocations }: &Line, ceilings: &Ceilings) -> St
     text
 }
 
-/// What the columns mean.
+/// The explanation of the columns.
 pub fn explanation(lines: &[Line]) -> String {
     let mut text = "\nroofline: the work's operations at the matrix product's speed plus its bytes at the copy's;\n\
                     achieved: roofline over median. foreign: cores that other processes took meanwhile.\n"

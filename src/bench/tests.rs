@@ -34,7 +34,7 @@ fn a_record_has_the_keys_of_the_yardsticks() {
     let line = &Workload::W7.measure(&tiny()).unwrap()[0];
     let value = serde_json::to_value(&line.record).unwrap();
     let keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
-    // common.py, `bench`.
+    // These are the keys of `bench` in common.py.
     assert_eq!(keys, ["name", "impl", "median", "min", "max", "threads", "n", "load", "foreign", "note", "t"]);
     assert!(value["threads"].is_u64(), "{value}");
 }
@@ -43,7 +43,7 @@ fn a_record_has_the_keys_of_the_yardsticks() {
 fn ceilings_are_positive_and_a_roofline_adds_both_terms() {
     let ceilings = Ceilings::measure(&tiny()).unwrap();
     assert!(ceilings.gflops > 0.0 && ceilings.gbs > 0.0, "{ceilings:?}");
-    // RESULTS.md of the yardsticks: W1 N=20 B=100 at 204.3 GFLOP/s and 43.6 GB/s: 5.29 ms (4.13 + 1.17).
+    // RESULTS.md of the yardsticks has for W1, N=20, B=100 at 204.3 GFLOP/s and 43.6 GB/s: 5.29 ms (4.13 + 1.17).
     let ceilings = Ceilings { gflops: 204.3, gbs: 43.6 };
     assert!((ceilings.milliseconds(Networks::mnist(20).svgd_step(100)) - 5.29).abs() < 0.005);
 }
@@ -62,14 +62,14 @@ fn work_is_that_of_the_yardsticks() {
         ("W4", twenty.selection(120, 400), 322.0, 2.44e3),
         ("W4a", twenty.scores(120, 400), 307.0, 913.0),
         ("W5a", ten.fedwba_clients(10, 50, 250), 442.0, 1.59e4),
-        // Three iterations: the note of the line.
+        // The three iterations are those of the line's note.
         ("W5b", ten.barycenter(50, 3), 3.98, 1.11e3),
         ("W5", ten.fedwba_clients(10, 50, 250).plus(ten.barycenter(50, 3)), 446.0, 1.7e4),
         ("W6", twenty.prediction(10_000), 31.8, 37.4),
         ("W7", lenet(10, 250), 30.3, 650.0),
     ];
     for (name, cost, gflop, megabytes) in cases {
-        // Half a unit of the last digit printed; W6 rounds its images to 31 MB.
+        // The tolerance is half a unit of the last digit printed; W6 rounds its images to 31 MB.
         let near = |value: f64, printed: f64| (value / printed - 1.0).abs() < 0.013;
         assert!(near(1e-9 * cost.flops, gflop), "{name}: {} GFLOP", 1e-9 * cost.flops);
         assert!(near(1e-6 * cost.bytes, megabytes), "{name}: {} MB", 1e-6 * cost.bytes);

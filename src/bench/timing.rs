@@ -1,5 +1,5 @@
-//! How a unit of work is timed: warm-up aside, then as often as fits the budget; median, least, most, and how far other
-//! processes disturbed it.
+//! Timing of a unit of work: some warm-up units, then as many units as fit the budget. The result holds the median, the
+//! minimum, the maximum, and the disturbance by other processes.
 
 use std::time::{Duration, Instant};
 
@@ -10,22 +10,23 @@ use super::cost::Cost;
 use super::machine::{self, Activity};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
+use crate::statistics::median_of_sorted;
 
-/// Units before the first that counts, as far as they fit a quarter of the budget; one always.
+/// The number of warm-up units, as far as they fit a quarter of the budget; at least one is run.
 const WARM_UNITS: usize = 3;
-/// Units that count, however long they take.
+/// The minimum number of timed units, however long they take.
 const LEAST_UNITS: usize = 3;
-/// Units that count, however short they are.
+/// The maximum number of timed units, however short they are.
 const MOST_UNITS: usize = 300;
 
-/// How a bench is run.
+/// The settings of a bench.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Seconds for each line.
     pub seconds: f64,
-    /// How much work.
+    /// The amount of work in a unit.
     pub size: Size,
-    /// Allocations of the whole program so far, where its allocator counts them.
+    /// A function that returns the allocations of the whole program so far, where its allocator counts them.
     pub allocations: Option<fn() -> u64>,
 }
 
@@ -35,12 +36,12 @@ impl Default for Settings {
     }
 }
 
-/// An open device and how to use it.
+/// An open device and the settings of the bench.
 #[derive(Debug)]
 pub struct Bench<B: Backend> {
     /// The device.
     pub session: Session<B>,
-    /// How long, how large.
+    /// The budget and the size.
     pub settings: Settings,
 }
 
@@ -49,70 +50,73 @@ pub struct Bench<B: Backend> {
 pub struct Record {
     /// The workload and its size.
     pub name: String,
-    /// Which program on which backend.
+    /// The program and its backend.
     #[serde(rename = "impl")]
     pub implementation: String,
-    /// Milliseconds.
+    /// The median time of a unit, milliseconds.
     pub median: f64,
-    /// Milliseconds.
+    /// The least time of a unit, milliseconds.
     pub min: f64,
-    /// Milliseconds.
+    /// The largest time of a unit, milliseconds.
     pub max: f64,
-    /// Threads of the CPU, or the GPU's backend.
+    /// The threads of the CPU, or the GPU's backend.
     pub threads: Threads,
-    /// Units timed.
+    /// The number of timed units.
     pub n: usize,
-    /// Load of the machine at the end.
+    /// The load of the machine at the end.
     pub load: Option<f64>,
-    /// Cores that other processes took on average; above 0.1 the line is disturbed.
+    /// The average number of cores that other processes used; above 0.1 the line counts as disturbed.
     pub foreign: Option<f64>,
-    /// What else there is to say.
+    /// Remarks.
     pub note: String,
-    /// When, UTC.
+    /// The time of the measurement, UTC.
     pub t: String,
 }
 
-/// On what a line ran.
+/// The hardware on which a line ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Threads {
-    /// Threads of the CPU.
+    /// The number of CPU threads.
     Cpu(usize),
     /// The GPU's backend.
     Gpu(&'static str),
 }
 
-/// A record, the work behind it, and what it allocated.
+/// A record, its operations and bytes, and its allocations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// The times.
     pub record: Record,
-    /// Of one unit; `None` for parts whose work is not counted.
+    /// The cost of one unit; `None` for parts whose work is not counted.
     pub cost: Option<Cost>,
     /// Heap allocations of one unit, where the program counts them.
     pub allocations: Option<f64>,
 }
 
 impl Line {
-    /// The line with a remark.
+    /// Adds a remark to the line.
     pub fn noted(mut self, note: impl Into<String>) -> Self {
         self.record.note = note.into();
         self
     }
 }
 
-/// Times and circumstances of a series of units.
+/// The times and the circumstances of a series of units.
 #[derive(Debug)]
 pub(super) struct Timed {
-    /// Milliseconds of each unit; never empty.
+    /// The milliseconds of each unit; never empty.
     pub milliseconds: Vec<f64>,
     pub foreign: Option<f64>,
-    /// Of each unit.
+    /// The heap allocations of one unit, where they are counted.
     pub allocations: Option<f64>,
 }
 
 impl<B: Backend> Bench<B> {
-    /// Times one unit of work, made of `parts` equal parts, and tells the time of a part.
+    /// Times a unit of work that consists of `parts` equal parts, and returns the time of one part.
+    ///
+    /// # Errors
+    /// The unit's work fails, or the device fails.
     pub(super) fn line(
         &self,
         name: impl Into<String>,
@@ -126,12 +130,15 @@ impl<B: Backend> Bench<B> {
         Ok(self.told(name, Some(cost), &timed))
     }
 
-    /// Runs a unit until the budget is spent.
+    /// Runs a unit repeatedly until the budget is spent.
+    ///
+    /// # Errors
+    /// The unit's work fails, or the device fails.
     pub(super) fn time(&self, mut unit: impl FnMut() -> Result<(), RunError>) -> Result<Timed, RunError> {
         let device = self.session.device();
         let mut once = || {
             unit()?;
-            // A GPU answers later than it is asked.
+            // A GPU executes asynchronously, so the time ends only after a synchronisation.
             device.sync().map_err(|error| RunError::Device(format!("{error:?}")))
         };
         let budget = Duration::from_secs_f64(self.settings.seconds);
@@ -155,7 +162,7 @@ impl<B: Backend> Bench<B> {
         Ok(Timed { milliseconds, foreign: activity.foreign(), allocations })
     }
 
-    /// The line that times make.
+    /// Makes a line of the times.
     pub(super) fn told(&self, name: impl Into<String>, cost: Option<Cost>, timed: &Timed) -> Line {
         let threads =
             if B::PARALLEL_CLIENTS { Threads::Cpu(rayon::current_num_threads()) } else { Threads::Gpu(B::NAME) };
@@ -177,10 +184,10 @@ impl<B: Backend> Bench<B> {
     }
 }
 
-/// The middle value, or the mean of the two: that of Python's `statistics`, and so of the yardsticks.
+/// The median; the mean of the two middle values of an even number, as in Python's `statistics`, which the yardsticks
+/// use.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let (lower, upper) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
-    0.5 * (lower + upper)
+    median_of_sorted(&sorted).unwrap_or(f64::NAN)
 }

@@ -1,50 +1,42 @@
-//! A [`State`] as the bytes of a safetensors file, and back: floats as F32 and F64, whole numbers as U64, words as U8.
-//! No value of a float is converted: what comes back has the same bits.
+//! Encodes a [`State`] as the bytes of a safetensors file, and decodes it: floats as F32 and F64, whole numbers as U64,
+//! texts as U8. No float is converted, so decoded values have the same bits.
 
-use std::collections::HashMap;
-
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, SafeTensors};
 
 use super::{CheckpointError, State};
-use crate::federation::message::{Array, Values};
-use crate::report::quoted;
+use crate::array::Array;
+use crate::report::files::quoted;
+use crate::tensor_file::{self, NamedTensor, elements, floats};
 
-/// What says that a safetensors file is a state of this layout.
+/// The entry of the metadata that marks a safetensors file as a state of this layout.
 const MARK: (&str, &str) = ("fedstein-state", "1");
 
-/// The state as a file's bytes; the same state has the same bytes.
+/// The bytes of a state's file; equal states have equal bytes.
 ///
 /// # Errors
-/// An array whose elements are not as many as its shape says.
+/// The number of an array's elements does not match its shape.
 pub fn encode(state: &State) -> Result<Vec<u8>, CheckpointError> {
-    let arrays = state.arrays.iter().map(|(name, array)| {
-        let (dtype, bytes) = match &array.values {
-            Values::F32(values) => (Dtype::F32, values.iter().flat_map(|value| value.to_le_bytes()).collect()),
-            Values::F64(values) => (Dtype::F64, values.iter().flat_map(|value| value.to_le_bytes()).collect()),
-        };
-        (name, dtype, array.shape.clone(), bytes)
+    let arrays = state.arrays.iter().map(|(name, array)| NamedTensor::of(name, array));
+    let counts = state.counts.iter().map(|(name, counts)| NamedTensor {
+        name: name.clone(),
+        dtype: Dtype::U64,
+        shape: vec![counts.len()],
+        bytes: counts.iter().flat_map(|count| count.to_le_bytes()).collect(),
     });
-    let counts = state.counts.iter().map(|(name, counts)| {
-        let bytes: Vec<u8> = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
-        (name, Dtype::U64, vec![counts.len()], bytes)
+    let words = state.words.iter().map(|(name, words)| NamedTensor {
+        name: name.clone(),
+        dtype: Dtype::U8,
+        shape: vec![words.len()],
+        bytes: words.as_bytes().to_vec(),
     });
-    let words = state.words.iter().map(|(name, words)| (name, Dtype::U8, vec![words.len()], words.as_bytes().to_vec()));
-    let tensors: Vec<(&String, Dtype, Vec<usize>, Vec<u8>)> = arrays.chain(counts).chain(words).collect();
-
-    let wrong = |error: safetensors::SafeTensorError| CheckpointError::Content(error.to_string());
-    let views = tensors.iter().map(|(name, dtype, shape, bytes)| {
-        let view = TensorView::new(*dtype, shape.clone(), bytes);
-        view.map(|view| ((*name).clone(), view))
-    });
-    let views = views.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-    let mark = HashMap::from([(MARK.0.to_owned(), MARK.1.to_owned())]);
-    safetensors::serialize(views, Some(mark)).map_err(wrong)
+    let tensors: Vec<NamedTensor> = arrays.chain(counts).chain(words).collect();
+    tensor_file::encode(&tensors, MARK).map_err(|error| CheckpointError::Content(error.to_string()))
 }
 
-/// Reads what [`encode`] wrote.
+/// Decodes the bytes that [`encode`] wrote.
 ///
 /// # Errors
-/// A sentence where the bytes are no safetensors file, or not one of a state.
+/// A message that says why the bytes are not the file of a state.
 pub fn decode(bytes: &[u8]) -> Result<State, String> {
     let wrong = |error: safetensors::SafeTensorError| quoted(&error.to_string());
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(wrong)?;
@@ -56,17 +48,13 @@ pub fn decode(bytes: &[u8]) -> Result<State, String> {
     let mut state = State::default();
     for (name, view) in tensors.iter() {
         let (name, shape, bytes) = (name.to_owned(), view.shape().to_vec(), view.data());
+        if let Some(values) = floats(&view) {
+            state.arrays.insert(name, Array { shape, values });
+            continue;
+        }
         match view.dtype() {
-            Dtype::F32 => {
-                let values = Values::F32(words(bytes).map(f32::from_le_bytes).collect());
-                state.arrays.insert(name, Array { shape, values });
-            }
-            Dtype::F64 => {
-                let values = Values::F64(words(bytes).map(f64::from_le_bytes).collect());
-                state.arrays.insert(name, Array { shape, values });
-            }
             Dtype::U64 => {
-                state.counts.insert(name, words(bytes).map(u64::from_le_bytes).collect());
+                state.counts.insert(name, elements(bytes).map(u64::from_le_bytes).collect());
             }
             Dtype::U8 => {
                 let text = std::str::from_utf8(bytes).map_err(|error| format!("\"{}\": {error}", quoted(&name)))?;
@@ -78,14 +66,12 @@ pub fn decode(bytes: &[u8]) -> Result<State, String> {
     Ok(state)
 }
 
-/// The bytes in groups of the size of a number; a tensor's length is a multiple of it.
-fn words<const SIZE: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; SIZE]> {
-    bytes.as_chunks::<SIZE>().0.iter().copied()
-}
-
 #[cfg(test)]
 mod tests {
+    use safetensors::tensor::TensorView;
+
     use super::*;
+    use crate::array::Values;
 
     #[test]
     fn every_bit_comes_back() {

@@ -1,18 +1,18 @@
-//! sha256 of files and of what a run learns from, in hexadecimal digits.
+//! The sha256 of files and of a run's data, in hexadecimal digits.
 
 use sha2::{Digest, Sha256};
 
 use crate::datasets::{Dataset, Partition, Targets, TrainTest};
 
-/// Numbers that are hashed at once.
+/// The number of values that are hashed at once.
 const CHUNK: usize = 16 * 1024;
 
-/// Of bytes.
+/// The digest of some bytes.
 pub fn of_bytes(bytes: &[u8]) -> String {
     hex(Sha256::new_with_prefix(bytes))
 }
 
-/// Of all training and test rows: shapes, features and targets.
+/// The digest of all training and test rows: shapes, features and targets.
 pub fn of_data(data: &TrainTest) -> String {
     let mut sha = Sha256::new();
     for set in [&data.train, &data.test] {
@@ -21,7 +21,7 @@ pub fn of_data(data: &TrainTest) -> String {
     hex(sha)
 }
 
-/// Of who holds which rows: training, validation and test.
+/// The digest of the assignment of rows to clients: training, validation and test rows.
 pub fn of_partition(partition: &Partition) -> String {
     let mut sha = Sha256::new();
     for client in 0..partition.clients().len() {
@@ -53,7 +53,7 @@ fn add_set(sha: &mut Sha256, set: &Dataset) {
     }
 }
 
-/// With their number, so that two lists are not one.
+/// Hashes a list together with its length, so that two consecutive lists differ from one joined list.
 fn add_counts(sha: &mut Sha256, counts: &[usize]) {
     sha.update((counts.len() as u64).to_le_bytes());
     counts.iter().for_each(|count| sha.update((*count as u64).to_le_bytes()));

@@ -1,14 +1,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a checkpoint cannot be written, or a run cannot go on from one.
+/// Why a checkpoint cannot be written, or a run cannot resume from one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// There is nothing to go on from.
+    /// The run has no checkpoint.
     #[error("`{}` has no checkpoint; the run ended before its first one, start it again with --force", .0.display())]
     Missing(PathBuf),
-    /// Checkpoints of another layout.
+    /// The checkpoints have another layout.
     #[error(
         "{}: this is a checkpoint of format {found}, and this program reads format {expected}; go on with the program \
          that wrote it",
@@ -17,55 +17,61 @@ pub enum CheckpointError {
     Format {
         /// The manifest.
         path: PathBuf,
-        /// Its format.
+        /// The format version found.
         found: u64,
-        /// What is read here.
+        /// The format version that this program reads.
         expected: u64,
     },
-    /// Keys that change the result.
+    /// Keys that change the result differ; each item names one.
     #[error("a run goes on with the configuration it began with, but these keys differ:{}", lines(.0))]
     Config(Vec<String>),
-    /// Other data.
+    /// The data differ from those of the checkpoint.
     #[error(
         "the {what} not those of the checkpoint (sha256 {found:.12} instead of {expected:.12}): a run goes on with the \
          data it began with"
     )]
     Data {
-        /// "training and test rows are", "clients' rows are".
+        /// What differs: "training and test rows are" or "clients' rows are".
         what: &'static str,
-        /// The digest of what is here.
+        /// The digest of the present data.
         found: String,
-        /// The checkpoint's.
+        /// The digest in the checkpoint.
         expected: String,
     },
-    /// The checkpoint is further than the run is to go.
+    /// The checkpoint lies beyond the last round that is asked for.
     #[error("the checkpoint is of round {done}, rounds = {asked} is less; name as many rounds as the run is to have")]
     Rounds {
-        /// Its round.
+        /// The checkpoint's round.
         done: usize,
-        /// `rounds`.
+        /// The number of rounds asked for, the key `rounds`.
         asked: usize,
     },
-    /// No generation can be used.
+    /// No generation of checkpoints is usable; each item says why.
     #[error("no checkpoint can be used:{}", lines(.0))]
     Damaged(Vec<String>),
-    /// A file that is whole but does not hold what it should.
+    /// A file is intact but its content is invalid.
     #[error("{0}")]
     Content(String),
-    /// The file system refuses.
+    /// A file cannot be written atomically.
+    #[error("cannot write a checkpoint: {0}")]
+    Write(String),
+    /// The state cannot be read from the device.
+    #[error("the device failed: {0}")]
+    Device(String),
+    /// A file-system operation failed.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         action: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl CheckpointError {
-    /// Whether what was asked for is wrong (exit 2), rather than files or the machine (exit 1).
+    /// Whether the user's request is wrong (exit code 2), rather than files or the machine (exit code 1).
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -73,14 +79,20 @@ impl CheckpointError {
         )
     }
 
-    /// What was tried on a path, and why it failed.
+    /// Makes an I/O error into one with the operation and the path.
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
     }
 }
 
-/// Each on a line of its own.
+/// Puts each item on a line of its own.
 fn lines(items: &[String]) -> String {
     items.iter().map(|item| format!("\n  {item}")).collect()
+}
+
+impl From<burn::tensor::TensorReadError> for CheckpointError {
+    fn from(error: burn::tensor::TensorReadError) -> Self {
+        Self::Device(error.to_string())
+    }
 }

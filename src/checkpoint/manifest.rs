@@ -1,4 +1,4 @@
-//! The manifest of one generation: `round-<R>.json`, which says what the checkpoint is of and which files it is made of.
+//! The manifest of one generation: `round-<R>.json`, which identifies the run and lists the checkpoint's files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,46 +8,46 @@ use serde_json::{Value, json};
 
 use super::{CheckpointError, digest};
 
-/// Version of the layout of manifests and states. A change to what any half saves is a new version.
+/// Version of the layout of manifests and states. Any change to what a half saves requires a new version.
 const FORMAT: u64 = 2;
 
-/// What a run must have in common with the one that wrote the checkpoint.
+/// The properties that a run must share with the run that wrote the checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
     /// The resolved config: `section.key` → value as TOML.
     pub config: BTreeMap<String, String>,
-    /// sha256 of the keys of it that change the result.
+    /// sha256 of the keys that change the result.
     pub config_sha256: String,
-    /// sha256 of all rows.
+    /// sha256 of all training and test rows.
     pub data: String,
-    /// sha256 of who holds which.
+    /// sha256 of the assignment of rows to clients.
     pub partition: String,
 }
 
 /// A file of a generation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// Its name in the checkpoint's directory.
+    /// The name of the file in the checkpoint's directory.
     pub file: String,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Its digest.
+    /// The sha256 of the content.
     pub sha256: String,
 }
 
-/// One generation.
+/// One generation of checkpoints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     pub(super) format: u64,
-    /// Version of the program that wrote it.
+    /// Version of the program that wrote the checkpoint.
     pub(super) program: String,
-    /// The last round that it contains.
+    /// The last round that the checkpoint contains.
     pub round: usize,
-    /// What it is a checkpoint of.
+    /// The identity of the run.
     pub identity: Identity,
-    /// Length in bytes, after this round, of files of the run to which every round adds.
+    /// Length in bytes, after this round, of the run's files to which every round appends.
     pub logs: BTreeMap<String, u64>,
-    /// What is kept, by whom.
+    /// The file of each part.
     pub(super) files: BTreeMap<String, Entry>,
 }
 
@@ -63,15 +63,15 @@ impl Manifest {
         format!("round-{round}.json")
     }
 
-    /// The round in the name of a manifest.
+    /// The round in a manifest's name; `None` for other names.
     pub(super) fn round_of(name: &str) -> Option<usize> {
         name.strip_prefix("round-")?.strip_suffix(".json")?.parse().ok()
     }
 
-    /// As text: the content, and its own sha256 beside it.
+    /// The manifest as text: the content, and its own sha256 beside it.
     ///
     /// # Errors
-    /// None that this type can cause; serialising is fallible in general.
+    /// Serialisation fails; no value of this type causes that.
     pub fn to_text(&self) -> Result<String, CheckpointError> {
         let wrong = |error: serde_json::Error| CheckpointError::Content(error.to_string());
         let content = serde_json::to_value(self).map_err(wrong)?;
@@ -80,16 +80,16 @@ impl Manifest {
         Ok(text + "\n")
     }
 
-    /// Reads what [`Self::to_text`] wrote; `path` is named in errors.
+    /// Parses the text of [`Self::to_text`]; `path` is the file that errors name.
     ///
     /// # Errors
-    /// [`CheckpointError::Format`] for another version; else a sentence about what is damaged.
+    /// [`CheckpointError::Format`] for another version; else an error that describes the damage.
     pub fn from_text(path: &Path, text: &str) -> Result<Self, CheckpointError> {
         let wrong = |reason: String| CheckpointError::Content(format!("{}: {reason}", path.display()));
         let mut value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         let sha256 = value["sha256"].as_str().unwrap_or_default().to_owned();
         let content = value.get_mut("checkpoint").map(Value::take).unwrap_or_default();
-        // There are no fractions in it, so that writing the parsed value anew yields the bytes that were hashed.
+        // The content has no fractions, so serialising the parsed value again yields the bytes that were hashed.
         if digest::of_bytes(content.to_string().as_bytes()) != sha256 {
             return Err(wrong("its content does not have the sha256 that it names".into()));
         }

@@ -1,15 +1,14 @@
-//! Checkpoints: what a run needs to go on to the same bits as if it had never stopped.
+//! Checkpoints: the state from which a run resumes with bitwise the same results as an uninterrupted run.
 //!
-//! Every half says what it keeps between rounds as a [`State`]. `RUN_DIR/checkpoint/` holds one safetensors file for
-//! each half that has something to keep and a manifest `round-<R>.json` that names them with their sha256. A file is
-//! written once: to a temporary name, to the disk, and only then under its own. The manifest comes last, and its rename
-//! is the commit: whatever happens before it leaves the checkpoints before as they were. Clients that did not train
-//! since are named again, not written again. Two generations are kept.
+//! Every half returns what it keeps between rounds as a [`State`]. `RUN_DIR/checkpoint/` holds one safetensors file for
+//! each half with a non-empty state, and a manifest `round-<R>.json` that lists these files with their sha256. A file
+//! is written once: under a temporary name, flushed to the disk, and then renamed. The manifest comes last, and its
+//! rename is the commit: a failure before it leaves earlier checkpoints unchanged. The files of clients that have not
+//! trained since the last checkpoint are listed again, not written again. Two generations are kept.
 //!
-//! Random numbers need no state: every draw has a stream of its own by purpose, round and client ([`crate::random`]).
+//! Random numbers need no state: every draw has a stream determined by purpose, round and client ([`crate::random`]).
 
 pub mod codec;
-mod conduct;
 pub mod digest;
 mod error;
 mod manifest;

@@ -1,9 +1,10 @@
-//! What a half keeps between rounds: arrays, whole numbers and words by name, the one form in which it is written down.
+//! The state of a half between rounds: named arrays, whole numbers and texts, in the one form in which every half's
+//! state is saved.
 
 use std::collections::BTreeMap;
 
 use super::CheckpointError;
-use crate::federation::message::{Array, Values};
+use crate::array::{Array, Values};
 
 /// Named values, nested by prefix. Floats keep their type and their bits.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,7 +15,7 @@ pub struct State {
 }
 
 impl State {
-    /// Whether there is nothing to keep.
+    /// Whether the state has no values.
     pub fn is_empty(&self) -> bool {
         self.arrays.is_empty() && self.counts.is_empty() && self.words.is_empty()
     }
@@ -26,43 +27,43 @@ impl State {
         self.arrays.keys().any(named) || self.counts.keys().any(named) || self.words.keys().any(named)
     }
 
-    /// The state with one more array.
+    /// Adds an array.
     pub fn with_array(mut self, name: &str, array: Array) -> Self {
         self.arrays.insert(name.to_owned(), array);
         self
     }
 
-    /// The state with some real numbers, kept to the bit.
+    /// Adds real numbers, kept to the bit.
     pub fn with_numbers(self, name: &str, numbers: impl IntoIterator<Item = f64>) -> Self {
         let numbers: Vec<f64> = numbers.into_iter().collect();
         self.with_array(name, Array { shape: vec![numbers.len()], values: Values::F64(numbers) })
     }
 
-    /// The state with some real numbers of which some may be undefined.
+    /// Adds real numbers of which some may be undefined.
     pub fn with_optional(self, name: &str, numbers: &[Option<f64>]) -> Self {
         let is_defined = numbers.iter().map(|number| usize::from(number.is_some()));
         self.with_numbers(name, numbers.iter().map(|number| number.unwrap_or(0.0)))
             .with_counts(&format!("{name}_defined"), is_defined)
     }
 
-    /// The state with some whole numbers.
+    /// Adds whole numbers.
     pub fn with_counts(mut self, name: &str, counts: impl IntoIterator<Item = usize>) -> Self {
         self.counts.insert(name.to_owned(), counts.into_iter().map(|count| count as u64).collect());
         self
     }
 
-    /// The state with one whole number.
+    /// Adds one whole number.
     pub fn with_count(self, name: &str, count: usize) -> Self {
         self.with_counts(name, [count])
     }
 
-    /// The state with a text.
+    /// Adds a text.
     pub fn with_words(mut self, name: &str, words: String) -> Self {
         self.words.insert(name.to_owned(), words);
         self
     }
 
-    /// The state with all that another has, under `name/`.
+    /// Adds all values of another state under `name/`.
     pub fn with_part(mut self, name: &str, part: Self) -> Self {
         let under = |key: String| format!("{name}/{key}");
         self.arrays.extend(part.arrays.into_iter().map(|(key, array)| (under(key), array)));
@@ -71,7 +72,7 @@ impl State {
         self
     }
 
-    /// What stands under `name/`; nothing where there is no such part.
+    /// The values under `name/`, as a state; it is empty if there are none.
     pub fn part(&self, name: &str) -> Self {
         fn under<T: Clone>(map: &BTreeMap<String, T>, name: &str) -> BTreeMap<String, T> {
             let own = |(key, value): (&String, &T)| {
@@ -83,12 +84,23 @@ impl State {
         Self { arrays: under(&self.arrays, name), counts: under(&self.counts, name), words: under(&self.words, name) }
     }
 
-    /// The array of that name.
+    /// All arrays by name, including those of parts.
+    pub(crate) fn arrays(&self) -> &BTreeMap<String, Array> {
+        &self.arrays
+    }
+
+    /// The array of this name.
+    ///
+    /// # Errors
+    /// There is no array of this name.
     pub fn array(&self, name: &str) -> Result<&Array, CheckpointError> {
         self.arrays.get(name).ok_or_else(|| missing("array", name))
     }
 
-    /// The real numbers of that name.
+    /// The real numbers of this name, `[n]`.
+    ///
+    /// # Errors
+    /// There are no numbers of this name, or they are not F64.
     pub fn numbers(&self, name: &str) -> Result<Vec<f64>, CheckpointError> {
         match &self.array(name)?.values {
             Values::F64(numbers) => Ok(numbers.clone()),
@@ -96,12 +108,18 @@ impl State {
         }
     }
 
-    /// The one real number of that name.
+    /// The single real number of this name.
+    ///
+    /// # Errors
+    /// There is no such number, or more than one.
     pub fn number(&self, name: &str) -> Result<f64, CheckpointError> {
         one(&self.numbers(name)?, name)
     }
 
-    /// What [`Self::with_optional`] was given.
+    /// The numbers of this name that [`Self::with_optional`] stored, `[n]`.
+    ///
+    /// # Errors
+    /// The numbers are missing or incomplete.
     pub fn optional(&self, name: &str) -> Result<Vec<Option<f64>>, CheckpointError> {
         let (numbers, is_defined) = (self.numbers(name)?, self.counts(&format!("{name}_defined"))?);
         if numbers.len() != is_defined.len() {
@@ -110,7 +128,10 @@ impl State {
         Ok(numbers.into_iter().zip(is_defined).map(|(number, defined)| (defined != 0).then_some(number)).collect())
     }
 
-    /// The whole numbers of that name.
+    /// The whole numbers of this name, `[n]`.
+    ///
+    /// # Errors
+    /// There are no numbers of this name, or one is too large for this machine's `usize`.
     pub fn counts(&self, name: &str) -> Result<Vec<usize>, CheckpointError> {
         let counts = self.counts.get(name).ok_or_else(|| missing("whole numbers", name))?;
         let fits = |count: &u64| {
@@ -119,12 +140,18 @@ impl State {
         counts.iter().map(fits).collect()
     }
 
-    /// The one whole number of that name.
+    /// The single whole number of this name.
+    ///
+    /// # Errors
+    /// There is no such number, or more than one.
     pub fn count(&self, name: &str) -> Result<usize, CheckpointError> {
         one(&self.counts(name)?, name)
     }
 
-    /// The text of that name.
+    /// The text of this name.
+    ///
+    /// # Errors
+    /// There is no text of this name.
     pub fn words(&self, name: &str) -> Result<&str, CheckpointError> {
         self.words.get(name).map(String::as_str).ok_or_else(|| missing("text", name))
     }

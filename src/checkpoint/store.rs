@@ -1,4 +1,4 @@
-//! The directory of checkpoints: generations in, files that are whole or absent out, and the newest whole one back.
+//! The directory of a run's checkpoints: it writes generations atomically, and reads the newest intact one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -6,20 +6,19 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::Entry;
 use super::{CheckpointError, Identity, Manifest, State, codec, digest};
-use crate::error::RunError;
-use crate::report::{read_text, read_whole, write_atomic};
+use crate::report::files::{read_text, read_whole, write_atomic};
 
-/// Generations that are kept: with the newest damaged there is one to go back to.
+/// The number of generations that are kept: if the newest is damaged, the one before can be used.
 const KEPT: usize = 2;
 
-/// What a checkpoint is of, beside the states.
+/// The position and identity of a checkpoint, besides the states.
 #[derive(Clone, Debug)]
 pub struct Position {
-    /// The last round that it contains.
+    /// The last round that the checkpoint contains.
     pub round: usize,
-    /// The run.
+    /// The identity of the run.
     pub identity: Identity,
-    /// Length in bytes of files to which every round adds.
+    /// Length in bytes of the run's files to which every round appends.
     pub logs: BTreeMap<String, u64>,
 }
 
@@ -27,7 +26,7 @@ pub struct Position {
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
-    /// The newest last; whole, as far as is known.
+    /// The generations, the newest last; all intact as far as is known.
     generations: Vec<Manifest>,
 }
 
@@ -37,11 +36,11 @@ impl Store {
         Self { dir, generations: Vec::new() }
     }
 
-    /// The checkpoints in a directory, with a note on each that is damaged. Every byte of the one that is gone on from
-    /// has been checked.
+    /// Opens the checkpoints in a directory; also returns a note on each damaged one. Every byte of the generation that
+    /// is used has been checked.
     ///
     /// # Errors
-    /// There is none, none is whole, or the newest is of another format.
+    /// There is no checkpoint, none is intact, or the newest has another format.
     pub fn open(dir: &Path) -> Result<(Self, Vec<String>), CheckpointError> {
         let names = match names(dir) {
             Ok(names) => names,
@@ -69,15 +68,15 @@ impl Store {
         self.generations.last()
     }
 
-    /// Who has a state in the newest generation.
+    /// The parts with a state in the newest generation.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.newest().into_iter().flat_map(|manifest| manifest.files.keys().map(String::as_str))
     }
 
-    /// The state of a part in the newest generation; nothing where it kept nothing.
+    /// The state of a part in the newest generation; an empty state where the part has none.
     ///
     /// # Errors
-    /// The file cannot be read, or is not what was written.
+    /// The file cannot be read, or differs from what was written.
     pub fn read(&self, part: &str) -> Result<State, CheckpointError> {
         let Some(entry) = self.newest().and_then(|manifest| manifest.files.get(part)) else {
             return Ok(State::default());
@@ -86,21 +85,22 @@ impl Store {
         codec::decode(&bytes_of(&self.dir, entry)?).map_err(|reason| content(&path, &reason))
     }
 
-    /// Writes a generation: `parts` anew, all others as in the generation before. When this returns, it is on the disk.
+    /// Writes a generation: `parts` anew, all others as in the generation before. When the call returns, it is on the
+    /// disk.
     ///
     /// # Errors
-    /// A state cannot be taken or the file system refuses; the generations before are as they were.
-    pub fn write(
+    /// A state cannot be read or a file cannot be written; earlier generations stay unchanged.
+    pub fn write<E: From<CheckpointError>>(
         &mut self,
         position: Position,
-        parts: impl Iterator<Item = Result<(String, State), RunError>>,
-    ) -> Result<(), RunError> {
+        parts: impl Iterator<Item = Result<(String, State), E>>,
+    ) -> Result<(), E> {
         let Position { round, identity, logs } = position;
         let mut manifest = Manifest::new(round, identity, logs);
         manifest.files = self.newest().map(|newest| newest.files.clone()).unwrap_or_default();
         let written = self.write_files(&mut manifest, parts);
         if written.is_err() {
-            // The files of a generation that never was: they may be what fills the disk.
+            // The files of the failed generation are removed, for they may be what fills the disk.
             let _ = self.prune();
             return written;
         }
@@ -111,11 +111,11 @@ impl Store {
         Ok(self.prune()?)
     }
 
-    fn write_files(
+    fn write_files<E: From<CheckpointError>>(
         &self,
         manifest: &mut Manifest,
-        parts: impl Iterator<Item = Result<(String, State), RunError>>,
-    ) -> Result<(), RunError> {
+        parts: impl Iterator<Item = Result<(String, State), E>>,
+    ) -> Result<(), E> {
         fs::create_dir_all(&self.dir).map_err(CheckpointError::io("create", &self.dir))?;
         for part in parts {
             let (part, state) = part?;
@@ -132,16 +132,16 @@ impl Store {
             put(&self.dir.join(&entry.file), &bytes)?;
             manifest.files.insert(part, entry);
         }
-        // The files' names must be on the disk before a manifest has them.
+        // The names of the files must be on the disk before a manifest lists them.
         sync(&self.dir)?;
         put(&self.dir.join(Manifest::name(manifest.round)), manifest.to_text()?.as_bytes())?;
         Ok(sync(&self.dir)?)
     }
 
-    /// Forgets all generations but the newest.
+    /// Drops all generations but the newest.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// A file cannot be removed.
     pub fn keep_newest(&mut self) -> Result<(), CheckpointError> {
         let spare = self.generations.len().saturating_sub(1);
         self.generations.drain(..spare);
@@ -151,7 +151,7 @@ impl Store {
     /// Removes the directory.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// The directory cannot be removed.
     pub fn remove(&mut self) -> Result<(), CheckpointError> {
         self.generations.clear();
         if !self.dir.exists() {
@@ -160,7 +160,7 @@ impl Store {
         fs::remove_dir_all(&self.dir).map_err(CheckpointError::io("remove", &self.dir))
     }
 
-    /// Removes the files that no generation names. What no checkpoint has written stays.
+    /// Removes the checkpoint files that no generation lists. Files that no checkpoint has written stay.
     fn prune(&self) -> Result<(), CheckpointError> {
         let mut used = BTreeSet::new();
         for generation in &self.generations {
@@ -179,7 +179,7 @@ impl Store {
     }
 }
 
-/// The manifest of a round, once all that it names has proved to be there, whole and a state.
+/// Reads the manifest of a round and checks that every listed file is there, intact and a valid state.
 fn whole(dir: &Path, round: usize) -> Result<Manifest, CheckpointError> {
     let path = dir.join(Manifest::name(round));
     let text = read_text(&path).map_err(CheckpointError::io("read", &path))?;
@@ -194,10 +194,10 @@ fn whole(dir: &Path, round: usize) -> Result<Manifest, CheckpointError> {
     Ok(manifest)
 }
 
-/// The bytes of a file, which are those that were written.
+/// Reads a file and checks that its bytes are those that were written.
 fn bytes_of(dir: &Path, entry: &Entry) -> Result<Vec<u8>, CheckpointError> {
     let path = dir.join(&entry.file);
-    // A name with a directory in it would lead out of this one.
+    // A name with a directory in it would lead outside this directory.
     if Path::new(&entry.file).components().count() != 1 || entry.file.starts_with('.') {
         return Err(content(&path, "this is no file of a checkpoint"));
     }
@@ -222,12 +222,12 @@ fn names(dir: &Path) -> Result<Vec<String>, CheckpointError> {
     names.collect::<std::io::Result<_>>().map_err(CheckpointError::io("read", dir))
 }
 
-/// Writes a file whole or not at all, and waits for the disk.
-fn put(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
-    write_atomic(path, bytes).map_err(|error| RunError::Output(format!("cannot write a checkpoint: {error}")))
+/// Writes a file atomically and flushes it to the disk.
+fn put(path: &Path, bytes: &[u8]) -> Result<(), CheckpointError> {
+    write_atomic(path, bytes).map_err(|error| CheckpointError::Write(error.to_string()))
 }
 
-/// Waits until the names in a directory are on the disk. Only Unix opens directories.
+/// Flushes the names in a directory to the disk. Only Unix can open directories.
 fn sync(dir: &Path) -> Result<(), CheckpointError> {
     if cfg!(unix) {
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(CheckpointError::io("sync", dir))?;
@@ -244,11 +244,11 @@ mod tests {
         Position { round, identity: Identity::default(), logs: BTreeMap::new() }
     }
 
-    fn part(name: &str, value: f64) -> Result<(String, State), RunError> {
+    fn part(name: &str, value: f64) -> Result<(String, State), CheckpointError> {
         Ok((name.to_owned(), State::default().with_numbers("theta", [value])))
     }
 
-    /// Three generations, of which two stay; client 1 trained in the first alone.
+    /// Three generations, of which two are kept; client 1 trained in the first alone.
     fn store(dir: &TempDir) -> Store {
         let mut store = Store::new(dir.path().join("checkpoint"));
         store.write(at(1), [part("server", 1.0), part("client-1", 0.5)].into_iter()).unwrap();
@@ -324,7 +324,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let mut store = store(&dir);
         let before = names(&store.dir).unwrap().len();
-        let fails = || Err(RunError::Device("gone".into()));
+        let fails = || Err(CheckpointError::Device("gone".into()));
         assert!(store.write(at(4), [part("server", 4.0), fails()].into_iter()).is_err());
         assert_eq!(names(&store.dir).unwrap().len(), before);
         assert_eq!(theta(&Store::open(&store.dir).unwrap().0, "server"), 3.0);

@@ -1,4 +1,4 @@
-//! Particles and what an optimiser remembers, in a [`State`] and back on the device, bit for bit.
+//! Saves particles and optimiser states in a [`State`], and restores them on the device, bit for bit.
 
 use std::sync::Arc;
 
@@ -6,41 +6,40 @@ use burn::tensor::{DType, Tensor, TensorData};
 use fedstein_models::Layout;
 
 use super::{CheckpointError, State};
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
-use crate::error::RunError;
-use crate::federation::message::{Array, Values};
 use crate::particles::Particles;
 use crate::stein::OptimizerState;
 
 impl State {
-    /// The state with a set of particles, `[N, d]`. Waits for the device.
+    /// Adds a set of particles, `[N, d]`. Waits for the device.
     ///
     /// # Errors
-    /// The device does not answer.
-    pub fn with_particles<B: Backend>(self, name: &str, particles: &Particles<B>) -> Result<Self, RunError> {
+    /// The device fails.
+    pub fn with_particles<B: Backend>(self, name: &str, particles: &Particles<B>) -> Result<Self, CheckpointError> {
         Ok(self.with_array(name, particles.to_array()?))
     }
 
-    /// The particles of that name.
+    /// The particles of this name, `[N, d]`.
     ///
     /// # Errors
-    /// They are missing, of another type than the session's, or not of this layout.
+    /// The particles are missing, have another type than the session's, or another layout.
     pub fn particles<B: Backend>(
         &self,
         name: &str,
         layout: &Arc<Layout>,
         session: &Session<B>,
-    ) -> Result<Particles<B>, RunError> {
+    ) -> Result<Particles<B>, CheckpointError> {
         let array = self.typed(name, session)?;
         let particles = Particles::from_array(array, layout, session);
-        Ok(particles.map_err(|reason| CheckpointError::Content(format!("the state's \"{name}\": {reason}")))?)
+        particles.map_err(|reason| CheckpointError::Content(format!("the state's \"{name}\": {reason}")))
     }
 
-    /// The state with what an optimiser remembers. Waits for the device.
+    /// Adds an optimiser's state. Waits for the device.
     ///
     /// # Errors
-    /// The device does not answer.
-    pub fn with_optimizer(self, name: &str, optimizer: &OptimizerState) -> Result<Self, RunError> {
+    /// The device fails.
+    pub fn with_optimizer(self, name: &str, optimizer: &OptimizerState) -> Result<Self, CheckpointError> {
         let mut part = Self::default().with_count("steps", optimizer.steps);
         for (of, tensors) in [("first", &optimizer.first), ("second", &optimizer.second)] {
             part = part.with_count(&format!("{of}_blocks"), tensors.len());
@@ -51,20 +50,20 @@ impl State {
         Ok(self.with_part(name, part))
     }
 
-    /// What the optimiser of that name remembers.
+    /// The optimiser state of this name.
     ///
     /// # Errors
-    /// It is missing, or of another type than the session's.
-    pub fn optimizer<B: Backend>(&self, name: &str, session: &Session<B>) -> Result<OptimizerState, RunError> {
+    /// The state is missing, or has another type than the session's.
+    pub fn optimizer<B: Backend>(&self, name: &str, session: &Session<B>) -> Result<OptimizerState, CheckpointError> {
         let part = self.part(name);
-        let tensors = |of: &str| -> Result<Vec<Tensor<2>>, RunError> {
+        let tensors = |of: &str| -> Result<Vec<Tensor<2>>, CheckpointError> {
             let blocks = 0..part.count(&format!("{of}_blocks"))?;
             blocks.map(|block| tensor_of(part.typed(&format!("{of}_{block}"), session)?, session)).collect()
         };
         Ok(OptimizerState { steps: part.count("steps")?, first: tensors("first")?, second: tensors("second")? })
     }
 
-    /// An array in the session's own type: a conversion would not bring the bits back.
+    /// The array of this name, which must have the session's type: a conversion would change the bits.
     fn typed<B: Backend>(&self, name: &str, session: &Session<B>) -> Result<&Array, CheckpointError> {
         let array = self.array(name)?;
         let fits = match array.values {
@@ -78,7 +77,7 @@ impl State {
     }
 }
 
-fn array_of(tensor: &Tensor<2>) -> Result<Array, RunError> {
+fn array_of(tensor: &Tensor<2>) -> Result<Array, CheckpointError> {
     let shape = tensor.dims().to_vec();
     let values = match tensor.dtype() {
         DType::F64 => Values::F64(tensor.clone().try_into_vec_as::<f64>()?),
@@ -87,9 +86,9 @@ fn array_of(tensor: &Tensor<2>) -> Result<Array, RunError> {
     Ok(Array { shape, values })
 }
 
-fn tensor_of<B: Backend>(array: &Array, session: &Session<B>) -> Result<Tensor<2>, RunError> {
+fn tensor_of<B: Backend>(array: &Array, session: &Session<B>) -> Result<Tensor<2>, CheckpointError> {
     let [rows, columns] = array.shape[..] else {
-        return Err(CheckpointError::Content(format!("an optimiser's block is {:?}, not a matrix", array.shape)).into());
+        return Err(CheckpointError::Content(format!("an optimiser's block is {:?}, not a matrix", array.shape)));
     };
     let data = match &array.values {
         Values::F32(values) => TensorData::new(values.clone(), [rows, columns]),

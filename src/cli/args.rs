@@ -1,4 +1,4 @@
-//! What the user typed.
+//! The arguments of the command line, as clap parses them. Doc comments here are the text of `--help`.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
 
 use crate::bench::Workload;
-use crate::experiment::schema::BACKENDS;
+use crate::experiment::config::BACKENDS;
 
 /// Federated Bayesian learning with Stein particles: train over data that stays where it is, and see how far the result's confidence can be trusted.
 #[derive(Debug, Parser)]

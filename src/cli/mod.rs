@@ -1,4 +1,4 @@
-//! The command line in, an [`Invocation`] out: everything that was typed is resolved and checked before anything runs.
+//! Parses the command line into an [`Invocation`]: all arguments are resolved and checked before a command runs.
 
 mod args;
 
@@ -14,12 +14,12 @@ use crate::experiment::config::Config;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
 use crate::experiment::run_dir;
 use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
-use crate::report::read_text;
+use crate::report::files::read_text;
 use crate::reproduce::Scale;
 
 use args::{Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, TrainArgs};
 
-/// The experiment of `fedstein train` without a config.
+/// The experiment that `fedstein train` runs without a config.
 pub const DEFAULT_CONFIG: Source<'static> = Source {
     name: "the built-in configs/digits/dsvgd-bnn.toml",
     text: include_str!("../../configs/digits/dsvgd-bnn.toml"),
@@ -28,39 +28,39 @@ pub const DEFAULT_CONFIG: Source<'static> = Source {
 /// The environment variable that names the data directory.
 pub const DATA_VARIABLE: &str = "FEDSTEIN_DATA";
 
-/// What the command line asks for.
+/// The command and the arguments that the user typed.
 #[derive(Debug)]
 pub enum Invocation {
-    /// `fedstein train`
+    /// The command `fedstein train`.
     Train(Box<Train>),
-    /// `fedstein report`
+    /// The command `fedstein report`.
     Report(Report),
-    /// `fedstein predict`
+    /// The command `fedstein predict`.
     Predict(Predict),
-    /// `fedstein data`
+    /// The command `fedstein data`.
     Data(Data),
-    /// `fedstein backends`
+    /// The command `fedstein backends`.
     Backends,
-    /// `fedstein bench`
+    /// The command `fedstein bench`.
     Bench(Bench),
-    /// `fedstein reproduce`
+    /// The command `fedstein reproduce`.
     Reproduce(Reproduce),
 }
 
 /// An experiment to run.
 #[derive(Debug)]
 pub struct Train {
-    /// The experiment.
+    /// The experiment's configuration.
     pub config: Config,
-    /// The same as a table, for the run's `config.toml`, with notes for the user.
+    /// The same as a table, for the run's `config.toml`, with warnings for the user.
     pub resolved: Resolved,
-    /// Where data sets lie.
+    /// The directory of the data sets.
     pub data_dir: PathBuf,
-    /// Where the results go.
+    /// The directory of the results.
     pub out: PathBuf,
-    /// Whether a run in that place is replaced.
+    /// Whether an existing run in that directory is replaced.
     pub force: bool,
-    /// Whether a run in that place goes on.
+    /// Whether an existing run in that directory is resumed.
     pub resume: bool,
     /// How progress is shown.
     pub display: Display,
@@ -69,16 +69,16 @@ pub struct Train {
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Display {
-    /// A bar on standard error, or plain lines where that is no terminal.
+    /// A bar on standard error, or plain lines where standard error is not a terminal.
     Bar,
-    /// One JSON object a round on standard output, and nothing else there.
+    /// One JSON object per round on standard output, and nothing else there.
     Json,
-    /// Not at all.
+    /// No progress is shown.
     Quiet,
 }
 
 impl Display {
-    /// The observer that shows it.
+    /// The observer that shows progress in this form.
     pub fn observer(self) -> Box<dyn Observer> {
         match self {
             Self::Bar => Box::new(Bar::stderr()),
@@ -91,21 +91,21 @@ impl Display {
 /// A report to write.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Report {
-    /// On what.
+    /// The input of the report.
     pub source: ReportSource,
-    /// Bins of confidence; `None`: the run's, else 15.
+    /// The number of bins of confidence; `None` for the run's number, else 15.
     pub bins: Option<usize>,
-    /// Where it goes.
+    /// The directory of the report.
     pub out: PathBuf,
-    /// Whether a report in that place is replaced.
+    /// Whether an existing report in that directory is replaced.
     pub replace: bool,
-    /// Runs to show beside it.
+    /// Runs that the report compares.
     pub compare: Vec<PathBuf>,
-    /// Its heading.
+    /// The report's heading.
     pub title: Option<String>,
 }
 
-/// What a report is on.
+/// The input of a report.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReportSource {
     /// The directory of a run.
@@ -119,89 +119,89 @@ pub enum ReportSource {
 pub struct Predict {
     /// The directory of the run.
     pub run: PathBuf,
-    /// The rows.
+    /// The file of the rows.
     pub input: PathBuf,
-    /// Where they go; `None`: standard output.
+    /// The file of the predictions; `None` for standard output.
     pub out: Option<PathBuf>,
-    /// `None`: the run's.
+    /// The backend; `None` for the run's.
     pub backend: Option<String>,
 }
 
-/// A figure to run again.
+/// A figure to reproduce.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reproduce {
-    /// `list`, or its name.
+    /// The figure's name, or `list`.
     pub item: String,
-    /// How much of it.
+    /// The scale of the figure's runs.
     pub scale: Scale,
-    /// Trials; `None`: the figure's.
+    /// The number of seeds; `None` for the figure's.
     pub seeds: Option<u64>,
-    /// `None`: the figure's.
+    /// The backend; `None` for the figure's.
     pub backend: Option<String>,
-    /// Where data sets lie.
+    /// The directory of the data sets.
     pub data_dir: PathBuf,
-    /// Where figures and kept runs go; `None`: as the scale says.
+    /// The directory of figures and kept runs; `None` for the scale's default.
     pub out: Option<PathBuf>,
-    /// Only what has this in its name.
+    /// A substring of the names to which the runs are restricted.
     pub only: Option<String>,
-    /// Judge and draw this CSV file instead of running.
+    /// A CSV file that is judged and drawn instead of running.
     pub from: Option<PathBuf>,
-    /// Runs at once.
+    /// The number of runs at once.
     pub jobs: usize,
-    /// Whether nothing is shown.
+    /// Whether progress is hidden.
     pub quiet: bool,
 }
 
 /// Workloads to time.
 #[derive(Debug, PartialEq)]
 pub struct Bench {
-    /// Where to compute.
+    /// The backend.
     pub backend: String,
-    /// Which, in order.
+    /// The workloads, in order.
     pub only: Vec<Workload>,
-    /// Threads of the CPU; `None`: all.
+    /// The number of CPU threads; `None` for all.
     pub threads: Option<usize>,
-    /// Seconds a line.
+    /// The seconds for each line.
     pub seconds: f64,
-    /// Where records are appended.
+    /// The file to which records are appended.
     pub json: Option<PathBuf>,
-    /// Where the picture of growth goes, in the place of workloads.
+    /// The file of the growth picture; if given, growth is measured instead of workloads.
     pub growth: Option<PathBuf>,
 }
 
-/// What to do with data sets.
+/// A request about data sets.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Data {
-    /// What to do.
+    /// The request.
     pub action: DataRequest,
-    /// Where data sets lie.
+    /// The directory of the data sets.
     pub data_dir: PathBuf,
 }
 
-/// What to do with which data set.
+/// What to do, with which data set.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DataRequest {
-    /// List them all.
+    /// List all data sets.
     List,
-    /// Describe one.
+    /// Describe the named data set.
     Info(String),
-    /// Download one.
+    /// Download the named data set.
     Fetch(String),
 }
 
-/// How a command ends that does not end well.
+/// An end of a command other than success.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// What was typed or named is wrong: exit code 2.
+    /// The arguments, or a file they name, are wrong: exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// The command failed on the way: exit code 1.
+    /// The command failed: exit code 1.
     #[error("{0}")]
     Failed(String),
-    /// The user ended it: exit code 130.
+    /// The user ended the command: exit code 130.
     #[error("{0}")]
     Interrupted(String),
-    /// Nobody reads standard output any more, as in `fedstein data list | head -1`: no failure, exit code 0.
+    /// Standard output was closed by its reader, as in `fedstein data list | head -1`: no failure, exit code 0.
     #[error("standard output is closed")]
     Closed,
 }
@@ -224,10 +224,10 @@ impl From<io::Error> for CliError {
     }
 }
 
-/// The whole command: parses `args` (the program's name first), hands the invocation to `execute`, and reports on
-/// standard error what went wrong.
+/// Runs the whole command: parses `args` (the program's name first), passes the invocation to `execute`, and reports
+/// errors on standard error.
 ///
-/// Exit code 0: fine; 1: the command failed; 2: what was typed, or a file it names, is wrong; 130: ended by Ctrl-C.
+/// Exit code 0: success; 1: the command failed; 2: the arguments, or a file they name, are wrong; 130: ended by Ctrl-C.
 pub fn run<A, T>(args: A, execute: impl FnOnce(Invocation) -> Result<(), CliError>) -> ExitCode
 where
     A: IntoIterator<Item = T>,
@@ -235,7 +235,7 @@ where
 {
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
-        // Help and version arrive here too: clap prints them on standard output and knows their code, 0.
+        // Help and version also end here: clap prints them on standard output with exit code 0.
         Err(error) => {
             let _ = error.print();
             return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
@@ -250,13 +250,14 @@ where
     };
     if let Err(error) = result {
         let what = if code == 130 { "" } else { "error: " };
-        // With standard error closed there is nobody to tell; the exit code remains.
+        // A failed write is ignored, because standard error may be closed; the exit code remains.
         let _ = writeln!(io::stderr(), "{what}{}", printable(&error.to_string()));
     }
     ExitCode::from(code)
 }
 
-/// A message that quotes files and drives no terminal: control characters but line ends and tabs are spelt out.
+/// Makes a message safe for a terminal, for it may quote files: control characters except line ends and tabs are
+/// escaped.
 fn printable(message: &str) -> String {
     let plain = |c: char| match c {
         '\n' | '\t' => c.to_string(),
@@ -267,10 +268,10 @@ fn printable(message: &str) -> String {
 }
 
 impl Invocation {
-    /// What a command line means, given the value of [`DATA_VARIABLE`].
+    /// The invocation of a command line, given the value of [`DATA_VARIABLE`].
     ///
     /// # Errors
-    /// [`CliError::Usage`] with the sentence for the user; for clap's own errors, clap's message.
+    /// [`CliError::Usage`] with a message for the user; for clap's own errors, clap's message.
     pub fn parse<A, T>(args: A, data_variable: Option<OsString>) -> Result<Self, CliError>
     where
         A: IntoIterator<Item = T>,
@@ -333,11 +334,11 @@ fn load_file(path: &Path, overrides: &Overrides) -> Result<(Config, Resolved), C
 
 fn report(args: ReportArgs) -> Report {
     let ReportArgs { run, predictions, bins, out, force, compare, title } = args;
-    // A run's own report may be written again at any time: it holds nothing that the run does not.
+    // A run's own report may always be replaced: it is generated from the run alone.
     let (source, default_out, own) = match (run, predictions) {
         (Some(run), _) => (ReportSource::Run(run.clone()), run.join("report"), true),
         (None, predictions) => {
-            // The group of arguments requires one of the two.
+            // Clap's group of arguments requires one of the two.
             let file = predictions.unwrap_or_default();
             let mut name = file.file_stem().unwrap_or_default().to_os_string();
             name.push("-report");
@@ -371,13 +372,16 @@ fn bench(BenchArgs { backend, only, threads, seconds, json, growth }: BenchArgs)
     Bench { backend, only, threads: threads.map(usize::from), seconds, json, growth }
 }
 
-/// `--data-dir`, else [`DATA_VARIABLE`], else `data`.
+/// The data directory: `--data-dir`, else [`DATA_VARIABLE`], else `data`.
 fn data_dir(typed: Option<PathBuf>, variable: Option<OsString>) -> PathBuf {
     let variable = variable.filter(|value| !value.is_empty()).map(PathBuf::from);
     typed.or(variable).unwrap_or_else(|| PathBuf::from("data"))
 }
 
-/// Writes a text to standard output; a reader that went away is no failure.
+/// Writes a text to standard output.
+///
+/// # Errors
+/// [`CliError::Closed`] where the reader has closed the output, [`CliError::Failed`] for any other failed write.
 pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
@@ -385,6 +389,9 @@ pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
 }
 
 /// Writes one line to standard output.
+///
+/// # Errors
+/// [`CliError::Closed`] where the reader has closed the output, [`CliError::Failed`] for any other failed write.
 pub(crate) fn print_line(line: &str) -> Result<(), CliError> {
     print_text(&format!("{line}\n"))
 }

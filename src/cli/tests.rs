@@ -131,7 +131,7 @@ fn data_asks_for_a_list_a_description_or_a_download() {
     }
 }
 
-/// `ExitCode` has no `PartialEq`.
+/// Compares exit codes by their debug text, because `ExitCode` does not implement `PartialEq`.
 fn assert_code(code: ExitCode, expected: u8) {
     assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(expected)));
 }

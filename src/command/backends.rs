@@ -1,8 +1,12 @@
-//! `fedstein backends`: what is compiled in, what opens on this machine, the adapter's name.
+//! `fedstein backends`: lists the compiled backends, whether each opens on this machine, and its adapter.
 
 use crate::backend::{Backend, BackendError, KNOWN, OnBackend, Precision, Session, dispatch};
 use crate::cli::{CliError, print_text};
 
+/// Runs the command.
+///
+/// # Errors
+/// Standard output cannot be written.
 pub(super) fn backends() -> Result<(), CliError> {
     let line = |name: &&str| match dispatch(name, Open) {
         Ok(state) => format!("{name:<10}{state}\n"),

@@ -1,4 +1,5 @@
-//! `fedstein bench`: the workloads W1 to W7 timed on this machine, beside what it could do; or how time grows with size.
+//! `fedstein bench`: times the workloads W1 to W7 and compares them with this machine's limits, or measures how time
+//! grows with size.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -10,13 +11,17 @@ use crate::bench::growth::{self, Series, Variable};
 use crate::bench::{Bench, Ceilings, Settings, Size, table};
 use crate::cli::{self, CliError, print_text};
 use crate::error::RunError;
-use crate::report::write_atomic;
+use crate::report::files::write_atomic;
 
+/// Runs the command.
+///
+/// # Errors
+/// The backend cannot be opened, a workload fails, or an output cannot be written.
 pub(super) fn bench(typed: cli::Bench) -> Result<(), CliError> {
     let (threads, backend) = (typed.threads, typed.backend.clone());
     let work = || dispatch(&backend, Job(typed))?;
     let Some(threads) = threads else { return work() };
-    // A pool of its own: the program's has begun, for this runs on one of its threads.
+    // The command needs a thread pool of its own: it runs on a thread of the program's pool, whose size is fixed.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build();
     pool.map_err(|error| CliError::Failed(format!("cannot start {threads} threads: {error}")))?.install(work)
 }
@@ -40,7 +45,7 @@ impl OnBackend for Job {
     }
 }
 
-/// A file that lines are appended to.
+/// Opens a file for appending.
 fn appended(path: &Path) -> Result<File, CliError> {
     let file = OpenOptions::new().create(true).append(true).open(path);
     file.map_err(|error| CliError::Usage(format!("cannot write {}: {error}", path.display())))
@@ -54,7 +59,7 @@ fn workloads<B: Backend>(bench: &Bench<B>, typed: &cli::Bench, mut json: Option<
         for line in workload.measure(bench)? {
             if let Some(file) = &mut json {
                 let text = serde_json::to_string(&line.record).map_err(|error| CliError::Failed(error.to_string()))?;
-                // One write a line: another program may append to the same file.
+                // Each line is one write, because another program may append to the same file.
                 let written = file.write_all(format!("{text}\n").as_bytes());
                 written.map_err(|error| CliError::Failed(format!("cannot write the JSON file: {error}")))?;
             }

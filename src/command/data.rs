@@ -1,4 +1,4 @@
-//! `fedstein data`: which data sets there are, what they are, and where to get them.
+//! `fedstein data`: lists, describes and downloads data sets.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -9,6 +9,10 @@ use crate::datasets::registry::{FileStatus, Origin, find, sets, status};
 use crate::datasets::{DataSet, Progress, fetch};
 use crate::experiment::schema::nearest;
 
+/// Runs the command.
+///
+/// # Errors
+/// There is no such data set, or it cannot be downloaded, or standard output cannot be written.
 pub(super) fn data(typed: Data) -> Result<(), CliError> {
     let dir = &typed.data_dir;
     match typed.action {
@@ -23,7 +27,7 @@ pub(super) fn data(typed: Data) -> Result<(), CliError> {
             if set.origin != Origin::Download {
                 return print_text(&format!("{}: {}, there is nothing to fetch\n", set.name, state(set, dir)));
             }
-            // A mirror that fails is the network's fault, not the user's.
+            // A mirror that fails is not the user's mistake, so this is no usage error.
             let paths = fetch(set, dir, &mut told).map_err(|error| CliError::Failed(error.to_string()))?;
             let lines: String = paths.iter().map(|path| format!("{}\n", path.display())).collect();
             print_text(&lines)
@@ -47,7 +51,7 @@ fn state(set: &DataSet, dir: &Path) -> &'static str {
             let (files, own) = (status(set, dir), set.by_hand.is_some());
             let here = |status: &FileStatus| match status {
                 FileStatus::Present | FileStatus::Alternative(_) | FileStatus::Part(_) => true,
-                // A user's own copy is read.
+                // A file of another size may be the user's own copy, which is read.
                 FileStatus::WrongSize { .. } => own,
                 FileStatus::Missing => false,
             };
@@ -94,10 +98,10 @@ fn info(set: &DataSet, dir: &Path) -> String {
     text
 }
 
-/// Progress on standard error, one line an event; a download's bytes on a line of its own.
+/// Shows progress on standard error: one line per event, and one line that counts a download's bytes.
 fn told(progress: Progress) {
     let mut stderr = io::stderr().lock();
-    // Without a standard error there is nobody to tell.
+    // A failed write is ignored, because standard error may be closed.
     let _ = match progress {
         Progress::Present { file } => writeln!(stderr, "{file}: already here"),
         Progress::Started { file, url, .. } => writeln!(stderr, "{file}: from {url}"),

@@ -1,7 +1,8 @@
-//! Ctrl-C, and SIGTERM: the run ends with nothing lost, a second one ends it at once.
+//! Ctrl-C and SIGTERM: the first signal ends the run without loss of completed rounds, a second one ends it at once.
 //!
-//! A checkpoint is a round's end. While the last round's is on the disk only the present round can be lost, so the
-//! clients' work is abandoned at their next step. Otherwise the present round is finished first, and its end is saved.
+//! A checkpoint is the state at a round's end. If the last round's checkpoint is on the disk, only the present round
+//! can be lost, so the clients' work is aborted at their next step. Otherwise the present round is finished first, and
+//! its state is saved.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -14,31 +15,31 @@ use signal_hook::flag;
 use crate::experiment::progress::Observer;
 use crate::experiment::record::RoundRecord;
 
-/// 128 + SIGINT, as shells have it.
+/// The exit code 128 + SIGINT, by the convention of shells.
 pub(super) const INTERRUPTED: i32 = 130;
 
-/// Shows a run as another observer does, and lets a signal end it.
+/// Forwards to another observer, and lets a signal end the run.
 pub(super) struct Interruptible {
     shown: Box<dyn Observer>,
     out: PathBuf,
     asked: Arc<AtomicBool>,
-    /// Whether the user knows that the signal has arrived.
+    /// Whether the user has been informed that the signal arrived.
     said: AtomicBool,
     rounds: AtomicUsize,
-    /// The present round.
+    /// The number of the present round.
     round: AtomicUsize,
-    /// The round of the newest checkpoint, 0 without one.
+    /// The round of the newest checkpoint; 0 without one.
     saved: AtomicUsize,
 }
 
 impl Interruptible {
-    /// A run whose directory is `out`.
+    /// Wraps the observer of a run whose directory is `out`.
     pub fn new(shown: Box<dyn Observer>, out: PathBuf) -> Self {
         let (rounds, round, saved) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         Self { shown, out, asked: Arc::default(), said: AtomicBool::new(false), rounds, round, saved }
     }
 
-    /// How to go on; `None` without a checkpoint.
+    /// The advice on how to resume; `None` without a checkpoint.
     pub fn way_on(&self) -> Option<String> {
         let saved = self.saved.load(Relaxed);
         let out = self.out.display();
@@ -46,23 +47,23 @@ impl Interruptible {
             .then(|| format!("the checkpoint of round {saved} is whole; go on with: fedstein train --resume {out}"))
     }
 
-    /// From here on signals end the run and not the process; a second one still does.
+    /// Installs the handlers: from now on a first signal ends the run, not the process; a second one ends the process.
     fn listen(&self) -> io::Result<()> {
         for signal in [SIGINT, SIGTERM] {
-            // In this order, so that it is the second that ends the process.
+            // The order matters: registered so, the second signal ends the process.
             flag::register_conditional_shutdown(signal, INTERRUPTED, self.asked.clone())?;
             flag::register(signal, self.asked.clone())?;
         }
         Ok(())
     }
 
-    /// Ends the process: whatever is under way is not in any checkpoint.
+    /// Ends the process: work in progress is in no checkpoint.
     fn abandon(&self, saved: usize) -> ! {
         self.shown.finished();
         let (round, rounds) = (self.round.load(Relaxed), self.rounds.load(Relaxed));
         let way_on = self.way_on().unwrap_or_default();
         let told = format!("interrupted in round {round} of {rounds}, after round {saved}\n{way_on}");
-        // With standard error closed there is nobody to tell; the exit code remains.
+        // A failed write is ignored, because standard error may be closed; the exit code remains.
         let _ = writeln!(io::stderr(), "{told}");
         std::process::exit(INTERRUPTED);
     }

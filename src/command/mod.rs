@@ -1,4 +1,4 @@
-//! What each command does once its words are understood.
+//! The commands: what each one does with its parsed arguments.
 
 mod backends;
 mod bench;
@@ -14,10 +14,13 @@ use crate::backend::BackendError;
 use crate::cli::{CliError, Invocation};
 use crate::error::RunError;
 
-/// Bytes of stack of a thread that runs commands: what the main thread usually has.
+/// The stack size in bytes of a thread that runs commands: the usual size of a main thread.
 pub const STACK: usize = 8 << 20;
 
 /// Carries out an invocation.
+///
+/// # Errors
+/// The errors of the command.
 pub fn execute(invocation: Invocation) -> Result<(), CliError> {
     match invocation {
         Invocation::Train(train) => train::train(*train),

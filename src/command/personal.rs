@@ -1,32 +1,21 @@
-//! What the clients' own predictors came to, as a table: the last round beside the one that validation rows choose.
+//! The final metrics of the clients' own predictors as a table: the last round beside the round that the validation
+//! rows choose.
 
 use crate::experiment::personal::{PersonalPoint, PersonalResults};
+use crate::metrics::{Metric, PersonalColumn, View};
 use crate::report::{PersonalRow, PersonalTable};
 
-/// Column of `rounds.csv` without its prefix, what a reader calls it, what it is.
-const ROWS: &[(&str, &str, &str)] = &[
-    ("accuracy", "accuracy", "all clients' test rows"),
-    ("accuracy_macro", "accuracy, by client", "mean over clients"),
-    ("accuracy_worst", "accuracy, worst client", ""),
-    ("accuracy_mean_particle", "accuracy, by particle", "mean over particles"),
-    ("nll", "nll", "negative log-likelihood, nats"),
-    ("nll_macro", "nll, by client", "mean over clients"),
-    ("ece", "ece", "expected calibration error"),
-    ("ece_macro", "ece, by client", "mean over clients"),
-    ("brier", "brier", "Brier score, 0 to 2"),
-    ("rmse", "rmse", "root mean squared error, units of the data"),
-    ("rmse_macro", "rmse, by client", "mean over clients"),
-];
-
-/// The rows that have a value.
+/// Builds the table from the metrics that have a value.
 pub(super) fn table(results: &PersonalResults) -> PersonalTable {
-    let value = |point: &PersonalPoint, name: &str| point.numbers.get(&format!("personal_{name}")).copied().flatten();
+    let value = |point: &PersonalPoint, name: &str| point.numbers.get(name).copied().flatten();
     let best = results.best_validation.as_ref();
-    let row = |(name, label, about): &(&str, &str, &str)| {
-        let last = value(&results.last, name)?;
-        let best = best.and_then(|best| value(best, name));
-        Some(PersonalRow { name: (*label).to_owned(), about: (*about).to_owned(), last, best })
+    let row = |column: &PersonalColumn| {
+        let last = value(&results.last, column.key)?;
+        let best = best.and_then(|best| value(best, column.key));
+        Some(PersonalRow { name: column.name.to_owned(), about: column.note.to_owned(), last, best })
     };
+    let columns = Metric::in_view(View::Personal).into_iter().filter_map(|metric| metric.personal);
+    let shown = columns.flat_map(|metric| metric.columns).filter(|column| !column.name.is_empty());
     PersonalTable {
         last_round: results.last.round,
         best_round: best.map(|best| best.round),
@@ -35,11 +24,11 @@ pub(super) fn table(results: &PersonalResults) -> PersonalTable {
             .scored()
             .filter(|scored| *scored < results.clients)
             .map(|scored| (scored, results.clients)),
-        rows: ROWS.iter().filter_map(row).collect(),
+        rows: shown.filter_map(row).collect(),
     }
 }
 
-/// The table for a terminal.
+/// Formats the table for a terminal.
 pub(super) fn text(table: &PersonalTable) -> String {
     let mut text =
         format!("\neach client's own predictor on its own test rows\n  {:<24}{:>10}", "round", table.last_round);

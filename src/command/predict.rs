@@ -1,4 +1,4 @@
-//! `fedstein predict`: the predictive of a finished run on new rows.
+//! `fedstein predict`: the predictive distribution of a finished run on new rows.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,18 +9,24 @@ use crate::cli::{CliError, Predict};
 use crate::datasets::{DataConfig, Dataset, Targets, read_features};
 use crate::error::RunError;
 use crate::experiment::artifact::write_text;
+use crate::experiment::config::schema;
 use crate::experiment::evaluate::predict_rows;
 use crate::experiment::finished::Finished;
-use crate::experiment::{Config, schema};
-use crate::federation::shard::Table;
+use crate::experiment::{Config, Overrides};
 use crate::metrics::{ParticleLogProbs, RegressionPredictions, Scale, predictive_moments};
 use crate::models::Task;
+use crate::rows::Table;
 
+/// Runs the command.
+///
+/// # Errors
+/// The run or the input cannot be read, the backend cannot be opened, or the predictions are not finite or cannot be
+/// written.
 pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let run = Finished::open(&typed.run)?;
     let config = config_of(&run)?;
     let backend = typed.backend.clone().unwrap_or_else(|| config.backend.clone());
-    schema::check_backend(&backend)?;
+    schema().check_overrides(&Overrides { backend: Some(backend.clone()), ..Overrides::default() })?;
     if let Some(out) = typed.out.as_deref().filter(|out| same_file(out, &typed.input)) {
         let message = "is the file of --input; the predictions need another name";
         return Err(CliError::Usage(format!("--out `{}` {message}", out.display())));
@@ -32,7 +38,7 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     }
 }
 
-/// Whether two names lead to one file that exists.
+/// Whether two paths lead to the same existing file.
 fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
@@ -53,7 +59,7 @@ impl OnBackend for Job<'_> {
         let model = config.model(&shape)?;
         let session = Session::<B>::open(config.precision)?;
         let particles = run.particles::<B>(&*model, &session)?;
-        // The particles are finite, and so are the rows: what comes out is not where either is absurdly large.
+        // Particles and rows are finite, but predictions overflow where either is extremely large.
         let wrong = |error: &dyn std::fmt::Display| {
             RunError::Config(format!(
                 "{}: the run {} predicts nothing usable: {error}",
@@ -69,12 +75,9 @@ impl OnBackend for Job<'_> {
                 Ok(class_text(&log_probs.map_err(|error| wrong(&error))?, names))
             }
             (Task::Regression, _) => {
-                let outputs = outputs(2)?;
-                let mean = outputs.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
-                let precision = outputs.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
                 let scale = run.card.normalisation.target.as_ref();
                 let scale = scale.map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
-                let predictions = RegressionPredictions::new(count, mean, precision, vec![0.0; rows])
+                let predictions = RegressionPredictions::from_outputs(count, &outputs(2)?, vec![0.0; rows])
                     .and_then(|standardised| standardised.original_scale(scale))
                     .map_err(|error| wrong(&error))?;
                 Ok(regression_text(&predictions))
@@ -86,11 +89,9 @@ impl OnBackend for Job<'_> {
 
 impl Job<'_> {
     fn rows(&self, shape: &Dataset) -> Result<Table, RunError> {
-        // Columns of the training file that are no features may stand in the new file too.
+        // The new file may also contain the columns of the training file that are not features.
         let (delimiter, ignore) = match self.config.data()? {
-            DataConfig::Csv { delimiter, target, client_column, .. } => {
-                (crate::datasets::delimiter(&delimiter)?, vec![target, client_column])
-            }
+            DataConfig::Csv(csv) => (crate::datasets::delimiter(&csv.delimiter)?, vec![csv.target, csv.client_column]),
             _ => (b',', Vec::new()),
         };
         let ignore: Vec<&str> = ignore.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
@@ -110,7 +111,8 @@ impl Job<'_> {
     }
 }
 
-/// `prediction,confidence,p_0,...`: the class's name, and the ensemble's probabilities in the order of the classes.
+/// The CSV text `prediction,confidence,p_0,...`: the predicted class's name, its probability, and the ensemble's
+/// probabilities in the order of the classes.
 fn class_text(log_probs: &ParticleLogProbs, names: &[String]) -> String {
     let mut text = String::from("prediction,confidence");
     (0..names.len()).for_each(|class| text.push_str(&format!(",p_{class}")));
@@ -127,7 +129,7 @@ fn class_text(log_probs: &ParticleLogProbs, names: &[String]) -> String {
     text
 }
 
-/// `mean,sd`: of the predictive mixture, on the scale of the data.
+/// The CSV text `mean,sd` of the predictive mixture, on the scale of the data.
 fn regression_text(predictions: &RegressionPredictions) -> String {
     let mut text = String::from("mean,sd\n");
     let moments = predictive_moments(predictions);

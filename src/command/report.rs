@@ -1,4 +1,4 @@
-//! `fedstein report`: a calibration report on a run, or on anybody's predictions.
+//! `fedstein report`: a calibration report on a run, or on a file of any model's predictions.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,17 @@ use crate::error::RunError;
 use crate::experiment::Config;
 use crate::experiment::finished::Finished;
 use crate::experiment::run_dir;
-use crate::experiment::schema::{Overrides, Source};
+use crate::experiment::schema::Source;
 use crate::metrics::equal_width;
 use crate::report::{self, Comparison, Content, ReportError, RunSummary, csv};
 
-/// Bins where neither the command nor the run says how many.
+/// The number of bins where neither the command nor the run gives one.
 const BINS: usize = 15;
 
+/// Runs the command.
+///
+/// # Errors
+/// The run or the predictions cannot be read, or the report cannot be written.
 pub(super) fn report(typed: Report) -> Result<(), CliError> {
     let Report { source, bins, out, replace, compare, title } = typed;
     let occupied = out.read_dir().is_ok_and(|mut entries| entries.next().is_some());
@@ -22,7 +26,8 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
         let message = "exists and is not empty; choose another with --out or replace it with --force";
         return Err(CliError::Usage(format!("`{}` {message}", out.display())));
     }
-    // A run may come from somebody else: its report stays in its directory and does not go where a link in it leads.
+    // The run may come from an untrusted source: its report stays in its directory and does not follow a link out of
+    // it.
     if matches!(&source, ReportSource::Run(run) if out.starts_with(run)) && out.is_symlink() {
         return Err(CliError::Usage(format!("`{}` is a link; name where the report goes with --out", out.display())));
     }
@@ -58,7 +63,10 @@ fn nothing_to_report(run: &Path) -> String {
     format!("no {}: a toy density predicts nothing, any other run writes this file at its end", predictions.display())
 }
 
-/// Writes the report of a run into `out`; `None` where there is nothing to report on (a toy density).
+/// Writes the report of a run into `out`; returns `None` where there are no predictions to report on (a toy density).
+///
+/// # Errors
+/// The run's files cannot be read, or the report cannot be written.
 pub(super) fn report_on(
     run: &Finished,
     bins: usize,
@@ -94,19 +102,23 @@ pub(super) fn report_on(
     }
 }
 
-/// The configuration of a finished run.
+/// Parses the configuration of a finished run.
+///
+/// # Errors
+/// The configuration is invalid.
 pub(super) fn config_of(run: &Finished) -> Result<Config, CliError> {
     let name = run.path.join(run_dir::CONFIG).display().to_string();
     let source = Source { name: &name, text: &run.config_toml };
-    Ok(Config::load(source, &Overrides::default())?.0)
+    Ok(Config::of_run(source)?)
 }
 
-/// Whether a run is a classification; else it is a regression.
+/// Whether a run is a classification; otherwise it is a regression.
 fn classifies(run: &Finished) -> bool {
     run.card.classes.is_some()
 }
 
-/// The runs beside the one named `title`, all of its task. Runs that share a name go by their directories.
+/// The runs to compare with the one named `title`, all of its task. Runs with equal names are named by their
+/// directories.
 fn comparisons(runs: &[Finished], title: &str, classes: bool, bins: usize) -> Result<Vec<Comparison>, CliError> {
     let comparison = |run: &Finished| {
         if classifies(run) != classes {
@@ -139,7 +151,7 @@ fn written(report: &report::Report<'_>, out: &Path) -> Result<PathBuf, CliError>
     Ok(files.html)
 }
 
-/// A predictions file that cannot be read is the user's to mend.
+/// An unreadable predictions file is a usage error.
 fn input(error: ReportError) -> CliError {
     CliError::Usage(error.to_string())
 }

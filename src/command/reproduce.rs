@@ -1,4 +1,4 @@
-//! `fedstein reproduce`: run what is not kept, then write the figure.
+//! `fedstein reproduce`: carries out the runs that are not kept yet, then writes the figure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,12 +17,16 @@ use crate::reproduce::runner::{Places, carry_out};
 use crate::reproduce::verdict::Verdict;
 use crate::reproduce::{FIGURES, Figure, FigureError, Grid, Scale, Wanted, find};
 
-/// The word that lists the figures.
+/// The argument that lists the figures.
 const LIST: &str = "list";
 
-/// Where runs are kept, below the output directory: all figures share them.
+/// The directory of the kept runs below the output directory; all figures share it.
 const RUNS: &str = "runs";
 
+/// Runs the command.
+///
+/// # Errors
+/// The figure, a data set or a config is invalid or missing, a run fails, or an output cannot be written.
 pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
     if typed.item == LIST {
         return print_text(&listing(&typed.data_dir)?);
@@ -90,7 +94,7 @@ fn again(figure: &Figure, file: &Path, typed: &Reproduce) -> Result<(), CliError
     write(&results, scale, &directory, typed.quiet)
 }
 
-/// Where figures of a scale go.
+/// The output directory of a scale.
 fn place(typed: &Option<PathBuf>, scale: Scale) -> PathBuf {
     let default = match scale {
         Scale::Quick => "results/quick",
@@ -123,7 +127,7 @@ impl From<FigureError> for CliError {
     }
 }
 
-/// One line a figure.
+/// The list of the figures, one line per figure.
 fn listing(data_dir: &Path) -> Result<String, CliError> {
     let mut text = format!("data directory: {}\n", data_dir.display());
     for (id, _) in FIGURES {
@@ -148,7 +152,7 @@ fn listing(data_dir: &Path) -> Result<String, CliError> {
     Ok(text)
 }
 
-/// Refuses to begin where a data set is missing.
+/// Refuses to start if a data set is missing.
 fn data_must_be_here(figure: &Figure, grid: &Grid, data_dir: &Path) -> Result<(), CliError> {
     let needed: Vec<(Needed, Vec<usize>)> =
         grid.data().into_iter().map(|(table, panels)| (Needed::of(&table, data_dir), panels)).collect();

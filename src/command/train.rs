@@ -1,4 +1,4 @@
-//! `fedstein train`: run the experiment, print the final table, write the report.
+//! `fedstein train`: runs the experiment, prints the final table, writes the report.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -13,14 +13,18 @@ use crate::experiment::finished::Finished;
 use crate::experiment::personal::PersonalResults;
 use crate::experiment::progress::Observer;
 use crate::experiment::{Experiment, run, run_dir};
-use crate::metrics::Evaluation;
+use crate::metrics::{Evaluation, Metric, View};
 
+/// Runs the command.
+///
+/// # Errors
+/// The configuration, the data or the backend is unusable, the run fails, or an output cannot be written.
 pub(super) fn train(train: Train) -> Result<(), CliError> {
     let Train { config, resolved, data_dir, out, force, resume, display } = train;
     let observer = Interruptible::new(display.observer(), out.clone());
     resolved.notes.iter().for_each(|note| observer.note(note));
     let (backend, bins) = (config.backend.clone(), config.evaluation.bins);
-    let experiment = Experiment { config, data_dir, model: None };
+    let experiment = Experiment::new(config, data_dir);
     let mut artifacts = match resume {
         true => Artifacts::resume(out.clone(), resolved, &mut |note| observer.note(note))?,
         false => Artifacts::new(out.clone(), force, resolved),
@@ -29,7 +33,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     let (evaluation, personal) = dispatch(&backend, job)?.map_err(|error| told(error, &observer))?;
     let files = report_on(&Finished::open(&out)?, bins, None, &[], &out.join(run_dir::REPORT))?;
 
-    // Standard output belongs to --json; with --quiet nobody wants it.
+    // With --json standard output holds only the JSON lines, and with --quiet nothing is printed.
     if display == Display::Bar {
         let mut stdout = io::stdout().lock();
         write!(stdout, "{}", table(&evaluation))?;
@@ -44,7 +48,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The error, and how to go on where there is a way.
+/// Converts the error, and appends how to resume where that is possible.
 fn told(error: RunError, observer: &Interruptible) -> CliError {
     observer.finished();
     match (CliError::from(error), observer.way_on()) {
@@ -57,7 +61,7 @@ fn told(error: RunError, observer: &Interruptible) -> CliError {
     }
 }
 
-/// The experiment, waiting for its backend.
+/// The experiment, which waits for its backend to be opened.
 struct Job<'a> {
     experiment: &'a Experiment,
     observer: &'a dyn Observer,
@@ -73,36 +77,20 @@ impl OnBackend for Job<'_> {
     }
 }
 
-/// The numbers of the last round, one a line.
+/// The metrics of the last round, one per line.
 fn table(evaluation: &Evaluation) -> String {
-    let about = |name: &str| match name {
-        "accuracy" => "of the ensemble",
-        "accuracy_mean_particle" => "mean over particles",
-        "nll" => "negative log-likelihood, nats",
-        "ece" => "expected calibration error",
-        "mce" => "maximum calibration error",
-        "brier" => "Brier score, 0 to 2",
-        "signed_gap" => "mean confidence − accuracy: above 0 is overconfident",
-        "mutual_information" => "what the particles disagree about, nats",
-        "rmse" => "root mean squared error, units of the data",
-        "log_likelihood" => "mean log density of the targets, nats",
-        "crps" => "continuous ranked probability score",
-        "coverage_90" => "share of targets inside the 90 % interval",
-        "kl" => "divergence from the exact posterior, nats",
-        _ => "",
-    };
-    // For classes the log-likelihood is the NLL with another sign.
-    let shown = |name: &str| !about(name).is_empty() && (name != "log_likelihood" || evaluation.accuracy.is_none());
-    let rows = evaluation.columns().into_iter().filter(|(name, _)| shown(name));
-    let lines = rows.filter_map(|(name, value)| {
-        let value = value?;
-        Some(format!("  {:<24}{value:>10.4}   {}\n", name.replace('_', " "), about(name)))
+    // For classes the log-likelihood is the NLL with the opposite sign, so only one is shown.
+    let shown =
+        |metric: &&Metric| !metric.note.is_empty() && (metric.key != "log_likelihood" || evaluation.accuracy.is_none());
+    let lines = Metric::in_view(View::Column).into_iter().filter(shown).filter_map(|metric| {
+        let value = evaluation.value(metric)?;
+        Some(format!("  {:<24}{value:>10.4}   {}\n", metric.key.replace('_', " "), metric.note))
     });
     let lines: String = lines.collect();
     if lines.is_empty() { String::new() } else { format!("\ntest rows: {}\n{lines}", evaluation.rows) }
 }
 
-/// Bold where a terminal shows it.
+/// Formats a path in bold where standard output is a terminal.
 fn link(path: &str) -> String {
     if io::stdout().is_terminal() { format!("\x1b[1m{path}\x1b[0m") } else { path.to_owned() }
 }

@@ -1,92 +1,93 @@
-//! Kernel density estimates: how a set of particles speaks as a density, log q(θ) and ∇ log q(θ).
+//! The kernel density estimate of a particle set: log q(θ) and ∇ log q(θ).
 //!
-//! q(θ) = (1/N) Σ_n N(θ; θ_n, λ²I). Always in the log domain: ∇ log q(θ) = (Σ_n w_n θ_n − θ)/λ² with
+//! q(θ) = (1/N) Σ_n N(θ; θ_n, λ²I). All computations are in the log domain: ∇ log q(θ) = (Σ_n w_n θ_n − θ)/λ² with
 //! w = softmax_n(−‖θ − θ_n‖²/2λ²). Source: Kassab & Simeone eq. (8), (14); ALGORITHMS 3.8, 8.2.
 
 use burn::tensor::{DType, TensorReadError};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
 use std::f64::consts::PI;
 
-use super::{LogDensity, Score};
+use super::LogDensity;
 use crate::backend::Backend;
 use crate::error::RunError;
-use crate::journey::Journey;
 use crate::particles::Particles;
-use crate::stein::{Bandwidth, Distances};
+use crate::stein::{Bandwidth, Distances, Score};
 
-/// Weight of a centre below which f32 does not hear it beside the others: its rounding is 2^−24.
-const UNHEARD: f64 = 1.0 / (1u64 << 40) as f64;
+/// Weights below this are set to 0 in f32. They change no sum by a bit, since the rounding of f32 is 2^−24.
+const NEGLIGIBLE_WEIGHT: f64 = 1.0 / (1u64 << 40) as f64;
 
-/// How much smaller than the largest an exponent is whose weight is far below [`UNHEARD`], and below the last bit of f64
-/// beside a weight of 1, however many there are.
-const UNHEARD_FOR_SURE: f64 = 64.0;
+/// A centre whose exponent is smaller than the largest by this much has a weight far below [`NEGLIGIBLE_WEIGHT`]. All such
+/// weights together are below the last bit of f64 beside a weight of 1.
+const NEGLIGIBLE_GAP: f64 = 64.0;
 
-/// Weight of all other centres at a centre, beside its own, below which a density counts as one-hot.
-const NEGLIGIBLE_TOGETHER: f64 = 0.01;
+/// A density counts as one-hot where at each centre the sum of all other weights, relative to its own, is below this.
+const ONE_HOT_REMAINDER: f64 = 0.01;
 
-/// Which score a density estimate answers.
+/// The formula of a density estimate's score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KdeMode {
-    /// The score of the density, by log-sum-exp: the printed algorithm.
+    /// The score of the density, by log-sum-exp, as in the papers.
     #[default]
     Exact,
-    /// The score times the underflow factor of the public codes: nothing is left of it for d ≳ 20.
+    /// The score times the underflow factor of the public codes, which is nearly 0 for d ≳ 20.
     Reference,
-    /// No density terms at all.
+    /// No density terms: the score is 0.
     Off,
 }
 
 /// Standard deviation λ of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KdeBandwidth {
-    /// The papers' 0.55.
+    /// A constant; 0.55 in the papers.
     Fixed(f64),
-    /// λ² = median of the centres' pairwise r² over 2 ln(N+1): as soft as the kernel in which SVGD moves.
+    /// λ² = median of the centres' pairwise r² over 2 ln(N+1): the kernel of SVGD's default bandwidth rule.
     Median,
-    /// λ = sd·N^(−1/(d+4)), sd² the mean over coordinates of the centres' unbiased variance.
+    /// λ = sd·N^(−1/(d+4)) with sd² the mean over coordinates of the centres' unbiased variance.
     Scott,
 }
 
-/// How densities are estimated from particles.
+/// The configuration of density estimates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KdeConfig {
-    /// Which score.
+    /// The formula of the score.
     pub mode: KdeMode,
-    /// How wide.
+    /// The width of the kernel.
     pub bandwidth: KdeBandwidth,
 }
 
-/// The density of a set of centres.
+/// The kernel density estimate with these centres.
 #[derive(Clone, Debug)]
 pub struct Kde<B: Backend> {
     mode: KdeMode,
-    /// The centres θ_j less their mean, `[M, d]`: f32 keeps its digits for the differences. Products and scores read these
-    /// alone, which stay in the cache where the centres beside them would not.
+    /// The centres θ_j minus their mean, `[M, d]`, so that f32 keeps its digits for the differences. Products and scores read
+    /// no second array of this size, which would not fit the cache.
     offsets: Particles<B>,
+    /// The mean of the centres, `[1, d]`.
     mean: Particles<B>,
+    /// λ.
     lambda: f64,
-    /// mean·offset_j + ½‖offset_j‖², `[M]`: θ·offset_j less this is −½‖θ − θ_j‖², up to a term common to all j.
+    /// mean·offset_j + ½‖offset_j‖², `[M]`: θ·offset_j minus this is −½‖θ − θ_j‖² up to a term that all j have in common.
     shift: Array1<f64>,
     /// ‖θ_j − θ_l‖, `[M, M]`.
     apart: Array2<f64>,
-    /// What is known of particles on their way.
-    known: RefCell<Option<Known>>,
 }
 
-/// Weights that hold until particles have moved too far.
+/// Truncated weights, and how long they hold.
 #[derive(Clone, Debug)]
-struct Known {
-    weights: Array2<f64>,
-    at: Journey,
-    /// How far each particle may move: one centre alone speaks to it, with weight 1 to the last bit.
-    reach: f64,
+pub(super) struct TruncatedWeights {
+    /// w_ij without negligible weights, `[N, M]`.
+    pub values: Array2<f64>,
+    /// No weight changes by a bit while every particle moves at most this far; 0 where there is no such distance.
+    pub reach: f64,
 }
 
 impl<B: Backend> Kde<B> {
-    /// The density of the rows of `centres`.
+    /// The density with the rows of `centres` `[M, d]` as its centres.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn new(centres: &Particles<B>, config: KdeConfig) -> Result<Self, TensorReadError> {
         let (offsets, mean) = centres.centred();
         let gram = offsets.gram(&offsets)?;
@@ -94,24 +95,22 @@ impl<B: Backend> Kde<B> {
         let shift = along_mean + gram.diag().mapv(|norm| 0.5 * norm);
         let lambda = config.bandwidth.evaluate(&gram, centres.dim());
         let apart = Distances::of_gram(&gram).matrix().mapv(f64::sqrt);
-        Ok(Self { mode: config.mode, offsets, mean, lambda, shift, apart, known: RefCell::default() })
+        Ok(Self { mode: config.mode, offsets, mean, lambda, shift, apart })
     }
 
-    /// The same centres with λ·`factor`: the density to the power 1/factor², where one centre speaks.
+    /// The same centres with λ·`factor`: the density to the power 1/factor² where one centre has all the weight.
     pub fn widened(mut self, factor: f64) -> Self {
         self.lambda *= factor;
-        self.known.take();
         self
     }
 
-    /// λ.
+    /// The standard deviation λ of the kernel.
     pub fn lambda(&self) -> f64 {
         self.lambda
     }
 
-    /// Whether the score is 0 at every θ: densities are off, or even a point on a centre underflows in the public
-    /// codes' formula.
-    pub fn is_silent(&self) -> bool {
+    /// Whether the score is 0 at every θ: densities are off, or the public codes' formula underflows even at a centre.
+    pub fn has_zero_score(&self) -> bool {
         let (count, d) = (self.offsets.count(), self.offsets.dim());
         match self.mode {
             KdeMode::Off => true,
@@ -123,56 +122,52 @@ impl<B: Backend> Kde<B> {
         }
     }
 
-    /// Whether the density is that of single Gaussians far apart: at each centre, all others together have less than a
-    /// hundredth of its weight. Only where the score is the exact one.
+    /// Whether the centres are so far apart that at each of them all others together have less than a hundredth of its
+    /// weight. Always false unless the score is the exact one.
     pub fn is_one_hot(&self) -> bool {
         let weight = |r: &f64| (-r * r / (2.0 * self.lambda * self.lambda)).exp();
-        // Each row has the centre itself, with a weight of 1.
+        // Each row contains the centre itself, with a weight of 1.
         let others = |row: ArrayView1<f64>| row.iter().map(weight).sum::<f64>() - 1.0;
-        self.mode == KdeMode::Exact && self.apart.rows().into_iter().all(|row| others(row) < NEGLIGIBLE_TOGETHER)
+        self.mode == KdeMode::Exact && self.apart.rows().into_iter().all(|row| others(row) < ONE_HOT_REMAINDER)
     }
 
-    /// w_ij = softmax_j(−‖θ_i − θ_j‖²/2λ²), `[N, M]`.
+    /// w_ij = softmax_j(−‖θ_i − θ_j‖²/2λ²), `[N, M]`, at particles `[N, d]`.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn weights(&self, at: &Particles<B>) -> Result<Array2<f64>, TensorReadError> {
         Ok(softmax(self.relative_exponents(at.gram(&self.offsets)?)))
     }
 
-    /// −‖θ_i − θ_j‖²/2λ² up to a number for each i, from the products θ_i·offset_j, `[N, M]`.
+    /// −‖θ_i − θ_j‖²/2λ² up to a term that depends on i alone, `[N, M]`, from the products θ_i·offset_j.
     fn relative_exponents(&self, products: Array2<f64>) -> Array2<f64> {
         (products - &self.shift) / (self.lambda * self.lambda)
     }
 
-    /// The weights as f32 hears them: centres whose voice is lost in rounding have 0.
+    /// The weights, `[N, M]`, with 0 for negligible ones where the particles are in f32.
     ///
-    /// In high dimensions one centre speaks to each particle, and it takes many steps to come near another: then no
-    /// products are taken meanwhile. The answer is the same to the last bit.
-    fn audible_weights(&self, at: &Particles<B>) -> Result<Array2<f64>, TensorReadError> {
-        if at.dtype() != DType::F32 {
-            return self.weights(at);
-        }
-        if let (Some(known), Some(now)) = (&*self.known.borrow(), at.journey())
-            && now.since(known.at) <= known.reach
-        {
-            return Ok(known.weights.clone());
-        }
+    /// # Errors
+    /// Reading from the device fails.
+    pub(super) fn truncated_weights(&self, at: &Particles<B>) -> Result<TruncatedWeights, TensorReadError> {
         let products = at.gram(&self.offsets)?;
         let largest = products.iter().fold(0.0f64, |most, product| most.max(product.abs()));
         let exponents = self.relative_exponents(products);
+        if at.dtype() != DType::F32 {
+            return Ok(TruncatedWeights { values: softmax(exponents), reach: 0.0 });
+        }
         let reach = self.reach(&exponents, largest);
-        let weights = softmax(exponents).mapv(|w| if w < UNHEARD { 0.0 } else { w });
-        let known = at.journey().filter(|_| reach > 0.0).map(|at| Known { weights: weights.clone(), at, reach });
-        self.known.replace(known);
-        Ok(weights)
+        let values = softmax(exponents).mapv(|w| if w < NEGLIGIBLE_WEIGHT { 0.0 } else { w });
+        Ok(TruncatedWeights { values, reach })
     }
 
-    /// How far every particle with these exponents may move before another centre than its own can be heard; `largest` is
-    /// that of the products they come from.
+    /// How far every particle with these exponents `[N, M]` may move while one centre keeps all of its weight; 0 where it does
+    /// not have all of it. `largest` is the largest absolute value of the products that the exponents come from.
     ///
-    /// A move by δ changes x_j − x_l = θ·(θ_j − θ_l)/λ² + … by at most ‖δ‖·‖θ_j − θ_l‖/λ².
+    /// A displacement δ changes x_j − x_l = θ·(θ_j − θ_l)/λ² + … by at most ‖δ‖·‖θ_j − θ_l‖/λ².
     fn reach(&self, exponents: &Array2<f64>, largest: f64) -> f64 {
         let variance = self.lambda * self.lambda;
-        // A hundred times what f32 products are sure to.
-        let margin = UNHEARD_FOR_SURE + 1e-5 * largest / variance;
+        // A hundred times the error of f32 products.
+        let margin = NEGLIGIBLE_GAP + 1e-5 * largest / variance;
         let mut reach = f64::INFINITY;
         for row in exponents.rows() {
             let Some((own, top)) = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)) else { continue };
@@ -187,14 +182,20 @@ impl<B: Backend> Kde<B> {
         reach
     }
 
-    /// Effective number of centres that speak at each θ_i: exp of the entropy of w_i, from 1 (one-hot) to M.
+    /// Effective number of centres at each θ_i, `[N]`: exp of the entropy of w_i, from 1 (one-hot) to M.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn effective_sample_size(&self, at: &Particles<B>) -> Result<Vec<f64>, TensorReadError> {
         let weights = self.weights(at)?;
         let entropy = |row: ArrayView1<f64>| row.iter().filter(|w| **w > 0.0).map(|w| -w * w.ln()).sum::<f64>();
         Ok(weights.rows().into_iter().map(|row| entropy(row).exp()).collect())
     }
 
-    /// log q(θ_i), `[N]`.
+    /// log q(θ_i), `[N]`, at particles `[N, d]`.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn log_density(&self, at: &Particles<B>) -> Result<Vec<f64>, TensorReadError> {
         let (count, d) = (self.offsets.count() as f64, self.offsets.dim() as f64);
         let constant = count.ln() + 0.5 * d * (2.0 * PI * self.lambda * self.lambda).ln();
@@ -205,7 +206,10 @@ impl<B: Backend> Kde<B> {
         Ok(self.exponents(at)?.rows().into_iter().map(|row| log_sum(row) - constant).collect())
     }
 
-    /// −‖θ_i − θ_j‖²/2λ², `[N, M]`.
+    /// −‖θ_i − θ_j‖²/2λ², `[N, M]`, at particles `[N, d]`.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn exponents(&self, at: &Particles<B>) -> Result<Array2<f64>, TensorReadError> {
         let from_mean = at.clone().zip(self.mean.clone(), |block, mean| block - mean);
         let norms = from_mean.squared_norms()?;
@@ -218,10 +222,18 @@ impl<B: Backend> Kde<B> {
     }
 }
 
-impl<B: Backend> LogDensity<B> for Kde<B> {
-    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+impl<B: Backend> Kde<B> {
+    /// The score at particles `[N, d]`, by weights from `weights`, which is called only where the score needs them.
+    ///
+    /// # Errors
+    /// `weights` fails, or reading from the device.
+    pub(super) fn score_by(
+        &self,
+        at: &Particles<B>,
+        weights: impl FnOnce() -> Result<Array2<f64>, TensorReadError>,
+    ) -> Result<Score<B>, RunError> {
         let n = at.count();
-        if self.is_silent() {
+        if self.has_zero_score() {
             return Ok(Score::zero(n));
         }
         let mut strength = Array1::from_elem(n, 1.0 / (self.lambda * self.lambda));
@@ -231,12 +243,18 @@ impl<B: Backend> LogDensity<B> for Kde<B> {
         }
         // Σ_j w_ij θ_j = mean + Σ_j w_ij offset_j.
         let of_mean = strength.clone().insert_axis(Axis(1));
-        let of_offsets = self.audible_weights(at)? * &of_mean;
+        let of_offsets = weights()? * &of_mean;
         Ok(Score::linear(-strength, [(of_offsets, self.offsets.clone()), (of_mean, self.mean.clone())]))
     }
 }
 
-/// e^(x_ij) over the sum of its row.
+impl<B: Backend> LogDensity<B> for Kde<B> {
+    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+        self.score_by(at, || Ok(self.truncated_weights(at)?.values))
+    }
+}
+
+/// e^(x_ij) over the sum of its row, `[N, M]`.
 fn softmax(mut exponents: Array2<f64>) -> Array2<f64> {
     for mut row in exponents.rows_mut() {
         let top = row.fold(f64::NEG_INFINITY, |top, value| top.max(*value));
@@ -248,12 +266,12 @@ fn softmax(mut exponents: Array2<f64>) -> Array2<f64> {
 }
 
 impl KdeBandwidth {
-    /// λ of centres with this Gram matrix of offsets from their mean, in d dimensions.
+    /// λ for centres in d dimensions, from the Gram matrix `[M, M]` of their offsets from the mean.
     pub fn evaluate(self, gram: &Array2<f64>, d: usize) -> f64 {
         let n = gram.nrows() as f64;
         match self {
             Self::Fixed(lambda) => lambda,
-            // h = 2λ² with the reference rule of SVGD, and with its answers for N = 1 and for equal centres.
+            // h = 2λ² by the reference rule of SVGD, including its results for N = 1 and for equal centres.
             Self::Median => (0.5 * Bandwidth::default().evaluate(&Distances::of_gram(gram), 2)).sqrt(),
             Self::Scott => {
                 let variance = gram.diag().sum() / ((n - 1.0).max(1.0) * d as f64);
@@ -264,93 +282,16 @@ impl KdeBandwidth {
     }
 }
 
-/// (d/2) ln(N·2πλ²): the public codes have N inside the power.
+/// (d/2) ln(N·2πλ²): in the public codes N is inside the power.
 fn reference_log_normaliser(count: usize, d: usize, lambda: f64) -> f64 {
     0.5 * d as f64 * (count as f64 * 2.0 * PI * lambda * lambda).ln()
 }
 
-/// What the public codes leave of the exact score at one θ: [Q/(Q + 1e-10)]·[A/(A + N·1e-9)] with A = Σ_j e^(x_j) over
-/// the exponents x `[N]` and Q = (A + N·1e-9)·(N·2πλ²)^(−d/2).
+/// The factor by which the public codes reduce the exact score at one θ: [Q/(Q + 1e-10)]·[A/(A + N·1e-9)] with
+/// A = Σ_j e^(x_j) over the exponents x `[N]` and Q = (A + N·1e-9)·(N·2πλ²)^(−d/2).
 pub fn reference_factor(exponents: ArrayView1<f64>, d: usize, lambda: f64) -> f64 {
     let a: f64 = exponents.iter().map(|exponent| exponent.exp()).sum();
     let floored = a + 1e-9 * exponents.len() as f64;
     let q = (floored.ln() - reference_log_normaliser(exponents.len(), d, lambda)).exp();
     q / (q + 1e-10) * (a / floored)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use fedstein_models::{BlrConfig, Layout, Model, Network};
-    use rand::rngs::ChaCha12Rng;
-    use rand::{RngExt, SeedableRng};
-
-    use super::*;
-    use crate::backend::{Flex, Precision, Session};
-    use crate::federation::message::{Array, Values};
-
-    /// Five coordinates.
-    fn layout() -> Arc<Layout> {
-        Network::new(BlrConfig::new(4)).layout().clone()
-    }
-
-    fn set(rows: &[[f32; 5]]) -> Particles<Flex> {
-        let session = Session::open(Precision::F32).unwrap();
-        let array = Array { shape: vec![rows.len(), 5], values: Values::F32(rows.concat()) };
-        Particles::from_array(&array, &layout(), &session).unwrap()
-    }
-
-    fn density(centres: &[[f32; 5]], lambda: f64) -> Kde<Flex> {
-        let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(lambda) };
-        Kde::new(&set(centres), config).unwrap()
-    }
-
-    #[test]
-    fn a_centre_that_speaks_alone_is_taken_as_known_until_a_particle_has_come_far() {
-        let centres = [[0.0; 5], [10.0, 0.0, 0.0, 0.0, 0.0]];
-        let density = density(&centres, 0.5);
-        let begin = Journey::begin();
-        let weights = |row: usize, at: Journey| density.audible_weights(&set(&[centres[row]]).on(at)).unwrap();
-        assert_eq!(weights(0, begin), ndarray::array![[1.0, 0.0]]);
-        // The exponents 0 and −200 may come together by 200 − 64: 3.4 of the 10 between the centres. The particle is not
-        // asked where it is.
-        assert_eq!(weights(1, begin.after(3.3)), ndarray::array![[1.0, 0.0]]);
-        assert_eq!(weights(1, begin.after(3.5)), ndarray::array![[0.0, 1.0]]);
-        // What one loop found says nothing about another's particles.
-        assert_eq!(weights(0, Journey::begin()), ndarray::array![[1.0, 0.0]]);
-        assert_eq!(density.audible_weights(&set(&[centres[1]])).unwrap(), ndarray::array![[0.0, 1.0]]);
-    }
-
-    #[test]
-    fn centres_that_speak_together_are_asked_every_time() {
-        let density = density(&[[0.0; 5], [1.0, 0.0, 0.0, 0.0, 0.0]], 0.5);
-        let begin = Journey::begin();
-        let weight = |x: f32| density.audible_weights(&set(&[[x, 0.0, 0.0, 0.0, 0.0]]).on(begin)).unwrap()[[0, 0]];
-        assert!(weight(0.1) > weight(0.2));
-    }
-
-    #[test]
-    fn nobody_else_is_heard_within_reach() {
-        let mut rng = ChaCha12Rng::seed_from_u64(3);
-        let mut reached = 0;
-        for _ in 0..200 {
-            let mut row = || std::array::from_fn(|_| rng.random_range(-10.0f32..10.0));
-            let centres: Vec<[f32; 5]> = (0..4).map(|_| row()).collect();
-            let x = row();
-            let density = density(&centres, 0.4);
-            density.audible_weights(&set(&[x]).on(Journey::begin())).unwrap();
-            let Some(known) = density.known.take() else { continue };
-            reached += 1;
-            // Straight from the own centre to each other.
-            let own = known.weights.row(0).iter().position(|w| *w == 1.0).unwrap();
-            for other in (0..4).filter(|other| *other != own) {
-                let way = known.reach as f32 / density.apart[[own, other]] as f32;
-                let moved = std::array::from_fn(|i| x[i] + way * (centres[other][i] - centres[own][i]));
-                let weights = density.audible_weights(&set(&[moved])).unwrap();
-                assert_eq!(weights, known.weights, "{centres:?}, {x:?}");
-            }
-        }
-        assert!(reached > 50, "{reached}");
-    }
 }

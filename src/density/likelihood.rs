@@ -1,36 +1,35 @@
-//! The local term of a tilted density: prior and likelihood of a client's rows, by autodiff through the model.
+//! The likelihood of a client's rows and the prior beside it, with scores by autodiff through the model.
 
 use std::sync::Arc;
 
 use fedstein_models::{Batch, Model, Prior};
 use serde::{Deserialize, Serialize};
 
-use super::Score;
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-use crate::federation::message::Rows;
-use crate::federation::shard::{Minibatches, Shard};
 use crate::particles::Particles;
+use crate::rows::{Minibatches, Rows, Shard};
+use crate::stein::Score;
 
-/// Rows whose score is taken at once where all rows are asked for.
+/// Number of rows whose scores are computed at once where all rows take part.
 const CHUNK: usize = 1000;
 
-/// How a minibatch stands for all N_k rows of a client.
+/// The factor by which the sum over a minibatch estimates the sum over all N_k rows of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LikelihoodScale {
-    /// N_k/B: unbiased for the whole likelihood.
+    /// N_k/B, which is unbiased.
     #[default]
     Full,
-    /// 1, the sum over the batch (FedWBA code).
+    /// 1, which gives the sum over the batch, as in the FedWBA code.
     BatchSum,
-    /// 1/B, the mean over the batch (PFLlib baselines).
+    /// 1/B, which gives the mean over the batch, as in the PFLlib baselines.
     Mean,
 }
 
 impl LikelihoodScale {
-    /// What the sum over a minibatch is multiplied by.
+    /// The factor of the sum over a minibatch of `batch` rows out of `rows`.
     pub(crate) fn factor(self, rows: usize, batch: usize) -> f64 {
         match self {
             Self::Full => rows as f64 / batch as f64,
@@ -40,14 +39,14 @@ impl LikelihoodScale {
     }
 }
 
-/// −(1/α) L_k(θ) of one client, and log p0(θ) beside it.
+/// The tempered log-likelihood −(1/α) L_k(θ) of one client, and log p0(θ) beside it.
 #[derive(Debug)]
 pub struct Likelihood<B: Backend> {
     model: Arc<dyn Model>,
     shard: Shard<B>,
     minibatches: Minibatches,
     scale: f64,
-    /// λ and the rest of p0; see [`Prior::isotropic_part`].
+    /// λ and the remaining factor of p0; see [`Prior::isotropic_part`].
     prior: (f64, Prior),
 }
 
@@ -70,14 +69,15 @@ impl<B: Backend> Likelihood<B> {
     pub fn next_score(&mut self, at: &Particles<B>, prior_weight: f64) -> Score<B> {
         let batch = self.draw();
         let score = self.model.likelihood_score(at.blocks(), &batch, self.scale);
-        // The prior's −λθ costs nothing: SVGD folds a multiple of Θ into its coefficients.
+        // The prior's −λθ is a multiple of Θ, which SVGD adds to its coefficients without a pass over the coordinates.
         let (lambda, rest) = &self.prior;
         let score = if prior_weight > 0.0 { rest.add_score(at.blocks(), score, prior_weight) } else { score };
         let score = Score::dense(Particles::from_blocks(score, at.layout().clone()));
         if prior_weight > 0.0 { score.plus(Score::multiple(at.count(), -lambda * prior_weight)) } else { score }
     }
 
-    /// [`Self::next_score`] as a plain `[N, d]` set, for N in the thousands: a [`Score`] has `[N, N]` coefficients.
+    /// [`Self::next_score`] as one set `[N, d]`, for N in the thousands, where the `[N, N]` coefficients of a [`Score`] would be
+    /// too large.
     pub fn next_gradient(&mut self, at: &Particles<B>, prior_weight: f64) -> Particles<B> {
         let batch = self.draw();
         self.gradient_on(&batch, at, prior_weight)
@@ -98,14 +98,18 @@ impl<B: Backend> Likelihood<B> {
     }
 
     /// (1/α)(N_k/B) log p(batch | θ_n) of the next minibatch, `[N]`. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn next_log_likelihood(&mut self, at: &Particles<B>) -> Result<Vec<f64>, RunError> {
         let batch = self.draw();
         let values = self.model.log_likelihood(at.blocks(), &batch).try_into_vec_as::<f64>()?;
         Ok(values.into_iter().map(|value| self.scale * value).collect())
     }
 
-    /// The score of what minibatches estimate, −(1/α) ∇L_k(θ) where they are scaled in full, from all rows or from one
-    /// minibatch of this round, plus `prior_weight`·∇ log p0(θ). Training reads on where it was.
+    /// The score whose estimates the minibatches give, which is −(1/α) ∇L_k(θ) with [`LikelihoodScale::Full`], plus
+    /// `prior_weight`·∇ log p0(θ), `[N, d]`. It is computed from all rows or from one minibatch of this round; the order of the
+    /// minibatches for training does not change.
     pub fn score_in(&self, at: &Particles<B>, rows: Rows, round: usize, prior_weight: f64) -> Particles<B> {
         let mut score = match rows {
             Rows::Minibatch => {
@@ -128,6 +132,9 @@ impl<B: Backend> Likelihood<B> {
     }
 
     /// −(1/α) L_k(θ_n) from all rows, `[N]`, in the scale of [`Self::score_in`]. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn log_likelihood(&self, at: &Particles<B>) -> Result<Vec<f64>, RunError> {
         let mut total = vec![0.0; at.count()];
         for chunk in self.chunks() {
@@ -138,13 +145,13 @@ impl<B: Backend> Likelihood<B> {
         Ok(total)
     }
 
-    /// All rows as positions in the shard, some at a time, so that memory does not grow with N_k.
+    /// The indices of all rows of the shard in groups, so that memory does not grow with N_k.
     fn chunks(&self) -> impl Iterator<Item = Vec<usize>> + use<B> {
         let rows = self.shard.rows();
         (0..rows).step_by(CHUNK).map(move |start| (start..(start + CHUNK).min(rows)).collect())
     }
 
-    /// What a minibatch's scale says about a row among all rows.
+    /// The factor of the sum over all rows that agrees with that of a minibatch.
     fn whole_scale(&self) -> f64 {
         self.scale * self.minibatches.batch() as f64 / self.shard.rows() as f64
     }
@@ -154,22 +161,25 @@ impl<B: Backend> Likelihood<B> {
         &self.model
     }
 
-    /// A new visit begins; see [`Minibatches::start_visit`].
+    /// Begins a new visit; see [`Minibatches::start_visit`].
     pub fn start_visit(&mut self, round: usize) {
         self.minibatches.start_visit(round);
     }
 
-    /// See [`Minibatches::save`].
+    /// The state of the minibatches; see [`Minibatches::save`].
     pub fn save(&self) -> State {
         self.minibatches.save()
     }
 
-    /// See [`Minibatches::restore`].
+    /// Restores a state; see [`Minibatches::restore`].
+    ///
+    /// # Errors
+    /// The state is not one of these minibatches.
     pub fn restore(&mut self, state: &State) -> Result<(), CheckpointError> {
         self.minibatches.restore(state)
     }
 
-    /// Number of rows N_k.
+    /// The number of rows N_k.
     pub fn rows(&self) -> usize {
         self.shard.rows()
     }

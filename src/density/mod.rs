@@ -1,20 +1,32 @@
-//! Score functions ∇ log p(θ) of the densities that particles are moved towards.
+//! Densities and their scores ∇ log p(θ), towards which particles move.
 
+pub mod evaluator;
 pub mod kde;
 pub mod likelihood;
-pub mod score;
 
+pub use evaluator::Evaluator;
 pub use kde::{Kde, KdeBandwidth, KdeConfig, KdeMode};
 pub use likelihood::{Likelihood, LikelihoodScale};
-pub(crate) use score::Coefficients;
-pub use score::Score;
+
+use fedstein_models::Model;
 
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::particles::Particles;
+use crate::stein::Score;
 
-/// A density known up to a constant, by its score.
+/// A density that is known up to a constant factor, given by its score.
 pub trait LogDensity<B: Backend> {
-    /// ∇ log p at every particle.
+    /// ∇ log p at every particle `[N, d]`.
+    ///
+    /// # Errors
+    /// Reading from the device fails, or the density cannot be evaluated.
     fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError>;
+}
+
+/// `weight`·∇ log p0 at every particle `[N, d]`.
+pub(crate) fn prior_score<B: Backend>(model: &dyn Model, at: &Particles<B>, weight: f64) -> Score<B> {
+    let zeros = at.blocks().iter().map(|block| block.zeros_like()).collect();
+    let prior = model.prior().add_score(at.blocks(), zeros, weight);
+    Score::dense(Particles::from_blocks(prior, at.layout().clone()))
 }

@@ -1,4 +1,4 @@
-//! What a run leaves behind, written as soon as it exists. [`super::finished`] reads it again.
+//! The files of a run, each written as soon as its content exists. [`super::finished`] reads them again.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,34 +13,35 @@ use crate::backend::{Backend, Session};
 use crate::datasets::{Partition, Targets, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
-use crate::federation::message::ClientId;
 use crate::metrics::{ClientScores, PersonalScores, UncertaintySummary};
 use crate::models::{Model, Task};
-use crate::report::{PartitionTable, ReportError, RoundPoint, csv, write_atomic};
+use crate::protocol::ClientId;
+use crate::report::files::{FileError, write_atomic};
+use crate::report::{PartitionTable, RoundPoint, csv};
 
 use super::checkpoints::{Checkpoints, Snapshot};
 use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
 use super::finished::{ModelCard, SCHEMA_VERSION, Summary, to_safetensors};
 use super::lock::Lock;
+use super::outcome::Outcome;
 use super::record::{RoundRecord, RoundsCsv};
-use super::run::Outcome;
 use super::run_dir::{self, RunDir, RunDirError};
 use super::schema::Resolved;
 
-/// The files of a run in the making.
+/// The output files of a run in progress.
 #[derive(Debug)]
 pub struct Artifacts {
     path: PathBuf,
     force: bool,
     resolved: Resolved,
     dir: Option<RunDir>,
-    /// Of the directory of a run that goes on, until it is open.
+    /// The lock on the directory of a resumed run, until the directory is open.
     lock: Option<Lock>,
     rounds: Option<RoundsCsv<File>>,
-    /// Files to which rounds add lines, once there is something to say in them.
+    /// The files to which rounds append lines; each is created with its first line.
     logs: BTreeMap<&'static str, File>,
-    /// `None`: the config wants none, or the run has not begun.
+    /// `None` where the config disables checkpoints or the run has not begun.
     checkpoints: Option<Checkpoints>,
     facts: Vec<(String, String)>,
     partition: Option<PartitionTable>,
@@ -48,7 +49,7 @@ pub struct Artifacts {
 }
 
 impl Artifacts {
-    /// Files for a run at `path`; nothing is written yet.
+    /// The files of a run at `path`; nothing is written yet.
     pub fn new(path: PathBuf, force: bool, resolved: Resolved) -> Self {
         Self {
             path,
@@ -65,11 +66,13 @@ impl Artifacts {
         }
     }
 
-    /// Files of a run at `path` that goes on from its newest whole checkpoint; `note` is told of one that is damaged.
-    /// Nothing is written yet, but the lock that keeps other processes out of the directory until this value is dropped.
+    /// The files of a run at `path` that resumes from its newest intact checkpoint; `note` receives a warning for each
+    /// damaged one. Nothing is written yet except the lock, which keeps other processes out of the directory until this
+    /// value is dropped.
     ///
     /// # Errors
-    /// Another process works in the directory; there is no checkpoint, none is whole, or it is of another configuration.
+    /// Another process works in the directory, there is no checkpoint, none is intact, or the checkpoint belongs to
+    /// another configuration.
     pub fn resume(path: PathBuf, resolved: Resolved, note: &mut dyn FnMut(&str)) -> Result<Self, RunError> {
         let lock = RunDir::lock(&path).map_err(directory)?;
         let (checkpoints, damaged) = Checkpoints::open(&path.join(run_dir::CHECKPOINT), &resolved)?;
@@ -81,10 +84,14 @@ impl Artifacts {
         Ok(Self { checkpoints: Some(checkpoints), lock: Some(lock), ..Self::new(path, false, resolved) })
     }
 
-    /// Creates the directory, once configuration and data have proved good.
+    /// Creates the directory; called once configuration and data are validated.
+    ///
+    /// # Errors
+    /// The directory cannot be created or reopened, or one of the run's first files cannot be written.
     pub(super) fn open<B: Backend>(
         &mut self,
         config: &Config,
+        particles: usize,
         data: &TrainTest,
         partition: &Partition,
         model: &dyn Model,
@@ -131,9 +138,9 @@ impl Artifacts {
         let fact = |name: &str, value: String| (name.to_owned(), value);
         self.facts = vec![
             fact("data", format!("{}, {} training and {} test rows", card.data, data.train.rows(), data.test.rows())),
-            fact("model", format!("{}, d = {}", config.model.kind(), model.layout().dim())),
-            fact("algorithm", config.algorithm.kind().to_owned()),
-            fact("particles", config.algorithm.particles().to_string()),
+            fact("model", format!("{}, d = {}", config.model.kind().name, model.layout().dim())),
+            fact("algorithm", config.algorithm.name().to_owned()),
+            fact("particles", particles.to_string()),
             fact("clients", format!("{} ({})", partition.clients().len(), config.partition_kind())),
             fact("backend", format!("{} on {}", B::NAME, session.hardware())),
             fact("seed", config.seed.to_string()),
@@ -143,33 +150,42 @@ impl Artifacts {
         Ok(())
     }
 
-    /// What the user should know where the directory could not be locked.
+    /// A warning for the user where the directory could not be locked.
     pub(super) fn warning(&self) -> Option<String> {
         self.dir.as_ref().and_then(RunDir::warning)
     }
 
-    /// Adds a row to `rounds.csv`; from the first one on the directory stays, whatever comes.
+    /// Appends a row to `rounds.csv`. The first call makes the directory permanent, whatever happens later.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub(super) fn round(&mut self, record: &RoundRecord) -> Result<(), RunError> {
         let (Some(dir), Some(rounds)) = (&mut self.dir, &mut self.rounds) else { return Ok(()) };
         dir.keep().map_err(directory)?;
         rounds.append(record).map_err(|error| file(&dir.join(run_dir::ROUNDS), &error))
     }
 
-    /// Adds a line to `selection.jsonl`.
+    /// Appends a line to `selection.jsonl`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub(super) fn selection(&mut self, line: &str) -> Result<(), RunError> {
         self.log(run_dir::SELECTION, line)
     }
 
-    /// Adds a line an event to `events.jsonl`.
+    /// Appends one line per event to `events.jsonl`.
+    ///
+    /// # Errors
+    /// An event cannot be serialised, or the file cannot be written.
     pub(super) fn events(&mut self, events: &[Event]) -> Result<(), RunError> {
         for event in events {
-            let line = serde_json::to_string(event).map_err(|error| RunError::Device(error.to_string()))?;
+            let line = serde_json::to_string(event).map_err(|error| RunError::Output(error.to_string()))?;
             self.log(run_dir::EVENTS, &line)?;
         }
         Ok(())
     }
 
-    /// Adds a line to one of [`run_dir::LOGS`].
+    /// Appends a line to one of [`run_dir::LOGS`].
     fn log(&mut self, name: &'static str, line: &str) -> Result<(), RunError> {
         let Some(dir) = &self.dir else { return Ok(()) };
         let path = dir.join(name);
@@ -180,12 +196,15 @@ impl Artifacts {
         writeln!(out, "{line}").map_err(|error| file(&path, &error))
     }
 
-    /// The checkpoint that the run goes on from, if it does.
+    /// The checkpoint from which the run resumes, if it does.
     pub(super) fn past(&self) -> Option<&Checkpoints> {
         self.checkpoints.as_ref().filter(|checkpoints| checkpoints.is_resumed())
     }
 
-    /// Cuts the files of a run that goes on back to the rounds of its checkpoint.
+    /// Truncates the files of a resumed run to the rounds of its checkpoint.
+    ///
+    /// # Errors
+    /// A file cannot be read, truncated or written.
     pub(super) fn cut(&mut self, records: impl Iterator<Item = RoundRecord>) -> Result<(), RunError> {
         let (Some(dir), Some(past)) = (&self.dir, self.past()) else { return Ok(()) };
         let mut logs = BTreeMap::new();
@@ -193,7 +212,7 @@ impl Artifacts {
             let (path, length) = (dir.join(name), past.log_length(name));
             cut(&path, length)?;
             if length.is_some() {
-                // The next checkpoint counts it, whether or not there is more to say until then.
+                // The next checkpoint records the file's length even if no line is added before.
                 logs.insert(name, append(&path)?);
             }
         }
@@ -203,14 +222,17 @@ impl Artifacts {
         Ok(())
     }
 
-    /// Says that the replies of these clients were aggregated.
+    /// Records that the replies of these clients were aggregated.
     pub(super) fn trained(&mut self, clients: &[ClientId]) {
         if let Some(checkpoints) = &mut self.checkpoints {
             checkpoints.trained(clients);
         }
     }
 
-    /// Writes a checkpoint if one is due, or in any case; whether it has.
+    /// Writes a checkpoint if one is due, or unconditionally if that is asked; returns whether one was written.
+    ///
+    /// # Errors
+    /// A state cannot be read, or a file cannot be written.
     pub(super) fn checkpoint<B: Backend>(
         &mut self,
         config: &CheckpointConfig,
@@ -223,7 +245,7 @@ impl Artifacts {
         }
         let mut lengths = BTreeMap::new();
         for (name, log) in &self.logs {
-            // A line that the checkpoint counts must not be lost with the power.
+            // A line that the checkpoint counts must survive a power failure.
             let length = log.sync_data().and_then(|()| log.metadata());
             let length = length.map_err(|error| file(&self.path.join(name), &error))?.len();
             lengths.insert((*name).to_owned(), length);
@@ -232,7 +254,11 @@ impl Artifacts {
         Ok(true)
     }
 
-    /// Writes particles, predictions and the summary; the checkpoint has served its purpose then, but for more rounds.
+    /// Writes particles, predictions and the summary. From then on the checkpoint serves only to continue the run with
+    /// more rounds.
+    ///
+    /// # Errors
+    /// A value cannot be read from the device, or a file cannot be written.
     pub(super) fn finish<B: Backend>(
         &mut self,
         config: &CheckpointConfig,
@@ -296,12 +322,13 @@ impl Artifacts {
     }
 }
 
-/// A file to add lines to, new or not.
+/// Opens a file for appending, and creates it if it is missing.
 fn append(path: &Path) -> Result<File, RunError> {
     File::options().create(true).append(true).open(path).map_err(|error| file(path, &error))
 }
 
-/// Cuts a file to its first bytes; without a length it was not there. One that is shorter stays as it is.
+/// Truncates a file to its first `length` bytes. `None` means that the file did not exist. A file that is shorter stays
+/// as it is.
 fn cut(path: &Path, length: Option<u64>) -> Result<(), RunError> {
     let cut = match length {
         None if !path.exists() => Ok(()),
@@ -314,7 +341,8 @@ fn cut(path: &Path, length: Option<u64>) -> Result<(), RunError> {
     cut.map_err(|error| file(path, &error))
 }
 
-/// A line a client: its test rows and what its own predictor is worth on them; blank where undefined.
+/// One line per client: the number of its test rows and the metrics of its own predictor on them; blank where
+/// undefined.
 fn clients_csv(scores: &PersonalScores) -> String {
     let line = |(client, scores): (usize, &ClientScores)| {
         let numbers = [scores.accuracy(), scores.nll(), scores.ece(), scores.mce(), scores.brier(), scores.rmse()];
@@ -325,7 +353,7 @@ fn clients_csv(scores: &PersonalScores) -> String {
     format!("client,rows,accuracy,nll,ece,mce,brier,rmse\n{lines}")
 }
 
-/// Names of the classes, if there are classes.
+/// The names of the classes; `None` for a regression.
 fn class_names(targets: &Targets) -> Option<Vec<String>> {
     match targets {
         Targets::Classes { names, .. } => Some(names.clone()),
@@ -334,7 +362,7 @@ fn class_names(targets: &Targets) -> Option<Vec<String>> {
 }
 
 fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {
-    let text = serde_json::to_string_pretty(&json!(value)).map_err(|error| RunError::Device(error.to_string()))?;
+    let text = serde_json::to_string_pretty(&json!(value)).map_err(|error| RunError::Output(error.to_string()))?;
     Ok(format!("{text}\n").into_bytes())
 }
 
@@ -349,12 +377,15 @@ fn file(path: &Path, error: &dyn std::fmt::Display) -> RunError {
     RunError::Output(format!("{}: {error}", path.display()))
 }
 
-/// The message of a report's file names it already.
-fn output(error: ReportError) -> RunError {
+/// Converts a file error of the report, whose message already names the file.
+fn output(error: FileError) -> RunError {
     RunError::Output(error.to_string())
 }
 
-/// Writes a text file whole or not at all.
+/// Writes a text file atomically: completely or not at all.
+///
+/// # Errors
+/// The file cannot be written.
 pub fn write_text(path: &Path, text: &str) -> Result<(), RunError> {
     write_atomic(path, text.as_bytes()).map_err(output)
 }

@@ -1,4 +1,5 @@
-//! The checkpoints of a run: of what they are, when one is due, who is in it, and how everybody comes back out of it.
+//! The checkpoints of a run: the run's identity, when a checkpoint is due, which parts it contains, and how each part
+//! is restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,39 +7,37 @@ use std::time::Instant;
 
 use toml::{Table, Value};
 
-use crate::algorithm::ServerHalf;
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
 use crate::datasets::{Partition, TrainTest};
 use crate::error::RunError;
-use crate::federation::faults::Faulty;
-use crate::federation::fleet::InProcess;
-use crate::federation::guard::Guard;
-use crate::federation::message::ClientId;
+use crate::federation::fault_policy::{ClientReliability, FaultPolicy};
+use crate::federation::fleet::Fleet;
+use crate::protocol::{ClientId, ServerHalf};
 use crate::schedule::Schedule;
 
 use super::schema::Resolved;
 
-/// Keys that change no result, beside the whole section `[checkpoint]`.
+/// Keys that do not change the result, besides the whole section `[checkpoint]`.
 const FREE: &[&str] = &["name", "rounds"];
 
-/// The names of the parts of a checkpoint; every client that ever trained is another.
+/// The names of a checkpoint's parts; each client that has ever trained is a further part.
 const SERVER: &str = "server";
 const SCHEDULE: &str = "schedule";
 const CONDUCT: &str = "conduct";
 const FAULTS: &str = "faults";
 const DIARY: &str = "diary";
 
-/// Everybody as they are when a round has ended.
+/// References to every part of the run, at the end of a round.
 #[allow(missing_debug_implementations)] // Halves and schedules are trait objects.
 pub(super) struct Snapshot<'a, B: Backend> {
     pub round: usize,
     pub server: &'a dyn ServerHalf<B>,
     pub schedule: &'a dyn Schedule,
-    /// What the server remembers of its clients.
-    pub guard: &'a Guard,
-    pub fleet: &'a Faulty<InProcess<B>>,
-    /// What was collected over the rounds.
+    /// The server's record of its clients' reliability.
+    pub policy: &'a FaultPolicy,
+    pub fleet: &'a dyn Fleet,
+    /// The state of what the recorder collected over the rounds.
     pub diary: &'a dyn Fn() -> State,
 }
 
@@ -48,13 +47,13 @@ pub(super) struct Checkpoints {
     store: Store,
     identity: Identity,
     is_resumed: bool,
-    /// Who has trained since the last one.
+    /// The clients that have trained since the last checkpoint.
     changed: BTreeSet<ClientId>,
     last: Instant,
 }
 
 impl Checkpoints {
-    /// Of a run that begins; nothing is written yet.
+    /// The checkpoints of a new run; nothing is written yet.
     pub fn new(dir: PathBuf, resolved: &Resolved, data: &TrainTest, partition: &Partition) -> Self {
         let config = flat(&resolved.table);
         let identity = Identity {
@@ -66,10 +65,10 @@ impl Checkpoints {
         Self { store: Store::new(dir), identity, is_resumed: false, changed: BTreeSet::new(), last: Instant::now() }
     }
 
-    /// Of a run that goes on, with what is damaged about them.
+    /// The checkpoints of a resumed run, and a note on each damaged one.
     ///
     /// # Errors
-    /// There is none, none is whole, or a key that changes the result differs.
+    /// There is no checkpoint, none is intact, or a key that changes the result differs.
     pub fn open(dir: &Path, resolved: &Resolved) -> Result<(Self, Vec<String>), CheckpointError> {
         let (store, damaged) = Store::open(dir)?;
         let old = store.newest().map(|manifest| manifest.identity.clone()).unwrap_or_default();
@@ -82,23 +81,25 @@ impl Checkpoints {
         Ok((Self { store, identity, is_resumed: true, changed: BTreeSet::new(), last: Instant::now() }, damaged))
     }
 
-    /// Whether the run goes on from one of them.
+    /// Whether the run resumes from one of them.
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
     }
 
-    /// The last round of the newest; 0 if there is none.
+    /// The last round of the newest checkpoint; 0 if there is none.
     pub fn round(&self) -> usize {
         self.store.newest().map_or(0, |manifest| manifest.round)
     }
 
-    /// The length of a file of the run when the newest was written, if it was there.
+    /// The length in bytes of a file of the run when the newest checkpoint was written, if the file existed then.
     pub fn log_length(&self, name: &str) -> Option<u64> {
         self.store.newest()?.logs.get(name).copied()
     }
 
+    /// Checks that the newest checkpoint fits this run.
+    ///
     /// # Errors
-    /// The newest is of other data, or of a round beyond the last.
+    /// The newest checkpoint was made from other data, or lies beyond the last round.
     pub fn must_be_of(&self, data: &TrainTest, partition: &Partition, rounds: usize) -> Result<(), CheckpointError> {
         let same = |what, expected: &str, found: String| match found == expected {
             true => Ok(()),
@@ -113,34 +114,37 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Says that the replies of these clients were aggregated: no other client has changed.
+    /// Records that the replies of these clients were aggregated: no other client's state has changed.
     pub fn trained(&mut self, clients: &[ClientId]) {
         self.changed.extend(clients);
     }
 
-    /// Whether the last one is so many seconds ago.
+    /// Whether at least `every_seconds` have passed since the last checkpoint.
     pub fn is_due(&self, every_seconds: f64) -> bool {
         self.last.elapsed().as_secs_f64() >= every_seconds
     }
 
-    /// Writes one. Clients that did not train since the last are not asked.
+    /// Writes a checkpoint. The states of clients that have not trained since the last one are not read again.
+    ///
+    /// # Errors
+    /// A state cannot be read, or a file cannot be written; earlier checkpoints stay unchanged.
     pub fn write<B: Backend>(
         &mut self,
         snapshot: &Snapshot<'_, B>,
         logs: BTreeMap<String, u64>,
     ) -> Result<(), RunError> {
-        let Snapshot { round, server, schedule, guard, fleet, diary } = snapshot;
+        let Snapshot { round, server, schedule, policy, fleet, diary } = snapshot;
         let common = [SERVER, SCHEDULE, CONDUCT, FAULTS, DIARY].into_iter().map(|part| {
             let state = match part {
                 SERVER => server.save()?,
                 SCHEDULE => schedule.save(),
-                CONDUCT => State::of_conduct(&guard.save())?,
-                FAULTS => State::of_remembered(&fleet.save()),
+                CONDUCT => policy.save().to_state()?,
+                FAULTS => fleet.save_own(),
                 _ => diary(),
             };
-            Ok((part.to_owned(), state))
+            Ok::<_, RunError>((part.to_owned(), state))
         });
-        let trained = self.changed.iter().map(|client| Ok((part_of(*client), fleet.inner().save(*client)?)));
+        let trained = self.changed.iter().map(|client| Ok((part_of(*client), fleet.save(*client)?)));
         let position = Position { round: *round, identity: self.identity.clone(), logs };
         self.store.write(position, common.chain(trained))?;
         self.changed.clear();
@@ -148,27 +152,33 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Gives server, schedule, guard, injector and clients what they kept, and returns what was collected.
+    /// Restores server, schedule, policy, injector and clients, and returns the recorder's state.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a state does not fit its part.
     pub fn restore<B: Backend>(
         &self,
         server: &mut dyn ServerHalf<B>,
         schedule: &mut dyn Schedule,
-        fleet: &Faulty<InProcess<B>>,
-        guard: &mut Guard,
+        fleet: &dyn Fleet,
+        policy: &mut FaultPolicy,
     ) -> Result<State, RunError> {
         server.restore(&self.store.read(SERVER)?)?;
         schedule.restore(&self.store.read(SCHEDULE)?)?;
-        guard.restore(self.store.read(CONDUCT)?.to_conduct()?);
-        fleet.restore(self.store.read(FAULTS)?.to_remembered()?);
+        policy.restore(ClientReliability::from_state(&self.store.read(CONDUCT)?)?);
+        fleet.restore_own(&self.store.read(FAULTS)?)?;
         for part in self.store.parts() {
             if let Some(client) = client_of(part) {
-                fleet.inner().restore(client, &self.store.read(part)?)?;
+                fleet.restore(client, &self.store.read(part)?)?;
             }
         }
         Ok(self.store.read(DIARY)?)
     }
 
-    /// The run has ended: leaves the newest or none.
+    /// Ends checkpointing: keeps only the newest checkpoint, or none.
+    ///
+    /// # Errors
+    /// A file or the directory cannot be removed.
     pub fn finish(&mut self, keep: bool) -> Result<(), RunError> {
         if keep {
             self.store.keep_newest()?
@@ -187,7 +197,7 @@ fn client_of(part: &str) -> Option<ClientId> {
     part.strip_prefix("client-")?.parse().ok()
 }
 
-/// `section.key` → value as TOML.
+/// Flattens a table to pairs of `section.key` and its value as TOML.
 fn flat(table: &Table) -> BTreeMap<String, String> {
     let mut keys = BTreeMap::new();
     for (name, value) in table {
@@ -201,7 +211,7 @@ fn flat(table: &Table) -> BTreeMap<String, String> {
     keys
 }
 
-/// Of the keys that change the result.
+/// The digest of the keys that change the result.
 fn config_digest(config: &BTreeMap<String, String>) -> String {
     let bound = config.iter().filter(|(key, _)| !is_free(key));
     digest::of_bytes(bound.map(|(key, value)| format!("{key} = {value}\n")).collect::<String>().as_bytes())
@@ -211,7 +221,7 @@ fn is_free(key: &str) -> bool {
     FREE.contains(&key) || key.starts_with("checkpoint.")
 }
 
-/// The keys that change the result and differ, a sentence each.
+/// Describes each key that changes the result and differs, in one sentence per key.
 fn differences(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<String> {
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).filter(|key| !is_free(key)).collect();
     let shown = |value: Option<&String>| value.map_or("not there", String::as_str).to_owned();

@@ -1,368 +1,241 @@
-//! A resolved table of keys in, the typed experiment out; [`Config::check`] finds what is wrong only in combination.
+//! Reads a resolved table of keys into the typed experiment; [`Config::check`] finds keys that are invalid only in
+//! combination.
 //!
-//! What each key means stands in the table of keys (`schema`, `docs/configuration.md`); the fields here bear the same names.
+//! Each section's keys stand beside the struct that they are read into: an algorithm's in its own file, a model's in its own
+//! file, and so on for schedules, data sets and partitions; the rest in this folder.
 
-mod algorithm;
+mod checkpoint;
+mod evaluation;
+mod faults;
+mod federation;
+mod kernel;
+mod optimizer;
 
+use std::sync::LazyLock;
+
+use fedstein_schema::Accepts::{Choice, Name};
+use fedstein_schema::Literal::{Int as I, Text as T};
+use fedstein_schema::{
+    COUNT, ConfigError, Key, Kind, Overrides, Resolved, Schema, Section, Source, key, list, nearest, whole,
+};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-pub use algorithm::*;
+pub use crate::algorithm::AlgorithmConfig;
+pub use crate::algorithm::keys::KdeRule;
+pub use crate::models::{BlrSpec, BnnSpec, MixtureSpec, ModelConfig, StackSpec};
+pub use crate::schedule::{RoundRobinConfig, ScheduleConfig};
+pub use checkpoint::CheckpointConfig;
+pub use evaluation::{EvaluationConfig, SameKde};
+pub use faults::FaultsConfig;
+pub use federation::{FederationConfig, RobustRule};
+pub use fedstein_schema::NumberOr;
+pub use kernel::{BandwidthRule, KernelConfig, RadialConfig};
+pub use optimizer::{OptimizerConfig, Reset};
 
-use crate::algorithm::dsvgd::Factors;
+use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities, Replies};
 use crate::backend::Precision;
-use crate::density::KdeMode;
-use crate::federation::combine::trimmed;
+use crate::datasets::{
+    DATA_KINDS, DataConfig, DataProperties, PARTITION_KINDS, PartitionConfig, SchemeProperties, TrainTest,
+};
 use crate::federation::faults::Fault;
-use crate::federation::message::RequestKind;
-use crate::federation::message::Rows;
-use crate::models::{Activation, LayerSpec, MixturePrior, WeightInit};
-use crate::stein::{AccumulatorStart, EpsilonPlace, Gradient, MedianOfEven};
+use crate::models::{MODEL_KINDS, ModelKind};
+use crate::protocol::RequestKind;
+use crate::schedule::SCHEDULE_KINDS;
+use crate::statistics::trimmed;
 
-use super::schema::{self, ConfigError, Overrides, Resolved, Source};
-
-/// An experiment: what a config file says once every default is written out.
+/// An experiment: the content of a config file with all defaults written out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Config {
+    /// The run's name.
     pub name: String,
+    /// The set of defaults that was used.
     pub preset: Preset,
+    /// The seed from which all random numbers follow.
     pub seed: u64,
+    /// The number of communication rounds I.
     pub rounds: usize,
-    /// One of [`schema::BACKENDS`].
+    /// The backend, one of [`BACKENDS`].
     pub backend: String,
+    /// The floating-point type of the particles.
     pub precision: Precision,
-    /// For the crate `fedstein-datasets`, which has its own types; tagged by `kind`.
+    /// The keys of `[data]`, tagged by `kind`. They are read by the crate `fedstein-datasets`, which has its own types.
     pub data: Table,
-    /// Likewise.
+    /// The keys of `[partition]`, also read by `fedstein-datasets`.
     pub partition: Table,
+    /// The model whose parameters are the particles.
     pub model: ModelConfig,
+    /// The algorithm of clients and server.
     pub algorithm: AlgorithmConfig,
+    /// The kernel of SVGD.
     pub kernel: KernelConfig,
+    /// The step rule that moves a particle along its direction.
     pub optimizer: OptimizerConfig,
+    /// Which clients take part in a round.
     pub schedule: ScheduleConfig,
+    /// The server's rules against clients that fail.
     pub federation: FederationConfig,
+    /// Faults that are injected.
     pub faults: FaultsConfig,
+    /// When and how the particles are evaluated on the test rows.
     pub evaluation: EvaluationConfig,
+    /// When checkpoints are written and kept.
     pub checkpoint: CheckpointConfig,
 }
 
-/// Declares enums of unit variants that are read and written in kebab case.
-macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident),+ $(,)? })+) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum $name { $($(#[$variant_doc])* $variant),+ }
-    )+};
+/// A set of defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// The project's recommended settings.
+    Sound,
+    /// The settings in the papers' text.
+    Paper,
+    /// The settings in the papers' public code.
+    Reference,
 }
 
-words! {
-    /// Which set of defaults was used.
-    Preset {
-        /// Sound methods.
-        Sound,
-        /// The papers' text.
-        Paper,
-        /// The papers' public code.
-        Reference,
-    }
-    /// Predictive probability of logistic regression.
-    Predictive {
-        /// Mean over particles.
-        Mean,
-        /// Mean over Gaussians around the particles.
-        Probit,
-    }
-    /// How a network's prior precision comes about, where it is no number.
-    PrecisionRule {
-        /// As a coordinate of every particle.
-        Learned,
-    }
-    /// Rule for the standard deviation of the density's kernel.
-    KdeRule {
-        /// Median heuristic on the centres.
-        Median,
-        /// Scott's.
-        Scott,
-    }
-    /// Rule for the share of its change that a factor takes.
-    FactorDampingRule {
-        /// One over the number of clients in the round.
-        ByClients,
-    }
-    /// Rule for the bandwidth of Stein's kernel.
-    BandwidthRule {
-        /// median of all r² / log(N+1)
-        Reference,
-        /// (median of r over pairs)² / log N
-        Paper,
-        /// median of r² over pairs / log(N+1)
-        Pyro,
-        /// (median of all r)² / log N
-        FullMatrix,
-    }
-    /// The density from which a toy's divergence is computed.
-    SameKde {
-        /// The density that the algorithm itself uses.
-        Same,
-    }
-    /// Kernel in which clients are compared.
-    SelectionKernel {
-        /// exp(-r²/h)
-        Rbf,
-        /// (1 + r²/h)^(-1/2)
-        Imq,
-    }
-    /// Rule for the standard deviation of that kernel.
-    SelectionRule {
-        /// Median heuristic: the kernel in which SVGD moves.
-        Median,
-    }
-    /// What becomes of negative inner products.
-    NegativePolicy {
-        /// Cut to 0.
-        Clip,
-        /// All raised by the smallest.
-        Shift,
-        /// A softmax.
-        Softmax,
-    }
-    /// Rule for the temperature of the softmax.
-    SoftmaxRule {
-        /// The standard deviation of the values.
-        Sd,
-    }
-    /// What poisoned replies are kept from doing.
-    RobustRule {
-        /// Nothing.
-        None,
-        /// Moving far.
-        NormClip,
-        /// Moving the median.
-        Median,
-        /// Moving the mean of the middle ones.
-        Trimmed,
-    }
-    /// When a client forgets its optimiser's averages.
-    Reset {
-        /// At the start of every loop of every visit.
-        PerVisit,
-        /// Never.
-        Never,
-    }
-}
+/// The values of `--backend`.
+pub const BACKENDS: &[&str] = &["flex", "ndarray", "wgpu", "cuda"];
 
-/// A positive number, or the rule that computes one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum NumberOr<Rule> {
-    /// This number.
-    Fixed(f64),
-    /// What this rule yields.
-    Rule(Rule),
-}
+const TOP: &[Key] = &[
+    key("name", Name, T("digits-dsvgd-bnn"), "The run's name; without `--out` the run goes to `runs/<name>`."),
+    key(
+        "preset",
+        Choice(&["sound", "paper", "reference"]),
+        T("sound"),
+        "Sets the defaults of the keys on which the papers' text (`paper`), their public code (`reference`) and a sound method differ; a key that is written down wins over the preset.",
+    ),
+    key("seed", whole(0, i64::MAX), I(1), "All random numbers of the run follow from it, the same on every backend."),
+    key("rounds", COUNT, I(10), "Rounds of communication I; with `svgd`, which has none, it multiplies `local_steps`."),
+    key(
+        "backend",
+        Choice(BACKENDS),
+        T("flex"),
+        "Where tensors live: `flex` and `ndarray` on the CPU, `wgpu` (Vulkan, Metal, DX12) and `cuda` on a GPU; `--backend` overrides it.",
+    ),
+    key(
+        "precision",
+        Choice(&["f32", "f64"]),
+        T("f32"),
+        "Floating point type of the particles; f64 on `flex` and `ndarray` only. Metrics are always f64.",
+    ),
+];
 
-/// `[model]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-#[allow(missing_docs)]
-pub enum ModelConfig {
-    /// Bayesian network of dense layers.
-    Bnn {
-        hidden: Vec<usize>,
-        activation: Activation,
-        weight_precision: NumberOr<PrecisionRule>,
-        gamma_shape: f64,
-        gamma_rate: f64,
-        init: WeightInit,
-    },
-    /// Bayesian network of convolutions, pools and dense layers.
-    Stack {
-        layers: Vec<String>,
-        weight_precision: NumberOr<PrecisionRule>,
-        gamma_shape: f64,
-        gamma_rate: f64,
-        init: WeightInit,
-    },
-    /// Bayesian logistic regression.
-    Blr { gamma_shape: f64, gamma_rate: f64, bias: bool, predictive: Predictive, probit_lambda: f64 },
-    /// The toy densities.
-    Mixture { prior: MixturePrior },
-}
-
-impl ModelConfig {
-    /// The word for it in a config.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Bnn { .. } => "bnn",
-            Self::Stack { .. } => "stack",
-            Self::Blr { .. } => "blr",
-            Self::Mixture { .. } => "mixture",
+/// All sections with their keys.
+pub fn schema() -> &'static Schema {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+        let of_kinds =
+            |name, about, default, kinds: &[Kind]| Section::of_kinds(name, about, default, kinds.iter().copied());
+        Schema {
+            sections: vec![
+                Section::plain("", "The experiment as a whole. These keys stand above the first section.", TOP),
+                of_kinds("data", "Which data, how they are scaled and how many rows are used.", "digits", DATA_KINDS),
+                of_kinds(
+                    "partition",
+                    "How the training rows are assigned to the clients. Every row goes to exactly one client, except with `fedwba-reference`.",
+                    "iid",
+                    PARTITION_KINDS,
+                ),
+                of_kinds("model", "The model whose parameters are the particles.", "bnn", MODEL_KINDS),
+                of_kinds("algorithm", "How clients and server learn together.", "dsvgd", ALGORITHM_KINDS),
+                kernel::section(),
+                optimizer::section(),
+                of_kinds(
+                    "schedule",
+                    "Which clients take part in a round; methods with all rows in one place, and `dsgld`, ignore this section.",
+                    "round-robin",
+                    SCHEDULE_KINDS,
+                ),
+                federation::section(),
+                faults::section(),
+                evaluation::section(),
+                checkpoint::section(),
+            ],
         }
-    }
+    });
+    &SCHEMA
 }
 
-/// `[kernel]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-#[allow(missing_docs)]
-pub enum KernelConfig {
-    /// exp(-r²/h)
-    Rbf(RadialConfig),
-    /// (1 + r²/h)^exponent
-    Imq {
-        #[serde(flatten)]
-        radial: RadialConfig,
-        exponent: f64,
-    },
-    /// exp(-r/h)
-    Laplacian(RadialConfig),
-    /// (x·y + offset)^degree
-    Polynomial { degree: u32, offset: f64, gradient: Gradient },
-    /// tanh(slope x·y + offset)
-    Sigmoid { slope: f64, offset: f64, gradient: Gradient },
-    /// Three RBF.
-    Mixture(RadialConfig),
+/// Loads configs for a program that brings an algorithm or rows of its own.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigLoader {
+    algorithm: Option<Kind>,
+    data: Option<DataProperties>,
 }
 
-/// Bandwidth of a kernel of the distance.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct RadialConfig {
-    pub bandwidth: NumberOr<BandwidthRule>,
-    pub median: MedianOfEven,
-}
-
-/// `[optimizer]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-#[allow(missing_docs)]
-pub enum OptimizerConfig {
-    /// With a moving average of squares.
-    Adagrad { lr: f64, epsilon: f64, momentum: f64, init: AccumulatorStart, epsilon_place: EpsilonPlace, reset: Reset },
-    /// With their sum.
-    AdagradSum { lr: f64, epsilon: f64, epsilon_place: EpsilonPlace, reset: Reset },
-    /// RMSProp.
-    Rmsprop { lr: f64, epsilon: f64, momentum: f64, reset: Reset },
-    /// Adam.
-    Adam { lr: f64, epsilon: f64, beta1: f64, beta2: f64, reset: Reset },
-    /// Plain ascent.
-    Sgd { lr: f64, reset: Reset },
-}
-
-/// `[schedule]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-#[allow(missing_docs)]
-pub enum ScheduleConfig {
-    /// In turn, from client `first` modulo K.
-    RoundRobin { first: usize, clients: usize },
-    /// Drawn every round.
-    Random { clients: usize },
-    /// By the Stein discrepancy of each client.
-    Ksd(InformedConfig),
-    /// By the inner product of each client's direction with the mean one.
-    Hip {
-        #[serde(flatten)]
-        informed: InformedConfig,
-        negative: NegativePolicy,
-        softmax_temperature: NumberOr<SoftmaxRule>,
-    },
-}
-
-/// How clients are compared and drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct InformedConfig {
-    pub clients: usize,
-    pub kernel: SelectionKernel,
-    /// Standard deviation: h = 2·bandwidth².
-    pub bandwidth: NumberOr<SelectionRule>,
-    pub rows: Rows,
-    pub floor: f64,
-}
-
-impl ScheduleConfig {
-    /// Clients a round.
-    pub fn clients(&self) -> usize {
-        match self {
-            Self::RoundRobin { clients, .. } | Self::Random { clients } => *clients,
-            Self::Ksd(informed) | Self::Hip { informed, .. } => informed.clients,
-        }
+impl ConfigLoader {
+    /// Adds an algorithm from outside this crate to the kinds of `[algorithm]`: its keys are checked, written and
+    /// documented like those of any other. [`Config::own_algorithm`] reads them.
+    #[must_use]
+    pub fn with_algorithm(self, kind: Kind) -> Self {
+        Self { algorithm: Some(kind), ..self }
     }
 
-    /// The word for it in a config.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::RoundRobin { .. } => "round-robin",
-            Self::Random { .. } => "random",
-            Self::Ksd(_) => "ksd",
-            Self::Hip { .. } => "hip",
-        }
+    /// Uses these rows in place of `[data]`: model and partition are checked against them.
+    #[must_use]
+    pub fn with_data(self, data: &TrainTest) -> Self {
+        Self { data: Some(DataProperties::of(&data.train)), ..self }
     }
-}
 
-/// `[federation]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct FederationConfig {
-    /// 0: none.
-    pub deadline: f64,
-    pub min_replies: usize,
-    pub repeats: usize,
-    pub backoff: usize,
-    pub robust: RobustRule,
-    pub robust_clip: f64,
-    pub robust_trim: f64,
-    pub outlier_scores: bool,
-}
-
-/// `[faults]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct FaultsConfig {
-    /// Words of [`Fault`].
-    pub kinds: Vec<String>,
-    /// Words of [`RequestKind`].
-    pub requests: Vec<String>,
-    pub share: f64,
-    pub probability: f64,
-    pub factor: f64,
-    pub delay: f64,
-}
-
-/// `[evaluation]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct EvaluationConfig {
-    pub every: usize,
-    pub bins: usize,
-    pub chunk: usize,
-    pub kde_bandwidth: NumberOr<SameKde>,
-    pub discrepancy: bool,
-    pub personal: bool,
-}
-
-/// `[checkpoint]`
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct CheckpointConfig {
-    pub enabled: bool,
-    pub every_seconds: f64,
-    pub keep: bool,
+    /// Reads, merges and checks a config; also returns it as the table that goes to the run's `config.toml`.
+    ///
+    /// # Errors
+    /// The file or an override is invalid in a way that shows without the data.
+    pub fn load(&self, source: Source<'_>, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
+        let resolved = match self.algorithm {
+            Some(kind) => schema().clone().with_kind("algorithm", kind).resolve(source, overrides)?,
+            None => schema().resolve(source, overrides)?,
+        };
+        let config = Config::from_resolved(&resolved)?;
+        config.check_for(&config.algorithm, self.data)?;
+        Ok((config, resolved))
+    }
 }
 
 impl Config {
     /// Reads, merges and checks a config; also returns it as the table that goes to the run's `config.toml`.
     ///
     /// # Errors
-    /// Whatever is wrong with the file or the overrides and can be seen without the data.
+    /// The file or an override is invalid in a way that shows without the data.
     pub fn load(source: Source<'_>, overrides: &Overrides) -> Result<(Self, Resolved), ConfigError> {
-        let resolved = schema::resolve(source, overrides)?;
-        let config = Self::from_resolved(&resolved)?;
-        config.check()?;
-        Ok((config, resolved))
+        ConfigLoader::default().load(source, overrides)
+    }
+
+    /// Reads the `config.toml` of a run. It may be that of a program with an algorithm of its own, whose keys are then taken
+    /// as they stand.
+    ///
+    /// # Errors
+    /// The text is not a config, or it names an algorithm that is unknown here and misses keys.
+    pub fn of_run(source: Source<'_>) -> Result<Self, ConfigError> {
+        let table: Option<Table> = source.text.parse().ok();
+        let section = table.as_ref().and_then(|table| table.get("algorithm")?.as_table());
+        let kind = section.and_then(|section| section.get("kind")?.as_str());
+        let is_own = kind.is_some_and(|kind| ALGORITHM_KINDS.iter().all(|known| known.name != kind));
+        match table {
+            Some(table) if is_own => read(&table),
+            _ => Ok(Self::load(source, &Overrides::default())?.0),
+        }
+    }
+
+    /// Reads `[algorithm]` as the configuration of an algorithm from outside this crate; see
+    /// [`ConfigLoader::with_algorithm`].
+    ///
+    /// # Errors
+    /// [`ConfigError::Conflict`] where `[algorithm]` names another kind; [`ConfigError::Internal`] where the keys do not fit
+    /// the type.
+    pub fn own_algorithm<A: Algorithm + DeserializeOwned>(&self, kind: Kind) -> Result<A, ConfigError> {
+        match &self.algorithm {
+            AlgorithmConfig::Own(own) if own.kind == kind.name => {
+                own.keys.clone().try_into().map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))
+            }
+            other => Err(ConfigError::Conflict(format!(
+                "`algorithm.kind` is \"{}\", but this program runs \"{}\"",
+                other.name(),
+                kind.name
+            ))),
+        }
     }
 
     /// The typed form of a resolved table.
@@ -374,28 +247,63 @@ impl Config {
         config.map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))
     }
 
-    /// `[data] kind`
+    /// The typed configuration of `[data]`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Internal`] if the keys and the type that they are read into disagree.
+    pub fn data(&self) -> Result<DataConfig, ConfigError> {
+        read(&self.data)
+    }
+
+    /// The typed configuration of `[partition]`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Internal`] if the keys and the type that they are read into disagree.
+    pub fn partition(&self) -> Result<PartitionConfig, ConfigError> {
+        read(&self.partition)
+    }
+
+    /// The kind of `[data]`.
     pub fn data_kind(&self) -> &str {
         word(&self.data, "kind")
     }
 
-    /// `[partition] kind`
+    /// The kind of `[partition]`.
     pub fn partition_kind(&self) -> &str {
         word(&self.partition, "kind")
     }
 
-    /// Finds keys that are right one by one and wrong together.
+    /// Finds keys that are valid one by one and conflict with each other.
     ///
     /// # Errors
-    /// [`ConfigError::Conflict`], with both keys and what would be right.
+    /// [`ConfigError::Conflict`], which names both keys and a valid setting.
     pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_for(&self.algorithm, None)
+    }
+
+    /// As [`Self::check`], for an algorithm that need not be the one in `[algorithm]`, and for rows that need not be those
+    /// of `[data]`.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub(super) fn check_for(
+        &self,
+        algorithm: &impl Algorithm,
+        own_data: Option<DataProperties>,
+    ) -> Result<(), ConfigError> {
+        let (name, can) = (self.algorithm.name(), algorithm.capabilities());
+        let data = match own_data {
+            Some(data) => data,
+            None => self.data()?.properties(),
+        };
+        let scheme = self.partition()?.scheme;
         let conflicts = [
-            self.schedule_conflict(),
-            self.model_conflict(),
-            self.partition_conflict(),
-            self.density_conflict(),
-            self.optimizer_conflict(),
-            self.federation_conflict(),
+            self.schedule_conflict(name, can, scheme.clients()),
+            self.model_conflict(data),
+            self.partition_conflict(data, scheme.properties()),
+            algorithm.check().err(),
+            self.optimizer_conflict(name, can),
+            self.federation_conflict(name, can),
             self.faults_conflict(),
         ];
         match conflicts.into_iter().flatten().next() {
@@ -404,66 +312,46 @@ impl Config {
         }
     }
 
-    fn schedule_conflict(&self) -> Option<String> {
-        let (scheduled, algorithm, schedule) = (self.schedule.clients(), self.algorithm.kind(), self.schedule.kind());
-        if matches!(self.algorithm, AlgorithmConfig::Dsvgd(_) | AlgorithmConfig::UDsvgd(_)) && scheduled != 1 {
+    fn schedule_conflict(&self, algorithm: &str, can: Capabilities, clients: Option<usize>) -> Option<String> {
+        let (scheduled, schedule) = (self.schedule.clients(), self.schedule.kind().name);
+        if can.one_client_a_round && scheduled != 1 {
             return Some(format!(
                 "algorithm kind `{algorithm}` moves one client a round, but `schedule.clients` is {scheduled}; it must be 1 \
                  (`p-dsvgd` moves several)"
             ));
         }
-        let informed = matches!(self.schedule, ScheduleConfig::Ksd(_) | ScheduleConfig::Hip { .. });
-        if informed && !self.algorithm.has_tilted_targets() {
+        if self.schedule.is_informed() && !can.tilted {
             return Some(format!(
                 "schedule kind `{schedule}` compares the clients' tilted densities, which algorithm kind `{algorithm}` does not \
-                 have; use `dsvgd`, `u-dsvgd` or `p-dsvgd`, or schedule kind `round-robin` or `random`"
+                 have; use {}, or schedule kind `round-robin` or `random`",
+                either(&tilted_kinds())
             ));
         }
-        if self.evaluation.discrepancy && !self.algorithm.has_tilted_targets() {
+        if self.evaluation.discrepancy && !can.tilted {
             return Some(format!(
                 "`evaluation.discrepancy` asks for the clients' tilted densities, which algorithm kind `{algorithm}` does not have"
             ));
         }
-        let clients = self.partition.get("clients").and_then(toml::Value::as_integer);
-        let clients = clients.and_then(|clients| usize::try_from(clients).ok())?;
+        let clients = clients?;
         (scheduled > clients).then(|| {
             format!("`schedule.clients` is {scheduled}, but there are only `partition.clients` = {clients} clients")
         })
     }
 
-    /// The public code's densities shrink to next to nothing: factors that rely on them for most of the prior lose it.
-    fn density_conflict(&self) -> Option<String> {
-        let (density, factors) = (self.algorithm.density()?, self.algorithm.factors()?);
-        if density.kde == KdeMode::Off && matches!(self.algorithm, AlgorithmConfig::PDsvgd(_)) {
-            return Some(
-                "algorithm kind `p-dsvgd` learns through its clients' densities alone; `algorithm.kde` must be \"exact\"".into(),
-            );
-        }
-        (density.kde == KdeMode::Reference && matches!(factors, Factors::SharedPrior | Factors::Growing)).then(|| {
-            "`algorithm.kde` = \"reference\" reproduces the public code, whose factors hold the whole prior; it needs \
-             `algorithm.factors` = \"with-prior\" (both come with `preset` = \"reference\")"
-                .into()
-        })
-    }
-
-    /// Step sizes that appear in an algorithm's own formulas must be those of the steps.
-    fn optimizer_conflict(&self) -> Option<String> {
+    /// Checks that a step size in an algorithm's own formulas equals the optimiser's.
+    fn optimizer_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
         let plain = matches!(self.optimizer, OptimizerConfig::Sgd { .. });
-        (self.algorithm.needs_sgd() && !plain).then(|| {
-            format!(
-                "algorithm kind `{}` is defined by plain gradient steps; it needs optimizer kind `sgd`",
-                self.algorithm.kind()
-            )
+        (can.plain_gradient_steps && !plain).then(|| {
+            format!("algorithm kind `{algorithm}` is defined by plain gradient steps; it needs optimizer kind `sgd`")
         })
     }
 
-    /// Medians of what has no median, of too few, or a quorum that no round has.
-    fn federation_conflict(&self) -> Option<String> {
+    /// Checks that the robust rule applies to the algorithm and to enough replies, and that a round can have the
+    /// quorum.
+    fn federation_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
         let FederationConfig { min_replies, robust, robust_trim, .. } = self.federation;
-        let (algorithm, scheduled) = (self.algorithm.kind(), self.schedule.clients());
-        let one_place = self.algorithm().is_centralised();
-        let own_choice = matches!(self.algorithm, AlgorithmConfig::Dsgld(_));
-        if min_replies > scheduled && !one_place && !own_choice {
+        let scheduled = self.schedule.clients();
+        if min_replies > scheduled && !can.centralised && !can.chooses_clients {
             return Some(format!(
                 "`federation.min_replies` is {min_replies}, but a round has only `schedule.clients` = {scheduled} clients"
             ));
@@ -474,38 +362,25 @@ impl Config {
             RobustRule::Median => "median",
             RobustRule::Trimmed => "trimmed",
         };
-        if one_place {
+        if can.centralised {
             return Some(format!(
                 "`federation.robust` = \"{word}\" protects a server from some of its clients, but algorithm kind `{algorithm}` has \
                  all rows in one place; it must be \"none\""
             ));
         }
-        if robust == RobustRule::NormClip {
-            return None;
+        match (robust, can.replies) {
+            (RobustRule::NormClip, _) => None,
+            (_, Replies::Different(why)) => Some(format!(
+                "`federation.robust` = \"{word}\" has no meaning with algorithm kind `{algorithm}`: {why}; use \"norm-clip\" or \"none\""
+            )),
+            _ if scheduled < 3 => Some(format!(
+                "`federation.robust` = \"{word}\" of {scheduled} replies is their mean; `schedule.clients` must be at least 3"
+            )),
+            (RobustRule::Trimmed, _) if trimmed(robust_trim, scheduled) == 0 => Some(format!(
+                "`federation.robust_trim` = {robust_trim} of {scheduled} replies is not even one; it must be at least 1/`schedule.clients`"
+            )),
+            _ => None,
         }
-        let why = match self.algorithm {
-            AlgorithmConfig::Dsvgd(_) | AlgorithmConfig::UDsvgd(_) => {
-                "one client a round replaces the global particles"
-            }
-            AlgorithmConfig::PDsvgd(_) | AlgorithmConfig::Pvi(_) => {
-                "every reply is the factor of other rows, and the server multiplies them"
-            }
-            AlgorithmConfig::Dsgld(_) => "every reply is other chains",
-            _ if scheduled < 3 => {
-                return Some(format!(
-                    "`federation.robust` = \"{word}\" of {scheduled} replies is their mean; `schedule.clients` must be at least 3"
-                ));
-            }
-            _ if robust == RobustRule::Trimmed && trimmed(robust_trim, scheduled) == 0 => {
-                return Some(format!(
-                    "`federation.robust_trim` = {robust_trim} of {scheduled} replies is not even one; it must be at least 1/`schedule.clients`"
-                ));
-            }
-            _ => return None,
-        };
-        Some(format!(
-            "`federation.robust` = \"{word}\" has no meaning with algorithm kind `{algorithm}`: {why}; use \"norm-clip\" or \"none\""
-        ))
     }
 
     fn faults_conflict(&self) -> Option<String> {
@@ -522,85 +397,102 @@ impl Config {
         })
     }
 
-    fn model_conflict(&self) -> Option<String> {
+    fn model_conflict(&self, properties: DataProperties) -> Option<String> {
         let data = self.data_kind();
-        let toy = data.starts_with("mixture-");
         match &self.model {
-            ModelConfig::Mixture { .. } if !toy => Some(format!(
+            ModelConfig::Mixture(_) if !properties.is_toy() => Some(format!(
                 "model kind `mixture` is the density of the data `mixture-1d` and `mixture-2d`; it cannot be fitted to `{data}`"
             )),
-            ModelConfig::Mixture { .. } if self.evaluation.personal => Some(format!(
+            ModelConfig::Mixture(_) if self.evaluation.personal => Some(format!(
                 "`evaluation.personal` scores predictions on test rows, but data kind `{data}` is a toy density without any"
             )),
-            ModelConfig::Mixture { .. } if ["train_limit", "test_limit"].iter().any(|key| self.limits(key)) => {
+            ModelConfig::Mixture(_) if ["train_limit", "test_limit"].iter().any(|key| self.limits(key)) => {
                 Some(format!(
                     "data kind `{data}` is two likelihoods, and its posterior is that of both; `data.train_limit` and \
-                 `data.test_limit` must be 0"
+                     `data.test_limit` must be 0"
                 ))
             }
-            ModelConfig::Bnn { .. } | ModelConfig::Stack { .. } | ModelConfig::Blr { .. } if toy => {
+            ModelConfig::Mixture(_) => None,
+            _ if properties.is_toy() => {
                 Some(format!("data kind `{data}` is a toy density; it needs model kind `mixture`"))
             }
-            ModelConfig::Blr { .. } if ["digits", "mnist", "fashion-mnist", "cifar10"].contains(&data) => Some(format!(
-                "model kind `blr` tells two classes apart, but `{data}` has ten; model kind `bnn` takes any number"
-            )),
-            ModelConfig::Blr { .. } if data == "cifar100" => Some(
-                "model kind `blr` tells two classes apart, but `cifar100` has a hundred; model kind `bnn` takes any number"
-                    .into(),
-            ),
-            ModelConfig::Blr { .. } if self.is_regression() => {
+            ModelConfig::Blr(_) if properties.is_regression() => {
                 Some("model kind `blr` tells two classes apart; data task `regression` needs model kind `bnn`".into())
             }
-            ModelConfig::Stack { layers, .. } => {
-                LayerSpec::read(layers).err().map(|error| format!("`model.layers`: {error}"))
-            }
-            _ => None,
-        }
-    }
-
-    fn partition_conflict(&self) -> Option<String> {
-        match self.partition_kind() {
-            "by-column"
-                if word(&self.data, "client_column").is_empty()
-                    && self.data_kind() != "vehicle"
-                    && !self.data_kind().starts_with("mixture-") =>
-            {
-                Some(
-                    "partition kind `by-column` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the \
-                     column that tells whose row it is"
-                        .into(),
+            ModelConfig::Blr(_) => properties.known_classes().filter(|classes| *classes != 2).map(|classes| {
+                format!(
+                    "model kind `blr` tells two classes apart, but `{data}` has {}; model kind `bnn` takes any number",
+                    in_words(classes)
                 )
-            }
-            kind if self.is_regression() && !["iid", "by-column"].contains(&kind) => {
-                Some(format!("partition kind `{kind}` deals by label, but data task `regression` has none; use `iid`"))
-            }
-            "superclass-labels" if self.data_kind() != "cifar100" => Some(format!(
-                "partition kind `superclass-labels` needs data kind `cifar100`; `{}` has no superclasses, use `labels-per-client`",
-                self.data_kind()
-            )),
-            _ => None,
+            }),
+            model => model.check().err(),
         }
     }
 
-    /// Whether `data.<key>` leaves rows out.
+    fn partition_conflict(&self, data: DataProperties, scheme: SchemeProperties) -> Option<String> {
+        let kind = self.partition_kind();
+        if scheme.natural_clients && !data.natural_clients {
+            return Some(format!(
+                "partition kind `{kind}` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the column that \
+                 tells whose row it is"
+            ));
+        }
+        if scheme.by_class && data.is_regression() {
+            return Some(format!(
+                "partition kind `{kind}` assigns rows by label, but data task `regression` has none; use `iid`"
+            ));
+        }
+        (scheme.superclasses && !data.superclasses).then(|| {
+            format!(
+                "partition kind `{kind}` needs data kind `cifar100`; `{}` has no superclasses, use `labels-per-client`",
+                self.data_kind()
+            )
+        })
+    }
+
+    /// Whether `data.<key>` leaves out rows.
     fn limits(&self, key: &str) -> bool {
         self.data.get(key).and_then(toml::Value::as_integer).is_some_and(|limit| limit > 0)
     }
+}
 
-    fn is_regression(&self) -> bool {
-        word(&self.data, "task") == "regression" || ["uci-regression", "year-prediction"].contains(&self.data_kind())
+/// The names of the algorithms whose clients have tilted densities.
+fn tilted_kinds() -> Vec<&'static str> {
+    let kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
+    kinds.filter(|(_, can)| can.tilted).map(|(kind, _)| kind.name).collect()
+}
+
+/// A number of classes as messages spell it.
+fn in_words(classes: usize) -> String {
+    match classes {
+        10 => "ten".into(),
+        100 => "a hundred".into(),
+        other => other.to_string(),
     }
 }
 
-/// A key that is text, `""` where there is none.
+/// Joins words to a list such as "`a`, `b` or `c`".
+fn either(words: &[&str]) -> String {
+    match words {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or `{last}`", list(rest)),
+        _ => list(words),
+    }
+}
+
+/// Reads a section as the type to which its keys belong.
+fn read<T: DeserializeOwned>(section: &Table) -> Result<T, ConfigError> {
+    section.clone().try_into().map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))
+}
+
+/// The text value of a key; `""` where there is none.
 fn word<'a>(section: &'a Table, key: &str) -> &'a str {
     section.get(key).and_then(toml::Value::as_str).unwrap_or_default()
 }
 
-/// What to say of a list that has a word which is none of these.
-fn unknown_word(key: &str, list: &[String], words: &[&'static str]) -> Option<String> {
-    let word = list.iter().find(|word| !words.contains(&word.as_str()))?;
-    let hint = schema::nearest(word, words.iter().copied());
+/// The message for a list with a word that is not among `words`.
+fn unknown_word(key: &str, given: &[String], words: &[&'static str]) -> Option<String> {
+    let word = given.iter().find(|word| !words.contains(&word.as_str()))?;
+    let hint = nearest(word, words.iter().copied());
     let hint = hint.map_or_else(String::new, |word| format!("; did you mean `{word}`?"));
-    Some(format!("`{key}` has \"{word}\"; it takes {}{hint}", schema::list(words)))
+    Some(format!("`{key}` has \"{word}\"; it takes {}{hint}", list(words)))
 }

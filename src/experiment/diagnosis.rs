@@ -1,19 +1,17 @@
-//! What a round tells about itself beside its metrics: columns of `rounds.csv`, a line of `selection.jsonl`, and advice
-//! where a method has quietly stopped doing what its name says.
+//! Diagnostics of a round besides its metrics: columns of `rounds.csv`, lines of `selection.jsonl`, and warnings where
+//! a method silently degenerates.
 
 use serde_json::json;
 
-use crate::algorithm::dsvgd::Factors;
-use crate::algorithm::{KDE_ESS, SCORE_NORM, fedwba};
+use crate::algorithm;
 use crate::checkpoint::{CheckpointError, State};
-use crate::federation::event::Happening;
-use crate::federation::fleet::CLIENT_BYTES;
+use crate::federation::event::EventKind;
 use crate::federation::server::Round;
+use crate::protocol::{CLIENT_BYTES, KDE_ESS, SCORE_NORM};
 use crate::schedule::{Indicators, Measure, Reasons};
+use crate::statistics::median_of_sorted;
 
-use super::config::AlgorithmConfig;
-
-/// Columns of every round, in order; undefined ones stay blank.
+/// The diagnostic columns of a round, in order; undefined ones stay blank.
 ///
 /// `spread` is the root mean square over coordinates of the particles' standard deviation, where it was measured.
 pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, Option<f64>)> {
@@ -26,12 +24,12 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
     };
     let mut sorted = indicators.map(Indicators::known).unwrap_or_default();
     sorted.sort_by(f64::total_cmp);
-    vec![
+    let mut columns = vec![
         ("spread", spread),
         (KDE_ESS, number(KDE_ESS)),
         (SCORE_NORM, number(SCORE_NORM)),
         ("indicator_min", sorted.first().copied()),
-        ("indicator_median", median(&sorted)),
+        ("indicator_median", median_of_sorted(&sorted)),
         ("indicator_max", sorted.last().copied()),
         ("constant_share", indicators.map(|indicators| indicators.constant_share)),
         ("off_diagonal_mass", indicators.map(|indicators| indicators.off_diagonal_mass)),
@@ -40,41 +38,35 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         ("selection_entropy", reasons.map(|reasons| reasons.entropy)),
         ("negative_indicators", reasons.map(|reasons| reasons.negative as f64)),
         ("selection_seconds", indicators.map(|_| round.selection_seconds)),
-        (fedwba::MATCHES_IDENTITY, number(fedwba::MATCHES_IDENTITY)),
-        (fedwba::COST_CONTRAST, number(fedwba::COST_CONTRAST)),
-        (fedwba::BARYCENTER_STEPS, number(fedwba::BARYCENTER_STEPS)),
-        (fedwba::BARYCENTER_OBJECTIVE, number(fedwba::BARYCENTER_OBJECTIVE)),
+    ];
+    columns.extend(algorithm::columns().into_iter().map(|name| (name, number(name))));
+    columns.extend([
         (CLIENT_BYTES, number(CLIENT_BYTES)),
         ("rejected", Some(round.rejected.len() as f64)),
-        ("ignored", count(round, &[Happening::Late, Happening::Duplicate, Happening::Stale])),
-        ("skipped", count(round, &[Happening::Skipped])),
-        ("clipped", count(round, &[Happening::Clipped])),
+        ("ignored", count(round, &[EventKind::Late, EventKind::Duplicate, EventKind::Stale])),
+        ("skipped", count(round, &[EventKind::Skipped])),
+        ("clipped", count(round, &[EventKind::Clipped])),
         ("attempts", Some(round.attempts as f64)),
         ("outlier_score", highest_score(round)),
         ("server_bytes", Some(round.server_bytes as f64)),
-    ]
+    ]);
+    columns
 }
 
-/// How many events of visits are of these kinds.
-fn count(round: &Round, kinds: &[Happening]) -> Option<f64> {
+/// The number of visit events of these kinds.
+fn count(round: &Round, kinds: &[EventKind]) -> Option<f64> {
     let visits = round.events.iter().filter(|event| event.is_of_training());
-    Some(visits.filter(|event| kinds.contains(&event.what)).count() as f64)
+    Some(visits.filter(|event| kinds.contains(&event.kind)).count() as f64)
 }
 
-/// The outlier score of the reply that lies farthest out, where replies were scored.
+/// The largest outlier score of the replies, where replies were scored.
 fn highest_score(round: &Round) -> Option<f64> {
-    let scores = round.events.iter().filter(|event| event.what == Happening::Scored);
+    let scores = round.events.iter().filter(|event| event.kind == EventKind::Scored);
     scores.filter_map(|event| event.value).max_by(f64::total_cmp)
 }
 
-/// The median of sorted values; the mean of the middle two of an even count.
-fn median(sorted: &[f64]) -> Option<f64> {
-    let upper = sorted.get(sorted.len() / 2)?;
-    let lower = sorted.get((sorted.len() - 1) / 2)?;
-    Some(0.5 * (lower + upper))
-}
-
-/// A line of `selection.jsonl`, without its line break; `None` where nobody was asked. `visits` counts so far.
+/// A line of `selection.jsonl` without its line break; `None` where no client was asked. `visits` `[K]` counts each
+/// client's visits so far.
 pub(super) fn selection_line(round: &Round, visits: &[usize]) -> Option<String> {
     let indicators = round.indicators.as_ref()?;
     let finite = |values: &[f64]| values.iter().map(|value| value.is_finite().then_some(*value)).collect::<Vec<_>>();
@@ -97,7 +89,7 @@ pub(super) fn selection_line(round: &Round, visits: &[usize]) -> Option<String> 
     Some(line.to_string())
 }
 
-/// Advice that is given once a run.
+/// Warnings that are given at most once per run.
 #[derive(Debug, Default)]
 pub(super) struct Advice {
     one_hot: bool,
@@ -105,45 +97,31 @@ pub(super) struct Advice {
     uniform: bool,
 }
 
-/// What `algorithm.kde_bandwidth` means where densities are one-hot.
-fn bandwidth_advice(algorithm: &AlgorithmConfig) -> &'static str {
-    match algorithm.factors() {
-        Some(Factors::WithPrior | Factors::Paper) => {
-            "with this value of algorithm.factors a smaller algorithm.kde_bandwidth makes it worse where clients differ; \
-             algorithm.factors = \"growing\" remembers them"
-        }
-        None if matches!(algorithm, AlgorithmConfig::Fedwba(_)) => {
-            "algorithm.kde_bandwidth then says how far a client may go from the barycenter; a smaller one holds it closer"
-        }
-        _ => {
-            "algorithm.kde_bandwidth then says how strongly Θ is held where other clients moved it; a smaller one forgets \
-             less and learns more slowly"
-        }
-    }
-}
-
-/// Below this many effective centres a density estimate is its nearest centre.
+/// Below this effective number of centres a density estimate is dominated by its nearest centre.
 const ONE_HOT: f64 = 1.05;
 
-/// Below this mass off the kernel's diagonal particles do not feel each other; under the median rule it is about 1/N.
+/// Below this mass off the kernel's diagonal particles do not interact; under the median rule it is about 1/N.
 const ALONE: f64 = 1e-3;
 
 impl Advice {
-    /// What has been said.
+    /// The state that records which warnings were given.
     pub fn save(&self) -> State {
         let said = [self.one_hot, self.constant, self.uniform];
         State::default().with_counts("said", said.map(usize::from))
     }
 
-    /// Says nothing again that was said before [`Self::save`].
+    /// Restores the record of warnings from [`Self::save`], so that none is repeated.
+    ///
+    /// # Errors
+    /// The state is incomplete.
     pub fn restore(state: &State) -> Result<Self, CheckpointError> {
         let said = state.counts("said")?;
         let is_said = |advice: usize| said.get(advice).is_some_and(|said| *said != 0);
         Ok(Self { one_hot: is_said(0), constant: is_said(1), uniform: is_said(2) })
     }
 
-    /// What the user should know after this round, if it has not been said.
-    pub fn on(&mut self, round: &Round, algorithm: &AlgorithmConfig, particles: usize) -> Vec<String> {
+    /// The warnings due after this round that were not given before.
+    pub fn on(&mut self, round: &Round, one_hot_advice: &str, particles: usize) -> Vec<String> {
         let mut advice = Vec::new();
         let ess = round.numbers.get(KDE_ESS).copied();
         if let Some(ess) = ess.filter(|ess| particles > 2 && *ess < ONE_HOT && !self.one_hot) {
@@ -152,7 +130,7 @@ impl Advice {
                 "round {}: densities are one-hot (effective sample size {ess:.2} of {particles}), as they are beyond some 20 \
                  dimensions: {} (docs/algorithms.md, \"The one-hot regime\")",
                 round.round,
-                bandwidth_advice(algorithm)
+                one_hot_advice
             ));
         }
         let Some(indicators) = &round.indicators else { return advice };

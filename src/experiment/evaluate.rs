@@ -1,40 +1,40 @@
-//! Predictions of the global particles on the test rows, in chunks, and their numbers.
+//! Predictions of the global particles on the test rows, in chunks, and their metrics.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use crate::algorithm::Posterior;
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Normalisation, Targets};
 use crate::density::kde::KdeConfig;
 use crate::error::RunError;
-use crate::federation::message::{Array, Values};
-use crate::federation::shard::Table;
 use crate::metrics::{Evaluation, Grid, MetricError, ParticleLogProbs, RegressionPredictions, Scale};
 use crate::models::{Model, Task};
 use crate::particles::Particles;
+use crate::protocol::Posterior;
+use crate::rows::Table;
 
-/// What the particles say about the test rows.
+/// The predictions of the particles on the test rows.
 #[derive(Debug)]
 pub enum Predicted {
-    /// Log-probabilities of every particle, with the labels.
+    /// The log-probabilities of every particle, with the labels.
     Classes {
         /// `[N, n, C]`.
         log_probs: ParticleLogProbs,
         /// `[n]`.
         labels: Vec<usize>,
     },
-    /// A Gaussian of every particle, in the standardised scale, with the scale of the targets.
+    /// A Gaussian of every particle on the standardised scale, with the scale of the targets.
     Real {
         /// Means and precisions `[N, n]`, targets `[n]`.
         predictions: RegressionPredictions,
-        /// Back to the units of the data.
+        /// The transformation back to the units of the data.
         scale: Scale,
     },
-    /// A toy density has no test rows, but an exact posterior.
+    /// The divergence from the exact posterior, for a toy density, which has no test rows.
     Density {
-        /// KL(q ‖ posterior), nats; `None` beyond two dimensions.
+        /// KL(q ‖ posterior) in nats; `None` beyond two dimensions.
         kl: Option<f64>,
     },
 }
@@ -44,19 +44,19 @@ pub enum Predicted {
 pub struct EvaluatorConfig {
     /// Rows predicted at once.
     pub chunk: usize,
-    /// Bins of confidence.
+    /// Number of bins of confidence.
     pub bins: usize,
-    /// Density of the particles where a toy's divergence is computed.
+    /// The density estimate of the particles from which a toy's divergence is computed.
     pub kde: KdeConfig,
-    /// α of the posterior from which it is computed.
+    /// The temperature α of the posterior with which it is compared.
     pub temperature: f64,
 }
 
-/// The exact posterior of a toy.
+/// The exact posterior of a toy on a grid.
 #[derive(Debug)]
 struct Exact {
     grid: Grid,
-    /// Unnormalised, `[G]`.
+    /// The unnormalised log density, `[G]`.
     log_posterior: Vec<f64>,
 }
 
@@ -73,8 +73,10 @@ pub struct Evaluator<B: Backend> {
 }
 
 impl<B: Backend> Evaluator<B> {
+    /// Prepares the evaluation of a test set.
+    ///
     /// # Errors
-    /// The device does not answer.
+    /// The device fails.
     pub fn new(
         model: Arc<dyn Model>,
         session: Session<B>,
@@ -93,6 +95,9 @@ impl<B: Backend> Evaluator<B> {
     }
 
     /// Predicts every test row with every particle, or compares a toy's posterior with the exact one.
+    ///
+    /// # Errors
+    /// The device fails, or a prediction is not finite.
     pub fn predict(&self, particles: &Particles<B>, posterior: &Posterior) -> Result<Predicted, RunError> {
         match (&self.targets, self.model.task()) {
             (Targets::Classes { labels, .. }, Task::Classification { classes }) => {
@@ -102,17 +107,18 @@ impl<B: Backend> Evaluator<B> {
             }
             (Targets::Real { values }, Task::Regression) => {
                 let outputs = self.outputs(particles, 2)?;
-                let mean = outputs.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
-                let precision = outputs.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
-                let standardised = values.iter().map(|y| (y - self.scale.mean) / self.scale.sd).collect();
-                let predictions = RegressionPredictions::new(particles.count(), mean, precision, standardised);
+                let standardised = values.iter().map(|y| self.scale.standardise(*y)).collect();
+                let predictions = RegressionPredictions::from_outputs(particles.count(), &outputs, standardised);
                 Ok(Predicted::Real { predictions: predictions.map_err(undefined)?, scale: self.scale })
             }
             _ => Ok(Predicted::Density { kl: self.divergence(particles, posterior)? }),
         }
     }
 
-    /// The headline numbers of predictions.
+    /// The headline metrics of predictions.
+    ///
+    /// # Errors
+    /// The metrics are undefined.
     pub fn evaluate(&self, predicted: &Predicted) -> Result<Evaluation, RunError> {
         match predicted {
             Predicted::Classes { log_probs, labels } => Evaluation::classification(log_probs, labels, self.config.bins),
@@ -122,7 +128,7 @@ impl<B: Backend> Evaluator<B> {
         .map_err(undefined)
     }
 
-    /// KL(q ‖ posterior) by quadrature.
+    /// Computes KL(q ‖ posterior) by quadrature.
     fn divergence(&self, particles: &Particles<B>, posterior: &Posterior) -> Result<Option<f64>, RunError> {
         let Some(Exact { grid, log_posterior }) = &self.exact else { return Ok(None) };
         let centres = particles.to_array()?.values.to_f64();
@@ -138,13 +144,13 @@ impl<B: Backend> Evaluator<B> {
         Ok(grid.divergence(&log_q, log_posterior))
     }
 
-    /// `[N, n, outputs]`, particle by particle.
+    /// The raw outputs `[N, n, outputs]`, particle by particle.
     fn outputs(&self, particles: &Particles<B>, outputs: usize) -> Result<Vec<f32>, RunError> {
         predict_rows(&*self.model, particles, &self.table, outputs, self.config.chunk, &self.session)
     }
 }
 
-/// log p0 + (1/α) Σ_rows log p on a grid over θ.
+/// Evaluates log p0 + (1/α) Σ_rows log p on a grid over θ.
 fn exact<B: Backend>(
     model: &dyn Model,
     table: &Table,
@@ -154,18 +160,22 @@ fn exact<B: Backend>(
     let Some(grid) = Grid::for_dimension(model.layout().dim()) else { return Ok(None) };
     let shape = vec![grid.points().len() / grid.dim(), grid.dim()];
     let array = Array { shape, values: Values::F64(grid.points().to_vec()) };
-    let at = Particles::from_array(&array, model.layout(), session).map_err(RunError::Device)?;
+    let at = Particles::from_array(&array, model.layout(), session)?;
     let likelihood = model.log_likelihood(at.blocks(), &table.batch(0..table.rows(), session));
     let log_posterior =
         (likelihood.div_scalar(temperature) + model.prior().log_density(at.blocks())).try_into_vec_as::<f64>()?;
     Ok(Some(Exact { grid, log_posterior }))
 }
 
-/// Rows that a thread of the CPU predicts at once: whole tiles of a matrix product, hidden values that its cache holds.
-/// The same at any number of threads, so that bits are.
+/// Rows that one CPU thread predicts at once: whole tiles of a matrix product, with hidden values that fit its cache.
+/// The number does not depend on the number of threads, so that results are bitwise equal for any number.
 const PIECE: usize = 128;
 
-/// Predicts all rows of a table, at most `chunk` at once, so that memory does not grow with the table: `[N, n, outputs]`.
+/// Predicts all rows of a table, at most `chunk` at once, so that memory does not grow with the table. Returns `[N, n,
+/// outputs]`.
+///
+/// # Errors
+/// The device fails.
 pub fn predict_rows<B: Backend>(
     model: &dyn Model,
     particles: &Particles<B>,
@@ -200,7 +210,7 @@ pub fn predict_rows<B: Backend>(
     Ok(all)
 }
 
-/// The next numbers of every slice.
+/// Splits off the next `count` elements of every slice.
 fn cut<'a>(slices: &mut [&'a mut [f32]], count: usize) -> Vec<&'a mut [f32]> {
     let first = |slice: &mut &'a mut [f32]| slice.split_off_mut(..count).expect("as many rows as are left");
     slices.iter_mut().map(first).collect()

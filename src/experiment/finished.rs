@@ -1,22 +1,24 @@
-//! What a run left behind, read again for reports and predictions: the small files that say what it was, and its
+//! Reads the files of a finished run for reports and predictions: the small files that describe the run, and its
 //! particles.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use burn::tensor::DType;
 use ndarray::Array2;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::SafeTensors;
 use serde::{Deserialize, Serialize};
 
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, FeatureScale, Normalisation, Targets};
 use crate::error::RunError;
 use crate::metrics::{Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
 use crate::particles::Particles;
-use crate::report::{PartitionTable, RoundPoint, read_text, read_whole};
+use crate::report::files::{read_text, read_whole};
+use crate::report::{PartitionTable, RoundPoint};
+use crate::tensor_file::{self, NamedTensor, floats};
 
 use super::personal::PersonalResults;
 use super::run_dir;
@@ -24,7 +26,7 @@ use super::run_dir;
 /// Version of the layout of `summary.json` and `model.json`.
 pub(super) const SCHEMA_VERSION: u32 = 1;
 
-/// Everything that predictions need beside particles and configuration: `model.json`.
+/// The content of `model.json`: all that predictions need besides particles and configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ModelCard {
     pub(super) schema_version: u32,
@@ -32,10 +34,10 @@ pub struct ModelCard {
     pub data: String,
     /// Number of features p.
     pub features: usize,
-    /// Shape of a row: `[H, W]` or `[C, H, W]` for an image; empty in a card from before it was kept.
+    /// The shape of a row: `[H, W]` or `[C, H, W]` for an image; empty in a file written before this field existed.
     #[serde(default)]
     pub feature_shape: Vec<usize>,
-    /// Their names `[p]`, where the data came with them.
+    /// The names of the features, `[p]`, where the data has them.
     #[serde(default)]
     pub feature_names: Option<Vec<String>>,
     /// Names of the classes; `None` for a regression.
@@ -44,14 +46,14 @@ pub struct ModelCard {
     pub normalisation: Normalisation,
 }
 
-/// The most features, classes and the like that a `model.json` may speak of: tensors count them in 32 bits.
+/// The largest number of features, classes and the like in a `model.json`: tensors index them with 32 bits.
 const MOST: usize = i32::MAX as usize;
 
 impl ModelCard {
-    /// Whether its numbers belong together. A card may come from anywhere.
+    /// Checks that the numbers are consistent with each other. The file may come from an untrusted source.
     ///
     /// # Errors
-    /// The first field that cannot be right, and what would be.
+    /// A message that names the first invalid field and the valid values.
     pub fn check(&self) -> Result<(), String> {
         let wrong = |field: &str, problem: String| Err(format!("`{field}` {problem}"));
         if self.schema_version != SCHEMA_VERSION {
@@ -91,49 +93,52 @@ impl ModelCard {
         Ok(())
     }
 
-    /// The shape of a row, where it is one: its sides multiply to the number of features.
+    /// The stored shape of a row if its sides multiply to the number of features, else `[p]`.
     fn row_shape(&self) -> Vec<usize> {
         let size = self.feature_shape.iter().try_fold(1usize, |size, side| size.checked_mul(*side));
         if size == Some(self.features) { self.feature_shape.clone() } else { vec![self.features] }
     }
 }
 
-/// What a run was and how it ended: `summary.json`.
+/// The content of `summary.json`: description and results of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     pub(super) schema_version: u32,
     /// The run's name.
     pub name: String,
-    /// Numbers after the last round.
+    /// The metrics after the last round.
     pub evaluation: Evaluation,
-    /// What the particles tell beyond the predictive.
+    /// Uncertainty measures of the particles beyond the predictive distribution.
     pub uncertainty: Option<UncertaintySummary>,
-    /// Backend, device, seed, seconds, bytes.
+    /// Labelled facts for reports: backend, device, seed, seconds, bytes.
     pub facts: Vec<(String, String)>,
-    /// Every client's own predictor on its own test rows, with `evaluation.personal`.
+    /// The results of every client's own predictor on its own test rows, where `evaluation.personal` is set.
     #[serde(default)]
     pub personal: Option<PersonalResults>,
-    /// Headline numbers of every evaluated round.
+    /// The headline metrics of every evaluated round.
     pub rounds: Vec<RoundPoint>,
-    /// Rows of every class at every client.
+    /// The number of rows of every class at every client.
     pub partition: Option<PartitionTable>,
 }
 
-/// A finished run, read back.
+/// A finished run, read from its directory.
 #[derive(Debug)]
 pub struct Finished {
-    /// Its directory.
+    /// The run's directory.
     pub path: PathBuf,
     /// The resolved configuration, as text.
     pub config_toml: String,
-    /// `summary.json`.
+    /// The content of `summary.json`.
     pub summary: Summary,
-    /// `model.json`.
+    /// The content of `model.json`.
     pub card: ModelCard,
 }
 
 impl Finished {
     /// Reads the small files of a run.
+    ///
+    /// # Errors
+    /// A file is missing, cannot be read, or has invalid content.
     pub fn open(path: &Path) -> Result<Self, RunError> {
         let text = |name: &str| {
             let file = path.join(name);
@@ -171,7 +176,10 @@ impl Finished {
         }
     }
 
-    /// The particles after the last round.
+    /// Loads the particles after the last round, `[N, d]`.
+    ///
+    /// # Errors
+    /// The file cannot be read, or does not hold particles of this model.
     pub fn particles<B: Backend>(&self, model: &dyn Model, session: &Session<B>) -> Result<Particles<B>, RunError> {
         let path = self.path.join(run_dir::PARTICLES);
         let wrong = |reason: String| RunError::Config(format!("{}: {reason}", path.display()));
@@ -181,29 +189,28 @@ impl Finished {
     }
 }
 
-/// One tensor a block, `[N, ...]`, under the block's name.
+/// Encodes particles as a safetensors file with one tensor per block, `[N, ...]`, under the block's name.
+///
+/// # Errors
+/// Reading from the device fails.
 pub(super) fn to_safetensors<B: Backend>(particles: &Particles<B>) -> Result<Vec<u8>, RunError> {
-    let layout = particles.layout();
-    let mut blocks = Vec::with_capacity(layout.blocks().len());
-    for (tensor, block) in particles.blocks().iter().zip(layout.blocks()) {
-        let bytes: Vec<u8> = if particles.dtype() == DType::F64 {
-            tensor.clone().try_into_vec_as::<f64>()?.iter().flat_map(|value| value.to_le_bytes()).collect()
-        } else {
-            tensor.clone().try_into_vec_as::<f32>()?.iter().flat_map(|value| value.to_le_bytes()).collect()
+    let mut tensors = Vec::with_capacity(particles.blocks().len());
+    for (tensor, block) in particles.blocks().iter().zip(particles.layout().blocks()) {
+        let values = match particles.dtype() {
+            DType::F64 => Values::F64(tensor.clone().try_into_vec_as()?),
+            _ => Values::F32(tensor.clone().try_into_vec_as()?),
         };
-        let shape: Vec<usize> = [particles.count()].iter().chain(&block.shape).copied().collect();
-        blocks.push((block.name.clone(), shape, bytes));
+        let shape = [particles.count()].iter().chain(&block.shape).copied().collect();
+        tensors.push(NamedTensor::of(&block.name, &Array { shape, values }));
     }
-    let dtype = if particles.dtype() == DType::F64 { Dtype::F64 } else { Dtype::F32 };
-    let views = blocks.iter().map(|(name, shape, bytes)| {
-        let view = TensorView::new(dtype, shape.clone(), bytes);
-        view.map(|view| (name.clone(), view))
-    });
-    let views = views.collect::<Result<Vec<_>, _>>().map_err(|error| RunError::Device(error.to_string()))?;
-    let metadata = HashMap::from([("fedstein".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
-    safetensors::serialize(views, Some(metadata)).map_err(|error| RunError::Device(error.to_string()))
+    let version = ("fedstein", env!("CARGO_PKG_VERSION"));
+    tensor_file::encode(&tensors, version).map_err(|error| RunError::Output(error.to_string()))
 }
 
+/// Decodes particles from the file that [`to_safetensors`] writes.
+///
+/// # Errors
+/// A message that names the tensor that is missing, has another shape or type, or holds a value that is not finite.
 fn from_safetensors<B: Backend>(
     tensors: &SafeTensors,
     layout: &Arc<Layout>,
@@ -218,16 +225,9 @@ fn from_safetensors<B: Backend>(
         if shape != block.shape || *count.get_or_insert(*rows) != *rows || *rows == 0 {
             return Err(format!("tensor \"{}\" is {:?}, not [N, {:?}]", block.name, view.shape(), block.shape));
         }
-        let values: Vec<f64> = match view.dtype() {
-            Dtype::F32 => {
-                view.data().chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()
-            }
-            Dtype::F64 => {
-                let number = |b: &[u8]| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
-                view.data().chunks_exact(8).map(number).collect()
-            }
-            other => return Err(format!("tensor \"{}\" is {other:?}, not F32 or F64", block.name)),
-        };
+        let values = floats(&view)
+            .ok_or_else(|| format!("tensor \"{}\" is {:?}, not F32 or F64", block.name, view.dtype()))?
+            .to_f64();
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             return Err(format!("tensor \"{}\": number {at} is {}, not finite", block.name, values[at]));
         }

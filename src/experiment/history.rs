@@ -1,31 +1,32 @@
-//! The rounds of a run so far, kept small: a run of many thousand rounds holds a few hundred bytes of each.
+//! The rounds of a run so far, in compact form: a few hundred bytes each, for runs of many thousand rounds.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
 
 use super::record::RoundRecord;
 
-/// Records of the rounds of a run, from the first one on. Everything of one kind lies in one vector, for nothing small to
-/// stay behind between the large blocks that a round takes and gives back.
+/// Records of the rounds of a run, from the first one on. All values of one kind lie in one vector, so that no small
+/// allocations remain between the large blocks that a round allocates and frees.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Names of the metrics, the same in every round.
-    names: Vec<&'static str>,
-    /// A round's defined metrics after those of the round before: values, and places among the names.
+    /// The names of the metrics, the same in every round.
+    names: Vec<Arc<str>>,
+    /// The defined metrics of all rounds, one round after the other: values, and indices into `names`.
     values: Vec<f64>,
     places: Vec<u16>,
-    /// A round's clients after those of the round before.
+    /// The clients of all rounds, one round after the other.
     clients: Vec<usize>,
-    rounds: Vec<Round>,
+    rounds: Vec<Row>,
 }
 
-/// What else is known of a round.
+/// A round without its metrics and its clients.
 #[derive(Debug, Clone, Copy)]
-struct Round {
+struct Row {
     round: usize,
-    /// Where its clients and its metrics end.
+    /// The end indices of its clients and of its metrics.
     ends: (usize, usize),
     uplink_bytes: u64,
     downlink_bytes: u64,
@@ -34,24 +35,24 @@ struct Round {
 }
 
 impl History {
-    /// Takes in the next round.
+    /// Appends the next round.
     ///
     /// # Errors
-    /// Its metrics are not those of the first round.
+    /// The record's metrics are not those of the first round.
     pub fn push(&mut self, record: &RoundRecord) -> Result<(), RunError> {
-        let names = record.metrics.iter().map(|(name, _)| *name);
+        let names = record.metrics.iter().map(|(name, _)| name);
         if self.is_empty() {
-            self.names = names.collect();
-        } else if !names.eq(self.names.iter().copied()) {
+            self.names = names.cloned().collect();
+        } else if !names.eq(&self.names) {
             return Err(RunError::Output(format!("round {} has metrics other than {:?}", record.round, self.names)));
         }
         let &RoundRecord { round, uplink_bytes, downlink_bytes, seconds, round_seconds, .. } = record;
         let ends = self.keep(record.clients.iter().copied(), record.metrics.iter().map(|(_, value)| *value));
-        self.rounds.push(Round { round, ends, uplink_bytes, downlink_bytes, seconds, round_seconds });
+        self.rounds.push(Row { round, ends, uplink_bytes, downlink_bytes, seconds, round_seconds });
         Ok(())
     }
 
-    /// Puts away the clients and the metrics of the next round; where they end.
+    /// Appends the clients and the metrics of the next round; returns their end indices.
     fn keep(
         &mut self,
         clients: impl Iterator<Item = usize>,
@@ -82,10 +83,10 @@ impl History {
         self.rounds.last().map_or(0.0, |last| last.seconds)
     }
 
-    /// The records, one by one; a metric that was not a number comes back as undefined.
+    /// The records in order; a metric that was NaN comes back as undefined.
     pub fn records(&self) -> impl Iterator<Item = RoundRecord> {
         self.spans().map(|(round, clients, values)| {
-            let mut metrics: Vec<_> = self.names.iter().map(|name| (*name, None)).collect();
+            let mut metrics: Vec<_> = self.names.iter().map(|name| (name.clone(), None)).collect();
             self.defined(values).for_each(|(place, value)| metrics[place].1 = Some(value));
             RoundRecord {
                 round: round.round,
@@ -99,13 +100,13 @@ impl History {
         })
     }
 
-    /// Every round, where its clients lie and where its metrics.
-    fn spans(&self) -> impl Iterator<Item = (&Round, Range<usize>, Range<usize>)> {
+    /// Every round with the index ranges of its clients and of its metrics.
+    fn spans(&self) -> impl Iterator<Item = (&Row, Range<usize>, Range<usize>)> {
         let starts = std::iter::once((0, 0)).chain(self.rounds.iter().map(|round| round.ends));
         self.rounds.iter().zip(starts).map(|(round, start)| (round, start.0..round.ends.0, start.1..round.ends.1))
     }
 
-    /// Metrics by their places among the names.
+    /// The defined metrics as pairs of index into `names` and value.
     fn defined(&self, values: Range<usize>) -> impl Iterator<Item = (usize, f64)> {
         let places = self.places[values.clone()].iter().map(|place| usize::from(*place));
         places.zip(self.values[values].iter().copied())
@@ -113,7 +114,7 @@ impl History {
 
     /// The records as a state.
     pub fn save(&self) -> State {
-        let counts = |of: fn(&Round) -> u64| self.rounds.iter().map(move |round| of(round) as usize);
+        let counts = |of: fn(&Row) -> u64| self.rounds.iter().map(move |round| of(round) as usize);
         let mut metrics = vec![None; self.rounds.len() * self.names.len()];
         for ((_, _, values), metrics) in self.spans().zip(metrics.chunks_exact_mut(self.names.len().max(1))) {
             self.defined(values).for_each(|(place, value)| metrics[place] = Some(value));
@@ -130,11 +131,13 @@ impl History {
             .with_numbers("round_seconds", self.rounds.iter().map(|round| round.round_seconds))
     }
 
-    /// The records of which [`Self::save`] made a state.
+    /// Restores the records from the state of [`Self::save`].
+    ///
+    /// # Errors
+    /// The state is incomplete.
     pub fn restore(state: &State) -> Result<Self, CheckpointError> {
-        // Columns are named by the program, for as long as it runs: one copy of each name a resumed run.
         let names = state.words("columns")?.split(',').filter(|name| !name.is_empty());
-        let names: Vec<&'static str> = names.map(|name| &*name.to_owned().leak()).collect();
+        let names: Vec<Arc<str>> = names.map(Arc::from).collect();
         let metrics = state.optional("metrics")?;
         let (rounds, selected, clients) =
             (state.counts("rounds")?, state.counts("selected")?, state.counts("clients")?);
@@ -151,7 +154,7 @@ impl History {
         let mut history = Self { names, ..Self::default() };
         for i in 0..rounds.len() {
             let ends = history.keep(clients.by_ref().take(selected[i]), metrics.by_ref().take(columns));
-            history.rounds.push(Round {
+            history.rounds.push(Row {
                 round: rounds[i],
                 ends,
                 uplink_bytes: uplink[i] as u64,
@@ -172,7 +175,7 @@ mod tests {
         RoundRecord {
             round,
             clients: clients.to_vec(),
-            metrics: vec![("accuracy", Some(0.5)), ("nll", nll), ("kl", Some(f64::INFINITY))],
+            metrics: vec![("accuracy".into(), Some(0.5)), ("nll".into(), nll), ("kl".into(), Some(f64::INFINITY))],
             uplink_bytes: 10 * round as u64,
             downlink_bytes: 20,
             seconds: 1.5 * round as f64,
@@ -220,7 +223,8 @@ mod tests {
     #[test]
     fn a_round_with_other_metrics_is_refused() {
         let mut kept = history(&[record(1, &[0], None)]);
-        let error = kept.push(&RoundRecord { metrics: vec![("accuracy", None)], ..record(2, &[0], None) }).unwrap_err();
+        let error =
+            kept.push(&RoundRecord { metrics: vec![("accuracy".into(), None)], ..record(2, &[0], None) }).unwrap_err();
         assert!(error.to_string().starts_with("round 2 has metrics other than"), "{error}");
         assert_eq!(kept.round(), 1);
     }

@@ -1,18 +1,19 @@
-//! One process in a run's directory at a time: a lock on a file in it, which the system releases when its process dies.
+//! A lock that allows one process at a time in a run's directory. It is held on a file there, and the system releases
+//! it when the process ends.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The file in a run's directory that the process which works in it holds locked. It says which process that is.
+/// The lock file in a run's directory. Its text names the process that holds the lock.
 pub const LOCK: &str = "run.lock";
 
 /// Why a directory cannot be locked.
 #[derive(Debug)]
 pub(super) enum LockError {
-    /// Another process holds it; who that is, in words.
+    /// Another process holds the lock; the text describes that process.
     Held(String),
-    /// The lock's file cannot be had.
+    /// The lock file cannot be opened or locked.
     Io(io::Error),
 }
 
@@ -21,15 +22,16 @@ pub(super) enum LockError {
 pub struct Lock {
     path: PathBuf,
     file: File,
-    /// Why nothing is locked, where the file system has no locks.
+    /// The reason why nothing is locked, where the file system does not support locks.
     unsupported: Option<String>,
 }
 
 impl Lock {
-    /// Locks a directory, which is there.
+    /// Locks an existing directory.
     ///
     /// # Errors
-    /// Another process holds it; the file system refuses. One that has no locks at all is no error: see [`Self::warning`].
+    /// Another process holds the lock, or the lock file cannot be opened. A file system without locks is no error: see
+    /// [`Self::warning`].
     pub(super) fn take(directory: &Path) -> Result<Self, LockError> {
         let path = directory.join(LOCK);
         loop {
@@ -46,16 +48,16 @@ impl Lock {
                 Err(TryLockError::Error(error)) => Some(error.to_string()),
             };
             let mut lock = Self { path: path.clone(), file, unsupported };
-            // The process that held it before may have removed the file after we had opened it.
+            // The previous holder may have removed the file after we had opened it.
             if lock.is_there() {
-                // Who we are is a courtesy: without it the lock holds all the same.
+                // The text that names this process is only informative: the lock holds without it.
                 let _ = lock.sign();
                 return Ok(lock);
             }
         }
     }
 
-    /// What the user should know where the file system has no locks.
+    /// A warning for the user where the file system does not support locks.
     pub fn warning(&self) -> Option<String> {
         let error = self.unsupported.as_ref()?;
         Some(format!(
@@ -64,7 +66,7 @@ impl Lock {
         ))
     }
 
-    /// Whether the file of this lock is the one that others would open.
+    /// Whether the path still leads to the file of this lock, the one that other processes would open.
     fn is_there(&self) -> bool {
         #[cfg(unix)]
         {
@@ -72,7 +74,7 @@ impl Lock {
             let same = |ours: fs::Metadata, there: fs::Metadata| (ours.dev(), ours.ino()) == (there.dev(), there.ino());
             self.file.metadata().and_then(|ours| Ok(same(ours, fs::metadata(&self.path)?))).unwrap_or(false)
         }
-        // Elsewhere the file is never removed while somebody may have it open.
+        // On other systems the file is never removed while a process may have it open.
         #[cfg(not(unix))]
         true
     }
@@ -87,14 +89,14 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is still locked, so that nobody else's file is removed.
+        // The file is removed while it is still locked, so that no other process's file is removed.
         if cfg!(unix) && self.unsupported.is_none() && self.is_there() {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// This process, in words.
+/// A description of this process.
 fn us() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("COMPUTERNAME").ok());
     let host = host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty());
@@ -102,17 +104,17 @@ fn us() -> String {
     host.map_or_else(|| format!("process {pid}"), |host| format!("process {pid} on {host}"))
 }
 
-/// Who holds a lock, as its file says; it may not have been written yet, or not be readable.
+/// The description of the holder in the lock file, which may not be written yet or not be readable.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
     let read = file.take(MOST_BYTES).read_to_string(&mut text);
     match read.is_ok() && !text.trim().is_empty() {
-        true => crate::report::quoted(text.trim()),
+        true => crate::report::files::quoted(text.trim()),
         false => "another process".to_owned(),
     }
 }
 
-/// Of a signature that are read: the file may be anybody's.
+/// The number of bytes of the holder's description that are read, for the file may have any content.
 const MOST_BYTES: u64 = 400;
 
 #[cfg(test)]

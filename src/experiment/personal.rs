@@ -1,7 +1,7 @@
-//! The personalised side of a run: every client's own predictor on that client's own test rows, round by round.
+//! The personalised results of a run: every client's own predictor on that client's own test rows, round by round.
 //!
-//! Two results come out: those of the last round, and those of the round whose pooled *validation* NLL was lowest. The
-//! test rows choose nothing.
+//! There are two results: the last round's, and that of the round with the lowest pooled *validation* NLL. The test
+//! rows are not used for any choice.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,58 +9,58 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::ServerHalf;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets};
 use crate::error::RunError;
-use crate::federation::event::{Event, Happening};
-use crate::federation::exam::{Exam, HeldOut, TEST_SCORES, VALIDATION_SCORES};
+use crate::federation::client_evaluator::{ClientEvaluator, HeldOut, TEST_SCORES, VALIDATION_SCORES};
+use crate::federation::event::{Event, EventKind};
+use crate::federation::fault_policy::FaultPolicy;
 use crate::federation::fleet::Fleet;
-use crate::federation::guard::Guard;
 use crate::federation::inquiry::{Scores, ask_for_scores};
-use crate::federation::message::{ClientId, Reply, RequestKind};
-use crate::federation::shard::Table;
 use crate::metrics::{ClientScores, PersonalScores, Scale};
 use crate::models::Model;
+use crate::protocol::{ClientId, Reply, RequestKind, ServerHalf};
+use crate::rows::Table;
 
 use super::evaluate::EvaluatorConfig;
 
 /// Columns of `rounds.csv`; undefined ones are `None`.
 type Columns = Vec<(&'static str, Option<f64>)>;
 
-/// The column of `rounds.csv` that says how many clients the personal numbers are of.
+/// The column of `rounds.csv` with the number of clients that the personalised metrics cover.
 pub const SCORED_CLIENTS: &str = "scored_clients";
 
-/// The personalised numbers after one round, by the names of their columns in `rounds.csv`.
+/// The personalised metrics after one round, by the names of their columns in `rounds.csv`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PersonalPoint {
     /// The round, from 1.
     pub round: usize,
-    /// Columns; undefined ones are `None`.
+    /// The values by column; undefined ones are `None`.
     pub numbers: BTreeMap<String, Option<f64>>,
 }
 
-/// What the clients' own predictors came to.
+/// The final metrics of the clients' own predictors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PersonalResults {
-    /// After the last round.
+    /// The metrics after the last round.
     pub last: PersonalPoint,
-    /// After the round with the lowest pooled validation NLL, among those with scores of the most clients; `None` where no validation rows were held out.
+    /// The metrics after the round with the lowest pooled validation NLL among those that scored the most clients;
+    /// `None` where no validation rows were held out.
     pub best_validation: Option<PersonalPoint>,
-    /// Number of clients K; 0 in a file from before it was kept.
+    /// Number of clients K; 0 in a file written before this field existed.
     #[serde(default)]
     pub clients: usize,
 }
 
 impl PersonalPoint {
-    /// How many clients its numbers are of, where that is known.
+    /// The number of clients that the metrics cover, where it is known.
     pub fn scored(&self) -> Option<usize> {
         self.numbers.get(SCORED_CLIENTS).copied().flatten().map(|count| count as usize)
     }
 }
 
-/// Rows held out, by client: what [`Exam`] needs beside a model.
+/// The held-out rows of each client: what [`ClientEvaluator`] needs besides a model.
 pub(super) struct HeldOutRows {
     train: (Table, Targets),
     test: (Table, Targets),
@@ -73,20 +73,20 @@ impl HeldOutRows {
         Self { train: (train.clone(), train_targets), test: (Table::new(test, normalisation), test_targets) }
     }
 
-    /// The exam of a partition's clients.
-    pub fn exam<B: Backend>(
+    /// The evaluator of a partition's clients.
+    pub fn evaluator<B: Backend>(
         self,
         partition: &Partition,
         model: Arc<dyn Model>,
         session: &Session<B>,
         normalisation: &Normalisation,
         config: EvaluatorConfig,
-    ) -> Exam<B> {
+    ) -> ClientEvaluator<B> {
         let held = |(table, targets), rows| HeldOut { table, targets, rows };
         let clients = 0..partition.clients().len();
         let test: Vec<Vec<usize>> = clients.clone().map(|client| partition.test(client).to_vec()).collect();
         let validation: Vec<Vec<usize>> = clients.map(|client| partition.validation(client).to_vec()).collect();
-        Exam {
+        ClientEvaluator {
             model,
             session: session.clone(),
             test: held(self.test, test),
@@ -98,43 +98,46 @@ impl HeldOutRows {
     }
 }
 
-/// Asks the clients for their scores, and remembers the best round.
+/// Requests the clients' scores, and records the best round.
 #[derive(Debug)]
 pub(super) struct Personal {
     clients: Vec<ClientId>,
-    /// Bins of confidence.
+    /// Number of bins of confidence.
     bins: usize,
     best: Option<(f64, PersonalPoint)>,
     latest: Option<(PersonalPoint, PersonalScores)>,
 }
 
 impl Personal {
-    /// Of clients 0..`clients`, whose scores have this many bins of confidence.
+    /// A record for clients 0..`clients`, whose scores have this many bins of confidence.
     pub fn new(clients: usize, bins: usize) -> Self {
         Self { clients: (0..clients).collect(), bins, best: None, latest: None }
     }
 
-    /// The columns of this round, over the clients that answered, and what happened to the requests.
+    /// The columns of this round, over the clients that answered, and the events of the requests.
+    ///
+    /// # Errors
+    /// Anything fails but a client.
     pub fn score<B: Backend>(
         &mut self,
         round: usize,
         fleet: &dyn Fleet,
-        guard: &Guard,
+        policy: &FaultPolicy,
         server: &dyn ServerHalf<B>,
     ) -> Result<(Columns, Vec<Event>), RunError> {
-        let Scores { replies, mut events } = ask_for_scores(fleet, guard, server, round, &self.clients)?;
+        let Scores { replies, mut events } = ask_for_scores(fleet, policy, server, round, &self.clients)?;
         let mut scored = 0;
         let (mut test, mut validation) = (Vec::new(), Vec::new());
         for (client, reply) in self.clients.iter().zip(&replies) {
             let of = |reply, name| sums(reply, name, self.bins);
             let sums = reply.as_ref().map(|reply| Ok((of(reply, TEST_SCORES)?, of(reply, VALIDATION_SCORES)?)));
             let sums = sums.transpose().unwrap_or_else(|reason: String| {
-                let refused = Event::new(round, 1, *client, Happening::Refused).on(RequestKind::Scores);
-                events.push(refused.because(reason));
+                let refused = Event::new(round, 1, *client, EventKind::Refused).of_request(RequestKind::Scores);
+                events.push(refused.with_detail(reason));
                 None
             });
             scored += usize::from(sums.is_some());
-            // An absent client has no rows in any sum.
+            // An absent client adds no rows to any sum.
             let (of_test, of_validation) =
                 sums.unwrap_or_else(|| (ClientScores::new(self.bins), ClientScores::new(self.bins)));
             test.push(of_test);
@@ -157,7 +160,7 @@ impl Personal {
         Ok((columns, events))
     }
 
-    /// The best round so far. The latest can be scored again.
+    /// The state with the best round so far. The latest round is not in it, because it can be scored again.
     pub fn save(&self) -> State {
         let Some((nll, point)) = &self.best else { return State::default() };
         let numbers: Vec<Option<f64>> = point.numbers.values().copied().collect();
@@ -168,7 +171,10 @@ impl Personal {
             .with_optional("numbers", &numbers)
     }
 
-    /// Takes over what [`Self::save`] has returned.
+    /// Restores the state of [`Self::save`].
+    ///
+    /// # Errors
+    /// The state is incomplete.
     pub fn restore(&mut self, state: &State) -> Result<(), CheckpointError> {
         if state.is_empty() {
             return Ok(());
@@ -180,7 +186,7 @@ impl Personal {
         Ok(())
     }
 
-    /// The columns of a round that is not scored.
+    /// The blank columns of a round that is not scored.
     pub fn blank() -> Columns {
         let nobody = PersonalScores::new(vec![ClientScores::new(1)]).expect("one client");
         let others = ["validation_accuracy", "validation_nll", SCORED_CLIENTS];
@@ -188,7 +194,7 @@ impl Personal {
         names.map(|name| (name, None)).collect()
     }
 
-    /// What came of it, and the scores of the last round by client.
+    /// The final results, and the scores of the last round by client; `None` where no round was scored.
     pub fn finish(self) -> Option<(PersonalResults, PersonalScores)> {
         let (last, scores) = self.latest?;
         let (best_validation, clients) = (self.best.map(|(_, point)| point), self.clients.len());
@@ -196,9 +202,10 @@ impl Personal {
     }
 }
 
-/// Whether a round is better than the best so far: numbers of clients scored, and NLLs of their validation rows.
+/// Whether a round is better than the best so far, given the numbers of clients scored and the NLLs of their validation
+/// rows.
 ///
-/// NLLs of different clients do not compare: a round with more of them goes first.
+/// NLLs over different sets of clients cannot be compared, so a round with more clients takes precedence.
 fn is_better((scored, nll): (usize, f64), (best_scored, lowest): (Option<usize>, f64)) -> bool {
     match scored.cmp(&best_scored.unwrap_or(0)) {
         Ordering::Greater => true,
@@ -207,10 +214,11 @@ fn is_better((scored, nll): (usize, f64), (best_scored, lowest): (Option<usize>,
     }
 }
 
-/// The sums of that name in a reply.
+/// The sums of this name in a reply.
 fn sums(reply: &Reply, name: &str, bins: usize) -> Result<ClientScores, String> {
-    let sums = ClientScores::from_values(&reply.message.array(name)?.values.to_f64());
-    // Bins of another number cannot be added up.
+    let sums =
+        ClientScores::from_values(&reply.message.array(name).map_err(|error| error.to_string())?.values.to_f64());
+    // Sums with another number of bins cannot be added.
     let sums = sums.filter(|sums| sums.bins().len() == bins);
     sums.ok_or_else(|| format!("the reply's \"{name}\" are not sums of scores with {bins} bins"))
 }

@@ -1,4 +1,4 @@
-//! What a run tells while it goes on: events in, a progress bar, lines of JSON or nothing out.
+//! Progress of a run: a progress bar, lines of JSON, or nothing.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -10,29 +10,30 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::record::RoundRecord;
 
-/// Watches a run. Called from several threads; nothing here may slow a step down or make a run fail.
+/// Observes the progress of a run. The methods are called from several threads; they must not slow a step down or make
+/// the run fail.
 pub trait Observer: Send + Sync {
-    /// The run begins; `note` says in a line what it is.
+    /// The run begins; `note` describes it in one line.
     fn started(&self, rounds: usize, note: &str);
     /// Round `round` (from 1) begins with these clients.
     fn round(&self, round: usize, clients: &[usize]);
-    /// A client has done `done` of the `total` steps of its round. Called every step.
+    /// A client has completed `done` of the `total` steps of its round. Called after every step.
     fn step(&self, done: usize, total: usize);
-    /// A round has ended.
+    /// A round has ended, with this record.
     fn finished_round(&self, record: &RoundRecord);
     /// The run has ended.
     fn finished(&self);
-    /// Something the user should know.
+    /// A message for the user.
     fn note(&self, note: &str);
-    /// The run can go on from a checkpoint of this round, which is on the disk.
+    /// A checkpoint of this round is on disk; the run can resume from it.
     fn saved(&self, _round: usize) {}
-    /// Whether the run is to end when its present round does. Asked once a round.
+    /// Whether the run should end after the present round. Queried once a round.
     fn wants_to_stop(&self) -> bool {
         false
     }
 }
 
-/// Tells nothing.
+/// An observer that reports nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
 
@@ -45,11 +46,11 @@ impl Observer for Quiet {
     fn note(&self, _: &str) {}
 }
 
-/// One JSON object a round on standard output, which gets nothing else; notes go to standard error.
+/// Writes one JSON object per round to standard output, and nothing else there; notes go to standard error.
 #[derive(Debug)]
 pub struct JsonLines<W: Write + Send> {
     out: Mutex<W>,
-    /// Nobody reads any more; the run goes on, for its files.
+    /// Whether the reader has closed the output; the run continues, for its files.
     closed: AtomicBool,
 }
 
@@ -94,23 +95,23 @@ impl<W: Write + Send> Observer for JsonLines<W> {
     }
 }
 
-/// A progress bar on standard error; one plain line a round where that is no terminal.
+/// A progress bar on standard error; one plain line per round where standard error is not a terminal.
 #[derive(Debug)]
 pub struct Bar {
-    /// `None`: plain lines.
+    /// The bar; `None` for plain lines.
     bar: Option<ProgressBar>,
     rounds: AtomicUsize,
-    /// Ticks at the beginning of the present round.
+    /// The position of the bar at the beginning of the present round, in ticks.
     base: AtomicU64,
-    /// Ticks shown; clients that work side by side must not move the bar to and fro.
+    /// The position shown, in ticks; it only increases, although clients that run in parallel report in any order.
     shown: AtomicU64,
 }
 
-/// Ticks of the bar in a round: finer than the bar, coarse enough that most steps draw nothing.
+/// Ticks of the bar per round: finer than the bar's display, coarse enough that most steps redraw nothing.
 const TICKS: u64 = 1000;
 
 impl Bar {
-    /// On standard error.
+    /// A bar on standard error.
     pub fn stderr() -> Self {
         Self::new(io::stderr().is_terminal())
     }
@@ -120,7 +121,7 @@ impl Bar {
         Self { bar, rounds: AtomicUsize::new(0), base: AtomicU64::new(0), shown: AtomicU64::new(0) }
     }
 
-    /// Moves the bar forward, never back.
+    /// Moves the bar forward to this position, never back.
     fn advance(&self, ticks: u64) {
         if self.shown.fetch_max(ticks, Relaxed) < ticks
             && let Some(bar) = &self.bar
@@ -137,7 +138,7 @@ impl Observer for Bar {
         if let Some(bar) = &self.bar {
             bar.set_length(rounds as u64 * TICKS);
             bar.reset();
-            // Clock and time left go on when a round is long.
+            // The elapsed and remaining time continue to update while a round is long.
             bar.enable_steady_tick(Duration::from_millis(250));
         }
     }
@@ -184,14 +185,14 @@ fn style() -> ProgressStyle {
         .unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// A line that nobody may be there to read: its failure is no failure of the run.
+/// Writes a line to standard error. A failure is ignored: the stream may be closed, which must not fail the run.
 fn to_stderr(line: &str) {
     if !line.is_empty() {
         let _ = writeln!(io::stderr(), "{line}");
     }
 }
 
-/// `client 3`, or the first few of many.
+/// Describes clients as `client 3`, or by the first few of many.
 fn describe_clients(clients: &[usize]) -> String {
     const SHOWN: usize = 4;
     let mut text = String::from(if clients.len() == 1 { "client" } else { "clients" });
@@ -204,9 +205,9 @@ fn describe_clients(clients: &[usize]) -> String {
     text
 }
 
-/// The headline metrics that the record has.
+/// The headline metrics of the record as text.
 fn describe_metrics(record: &RoundRecord) -> String {
-    // Of a personalised run the clients' own predictors are what counts.
+    // In a personalised run the clients' own predictors are the result of interest.
     let personal = record.metric("personal_nll").is_some();
     let shown: &[(&str, &str)] = match personal {
         true => &[
@@ -228,7 +229,7 @@ fn describe_metrics(record: &RoundRecord) -> String {
 fn plain_line(record: &RoundRecord, rounds: usize) -> String {
     let mut parts = vec![format!("round {}/{rounds}", record.round), describe_clients(&record.clients)];
     parts.extend(Some(describe_metrics(record)).filter(|metrics| !metrics.is_empty()));
-    // Rounds cost about the same.
+    // The rounds take roughly equal time.
     #[allow(clippy::cast_precision_loss)]
     let left = record.seconds / record.round.max(1) as f64 * rounds.saturating_sub(record.round) as f64;
     parts.push(format!("{:.1} s, {left:.0} s left", record.seconds));
@@ -243,7 +244,7 @@ mod tests {
         RoundRecord {
             round: 2,
             clients: vec![7],
-            metrics: vec![("accuracy", Some(0.95)), ("nll", Some(0.25)), ("ece", None)],
+            metrics: vec![("accuracy".into(), Some(0.95)), ("nll".into(), Some(0.25)), ("ece".into(), None)],
             uplink_bytes: 0,
             downlink_bytes: 0,
             seconds: 4.0,

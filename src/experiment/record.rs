@@ -1,12 +1,13 @@
-//! What one round was like, as a row of `rounds.csv` and as a line of JSON.
+//! The record of one round, as a row of `rounds.csv` and as a line of JSON.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::report::write_atomic;
+use crate::report::files::write_atomic;
 
 /// The measurements of one round.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +17,7 @@ pub struct RoundRecord {
     /// The clients that took part.
     pub clients: Vec<usize>,
     /// Metrics by name, in the order of the columns; `None` where a metric is undefined or was not evaluated.
-    pub metrics: Vec<(&'static str, Option<f64>)>,
+    pub metrics: Vec<(Arc<str>, Option<f64>)>,
     /// Bytes from clients to the server.
     pub uplink_bytes: u64,
     /// Bytes from the server to clients.
@@ -30,27 +31,27 @@ pub struct RoundRecord {
 impl RoundRecord {
     /// A metric by name; `None` if it is absent, undefined or not finite.
     pub fn metric(&self, name: &str) -> Option<f64> {
-        let value = self.metrics.iter().find(|(metric, _)| *metric == name).and_then(|(_, value)| *value);
+        let value = self.metrics.iter().find(|(metric, _)| **metric == *name).and_then(|(_, value)| *value);
         value.filter(|value| value.is_finite())
     }
 
     /// The record as one line of JSON, without a line break; undefined metrics are `null`.
     ///
     /// # Errors
-    /// None that this type can cause; serialising is fallible in general.
+    /// Serialisation fails; no value of this type causes that.
     pub fn to_json(&self) -> io::Result<String> {
         Ok(serde_json::to_string(self)?)
     }
 }
 
 impl Serialize for RoundRecord {
-    /// One flat object: metrics stand between `clients` and the bytes.
+    /// Serialises one flat object: the metrics stand between `clients` and the bytes.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("round", &self.round)?;
         map.serialize_entry("clients", &self.clients)?;
         for (name, value) in &self.metrics {
-            map.serialize_entry(name, &value.filter(|value| value.is_finite()))?;
+            map.serialize_entry(&**name, &value.filter(|value| value.is_finite()))?;
         }
         map.serialize_entry("uplink_bytes", &self.uplink_bytes)?;
         map.serialize_entry("downlink_bytes", &self.downlink_bytes)?;
@@ -60,19 +61,19 @@ impl Serialize for RoundRecord {
     }
 }
 
-/// Writes `rounds.csv`: a header, then a row a round, each on disk before the next round begins.
+/// Writes `rounds.csv`: a header, then one row per round, each on disk before the next round begins.
 ///
 /// Columns: `round,clients,<metrics>,uplink_bytes,downlink_bytes,seconds`; several clients are separated by a space,
 /// an undefined metric is blank.
 #[derive(Debug)]
 pub struct RoundsCsv<W: io::Write> {
     rows: csv::Writer<W>,
-    /// The metrics of the header, once there is one.
-    metrics: Option<Vec<&'static str>>,
+    /// The metrics of the header, once it is written.
+    metrics: Option<Vec<Arc<str>>>,
 }
 
 impl RoundsCsv<File> {
-    /// Creates the file, replacing one of this name.
+    /// Creates the file, replacing an existing one.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -80,10 +81,10 @@ impl RoundsCsv<File> {
         Ok(Self::new(File::create(path)?))
     }
 
-    /// The file with these rounds and no other, whatever it was, ready for the next one.
+    /// Replaces the file by one with exactly these rounds, and opens it for the next one.
     ///
     /// # Errors
-    /// The file cannot be written; then it is as it was.
+    /// The file cannot be written; the old one then stays unchanged.
     pub fn continued(path: &Path, mut records: impl Iterator<Item = RoundRecord>) -> io::Result<Self> {
         let mut all = RoundsCsv::new(Vec::new());
         records.try_for_each(|record| all.append(&record))?;
@@ -101,19 +102,20 @@ impl<W: io::Write> RoundsCsv<W> {
         Self { rows: csv::Writer::from_writer(out), metrics: None }
     }
 
-    /// Writes a row, and before the first one the header.
+    /// Writes a row; the first call also writes the header.
     ///
     /// # Errors
     /// Writing fails, or the metrics are not those of the header.
     pub fn append(&mut self, record: &RoundRecord) -> io::Result<()> {
-        let names = record.metrics.iter().map(|(name, _)| *name);
+        let names = record.metrics.iter().map(|(name, _)| name);
         match &self.metrics {
             None => {
                 let ends = (["round", "clients"], ["uplink_bytes", "downlink_bytes", "seconds"]);
-                self.rows.write_record(ends.0.into_iter().chain(names.clone()).chain(ends.1))?;
-                self.metrics = Some(names.collect());
+                let columns = names.clone().map(|name| &**name);
+                self.rows.write_record(ends.0.into_iter().chain(columns).chain(ends.1))?;
+                self.metrics = Some(names.cloned().collect());
             }
-            Some(header) if names.clone().eq(header.iter().copied()) => {}
+            Some(header) if names.eq(header) => {}
             Some(header) => {
                 let message = format!("round {} has metrics other than {header:?}", record.round);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
@@ -139,7 +141,7 @@ mod tests {
         RoundRecord {
             round: 2,
             clients: vec![0, 3],
-            metrics: vec![("accuracy", Some(0.5)), ("nll", None), ("ece", Some(f64::NAN))],
+            metrics: vec![("accuracy".into(), Some(0.5)), ("nll".into(), None), ("ece".into(), Some(f64::NAN))],
             uplink_bytes: 10,
             downlink_bytes: 20,
             seconds: 1.5,

@@ -3,100 +3,145 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::algorithm::{Posterior, Setup};
+use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::backend::{Backend, Session};
-use crate::datasets::{self, Partition};
+use crate::datasets::{self, DataProperties, Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::federation::server::Federation;
-use crate::federation::shard::{Shard, Table};
-use crate::metrics::{Evaluation, PersonalScores};
 use crate::models::Model;
-use crate::particles::Particles;
+use crate::protocol::Setup;
 use crate::random::{self, Purpose, Streams};
+use crate::rows::{Shard, Table};
 
 use super::artifact::Artifacts;
-use super::assemble::initial_particles;
+use super::assemble::{check_size, initial_particles};
 use super::config::Config;
-use super::diary::{Diary, Finished};
-use super::evaluate::{Evaluator, EvaluatorConfig, Predicted};
-use super::personal::{HeldOutRows, PersonalResults};
+use super::evaluate::{Evaluator, EvaluatorConfig};
+use super::outcome::Outcome;
+use super::personal::HeldOutRows;
 use super::progress::Observer;
-use super::record::RoundRecord;
+use super::recorder::{RunRecorder, RunResults};
 
-/// What is to be run.
+/// The description of a run.
+///
+/// ```no_run
+/// use fedstein::backend::Flex;
+/// use fedstein::experiment::{Config, Experiment, Overrides, Quiet, Source, run};
+///
+/// let text = "rounds = 5\n[algorithm]\nkind = \"fedavg\"";
+/// let (config, _) = Config::load(Source { name: "example", text }, &Overrides::default())?;
+/// let outcome = run::<Flex>(&Experiment::new(config, "data"), &Quiet, None)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
-pub struct Experiment {
+pub struct Experiment<A: Algorithm = AlgorithmConfig> {
     /// The resolved configuration.
     pub config: Config,
-    /// Where data sets lie.
+    /// The directory of the data sets.
     pub data_dir: PathBuf,
-    /// One's own model; `None` builds the one that `[model]` names.
+    /// A model that replaces the one of `[model]`, if given.
     pub model: Option<Arc<dyn Model>>,
+    /// Rows that replace the data set of `[data]`, if given.
+    pub data: Option<TrainTest>,
+    /// An algorithm that replaces the one of `[algorithm]`, if given.
+    pub algorithm: Option<A>,
 }
 
-/// What came out.
-#[derive(Debug)]
-pub struct Outcome<B: Backend> {
-    /// The global particles after the last round.
-    pub particles: Particles<B>,
-    /// q, where it is more than these particles.
-    pub posterior: Posterior,
-    /// What they say about the test rows.
-    pub predicted: Predicted,
-    /// Their numbers after the last round.
-    pub evaluation: Evaluation,
-    /// Every client's own predictor, with `evaluation.personal`.
-    pub personal: Option<(PersonalResults, PersonalScores)>,
-    /// Every round.
-    pub rounds: Vec<RoundRecord>,
-    /// Seconds from the first round to the last.
-    pub seconds: f64,
+impl Experiment {
+    /// The experiment of a config; `data_dir` is the directory of the data sets.
+    pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
+        Self { config, data_dir: data_dir.into(), model: None, data: None, algorithm: None }
+    }
 }
 
-/// Runs an experiment on backend B; files go to `artifacts`, if given, as soon as they exist.
+impl<A: Algorithm> Experiment<A> {
+    /// The same experiment with a model in place of `[model]`.
+    #[must_use]
+    pub fn with_model(self, model: Arc<dyn Model>) -> Self {
+        Self { model: Some(model), ..self }
+    }
+
+    /// The same experiment with rows in place of `[data]`; `[partition]` assigns them to clients. The run's
+    /// `config.toml` cannot describe such rows: `fedstein predict` and `--resume` need a program that provides them
+    /// again.
+    #[must_use]
+    pub fn with_data(self, data: TrainTest) -> Self {
+        Self { data: Some(data), ..self }
+    }
+
+    /// The same experiment with an algorithm in place of `[algorithm]`.
+    #[must_use]
+    pub fn with_algorithm<O: Algorithm>(self, algorithm: O) -> Experiment<O> {
+        let Self { config, data_dir, model, data, .. } = self;
+        Experiment { config, data_dir, model, data, algorithm: Some(algorithm) }
+    }
+}
+
+/// Runs an experiment on backend B. Files go to `artifacts`, if given, as soon as their content exists.
 ///
 /// # Errors
-/// Whatever is wrong with data or configuration is found before the first round and before a file is written.
+/// Data or configuration are invalid, which is found before the first round and before a file is written; a round
+/// fails; or a file cannot be written.
 pub fn run<B: Backend>(
-    experiment: &Experiment,
+    experiment: &Experiment<impl Algorithm>,
+    observer: &dyn Observer,
+    artifacts: Option<&mut Artifacts>,
+) -> Result<Outcome<B>, RunError> {
+    match &experiment.algorithm {
+        Some(algorithm) => run_with(experiment, algorithm, observer, artifacts),
+        None => run_with(experiment, &experiment.config.algorithm, observer, artifacts),
+    }
+}
+
+fn run_with<B: Backend>(
+    experiment: &Experiment<impl Algorithm>,
+    algorithm: &impl Algorithm,
     observer: &dyn Observer,
     mut artifacts: Option<&mut Artifacts>,
 ) -> Result<Outcome<B>, RunError> {
     let config = &experiment.config;
     let streams = Streams::new(config.seed);
-    let algorithm = config.algorithm();
+    let can = algorithm.capabilities();
+    if experiment.algorithm.is_some() || experiment.data.is_some() {
+        config.check_for(algorithm, experiment.data.as_ref().map(|data| DataProperties::of(&data.train)))?;
+    }
 
-    // Data, dealt to the clients.
-    let data = datasets::load(&config.data()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?;
-    let dealing = config.partition()?;
-    let partition = datasets::partition(&dealing, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
-    // A stream of their own: the test rows do not depend on how many numbers the deal took.
+    // The data, assigned to the clients.
+    let data = match &experiment.data {
+        Some(data) => data.clone(),
+        None => datasets::load(&config.data()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?,
+    };
+    let scheme = config.partition()?;
+    let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
+    // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition
+    // drew.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);
-    let partition = partition.with_tests(&dealing, &data.train, &data.test, &mut rng)?;
+    let partition = partition.with_tests(&scheme, &data.train, &data.test, &mut rng)?;
     data.notes.iter().for_each(|note| observer.note(note));
     partition.notes.iter().for_each(|note| observer.note(note));
-    let shards = if algorithm.is_centralised() {
-        vec![partition.pooled(data.train.rows())]
-    } else {
-        partition.clients().to_vec()
-    };
+    let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 
-    // A model, and its first particles.
+    // The model and its initial particles.
     let model = match &experiment.model {
         Some(model) => model.clone(),
         None => config.model(&data.train)?,
     };
+    check_size(algorithm, &*model)?;
     let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
-        artifacts.open(config, &data, &partition, &*model, &session)?;
+        artifacts.open(config, algorithm.particles(), &data, &partition, &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
+    let name = match &experiment.data {
+        Some(data) => data.train.name.clone(),
+        None => config.data_kind().to_string(),
+    };
     let train_targets = data.train.targets.clone();
     let train = Table::new(data.train, &data.normalisation);
     let initial = initial_particles(&*model, algorithm.particles(), &train, streams, &session)?;
 
-    // The algorithm's halves over a fleet of clients.
+    // The algorithm's halves, over a fleet of clients.
     algorithm.note(&initial)?.iter().for_each(|note| observer.note(note));
     let clients = shards.len();
     let rows: Vec<usize> = shards.iter().map(Vec::len).collect();
@@ -108,51 +153,68 @@ pub fn run<B: Backend>(
         streams,
         svgd: config.svgd(),
         reset_optimizer: config.reset_optimizer(),
+        personal: config.evaluation.personal,
+        robust: config.robust_barycenter(),
     })?;
     let mut server = halves.server;
     let mut fleet = InProcess::new(halves.clients);
-    let mut schedule = config.schedule(clients, streams);
+    let mut schedule = config.schedule(algorithm, clients, streams);
 
-    // Rounds.
+    // The rounds.
     let scoring = EvaluatorConfig {
         chunk: config.evaluation.chunk,
         bins: config.evaluation.bins,
-        kde: config.evaluation_kde(),
-        temperature: config.algorithm.temperature(),
+        kde: config.evaluation_kde(algorithm),
+        temperature: algorithm.temperature(),
     };
-    let personal = config.evaluation.personal && !algorithm.is_centralised();
+    let personal = config.evaluation.personal && !can.centralised;
     if personal {
         let held_out = HeldOutRows::new(&train, train_targets, data.test.clone(), &data.normalisation);
-        fleet = fleet.with_exam(held_out.exam(&partition, model.clone(), &session, &data.normalisation, scoring));
+        fleet =
+            fleet.with_evaluator(held_out.evaluator(&partition, model.clone(), &session, &data.normalisation, scoring));
     }
     let evaluator = Evaluator::new(model, session.clone(), data.test, &data.normalisation, scoring)?;
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
-    let fleet = config.faulty(fleet, clients, streams);
-    observer.started(config.rounds, &headline(config, &partition, clients));
-    let mut guard = config.guard().with_nonce(random::nonce());
+    let fleet = config.fleet(can, fleet, clients, streams);
+    observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
+    let mut policy = config.fault_policy(can).with_nonce(random::nonce());
     let past = match artifacts.as_deref().and_then(Artifacts::past) {
-        Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &fleet, &mut guard)?)),
+        Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &*fleet, &mut policy)?)),
         None => None,
     };
     let done = past.as_ref().map_or(0, |(round, _)| *round);
-    let mut diary = Diary::new(config, &evaluator, &fleet, (clients, personal), observer, artifacts);
+    let mut recorder = RunRecorder::new(
+        (config, algorithm.one_hot_advice()),
+        &evaluator,
+        &*fleet,
+        (clients, personal),
+        observer,
+        artifacts,
+    );
     if let Some((round, state)) = past {
-        diary.restore(&state)?;
+        recorder.restore(&state)?;
         observer.note(&format!("going on after round {round} of {}", config.rounds));
         observer.saved(round);
     }
     let watch = |done, total| observer.step(done, total);
     let diagnosis = config.diagnosis();
     let (server_half, schedule) = (&mut *server, &mut *schedule);
-    let mut federation =
-        Federation { server: server_half, schedule, fleet: &fleet, rows: &rows, diagnosis, guard: &mut guard, session };
-    federation.serve(done + 1..=config.rounds, &watch, &mut diary)?;
+    let mut federation = Federation {
+        server: server_half,
+        schedule,
+        fleet: &*fleet,
+        rows: &rows,
+        diagnosis,
+        policy: &mut policy,
+        session,
+    };
+    federation.serve(done + 1..=config.rounds, &watch, &mut recorder)?;
 
-    // What remains.
-    let artifacts = diary.artifacts.take();
-    let Finished { predicted, evaluation, personal, rounds, seconds } = diary.finish(&*server, &guard)?;
+    // The final files and the results.
+    let artifacts = recorder.artifacts.take();
+    let RunResults { predicted, evaluation, personal, rounds, seconds } = recorder.finish(&*server, &policy)?;
     let (particles, posterior) = (server.particles().clone(), server.posterior());
     let outcome = Outcome { particles, posterior, predicted, evaluation, personal, rounds, seconds };
     if let Some(artifacts) = artifacts {
@@ -162,14 +224,13 @@ pub fn run<B: Backend>(
     Ok(outcome)
 }
 
-fn headline(config: &Config, partition: &Partition, clients: usize) -> String {
+fn headline(config: &Config, data: &str, particles: usize, partition: &Partition, clients: usize) -> String {
     let rows: usize = partition.clients().iter().map(Vec::len).sum();
-    let (algorithm, particles) = (config.algorithm.kind(), config.algorithm.particles());
+    let algorithm = config.algorithm.name();
     let plural = if particles == 1 { "" } else { "s" };
     format!(
-        "{}: {algorithm}, {particles} particle{plural}, {rows} rows of {} at {clients} clients ({}), backend {}, seed {}",
+        "{}: {algorithm}, {particles} particle{plural}, {rows} rows of {data} at {clients} clients ({}), backend {}, seed {}",
         config.name,
-        config.data_kind(),
         config.partition_kind(),
         config.backend,
         config.seed

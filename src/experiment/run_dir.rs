@@ -1,50 +1,50 @@
-//! The directory that a run leaves behind: created when everything about the input is known to be right,
-//! gone again if the run fails before [`RunDir::keep`].
+//! The directory of a run. It is created once all input is validated, and removed again if the run fails before
+//! [`RunDir::keep`].
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::lock::{LOCK, Lock, LockError};
-use crate::report::{ReportError, write_atomic};
+use crate::report::files::{FileError, write_atomic};
 
 /// The resolved config.
 pub const CONFIG: &str = "config.toml";
-/// One row a round.
+/// The records of the rounds, one row per round.
 pub const ROUNDS: &str = "rounds.csv";
-/// The final figures.
+/// The final metrics and facts of the run.
 pub const SUMMARY: &str = "summary.json";
 /// The test rows' labels and predicted probabilities.
 pub const PREDICTIONS: &str = "predictions.csv";
 /// The particles, block by block.
 pub const PARTICLES: &str = "particles.safetensors";
-/// What `fedstein predict` must know beside the particles.
+/// The information that `fedstein predict` needs besides the particles.
 pub const MODEL: &str = "model.json";
 /// The calibration report, a directory.
 pub const REPORT: &str = "report";
-/// The state to resume from, a directory.
+/// The directory of the checkpoints.
 pub const CHECKPOINT: &str = "checkpoint";
-/// Which client holds how many rows of what, as a table to read.
+/// The number of rows of each kind at each client, as a readable table.
 pub const PARTITION: &str = "partition.txt";
-/// Mutual information of every test row.
+/// The mutual information of every test row.
 pub const UNCERTAINTY: &str = "uncertainty.csv";
 
-/// Every client's own predictor on its own test rows, after the last round.
+/// The metrics of every client's own predictor on its own test rows, after the last round.
 pub const CLIENTS: &str = "clients.csv";
 
-/// Bins of confidence of the clients' own predictors, all clients' rows together, after the last round.
+/// The bins of confidence of the clients' own predictors, pooled over all clients' rows, after the last round.
 pub const CLIENT_BINS: &str = "clients_bins.csv";
 
-/// What the clients answered before each selection, one JSON object a round.
+/// The clients' answers before each selection, one JSON object per round.
 pub const SELECTION: &str = "selection.jsonl";
 
-/// What happened to requests and replies, one JSON object an event.
+/// The events of requests and replies, one JSON object per event.
 pub const EVENTS: &str = "events.jsonl";
 
-/// Files to which rounds add lines, and which a run that goes on cuts back.
+/// Files to which rounds append lines, and which a resumed run truncates.
 pub(super) const LOGS: &[&str] = &[SELECTION, EVENTS];
 
-/// All that a run writes. `--force` removes nothing else, so a name that a run writes must stand here.
+/// All names that a run writes. `--force` removes nothing else, so every file that a run writes must be listed here.
 const CONTENTS: &[&str] = &[
     CONFIG,
     ROUNDS,
@@ -63,69 +63,70 @@ const CONTENTS: &[&str] = &[
     LOCK,
 ];
 
-/// Why a run's directory cannot be had.
+/// Why a run's directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunDirError {
-    /// It is there already.
+    /// The directory exists already.
     #[error("the output directory `{}` exists and is not empty; choose another with --out or replace it with --force", .0.display())]
     Exists(PathBuf),
-    /// Another process works in it.
+    /// Another process works in the directory.
     #[error("the run directory `{}` is in use by {holder}; wait for it to end, or choose another with --out", path.display())]
     InUse {
         /// The directory.
         path: PathBuf,
-        /// Which process.
+        /// A description of the process.
         holder: String,
     },
-    /// `--force` would remove something that no run has written.
+    /// `--force` would remove a file that no run has written.
     #[error("--force replaces only the directory of a run; `{}` holds {found}", path.display())]
     NotARun {
         /// The directory.
         path: PathBuf,
-        /// What speaks against it.
+        /// The content that is not a run's.
         found: String,
     },
-    /// There is no run to go on with.
+    /// The directory holds no run that could be resumed.
     #[error("`{}` is not the directory of a run: it holds no `{CONFIG}`", .0.display())]
     NothingToResume(PathBuf),
-    /// Something else has this name.
+    /// A file of this name exists.
     #[error("the output directory `{}` cannot be created: a file of this name exists", .0.display())]
     NotADirectory(PathBuf),
-    /// A file in it cannot be written.
+    /// A file in the directory cannot be written.
     #[error("cannot write {0}")]
-    Write(#[from] ReportError),
-    /// The file system refuses.
+    Write(#[from] FileError),
+    /// A file-system operation failed.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         action: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl RunDirError {
-    /// Whether the user's choice of directory is wrong (exit 2), rather than the machine (exit 1).
+    /// Whether the user's choice of directory is wrong (exit code 2), rather than the machine (exit code 1).
     pub fn is_usage(&self) -> bool {
         !matches!(self, Self::Io { .. } | Self::Write(_))
     }
 }
 
-/// A run's directory. Dropped before [`RunDir::keep`], it is as it was before: gone, empty, or with what it held.
+/// A run's directory. If it is dropped before [`RunDir::keep`], its earlier state is restored: absent, empty, or with
+/// its former files.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
     kept: bool,
-    /// Whether it was there already. Such a directory stays itself, for it may be the one we work in.
+    /// Whether the directory existed already. It is then never removed itself, for it may be the working directory.
     existed: bool,
-    /// Parents that were created with it, the innermost first.
+    /// The parents that were created with it, the innermost first.
     parents: Vec<PathBuf>,
-    /// Where the files that `--force` replaces wait: a directory beside it.
+    /// The directory beside it that holds the files which `--force` replaces.
     former: Option<PathBuf>,
-    /// The last field: it is released when all else is done.
+    /// The lock. It is the last field, so that it is released after everything else.
     lock: Lock,
 }
 
@@ -133,16 +134,16 @@ impl RunDir {
     /// Creates the directory, and its parents where they are missing.
     ///
     /// # Errors
-    /// It exists and is not empty (without `force`); it is not a run's (with `force`); another process works in it; the
-    /// file system refuses.
+    /// The directory exists and is not empty (without `force`), it is not a run's (with `force`), another process works
+    /// in it, or a file-system operation fails.
     pub fn create(path: &Path, force: bool) -> Result<Self, RunDirError> {
         let existed = content(path)?.is_some();
         let missing = |parent: &&Path| !parent.as_os_str().is_empty() && !parent.exists();
         let parents: Vec<PathBuf> = path.ancestors().skip(1).take_while(missing).map(Path::to_path_buf).collect();
-        // A directory that is not a run's gets no lock: it is refused as it is.
+        // A directory that is not a run's gets no lock: it is refused unchanged.
         if let Err(error) = replaceable(path, force) {
             if matches!(error, RunDirError::Exists(_)) && path.join(LOCK).exists() {
-                // A process that works in it is the better reason, where there is one.
+                // If another process works in it, that is the better reason to report.
                 drop(lock(path)?);
             }
             return Err(error);
@@ -150,27 +151,27 @@ impl RunDir {
         fs::create_dir_all(path).map_err(io_error("create", path))?;
         let lock = lock(path).inspect_err(|_| {
             let created = Some(path).filter(|_| !existed).into_iter().chain(parents.iter().map(PathBuf::as_path));
-            // Only what is empty goes.
+            // Only empty directories are removed.
             created.for_each(|path| drop(fs::remove_dir(path)));
         })?;
-        // What was there before the lock was ours may be another process's by now.
+        // Before the lock was acquired, another process may have replaced the content, so it is checked again.
         let former = replaceable(path, force)?.then(|| set_aside(path)).transpose()?;
         Ok(Self { path: path.to_path_buf(), kept: false, existed, parents, former, lock })
     }
 
-    /// Locks the directory of a run that goes on.
+    /// Locks the directory of a run that is to be resumed.
     ///
     /// # Errors
-    /// Another process works in it; it is no run's directory; the file system refuses.
+    /// Another process works in the directory, it is not a run's, or a file-system operation fails.
     pub fn lock(path: &Path) -> Result<Lock, RunDirError> {
         must_have_begun(path)?;
         lock(path)
     }
 
-    /// The directory of a run that goes on. What a killed process left half-written is removed.
+    /// Opens the directory of a run that is resumed. Temporary files that a killed process left are removed.
     ///
     /// # Errors
-    /// It is no run's directory; the file system refuses.
+    /// The directory is not a run's, or a file-system operation fails.
     pub fn reopen(path: &Path, lock: Lock) -> Result<Self, RunDirError> {
         let names = must_have_begun(path)?;
         for name in names.iter().filter(|name| is_temporary(name)) {
@@ -180,12 +181,12 @@ impl RunDir {
         Ok(Self { path: path.to_path_buf(), kept: true, existed: true, parents: Vec::new(), former: None, lock })
     }
 
-    /// What the user should know where the directory could not be locked.
+    /// A warning for the user where the directory could not be locked.
     pub fn warning(&self) -> Option<String> {
         self.lock.warning()
     }
 
-    /// Says that the run has results: the directory stays whatever comes, and what it replaced goes.
+    /// Marks the directory as permanent, because the run has results, and removes the files that it replaced.
     ///
     /// # Errors
     /// The files that `--force` replaced cannot be removed.
@@ -197,20 +198,20 @@ impl RunDir {
         }
     }
 
-    /// The directory.
+    /// The directory's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path of something in it, such as [`ROUNDS`].
+    /// The path of a file in the directory, such as [`ROUNDS`].
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Writes a file in it, whole or not at all.
+    /// Writes a file in the directory atomically.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// The file cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunDirError> {
         Ok(write_atomic(&self.join(name), bytes)?)
     }
@@ -221,19 +222,19 @@ impl Drop for RunDir {
         if self.kept {
             return;
         }
-        // Cleaning up after an error that is being reported: a second error would only hide it.
+        // This cleans up after an error that is being reported already; a second error would only hide it.
         let _ = if self.existed { clear(&self.path) } else { fs::remove_dir_all(&self.path) };
         if let Some(former) = &self.former {
             let _ = move_content(former, &self.path).and_then(|()| fs::remove_dir(former));
         }
         for parent in &self.parents {
-            // Only if it is empty.
+            // `remove_dir` removes the parent only if it is empty.
             let _ = fs::remove_dir(parent);
         }
     }
 }
 
-/// Locks a directory that is there.
+/// Locks an existing directory.
 fn lock(path: &Path) -> Result<Lock, RunDirError> {
     Lock::take(path).map_err(|error| match error {
         LockError::Held(holder) => RunDirError::InUse { path: path.to_path_buf(), holder },
@@ -241,7 +242,7 @@ fn lock(path: &Path) -> Result<Lock, RunDirError> {
     })
 }
 
-/// Whether there is something to be replaced, which may be.
+/// Whether the directory has content that is to be replaced, and may be.
 fn replaceable(path: &Path, force: bool) -> Result<bool, RunDirError> {
     let names = content(path)?.unwrap_or_default();
     if names.is_empty() {
@@ -262,7 +263,7 @@ fn must_have_begun(path: &Path) -> Result<Vec<String>, RunDirError> {
     }
 }
 
-/// The names in a directory, its lock apart; `None` if there is no directory.
+/// The names in a directory except its lock; `None` if there is no directory.
 fn content(path: &Path) -> Result<Option<Vec<String>>, RunDirError> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
@@ -287,7 +288,7 @@ fn must_be_a_run(path: &Path, names: &[String]) -> Result<(), RunDirError> {
     Err(RunDirError::NotARun { path: path.to_path_buf(), found })
 }
 
-/// Whether a file of a run was being written under this name; see [`write_atomic`].
+/// Whether this is the name of a temporary file of a run; see [`write_atomic`].
 fn is_temporary(name: &str) -> bool {
     let of = |file: &&str| {
         name.strip_prefix('.').and_then(|name| name.strip_prefix(*file)).is_some_and(|rest| rest.starts_with('.'))
@@ -295,9 +296,9 @@ fn is_temporary(name: &str) -> bool {
     name.ends_with(".tmp") && CONTENTS.iter().any(of)
 }
 
-/// Moves what a directory holds into a new one beside it; all of it or nothing.
+/// Moves the content of a directory into a new directory beside it, either completely or not at all.
 fn set_aside(path: &Path) -> Result<PathBuf, RunDirError> {
-    // Through the file system's own name, so that `.` and `..` have a parent and a name too.
+    // The canonical path gives `.` and `..` a parent and a name too.
     let full = path.canonicalize().map_err(io_error("read", path))?;
     let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let aside = full.with_file_name(format!(".{name}.former-{}", std::process::id()));
@@ -309,7 +310,7 @@ fn set_aside(path: &Path) -> Result<PathBuf, RunDirError> {
     Ok(aside)
 }
 
-/// All but the lock, which is ours.
+/// Removes all content except the lock, which this process holds.
 fn clear(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -322,7 +323,7 @@ fn clear(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// All but the lock.
+/// Moves all content except the lock.
 fn move_content(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -374,7 +375,7 @@ mod tests {
             let message = error.to_string();
             assert!(message.contains(&format!("process {}", std::process::id())), "{message}");
         };
-        // Before a file of the run is there, and then.
+        // Checked before a file of the run exists, and again afterwards.
         in_use(RunDir::create(&path, false));
         in_use(RunDir::create(&path, true));
         first.write(CONFIG, b"x").unwrap();

@@ -1,4 +1,4 @@
-//! What replies are put through before an algorithm sees them, so that a few poisoned ones cannot carry the server away.
+//! Robust rules: what is done to replies before an algorithm sees them, so that a few poisoned ones have bounded influence.
 //!
 //! Validated requests and replies in, replies out:
 //! - `norm-clip`: each array's change, reply − sent (the array itself where it is a change already), is shortened to c times
@@ -14,9 +14,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{Event, Happening};
-use super::message::{Array, Message, Reply, Request, Values};
-use super::robust::{clipping, median, trimmed_mean};
+use super::event::{Event, EventKind};
+use crate::array::{Array, Values};
+use crate::protocol::{Message, Reply, Request};
+use crate::statistics::{clipping, median, trimmed, trimmed_mean};
 
 /// How replies are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -76,11 +77,6 @@ pub(super) fn combine(
     }
 }
 
-/// How many of K are left out at either end: ⌊β·K⌋, less than half of them.
-pub fn trimmed(share: f64, count: usize) -> usize {
-    ((share * count as f64) as usize).min(count.saturating_sub(1) / 2)
-}
-
 fn clip(
     factor: f64,
     changes: &[&str],
@@ -118,7 +114,7 @@ fn clip(
         }
     }
     for ((request, reply), scale) in requests.iter().zip(replies).zip(shortest).filter(|(_, scale)| *scale < 1.0) {
-        events.push(Event::new(request.round, request.attempt, reply.client, Happening::Clipped).of(scale));
+        events.push(Event::new(request.round, request.attempt, reply.client, EventKind::Clipped).with_value(scale));
     }
 }
 
@@ -166,8 +162,8 @@ fn replace(replies: &mut [Reply], statistic: impl Fn(&mut [f64]) -> f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::Ask;
     use super::*;
+    use crate::protocol::Ask;
 
     fn message(values: &[f32]) -> Message {
         let array = Array { shape: vec![1, values.len()], values: Values::F32(values.to_vec()) };
@@ -213,7 +209,7 @@ mod tests {
         assert!((replies[0][0] - 11.2).abs() < 1e-6 && (replies[0][1] - 11.6).abs() < 1e-6, "{replies:?}");
         assert_eq!(replies[1..], [vec![10.0, 11.0], vec![10.0, 12.0]]);
         assert_eq!(events.len(), 1);
-        assert!((events[0].client, events[0].what) == (0, Happening::Clipped));
+        assert!((events[0].client, events[0].kind) == (0, EventKind::Clipped));
         assert!((events[0].value.unwrap() - 0.4).abs() < 1e-12);
         // What is a change already has no origin.
         let (replies, _) = combined(Robust::NormClip(1.0), &["particles"], &[10.0], &[&[9.0], &[1.0], &[2.0]]);

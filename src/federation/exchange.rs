@@ -1,16 +1,16 @@
-//! Requests out, whatever arrives in: each request gets the one answer that counts, the rest becomes events.
+//! Sends requests and collects replies: each request gets the one reply that counts, everything else becomes events.
 //!
-//! In the order of arrival: what answers no request of these (another run, round or state) is ignored, so is what comes
-//! after the deadline, and what comes a second time. The first answer in time is looked at ([`validate`]) and counts,
-//! good or bad. All that arrives has travelled, and counts as traffic.
+//! Replies are taken in the order of arrival. Three kinds are ignored: replies to another run, round or state, replies
+//! after the deadline, and second replies to one request. The first reply in time is validated ([`validate`]) and counts,
+//! whether it is good or bad. Every reply that arrives counts as traffic.
 
 use std::collections::BTreeMap;
 
-use super::event::{Event, Happening};
-use super::fleet::{Fleet, Watch};
-use super::message::{Ask, ClientId, Question, Reply, Request, RequestKind};
+use super::event::{Event, EventKind};
+use super::fleet::Fleet;
 use super::validate::{answers, validate};
 use crate::error::RunError;
+use crate::protocol::{Ask, ClientId, Question, Reply, Request, RequestKind, Watch};
 
 /// What became of a request.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub(super) enum Outcome {
     Refused(String),
     /// The client could not do its part.
     Failed(String),
-    /// No reply that counts.
-    Silent(String),
+    /// There is no reply that counts.
+    Missing(String),
 }
 
 impl Outcome {
@@ -30,7 +30,7 @@ impl Outcome {
     pub fn usable(self) -> Option<Reply> {
         match self {
             Self::Usable(reply) => Some(reply),
-            Self::Refused(_) | Self::Failed(_) | Self::Silent(_) => None,
+            Self::Refused(_) | Self::Failed(_) | Self::Missing(_) => None,
         }
     }
 }
@@ -63,11 +63,11 @@ pub(super) fn exchange(
     let places: BTreeMap<ClientId, usize> =
         requests.iter().enumerate().map(|(place, request)| (request.client, place)).collect();
     let mut outcomes: Vec<Option<Outcome>> = requests.iter().map(|_| None).collect();
-    // Why what came does not count, for those from whom nothing else comes.
+    // Why a reply was ignored, for clients from which no other reply comes.
     let mut ignored: Vec<Option<String>> = requests.iter().map(|_| None).collect();
     let first = requests.first().map(|request| (request.round, request.attempt, request.ask.kind()));
     let (round, attempt, kind) = first.unwrap_or((0, 1, RequestKind::Training));
-    let event = |client, what| Event::new(round, attempt, client, what).on(kind);
+    let event = |client, what| Event::new(round, attempt, client, what).of_request(kind);
 
     let arrived = fleet.dispatch(requests, watch);
     events.extend(fleet.events());
@@ -78,7 +78,7 @@ pub(super) fn exchange(
                 if let Some(slot) = places.get(&client).map(|place| &mut outcomes[*place])
                     && slot.is_none()
                 {
-                    events.push(event(client, Happening::Failed).because(&reason));
+                    events.push(event(client, EventKind::Failed).with_detail(&reason));
                     *slot = Some(Outcome::Failed(reason));
                 }
                 continue;
@@ -89,23 +89,23 @@ pub(super) fn exchange(
         let place = places.get(&client).copied();
         traffic.up += reply.message.bytes() + place.map_or(0, |place| number_bytes(&requests[place].ask));
         let Some(place) = place else {
-            events.push(event(client, Happening::Stale).because("this client was not asked"));
+            events.push(event(client, EventKind::Stale).with_detail("this client was not asked"));
             continue;
         };
         if let Err(reason) = answers(&requests[place], &reply) {
-            events.push(event(client, Happening::Stale).because(&reason));
+            events.push(event(client, EventKind::Stale).with_detail(&reason));
             ignored[place] = Some(reason);
         } else if let Some(deadline) = deadline.filter(|deadline| reply.seconds > *deadline) {
             let reason = format!("the reply came after {} s; the round was closed at {deadline} s", reply.seconds);
-            events.push(event(client, Happening::Late).because(&reason));
+            events.push(event(client, EventKind::Late).with_detail(&reason));
             ignored[place] = Some(reason);
         } else if outcomes[place].is_some() {
-            events.push(event(client, Happening::Duplicate));
+            events.push(event(client, EventKind::Duplicate));
         } else {
             outcomes[place] = Some(match validate(&requests[place], reply) {
                 Ok(reply) => Outcome::Usable(reply),
                 Err(RunError::Client { reason, .. }) => {
-                    events.push(event(client, Happening::Refused).because(&reason));
+                    events.push(event(client, EventKind::Refused).with_detail(&reason));
                     Outcome::Refused(reason)
                 }
                 Err(other) => return Err(other),
@@ -115,9 +115,9 @@ pub(super) fn exchange(
     let settle = |((outcome, ignored), request): ((Option<Outcome>, Option<String>), &Request)| {
         outcome.unwrap_or_else(|| {
             if ignored.is_none() {
-                events.push(event(request.client, Happening::Unanswered));
+                events.push(event(request.client, EventKind::Unanswered));
             }
-            Outcome::Silent(ignored.unwrap_or_else(|| "no reply came".into()))
+            Outcome::Missing(ignored.unwrap_or_else(|| "no reply came".into()))
         })
     };
     Ok(outcomes.into_iter().zip(ignored).zip(requests).map(settle).collect())

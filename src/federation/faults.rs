@@ -1,9 +1,9 @@
-//! A fault injector: a fleet around a fleet, in which some clients disturb what they send.
+//! A fault injector: a fleet around a fleet that disturbs the requests and replies of some clients.
 //!
-//! Visits are disturbed and, where that is wanted, questions and scores; the clients' states are not. Who is disturbed,
-//! when and how follows from the run's seed by (kind of request, round, client, attempt) and from nothing else: the same
-//! faults at any number of threads, and in a run that was resumed. Nobody waits: a straggler's delay is a number on its
-//! reply.
+//! Training requests are disturbed and, where that is wanted, questions and scores; the clients' states are not. Which
+//! request is disturbed, and how, follows from the run's seed and (kind of request, round, client, attempt) only: the
+//! faults are the same at any number of threads, and in a run that was resumed. Nothing waits: a straggler's delay is a
+//! number on its reply.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -12,10 +12,13 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::combine::scale_change;
-use super::event::{Event, Happening};
-use super::fleet::{Fleet, Watch};
-use super::message::{Array, ClientId, Message, Reply, Request, RequestKind, Values};
+use super::event::{Event, EventKind};
+use super::fleet::Fleet;
+use super::saved::{of_messages, to_messages};
+use crate::array::{Array, Values};
+use crate::checkpoint::State;
 use crate::error::RunError;
+use crate::protocol::{ClientId, Message, Reply, Request, RequestKind, Watch};
 use crate::random::{Purpose, Streams};
 
 /// What goes wrong with a request.
@@ -91,7 +94,7 @@ impl Fault {
         }
     }
 
-    /// Whether it can happen to a request of this kind: what spoils a change needs one.
+    /// Whether it can happen to a request of this kind; faults of a change happen to training only.
     fn happens_to(self, request: RequestKind) -> bool {
         let anywhere = [
             Self::Dropout,
@@ -129,9 +132,9 @@ pub struct FaultsConfig {
     pub delay: f64,
 }
 
-/// Faults of one run.
+/// The faults of one run: which, and at which clients.
 #[derive(Clone, Debug)]
-struct Plan {
+pub struct FaultPlan {
     config: FaultsConfig,
     affected: BTreeSet<ClientId>,
     /// Arrays of a reply that are changes already.
@@ -139,7 +142,29 @@ struct Plan {
     streams: Streams,
 }
 
-impl Plan {
+impl FaultPlan {
+    /// The faults of K clients; `None` where no kind of fault, or no client, is to be disturbed. `changes` names the arrays
+    /// of a reply that are changes already.
+    pub fn new(
+        config: FaultsConfig,
+        clients: usize,
+        changes: &'static [&'static str],
+        streams: Streams,
+    ) -> Option<Self> {
+        let count = ((config.share * clients as f64).ceil() as usize).min(clients);
+        if config.kinds.is_empty() || count == 0 {
+            return None;
+        }
+        let mut rng = streams.rng(Purpose::Faults, 0, 0);
+        let affected = rand::seq::index::sample(&mut rng, clients, count).into_iter().collect();
+        Some(Self { config, affected, changes, streams })
+    }
+
+    /// The clients that are ever disturbed.
+    pub fn affected(&self) -> impl Iterator<Item = ClientId> {
+        self.affected.iter().copied()
+    }
+
     /// The fault of this request, and a number that says where.
     fn fault(&self, request: &Request) -> Option<(Fault, usize)> {
         let kind = request.ask.kind();
@@ -162,59 +187,25 @@ impl Plan {
     }
 }
 
-/// A fleet whose clients are disturbed, or not.
+/// A fleet whose clients are disturbed.
 #[derive(Debug)]
 pub struct Faulty<F> {
     fleet: F,
-    plan: Option<Plan>,
-    /// What is replayed, by client.
-    first: Mutex<Remembered>,
+    plan: FaultPlan,
+    /// The first message of every affected client, for replays.
+    first: Mutex<BTreeMap<ClientId, Message>>,
     events: Mutex<Vec<Event>>,
 }
 
-/// What the injector has to remember: the first message of every affected client, for replays.
-pub type Remembered = BTreeMap<ClientId, Message>;
-
 impl<F> Faulty<F> {
-    /// Around a fleet of K clients; no kinds, no faults. `changes` names the arrays of a reply that are changes already.
-    pub fn new(
-        fleet: F,
-        config: FaultsConfig,
-        clients: usize,
-        changes: &'static [&'static str],
-        streams: Streams,
-    ) -> Self {
-        let count = ((config.share * clients as f64).ceil() as usize).min(clients);
-        let plan = (!config.kinds.is_empty() && count > 0).then(|| {
-            let mut rng = streams.rng(Purpose::Faults, 0, 0);
-            let affected = rand::seq::index::sample(&mut rng, clients, count).into_iter().collect();
-            Plan { config, affected, changes, streams }
-        });
+    /// Faults around a fleet.
+    pub fn new(fleet: F, plan: FaultPlan) -> Self {
         Self { fleet, plan, first: Mutex::default(), events: Mutex::default() }
     }
 
-    /// The fleet inside.
-    pub fn inner(&self) -> &F {
-        &self.fleet
-    }
-
-    /// The clients that are ever disturbed.
-    pub fn affected(&self) -> Vec<ClientId> {
-        self.plan.iter().flat_map(|plan| plan.affected.iter().copied()).collect()
-    }
-
-    /// What a checkpoint has to hold.
-    pub fn save(&self) -> Remembered {
-        self.first.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Goes on from a checkpoint.
-    pub fn restore(&self, remembered: Remembered) {
-        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = remembered;
-    }
-
     /// One reply with its fault.
-    fn disturb(&self, plan: &Plan, request: &Request, reply: &mut Reply, (fault, place): (Fault, usize)) -> bool {
+    fn disturb(&self, request: &Request, reply: &mut Reply, (fault, place): (Fault, usize)) -> bool {
+        let plan = &self.plan;
         let mut sent = |scale: f64| {
             for (name, array) in &mut reply.message.arrays {
                 let origin = request.message.arrays.get(name).filter(|_| !plan.changes.contains(&name.as_str()));
@@ -249,14 +240,13 @@ impl<F> Faulty<F> {
 
 impl<F: Fleet> Fleet for Faulty<F> {
     fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>> {
-        let Some(plan) = &self.plan else { return self.fleet.dispatch(requests, watch) };
         let faults: BTreeMap<ClientId, (Fault, usize)> =
-            requests.iter().filter_map(|request| Some((request.client, plan.fault(request)?))).collect();
+            requests.iter().filter_map(|request| Some((request.client, self.plan.fault(request)?))).collect();
         let fault_of = |client: ClientId| faults.get(&client).copied();
         let injected = |request: &Request, fault: Fault| {
-            let event = Event::new(request.round, request.attempt, request.client, Happening::Injected);
-            let event = event.on(request.ask.kind());
-            self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event.because(fault.word()));
+            let event = Event::new(request.round, request.attempt, request.client, EventKind::Injected);
+            let event = event.of_request(request.ask.kind());
+            self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event.with_detail(fault.word()));
         };
         let (lost, reached): (Vec<_>, Vec<_>) =
             requests.iter().partition(|request| matches!(fault_of(request.client), Some((Fault::Dropout, _))));
@@ -274,7 +264,7 @@ impl<F: Fleet> Fleet for Faulty<F> {
                     continue;
                 }
             };
-            if self.disturb(plan, request, &mut reply, fault) {
+            if self.disturb(request, &mut reply, fault) {
                 injected(request, fault.0);
             }
             match fault.0 {
@@ -301,7 +291,28 @@ impl<F: Fleet> Fleet for Faulty<F> {
         events.append(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner));
         events
     }
+
+    fn save(&self, client: ClientId) -> Result<State, RunError> {
+        self.fleet.save(client)
+    }
+
+    fn restore(&self, client: ClientId, state: &State) -> Result<(), RunError> {
+        self.fleet.restore(client, state)
+    }
+
+    fn save_own(&self) -> State {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        of_messages(&first).with_part(INNER, self.fleet.save_own())
+    }
+
+    fn restore_own(&self, state: &State) -> Result<(), RunError> {
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = to_messages(state)?;
+        self.fleet.restore_own(&state.part(INNER))
+    }
 }
+
+/// The part of the injector's state that is of the fleet around which it stands.
+const INNER: &str = "inner";
 
 /// Puts a value at some place of some array; without arrays, in the place of some number.
 fn spoil(message: &mut Message, place: usize, value: f64) {

@@ -5,25 +5,23 @@ use std::sync::{Mutex, MutexGuard};
 
 use rayon::prelude::*;
 
+use super::client_evaluator::ClientEvaluator;
 use super::event::Event;
-use super::exam::Exam;
-use super::message::{Ask, ClientId, Reply, Request};
 use super::visit::Client;
-use crate::algorithm::ClientHalf;
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
+use crate::protocol::{Ask, ClientHalf, ClientId, Reply, Request, Watch};
 
-/// Told by a client how many of how many steps of its visit are done.
-pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
-
-/// The name under which a reply tells how much its client keeps.
-pub const CLIENT_BYTES: &str = "client_bytes";
-
-/// Carries requests to clients and brings what comes back.
+/// Carries requests to clients and brings what comes back: the boundary between a server and wherever clients live.
+///
+/// A server knows its clients by this trait alone. A fleet around a fleet passes on every method.
 pub trait Fleet {
     /// What arrives, in any order: replies, late, twice or of former rounds, and the failures of clients
     /// ([`RunError::Client`]); a request may stay without an answer. Any other error ends the run.
+    ///
+    /// Requests to several clients mostly share one message ([`Request::message`]): a fleet that sends bytes may encode
+    /// it once for all requests of the same [`Request::state`].
     fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>>;
 
     /// What the fleet itself has done to requests and replies since it was last asked.
@@ -31,7 +29,7 @@ pub trait Fleet {
         Vec::new()
     }
 
-    /// Most questions, or requests for scores, that are sent at once. A request holds a copy of what the server sends.
+    /// Most questions, or requests for scores, that are sent at once: their answers are in memory together.
     fn at_once(&self) -> usize {
         usize::MAX
     }
@@ -39,43 +37,63 @@ pub trait Fleet {
     /// A round is over, and the training replies of these clients were aggregated. A client that is not told learns it
     /// with its next request ([`Request::counted`]).
     fn settle(&self, _round: usize, _counted: &[ClientId]) {}
+
+    /// What a client keeps between rounds, for a checkpoint; of a visit that is not settled nothing. A client that
+    /// outlives the server and keeps its state itself has none to give, as in this default.
+    ///
+    /// # Errors
+    /// There is no such client, or it does not answer.
+    fn save(&self, _client: ClientId) -> Result<State, RunError> {
+        Ok(State::default())
+    }
+
+    /// Gives a client what [`Self::save`] has returned.
+    ///
+    /// # Errors
+    /// There is no such client, it does not answer, or the state is not one of its kind.
+    fn restore(&self, _client: ClientId, _state: &State) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    /// What the fleet itself remembers, apart from its clients.
+    fn save_own(&self) -> State {
+        State::default()
+    }
+
+    /// Takes over what [`Self::save_own`] has returned.
+    ///
+    /// # Errors
+    /// The state is not one of this fleet.
+    fn restore_own(&self, _state: &State) -> Result<(), RunError> {
+        Ok(())
+    }
 }
 
-/// Clients of this process to which Θ is on its way at once: K copies of a large Θ would need more memory than everything
-/// else. The same at any number of threads, for events to have the same order.
+/// Clients of this process that are asked at once: the scores with which all of K clients answer a question would need
+/// more memory than everything else. The same at any number of threads, for events to have the same order.
 const ASKED_AT_ONCE: usize = 16;
 
 /// All clients in this process: in parallel on a CPU, one after the other on a GPU.
 pub struct InProcess<B: Backend> {
     clients: Vec<Mutex<Client<B>>>,
-    exam: Option<Exam<B>>,
+    evaluator: Option<ClientEvaluator<B>>,
 }
 
 impl<B: Backend> InProcess<B> {
     /// A fleet of these clients; a client's id is its index.
     pub fn new(clients: Vec<Box<dyn ClientHalf<B>>>) -> Self {
-        Self { clients: clients.into_iter().map(|half| Mutex::new(Client::new(half))).collect(), exam: None }
+        Self { clients: clients.into_iter().map(|half| Mutex::new(Client::new(half))).collect(), evaluator: None }
     }
 
     /// The same fleet, whose clients hold rows out to score themselves on.
-    pub fn with_exam(mut self, exam: Exam<B>) -> Self {
-        self.exam = Some(exam);
+    pub fn with_evaluator(mut self, evaluator: ClientEvaluator<B>) -> Self {
+        self.evaluator = Some(evaluator);
         self
     }
 
-    /// What a client keeps between rounds.
-    pub fn save(&self, client: ClientId) -> Result<State, RunError> {
-        self.client(client)?.save()
-    }
-
-    /// Gives a client what it kept.
-    pub fn restore(&self, client: ClientId, state: &State) -> Result<(), RunError> {
-        self.client(client)?.restore(state)
-    }
-
     fn client(&self, id: ClientId) -> Result<MutexGuard<'_, Client<B>>, RunError> {
-        let client = self.clients.get(id).ok_or_else(|| RunError::Device(format!("there is no client {id}")))?;
-        client.lock().map_err(|_| RunError::Device(format!("client {id} stopped in an earlier round")))
+        let client = self.clients.get(id).ok_or(RunError::NoClient(id))?;
+        client.lock().map_err(|_| RunError::Stopped(id))
     }
 
     fn answer(&self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
@@ -90,10 +108,12 @@ impl<B: Backend> InProcess<B> {
                 .half(request)
                 .and_then(|half| half.answer(request, question))
                 .map(|message| request.reply(message)),
-            Ask::Score => match &self.exam {
-                Some(exam) => {
+            Ask::Score => match &self.evaluator {
+                Some(evaluator) => {
                     let predictor = asked.half(request).and_then(|half| half.predictor(request));
-                    predictor.and_then(|predictor| exam.take(request, predictor)).map(|message| request.reply(message))
+                    predictor
+                        .and_then(|predictor| evaluator.score(request, predictor))
+                        .map(|message| request.reply(message))
                 }
                 None => Err(RunError::Config("no client holds rows out: evaluation.personal is false".into())),
             },
@@ -123,5 +143,13 @@ impl<B: Backend> Fleet for InProcess<B> {
                 let _ = client.settle(round, counted.contains(&id));
             }
         }
+    }
+
+    fn save(&self, client: ClientId) -> Result<State, RunError> {
+        self.client(client)?.save()
+    }
+
+    fn restore(&self, client: ClientId, state: &State) -> Result<(), RunError> {
+        self.client(client)?.restore(state)
     }
 }

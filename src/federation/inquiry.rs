@@ -1,48 +1,47 @@
-//! What clients are asked beside training: questions before a selection, and scores. Their states stay as they are.
+//! Requests other than training: questions before a selection, and scores. They do not change the clients' states.
 //!
-//! A client that does not answer, or not in time, or nothing that can be used, ends nothing: the others go on without it,
-//! and an event says why. Only training replies count for the quarantine.
+//! A client without a usable answer in time does not end the run: it is left out, and an event says why. Only training
+//! replies count for the quarantine.
 
 use super::event::Event;
 use super::exchange::{Outcome, Traffic, exchange};
+use super::fault_policy::FaultPolicy;
 use super::fleet::Fleet;
-use super::guard::Guard;
-use super::message::{Ask, ClientId, Reply, Request};
-use crate::algorithm::ServerHalf;
 use crate::backend::Backend;
 use crate::error::RunError;
+use crate::protocol::{Ask, ClientId, Reply, Request, ServerHalf, SharedMessage};
 
-/// Asks clients in turns of as many as the fleet takes at once; one answer for each client, `None` for an absent one.
+/// Asks clients, as many at once as the fleet takes. One reply for each client, `None` for one without a usable reply.
 ///
 /// # Errors
 /// Anything but the failure of a client.
-pub(super) fn inquire(
+pub(super) fn ask_clients(
     fleet: &dyn Fleet,
-    guard: &Guard,
+    policy: &FaultPolicy,
     clients: &[ClientId],
     request: impl Fn(ClientId) -> Result<Request, RunError>,
     (traffic, events): (&mut Traffic, &mut Vec<Event>),
 ) -> Result<Vec<Option<Reply>>, RunError> {
     let mut replies = Vec::with_capacity(clients.len());
     for some in clients.chunks(fleet.at_once().max(1)) {
-        let requests = some.iter().map(|client| Ok(guard.stamped(request(*client)?)));
+        let requests = some.iter().map(|client| Ok(policy.stamped(request(*client)?)));
         let requests = requests.collect::<Result<Vec<_>, RunError>>()?;
-        let outcomes = exchange(fleet, &requests, guard.rules.deadline, &|_, _| {}, traffic, events)?;
+        let outcomes = exchange(fleet, &requests, policy.rules.deadline, &|_, _| {}, traffic, events)?;
         replies.extend(outcomes.into_iter().map(Outcome::usable));
     }
     Ok(replies)
 }
 
-/// What clients say about their own predictors.
+/// The scores of the clients' own predictors.
 #[derive(Debug)]
 pub struct Scores {
-    /// One answer for each client, `None` for an absent one.
+    /// One reply for each client, `None` for one without a usable reply.
     pub replies: Vec<Option<Reply>>,
-    /// What happened to requests and replies.
+    /// Events of requests and replies.
     pub events: Vec<Event>,
 }
 
-/// Asks clients how well their own predictors do, given what the server publishes.
+/// Asks clients for the scores of their own predictors, given what the server publishes.
 ///
 /// This is no part of the training, so its traffic is not counted.
 ///
@@ -50,14 +49,14 @@ pub struct Scores {
 /// Anything but the failure of a client.
 pub fn ask_for_scores<B: Backend>(
     fleet: &dyn Fleet,
-    guard: &Guard,
+    policy: &FaultPolicy,
     server: &dyn ServerHalf<B>,
     round: usize,
     clients: &[ClientId],
 ) -> Result<Scores, RunError> {
-    let message = server.publish()?;
+    let message = SharedMessage::from(server.publish()?);
     let request = |client| Ok(Request::new(round, client, Ask::Score, message.clone()));
     let mut events = Vec::new();
-    let replies = inquire(fleet, guard, clients, request, (&mut Traffic::default(), &mut events))?;
+    let replies = ask_clients(fleet, policy, clients, request, (&mut Traffic::default(), &mut events))?;
     Ok(Scores { replies, events })
 }

@@ -1,20 +1,17 @@
 //! Server, clients and what passes between them.
 
+pub mod client_evaluator;
 pub mod combine;
 pub mod event;
-pub mod exam;
 mod exchange;
+pub mod fault_policy;
 pub mod faults;
-mod fingerprint;
 pub mod fleet;
-pub mod guard;
 pub mod inquiry;
-pub mod message;
 mod outlier;
 pub mod quarantine;
-pub mod robust;
 mod roster;
+mod saved;
 pub mod server;
-pub mod shard;
 pub mod validate;
 mod visit;

@@ -15,11 +15,12 @@ use std::sync::Arc;
 
 use fedstein_models::Layout;
 
-use super::message::{Array, Reply, Request, Values};
-use super::robust::median;
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::particles::Particles;
+use crate::protocol::{Reply, Request};
+use crate::statistics::median;
 use crate::stein::{Bandwidth, Kernel, Rule, SteinForm};
 
 /// Rows `[n, w]` in f64.
@@ -95,21 +96,22 @@ fn score<B: Backend>(set: &Rows, centre: &[f64], sd: f64, session: &Session<B>) 
     let values: Vec<f64> = z.collect();
     let layout = Arc::new(Layout::new([("reply", [width].as_slice())]));
     let array = Array { shape: vec![values.len() / width, width], values: Values::F64(values) };
-    let z = Particles::<B>::from_array(&array, &layout, session).map_err(RunError::Device)?;
+    let z = Particles::<B>::from_array(&array, &layout, session)?;
     let kernel = Kernel::Imq {
         bandwidth: Bandwidth { rule: Rule::Fixed(width as f64), ..Bandwidth::default() },
         exponent: -0.5,
     };
-    let form = SteinForm::new(&kernel, &z)?.ok_or_else(|| RunError::Device("the kernel has no Stein form".into()))?;
+    let form = SteinForm::new(&kernel, &z)?
+        .ok_or_else(|| RunError::Config("outlier scores need a kernel with a Stein form".into()))?;
     let pull = z.map(|block| block.neg());
     Ok(form.product(&pull, &pull)?.v / width as f64)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::{Ask, Message};
     use super::*;
     use crate::backend::{Flex, Precision};
+    use crate::protocol::{Ask, Message};
 
     fn scores(sent: (&[usize], Vec<f64>), replies: Vec<Vec<f64>>) -> Vec<Option<f64>> {
         let array = |values| Array { shape: sent.0.to_vec(), values: Values::F64(values) };

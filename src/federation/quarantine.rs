@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::message::ClientId;
+use crate::protocol::ClientId;
 
 /// Most rounds that a client sits out at a time.
 pub const LONGEST: usize = 64;
@@ -41,7 +41,7 @@ impl Quarantine {
         self.records.get(&client).map_or(0, |record| record.until)
     }
 
-    /// Notes a bad reply, one a round, and tells for how many rounds after this one the client sits out.
+    /// Notes a bad reply, at most one per round. Returns the number of rounds after this one of quarantine.
     pub fn offend(&mut self, client: ClientId, round: usize, backoff: usize) -> usize {
         let record = self.records.entry(client).or_default();
         if record.last < round {

@@ -1,24 +1,24 @@
-//! Who is asked in a round, and who next where too few can be used.
+//! Which clients are asked in a round, and which ones next if too few replies can be used.
 //!
-//! At first those whom the schedule chose, but for those that sit out. Where that is fewer than are needed, and whenever
-//! a round repeats, others take their places, in this order: clients not asked yet, by number from the first chosen one
-//! on, round and round; those that kept silent; those that sit out from former rounds, the nearest to their end first;
-//! those whose reply of this round was refused, as damage may have been done on the way. A client whose own computation
-//! failed is not asked twice in a round.
+//! The first attempt goes to the selected clients that are not quarantined. If these are fewer than needed, and whenever
+//! a round is repeated, other clients take their places, in this order: clients not asked yet, by number from the first
+//! selected one on, cyclically; clients that did not reply; clients quarantined in earlier rounds, those released soonest
+//! first; clients whose reply of this round was refused, since the reply may have been damaged on its way. A client whose
+//! own computation failed is not asked twice in a round.
 
 use std::collections::BTreeMap;
 
-use super::message::ClientId;
 use super::quarantine::Quarantine;
+use crate::protocol::ClientId;
 
-/// What a client's answer in this round was worth.
+/// What became of a client's reply in this round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// It counts.
+pub(super) enum ReplyStatus {
+    /// The reply counts.
     Usable,
-    /// There was none in time.
-    Silent,
-    /// It was none that can be used.
+    /// There was no reply in time.
+    Missing,
+    /// The reply cannot be used.
     Refused,
     /// The client could not do its part.
     Failed,
@@ -31,36 +31,36 @@ pub(super) struct Roster<'a> {
     selected: &'a [ClientId],
     /// K.
     clients: usize,
-    standing: BTreeMap<ClientId, Standing>,
+    status: BTreeMap<ClientId, ReplyStatus>,
 }
 
 /// Who is asked in an attempt.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Call {
-    /// In the order of the requests.
+pub(super) struct Attempt {
+    /// The clients asked, in the order of the requests.
     pub asked: Vec<ClientId>,
-    /// Chosen by the schedule, and sitting out.
+    /// Clients that the schedule selected and that are quarantined.
     pub skipped: Vec<ClientId>,
 }
 
 impl<'a> Roster<'a> {
     /// The clients that the schedule chose of K.
     pub fn new(round: usize, selected: &'a [ClientId], clients: usize) -> Self {
-        Self { round, selected, clients, standing: BTreeMap::new() }
+        Self { round, selected, clients, status: BTreeMap::new() }
     }
 
-    /// Notes what an answer was worth.
-    pub fn note(&mut self, client: ClientId, standing: Standing) {
-        self.standing.insert(client, standing);
+    /// Notes what became of a reply.
+    pub fn note(&mut self, client: ClientId, status: ReplyStatus) {
+        self.status.insert(client, status);
     }
 
     /// Number of usable replies so far.
     pub fn usable(&self) -> usize {
-        self.standing.values().filter(|standing| **standing == Standing::Usable).count()
+        self.status.values().filter(|status| **status == ReplyStatus::Usable).count()
     }
 
     /// Who is asked first, where `need` replies are needed.
-    pub fn first(&self, quarantine: &Quarantine, need: usize) -> Call {
+    pub fn first(&self, quarantine: &Quarantine, need: usize) -> Attempt {
         let sits_out = |client: &&ClientId| quarantine.holds(**client, self.round);
         let (skipped, mut asked): (Vec<ClientId>, Vec<ClientId>) = self.selected.iter().partition(sits_out);
         if asked.len() < need {
@@ -68,7 +68,7 @@ impl<'a> Roster<'a> {
             let others: Vec<ClientId> = self.candidates(quarantine).filter(|other| !asked.contains(other)).collect();
             asked.extend(others.into_iter().take(missing));
         }
-        Call { asked, skipped }
+        Attempt { asked, skipped }
     }
 
     /// Who is asked when the round repeats, where `missing` more replies are needed; nobody where nobody is left.
@@ -79,15 +79,15 @@ impl<'a> Roster<'a> {
     fn candidates(&self, quarantine: &Quarantine) -> impl Iterator<Item = ClientId> {
         let first = self.selected.first().copied().unwrap_or(0);
         let all: Vec<ClientId> = (0..self.clients).map(|turn| (first + turn) % self.clients).collect();
-        let standing = |client: &ClientId| self.standing.get(client).copied();
+        let status = |client: &ClientId| self.status.get(client).copied();
         let sits_out = |client: &ClientId| quarantine.holds(*client, self.round);
         let of = |keep: &dyn Fn(&ClientId) -> bool| all.iter().copied().filter(keep).collect::<Vec<_>>();
-        let fresh = of(&|client| standing(client).is_none() && !sits_out(client));
-        let silent = of(&|client| standing(client) == Some(Standing::Silent));
-        let mut resting = of(&|client| standing(client).is_none() && sits_out(client));
+        let fresh = of(&|client| status(client).is_none() && !sits_out(client));
+        let missing = of(&|client| status(client) == Some(ReplyStatus::Missing));
+        let mut resting = of(&|client| status(client).is_none() && sits_out(client));
         resting.sort_by_key(|client| quarantine.until(*client));
-        let refused = of(&|client| standing(client) == Some(Standing::Refused));
-        [fresh, silent, resting, refused].into_iter().flatten()
+        let refused = of(&|client| status(client) == Some(ReplyStatus::Refused));
+        [fresh, missing, resting, refused].into_iter().flatten()
     }
 }
 
@@ -100,30 +100,30 @@ mod tests {
         let mut quarantine = Quarantine::default();
         quarantine.offend(1, 1, 4);
         quarantine.offend(1, 2, 4);
-        let call = |selected: &[ClientId], need| Roster::new(3, selected, 4).first(&quarantine, need);
-        assert_eq!(call(&[0, 1, 2], 2), Call { asked: vec![0, 2], skipped: vec![1] });
-        assert_eq!(call(&[0, 1, 2], 3), Call { asked: vec![0, 2, 3], skipped: vec![1] });
-        assert_eq!(call(&[1], 1), Call { asked: vec![2], skipped: vec![1] });
+        let attempt = |selected: &[ClientId], need| Roster::new(3, selected, 4).first(&quarantine, need);
+        assert_eq!(attempt(&[0, 1, 2], 2), Attempt { asked: vec![0, 2], skipped: vec![1] });
+        assert_eq!(attempt(&[0, 1, 2], 3), Attempt { asked: vec![0, 2, 3], skipped: vec![1] });
+        assert_eq!(attempt(&[1], 1), Attempt { asked: vec![2], skipped: vec![1] });
         assert_eq!(Roster::new(7, &[1], 4).first(&quarantine, 1).asked, [1], "its time is over");
         assert_eq!(Roster::new(3, &[1], 2).first(&quarantine, 1).asked, [0]);
         let alone = Quarantine::default();
-        assert_eq!(Roster::new(3, &[0], 1).first(&alone, 1), Call { asked: vec![0], skipped: vec![] });
+        assert_eq!(Roster::new(3, &[0], 1).first(&alone, 1), Attempt { asked: vec![0], skipped: vec![] });
     }
 
     #[test]
-    fn a_repeated_round_asks_the_fresh_then_the_silent_then_the_resting_then_the_refused() {
+    fn a_repeated_round_asks_new_clients_then_those_that_did_not_reply_then_the_quarantined_then_the_refused() {
         let mut quarantine = Quarantine::default();
         for round in [1, 2] {
             quarantine.offend(3, round, 8);
         }
         let mut roster = Roster::new(3, &[4, 0, 1], 6);
-        for (client, standing) in [(4, Standing::Usable), (0, Standing::Silent), (1, Standing::Refused)] {
-            roster.note(client, standing);
+        for (client, status) in [(4, ReplyStatus::Usable), (0, ReplyStatus::Missing), (1, ReplyStatus::Refused)] {
+            roster.note(client, status);
         }
         assert_eq!(roster.usable(), 1);
         assert_eq!(roster.again(&quarantine, 2), [5, 2]);
         assert_eq!(roster.again(&quarantine, 9), [5, 2, 0, 3, 1]);
-        roster.note(1, Standing::Failed);
+        roster.note(1, ReplyStatus::Failed);
         assert_eq!(roster.again(&quarantine, 9), [5, 2, 0, 3]);
     }
 }

@@ -1,25 +1,24 @@
-//! The one loop over rounds: ask → select → configure → (fleet) → validate → combine → aggregate → settle → tell.
+//! The loop over rounds: ask → select → configure → (fleet) → validate → combine → aggregate → settle → observe.
 //!
-//! The server's state changes in `aggregate` alone, and that sees either enough usable replies to one and the same state
-//! or nothing: a round that cannot close leaves no trace in it. `rules` of [`Guard`] say what is enough.
+//! The server's state changes in `aggregate` only, which is called with enough usable replies to one and the same state,
+//! or not at all: a round that cannot close does not change the server. [`Rules`] say how many replies are enough.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Instant;
 
 use super::combine::combine;
-use super::event::{Event, Happening};
+use super::event::{Event, EventKind};
 use super::exchange::{Outcome, Traffic, exchange};
-use super::fleet::{Fleet, Watch};
-use super::guard::{Guard, Rules};
-use super::inquiry::inquire;
-use super::message::{Ask, ClientId, Question, Reply, Request};
+use super::fault_policy::{FaultPolicy, Rules};
+use super::fleet::Fleet;
+use super::inquiry::ask_clients;
 use super::outlier::outlier_scores;
-use super::roster::{Call, Roster, Standing};
-use crate::algorithm::ServerHalf;
-use crate::algorithm::fedavg::ROWS;
+use super::roster::{Attempt, ReplyStatus, Roster};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
+use crate::protocol::{Ask, ClientId, Question, ROWS, Reply, Request, ServerHalf, SharedMessage, Watch};
 use crate::schedule::{Indicators, Schedule, Selection};
 
 /// What happened in a round.
@@ -27,21 +26,21 @@ use crate::schedule::{Indicators, Schedule, Selection};
 pub struct Round {
     /// Round, from 1.
     pub round: usize,
-    /// Who was asked to train, and why.
+    /// Which clients were selected to train, and why.
     pub selection: Selection,
-    /// Whose replies were aggregated, in this order: the clients that have changed.
+    /// The clients whose replies were aggregated, in this order. No other client has changed.
     pub used: Vec<ClientId>,
-    /// Whose reply could not be used, and why; the round went on without them.
+    /// The clients whose reply could not be used, each with the reason; the round went on without them.
     pub rejected: Vec<(ClientId, String)>,
-    /// How often the round was tried.
+    /// Number of attempts at the round.
     pub attempts: usize,
-    /// What happened to its requests and replies.
+    /// Events of its requests and replies.
     pub events: Vec<Event>,
-    /// What the clients answered before, where they were asked.
+    /// The selection indicators, if the clients were asked for them.
     pub indicators: Option<Indicators>,
-    /// Seconds that asking and choosing took.
+    /// Seconds that questions and selection took.
     pub selection_seconds: f64,
-    /// Numbers that the trained clients sent along, by name: the mean over them. And the server's own.
+    /// Numbers by name: the mean over the trained clients of those that they sent, and the server's own.
     pub numbers: BTreeMap<String, f64>,
     /// Bytes of arrays and indicators from the server to the clients, one copy for each.
     pub downlink_bytes: u64,
@@ -50,22 +49,33 @@ pub struct Round {
     /// Bytes that the server's half keeps between rounds.
     pub server_bytes: u64,
     /// The server's rules, and what it remembers of its clients after the round.
-    pub guard: Guard,
+    pub policy: FaultPolicy,
 }
 
-/// What an observer of the loop is told.
-pub trait Told<B: Backend> {
+/// Is told of every round as it starts and ends.
+pub trait RoundObserver<B: Backend> {
     /// A round begins with these clients.
-    fn begins(&mut self, round: usize, clients: &[ClientId]);
+    fn round_started(&mut self, round: usize, clients: &[ClientId]);
     /// A round ended; `server` has its results. Nothing changes until this returns.
-    fn ended(&mut self, round: Round, server: &dyn ServerHalf<B>, schedule: &dyn Schedule) -> Result<(), RunError>;
-    /// The run ends in the midst of a round, of which this is what happened.
-    fn failed(&mut self, _events: &[Event]) -> Result<(), RunError> {
+    ///
+    /// # Errors
+    /// The round cannot be evaluated or written down, or the user wants the run to end.
+    fn round_ended(
+        &mut self,
+        round: Round,
+        server: &dyn ServerHalf<B>,
+        schedule: &dyn Schedule,
+    ) -> Result<(), RunError>;
+    /// The run ends in the middle of a round; these are the events of that round.
+    ///
+    /// # Errors
+    /// The events cannot be written down.
+    fn run_failed(&mut self, _events: &[Event]) -> Result<(), RunError> {
         Ok(())
     }
 }
 
-/// A federation: who decides, who chooses, who works.
+/// A federation: the server's half of an algorithm, the schedule and the fleet of clients.
 #[allow(missing_debug_implementations)] // Halves and schedules are trait objects.
 pub struct Federation<'a, B: Backend> {
     /// The algorithm's server half.
@@ -76,21 +86,24 @@ pub struct Federation<'a, B: Backend> {
     pub fleet: &'a dyn Fleet,
     /// Rows N_k of every client, by id: K of them.
     pub rows: &'a [usize],
-    /// Asked for diagnosis where the schedule has no question of its own.
+    /// What clients are asked for diagnosis if the schedule has no question of its own.
     pub diagnosis: Option<Question>,
-    /// Rules against faults, and the memory that they need.
-    pub guard: &'a mut Guard,
+    /// The rules against faults, and what the server remembers of its clients.
+    pub policy: &'a mut FaultPolicy,
     /// The server's device.
     pub session: Session<B>,
 }
 
 impl<B: Backend> Federation<'_, B> {
-    /// These rounds, of which 1 is the first of a run; `watch` counts the steps of the visits.
+    /// Runs these rounds, of which 1 is the first of a run; `watch` is told of every local step.
+    ///
+    /// # Errors
+    /// Too few clients give usable replies, the server's half or the observer fails, or the device does not answer.
     pub fn serve(
         &mut self,
         rounds: RangeInclusive<usize>,
         watch: Watch,
-        told: &mut dyn Told<B>,
+        observer: &mut dyn RoundObserver<B>,
     ) -> Result<(), RunError> {
         for round in rounds {
             let start = Instant::now();
@@ -101,25 +114,25 @@ impl<B: Backend> Federation<'_, B> {
             };
             let selection = self.schedule.select(round, indicators.as_ref());
             let selection_seconds = start.elapsed().as_secs_f64();
-            told.begins(round, &selection.clients);
+            observer.round_started(round, &selection.clients);
 
             if let Err(error) = self.gather(round, &selection.clients, watch, &mut traffic, &mut gathered) {
-                told.failed(&gathered.events)?;
+                observer.run_failed(&gathered.events)?;
                 return Err(error);
             }
             let mut numbers = mean_numbers(&gathered.replies);
-            self.temper(&mut gathered)?;
+            self.apply_robust_rule(&mut gathered)?;
             let Gathered { replies, used, rejected, attempts, events, .. } = gathered;
             self.server.aggregate(replies).map_err(|error| match error {
                 RunError::Svgd(error) => RunError::Server { round, error },
                 other => other,
             })?;
-            self.guard.conduct.counted.extend(used.iter().map(|client| (*client, round)));
+            self.policy.reliability.counted.extend(used.iter().map(|client| (*client, round)));
             self.fleet.settle(round, &used);
             numbers.extend(self.server.numbers().into_iter().map(|(name, value)| (name.to_owned(), value)));
             let Traffic { down: downlink_bytes, up: uplink_bytes } = traffic;
             let server_bytes = self.server.state_bytes();
-            let guard = self.guard.clone();
+            let policy = self.policy.clone();
             let round = Round {
                 round,
                 selection,
@@ -133,17 +146,17 @@ impl<B: Backend> Federation<'_, B> {
                 downlink_bytes,
                 uplink_bytes,
                 server_bytes,
-                guard,
+                policy,
             };
-            told.ended(round, &*self.server, &*self.schedule)?;
+            observer.round_ended(round, &*self.server, &*self.schedule)?;
         }
         Ok(())
     }
 
-    /// Asks until enough usable replies have come.
+    /// Asks clients until there are enough usable replies.
     ///
     /// # Errors
-    /// They do not come; the server is as it was.
+    /// There are too few after all attempts; the server has not changed.
     fn gather(
         &mut self,
         round: usize,
@@ -152,10 +165,10 @@ impl<B: Backend> Federation<'_, B> {
         traffic: &mut Traffic,
         gathered: &mut Gathered,
     ) -> Result<(), RunError> {
-        let Rules { deadline, min_replies, repeats, .. } = self.guard.rules;
+        let Rules { deadline, min_replies, repeats, .. } = self.policy.rules;
         let needed = min_replies.min(selected.len()).max(1);
         let mut roster = Roster::new(round, selected, self.rows.len());
-        let mut call = roster.first(&self.guard.conduct.quarantine, needed);
+        let mut call = roster.first(&self.policy.reliability.quarantine, needed);
         self.server.begin(round, &call.asked)?;
         loop {
             gathered.attempts += 1;
@@ -164,7 +177,7 @@ impl<B: Backend> Federation<'_, B> {
             let outcomes = exchange(self.fleet, &requests, deadline, watch, traffic, &mut gathered.events)?;
             for (request, outcome) in requests.into_iter().zip(outcomes) {
                 let client = request.client;
-                roster.note(client, self.judge(gathered, request, outcome));
+                roster.note(client, self.classify_reply(gathered, request, outcome));
             }
             let usable = roster.usable();
             if usable >= needed {
@@ -172,66 +185,67 @@ impl<B: Backend> Federation<'_, B> {
             }
             let next = match gathered.attempts > repeats {
                 true => Vec::new(),
-                false => roster.again(&self.guard.conduct.quarantine, needed - usable),
+                false => roster.again(&self.policy.reliability.quarantine, needed - usable),
             };
             if next.is_empty() {
                 return Err(gathered.failure(round, usable, needed));
             }
-            // Those who are asked again take nobody's place.
+            // A client that is asked again takes no other client's place.
             let absent = call.asked.iter().filter(|client| !gathered.used.contains(client) && !next.contains(client));
             for (absent, by) in absent.zip(next.iter().filter(|client| !call.asked.contains(client))) {
                 self.server.substitute(*absent, *by);
             }
-            call = Call { asked: next, skipped: Vec::new() };
+            call = Attempt { asked: next, skipped: Vec::new() };
         }
     }
 
     fn requests(&self, round: usize, attempt: usize, clients: &[ClientId]) -> Result<Vec<Request>, RunError> {
+        let outgoing = Outgoing::new(self.server, round);
         let request = |client: &ClientId| {
-            let message = self.server.configure(round, *client)?;
-            Ok(self.guard.stamped(Request { attempt, ..Request::new(round, *client, Ask::Train, message) }))
+            let message = outgoing.to(*client)?;
+            Ok(self.policy.stamped(Request { attempt, ..Request::new(round, *client, Ask::Train, message) }))
         };
         clients.iter().map(request).collect()
     }
 
-    /// Files an answer where it belongs.
-    fn judge(&mut self, gathered: &mut Gathered, request: Request, outcome: Outcome) -> Standing {
+    /// Sorts a reply into used and rejected ones, and notes why.
+    fn classify_reply(&mut self, gathered: &mut Gathered, request: Request, outcome: Outcome) -> ReplyStatus {
         let (client, round) = (request.client, request.round);
         let event = |what| Event::new(round, request.attempt, client, what);
         let outcome = match outcome {
             Outcome::Usable(reply) => match self.check(&reply) {
                 Ok(()) => Outcome::Usable(reply),
                 Err(reason) => {
-                    gathered.events.push(event(Happening::Refused).because(&reason));
+                    gathered.events.push(event(EventKind::Refused).with_detail(&reason));
                     Outcome::Refused(reason)
                 }
             },
             other => other,
         };
-        let (standing, reason) = match outcome {
+        let (status, reason) = match outcome {
             Outcome::Usable(reply) => {
-                self.guard.conduct.quarantine.clear(client);
+                self.policy.reliability.quarantine.clear(client);
                 gathered.rejected.retain(|(rejected, _)| *rejected != client);
                 gathered.used.push(client);
                 gathered.requests.push(request);
                 gathered.replies.push(reply);
-                return Standing::Usable;
+                return ReplyStatus::Usable;
             }
-            Outcome::Silent(reason) => (Standing::Silent, reason),
-            Outcome::Refused(reason) => (Standing::Refused, reason),
-            Outcome::Failed(reason) => (Standing::Failed, reason),
+            Outcome::Missing(reason) => (ReplyStatus::Missing, reason),
+            Outcome::Refused(reason) => (ReplyStatus::Refused, reason),
+            Outcome::Failed(reason) => (ReplyStatus::Failed, reason),
         };
-        if standing != Standing::Silent {
-            let rest = self.guard.conduct.quarantine.offend(client, round, self.guard.rules.backoff);
-            gathered.events.push(event(Happening::Quarantined).of(rest as f64));
+        if status != ReplyStatus::Missing {
+            let rest = self.policy.reliability.quarantine.offend(client, round, self.policy.rules.backoff);
+            gathered.events.push(event(EventKind::Quarantined).with_value(rest as f64));
         }
         gathered.first.get_or_insert_with(|| RunError::Client { round, client, reason: reason.clone() });
         gathered.rejected.retain(|(rejected, _)| *rejected != client);
         gathered.rejected.push((client, reason));
-        standing
+        status
     }
 
-    /// Whether the server can use a valid reply: its rows are those that the client has, and the algorithm agrees.
+    /// Whether the server can use a valid reply: it claims the client's number of rows, and passes the algorithm's own check.
     fn check(&self, reply: &Reply) -> Result<(), String> {
         let (claimed, rows) = (reply.message.scalars.get(ROWS), self.rows.get(reply.client));
         if let (Some(claimed), Some(rows)) = (claimed, rows)
@@ -242,18 +256,18 @@ impl<B: Backend> Federation<'_, B> {
         self.server.check(reply)
     }
 
-    /// Scores the replies and puts them through the robust rule.
-    fn temper(&mut self, gathered: &mut Gathered) -> Result<(), RunError> {
-        let Guard { rules, conduct, .. } = &mut *self.guard;
+    /// Scores the replies as outliers, if wanted, and applies the robust rule to them.
+    fn apply_robust_rule(&mut self, gathered: &mut Gathered) -> Result<(), RunError> {
+        let FaultPolicy { rules, reliability, .. } = &mut *self.policy;
         let Gathered { requests, replies, events, .. } = gathered;
         if rules.outlier_scores {
             let scores = outlier_scores(requests, replies, &self.session)?;
             for (request, score) in requests.iter().zip(scores) {
-                let event = Event::new(request.round, request.attempt, request.client, Happening::Scored);
-                events.extend(score.map(|score| event.of(score)));
+                let event = Event::new(request.round, request.attempt, request.client, EventKind::Scored);
+                events.extend(score.map(|score| event.with_value(score)));
             }
         }
-        combine(rules.robust, rules.changes, requests, replies, &mut conduct.norms, events);
+        combine(rules.robust, rules.changes, requests, replies, &mut reliability.norms, events);
         Ok(())
     }
 
@@ -265,17 +279,39 @@ impl<B: Backend> Federation<'_, B> {
         traffic: &mut Traffic,
         events: &mut Vec<Event>,
     ) -> Result<Indicators, RunError> {
-        let request = |client| {
-            let message = self.server.configure(round, client)?;
-            Ok(Request::new(round, client, Ask::Answer(question), message))
-        };
+        let outgoing = Outgoing::new(self.server, round);
+        let request = |client| Ok(Request::new(round, client, Ask::Answer(question), outgoing.to(client)?));
         let clients: Vec<ClientId> = (0..self.rows.len()).collect();
-        let replies = inquire(self.fleet, self.guard, &clients, request, (traffic, events))?;
+        let replies = ask_clients(self.fleet, self.policy, &clients, request, (traffic, events))?;
         Indicators::of(&question, self.server.particles(), &replies, &self.session)
     }
 }
 
-/// The replies of a round, and what happened to them.
+/// What the clients of a round are sent. What all are sent is encoded once, when the first of them is asked.
+struct Outgoing<'a, B: Backend> {
+    server: &'a dyn ServerHalf<B>,
+    round: usize,
+    to_all: OnceCell<SharedMessage>,
+}
+
+impl<'a, B: Backend> Outgoing<'a, B> {
+    fn new(server: &'a dyn ServerHalf<B>, round: usize) -> Self {
+        Self { server, round, to_all: OnceCell::new() }
+    }
+
+    fn to(&self, client: ClientId) -> Result<SharedMessage, RunError> {
+        if let Some(own) = self.server.configure_for(self.round, client)? {
+            return Ok(own.into());
+        }
+        if let Some(message) = self.to_all.get() {
+            return Ok(message.clone());
+        }
+        let message = SharedMessage::from(self.server.configure(self.round)?);
+        Ok(self.to_all.get_or_init(|| message).clone())
+    }
+}
+
+/// The replies of a round that were collected so far.
 #[derive(Default)]
 struct Gathered {
     /// The requests that the replies answer.
@@ -290,12 +326,12 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn note_call(&mut self, round: usize, call: &Call, selected: &[ClientId]) {
+    fn note_call(&mut self, round: usize, call: &Attempt, selected: &[ClientId]) {
         let attempt = self.attempts;
         let event = |client: &ClientId, what| Event::new(round, attempt, *client, what);
-        self.events.extend(call.skipped.iter().map(|client| event(client, Happening::Skipped)));
+        self.events.extend(call.skipped.iter().map(|client| event(client, EventKind::Skipped)));
         let others = call.asked.iter().filter(|client| !selected.contains(client));
-        self.events.extend(others.map(|client| event(client, Happening::Substitute)));
+        self.events.extend(others.map(|client| event(client, EventKind::Substitute)));
     }
 
     /// Why the round could not close: a single attempt's own reason where nothing was usable.

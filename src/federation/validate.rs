@@ -1,8 +1,9 @@
-//! What the server checks before an algorithm sees a reply: that it answers this request, with the right arrays, finite.
+//! Checks of a reply before an algorithm sees it: it answers this request, and its arrays have the right shapes and types
+//! and finite values.
 
-use super::message::{Ask, Question, Reply, Request, Values};
-use crate::algorithm::fedavg::ROWS;
+use crate::array::Values;
 use crate::error::RunError;
+use crate::protocol::{Ask, DISCREPANCY, Question, ROWS, Reply, Request};
 
 /// Whether a reply answers this request and no other.
 ///
@@ -22,7 +23,10 @@ pub fn answers(request: &Request, reply: &Reply) -> Result<(), String> {
 }
 
 /// Refuses a reply that does not answer its request: another run, round, client or state, arrays that are missing or of
-/// another shape or type than those that were sent, numbers that are missing or not finite, less than no rows.
+/// another shape or type than those that were sent, numbers that are missing or not finite, a negative number of rows.
+///
+/// # Errors
+/// [`RunError::Client`] with the first reason.
 pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     let refuse = |reason: String| Err(RunError::Client { round: request.round, client: request.client, reason });
     if let Err(reason) = answers(request, &reply) {
@@ -61,13 +65,11 @@ pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     Ok(reply)
 }
 
-/// The name under which a client's squared Stein discrepancy travels.
-pub const DISCREPANCY: &str = "discrepancy";
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::federation::message::{Array, Message, Values};
+    use crate::array::{Array, Values};
+    use crate::protocol::Message;
 
     fn message(values: Vec<f32>) -> Message {
         Message::default().with_array("particles", Array { shape: vec![1, values.len()], values: Values::F32(values) })

@@ -1,31 +1,29 @@
-//! A client of this process, whose visits count as a whole or not at all.
+//! A client of this process whose training visits count as a whole or not at all.
 //!
-//! From a visit on until it is known whether its reply was aggregated, the client keeps what it was before the visit and
-//! what it replied. The same request then has the same reply, without a step; and a visit that did not count is taken
-//! back. Whether it did is told by the end of the round ([`Client::settle`]) or by the next request
-//! ([`Request::counted`]), whichever comes first. A visit that fails leaves the client as it was.
+//! After a visit, the client keeps its state before the visit and its reply until it learns whether the reply was
+//! aggregated. Meanwhile the same request gets the same reply, without a step. If the reply was not aggregated, the visit
+//! is taken back. The client learns this at the end of the round ([`Client::settle`]) or from the next request
+//! ([`Request::counted`]), whichever comes first. A visit that fails leaves the client unchanged.
 
-use super::fleet::{CLIENT_BYTES, Watch};
-use super::message::{Reply, Request};
-use crate::algorithm::ClientHalf;
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
+use crate::protocol::{CLIENT_BYTES, ClientHalf, Reply, Request, Watch};
 
-/// A half and its last visit, while it is open.
+/// A client half, and its last visit while that is open.
 pub(super) struct Client<B: Backend> {
     half: Box<dyn ClientHalf<B>>,
-    visit: Option<Visit>,
+    visit: Option<OpenVisit>,
 }
 
-/// A visit of which it is not known whether it counts.
-struct Visit {
+/// A visit of which it is not known yet whether it counts.
+struct OpenVisit {
     /// The half's state before it.
     before: State,
     reply: Reply,
 }
 
-impl Visit {
+impl OpenVisit {
     /// Whether this is the request that it answered: training for the same state in the same round of the same run.
     fn answers(&self, request: &Request) -> bool {
         let Reply { run, round, state, .. } = self.reply;
@@ -40,6 +38,9 @@ impl<B: Backend> Client<B> {
     }
 
     /// The client's part of a round.
+    ///
+    /// # Errors
+    /// The half fails; it is then as it was before.
     pub fn train(&mut self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
         if let Some(visit) = self.visit.as_ref().filter(|visit| visit.answers(request)) {
             return Ok(visit.reply.clone());
@@ -48,7 +49,7 @@ impl<B: Backend> Client<B> {
         match self.half.handle(request, watch) {
             Ok(message) => {
                 let reply = request.reply(message.with_scalar(CLIENT_BYTES, self.half.state_bytes() as f64));
-                self.visit = Some(Visit { before, reply: reply.clone() });
+                self.visit = Some(OpenVisit { before, reply: reply.clone() });
                 Ok(reply)
             }
             Err(error) => {
@@ -59,14 +60,20 @@ impl<B: Backend> Client<B> {
     }
 
     /// The half as this request finds it: without the last visit, unless the request says that it counted.
+    ///
+    /// # Errors
+    /// The last visit cannot be taken back.
     pub fn half(&mut self, request: &Request) -> Result<&mut dyn ClientHalf<B>, RunError> {
-        if let Some(Visit { reply, .. }) = &self.visit {
+        if let Some(OpenVisit { reply, .. }) = &self.visit {
             self.close((request.run, request.counted) == (reply.run, reply.round))?;
         }
         Ok(&mut *self.half)
     }
 
     /// A round is over: its visit counted, or is taken back.
+    ///
+    /// # Errors
+    /// The visit cannot be taken back; it stays open.
     pub fn settle(&mut self, round: usize, counts: bool) -> Result<(), RunError> {
         match &self.visit {
             Some(visit) if visit.reply.round == round => self.close(counts),
@@ -74,7 +81,10 @@ impl<B: Backend> Client<B> {
         }
     }
 
-    /// What the half keeps between rounds; of an open visit nothing.
+    /// The state of the half between rounds, without an open visit.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn save(&self) -> Result<State, RunError> {
         match &self.visit {
             Some(visit) => Ok(visit.before.clone()),
@@ -82,7 +92,10 @@ impl<B: Backend> Client<B> {
         }
     }
 
-    /// Gives the half what it kept.
+    /// Gives the half its state back.
+    ///
+    /// # Errors
+    /// The state is not one of this half.
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.visit = None;
         self.half.restore(state)
@@ -101,9 +114,8 @@ impl<B: Backend> Client<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::Predictor;
     use crate::backend::Flex;
-    use crate::federation::message::{Ask, Message};
+    use crate::protocol::{Ask, Message, Predictor};
 
     /// Counts its visits; one in a round that ends in 3 fails when its state has changed already.
     struct Counter(usize);

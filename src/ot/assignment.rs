@@ -18,11 +18,11 @@ pub struct Assignment {
     pub total: f64,
 }
 
-/// Matches rows to columns at the least total cost. Of equally good choices the search takes a free column first, then
-/// the lowest index: one input has one answer.
+/// Matches rows to columns at the least total cost, for a matrix C `[N, N]`. Among equally good choices the search takes a
+/// free column first, then the lowest index, so that the result depends on the input alone.
 ///
 /// # Errors
-/// An empty or non-square matrix, and costs that are not finite or beyond f64's range over 8N.
+/// The matrix is empty or not square, or a cost is NaN or larger in size than f64's range over 8N.
 pub fn assign(cost: ArrayView2<f64>) -> Result<Assignment, TransportError> {
     check(cost)?;
     let mut search = Search::new(cost);
@@ -53,16 +53,19 @@ fn check(cost: ArrayView2<f64>) -> Result<(), TransportError> {
     }
 }
 
-/// A matching of some of the rows, optimal for them, and what the next path needs.
+/// An optimal matching of some of the rows, and the state of the search for the next path.
 struct Search {
     /// C, row-major.
     cost: Vec<f64>,
     /// v, `[N]`. The row potential is implied: u_i = C_ij − v_j on the matched column j.
     potential: Vec<f64>,
+    /// The column of each matched row, `[N]`.
     column_of: Vec<Option<usize>>,
+    /// The row of each matched column, `[N]`.
     row_of: Vec<Option<usize>>,
-    /// Length of the shortest path from the free row to each column, and the last row on it.
+    /// Length of the shortest path from the free row to each column, `[N]`.
     distance: Vec<f64>,
+    /// The last row on the shortest path to each column, `[N]`.
     from: Vec<usize>,
 }
 
@@ -111,10 +114,10 @@ impl Search {
         for column in passed {
             self.potential[column] += self.distance[column] - length;
         }
-        self.turn(end);
+        self.flip(end);
     }
 
-    /// Shortens the paths to the open columns by way of `row`, and answers where in `open` the nearest one is.
+    /// Shortens the paths to the open columns that lead through `row`, and returns the index in `open` of the nearest column.
     fn relax(&mut self, open: &[usize], row: usize, base: f64) -> usize {
         let n = self.potential.len();
         let costs = &self.cost[row * n..(row + 1) * n];
@@ -133,8 +136,8 @@ impl Search {
         nearest
     }
 
-    /// Matches anew along the path that ends in the column `end`, back to the row that had none.
-    fn turn(&mut self, end: usize) {
+    /// Changes the matching along the path that ends in the column `end`, back to the free row.
+    fn flip(&mut self, end: usize) {
         let mut column = Some(end);
         while let Some(to) = column {
             let row = self.from[to];

@@ -8,8 +8,8 @@
 //! until Σ_i‖Δx_i‖² ≤ tolerance. The problem is not convex: the result depends on where X starts. Eq. (5) prints
 //! diag(N⁻¹) for the factor N. Source: FedWBA eq. (3)-(5); ALGORITHMS 4.12, 8.1 item 13.
 //!
-//! The costs of an update are K·N²·d multiplications. The K·N × K·N products of the clients among themselves would give
-//! all later ones on the host, at the price of K updates: more than the two to five that it usually takes.
+//! An update takes K·N²·d multiplications. The K·N × K·N products of the clients' particles with each other would give the
+//! costs of all later updates on the host, but take as long as K updates; the iteration usually ends after two to five.
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -18,39 +18,39 @@ use super::{ParticleSet, TransportError, assign};
 use crate::backend::Backend;
 use crate::particles::Particles;
 
-/// How far from 1 weights may sum: rounding of a few hundred.
+/// Largest distance of the weights' sum from 1: the rounding error of a few hundred weights.
 const WEIGHT_SUM_TOLERANCE: f64 = 1e-9;
 
-/// How often eq. (5) is applied.
+/// How many times eq. (5) is applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Iterate {
-    /// Until nothing moves: the public code.
+    /// Until the particles no longer move, as in the public code.
     #[default]
     FixedPoint,
-    /// Once, as printed.
+    /// Once, as printed in the paper.
     OneStep,
 }
 
 /// The mass factor of eq. (5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Eq5 {
-    /// N: masses of 1/N average to particles.
+    /// N: with masses of 1/N the result is an average of particles.
     #[default]
     N,
-    /// 1/N as printed: the same set shrunk towards the origin by N². Only to show the slip.
+    /// 1/N, as printed: the same set divided by N². It is here only to show the effect of the misprint.
     #[serde(rename = "paper")]
     Paper,
 }
 
-/// When and how a barycenter is iterated.
+/// The termination and the form of a barycenter's iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BarycenterConfig {
-    /// Largest sum of squared displacements that counts as rest, ≥ 0.
+    /// The iteration ends where the sum of squared displacements is at most this, ≥ 0.
     pub tolerance: f64,
     /// Most updates, ≥ 1.
     pub max_iterations: usize,
-    /// Once or to the fixed point.
+    /// One update, or as many as the fixed point takes.
     pub iterate: Iterate,
     /// The mass factor.
     pub eq5: Eq5,
@@ -63,6 +63,10 @@ impl Default for BarycenterConfig {
 }
 
 impl BarycenterConfig {
+    /// Checks the configuration.
+    ///
+    /// # Errors
+    /// The tolerance is negative or not finite, or there are no iterations.
     fn check(&self) -> Result<(), TransportError> {
         if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
             return Err(TransportError::Tolerance { value: self.tolerance });
@@ -78,26 +82,27 @@ impl BarycenterConfig {
     }
 }
 
-/// A barycenter and how it was reached.
+/// A barycenter and a record of its iteration.
 #[derive(Clone, Debug)]
 pub struct Barycenter<B: Backend> {
-    /// X, `[N, d]`; row i descends from row i of the initial set.
+    /// X, `[N, d]`; row i is the moved row i of the initial set.
     pub particles: Particles<B>,
-    /// Σ_i‖Δx_i‖² of every update made. The last is 0 where the matchings repeat.
+    /// Σ_i‖Δx_i‖² of every update, `[updates]`. The last is 0 where the matchings repeat.
     pub displacement_sq: Vec<f64>,
-    /// Σ_k ω_k W₂²(X, Θ_k) before every update: never rises, but for the first where [`Eq5::Paper`] shrinks.
+    /// Σ_k ω_k W₂²(X, Θ_k) before every update, `[updates]`. It never increases, except in the first update with
+    /// [`Eq5::Paper`].
     pub objectives: Vec<f64>,
     /// Σ_k ω_k W₂²(X, Θ_k) of the result.
     pub objective: f64,
     /// Share of π_k(i) = i among all K·N matches of the last update: 1 where the barycenter is the mean by index.
     pub identity_share: f64,
     /// Standard deviation over mean of the entries of a client's first cost matrix, averaged over clients. Near 0 all
-    /// particles are as far from each other, and matching is next to arbitrary.
+    /// particles have nearly the same distance from each other, and the matching is almost arbitrary.
     pub cost_contrast: f64,
 }
 
 impl<B: Backend> Barycenter<B> {
-    /// Updates made.
+    /// Number of updates.
     pub fn iterations(&self) -> usize {
         self.displacement_sq.len()
     }
@@ -106,12 +111,13 @@ impl<B: Backend> Barycenter<B> {
 /// The barycenter of the clients' sets, from an initial set of the same size.
 ///
 /// # Arguments
-/// - `weights`: ω `[K]`, ≥ 0 and of sum 1; uniform where there are none.
+/// - `clients`: Θ_k `[N, d]`, K of them.
+/// - `weights`: ω `[K]`, ≥ 0 and of sum 1; `None` for equal weights.
 /// - `initial`: X at the start `[N, d]`; [`index_mean`] is the usual one.
 ///
 /// # Errors
-/// No clients; sets that differ in size, model or precision; particles or weights that are no numbers; a stopping rule
-/// that never holds; a device that does not answer.
+/// There are no clients; sets differ in size, model or precision; a particle or weight is not finite; the weights do not
+/// sum to 1; the configuration is invalid; reading from the device fails.
 pub fn barycenter<B: Backend>(
     clients: &[Particles<B>],
     weights: Option<&[f64]>,
@@ -146,7 +152,7 @@ pub fn barycenter<B: Backend>(
             break used;
         }
         if matching.permutations == used.permutations {
-            // The next update would give the same X.
+            // The next update would return the same X.
             displacement_sq.push(0.0);
             objectives.push(matching.objective);
             break used;
@@ -156,10 +162,10 @@ pub fn barycenter<B: Backend>(
     Ok(Barycenter { particles: x, displacement_sq, objectives, objective, identity_share, cost_contrast })
 }
 
-/// The mean over clients of particle i, `[N, d]`: where FedWBA's barycenter starts.
+/// The mean over clients of particle i, `[N, d]`, at which FedWBA's iteration starts.
 ///
 /// # Errors
-/// No clients, or sets that differ in size, model or precision.
+/// There are no clients, or sets differ in size, model or precision.
 pub fn index_mean<B: Backend>(clients: &[Particles<B>]) -> Result<Particles<B>, TransportError> {
     let Some((first, rest)) = clients.split_first() else { return Err(TransportError::NoClients) };
     let mut sum = first.clone();
@@ -170,10 +176,10 @@ pub fn index_mean<B: Backend>(clients: &[Particles<B>]) -> Result<Particles<B>, 
     Ok(sum.map(|block| block.div_scalar(clients.len() as f64)))
 }
 
-/// W₂² of two sets of N particles with masses 1/N: the mean squared distance under the best matching.
+/// W₂² of two sets `[N, d]` with masses 1/N: the mean squared distance under the best matching.
 ///
 /// # Errors
-/// Sets that differ in size, model or precision; particles that are no numbers; a device that does not answer.
+/// The sets differ in size, model or precision; a particle is not finite; reading from the device fails.
 pub fn wasserstein2_squared<B: Backend>(first: &Particles<B>, second: &Particles<B>) -> Result<f64, TransportError> {
     let plan = assign(cost_matrix(first, second)?.view())?;
     // Differences keep the digits that products lose: a set and its permuted copy are at distance 0.
@@ -184,7 +190,7 @@ pub fn wasserstein2_squared<B: Backend>(first: &Particles<B>, second: &Particles
 /// M_ij = ‖x_i − y_j‖², `[N, N]`, of two sets of one size.
 ///
 /// # Errors
-/// As [`wasserstein2_squared`].
+/// Those of [`wasserstein2_squared`].
 pub fn cost_matrix<B: Backend>(first: &Particles<B>, second: &Particles<B>) -> Result<Array2<f64>, TransportError> {
     check_alike((ParticleSet::Second, second), (ParticleSet::First, first))?;
     check_finite(ParticleSet::First, first)?;
@@ -193,20 +199,20 @@ pub fn cost_matrix<B: Backend>(first: &Particles<B>, second: &Particles<B>) -> R
     Ok(target.costs(first)?.remove(0))
 }
 
-/// The clients' sets, and how far they are from their common mean.
+/// The clients' sets and their distances from their common mean.
 struct Targets<'a, B: Backend> {
     clients: &'a [Particles<B>],
     /// ω, `[K]`.
     weights: Vec<f64>,
     /// The mean of all clients' particles, as a set of one.
     mean: Particles<B>,
-    /// ‖θ_kj − mean‖², `[N]` a client.
+    /// ‖θ_kj − mean‖², `[N]` for each client.
     norms: Vec<Vec<f64>>,
 }
 
 /// π_k of every client, and Σ_k ω_k W₂² under them.
 struct Matching {
-    /// `[N]` a client.
+    /// π_k, `[N]` for each client.
     permutations: Vec<Vec<usize>>,
     objective: f64,
 }
@@ -219,8 +225,8 @@ impl<'a, B: Backend> Targets<'a, B> {
         Ok(Self { clients, weights, mean, norms })
     }
 
-    /// M_k, `[N, N]` a client. Distances from the common mean are the same, and f32 keeps its digits where ‖θ‖ ≫ spread;
-    /// taking it off again each time costs less than holding a second copy of all sets.
+    /// M_k, `[N, N]` for each client. The common mean is subtracted so that f32 keeps its digits where ‖θ‖ ≫ spread; doing
+    /// so each time costs less than a second copy of all sets.
     fn costs(&self, x: &Particles<B>) -> Result<Vec<Array2<f64>>, TransportError> {
         let x = from_mean(x, &self.mean);
         let x_norms = x.squared_norms()?;
@@ -270,7 +276,7 @@ fn from_mean<B: Backend>(particles: &Particles<B>, mean: &Particles<B>) -> Parti
     particles.clone().zip(mean.clone(), |block, mean| block - mean)
 }
 
-/// Standard deviation over mean; 0 where all are 0.
+/// Standard deviation over mean of the costs; 0 where all costs are 0.
 fn contrast(cost: &Array2<f64>) -> f64 {
     let mean = cost.sum() / cost.len() as f64;
     if mean > 0.0 { cost.std(0.0) / mean } else { 0.0 }
@@ -293,7 +299,10 @@ fn checked_weights(weights: Option<&[f64]>, clients: usize) -> Result<Vec<f64>, 
     if is_one { Ok(weights.to_vec()) } else { Err(TransportError::WeightSum { sum, tolerance }) }
 }
 
-/// `Ok` when a set is of the reference's size, model and precision.
+/// Checks a set against a reference.
+///
+/// # Errors
+/// The set differs from the reference in size, model or precision.
 fn check_alike<B: Backend>(
     (set, particles): (ParticleSet, &Particles<B>),
     (reference, expected): (ParticleSet, &Particles<B>),

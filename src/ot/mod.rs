@@ -1,9 +1,9 @@
-//! Optimal transport between sets of N particles of equal mass: what FedWBA's server does with its clients' posteriors.
+//! Optimal transport between sets of N particles of equal mass, with which FedWBA's server combines its clients' posteriors.
 //!
-//! In go particles `[N, d]` on a device; out come distances and a barycenter. With equal masses and equal N the optimal
-//! plan is a permutation over N, so everything rests on one exact solver: [`assign`] for a cost matrix on the host,
-//! [`wasserstein2_squared`] for two sets, [`barycenter()`] for the set whose mean squared distance to several is least.
-//! Unequal N would need plans that split mass: an error here. Source: FedWBA eq. (3)-(5); ALGORITHMS 4.12.
+//! With equal masses and equal N the optimal plan is a permutation over N, so that all functions use one exact solver:
+//! [`assign`] solves a cost matrix on the host, [`wasserstein2_squared`] is the distance of two sets `[N, d]`, and
+//! [`barycenter()`] is the set with the least mean squared distance to several. Sets of unequal N, for which a plan would
+//! have to split masses, are refused with an error. Source: FedWBA eq. (3)-(5); ALGORITHMS 4.12.
 
 pub mod assignment;
 pub mod barycenter;
@@ -21,18 +21,16 @@ pub use barycenter::{
 
 pub use robust::{RobustBarycenter, robust_barycenter};
 
-use crate::federation::message::ClientId;
-
-/// A set of particles by its part in the problem.
+/// The role of a particle set, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParticleSet {
-    /// Where a barycenter's iterations start.
+    /// The set at which a barycenter's iteration starts.
     Initial,
-    /// A client's set, by its place among the sets given.
-    Client(ClientId),
-    /// The first of two.
+    /// A client's set, by its index among the given sets.
+    Client(usize),
+    /// The first of the two sets.
     First,
-    /// The second of two.
+    /// The second of the two sets.
     Second,
 }
 
@@ -47,7 +45,7 @@ impl fmt::Display for ParticleSet {
     }
 }
 
-/// Why there is no assignment, distance or barycenter. Rows, columns, clients and particles are counted from 0.
+/// The error of an assignment, distance or barycenter. Rows, columns, clients and particles are counted from 0.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TransportError {
     /// A cost matrix without entries.
@@ -56,9 +54,9 @@ pub enum TransportError {
     /// A cost matrix that is not square.
     #[error("the cost matrix is {rows} x {columns}; an assignment needs as many columns as rows")]
     NotSquare {
-        /// Its rows.
+        /// Number of rows.
         rows: usize,
-        /// Its columns.
+        /// Number of columns.
         columns: usize,
     },
     /// A cost that is NaN, infinite, or so large that sums of N costs overflow.
@@ -68,12 +66,12 @@ pub enum TransportError {
         row: usize,
         /// Column of the cost.
         column: usize,
-        /// The value found.
+        /// The cost.
         value: f64,
-        /// The largest size accepted.
+        /// The largest absolute value accepted.
         limit: f64,
     },
-    /// A barycenter of nothing.
+    /// A barycenter of no sets.
     #[error("there are no clients; a barycenter needs at least one set of particles")]
     NoClients,
     /// Two sets differ in size.
@@ -108,7 +106,7 @@ pub enum TransportError {
         /// That set's element type.
         expected: DType,
     },
-    /// A particle that is no longer a number. Never replaced by zeros.
+    /// A particle with a coordinate that is not finite. It is never replaced by zeros.
     #[error("{set}: particle {particle} is not finite, or its squared norm is beyond the precision's range")]
     NotFinite {
         /// The set.
@@ -116,7 +114,7 @@ pub enum TransportError {
         /// Index of the first bad particle.
         particle: usize,
     },
-    /// Not one weight a client.
+    /// The number of weights is not the number of clients.
     #[error("{got} weights for {expected} clients; give one weight a client")]
     WeightCount {
         /// Number of weights.
@@ -128,28 +126,28 @@ pub enum TransportError {
     #[error("the weight of client {client} is {value}; weights must be finite and at least 0")]
     Weight {
         /// The client.
-        client: ClientId,
-        /// Its weight.
+        client: usize,
+        /// The weight of the client.
         value: f64,
     },
-    /// Weights that do not add up.
+    /// The weights do not sum to 1.
     #[error("the weights sum to {sum}; they must sum to 1 within {tolerance:e}")]
     WeightSum {
-        /// The sum found.
+        /// The sum of the weights.
         sum: f64,
         /// Largest distance from 1 that is accepted.
         tolerance: f64,
     },
-    /// A stopping rule that never holds.
+    /// A tolerance that no displacement can meet.
     #[error("the barycenter's tolerance is {value}; it must be finite and at least 0")]
     Tolerance {
-        /// The value found.
+        /// The tolerance.
         value: f64,
     },
-    /// No update at all.
+    /// A limit of zero updates.
     #[error("the barycenter's max_iterations is 0; it must be at least 1")]
     NoIterations,
-    /// The device did not answer.
+    /// Reading from the device failed.
     #[error("the device failed: {0}")]
     Device(String),
 }

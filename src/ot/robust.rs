@@ -1,40 +1,41 @@
-//! Barycenters that a minority of sets cannot carry away: the median in Wasserstein space, and a trimmed barycenter.
+//! Robust barycenters of K sets of N particles: the median in Wasserstein space, and a trimmed barycenter.
 //!
-//! In go K sets of N particles and weights ω; out come a set, and the weights of which it is the barycenter.
+//! A minority of arbitrary sets moves them only a bounded distance. Each function returns a set and the weights of which it
+//! is the barycenter.
 //! - [`RobustBarycenter::Median`]: argmin_X Σ_k ω_k W₂(X, Θ_k), the geometric median for the distance W₂, by Weiszfeld's
 //!   iteration: w_k ∝ ω_k/W₂(X, Θ_k), X ← one update of the barycenter with these weights. Like the median of subset
 //!   posteriors of Minsker, Srivastava, Lin & Dunson 2017; iteration as in Pillutla, Kakade & Harchaoui 2022.
 //! - [`RobustBarycenter::Trimmed`]: the barycenter of the sets without the ⌊βK⌋ that are farthest from that median.
 //!
-//! Both start at the medoid, the set with the least Σ_j ω_j W₂² to all others: the mean by index, where the plain
-//! barycenter starts, is as far out as the farthest set.
+//! Both start at the medoid, the set with the least Σ_j ω_j W₂ to all others. The mean by index, at which the plain
+//! barycenter starts, would follow the farthest set.
 
 use super::{Barycenter, BarycenterConfig, Iterate, TransportError, barycenter, index_mean, wasserstein2_squared};
 use crate::backend::Backend;
-use crate::federation::combine::trimmed;
-use crate::federation::robust::geometric_median;
 use crate::particles::Particles;
+use crate::statistics::{geometric_median, trimmed};
 
-/// What takes the barycenter's place.
+/// A robust alternative to the barycenter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RobustBarycenter {
-    /// The set whose weighted sum of distances, not of their squares, is least.
+    /// The set with the least weighted sum of distances W₂, not of their squares.
     Median,
-    /// The barycenter without this share of the sets, < ½.
+    /// The barycenter without this share of the sets, those farthest from the median; < ½.
     Trimmed(f64),
 }
 
-/// The set, and the weights `[K]`, of sum 1, of which it is the barycenter: 0 for sets that were left out.
+/// The robust barycenter of K sets `[N, d]` with weights ω `[K]`, and the weights `[K]`, of sum 1, of which it is the
+/// barycenter: 0 for sets that were left out.
 ///
 /// # Errors
-/// As [`barycenter()`].
+/// Those of [`barycenter()`].
 pub fn robust_barycenter<B: Backend>(
     rule: RobustBarycenter,
     sets: &[Particles<B>],
     weights: &[f64],
     config: &BarycenterConfig,
 ) -> Result<(Barycenter<B>, Vec<f64>), TransportError> {
-    // Also checks sets and weights.
+    // This call also validates sets and weights.
     let plain =
         barycenter(sets, Some(weights), &index_mean(sets)?, &BarycenterConfig { max_iterations: 1, ..*config })?;
     if sets.len() < 3 {
@@ -46,7 +47,7 @@ pub fn robust_barycenter<B: Backend>(
     let (centre, used) = geometric_median(medoid(sets, weights)?, weights, distances, mean)?;
     match rule {
         RobustBarycenter::Median => {
-            // The same set once more, for what a barycenter tells about itself.
+            // One more barycenter, from its own result, for the record of the iteration.
             let used = normalised(used);
             Ok((barycenter(sets, Some(&used), &centre, config)?, used))
         }
@@ -72,7 +73,7 @@ fn normalised(weights: Vec<f64>) -> Vec<f64> {
     weights.into_iter().map(|weight| weight / total).collect()
 }
 
-/// The set whose weighted sum of distances to the others is least.
+/// The set with the least weighted sum of distances to the others.
 fn medoid<B: Backend>(sets: &[Particles<B>], weights: &[f64]) -> Result<Particles<B>, TransportError> {
     let mut sums = vec![0.0; sets.len()];
     for first in 0..sets.len() {
@@ -93,8 +94,8 @@ mod tests {
     use fedstein_models::Layout;
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
-    use crate::federation::message::{Array, Values};
 
     fn set(rows: &[[f64; 2]]) -> Particles<Flex> {
         let array = Array { shape: vec![rows.len(), 2], values: Values::F64(rows.iter().flatten().copied().collect()) };
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_set_is_trimmed_or_has_a_bounded_say() {
+    fn a_far_set_is_trimmed_or_has_bounded_influence() {
         let near = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]].map(|row| set(&[row]));
         let with = |far: f64| [near.to_vec(), vec![set(&[[far, 0.5]])]].concat();
         let (got, weights) = of(RobustBarycenter::Trimmed(0.2), &with(1e4));
@@ -145,7 +146,7 @@ mod tests {
         assert_near(&weights, &[0.25, 0.25, 0.25, 0.25, 0.0], 1e-12);
         let (far, farther) = (of(RobustBarycenter::Median, &with(1e3)).0, of(RobustBarycenter::Median, &with(1e5)).0);
         assert!(far[0] < 1.0 && (far[0] - farther[0]).abs() < 1e-3, "{far:?} {farther:?}");
-        // The plain barycenter goes with it.
+        // The plain barycenter moves with the outlying set.
         let plain =
             barycenter(&with(1e3), None, &index_mean(&with(1e3)).unwrap(), &BarycenterConfig::default()).unwrap();
         assert!(plain.particles.to_array().unwrap().values.to_f64()[0] > 100.0);

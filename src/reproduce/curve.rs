@@ -1,4 +1,4 @@
-//! From kept results to the points of a figure: one sample a seed, then means with their standard errors.
+//! Computes the points of a figure from kept results: one sample per seed, then means with their standard errors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,82 +7,82 @@ use super::density::{Drawn, Toy};
 use super::figure::{Along, DENSITY, Figure, Panel, Statistic};
 use super::grid::{Cell, Grid};
 use super::held::Held;
-use super::kept::Kept;
-use super::numbers::notes;
+use super::kept::{Kept, notes};
 use super::runner::Failure;
 use crate::error::RunError;
+use crate::metrics::Metric;
 
-/// What is kept of a figure's runs.
+/// The kept results of a figure's runs.
 #[derive(Debug)]
 pub struct Results<'a> {
     /// The figure.
     pub figure: &'a Figure,
-    /// Its cells.
+    /// The figure's cells.
     pub grid: &'a Grid,
-    /// Seed and result of what has been run, by cell.
+    /// The seeds and results of the finished runs, by cell.
     pub kept: Vec<Vec<(u64, Kept)>>,
-    /// The exact densities of panels that show a toy's.
+    /// The exact densities, for panels that show a toy's.
     pub toys: Vec<Option<Toy>>,
-    /// Every number that a panel shows, by panel.
+    /// The samples that a panel shows, by panel.
     pub samples: Vec<Vec<Sample>>,
-    /// Seconds of a run, mean over seeds, by cell; `None` where nothing has been run or is known.
+    /// Mean seconds of a run over seeds, by cell; `None` where no run has finished or the time is unknown.
     pub seconds: Vec<Option<f64>>,
-    /// What the runs told, each once, with how many told it.
+    /// The distinct notes of the runs, with the number of runs that gave each.
     pub notes: BTreeMap<String, usize>,
-    /// Runs that have failed.
+    /// Descriptions of the runs that failed.
     pub failures: Vec<String>,
-    /// What is known of the cells' runs; `None`: everything.
+    /// The numbers known of each cell's runs; `None` if all are known.
     pub held: Option<Vec<Held>>,
 }
 
-/// One number of one seed: a row of the figure's CSV file.
+/// One value of one seed: a row of the figure's CSV file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Place of the curve among those of the panel: its series, then the exact density, then the local ones.
+    /// The curve. The curves of a panel are its series, then the exact density, then the local ones.
     pub curve: Curve,
-    /// Which point of the curve: equal for equal points of other seeds.
+    /// The index of the point on the curve, the same for every seed.
     pub slot: usize,
     /// The case's name, the sweep's value or the second coordinate.
     pub case: String,
-    /// The seed; 0 for what has none.
+    /// The seed; 0 for values without one.
     pub seed: u64,
-    /// Where.
+    /// The horizontal coordinate.
     pub x: f64,
-    /// How high.
+    /// The vertical coordinate.
     pub value: f64,
 }
 
 /// A curve of a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Curve {
-    /// Of a series, by its place in [`Figure::series`].
+    /// The curve of a series, by its index in [`Figure::series`].
     Series(usize),
     /// The exact posterior of a toy.
     Exact,
-    /// What client k alone would say.
+    /// The local posterior of client k alone.
     Local(usize),
 }
 
-/// Mean over seeds of a point.
+/// The mean of a point over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanPoint {
-    /// Mean place.
+    /// Mean horizontal coordinate.
     pub x: f64,
-    /// Mean value.
+    /// Mean vertical coordinate.
     pub y: f64,
     /// Standard error of the mean; `None` for one seed.
     pub sem: Option<f64>,
 }
 
 impl<'a> Results<'a> {
-    /// Reads what is kept of a figure's runs, wanted now or not; `failures` are runs that have just failed.
+    /// Reads the kept results of a figure's runs, of unwanted cells too; `failures` are the runs that have just failed.
     ///
     /// # Errors
-    /// A toy's config does not fit together.
+    /// A toy's config is inconsistent.
     pub fn read(figure: &'a Figure, grid: &'a Grid, directory: &Path, failures: &[Failure]) -> Result<Self, RunError> {
         let of_cell = |cell: &Cell| {
             let seeds = 1..=grid.seeds;
-            // A config that cannot be had now has no result either.
+            // A cell whose config cannot be resolved has no result either.
             let kept = seeds.filter_map(|seed| {
                 let (_, resolved) = grid.config(figure, cell, seed).ok()?;
                 Some((seed, Kept::read(directory, &resolved)?))
@@ -109,10 +109,10 @@ impl<'a> Results<'a> {
         Ok(results)
     }
 
-    /// The exact densities of panels that show a toy's.
+    /// The exact densities, for panels that show a toy's.
     ///
     /// # Errors
-    /// A toy's config does not fit together.
+    /// A toy's config is inconsistent.
     pub(super) fn toys(figure: &Figure, grid: &Grid) -> Result<Vec<Option<Toy>>, RunError> {
         let toy = |(at, panel): (usize, &Panel)| -> Result<Option<Toy>, RunError> {
             let shown = matches!(panel.x, Along::Theta | Along::Plane);
@@ -125,17 +125,17 @@ impl<'a> Results<'a> {
         figure.panels.iter().enumerate().map(toy).collect()
     }
 
-    /// Whether a statistic of a metric of a cell's runs can be had.
+    /// Whether a statistic of a metric is available for a cell's runs.
     pub fn holds(&self, cell: usize, metric: &str, statistic: Statistic) -> bool {
         self.held.as_ref().is_none_or(|held| held[cell].has(metric, statistic))
     }
 
-    /// Cells of a panel with their results.
+    /// The cells of a panel with their results.
     pub fn of_panel(&self, panel: usize) -> impl Iterator<Item = (&Cell, &Vec<(u64, Kept)>)> {
         self.grid.cells.iter().zip(&self.kept).filter(move |(cell, _)| cell.panel == panel)
     }
 
-    /// Every number that a panel shows, from the runs.
+    /// All samples that a panel shows, computed from the runs.
     fn shown(&self, panel: usize) -> Vec<Sample> {
         let here = &self.figure.panels[panel];
         match here.x {
@@ -152,7 +152,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// The metric of a cell's last round, or of the round that its series asks for.
+    /// The metric of the last round, or of the round that the cell's series selects.
     pub fn final_value(&self, cell: &Cell, kept: &Kept, metric: &str) -> Option<f64> {
         let values = kept.values(metric);
         match self.figure.series[cell.series].round {
@@ -167,7 +167,7 @@ impl<'a> Results<'a> {
         for (cell, results) in self.of_panel(panel) {
             for (seed, kept) in results {
                 let values = kept.values(&here.y);
-                // Of a horizontal line only its height is shown.
+                // A horizontal line shows only its height.
                 let skip = if self.figure.series[cell.series].flat { values.len().saturating_sub(1) } else { 0 };
                 for (round, value) in values.into_iter().skip(skip) {
                     let (up, down) = kept.bytes_until(round);
@@ -216,7 +216,7 @@ impl<'a> Results<'a> {
         let plane = self.figure.panels[panel].x == Along::Plane;
         let mut samples = Vec::new();
         for (cell, results) in self.of_panel(panel) {
-            // Contours are those of one run.
+            // Contours show a single run.
             for (seed, kept) in results.iter().take(if plane { 1 } else { usize::MAX }) {
                 if let Some(density) = &kept.density {
                     push_drawn(&mut samples, Curve::Series(cell.series), *seed, &toy.reached(density));
@@ -233,7 +233,7 @@ impl<'a> Results<'a> {
         samples
     }
 
-    /// Name of a curve in files.
+    /// The name of a curve in files.
     pub fn curve_id(&self, curve: Curve) -> String {
         match curve {
             Curve::Series(series) => self.figure.series[series].id.clone(),
@@ -242,7 +242,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Name of a curve in legends.
+    /// The name of a curve in legends.
     pub fn curve_name(&self, curve: Curve) -> String {
         match curve {
             Curve::Series(series) => self.figure.series[series].name.clone(),
@@ -263,7 +263,7 @@ fn push_drawn(samples: &mut Vec<Sample>, curve: Curve, seed: u64, drawn: &Drawn)
     }
 }
 
-/// Means over seeds, curve by curve, point by point.
+/// Means over seeds for every point of every curve.
 pub fn means(samples: &[Sample]) -> BTreeMap<Curve, Vec<MeanPoint>> {
     let mut points: BTreeMap<(Curve, usize), Vec<&Sample>> = BTreeMap::new();
     for sample in samples {
@@ -279,7 +279,8 @@ pub fn means(samples: &[Sample]) -> BTreeMap<Curve, Vec<MeanPoint>> {
     curves
 }
 
-/// Mean and its standard error, sd/√n with n − 1 in the variance; no error for one value, NaN for none.
+/// The mean of values `[n]` and its standard error, sd/√n with n − 1 in the variance; no error for one value, NaN for
+/// none.
 pub fn mean_and_sem(values: &[f64]) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -287,24 +288,18 @@ pub fn mean_and_sem(values: &[f64]) -> (f64, Option<f64>) {
     (mean, (values.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// The label of a metric on an axis.
+/// The axis label of a metric.
 pub fn label(metric: &str) -> String {
-    let known = match metric {
-        "accuracy" => "Accuracy",
-        "accuracy_mean_particle" => "Accuracy, mean over particles",
-        "log_likelihood" => "Log-likelihood (nats)",
-        "nll" => "Negative log-likelihood (nats)",
-        "ece" => "Expected calibration error",
-        "mce" => "Maximum calibration error",
-        "personal_accuracy" => "Accuracy on clients' own rows",
-        "personal_ece" => "Expected calibration error on clients' own rows",
-        "client_uplink_mib" => "Uplink of a client in a round (MiB)",
-        "rmse" => "Root mean squared error",
-        "kl" => "KL(q \u{2016} posterior) (nats)",
-        DENSITY => "Density",
-        other => return other.replace('_', " "),
-    };
-    known.to_owned()
+    match metric {
+        "client_uplink_mib" => return "Uplink of a client in a round (MiB)".to_owned(),
+        DENSITY => return "Density".to_owned(),
+        _ => {}
+    }
+    match (Metric::of_key(metric), metric.strip_prefix("personal_").and_then(Metric::of_key)) {
+        (Some(known), _) => known.axis_label(),
+        (None, Some(known)) => known.axis_label() + " on clients' own rows",
+        (None, None) => metric.replace('_', " "),
+    }
 }
 
 #[cfg(test)]
@@ -313,7 +308,7 @@ mod tests {
 
     #[test]
     fn the_standard_error_is_that_of_the_textbook() {
-        // 1, 2, 3: sd 1, n = 3.
+        // The values 1, 2, 3 have sd 1 and n = 3.
         let (mean, sem) = mean_and_sem(&[1.0, 2.0, 3.0]);
         assert!((mean - 2.0).abs() < 1e-15 && (sem.unwrap() - (1.0_f64 / 3.0).sqrt()).abs() < 1e-15);
         assert_eq!(mean_and_sem(&[4.0]), (4.0, None));

@@ -1,4 +1,4 @@
-//! Which data sets a figure needs, and whether they are at hand.
+//! The data sets that a figure needs, and whether they are on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -9,26 +9,26 @@ use crate::datasets::registry::{FileStatus, find, status};
 /// A data set that a figure needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needed {
-    /// Its kind, with the set within it where it has several.
+    /// The data set's kind, with the set within the kind where it has several.
     pub name: String,
-    /// Its kind.
+    /// The data set's kind.
     pub kind: String,
-    /// Whether this program knows it.
+    /// Whether this program supports the data set.
     pub known: bool,
-    /// Files that are not there; empty if it is at hand.
+    /// The missing files; empty if the data set is complete.
     pub missing: Vec<PathBuf>,
     /// Whether `fedstein data fetch` can get it.
     pub fetchable: bool,
 }
 
 impl Needed {
-    /// What `[data]` asks for.
+    /// The data set that a `[data]` section needs.
     pub fn of(data: &Table, data_dir: &Path) -> Self {
         let word = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (kind, set) = (word("kind"), word("set"));
         let registered = find(&kind).ok();
         let files = registered.map(|known| status(known, data_dir)).unwrap_or_default();
-        // Of a kind that holds several sets, the files are called after the set.
+        // For a kind with several sets, the files are named after the set.
         let stem = format!("{set}.");
         let of_set = |path: &str| path.rsplit('/').next().is_some_and(|file| file.starts_with(&stem));
         let divided = files.iter().any(|(file, _)| of_set(file.path));
@@ -43,12 +43,12 @@ impl Needed {
         }
     }
 
-    /// Whether it is at hand.
+    /// Whether the data set is complete on disk.
     pub fn is_here(&self) -> bool {
         self.known && self.missing.is_empty()
     }
 
-    /// Its state in a word or two.
+    /// A short description of the state.
     pub fn state(&self) -> &'static str {
         match (self.known, self.missing.is_empty()) {
             (false, _) => "unknown",
@@ -57,7 +57,7 @@ impl Needed {
         }
     }
 
-    /// What to do about it, in a line; `""` if it is at hand.
+    /// One line of advice on a missing data set; `""` if it is complete.
     pub fn advice(&self) -> String {
         let Some(first) = self.missing.first() else {
             return if self.known { String::new() } else { format!("{}: this program does not know it", self.name) };
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!((mnist.state(), mnist.missing.len()), ("missing", 4));
         let advice = mnist.advice();
         assert!(advice.contains("mnist/train-images-idx3-ubyte.gz") && advice.contains("fedstein data fetch mnist"));
-        // In a form that serves as well.
+        // The data set in another supported file layout.
         std::fs::create_dir(dir.path().join("covertype")).unwrap();
         std::fs::write(dir.path().join("covertype/covtype.binary.csv"), "").unwrap();
         assert!(needed("kind = \"covertype\"", dir.path()).is_here());

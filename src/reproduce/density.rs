@@ -1,50 +1,50 @@
-//! Densities of a toy on a grid over θ: the exact posterior, the clients' local ones, and what a run arrived at.
+//! Densities of a toy on a grid over θ: the exact posterior, the clients' local posteriors, and a run's result.
 
 use super::kept::KeptDensity;
+use crate::array::{Array, Values};
 use crate::backend::{Flex, Precision, Session};
 use crate::datasets;
 use crate::error::RunError;
 use crate::experiment::Config;
-use crate::federation::message::{Array, Values};
-use crate::federation::shard::Table;
 use crate::metrics::Grid;
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
+use crate::rows::Table;
 use std::path::Path;
 
 /// The exact densities of a toy.
 #[derive(Clone, Debug)]
 pub struct Toy {
     grid: Grid,
-    /// log p0 at every point, `[G]`.
+    /// log p0 at every grid point, `[G]`.
     log_prior: Vec<f64>,
-    /// log-likelihood of every client, `[K][G]`.
+    /// The log-likelihood of every client, `[K][G]`.
     log_likelihoods: Vec<Vec<f64>>,
 }
 
-/// Points of a density as it is drawn.
+/// A density at the points that a picture draws.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
-    /// Coordinates, `[d]` each.
+    /// The coordinates of the points, each `[d]`.
     pub points: Vec<Vec<f64>>,
-    /// Density at each.
+    /// The density at each point.
     pub values: Vec<f64>,
 }
 
-/// Half of the width of what is drawn.
+/// Half of the width that is drawn.
 const REACH: f64 = 8.0;
 
 impl Toy {
-    /// The toy that a config is about; `None` if it is about none, or one of more than two dimensions.
+    /// The toy of a config; `None` if the config has none, or one of more than two dimensions.
     ///
     /// # Errors
-    /// The config does not fit together.
+    /// The config is inconsistent.
     pub fn of(config: &Config) -> Result<Option<Self>, RunError> {
         if !config.data_kind().starts_with("mixture-") {
             return Ok(None);
         }
         let mut rng = Streams::new(config.seed).rng(Purpose::Data, 0, 0);
-        // A toy has no files.
+        // A toy needs no files.
         let data = datasets::load(&config.data()?, Path::new(""), &mut rng)?;
         let model = config.model(&data.train)?;
         let Some(grid) = Grid::for_dimension(model.layout().dim()) else { return Ok(None) };
@@ -52,7 +52,7 @@ impl Toy {
         let table = Table::new(data.train, &data.normalisation);
         let shape = vec![grid.points().len() / grid.dim(), grid.dim()];
         let array = Array { shape, values: Values::F64(grid.points().to_vec()) };
-        let at = Particles::from_array(&array, model.layout(), &session).map_err(RunError::Device)?;
+        let at = Particles::from_array(&array, model.layout(), &session)?;
         let log_prior = model.prior().log_density(at.blocks()).try_into_vec_as::<f64>()?;
         let likelihood = |row| {
             let batch = table.batch(row..row + 1, &session);
@@ -67,18 +67,18 @@ impl Toy {
         self.log_likelihoods.len()
     }
 
-    /// p0·Π_k p_k, normalised.
+    /// The exact posterior p0·Π_k p_k, normalised.
     pub fn exact(&self) -> Drawn {
         let all = self.log_likelihoods.iter().fold(self.log_prior.clone(), |sum, one| add(&sum, one));
         self.drawn(&all)
     }
 
-    /// p0·p_k, normalised.
+    /// The local posterior p0·p_k, normalised.
     pub fn local(&self, client: usize) -> Drawn {
         self.drawn(&add(&self.log_prior, &self.log_likelihoods[client]))
     }
 
-    /// What a run arrived at.
+    /// The density at which a run arrived.
     pub fn reached(&self, density: &KeptDensity) -> Drawn {
         self.drawn(&match density {
             KeptDensity::Mixture { centres, variances } => self.grid.log_mixture(centres, variances),
@@ -86,10 +86,10 @@ impl Toy {
         })
     }
 
-    /// Every few points of the grid.
+    /// The density at every few points of the grid.
     fn drawn(&self, log_density: &[f64]) -> Drawn {
         let (d, mass) = (self.grid.dim(), self.grid.log_mass(log_density));
-        // Steps of 0.05 in one dimension, of 0.2 in two.
+        // The strides give steps of 0.05 in one dimension, of 0.2 in two.
         let stride = if d == 1 { 20 } else { 5 };
         let per_axis = if d == 1 { log_density.len() } else { log_density.len().isqrt() };
         let on_grid =
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_exact_posterior_of_the_first_toy_has_the_papers_peaks() {
-        // Read off Fig. 2 by eye: .265 at 2.33 and .105 at -2.2.
+        // The values are read off Fig. 2 by eye: .265 at 2.33 and .105 at -2.2.
         let exact = toy("mixture-1d", "uniform").exact();
         let ((right, high), (left, low)) = (highest(&exact, 0.0, 6.0), highest(&exact, -6.0, 0.0));
         assert!((right - 2.33).abs() < 0.1 && (high - 0.265).abs() < 0.01, "{right} {high}");
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_exact_posterior_of_the_second_toy_has_its_modes() {
-        // An independent program on the same grid (ALGORITHMS 7.4): .1610 at (-1.36, -1.24).
+        // An independent program on the same grid gives .1610 at (-1.36, -1.24) (ALGORITHMS 7.4).
         let exact = toy("mixture-2d", "gaussian").exact();
         assert_eq!(exact.points.len(), 81 * 81);
         let (at, value) = highest_point(&exact);

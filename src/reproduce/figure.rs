@@ -1,5 +1,5 @@
-//! A figure: which runs it needs, how they are drawn, and what they should show. `docs/reproducing.md` describes the
-//! format of its definition.
+//! A figure: the runs it needs, how they are drawn, and the values and orders to check. `docs/reproducing.md` describes
+//! the format of its definition.
 //!
 //! Overrides (`set`, `quick`, `middle`) have the form of an ordinary config: `set = { algorithm.particles = 6 }`.
 
@@ -10,38 +10,38 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-/// The metric of a density.
+/// The name of the metric "density".
 pub const DENSITY: &str = "density";
 
-/// Why there is no figure.
+/// Why a figure cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
     /// No figure has this name.
     #[error("there is no figure `{0}`")]
     Unknown(String),
-    /// Its definition is no good: a mistake in `configs/paper/`.
+    /// The definition is invalid: a mistake in `configs/paper/`.
     #[error("figure {id}: {problem}")]
     Definition {
-        /// Its name.
+        /// The figure's name.
         id: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// How much of a figure is run.
+/// The scale at which a figure is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// A look at the shape, in minutes; its numbers are not judged.
+    /// A coarse run of some minutes, to see the shape; its numbers are not judged.
     Quick,
-    /// What is affordable of a figure whose full form is not.
+    /// A reduced setting, for figures whose full setting is too expensive.
     Middle,
     /// The paper's setting.
     Full,
 }
 
 impl Scale {
-    /// Its word.
+    /// The scale's name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -51,47 +51,47 @@ impl Scale {
     }
 }
 
-/// Which runs a figure needs, how they are drawn, and what they should show.
+/// The runs that a figure needs, how they are drawn, and the values and orders to check.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// `paper/figN`.
+    /// The figure's name, `paper/figN`.
     pub id: String,
-    /// What it shows, in a line.
+    /// One line on what the figure shows.
     pub title: String,
-    /// Whose figure it is.
+    /// The paper of the figure.
     pub paper: String,
-    /// What the paper leaves open, and what was chosen.
+    /// The settings that the paper leaves open, and our choices.
     pub choices: Vec<String>,
-    /// Trials.
+    /// The number of seeds at each scale.
     pub seeds: Seeds,
     /// The config that all runs share.
     pub base: Table,
-    /// What `--quick` changes.
+    /// The overrides of `--quick`.
     pub quick: Table,
-    /// What `--middle` changes; `None`: it has no such form.
+    /// The overrides of `--middle`; `None` if the figure has no such scale.
     pub middle: Option<Table>,
     /// The compared methods.
     pub series: Vec<Series>,
     /// The plots.
     pub panels: Vec<Panel>,
-    /// Numbers of the paper, or of an independent run.
+    /// Reference values from the paper, or from an independent run.
     pub targets: Vec<Target>,
-    /// What the paper says of its curves.
+    /// The paper's assertions about its curves.
     pub claims: Vec<Claim>,
-    /// What else the table says of each target's curve.
+    /// Additional statistics that the table shows for each target's curve.
     pub also: Vec<Also>,
 }
 
-/// Trials at each scale: seeds 1, 2, ….
+/// The number of seeds at each scale: the seeds are 1, 2, ….
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seeds {
-    /// With the paper's setting.
+    /// The number with the paper's setting.
     pub full: u64,
-    /// With `--middle`.
+    /// The number with `--middle`.
     #[serde(default = "one")]
     pub middle: u64,
-    /// With `--quick`.
+    /// The number with `--quick`.
     #[serde(default = "one")]
     pub quick: u64,
 }
@@ -101,7 +101,7 @@ fn one() -> u64 {
 }
 
 impl Seeds {
-    /// Trials at a scale.
+    /// The number of seeds at a scale.
     pub fn at(self, scale: Scale) -> u64 {
         match scale {
             Scale::Quick => self.quick,
@@ -115,59 +115,59 @@ impl Seeds {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
-    /// Its name in files.
+    /// The series' name in files.
     pub id: String,
-    /// Its name in legends.
+    /// The series' name in legends.
     pub name: String,
-    /// What it changes in the base.
+    /// Overrides of the base config.
     #[serde(default)]
     pub set: Table,
-    /// What it changes besides with `--quick`.
+    /// Further overrides with `--quick`.
     #[serde(default)]
     pub quick: Table,
-    /// What it changes besides with `--middle`.
+    /// Further overrides with `--middle`.
     #[serde(default)]
     pub middle: Table,
-    /// Drawn as a horizontal line: it has no rounds that could be compared.
+    /// Whether the series is drawn as a horizontal line, because it has no comparable rounds.
     #[serde(default)]
     pub flat: bool,
-    /// The round that a sweep shows; by default the last.
+    /// The round whose values a sweep shows; by default the last.
     pub round: Option<usize>,
 }
 
-/// What runs along the horizontal axis.
+/// The quantity on the horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Along {
-    /// Rounds.
+    /// The number of the round.
     Round,
-    /// Bytes sent by clients so far.
+    /// Cumulative bytes from the clients to the server.
     UplinkBytes,
-    /// Bytes sent to clients so far.
+    /// Cumulative bytes from the server to the clients.
     DownlinkBytes,
-    /// The values of the panel's `sweep`; the metric of the last round.
+    /// The values of the panel's `sweep`, with the metric of the last round.
     Sweep,
-    /// The metric of the series `against`, a point for each of the panel's `case`s.
+    /// The metric of the series `against`, with one point for each `case` of the panel.
     Series,
-    /// Confidence of the last round's predictions: a reliability diagram.
+    /// The confidence of the last round's predictions, for a reliability diagram.
     Confidence,
-    /// θ of a toy in one dimension: densities after the last round.
+    /// θ of a toy in one dimension, for densities after the last round.
     Theta,
-    /// θ of a toy in two dimensions: contours after the last round, for one series.
+    /// θ of a toy in two dimensions, for contours of one series after the last round.
     Plane,
 }
 
-/// Values that a panel runs through.
+/// The values of a swept parameter.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// Keys that get the value; a series whose method does not use a key is the same for all values.
+    /// The keys that are set to the value; a series whose method does not use a key is the same for all values.
     pub keys: Vec<String>,
-    /// The values.
+    /// The values with the paper's setting.
     pub full: Vec<Value>,
-    /// With `--middle`; by default as `full`.
+    /// The values with `--middle`; by default those of `full`.
     pub middle: Option<Vec<Value>>,
-    /// With `--quick`.
+    /// The values with `--quick`.
     pub quick: Vec<Value>,
 }
 
@@ -182,16 +182,16 @@ impl Sweep {
     }
 }
 
-/// One of the things that a panel compares the series on, such as a data set.
+/// One of the settings, such as a data set, on which a panel compares the series.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// Its name.
+    /// The case's name.
     pub id: String,
-    /// What it changes in the config.
+    /// Overrides of the config.
     #[serde(default)]
     pub set: Table,
-    /// What it changes besides with `--quick`.
+    /// Further overrides with `--quick`.
     #[serde(default)]
     pub quick: Table,
 }
@@ -199,63 +199,63 @@ pub struct Case {
 /// A plot.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// Its name in files.
+    /// The panel's name in files.
     pub id: String,
-    /// Its heading.
+    /// The panel's heading.
     pub title: String,
-    /// The horizontal axis.
+    /// The quantity on the horizontal axis.
     pub x: Along,
-    /// Its label, where that does not follow from `x`.
+    /// The label of the horizontal axis, where it does not follow from `x`.
     pub x_label: Option<String>,
-    /// Logarithmic horizontal axis.
+    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
     /// The metric on the vertical axis: a column of `rounds.csv`.
     pub y: String,
-    /// Logarithmic vertical axis.
+    /// Whether the vertical axis is logarithmic.
     pub log_y: bool,
-    /// Ends of the vertical axis.
+    /// The ends of the vertical axis.
     pub y_range: Option<(f64, f64)>,
-    /// What it changes in the base.
+    /// Overrides of the base config.
     pub set: Table,
-    /// What it changes besides with `--quick`.
+    /// Further overrides with `--quick`.
     pub quick: Table,
-    /// What it changes besides with `--middle`.
+    /// Further overrides with `--middle`.
     pub middle: Table,
-    /// Its series, by their places in [`Figure::series`].
+    /// The panel's series, by their indices in [`Figure::series`].
     pub series: Vec<usize>,
-    /// What it changes for single series, by their names.
+    /// Overrides for single series, by the series' names.
     pub overrides: BTreeMap<String, Table>,
-    /// What runs along its horizontal axis, for [`Along::Sweep`].
+    /// The swept parameter, for [`Along::Sweep`].
     pub sweep: Option<Sweep>,
-    /// What its points are, for [`Along::Series`].
+    /// The points of the panel, for [`Along::Series`].
     pub cases: Vec<Case>,
-    /// The series on its horizontal axis, for [`Along::Series`].
+    /// The series on the horizontal axis, for [`Along::Series`].
     pub against: Option<usize>,
 }
 
 /// A series of a panel, at one of its values where it has several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// Place in [`Figure::panels`].
+    /// The index in [`Figure::panels`].
     pub panel: usize,
-    /// Place in [`Figure::series`]; `None`: the exact density of a toy.
+    /// The index in [`Figure::series`]; `None` for the exact density of a toy.
     pub series: Option<usize>,
-    /// The sweep's value or the case's name after `@`; `None`: the last.
+    /// The sweep's value or the case's name after `@`; `None` for the last.
     pub at: Option<String>,
 }
 
-/// What is read off a curve.
+/// A statistic of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Statistic {
-    /// The value of this round.
+    /// The value at this round.
     Round(usize),
-    /// The last round's value.
+    /// The value of the last round.
     Last,
     /// The best value of all rounds.
     Best,
     /// The mean over rounds: the area under the curve over its length.
     Mean,
-    /// Standard deviation of the change from round to round, over the last half: small is stable.
+    /// The standard deviation of the change from round to round, over the last half of the rounds: small is stable.
     Stability,
     /// The first round at which the value reaches this.
     Reach(f64),
@@ -263,80 +263,80 @@ pub enum Statistic {
     EqualUplink,
     /// The height of the density's highest point.
     Peak,
-    /// Where that point is.
+    /// The place of that point.
     PeakAt,
 }
 
-/// A number that stands beside every target, such as the calibration behind an accuracy.
+/// A statistic that the table shows beside every target, such as the calibration behind an accuracy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Also {
-    /// Which metric.
+    /// The metric.
     pub metric: String,
-    /// Read off how.
+    /// The statistic of the metric.
     pub statistic: Statistic,
-    /// What heads its column: the metric, and the statistic where that is not the last.
+    /// The column heading: the metric, and the statistic where it is not the last value.
     pub name: String,
 }
 
-/// A number to meet.
+/// A reference value that a run should reproduce.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// In words.
+    /// A description of the value.
     pub what: String,
     /// Where it comes from: `[T]` a table, `[X]` text, `[E]` read off a figure by eye, `[R]` an independent run,
     /// `[ours]` a question that the paper does not ask.
     pub source: String,
-    /// On which curve.
+    /// The curve.
     pub term: Term,
-    /// Which metric; by default the panel's.
+    /// The metric; by default the panel's.
     pub metric: String,
-    /// Read off how.
+    /// The statistic of the metric.
     pub statistic: Statistic,
-    /// Where a peak is looked for.
+    /// The interval in which a peak is searched.
     pub between: Option<(f64, f64)>,
-    /// What it should be.
+    /// The expected value.
     pub value: Expected,
-    /// What else to know.
+    /// A remark for the reader.
     pub note: String,
 }
 
 /// The value of a target, and what counts as meeting it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expected {
-    /// This number; judged within the tolerance, if there is one.
+    /// This number; judged only if a tolerance is given.
     Near(f64, Option<f64>),
-    /// This number up to this factor.
+    /// This number up to the given factor.
     Factor(f64, f64),
-    /// Anything from the one to the other.
+    /// Any value in this interval.
     Between(f64, f64),
 }
 
 /// An order or an equality that the paper asserts.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// In words.
+    /// A description of the assertion.
     pub what: String,
-    /// As [`Target::source`].
+    /// The source, as in [`Target::source`].
     pub source: String,
     /// The compared curves.
     pub terms: Vec<Term>,
-    /// How they should lie.
+    /// The asserted order.
     pub order: Order,
-    /// Which metric; by default that of the first term's panel.
+    /// The metric; by default that of the first term's panel.
     pub metric: String,
-    /// Read off how.
+    /// The statistic of the metric.
     pub statistic: Statistic,
-    /// What else to know.
+    /// A remark for the reader.
     pub note: String,
 }
 
-/// How values should lie.
+/// An order of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Order {
-    /// Each greater than the next.
+    /// Each value is greater than the next.
     Greater,
-    /// Each smaller than the next.
+    /// Each value is smaller than the next.
     Smaller,
-    /// All within this of each other.
+    /// All values lie within this distance of each other.
     Close(f64),
 }

@@ -1,9 +1,9 @@
-//! From a figure to its runs: layers of overrides become one config each, and equal configs one run.
+//! Expands a figure into its runs: layers of overrides become one config each, and equal configs become one run.
 //!
-//! Layers, later ones win: base, panel, case, series, the panel's override of the series; then the `quick` or `middle`
-//! of figure, series, panel, case; then the value of a sweep. As with `--set`, a key that the chosen kind of its
-//! section does not use is dropped if an earlier layer than the one that chose the kind wrote it; of the scales and the
-//! sweep, always.
+//! Layers, later ones take precedence: base, panel, case, series, the panel's override of the series; then the `quick`
+//! or `middle` overrides of figure, series, panel, case; then the value of a sweep. As with `--set`, a key that the
+//! chosen kind of its section does not use is dropped if an earlier layer than the one that chose the kind wrote it;
+//! unused keys of the scales and the sweep are always dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,37 +11,38 @@ use toml::{Table, Value};
 
 use super::figure::{Case, Figure, Panel, Scale, Series};
 use crate::experiment::config::Config;
-use crate::experiment::schema::{ConfigError, KEYS, Overrides, SECTIONS, Source};
+use crate::experiment::config::schema;
+use crate::experiment::schema::{ConfigError, Overrides, Source};
 
-/// What of a figure is wanted.
+/// The part of a figure that the user asked for.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// How much.
+    /// The scale.
     pub scale: Scale,
-    /// Trials; `None`: as the figure says.
+    /// The number of seeds; `None` for the figure's own.
     pub seeds: Option<u64>,
-    /// Instead of the figure's backend.
+    /// The backend; `None` for the figure's own.
     pub backend: Option<String>,
-    /// Only what has this in its name (`panel/case/series`).
+    /// A substring of the names (`panel/case/series`) to which the runs are restricted.
     pub only: Option<String>,
 }
 
-/// A point, or a curve of points, of a panel: one config, several seeds.
+/// A point or a curve of a panel: one config, several seeds.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// Place in [`Figure::panels`].
+    /// The index in [`Figure::panels`].
     pub panel: usize,
-    /// Place in [`Figure::series`].
+    /// The index in [`Figure::series`].
     pub series: usize,
-    /// Place among the panel's cases or the sweep's values; 0 where there are none.
+    /// The index of the panel's case or the sweep's value; 0 where there are none.
     pub slot: usize,
     /// The case's name or the sweep's value; `""` where there are none.
     pub case: String,
-    /// The sweep's value, where all its values are numbers.
+    /// The sweep's value, where all of the sweep's values are numbers.
     pub x: Option<f64>,
-    /// Whether the wanted part of the figure has it.
+    /// Whether the cell belongs to the wanted part of the figure.
     pub wanted: bool,
-    /// Its config, unresolved.
+    /// The cell's config, unresolved.
     text: String,
 }
 
@@ -50,11 +51,11 @@ pub struct Cell {
 pub struct Run {
     /// The resolved config.
     pub config: Config,
-    /// The same as a file: what the run is known by.
+    /// The resolved config as a file; its text identifies the run.
     pub resolved: String,
-    /// What it is, for people: `panel/case/series`, of the first cell that needs it.
+    /// A readable name, `panel/case/series` of the first cell that needs the run.
     pub label: String,
-    /// Place of that cell in [`Grid::cells`].
+    /// The index of that cell in [`Grid::cells`].
     pub cell: usize,
 }
 
@@ -63,14 +64,14 @@ pub struct Run {
 pub struct Grid {
     /// All cells, wanted or not, panel by panel.
     pub cells: Vec<Cell>,
-    /// Trials: 1 to this.
+    /// The number of seeds; they are 1 to this.
     pub seeds: u64,
     backend: Option<String>,
     figure: String,
 }
 
 impl Grid {
-    /// The cells of a figure.
+    /// Builds the cells of a figure.
     pub fn new(figure: &Figure, wanted: &Wanted) -> Self {
         let mut cells = Vec::new();
         for (panel_at, panel) in figure.panels.iter().enumerate() {
@@ -91,7 +92,7 @@ impl Grid {
                 }
             }
         }
-        // A scatter needs its horizontal axis, whatever was asked for.
+        // A scatter plot needs the runs of its horizontal axis, whatever part is wanted.
         let bases: BTreeSet<(usize, usize)> = cells.iter().filter(|c| c.wanted).map(|c| (c.panel, c.slot)).collect();
         for cell in &mut cells {
             let axis = figure.panels[cell.panel].against == Some(cell.series);
@@ -101,15 +102,15 @@ impl Grid {
         Self { cells, seeds, backend: wanted.backend.clone(), figure: figure.id.clone() }
     }
 
-    /// What a cell is, for people.
+    /// A readable name of a cell.
     pub fn name(&self, figure: &Figure, cell: &Cell) -> String {
         name(&figure.panels[cell.panel], &cell.case, &figure.series[cell.series])
     }
 
-    /// A cell's config with a seed.
+    /// The config of a cell with a seed, resolved, and the same as text.
     ///
     /// # Errors
-    /// As [`Config::load`].
+    /// The errors of [`Config::load`].
     pub fn config(&self, figure: &Figure, cell: &Cell, seed: u64) -> Result<(Config, String), ConfigError> {
         let overrides = Overrides { set: Vec::new(), seed: Some(seed), backend: self.backend.clone() };
         let source = format!("{}, {}", self.figure, self.name(figure, cell));
@@ -122,10 +123,10 @@ impl Grid {
         self.cells[a].text == self.cells[b].text
     }
 
-    /// The wanted runs, each once, all of a seed before the next seed.
+    /// The wanted runs without duplicates, all of one seed before the next seed.
     ///
     /// # Errors
-    /// As [`Config::load`].
+    /// The errors of [`Config::load`].
     pub fn runs(&self, figure: &Figure) -> Result<Vec<Run>, ConfigError> {
         let mut seen = BTreeSet::new();
         let mut runs = Vec::new();
@@ -140,18 +141,18 @@ impl Grid {
         Ok(runs)
     }
 
-    /// How many runs that will be; needs no config to be right.
+    /// The number of wanted runs; the configs need not be valid.
     pub fn count(&self) -> u64 {
         let texts: BTreeSet<&str> =
             self.cells.iter().filter(|cell| cell.wanted).map(|cell| cell.text.as_str()).collect();
         texts.len() as u64 * self.seeds
     }
 
-    /// The `[data]` of every wanted cell, each once, with the panels that need it.
+    /// The distinct `[data]` sections of the wanted cells, with the panels that need each.
     pub fn data(&self) -> Vec<(Table, Vec<usize>)> {
         let mut found: Vec<(Table, Vec<usize>)> = Vec::new();
         for cell in self.cells.iter().filter(|cell| cell.wanted) {
-            // The text was made from a table.
+            // The text was generated from a table, so it always parses.
             let table: Table = cell.text.parse().unwrap_or_default();
             let data = table.get("data").and_then(Value::as_table).cloned().unwrap_or_default();
             match found.iter_mut().find(|(other, _)| *other == data) {
@@ -168,9 +169,9 @@ impl Grid {
 struct Point<'a> {
     case: String,
     x: Option<f64>,
-    /// What it sets, and what besides with `--quick`.
+    /// The overrides of the case, and its further ones with `--quick`.
     case_set: Option<(&'a Table, &'a Table)>,
-    /// The keys that get the value.
+    /// The swept keys, and the value that they get.
     swept: Option<(&'a [String], &'a Value)>,
 }
 
@@ -183,7 +184,7 @@ impl<'a> From<&'a Case> for Point<'a> {
 fn points(panel: &Panel, scale: Scale) -> Vec<Point<'_>> {
     if let Some(sweep) = &panel.sweep {
         let number = |value: &Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
-        // A word among the numbers has no place on their axis: then all stand in their order.
+        // A word among the values has no place on a numeric axis; then all values are placed in their order.
         let numbers = sweep.at(scale).iter().all(|value| number(value).is_some());
         let point = |value| Point {
             case: plain(value),
@@ -199,7 +200,7 @@ fn points(panel: &Panel, scale: Scale) -> Vec<Point<'_>> {
     panel.cases.iter().map(Point::from).collect()
 }
 
-/// A value as one types it.
+/// A value in the form in which it is typed.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -208,11 +209,11 @@ fn name(panel: &Panel, case: &str, series: &Series) -> String {
     if case.is_empty() { format!("{}/{}", panel.id, series.id) } else { format!("{}/{case}/{}", panel.id, series.id) }
 }
 
-/// Of a path, its value, and the layer that wrote it.
+/// The value of a path, and the layer that wrote it.
 struct Written {
     value: Value,
     layer: usize,
-    /// Whether it stays away quietly where it is of no use.
+    /// Whether the value is dropped without an error where the chosen kind does not use the key.
     lenient: bool,
 }
 
@@ -244,13 +245,13 @@ fn merged(figure: &Figure, panel: &Panel, series: &Series, point: &Point<'_>, sc
             written.insert(path.clone(), Written { value: value.clone(), layer: usize::MAX, lenient: true });
         }
     }
-    // One name for all, so that equal experiments are equal configs.
+    // All runs have the same name, so that equal experiments have equal configs.
     written.insert("name".into(), Written { value: "reproduce".into(), layer: 0, lenient: false });
     drop_useless(&mut written);
     written.into_iter().map(|(path, written)| (path, written.value)).collect()
 }
 
-/// `section.key` of a table in the form of a config.
+/// Flattens a table of overrides to pairs of `section.key` and value.
 fn flat(table: &Table) -> Vec<(String, Value)> {
     let mut entries = Vec::new();
     for (name, value) in table {
@@ -265,26 +266,22 @@ fn flat(table: &Table) -> Vec<(String, Value)> {
 }
 
 fn drop_useless(written: &mut BTreeMap<String, Written>) {
-    for (section, _) in SECTIONS.iter().filter(|(section, _)| !section.is_empty()) {
-        let path = format!("{section}.kind");
-        let (kind, chosen) = match written.get(&path) {
+    for section in &schema().sections {
+        let Some(default) = section.default_kind else { continue };
+        let (kind, chosen) = match written.get(&section.path("kind")) {
             Some(Written { value, layer, .. }) => (plain(value), *layer),
-            None => (default_kind(&path), 0),
+            None => (default.to_string(), 0),
         };
         written.retain(|path, entry| {
-            let key = KEYS.iter().find(|key| key.path == *path && key.section() == *section);
-            let useless = key.is_some_and(|key| !key.used_by(&kind));
+            let name = path.strip_prefix(section.name).and_then(|rest| rest.strip_prefix('.'));
+            let users = name.map(|name| section.users(name)).unwrap_or_default();
+            let useless = !users.is_empty() && !users.contains(&kind.as_str());
             !(useless && (entry.lenient || entry.layer < chosen))
         });
     }
 }
 
-fn default_kind(path: &str) -> String {
-    let default = KEYS.iter().find(|key| key.path == path).and_then(|key| key.default_for("", "sound"));
-    default.as_ref().map(plain).unwrap_or_default()
-}
-
-/// Paths and values as a config file.
+/// Formats paths and values as a config file.
 fn to_toml(entries: &BTreeMap<String, Value>) -> String {
     let mut text = String::new();
     for (path, value) in entries.iter().filter(|(path, _)| !path.contains('.')) {

@@ -1,4 +1,5 @@
-//! What a kept CSV file says of a cell's runs: files of former versions hold what their pictures show and no more.
+//! The numbers of a cell's runs that a kept CSV file provides: files of earlier versions hold only what their pictures
+//! show.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +7,12 @@ use super::figure::{Along, DENSITY, Figure, Panel, Statistic};
 use super::grid::Cell;
 use super::kept::TRAFFIC;
 
-/// What is known of the runs of a cell.
+/// The numbers known of a cell's runs.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    /// Metrics with all their rounds.
+    /// The metrics known for all rounds.
     pub curves: BTreeSet<String>,
-    /// Metrics whose value of the last round, or of the round that the series asks for, is known.
+    /// The metrics known for the last round, or for the round that the series selects.
     pub last: BTreeSet<String>,
     /// Whether the uplink bytes of every round are known.
     pub uplink: bool,
@@ -20,7 +21,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Whether a statistic of a metric can be had.
+    /// Whether a statistic of a metric is available.
     pub fn has(&self, metric: &str, statistic: Statistic) -> bool {
         let curve = if is_traffic(metric) { self.traffic } else { self.curves.contains(metric) };
         match statistic {
@@ -35,12 +36,12 @@ fn is_traffic(metric: &str) -> bool {
     TRAFFIC.iter().any(|(name, _)| *name == metric)
 }
 
-/// Whether a picture shows the whole curve of its metric for a cell, round by round.
+/// Whether a picture shows the whole curve of its metric, round by round, for a cell.
 pub fn is_shown(figure: &Figure, cell: &Cell) -> bool {
     figure.panels[cell.panel].x == Along::Round && !figure.series[cell.series].flat
 }
 
-/// The metrics of a cell's runs that the figure's table is made from, in the order of their names.
+/// The metrics of a cell's runs from which the figure's table is computed, sorted by name.
 pub fn needed<'f>(figure: &'f Figure, cell: &Cell) -> BTreeSet<&'f str> {
     let here = |term: &super::figure::Term| term.panel == cell.panel && term.series == Some(cell.series);
     let panel: &Panel = &figure.panels[cell.panel];

@@ -1,4 +1,4 @@
-//! The paper's numbers and assertions beside ours.
+//! Compares the paper's numbers and assertions with ours.
 
 use std::collections::BTreeSet;
 
@@ -8,39 +8,40 @@ use super::figure::{Along, Also, Claim, DENSITY, Expected, Order, Panel, Scale, 
 use super::grid::Cell;
 use super::kept::{Kept, MIB};
 use super::verdict::{Difference, Verdict};
+use crate::metrics::{Direction, Metric};
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The panel that it is about.
+    /// The panel of the row.
     pub panel: String,
-    /// What is asked.
+    /// The description of the target or claim.
     pub what: String,
-    /// Where the paper's number comes from.
+    /// The source of the paper's number.
     pub source: String,
     /// The paper's number or order.
     pub target: String,
-    /// Ours, ± one standard error of the mean.
+    /// Our number, ± one standard error of the mean.
     pub ours: String,
-    /// Ours minus the target; of orders, of neighbours.
+    /// Our number minus the target; for an order, the differences of neighbours.
     pub difference: String,
-    /// Of it.
+    /// The verdict on the difference.
     pub verdict: Verdict,
-    /// What else to know.
+    /// A remark for the reader.
     pub note: String,
-    /// The numbers of [`Figure::also`](super::Figure::also), in its order; none for an order.
+    /// The values of [`Figure::also`](super::Figure::also), in its order; empty for an order.
     pub also: Vec<String>,
 }
 
-/// Values by seed.
+/// Values with their seeds.
 type BySeed = Vec<(u64, f64)>;
 
 /// Whether a larger value of a metric is better.
 pub fn higher_is_better(metric: &str) -> bool {
-    let others = ["log_likelihood", "mutual_information", "kde_ess"];
-    // Of all rows, of clients' own rows, of their validation rows.
-    let accuracy = ["accuracy", "personal_accuracy", "validation_accuracy"].iter().any(|name| metric.starts_with(name));
-    accuracy || others.contains(&metric)
+    // The prefixes are those of metrics over all rows, over clients' own rows, and over their validation rows.
+    let own = metric.strip_prefix("validation_").unwrap_or(metric);
+    let better = Metric::of_column(own).and_then(|metric| metric.better);
+    better == Some(Direction::HigherIsBetter) || metric == "kde_ess"
 }
 
 /// Judges all targets and claims of a figure.
@@ -102,7 +103,7 @@ fn of_target(results: &Results<'_>, target: &Target) -> Row {
     row
 }
 
-/// What stands beside a target: the numbers of its curve that the figure asks for, `""` where there is none.
+/// The additional statistics of a target's curve that the figure asks for; `""` where one is not available.
 fn also(results: &Results<'_>, term: &Term) -> Vec<String> {
     let of = |asked: &Also| {
         let values = read(results, term, &asked.metric, asked.statistic, None, f64::INFINITY);
@@ -172,7 +173,7 @@ fn join(note: &str, more: &str) -> String {
     if note.is_empty() { more.to_owned() } else { format!("{note}; {more}") }
 }
 
-/// `+0.0061 ± 0.0050, 10 seeds`.
+/// Formats a difference, such as `+0.0061 ± 0.0050, 10 seeds`.
 fn shown_difference(difference: &Difference) -> String {
     let Difference { mean, sem, seeds } = difference;
     let error = sem.map_or_else(String::new, |sem| format!(" ± {}", number(sem)));
@@ -180,7 +181,7 @@ fn shown_difference(difference: &Difference) -> String {
     format!("{}{error}, {seeds} seed{plural}", signed(*mean))
 }
 
-/// The largest number of uplink bytes that all terms reach, on the mean over seeds.
+/// The largest number of uplink bytes that all terms reach, by the mean over seeds.
 fn equal_uplink(results: &Results<'_>, terms: &[Term]) -> f64 {
     let total = |term: &Term| {
         let totals: Vec<f64> = found(results, term).map(|(_, _, kept)| kept.bytes_until(usize::MAX).0).collect();
@@ -189,7 +190,7 @@ fn equal_uplink(results: &Results<'_>, terms: &[Term]) -> f64 {
     terms.iter().map(total).fold(f64::INFINITY, f64::min)
 }
 
-/// The results behind a term, each with the place of its cell.
+/// The results of a term, each with the index of its cell.
 fn found<'r>(results: &'r Results<'_>, term: &'r Term) -> impl Iterator<Item = (usize, u64, &'r Kept)> {
     let of_series = |cell: &Cell| cell.panel == term.panel && Some(cell.series) == term.series;
     let cells = || results.grid.cells.iter().filter(|cell| of_series(cell));
@@ -202,12 +203,12 @@ fn found<'r>(results: &'r Results<'_>, term: &'r Term) -> impl Iterator<Item = (
     wanted.flat_map(|(at, (_, kept))| kept.iter().map(move |(seed, kept)| (at, *seed, kept)))
 }
 
-/// Whether all that is kept behind a term has a statistic of a metric.
+/// Whether a statistic of a metric is available in all results of a term.
 fn held(results: &Results<'_>, term: &Term, metric: &str, statistic: Statistic) -> bool {
     metric == DENSITY || found(results, term).all(|(cell, ..)| results.holds(cell, metric, statistic))
 }
 
-/// How many results there are of a term's series, whatever its place on a sweep.
+/// The number of results of a term's series, at any value of a sweep.
 fn run(results: &Results<'_>, term: &Term) -> usize {
     match term.series {
         Some(_) => found(results, &Term { at: None, ..term.clone() }).count(),
@@ -215,13 +216,13 @@ fn run(results: &Results<'_>, term: &Term) -> usize {
     }
 }
 
-/// Whether a case is called so, or is this number.
+/// Whether `at` is the case's name, or the same number.
 fn same(case: &str, at: &str) -> bool {
     let numbers = case.parse::<f64>().ok().zip(at.parse::<f64>().ok());
     case == at || numbers.is_some_and(|(a, b)| a == b)
 }
 
-/// A statistic of a term, by seed; empty where it was not run or has no value.
+/// The statistic of a term, by seed; empty where the term was not run or has no value.
 fn read(
     results: &Results<'_>,
     term: &Term,
@@ -244,7 +245,7 @@ fn read(
     found(results, term).filter_map(value).collect()
 }
 
-/// A statistic of a metric over the rounds of a run.
+/// Computes a statistic of a metric over the rounds of a run.
 pub fn of_curve(kept: &Kept, metric: &str, statistic: Statistic, budget: f64) -> Option<f64> {
     let curve = kept.values(metric);
     let values: Vec<f64> = curve.iter().map(|(_, value)| *value).collect();
@@ -259,7 +260,7 @@ pub fn of_curve(kept: &Kept, metric: &str, statistic: Statistic, budget: f64) ->
         Statistic::Stability => {
             let changes: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
             let late = &changes[changes.len() / 2..];
-            // The standard deviation is the standard error times √n.
+            // `mean_and_sem` returns the standard error; times √n it is the standard deviation.
             mean_and_sem(late).1.map(|sem| sem * (late.len() as f64).sqrt())
         }
         Statistic::Reach(level) => {
@@ -274,7 +275,7 @@ pub fn of_curve(kept: &Kept, metric: &str, statistic: Statistic, budget: f64) ->
     }
 }
 
-/// Height or place of the highest point of a density.
+/// The height or the place of the highest point of a density, by seed.
 fn peaks(results: &Results<'_>, term: &Term, statistic: Statistic, between: Option<(f64, f64)>) -> BySeed {
     let Some(toy) = &results.toys[term.panel] else { return Vec::new() };
     let inside = |x: f64| between.is_none_or(|(low, high)| (low..=high).contains(&x));
@@ -313,7 +314,7 @@ fn name(results: &Results<'_>, term: &Term) -> String {
     }
 }
 
-/// A number as the tables show it.
+/// Formats a number for the tables.
 pub fn number(value: f64) -> String {
     match value.abs() {
         size if size < 1e-12 => "0".into(),
@@ -328,31 +329,31 @@ fn signed(value: f64) -> String {
     if value >= 0.0 { format!("+{}", number(value)) } else { number(value) }
 }
 
-/// `0.7512 ± 0.0010`.
+/// Formats a mean with its standard error, such as `0.7512 ± 0.0010`.
 pub fn with_error(mean: f64, sem: Option<f64>) -> String {
     sem.map_or_else(|| number(mean), |sem| format!("{} ± {}", number(mean), number(sem)))
 }
 
-/// The curves of a panel over rounds in numbers, one row a series.
+/// Statistics of one series' curve over rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// The panel.
     pub panel: String,
     /// The series' name.
     pub series: String,
-    /// Seeds.
+    /// The number of seeds.
     pub seeds: usize,
     /// The metric.
     pub metric: String,
     /// Last value, best value, mean over rounds, stability, and the value at equal uplink: mean and standard error.
     pub numbers: [Option<(f64, Option<f64>)>; 5],
-    /// Uplink of a whole run, bytes; `None` where it is not known.
+    /// Uplink bytes of a whole run; `None` where unknown.
     pub uplink: Option<f64>,
-    /// Seconds of a run; `None` where they are not known.
+    /// Seconds of a run; `None` where unknown.
     pub seconds: Option<f64>,
 }
 
-/// What [`Summary::numbers`] are.
+/// The names of the columns of [`Summary::numbers`] and their statistics.
 pub const SUMMARISED: [(&str, Statistic); 5] = [
     ("last", Statistic::Last),
     ("best", Statistic::Best),
@@ -361,13 +362,13 @@ pub const SUMMARISED: [(&str, Statistic); 5] = [
     ("at equal uplink", Statistic::EqualUplink),
 ];
 
-/// The curves over rounds of a figure in numbers.
+/// The summaries of a figure's curves over rounds.
 pub fn summaries(results: &Results<'_>) -> Vec<Summary> {
     let over_rounds = |panel: &Panel| matches!(panel.x, Along::Round | Along::UplinkBytes | Along::DownlinkBytes);
     let mut summaries: Vec<Summary> = Vec::new();
     let mut seen: Vec<(Vec<&str>, &str)> = Vec::new();
     for (at, panel) in results.figure.panels.iter().enumerate().filter(|(_, panel)| over_rounds(panel)) {
-        // Panels that show the same runs over another axis have the same numbers.
+        // Panels that show the same runs over different axes have the same numbers.
         let configs: Vec<&str> =
             results.of_panel(at).flat_map(|(_, kept)| kept.iter().map(|(_, kept)| kept.config.as_str())).collect();
         let key = (configs, panel.y.as_str());
@@ -443,9 +444,9 @@ mod tests {
         assert_eq!(of(Statistic::Reach(0.75)), Some(3.0));
         assert_eq!(of(Statistic::Reach(0.95)), None);
         assert!((of(Statistic::Mean).unwrap() - 0.65).abs() < 1e-15);
-        // 350 bytes are three rounds of 100.
+        // The budget of 350 bytes pays for three rounds of 100.
         assert_eq!(of(Statistic::EqualUplink), Some(0.8));
-        // Changes .4 .2 -.1 .2 -.2; the last half is -.1 .2 -.2 with mean -1/30 and sd .2082.
+        // The changes are .4 .2 -.1 .2 -.2; the last half is -.1 .2 -.2 with mean -1/30 and sd .2082.
         assert!((of(Statistic::Stability).unwrap() - 0.208_166_6).abs() < 1e-6);
         assert_eq!(of_curve(&kept, "nll", Statistic::Last, 0.0), None);
     }

@@ -1,4 +1,4 @@
-//! What is kept of a run: one JSON file, known by the run's resolved config.
+//! The kept result of a run: one JSON file, identified by the run's resolved config.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,22 +6,24 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::Posterior;
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::experiment::evaluate::Predicted;
 use crate::experiment::record::RoundRecord;
 use crate::experiment::{Config, Outcome};
 use crate::metrics::equal_width;
-use crate::report::{ReportError, write_atomic};
+use crate::protocol::Posterior;
+use crate::report::ReportError;
+use crate::report::files::write_atomic;
 
-/// Layout of the file and meaning of its numbers; another number makes all kept runs of no use.
+/// The version of the file's layout and of the meaning of its numbers. Files of another version are ignored.
 const VERSION: u32 = 1;
 
-/// What bytes make a metric of a round.
+/// Computes a traffic metric of a round from its bytes.
 type OfTraffic = fn(&Kept, &KeptRound) -> f64;
 
-/// Metrics of the traffic, in MiB: so far from clients, so far to clients, and in one round from one client, to one.
+/// Metrics of the traffic, in MiB: cumulative from clients, cumulative to clients, and per client in one round, from it
+/// and to it.
 pub const TRAFFIC: &[(&str, OfTraffic)] = &[
     ("uplink_mib", |kept, round| kept.bytes_until(round.round).0 / MIB),
     ("downlink_mib", |kept, round| kept.bytes_until(round.round).1 / MIB),
@@ -29,39 +31,39 @@ pub const TRAFFIC: &[(&str, OfTraffic)] = &[
     ("client_downlink_mib", |_, round| round.downlink as f64 / round.clients.len() as f64 / MIB),
 ];
 
-/// Bytes of a MiB.
+/// Bytes per MiB.
 pub const MIB: f64 = 1_048_576.0;
 
-/// All that figures need of a run.
+/// All data of a run that figures need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
     version: u32,
     /// The resolved config.
     pub config: String,
-    /// Seconds of its rounds.
+    /// Seconds of the run's rounds.
     pub seconds: f64,
-    /// What it told its observer.
+    /// The notes that the run gave its observer.
     pub notes: Vec<String>,
     /// Names of the metrics, in the order of the rounds' values.
     pub metrics: Vec<String>,
-    /// Every round.
+    /// The records of all rounds.
     pub rounds: Vec<KeptRound>,
-    /// Confidence and accuracy of the last round's predictions; empty for anything but classes.
+    /// Confidence and accuracy of the last round's predictions; empty unless the task is classification.
     pub bins: Vec<KeptBin>,
-    /// q after the last round; for toys.
+    /// The density q after the last round, for toys.
     pub density: Option<KeptDensity>,
 }
 
-/// A round.
+/// The kept record of a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptRound {
-    /// From 1.
+    /// The round, from 1.
     pub round: usize,
-    /// Who took part.
+    /// The clients that took part.
     pub clients: Vec<usize>,
-    /// Bytes from clients.
+    /// Bytes from clients to the server.
     pub uplink: u64,
-    /// Bytes to clients.
+    /// Bytes from the server to clients.
     pub downlink: u64,
     /// The metrics; `None` where undefined or not evaluated.
     pub values: Vec<Option<f64>>,
@@ -70,11 +72,11 @@ pub struct KeptRound {
 /// A bin of confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptBin {
-    /// Rows in it.
+    /// The number of rows in the bin.
     pub rows: usize,
-    /// Mean confidence; `None` without a row.
+    /// Mean confidence; `None` for an empty bin.
     pub confidence: Option<f64>,
-    /// Share of right predictions; `None` without a row.
+    /// The share of correct predictions; `None` for an empty bin.
     pub accuracy: Option<f64>,
 }
 
@@ -82,37 +84,37 @@ pub struct KeptBin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum KeptDensity {
-    /// (1/N) Σ N(θ; θ_n, v_n I)
+    /// The Gaussian mixture (1/N) Σ_n N(θ; θ_n, v_n I).
     Mixture {
-        /// Flat, `[N, d]`.
+        /// The centres θ_n, `[N, d]`, flattened row-major.
         centres: Vec<f64>,
-        /// `[N]`
+        /// The variances v_n, `[N]`.
         variances: Vec<f64>,
     },
-    /// N(mean, covariance)
+    /// The Gaussian N(mean, covariance).
     Gaussian {
-        /// `[d]`
+        /// The mean, `[d]`.
         mean: Vec<f64>,
-        /// `[d, d]`, row-major.
+        /// The covariance, `[d, d]`, row-major.
         covariance: Vec<f64>,
     },
 }
 
 impl Kept {
-    /// What is to be kept of a run.
+    /// Extracts the kept data from a run's outcome.
     ///
     /// # Errors
-    /// The device does not answer.
+    /// The device fails.
     pub fn of<B: Backend>(
         config: &Config,
         resolved: &str,
         outcome: &Outcome<B>,
         notes: Vec<String>,
     ) -> Result<Self, RunError> {
-        let metrics = outcome.rounds.first().map(|record| record.metrics.iter().map(|(name, _)| (*name).to_owned()));
+        let metrics = outcome.rounds.first().map(|record| record.metrics.iter().map(|(name, _)| name.to_string()));
         let bins = match &outcome.predicted {
             Predicted::Classes { log_probs, labels } => {
-                let unusable = |error: crate::metrics::MetricError| RunError::Device(error.to_string());
+                let unusable = RunError::Predictions;
                 let top = log_probs.predictions(labels).map_err(unusable)?.top_label();
                 let bins = equal_width(&top.confidence, &top.correct, config.evaluation.bins).map_err(unusable)?;
                 let kept = bins.bins().iter();
@@ -136,7 +138,7 @@ impl Kept {
         })
     }
 
-    /// What a CSV file tells of a run: metrics by round.
+    /// A result from the metrics by round of a CSV file.
     pub(super) fn of_curves(
         config: String,
         curves: &BTreeMap<String, BTreeMap<usize, f64>>,
@@ -149,22 +151,22 @@ impl Kept {
         Self { version: VERSION, config, seconds: 0.0, notes, metrics, rounds, bins, density: None }
     }
 
-    /// The kept result of a config, if there is a complete one.
+    /// Reads the kept result of a config; `None` unless it is complete.
     pub fn read(directory: &Path, resolved: &str) -> Option<Self> {
         let text = fs::read_to_string(file(directory, resolved)).ok()?;
         let kept: Self = serde_json::from_str(&text).ok()?;
         (kept.version == VERSION && kept.config == resolved).then_some(kept)
     }
 
-    /// Writes the result, whole or not at all.
+    /// Writes the result atomically.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), ReportError> {
-        write_atomic(&file(directory, &self.config), serde_json::to_string(self)?.as_bytes())
+        Ok(write_atomic(&file(directory, &self.config), serde_json::to_string(self)?.as_bytes())?)
     }
 
-    /// Round and value of a metric, where it has one.
+    /// The rounds in which a metric has a value, and the values.
     pub fn values(&self, metric: &str) -> Vec<(usize, f64)> {
         if let Some((_, of)) = TRAFFIC.iter().find(|(name, _)| *name == metric) {
             let asked = self.rounds.iter().filter(|round| !round.clients.is_empty());
@@ -175,7 +177,7 @@ impl Kept {
         self.rounds.iter().filter_map(value).collect()
     }
 
-    /// Uplink and downlink bytes of rounds 1 to `round`.
+    /// Cumulative uplink and downlink bytes of rounds 1 to `round`.
     pub fn bytes_until(&self, round: usize) -> (f64, f64) {
         let until = || self.rounds.iter().filter(|kept| kept.round <= round);
         (until().map(|kept| kept.uplink as f64).sum(), until().map(|kept| kept.downlink as f64).sum())
@@ -194,14 +196,14 @@ impl From<&RoundRecord> for KeptRound {
     }
 }
 
-/// q of a toy, as the density from which its divergence is computed.
+/// The density q of a toy, as used for its divergence.
 fn density<B: Backend>(config: &Config, outcome: &Outcome<B>) -> Result<KeptDensity, RunError> {
     let particles = &outcome.particles;
     let centres = || -> Result<Vec<f64>, RunError> { Ok(particles.to_array()?.values.to_f64()) };
     Ok(match &outcome.posterior {
         Posterior::Particles => {
             let gram = particles.centred_gram()?;
-            let lambda = config.evaluation_kde().bandwidth.evaluate(&gram, particles.dim());
+            let lambda = config.evaluation_kde(&config.algorithm).bandwidth.evaluate(&gram, particles.dim());
             KeptDensity::Mixture { centres: centres()?, variances: vec![lambda * lambda; particles.count()] }
         }
         Posterior::Mixture { variances } => KeptDensity::Mixture { centres: centres()?, variances: variances.clone() },
@@ -211,18 +213,32 @@ fn density<B: Backend>(config: &Config, outcome: &Outcome<B>) -> Result<KeptDens
     })
 }
 
-/// Where the result of a config is kept.
+/// The file of a config's kept result.
 fn file(directory: &Path, resolved: &str) -> PathBuf {
     directory.join(format!("{:032x}.json", fnv1a(resolved.as_bytes())))
 }
 
-/// The 128-bit hash of Fowler, Noll and Vo (FNV-1a): the same on every machine and with every compiler. The file holds
-/// the whole config beside, so nothing depends on two configs having different hashes.
+/// The 128-bit hash of Fowler, Noll and Vo (FNV-1a), which is the same on every machine and with every compiler. The
+/// file also holds the whole config, so two configs with equal hashes are told apart.
 fn fnv1a(bytes: &[u8]) -> u128 {
     const PRIME: u128 = (1 << 88) + 0x13b;
     bytes
         .iter()
         .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
+}
+
+/// The distinct notes of runs, with the number of runs that gave each.
+pub fn notes<'k>(kept: impl Iterator<Item = &'k Kept>) -> BTreeMap<String, usize> {
+    let mut told: BTreeMap<String, usize> = BTreeMap::new();
+    for note in kept.flat_map(|kept| &kept.notes) {
+        // A warning names the round in which it was given, which differs from run to run.
+        let same = match note.split_once(": ") {
+            Some((round, rest)) if round.starts_with("round ") => rest,
+            _ => note.as_str(),
+        };
+        *told.entry(same.to_owned()).or_default() += 1;
+    }
+    told
 }
 
 #[cfg(test)]
@@ -245,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_that_of_its_authors() {
-        // draft-eastlake-fnv, FNV-1a of 128 bits: "" and "a".
+        // The values of draft-eastlake-fnv for FNV-1a of 128 bits: "" and "a".
         assert_eq!(fnv1a(b""), 0x6c62272e07bb014262b821756295c58d);
         assert_eq!(fnv1a(b"a"), 0xd228cb696f1a8caf78912b704e4a8964);
     }
@@ -256,7 +272,7 @@ mod tests {
         kept("seed = 1\n").write(dir.path()).unwrap();
         assert_eq!(Kept::read(dir.path(), "seed = 1\n"), Some(kept("seed = 1\n")));
         assert_eq!(Kept::read(dir.path(), "seed = 2\n"), None);
-        // The same name with another config inside, as after a collision.
+        // The same name with another config inside, as after a collision of hashes.
         let other = Kept { config: "seed = 3\n".into(), ..kept("") };
         fs::write(file(dir.path(), "seed = 2\n"), serde_json::to_string(&other).unwrap()).unwrap();
         assert_eq!(Kept::read(dir.path(), "seed = 2\n"), None);

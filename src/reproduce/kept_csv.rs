@@ -1,8 +1,9 @@
-//! A figure's CSV file, read back: judged and drawn again without its runs. [`super::numbers`] says what is in it.
+//! Reads a figure's CSV file, so that the figure is judged and drawn without its runs. [`super::numbers`] describes the
+//! format.
 //!
-//! Files of former versions have the numbers of the pictures alone. What follows from these is taken from them: of a curve
-//! over rounds all, of a sweep the last values, and of two panels with the same runs, over rounds and over bytes, the
-//! bytes of each round. What does not follow is not [held](Held).
+//! Files of earlier versions have only the numbers of the pictures. What follows from these is recovered: all values of
+//! a curve over rounds, the last values of a sweep, and, where two panels show the same runs over rounds and over
+//! bytes, the bytes of each round. Everything else is not [held](Held).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,26 +19,26 @@ use super::held::{Held, is_shown};
 use super::kept::{Kept, KeptRound};
 use super::numbers::{FAILED, HEADER, NOTE, RUN, SECONDS, TRAFFIC};
 use crate::error::RunError;
-use crate::report::{quoted, read_whole};
+use crate::report::files::{quoted, read_whole};
 
-/// The most that is unpacked of a compressed file.
+/// The largest size to which a compressed file is unpacked.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// What is wrong with a file, with the row of it.
+/// An error in a file, with its row.
 #[derive(Debug, thiserror::Error)]
 pub enum KeptCsvError {
-    /// It cannot be read, or is no such file.
+    /// The file cannot be read, or has another format.
     #[error("{0}")]
     File(String),
     /// A row does not fit the figure.
     #[error("line {line}: {problem}")]
     Row {
-        /// From 1, the header.
+        /// The number of the line; the header is line 1.
         line: u64,
-        /// What is wrong, and what would be right.
+        /// The problem, and a valid alternative.
         problem: String,
     },
-    /// The figure's own configs do not fit together.
+    /// The figure's own configs are inconsistent.
     #[error("{0}")]
     Figure(#[from] RunError),
 }
@@ -46,9 +47,9 @@ pub enum KeptCsvError {
 #[derive(Debug)]
 pub struct KeptCsv {
     rows: Vec<Line>,
-    /// How much of the figure it has.
+    /// The scale of the file's runs.
     pub scale: Scale,
-    /// The largest seed in it.
+    /// The largest seed in the file.
     pub seeds: u64,
 }
 
@@ -61,7 +62,7 @@ struct Line {
     seed: u64,
     x: f64,
     metric: String,
-    /// `None`: the metric has no value.
+    /// The value; `None` where the metric has none.
     value: Option<f64>,
 }
 
@@ -70,7 +71,7 @@ impl Line {
         KeptCsvError::Row { line: self.at, problem: problem.to_string() }
     }
 
-    /// x as a round.
+    /// The horizontal coordinate as a round.
     fn round(&self) -> Result<usize, KeptCsvError> {
         let whole = self.x >= 1.0 && self.x.fract() == 0.0 && self.x < 1e9;
         let wrong = || self.wrong(format!("x is a round, 1 or more, not {}", self.x));
@@ -83,10 +84,10 @@ impl Line {
 }
 
 impl KeptCsv {
-    /// Reads a file, compressed or not.
+    /// Reads a plain or compressed file.
     ///
     /// # Errors
-    /// It cannot be read, has another header, or a cell that is not a number where one must stand.
+    /// The file cannot be read, has another header, or has text where a number is required.
     pub fn open(path: &Path) -> Result<Self, KeptCsvError> {
         let file = |problem: &dyn fmt::Display| KeptCsvError::File(problem.to_string());
         let mut bytes = read_whole(path).map_err(|error| file(&error))?;
@@ -118,12 +119,12 @@ impl KeptCsv {
         Ok(Self { seeds: rows.iter().map(|row| row.seed).max().unwrap_or(0), rows, scale })
     }
 
-    /// The results of a figure as the file tells them; seeds beyond the grid's are left out.
+    /// The results of a figure from the file's rows; seeds beyond the grid's are left out.
     ///
     /// # Errors
-    /// A row that does not belong to the figure.
+    /// A row does not belong to the figure.
     pub fn results<'a>(&self, figure: &'a Figure, grid: &'a Grid) -> Result<Results<'a>, KeptCsvError> {
-        let mut told = Told::new(figure, grid);
+        let mut told = RoundObserver::new(figure, grid);
         for row in self.rows.iter().filter(|row| row.seed <= grid.seeds) {
             told.take(row)?;
         }
@@ -150,28 +151,28 @@ fn line(at: u64, record: &csv::StringRecord) -> Result<(Line, Scale), KeptCsvErr
     Ok((Line { at, panel, series, case, seed, x: finite("x")?, metric, value }, scale))
 }
 
-/// A run, as far as it has been told.
+/// The data of a run read so far.
 #[derive(Default)]
 struct Run {
     curves: BTreeMap<String, BTreeMap<usize, f64>>,
-    /// What a picture tells of a metric: the round that it shows, or 1 for the last, and the value.
+    /// The value of a metric that a picture shows, with the round that the series selects, or 1 for the last.
     last: BTreeMap<String, (usize, f64)>,
-    /// Each of [`TRAFFIC`] from a round on.
+    /// The values of each of [`TRAFFIC`], by the first round for which they hold.
     traffic: [BTreeMap<usize, u64>; TRAFFIC.len()],
-    /// How many points of a picture have been read.
+    /// The number of points of a picture read so far.
     points: usize,
-    /// The bytes at each of them, where the picture is over bytes of uplink.
+    /// The bytes at each of these points, where the picture is over uplink bytes.
     bytes: Vec<f64>,
 }
 
-/// What has been read so far.
-struct Told<'a> {
+/// The content of the rows read so far.
+struct RoundObserver<'a> {
     figure: &'a Figure,
     grid: &'a Grid,
     runs: Vec<BTreeMap<u64, Run>>,
     held: Vec<Held>,
     samples: Vec<Vec<Sample>>,
-    /// Points of the densities that belong to no series.
+    /// The number of points read of densities that belong to no series.
     drawn: BTreeMap<(usize, Curve), usize>,
     seconds: Vec<Option<f64>>,
     notes: BTreeMap<String, usize>,
@@ -179,7 +180,7 @@ struct Told<'a> {
     seen: BTreeSet<(String, String, String, u64, u64, String)>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> RoundObserver<'a> {
     fn new(figure: &'a Figure, grid: &'a Grid) -> Self {
         let cells = grid.cells.len();
         Self {
@@ -235,7 +236,7 @@ impl<'a> Told<'a> {
         Ok(())
     }
 
-    /// A number of a picture.
+    /// Takes in a number of a picture.
     fn shown(&mut self, row: &Line) -> Result<(), KeptCsvError> {
         let at = self.panel(row)?;
         let panel = &self.figure.panels[at];
@@ -253,7 +254,7 @@ impl<'a> Told<'a> {
             return Ok(());
         }
         let series = self.series(row, at)?;
-        // Of a bin and of a density the case is not the cell's.
+        // For a bin and for a density, the column `case` is not the cell's case.
         let own_case = !densities && panel.x != Along::Confidence;
         let cell = self.cell(row, at, series, own_case.then_some(&row.case))?;
         let run = self.runs[cell].entry(row.seed).or_default();
@@ -267,7 +268,7 @@ impl<'a> Told<'a> {
             Along::UplinkBytes | Along::DownlinkBytes | Along::Theta | Along::Plane => place,
         };
         match panel.x {
-            // A level that is reached in the first round is its whole curve.
+            // A level that is reached in the first round is the whole curve.
             Along::Round if is_shown(self.figure, own) || slot == 1 => {
                 run.curves.entry(panel.y.clone()).or_default().insert(slot, value);
                 self.held[cell].curves.insert(panel.y.clone());
@@ -275,7 +276,7 @@ impl<'a> Told<'a> {
             Along::Round | Along::Sweep => self.last(cell, row.seed, value),
             Along::Series => {
                 self.last(cell, row.seed, value);
-                // The horizontal axis is another cell's value.
+                // The horizontal coordinate is the value of another cell.
                 let axis =
                     |other: &Cell| other.panel == at && other.slot == own.slot && Some(other.series) == panel.against;
                 if let Some(axis) = self.grid.cells.iter().position(axis) {
@@ -289,7 +290,7 @@ impl<'a> Told<'a> {
         Ok(())
     }
 
-    /// The value of a cell's last round, or of the round that its series asks for.
+    /// Stores the value of the last round, or of the round that the cell's series selects.
     fn last(&mut self, cell: usize, seed: u64, value: f64) {
         let of = &self.grid.cells[cell];
         let metric = &self.figure.panels[of.panel].y;
@@ -348,8 +349,8 @@ impl<'a> Told<'a> {
         })
     }
 
-    /// Files of former versions: a panel over bytes of uplink and one over rounds that show the same runs have their
-    /// points in the same order.
+    /// For files of earlier versions: where a panel over uplink bytes and one over rounds show the same runs, their
+    /// points are in the same order, which gives the bytes of each round.
     fn bytes_of_panels_with_the_same_runs(&mut self) {
         let cells = &self.grid.cells;
         let panel = |cell: usize| &self.figure.panels[cells[cell].panel];
@@ -365,7 +366,7 @@ impl<'a> Told<'a> {
                 let Some(curve) = self.runs[rounds].get(&seed).and_then(|run| run.curves.get(metric)).cloned() else {
                     continue;
                 };
-                // Between rounds that were not evaluated nothing is known.
+                // If some rounds were not evaluated, the bytes of the rounds between are unknown.
                 if curve.len() != so_far.len() || !curve.keys().copied().eq(1..=so_far.len()) {
                     continue;
                 }
@@ -394,14 +395,14 @@ fn is_curve(metric: &str) -> bool {
     metric != DENSITY
 }
 
-/// The bin's place, from `bin 3 of 15: 120 rows`.
+/// The index of a bin, from `bin 3 of 15: 120 rows`.
 fn bin(row: &Line) -> Result<usize, KeptCsvError> {
     let place = row.case.strip_prefix("bin ").and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
     let wrong = || row.wrong(format!("the case is a bin, as `bin 3 of 15: 120 rows`, not `{}`", quoted(&row.case)));
     place.and_then(|place| place.checked_sub(1)).ok_or_else(wrong)
 }
 
-/// All rounds that are known of, with their bytes and their number of clients.
+/// All known rounds, with their bytes and their numbers of clients.
 fn rounds(run: &Run) -> Vec<KeptRound> {
     let ends = run.traffic.iter().filter_map(|of| of.keys().next_back());
     let last = ends.chain(run.curves.values().filter_map(|curve| curve.keys().next_back())).copied().max().unwrap_or(0);

@@ -1,8 +1,9 @@
-//! The papers' figures, run again: a definition (TOML, embedded) in; runs, then curves, pictures and a table of the
-//! paper's numbers beside ours out.
+//! Reproduction of the papers' figures: reads a definition (TOML, embedded), carries out its runs, and writes curves,
+//! pictures and a table that compares the paper's numbers with ours.
 //!
-//! [`figure`] reads a definition, [`grid`] makes runs of it, [`runner`] carries them out and keeps each result in a
-//! file of its own, [`curve`] and [`judge`] look at what is kept, [`output`] writes it down, [`kept_csv`] reads it back.
+//! [`figure`] reads a definition, [`grid`] expands it into runs, [`runner`] carries them out and keeps each result in a
+//! file of its own, [`curve`] and [`judge`] evaluate the kept results, [`output`] writes the files, and [`kept_csv`]
+//! reads the CSV file again.
 
 pub mod curve;
 pub mod data;
@@ -28,7 +29,7 @@ macro_rules! embedded {
     };
 }
 
-/// Every figure: its name and its definition.
+/// The name and the definition of every figure.
 pub const FIGURES: &[(&str, &str)] = embedded![
     "dsvgd/fig2",
     "dsvgd/fig3",
@@ -68,10 +69,10 @@ fn text(id: &str) -> Option<&'static str> {
     FIGURES.iter().find(|(name, _)| *name == id).map(|(_, text)| *text)
 }
 
-/// A figure by its name, such as `dsvgd/fig4`.
+/// Finds a figure by its name, such as `dsvgd/fig4`.
 ///
 /// # Errors
-/// There is none of this name, or its definition contradicts itself.
+/// There is no figure of this name, or its definition is inconsistent.
 pub fn find(id: &str) -> Result<Figure, FigureError> {
     match text(id) {
         Some(own) => Figure::parse(id, own, &text),

@@ -1,5 +1,5 @@
-//! `figN.csv`: every number of every picture, then what else the table is made from, so that both can be made again
-//! without the runs. [`super::kept_csv`] reads it.
+//! The file `figN.csv`: every number of every picture, then the other numbers that the table needs, so that pictures
+//! and table can be made again without the runs. [`super::kept_csv`] reads it.
 //!
 //! A row of the second part has a metric that begins with `run:`
 //!
@@ -11,36 +11,34 @@
 //! | `run:note: …` | 0 | how many of the curves and points said so; panel and series are empty |
 //! | `run:failed: …` | 0 | 1; panel and series are empty |
 
-use std::collections::BTreeMap;
-
 use super::curve::Results;
 use super::figure::Scale;
 use super::grid::Cell;
 use super::held::{is_shown, needed};
 use super::kept::{Kept, KeptRound};
 
-/// The columns.
+/// The names of the columns.
 pub const HEADER: [&str; 8] = ["panel", "series", "case", "seed", "x", "metric", "value", "scale"];
 
-/// How the metrics of the second part begin.
+/// The prefix of the metrics of the second part.
 pub const RUN: &str = "run:";
 
-/// How a metric is called that is a text.
+/// The prefix of a metric that holds the text of a note.
 pub const NOTE: &str = "note: ";
-/// The same of a failure.
+/// The prefix of a metric that holds the text of a failure.
 pub const FAILED: &str = "failed: ";
 
-/// Reads a whole number of a round.
+/// A function that reads a whole number of a round.
 type Count = fn(&KeptRound) -> u64;
 
-/// Bytes and clients of a round: their names and where they are.
+/// The bytes and the number of clients of a round: metric names and their accessors.
 pub const TRAFFIC: [(&str, Count); 3] = [
     ("uplink_bytes", |round| round.uplink),
     ("downlink_bytes", |round| round.downlink),
     ("clients", |round| round.clients.len() as u64),
 ];
 
-/// Seconds of a run.
+/// The metric for the seconds of a run.
 pub const SECONDS: &str = "seconds";
 
 /// A row of the file.
@@ -84,7 +82,7 @@ fn row(results: &Results<'_>, cell: &Cell, (seed, x): (u64, usize), metric: &str
     [panel.id.clone(), series.id.clone(), cell.case.clone(), seed, x, metric, value, scale.to_owned()]
 }
 
-/// What is known of a run beside the pictures; `put` takes a metric, a round and a value.
+/// Writes the numbers of a run that the pictures do not show; `put` takes a metric, a round and a value.
 fn of_run(results: &Results<'_>, at: usize, seed: u64, kept: &Kept, put: &mut dyn FnMut(&str, usize, String)) {
     let cell = &results.grid.cells[at];
     let held = |metric: &str| results.held.as_ref().is_none_or(|held| held[at].curves.contains(metric));
@@ -112,18 +110,4 @@ fn of_run(results: &Results<'_>, at: usize, seed: u64, kept: &Kept, put: &mut dy
             before = Some(value);
         }
     }
-}
-
-/// What runs told, each once, with how many told it.
-pub fn notes<'k>(kept: impl Iterator<Item = &'k Kept>) -> BTreeMap<String, usize> {
-    let mut told: BTreeMap<String, usize> = BTreeMap::new();
-    for note in kept.flat_map(|kept| &kept.notes) {
-        // Advice names the round in which it was due, which differs from run to run.
-        let same = match note.split_once(": ") {
-            Some((round, rest)) if round.starts_with("round ") => rest,
-            _ => note.as_str(),
-        };
-        *told.entry(same.to_owned()).or_default() += 1;
-    }
-    told
 }

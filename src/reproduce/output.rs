@@ -1,4 +1,4 @@
-//! What a figure leaves: `figN.csv` with every number, a picture a panel, and the table as Markdown and CSV.
+//! Writes a figure's files: `figN.csv` with every number, one picture per panel, and the table as Markdown and CSV.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,17 @@ use super::kept::MIB;
 use super::numbers;
 use super::progress::span;
 use super::verdict::Verdict;
-use crate::report::{
-    AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, ReportError, Stroke, write_atomic,
-};
+use crate::report::files::write_atomic;
+use crate::report::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, ReportError, Stroke};
 
-/// What was written, and what it says in short.
+/// The files that were written, and the rows of the table.
 #[derive(Debug)]
 pub struct Written {
-    /// The table, for people.
+    /// The table as Markdown.
     pub table: PathBuf,
-    /// The pictures.
+    /// The pictures' files.
     pub pictures: Vec<PathBuf>,
-    /// Rows of the table.
+    /// The rows of the table.
     pub rows: Vec<Row>,
 }
 
@@ -262,7 +261,7 @@ fn curves_md(text: &mut String, summaries: &[Summary]) {
     *text += CURVES;
 }
 
-/// What the runs told, each once, with how many told it.
+/// Writes the distinct notes of the runs, with the number of runs that gave each.
 fn notes_md(text: &mut String, results: &Results<'_>) {
     let told = &results.notes;
     if told.is_empty() {
@@ -277,7 +276,7 @@ fn notes_md(text: &mut String, results: &Results<'_>) {
     }
 }
 
-/// Below the table of targets.
+/// The explanation below the table of targets.
 const MARKS: &str = "
 [T] a table of the paper, [X] its text, [E] read off its figure by eye, [R] an independent run of the recipe, \
 [ours] a question of ours. Ours: mean over seeds ± one standard error. Of an order, the difference is that of \
@@ -286,12 +285,12 @@ two standard errors; within them it agrees, or is within error where the sign is
 judged by the stated tolerance alone.
 ";
 
-/// Below the table of curves.
+/// The explanation below the table of curves.
 const CURVES: &str = "
 Mean over rounds: the area under the curve over its length. Stability: standard deviation of the change from round to \
 round over the last half; small is steady. At equal uplink: the value when clients have sent as many bytes as the most \
 sparing series of the panel sends in all.
 ";
 
-/// More notes than these are of the same kind with other numbers.
+/// The number of notes that are printed; further ones usually differ only in their numbers.
 const MOST_NOTES: usize = 20;

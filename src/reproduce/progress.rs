@@ -1,4 +1,4 @@
-//! What a figure tells while its runs go on: which run of how many, and how long it will take.
+//! The progress of a figure's runs: finished runs, and the expected remaining time.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -11,10 +11,10 @@ use super::grid::Run;
 use crate::experiment::progress::Observer;
 use crate::experiment::record::RoundRecord;
 
-/// Ticks of the bar in a run.
+/// Ticks of the bar per run.
 const TICKS: u64 = 1000;
 
-/// Progress of a figure on standard error: a bar, plain lines where that is no terminal, or nothing.
+/// The progress of a figure on standard error: a bar, plain lines where standard error is not a terminal, or nothing.
 #[derive(Debug)]
 pub struct Progress {
     show: Show,
@@ -33,14 +33,14 @@ enum Show {
 #[derive(Debug, Default)]
 struct State {
     begun: usize,
-    /// Seconds of runs that are known, by what is run: another seed will take as long.
+    /// Total seconds and number of finished runs, by cell: another seed will take as long.
     seconds: BTreeMap<usize, (f64, usize)>,
-    /// Runs that are not finished, by what is run.
+    /// The number of unfinished runs, by cell.
     left: BTreeMap<usize, usize>,
 }
 
 impl Progress {
-    /// Over these runs, `jobs` at once; `known` are seconds of earlier runs by their cell.
+    /// The progress of these runs, `jobs` at once; `known` are the seconds of earlier runs by their cell.
     pub fn new(runs: &[Run], known: &[(usize, f64)], jobs: usize, quiet: bool) -> Self {
         let show = match (quiet, io::stderr().is_terminal()) {
             (true, _) => Show::Nothing,
@@ -59,11 +59,11 @@ impl Progress {
         Self { show, total: runs.len(), jobs: jobs.max(1), state: Mutex::new(state) }
     }
 
-    /// A line for the user.
+    /// Prints a line for the user.
     pub fn note(&self, line: &str) {
         match &self.show {
             Show::Bar(bar) => bar.println(line),
-            // A line that nobody may be there to read: its failure is no failure of the run.
+            // A failure is ignored: the stream may be closed, which must not fail the run.
             Show::Lines => {
                 let _ = writeln!(io::stderr(), "{line}");
             }
@@ -71,7 +71,7 @@ impl Progress {
         }
     }
 
-    /// A run begins; what comes back watches it.
+    /// Marks the beginning of a run, and returns its observer.
     pub fn begins<'a>(&'a self, run: &'a Run) -> Watched<'a> {
         let mut state = self.state();
         state.begun += 1;
@@ -84,7 +84,7 @@ impl Progress {
         Watched { progress: self, run, label, start: Instant::now(), seen: Mutex::new(watched) }
     }
 
-    /// All runs have ended.
+    /// Marks the end of all runs.
     pub fn finished(&self) {
         if let Show::Bar(bar) = &self.show {
             bar.finish_and_clear();
@@ -109,7 +109,8 @@ impl State {
         (*sum, *count) = (*sum + seconds, *count + 1);
     }
 
-    /// Seconds that the unfinished runs will take: as other seeds of the same, else as the mean of what is known.
+    /// The seconds that the unfinished runs will take: as long as other seeds of the same cell, else the mean of all
+    /// known runs.
     fn expected(&self) -> Option<f64> {
         let (sum, count) = self.seconds.values().fold((0.0, 0), |(sum, count), (s, c)| (sum + s, count + c));
         let mean = (count > 0).then(|| sum / count as f64)?;
@@ -118,7 +119,7 @@ impl State {
     }
 }
 
-/// Watches one run.
+/// The observer of one run.
 #[derive(Debug)]
 pub struct Watched<'a> {
     progress: &'a Progress,
@@ -140,12 +141,12 @@ impl Watched<'_> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the run has noted.
+    /// The notes that the run has given.
     pub fn notes(&self) -> Vec<String> {
         self.seen().notes.clone()
     }
 
-    /// The run has ended, well or not.
+    /// Marks the end of the run; `problem` is the reason of a failure.
     pub fn ended(&self, problem: Option<&str>) {
         let seconds = self.start.elapsed().as_secs_f64();
         let seen = self.seen();
@@ -206,7 +207,7 @@ fn style() -> ProgressStyle {
         .unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// `12 s`, `5 min`, `2.5 h`.
+/// Formats a time span as `12 s`, `5 min` or `2.5 h`.
 pub fn span(seconds: f64) -> String {
     match seconds {
         s if s < 9.95 => format!("{s:.1} s"),

@@ -1,4 +1,5 @@
-//! Carries out runs that are not kept yet, several at once if asked, and keeps each as soon as it has ended.
+//! Carries out the runs that are not kept yet, several at once if asked, and keeps each result as soon as it is
+//! complete.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -13,29 +14,29 @@ use crate::error::RunError;
 use crate::experiment::progress::Observer;
 use crate::experiment::{Experiment, run};
 
-/// A run that did not end well; the others went on.
+/// A run that failed while the others continued.
 #[derive(Debug)]
 pub struct Failure {
-    /// What it was.
+    /// The run's readable name.
     pub label: String,
-    /// Why.
+    /// The reason.
     pub problem: String,
 }
 
-/// Where things lie.
+/// The directories that runs use.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
-    /// The data sets.
+    /// The directory of the data sets.
     pub data_dir: &'a Path,
-    /// The kept results; must exist.
+    /// The directory of the kept results, which must exist.
     pub kept: &'a Path,
 }
 
-/// Carries out runs, `jobs` at once.
+/// Carries out the runs, `jobs` at once.
 ///
 /// # Errors
-/// Something is wrong with what was asked for (data, backend, config), or a result cannot be written: no other run
-/// would do better. A run that fails by itself, such as by diverging, is a [`Failure`].
+/// The request itself is wrong (data, backend, config), or a result cannot be written, so that every other run would
+/// fail too. A run that fails by itself, such as by divergence, is returned as a [`Failure`].
 pub fn carry_out(runs: &[Run], jobs: usize, places: Places<'_>, progress: &Progress) -> Result<Vec<Failure>, RunError> {
     let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
     let failures = Mutex::new(Vec::new());
@@ -75,13 +76,13 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 fn one(run: &Run, places: Places<'_>, watched: &super::progress::Watched<'_>) -> Result<(), RunError> {
-    let experiment = Experiment { config: run.config.clone(), data_dir: places.data_dir.to_path_buf(), model: None };
+    let experiment = Experiment::new(run.config.clone(), places.data_dir);
     let job = Job { experiment: &experiment, resolved: &run.resolved, watched };
     let kept = dispatch(&run.config.backend, job)??;
     kept.write(places.kept).map_err(|error| RunError::Output(format!("cannot write {error}")))
 }
 
-/// A run, waiting for its backend.
+/// A run that waits for its backend to be opened.
 struct Job<'a> {
     experiment: &'a Experiment,
     resolved: &'a str,

@@ -1,4 +1,4 @@
-//! The embedded figures, and the format that they are written in.
+//! Tests of the embedded figures and of the format of their definitions.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ fn figures_of_the_same_runs_share_them() {
             assert!(!own.is_empty() && own.is_subset(&theirs), "{id} and {other}");
         }
     }
-    // Round robin and random stand in both.
+    // Round robin and random appear in both figures.
     let (ksd, hip) = (resolved("selection/fig2", Scale::Full), resolved("selection/fig3", Scale::Full));
     let shared = ksd.intersection(&hip).filter(|text| text.contains("\"covertype\""));
     assert_eq!(shared.count(), 2 * 2 * 2, "two schedules, two densities, two numbers of clients");
@@ -90,16 +90,16 @@ fn a_table_that_names_eleven_methods_runs_eleven_methods_and_two_forms_of_the_pa
     let grid = grid(&figure, Scale::Full);
     let cells = grid.cells.iter().filter(|cell| figure.panels[cell.panel].id == "mnist-k100");
     let configs: Vec<Config> = cells.map(|cell| grid.config(&figure, cell, 1).unwrap().0).collect();
-    let kinds: BTreeSet<&str> = configs.iter().map(|config| config.algorithm.kind()).collect();
+    let kinds: BTreeSet<&str> = configs.iter().map(|config| config.algorithm.name()).collect();
     assert_eq!((configs.len(), kinds.len()), (13, 11));
     for config in configs {
-        // Twenty visits a round, or one in each of as many rounds.
-        assert_eq!(config.rounds * config.schedule.clients(), 100 * 20, "{}", config.algorithm.kind());
+        // All have 2000 visits: 100 rounds of twenty, or 2000 rounds of one.
+        assert_eq!(config.rounds * config.schedule.clients(), 100 * 20, "{}", config.algorithm.name());
         assert!(config.evaluation.personal && config.rounds.is_multiple_of(config.evaluation.every));
     }
 }
 
-// The format.
+// Tests of the format.
 
 const SMALL: &str = r#"
 title = "T"
@@ -165,7 +165,7 @@ fn later_layers_win_and_keys_of_a_kind_that_was_left_are_dropped() {
     assert_eq!(of("rounds/svgd", Scale::Quick), (6, 4, 0));
     assert_eq!(of("sweep/4/svgd", Scale::Full), (4, 800, 0));
     assert_eq!(config(&figure, "sweep/4/svgd", Scale::Full).rounds, 2);
-    // A strict layer may not write what its kind does not use.
+    // A strict layer must not write a key that its kind does not use.
     let wrong = SMALL.replace("algorithm.kind = \"fedavg\"", "algorithm.kind = \"fedavg\", algorithm.particles = 3");
     let figure = parse(&wrong).unwrap();
     let grid = grid(&figure, Scale::Full);
@@ -178,9 +178,9 @@ fn a_sweep_over_a_key_that_a_method_does_not_have_is_one_run() {
     let figure = parse(SMALL).unwrap();
     let grid = Grid::new(&figure, &Wanted { seeds: None, ..wanted(Scale::Full, Some("sweep")) });
     let runs = grid.runs(&figure).unwrap();
-    // Two values of DSVGD and of SVGD, one run of FedAvg; three seeds.
+    // The runs are two values of DSVGD and of SVGD and one run of FedAvg, for three seeds.
     assert_eq!((runs.len(), grid.count()), (15, 15));
-    // All of a seed before the next.
+    // All runs of a seed come before the next seed.
     let seeds: Vec<u64> = runs.iter().map(|run| run.config.seed).collect();
     assert_eq!(seeds, [1, 2, 3].map(|seed| [seed; 5]).concat());
 }
@@ -228,7 +228,7 @@ fn an_unknown_key_is_refused_by_its_name() {
         let message = parse(&given).unwrap_err();
         assert!(message.contains("figure p/fig1") && message.contains(word), "{message}");
     }
-    // A key of the config, by the config's own rules.
+    // A wrong key of the config is reported by the rules of the config.
     let figure = parse(&SMALL.replace("rows = 400", "rosw = 400")).unwrap();
     let message = grid(&figure, Scale::Full).runs(&figure).unwrap_err().to_string();
     assert!(message.contains("unknown key `data.rosw`") && message.contains("`data.rows`"), "{message}");

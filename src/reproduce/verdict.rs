@@ -1,30 +1,31 @@
-//! What became of a number or an assertion of the paper.
+//! The verdict on a number or an assertion of the paper.
 //!
-//! An order of two curves is judged by the differences seed by seed: their mean d and its standard error s over n seeds.
-//! With n ≥ 3 it is *confirmed* where d has the asserted sign and |d| > 2s, *agrees* where only the sign is right, is
-//! *within error* where the sign is not and |d| ≤ 2s, and *contradicted* beyond. Two seeds or one say nothing about s: then
-//! the verdict names their number and the sign. A difference of exactly 0 has not the asserted sign.
+//! An order of two curves is judged by the differences seed by seed: their mean d and its standard error s over n
+//! seeds. With n ≥ 3 it is *confirmed* where d has the asserted sign and |d| > 2s, *agrees* where only the sign is
+//! right, is *within error* where the sign is not and |d| ≤ 2s, and *contradicted* beyond. With one or two seeds s is
+//! not reliable: the verdict then states their number and the sign. A difference of exactly 0 does not have the
+//! asserted sign.
 
 use super::curve::mean_and_sem;
 
-/// Seeds from which the error of a difference is taken at its word.
+/// The number of seeds from which the standard error of a difference is used.
 pub const ENOUGH_SEEDS: usize = 3;
 
-/// Standard errors beyond which a difference counts.
+/// The number of standard errors beyond which a difference counts.
 const ERRORS: f64 = 2.0;
 
-/// What became of a target or a claim, in the order in which they are counted up.
+/// The verdict on a target or a claim, in the order in which the summary lists verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The number is met within its tolerance, or the order found beyond two standard errors.
     Confirmed,
     /// The order is found, within two standard errors.
     Agrees,
-    /// There are fewer than [`ENOUGH_SEEDS`] seeds that both curves have.
+    /// Both curves have fewer than [`ENOUGH_SEEDS`] seeds in common.
     FewSeeds {
-        /// How many.
+        /// The number of common seeds.
         seeds: usize,
-        /// Whether the order is found.
+        /// Whether the asserted order is found.
         agrees: bool,
     },
     /// The order is not found, within two standard errors.
@@ -33,18 +34,18 @@ pub enum Verdict {
     NotConfirmed,
     /// The opposite order is found beyond two standard errors.
     Contradicted,
-    /// There is nothing to judge by, or the runs are not of the size that the number is about.
+    /// There is no tolerance to judge by, or the runs do not have the scale of the number.
     NotJudged,
-    /// The kept CSV file does not hold what this is judged by.
+    /// The kept CSV file does not hold the numbers for a judgement.
     NeedsRun,
-    /// The runs are there and have no such number: they end before that round, or the sweep has no such value.
+    /// The runs have no such number: they end before that round, or the sweep has no such value.
     NoValue,
-    /// A run is missing.
+    /// A run has not been carried out.
     NotRun,
 }
 
 impl Verdict {
-    /// In words.
+    /// The verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Confirmed => "confirmed",
@@ -65,7 +66,7 @@ impl Verdict {
         }
     }
 
-    /// Of a number: whether it is met, where there is a tolerance to judge by.
+    /// The verdict on a number: whether the target is met, where there is a tolerance.
     pub fn of_number(met: Option<bool>) -> Self {
         match met {
             None => Self::NotJudged,
@@ -74,8 +75,9 @@ impl Verdict {
         }
     }
 
-    /// Of an order, from the differences of neighbours, each with the sign that makes the asserted one positive. The
-    /// weakest link decides: an order of three curves is confirmed where both differences are, contradicted where one is.
+    /// The verdict on an order, from the differences of neighbours, each with the sign that makes the asserted order
+    /// positive. The weakest difference decides: an order of three curves is confirmed where both differences are,
+    /// contradicted where one is.
     pub fn of_order(differences: impl IntoIterator<Item = Difference>) -> Self {
         let weakness = |verdict: &Self| match verdict {
             Self::Confirmed => 0,
@@ -89,25 +91,25 @@ impl Verdict {
         differences.into_iter().map(Difference::verdict).max_by_key(weakness).unwrap_or(Self::NoValue)
     }
 
-    /// Whether this says how a number or an order came out.
+    /// Whether the verdict judges a number or an order, rather than saying why none is judged.
     pub fn is_judgement(self) -> bool {
         self < Self::NotJudged
     }
 }
 
-/// The difference of two curves, seed by seed.
+/// The difference of two curves, paired by seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// Its mean; of the curves' means where they have no seed in common.
+    /// The mean difference; the difference of the curves' means where they have no seed in common.
     pub mean: f64,
-    /// Its standard error; `None` for fewer than two seeds.
+    /// The standard error of the mean; `None` for fewer than two seeds.
     pub sem: Option<f64>,
-    /// Seeds that both have.
+    /// The number of common seeds.
     pub seeds: usize,
 }
 
 impl Difference {
-    /// Of values by seed.
+    /// The difference of two curves, given as values by seed.
     pub fn of(a: &[(u64, f64)], b: &[(u64, f64)]) -> Self {
         let partner =
             |(seed, value): &(u64, f64)| b.iter().find(|(other, _)| other == seed).map(|(_, other)| value - other);
@@ -120,12 +122,12 @@ impl Difference {
         Self { mean, sem, seeds: differences.len() }
     }
 
-    /// The difference the other way round.
+    /// The difference with its sign reversed.
     pub fn reversed(self) -> Self {
         Self { mean: -self.mean, ..self }
     }
 
-    /// Of the assertion that it is positive.
+    /// The verdict on the assertion that the difference is positive.
     fn verdict(self) -> Verdict {
         let Self { mean, sem, seeds } = self;
         if !mean.is_finite() || sem.is_some_and(|sem| !sem.is_finite()) {
@@ -147,7 +149,7 @@ impl Difference {
 mod tests {
     use super::*;
 
-    /// a less b for these differences, on seeds 1, 2, …
+    /// Returns a less b for these differences, on seeds 1, 2, ….
     fn differences(values: &[f64]) -> Difference {
         let seeds = || (1..).zip(values);
         let a: Vec<(u64, f64)> = seeds().map(|(seed, value)| (seed, 10.0 * seed as f64 + value)).collect();
@@ -161,13 +163,13 @@ mod tests {
 
     #[test]
     fn an_order_is_confirmed_beyond_two_standard_errors_over_three_seeds() {
-        // Mean 2, sd 1, standard error 1/√3 = .577; the seeds' own values differ by ten.
+        // The differences have mean 2, sd 1, standard error 1/√3 = .577; the seeds' own values differ by ten.
         assert_eq!(verdict(&[1.0, 2.0, 3.0]), Verdict::Confirmed);
         assert_eq!(verdict(&[-1.0, -2.0, -3.0]), Verdict::Contradicted);
-        // Mean 1, sd 1: 1 < 2·.577.
+        // The differences have mean 1 and sd 1, and 1 < 2·.577.
         assert_eq!(verdict(&[0.0, 1.0, 2.0]), Verdict::Agrees);
         assert_eq!(verdict(&[0.0, -1.0, -2.0]), Verdict::WithinError);
-        // Mean 1 beyond and within two errors of five seeds: sd 1, error .447, and sd 1.2, error .537.
+        // The mean is 1, beyond and within two errors of five seeds: sd 1, error .447, and sd 1.2, error .537.
         let spread = |sd: f64| [-1.0, -1.0, 0.0, 1.0, 1.0].map(|step| 1.0 + sd * step);
         assert_eq!((verdict(&spread(1.0)), verdict(&spread(1.2))), (Verdict::Confirmed, Verdict::Agrees));
     }

@@ -2,10 +2,99 @@
 //! the mean direction of all, the decrease of the *global* free energy in its step. Source: Yang et al. Algorithm 2,
 //! eq. (24). Where inner products are negative (24) is no distribution: see [`Negative`].
 
+use fedstein_schema::Accepts::{self, Choice};
+use fedstein_schema::Literal::Text as T;
+use fedstein_schema::{Interval, Kind, NumberOr, key};
+use serde::{Deserialize, Serialize};
+
+use super::informed::{BANDWIDTH, FLOOR, InformedConfig, KERNEL, ROWS};
+use super::kind::{CLIENTS, ScheduleKind, ScheduleSetup};
 use super::weigh::{Draw, Negative};
 use super::{Indicators, Schedule, Selection};
-use crate::federation::message::{Question, Rows};
+use crate::protocol::Question;
+use crate::rows::Rows;
 use crate::stein::Kernel;
+
+/// `[schedule] kind = "hip"`
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct HipConfig {
+    /// How clients are compared and drawn.
+    #[serde(flatten)]
+    pub informed: InformedConfig,
+    /// What becomes of negative inner products.
+    pub negative: NegativePolicy,
+    /// τ of the softmax.
+    pub softmax_temperature: NumberOr<SoftmaxRule>,
+}
+
+/// What becomes of negative inner products.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NegativePolicy {
+    /// Cut to 0.
+    Clip,
+    /// All raised by the smallest.
+    Shift,
+    /// A softmax.
+    Softmax,
+}
+
+/// Rule for the temperature of the softmax.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SoftmaxRule {
+    /// The standard deviation of the values.
+    Sd,
+}
+
+impl HipConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "hip",
+        about: "Drawn in proportion to the inner product of a client's direction with the mean direction ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
+        keys: &[
+            CLIENTS,
+            KERNEL,
+            BANDWIDTH,
+            ROWS,
+            FLOOR,
+            key(
+                "negative",
+                Choice(&["clip", "shift", "softmax"]),
+                T("clip"),
+                "What makes a distribution of negative inner products: cut to 0, raised by the smallest, or a softmax.",
+            ),
+            key(
+                "softmax_temperature",
+                Accepts::NumberOr(Interval::POSITIVE, &["sd"]),
+                T("sd"),
+                "Temperature of that softmax; `sd`: the standard deviation of the inner products.",
+            ),
+        ],
+    };
+}
+
+impl ScheduleKind for HipConfig {
+    fn clients(&self) -> usize {
+        self.informed.clients
+    }
+
+    fn is_informed(&self) -> bool {
+        true
+    }
+
+    fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule> {
+        let Self { informed, negative, softmax_temperature } = self;
+        let negative = match (negative, softmax_temperature) {
+            (NegativePolicy::Clip, _) => Negative::Clip,
+            (NegativePolicy::Shift, _) => Negative::Shift,
+            (NegativePolicy::Softmax, NumberOr::Fixed(tau)) => Negative::Softmax { temperature: Some(*tau) },
+            (NegativePolicy::Softmax, NumberOr::Rule(SoftmaxRule::Sd)) => Negative::Softmax { temperature: None },
+        };
+        let (kernel, draw) = (informed.kernel(setup.moving), informed.draw(setup.streams));
+        Box::new(Hip { kernel, rows: informed.rows, negative, draw })
+    }
+}
 
 /// P_k = HIP_k / Σ_m HIP_m.
 #[derive(Clone, Copy, Debug)]

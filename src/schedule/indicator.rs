@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::federation::message::{ClientId, Message, Question, Reply};
-use crate::federation::validate::DISCREPANCY;
 use crate::particles::Particles;
+use crate::protocol::{ClientId, DISCREPANCY, Message, Question, Reply};
 use crate::stein::{Kernel, SteinForm, SteinProduct};
 
 /// What an indicator measures.
@@ -42,6 +41,9 @@ const SCORES: &str = "particles";
 
 impl Indicators {
     /// The clients' replies to a question about the particles Θ, in the order of the clients; `None` for the absent.
+    ///
+    /// # Errors
+    /// A reply lacks its answer, the kernel has no Stein form, or the device does not answer.
     pub(crate) fn of<B: Backend>(
         question: &Question,
         theta: &Particles<B>,
@@ -58,8 +60,8 @@ impl Indicators {
             Question::LikelihoodScore { kernel, .. } => {
                 let form = form(kernel, theta)?;
                 let scores = answered().map(|reply| {
-                    let array = reply.message.array(SCORES).map_err(RunError::Device)?;
-                    Particles::from_array(array, theta.layout(), session).map_err(RunError::Device)
+                    let array = reply.message.array(SCORES)?;
+                    Particles::from_array(array, theta.layout(), session).map_err(RunError::Array)
                 });
                 let scores = scores.collect::<Result<Vec<_>, _>>()?;
                 let values = inner_products(&form, &scores)?;
@@ -91,6 +93,9 @@ impl Indicators {
 }
 
 /// A client's answer to a question about Θ, from its score there.
+///
+/// # Errors
+/// The kernel has no Stein form, or the device does not answer.
 pub(crate) fn answer<B: Backend>(
     question: &Question,
     theta: &Particles<B>,
@@ -106,6 +111,9 @@ pub(crate) fn answer<B: Backend>(
 }
 
 /// HIP_k = ⟨φ_k, φ'⟩ with S' = (1/K) Σ_m S_m (24), over those whose scores are there.
+///
+/// # Errors
+/// The device does not answer.
 pub fn inner_products<B: Backend>(
     form: &SteinForm<B>,
     scores: &[Particles<B>],

@@ -1,10 +1,48 @@
 //! KSD selection: a client goes next with a probability in proportion to the discrepancy between the global particles
 //! and its tilted density, the largest decrease of its free energy in a step. Source: Yang et al. Algorithm 1, eq. (17).
 
+use fedstein_schema::Kind;
+use serde::{Deserialize, Serialize};
+
+use super::informed::{BANDWIDTH, FLOOR, InformedConfig, KERNEL, ROWS};
+use super::kind::{CLIENTS, ScheduleKind, ScheduleSetup};
 use super::weigh::{Draw, Negative};
 use super::{Indicators, Schedule, Selection};
-use crate::federation::message::{Question, Rows};
+use crate::protocol::Question;
+use crate::rows::Rows;
 use crate::stein::Kernel;
+
+/// `[schedule] kind = "ksd"`
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct KsdConfig {
+    /// How clients are compared and drawn.
+    #[serde(flatten)]
+    pub informed: InformedConfig,
+}
+
+impl KsdConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "ksd",
+        about: "Drawn in proportion to the Stein discrepancy between Θ and a client's tilted density ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
+        keys: &[CLIENTS, KERNEL, BANDWIDTH, ROWS, FLOOR],
+    };
+}
+
+impl ScheduleKind for KsdConfig {
+    fn clients(&self) -> usize {
+        self.informed.clients
+    }
+
+    fn is_informed(&self) -> bool {
+        true
+    }
+
+    fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule> {
+        let Self { informed } = self;
+        Box::new(Ksd { kernel: informed.kernel(setup.moving), rows: informed.rows, draw: informed.draw(setup.streams) })
+    }
+}
 
 /// P_k = S_k / Σ_m S_m.
 #[derive(Clone, Copy, Debug)]

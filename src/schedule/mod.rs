@@ -1,21 +1,27 @@
-//! Which client goes next.
+//! Schedules: which clients are asked in a round.
 
 mod hip;
 pub mod indicator;
+mod informed;
+mod kind;
+mod kinds;
 mod ksd;
 mod random;
 mod round_robin;
 pub mod weigh;
 
-pub use hip::Hip;
+pub use hip::{Hip, HipConfig, NegativePolicy, SoftmaxRule};
 pub use indicator::{Indicators, Measure};
-pub use ksd::Ksd;
-pub use random::Random;
-pub use round_robin::RoundRobin;
+pub use informed::{InformedConfig, SelectionKernel, SelectionRule};
+pub use kind::{ScheduleKind, ScheduleSetup};
+pub use kinds::{SCHEDULE_KINDS, ScheduleConfig};
+pub use ksd::{Ksd, KsdConfig};
+pub use random::{Random, RandomConfig};
+pub use round_robin::{RoundRobin, RoundRobinConfig};
 pub use weigh::{Draw, Negative, Reasons};
 
 use crate::checkpoint::{CheckpointError, State};
-use crate::federation::message::{ClientId, Question};
+use crate::protocol::{ClientId, Question};
 
 /// Chooses the clients of a round.
 pub trait Schedule: Send {
@@ -34,6 +40,9 @@ pub trait Schedule: Send {
     }
 
     /// Takes over what [`Self::save`] has returned.
+    ///
+    /// # Errors
+    /// The state is not one of this schedule.
     fn restore(&mut self, _state: &State) -> Result<(), CheckpointError> {
         Ok(())
     }

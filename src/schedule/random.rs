@@ -1,7 +1,32 @@
+use fedstein_schema::Kind;
 use rand::seq::index;
+use serde::{Deserialize, Serialize};
 
+use super::kind::{CLIENTS, ScheduleKind, ScheduleSetup};
 use super::{Indicators, Schedule, Selection};
 use crate::random::{Purpose, Streams};
+
+/// `[schedule] kind = "random"`
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RandomConfig {
+    /// Clients a round.
+    pub clients: usize,
+}
+
+impl RandomConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind { name: "random", about: "Drawn without replacement every round.", keys: &[CLIENTS] };
+}
+
+impl ScheduleKind for RandomConfig {
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule> {
+        Box::new(Random::new(setup.clients, self.clients, setup.streams))
+    }
+}
 
 /// Clients drawn uniformly without replacement, anew each round.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,41 @@
+use fedstein_schema::Literal::Int as I;
+use fedstein_schema::{COUNT_OR_ZERO, Kind, key};
+use serde::{Deserialize, Serialize};
+
+use super::kind::{CLIENTS, ScheduleKind, ScheduleSetup};
 use super::{Indicators, Schedule, Selection};
+
+/// `[schedule] kind = "round-robin"`
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RoundRobinConfig {
+    /// The client whose turn is first, modulo K.
+    pub first: usize,
+    /// Clients a round.
+    pub clients: usize,
+}
+
+impl RoundRobinConfig {
+    /// What it is, with its keys.
+    pub const KIND: Kind = Kind {
+        name: "round-robin",
+        about: "In turn.",
+        keys: &[
+            key("first", COUNT_OR_ZERO, I(0), "The client whose turn is first, modulo K (the public code: 1).")
+                .reference(I(1)),
+            CLIENTS,
+        ],
+    };
+}
+
+impl ScheduleKind for RoundRobinConfig {
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule> {
+        Box::new(RoundRobin::new(setup.clients, self.clients, self.first))
+    }
+}
 
 /// Clients in turn: `first`, `first` + 1, ..., modulo K; `per_round` of them a round.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Θ ← step(Θ, φ) with φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s, m the mean of Θ's rows: one pass over the coordinates.
 //!
-//! φ is never stored. For a tile of columns, Θ less its mean and the rows of every X_s are brought into the cache, φ is
-//! formed for a few rows at a time in registers, and the optimiser's rule moves Θ and its accumulators from there.
+//! φ is never stored. For a tile of columns, Θ minus its mean and the rows of every X_s are copied into the cache, φ is
+//! computed for a few rows at a time in registers, and the optimiser's rule updates Θ and its accumulators.
 
 use std::ops::Range;
 
@@ -9,32 +9,32 @@ use ndarray::Array2;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::rule::{Move, Rule};
+use super::rule::{Step, StepRule};
 use super::source::Part;
 use super::{Host, LINE, MOST_LANES, Mean, Offsets, WORTH_THREADS, aligned, dispatch, groups};
 
-/// Most values of all sources in a tile: half a megabyte, so that they stay in a core's own cache.
+/// Most values of all sources in a tile: half a megabyte, which fits the second-level cache of a core.
 const TILE_VALUES: usize = 1 << 17;
 
 /// Fewest and most columns of a tile; multiples of two vectors.
 const TILE_COLUMNS: (usize, usize) = (128, 1024);
 
-/// Rows of φ formed at once, largest first: as many as fit the registers of 16 lanes (32 of them), and of fewer (16).
+/// Rows of φ computed at once, largest first: as many as fit the 32 registers of 16 lanes, and the 16 registers of fewer.
 const GROUPS: ([usize; 3], [usize; 3]) = ([10, 4, 1], [5, 4, 1]);
 
-/// φ with its coefficients as the loop reads them, for all blocks.
+/// The coefficients of φ in the order in which the loop reads them, for all blocks.
 #[derive(Debug)]
 pub(crate) struct Ascent {
     /// N.
     count: usize,
-    /// Rows of Θ less its mean, and the mean as their last, of which φ is a combination: all N + 1, the mean, or none.
+    /// How many of the N rows of Θ minus its mean, and the mean after them, φ depends on: all N + 1, the mean alone, or none.
     centred: usize,
-    /// `[N, depth]`, column after column in each group of rows that are formed at once.
+    /// `[N, depth]`, column by column within each group of rows that are computed at once.
     coefficients: Vec<f32>,
 }
 
 impl Ascent {
-    /// From C_0 `[N, N]` and c `[N, 1]`, `None` for 0, and every C_s `[N, M_s]`.
+    /// The coefficients C_0 `[N, N]` and c `[N, 1]`, `None` where they are 0, and every C_s `[N, M_s]`.
     pub fn new<'a>(
         own: Option<&Array2<f64>>,
         common: Option<&Array2<f64>>,
@@ -49,13 +49,13 @@ impl Ascent {
         Self { count, centred, coefficients: dispatch(SideBySide { matrices: &matrices, count }) }
     }
 
-    /// Rows that φ is a combination of, those of every X_s included.
+    /// Number of rows that φ is a linear combination of, those of every X_s included.
     fn depth(&self) -> usize {
         self.coefficients.len() / self.count
     }
 
-    /// Moves Θ `[N, size]` by the rule, and the accumulators, of the same shape, that it has. `sources` are the X_s.
-    pub fn apply(&self, rule: Rule, theta: &mut Host, sources: &[Vec<Part>], accumulators: [Option<&mut Host>; 2]) {
+    /// Updates one block of Θ `[N, size]` by the rule, and its accumulators, which have the same shape. `sources` are the X_s.
+    pub fn apply(&self, rule: StepRule, theta: &mut Host, sources: &[Vec<Part>], accumulators: [Option<&mut Host>; 2]) {
         let width = theta.columns();
         let tile = (TILE_VALUES / self.depth().max(1) / TILE_COLUMNS.0 * TILE_COLUMNS.0)
             .clamp(TILE_COLUMNS.0, TILE_COLUMNS.1)
@@ -78,8 +78,8 @@ impl Ascent {
         }
     }
 
-    /// All tiles of a strip of columns.
-    fn run(&self, rule: Rule, sources: &[Vec<Part>], tile: usize, strip: &mut Strip) {
+    /// Updates all tiles of a strip of columns.
+    fn run(&self, rule: StepRule, sources: &[Vec<Part>], tile: usize, strip: &mut Strip) {
         let n = self.count;
         // One cache line more than a tile from row to row: at a power of two all rows would fall into a few cache sets.
         let stride = tile + LINE;
@@ -97,7 +97,7 @@ impl Ascent {
         }
     }
 
-    /// Rows of Θ less its mean, the mean, and the rows of every source, `stride` values apart.
+    /// Writes Θ minus its mean, the mean, and the rows of every source, with `stride` values from row to row.
     fn fill(&self, values: &mut [f32], stride: usize, sources: &[Vec<Part>], strip: &Strip, columns: Range<usize>) {
         let n = self.count;
         let (centred, others) = values.split_at_mut((n + 1) * stride);
@@ -122,7 +122,7 @@ impl Ascent {
     }
 }
 
-/// Matrices `[N, M]` as one `[N, depth]`, column after column in each group of rows.
+/// Matrices `[N, M_s]` side by side as one `[N, depth]`, column by column within each group of rows.
 struct SideBySide<'a> {
     matrices: &'a [&'a Array2<f64>],
     count: usize,
@@ -142,14 +142,14 @@ impl WithSimd for SideBySide<'_> {
     }
 }
 
-/// Sizes of the groups of rows that this vector width forms at once.
+/// Sizes of the groups of rows that are computed at once with this vector width.
 fn group_sizes(lanes: usize) -> [usize; 3] {
     if lanes == MOST_LANES { GROUPS.0 } else { GROUPS.1 }
 }
 
-/// Some columns of Θ and of the accumulators, of every row; no accumulator is no rows.
+/// Some columns of Θ and of its accumulators, in all rows; an accumulator that the rule does not have is empty.
 struct Strip<'a> {
-    /// First column.
+    /// The first column.
     start: usize,
     theta: Vec<&'a mut [f32]>,
     first: Vec<&'a mut [f32]>,
@@ -173,14 +173,14 @@ fn optional(matrix: Option<&mut Host>, span: usize) -> Box<dyn Iterator<Item = V
     }
 }
 
-/// φ and the move in one tile.
+/// The update of one tile.
 struct Tile<'a, 'b> {
-    rule: Rule,
+    rule: StepRule,
     /// `[depth, stride]`.
     values: &'a [f32],
     stride: usize,
     coefficients: &'a [f32],
-    /// Within the strip.
+    /// The tile's columns, counted within the strip.
     columns: Range<usize>,
     theta: &'a mut [&'b mut [f32]],
     first: &'a mut [&'b mut [f32]],
@@ -193,16 +193,16 @@ impl WithSimd for Tile<'_, '_> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         match self.rule {
-            Rule::Gradient(rule) => self.all(simd, rule),
-            Rule::Adaptive(rule) => self.all(simd, rule),
-            Rule::Adam(rule) => self.all(simd, rule),
+            StepRule::Gradient(rule) => self.all(simd, rule),
+            StepRule::Adaptive(rule) => self.all(simd, rule),
+            StepRule::Adam(rule) => self.all(simd, rule),
         }
     }
 }
 
 impl Tile<'_, '_> {
     #[inline(always)]
-    fn all<S: Simd>(&mut self, simd: S, rule: impl Move) {
+    fn all<S: Simd>(&mut self, simd: S, rule: impl Step) {
         let depth = self.values.len() / self.stride;
         for group in groups(self.theta.len(), group_sizes(S::F32_LANES)) {
             let these = &self.coefficients[group.start * depth..group.end * depth];
@@ -215,9 +215,9 @@ impl Tile<'_, '_> {
         }
     }
 
-    /// R rows of φ, two vectors of columns at a time, or one where no more are left.
+    /// Updates R rows, two vectors of columns at a time, or one where no more are left.
     #[inline(always)]
-    fn group<S: Simd, const R: usize>(&mut self, simd: S, rule: impl Move, row: usize, coefficients: &[f32]) {
+    fn group<S: Simd, const R: usize>(&mut self, simd: S, rule: impl Step, row: usize, coefficients: &[f32]) {
         let width = self.columns.len();
         for start in (0..width).step_by(2 * S::F32_LANES) {
             if width - start > S::F32_LANES {
@@ -230,12 +230,12 @@ impl Tile<'_, '_> {
         }
     }
 
-    /// The move of R rows in V vectors of columns.
+    /// Updates R rows in V vectors of columns.
     #[inline(always)]
     fn step<S: Simd, const R: usize, const V: usize>(
         &mut self,
         simd: S,
-        rule: impl Move,
+        rule: impl Step,
         row: usize,
         start: usize,
         phi: [[S::f32s; V]; R],
@@ -258,7 +258,7 @@ impl Tile<'_, '_> {
     }
 }
 
-/// At most one vector of a row's values; 0 where there are fewer, and where there is no row.
+/// At most one vector of a row's values, filled up with 0; all 0 where the row does not exist.
 #[inline(always)]
 fn load<S: Simd>(simd: S, rows: &[&mut [f32]], row: usize, at: Range<usize>) -> S::f32s {
     let Some(row) = rows.get(row) else { return simd.splat_f32s(0.0) };
@@ -269,7 +269,7 @@ fn load<S: Simd>(simd: S, rows: &[&mut [f32]], row: usize, at: Range<usize>) -> 
     }
 }
 
-/// As many values of a vector as there is room for.
+/// Stores as many values of a vector as the row has room for.
 #[inline(always)]
 fn store<S: Simd>(simd: S, rows: &mut [&mut [f32]], row: usize, at: Range<usize>, values: S::f32s) {
     let Some(row) = rows.get_mut(row) else { return };

@@ -1,4 +1,4 @@
-//! Squared distances of a few numbers in f64, from differences of coordinates.
+//! Squared distances of short rows in f64, from differences of coordinates.
 
 use pulp::{Simd, WithSimd};
 
@@ -9,7 +9,7 @@ const TOGETHER: usize = 4;
 
 /// Σ_c (x_ci − x_cj)² of the pairs (1,0), (2,0), (2,1), (3,0), … of `count` rows, from their columns, `[d, count]`.
 ///
-/// Sums are taken column by column without fused operations: the same bits on every processor.
+/// Sums are taken column by column without fused operations, so that every processor computes the same bits.
 pub(crate) fn squared_distances(columns: &[f64], count: usize) -> Vec<f64> {
     let mut pairs = vec![0.0; count * count.saturating_sub(1) / 2];
     if count > 1 {
@@ -19,8 +19,10 @@ pub(crate) fn squared_distances(columns: &[f64], count: usize) -> Vec<f64> {
 }
 
 struct Differences<'a> {
+    /// `[d, count]`
     columns: &'a [f64],
     count: usize,
+    /// `[count·(count − 1)/2]`
     pairs: &'a mut [f64],
 }
 
@@ -53,7 +55,7 @@ impl WithSimd for Differences<'_> {
     }
 }
 
-/// Of a group of columns, the values of row i, and those of the rows before it.
+/// The values of row i in a group of columns, and those of the rows before it.
 #[inline(always)]
 fn together(group: &[f64], count: usize, i: usize) -> ([f64; TOGETHER], [&[f64]; TOGETHER]) {
     let column = |place: usize| &group[place * count..][..count];

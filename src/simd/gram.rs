@@ -8,7 +8,8 @@ use rayon::prelude::*;
 use super::products::Products;
 use super::{Host, LINE, Mean, Offsets, WORTH_THREADS, aligned, dispatch};
 
-/// Columns in a tile: long enough to hide the sum over vector lanes at its end; 64 rows of it fit a core's own cache.
+/// Columns in a tile: enough that the sum over vector lanes at its end takes little time, and few enough that 64 rows of it
+/// fit the second-level cache of a core.
 const TILE: usize = 2048;
 
 /// X Yᵀ summed over blocks, `[N, M]`.
@@ -20,8 +21,8 @@ pub(crate) fn gram(x: &[Host], y: &[Host]) -> Array2<f64> {
     })
 }
 
-/// The Gram matrix of rows less their mean, summed over blocks, `[N, N]`: distances keep the digits that a large common
-/// part would eat.
+/// The Gram matrix of the rows minus their mean, summed over blocks, `[N, N]`. Distances from it keep the digits that a
+/// large common part would take.
 pub(crate) fn centred_gram(x: &[Host]) -> Array2<f64> {
     let n = x[0].rows();
     let mut gram = over_tiles(x, n, |block, tile, scratch, sums| {
@@ -68,16 +69,16 @@ pub(crate) fn squared_norms(x: &[Host]) -> Vec<f64> {
     norms.into_iter().collect()
 }
 
-/// What a thread keeps from tile to tile.
+/// Buffers that a thread reuses from tile to tile.
 #[derive(Default)]
 struct Scratch {
-    /// Rows less a centre.
+    /// Rows minus a centre.
     offsets: Vec<f32>,
-    /// See [`Products::add`].
+    /// The buffer of [`Products::add`].
     transposed: Vec<f32>,
 }
 
-/// Adds up the `[N, m]` products that `f` writes for each tile of each block, always in the same order.
+/// The sum of the `[N, m]` products that `f` writes for each tile of each block, in a fixed order.
 fn over_tiles(x: &[Host], m: usize, f: impl Fn(usize, Range<usize>, &mut Scratch, &mut [f64]) + Sync) -> Array2<f64> {
     let n = x[0].rows();
     let tiles = |(block, host): (usize, &Host)| {
@@ -104,7 +105,7 @@ fn over_tiles(x: &[Host], m: usize, f: impl Fn(usize, Range<usize>, &mut Scratch
     Array2::from_shape_vec((n, m), total).expect("n·m numbers")
 }
 
-/// A tile's columns of every row.
+/// A tile's columns of every row, `[rows, tile]`.
 fn cut<'a>(block: &'a Host, tile: &Range<usize>) -> Vec<&'a [f32]> {
     block.values().chunks_exact(block.columns()).map(|row| &row[tile.clone()]).collect()
 }

@@ -1,4 +1,4 @@
-//! Tensors of the `flex` backend as the slices that they are.
+//! Tensors of the `flex` backend as slices.
 
 use burn::backend::Flex;
 use burn::backend::tensor::FloatTensor;
@@ -12,8 +12,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// The values of a tensor; `None` where they lie on another device or are not f32. Copies nothing, unless the
-    /// tensor is a view with gaps.
+    /// The values of a tensor; `None` where they are on another device, are not f32, or there are none. They are copied only
+    /// where the tensor is a view with gaps.
     pub fn of(tensor: Tensor<2>) -> Option<Self> {
         let [rows, columns] = tensor.dims();
         if tensor.dtype() != DType::F32 || rows * columns == 0 {
@@ -27,7 +27,7 @@ impl Host {
         (tensor.storage::<f32>().len() == rows * columns).then_some(Self { tensor, rows })
     }
 
-    /// Every block of a set, or `None`.
+    /// Every block of a set; `None` where one of them is not on the host.
     pub fn all(blocks: impl IntoIterator<Item = Tensor<2>>) -> Option<Vec<Self>> {
         blocks.into_iter().map(Self::of).collect()
     }
@@ -42,17 +42,17 @@ impl Host {
         self.values().len() / self.rows
     }
 
-    /// Row after row.
+    /// The values, row-major.
     pub fn values(&self) -> &[f32] {
         self.tensor.storage()
     }
 
-    /// The same, to be changed; copied first where another tensor shares them.
+    /// The values, row-major, for changes; they are copied first where another tensor shares them.
     pub fn values_mut(&mut self) -> &mut [f32] {
         self.tensor.storage_mut()
     }
 
-    /// Back to a tensor.
+    /// The values as a tensor again.
     pub fn into_tensor(self) -> Tensor<2> {
         Tensor::from_primitive::<Flex>(self.tensor)
     }

@@ -1,17 +1,16 @@
-//! The CPU's own way through long particles: Gram matrices and update steps in one pass over the coordinates.
+//! Loops over long particles on the CPU, with SIMD vectors: Gram matrices and SVGD steps in one pass over the coordinates.
 //!
-//! Two operations take the time that a likelihood's score does not: products of particles with particles, `[N, d]` by
+//! Besides a likelihood's score, two operations take most of the time: products of particles with particles, `[N, d]` by
 //! `[d, M]`, and small matrices times particles, `[N, M]` by `[M, d]`, followed by the optimiser's element-wise rule.
-//! General matrix products repack such thin operands, and each element-wise operation passes over memory once more.
-//! Here both work on tiles of columns that stay in the cache, with the vector instructions that the processor has.
+//! General matrix products repack such thin operands, and each element-wise operation is another pass over memory. Here
+//! both operations work on tiles of columns that stay in the cache.
 //!
-//! Every function has a plain-tensor equivalent, used on other devices and in f64, that `tests/host_loops.rs` compares it with.
-//! Results are the same bits at any number of threads: a column's numbers depend on that column alone, and sums over
+//! Every function has an equivalent in plain tensors, which is used on other devices and in f64;
+//! `tests/numerics/host_loops.rs` compares the two. Results have the same bits at any number of threads: each column is computed by itself, and sums over
 //! columns are taken tile by tile in a fixed order.
 
 mod ascent;
 mod differences;
-mod exponential;
 mod gram;
 mod host;
 mod products;
@@ -20,23 +19,24 @@ mod source;
 
 pub(crate) use ascent::Ascent;
 pub(crate) use differences::squared_distances;
-pub(crate) use exponential::{add_exponentials, exponentials};
+pub(crate) use fedstein_report::exponential::exponentials;
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets, squared_norms};
 pub(crate) use host::Host;
-pub(crate) use source::{Entry, Part};
+pub(crate) use source::{Part, SparseEntry};
 
 use std::ops::Range;
 
 use fedstein_models::simd::{MOST_LANES, dispatch};
 use pulp::{Simd, WithSimd};
 
-/// Multiply-adds below which a second thread costs more than it saves.
+/// Number of multiply-adds below which a second thread costs more time than it saves.
 const WORTH_THREADS: usize = 1 << 20;
 
-/// f32 in a cache line.
+/// Number of f32 in a cache line.
 const LINE: usize = 16;
 
-/// `count` values of `room`, which has [`LINE`] more, that begin with a cache line: a vector across two costs two reads.
+/// `count` values of `room`, which has [`LINE`] more, starting at a cache line: a vector that crosses two lines takes two
+/// reads.
 fn aligned(room: &mut [f32], count: usize) -> &mut [f32] {
     let start = room.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
     &mut room[start..start + count]
@@ -52,7 +52,7 @@ fn groups(n: usize, sizes: [usize; 3]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The mean of each column of some rows into `mean`.
+/// Writes the mean of each column of some rows into `mean`.
 struct Mean<'a> {
     rows: &'a [&'a [f32]],
     mean: &'a mut [f32],
@@ -73,7 +73,7 @@ impl WithSimd for Mean<'_> {
     }
 }
 
-/// Rows less a centre into `offsets`, one row every `stride` values.
+/// Writes the rows minus a centre into `offsets`, one row every `stride` values.
 struct Offsets<'a> {
     rows: &'a [&'a [f32]],
     centre: &'a [f32],

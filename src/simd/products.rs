@@ -1,21 +1,23 @@
 //! All products of some rows with others within a tile of columns, in f32.
 //!
-//! Long rows meet vector by vector, and the lanes are summed at their end. Of many short rows these sums would be most of
-//! the work: there Yᵀ is written out, and the lanes of a vector are the products of one x_i with as many y_j.
+//! Long rows are multiplied vector by vector, and the lanes are summed at the end of the row. For many short rows these sums
+//! would be most of the work. There Yᵀ is written out, and the lanes of a vector are the products of one x_i with several
+//! y_j.
 
 use pulp::{Simd, WithSimd};
 
 use super::{LINE, MOST_LANES, dispatch, groups};
 
-/// Rows of X and rows of Y whose products are held in registers at once, as long as so many are left.
+/// Numbers of rows of X and of Y whose products are held in registers at once, largest first.
 const SIDES: [usize; 3] = [SIDE, 2, 1];
 const SIDE: usize = 4;
 
-/// Columns up to which rows are short, and rows of Y from which they are many.
+/// Rows of at most so many columns are short.
 const SHORT: usize = 128;
+/// So many rows of Y or more are many.
 const MANY: usize = 2 * MOST_LANES;
 
-/// Adds x_i·y_j to `sums[i·stride + j]`; only for j ≥ i where symmetric (and for a few more).
+/// Adds x_i·y_j to `sums[i·stride + j]`; with `symmetric` for j ≥ i only, and for a few more j.
 pub(super) struct Products<'a> {
     pub x: &'a [&'a [f32]],
     pub y: &'a [&'a [f32]],
@@ -25,13 +27,13 @@ pub(super) struct Products<'a> {
 }
 
 impl Products<'_> {
-    /// With room for Yᵀ.
+    /// Runs the operation; `transposed` is a buffer for Yᵀ.
     pub fn add(self, transposed: &mut Vec<f32>) {
         let (width, count) = (self.x[0].len(), self.y.len());
         if width > SHORT || count < MANY {
             return dispatch(self);
         }
-        // Whole pairs of vectors, and a cache line more, without which a column would fall into a few cache sets.
+        // Whole pairs of vectors, and one cache line more: otherwise the values of a column would share a few cache sets.
         let stride = count.next_multiple_of(2 * MOST_LANES) + LINE;
         transposed.clear();
         transposed.resize(width * stride, 0.0);
@@ -58,7 +60,7 @@ impl WithSimd for Products<'_> {
 }
 
 impl Products<'_> {
-    /// R rows of X, from the i-th on, with all of Y.
+    /// The products of R rows of X, from row i on, with all of Y.
     #[inline(always)]
     fn rows<S: Simd, const R: usize>(&mut self, simd: S, i: usize) {
         let first = if self.symmetric { i } else { 0 };
@@ -72,7 +74,7 @@ impl Products<'_> {
         }
     }
 
-    /// R rows of X with C rows of Y.
+    /// The products of R rows of X with C rows of Y.
     #[inline(always)]
     fn block<S: Simd, const R: usize, const C: usize>(&mut self, simd: S, i: usize, j: usize) {
         let sums = dots::<S, R, C>(simd, &self.x[i..i + R], &self.y[j..j + C]);
@@ -91,7 +93,7 @@ fn dots<S: Simd, const R: usize, const C: usize>(simd: S, x: &[&[f32]], y: &[&[f
     let x: [_; R] = std::array::from_fn(|r| S::as_simd_f32s(x[r]));
     let y: [_; C] = std::array::from_fn(|c| S::as_simd_f32s(y[c]));
     let vectors = x[0].0.len();
-    // Equal lengths, told to the compiler once.
+    // Equal lengths, so that the compiler drops the bounds checks.
     let (xs, ys) = (x.map(|(row, _)| &row[..vectors]), y.map(|(row, _)| &row[..vectors]));
     let mut sums = [[simd.splat_f32s(0.0); C]; R];
     for v in 0..vectors {
@@ -102,7 +104,7 @@ fn dots<S: Simd, const R: usize, const C: usize>(simd: S, x: &[&[f32]], y: &[&[f
             }
         }
     }
-    // A partial load is a call: once a row, and only where there is a rest.
+    // A partial load is a function call, so it is done once a row, and only where there is a rest.
     if !x[0].1.is_empty() {
         let mut ends = [simd.splat_f32s(0.0); C];
         for (end, (_, rest)) in ends.iter_mut().zip(&y) {
@@ -118,7 +120,7 @@ fn dots<S: Simd, const R: usize, const C: usize>(simd: S, x: &[&[f32]], y: &[&[f
     sums
 }
 
-/// The same for many short rows.
+/// [`Products`] for many short rows.
 struct ShortProducts<'a, 'b> {
     products: Products<'a>,
     /// Yᵀ, `[width, transposed_stride]`, zeros beyond the last row of Y.

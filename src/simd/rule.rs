@@ -1,42 +1,42 @@
-//! The optimisers' rules for a vector of coordinates; `stein::Optimizer` has their sources.
+//! The optimisers' step rules for SIMD vectors of coordinates; see `stein::Optimizer` for their sources.
 
 use pulp::Simd;
 
 /// An optimiser's step with its constants.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Rule {
-    /// Without accumulators.
-    Gradient(Gradient),
-    /// With the second moment.
-    Adaptive(Adaptive),
-    /// With both moments.
-    Adam(Adam),
+pub(crate) enum StepRule {
+    /// A rule without accumulators.
+    Gradient(GradientStep),
+    /// A rule with an accumulator of φ².
+    Adaptive(AdaptiveStep),
+    /// A rule with accumulators of φ and of φ².
+    Adam(AdamStep),
 }
 
 /// θ ← θ + ε φ.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Gradient {
+pub(crate) struct GradientStep {
     /// ε.
     pub lr: f32,
 }
 
 /// v ← keep·v + add·φ², θ ← θ + ε φ/(ϵ + √v): AdaGrad with momentum or with a plain sum.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Adaptive {
+pub(crate) struct AdaptiveStep {
     /// ε.
     pub lr: f32,
     /// ϵ.
     pub epsilon: f32,
-    /// φ/√(v + ϵ) instead.
+    /// Whether the quotient is φ/√(v + ϵ).
     pub inside: bool,
-    /// What is kept of v.
+    /// The factor of v.
     pub keep: f32,
-    /// What φ² is multiplied by.
+    /// The factor of φ².
     pub add: f32,
 }
 
-impl Adaptive {
-    /// From an optimiser's constants.
+impl AdaptiveStep {
+    /// The step with these constants of an optimiser.
     pub fn new(lr: f64, epsilon: f64, inside: bool, keep: f64, add: f64) -> Self {
         Self { lr: lr as f32, epsilon: epsilon as f32, inside, keep: keep as f32, add: add as f32 }
     }
@@ -44,7 +44,7 @@ impl Adaptive {
 
 /// m ← β₁ m + (1−β₁) φ, v ← β₂ v + (1−β₂) φ², θ ← θ + ε·m/(√(scale·v) + ϵ), with m's bias correction in ε.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Adam {
+pub(crate) struct AdamStep {
     /// ε over m's bias correction.
     pub lr: f32,
     /// ϵ.
@@ -55,20 +55,20 @@ pub(crate) struct Adam {
     pub scale: f32,
 }
 
-/// One step of a rule.
-pub(crate) trait Move: Copy {
-    /// φ, θ, m, v in; θ, m, v out.
+/// A step rule.
+pub(crate) trait Step: Copy {
+    /// The new θ, m and v from φ, θ, m and v.
     fn step<S: Simd>(self, simd: S, phi: S::f32s, theta: S::f32s, m: S::f32s, v: S::f32s) -> [S::f32s; 3];
 }
 
-impl Move for Gradient {
+impl Step for GradientStep {
     #[inline(always)]
     fn step<S: Simd>(self, simd: S, phi: S::f32s, theta: S::f32s, m: S::f32s, v: S::f32s) -> [S::f32s; 3] {
         [simd.mul_add_f32s(simd.splat_f32s(self.lr), phi, theta), m, v]
     }
 }
 
-impl Move for Adaptive {
+impl Step for AdaptiveStep {
     #[inline(always)]
     fn step<S: Simd>(self, simd: S, phi: S::f32s, theta: S::f32s, m: S::f32s, v: S::f32s) -> [S::f32s; 3] {
         let square = simd.mul_f32s(simd.splat_f32s(self.add), simd.mul_f32s(phi, phi));
@@ -82,7 +82,7 @@ impl Move for Adaptive {
     }
 }
 
-impl Move for Adam {
+impl Step for AdamStep {
     #[inline(always)]
     fn step<S: Simd>(self, simd: S, phi: S::f32s, theta: S::f32s, m: S::f32s, v: S::f32s) -> [S::f32s; 3] {
         let m = average(simd, self.beta[0], m, phi);
@@ -93,8 +93,8 @@ impl Move for Adam {
     }
 }
 
-/// β·old + (1−β)·new. A function that is inlined for certain, unlike a closure: outside a function with vectors on, vector
-/// operations are calls.
+/// β·old + (1−β)·new. This is an `inline(always)` function and not a closure: a vector operation that is not inlined into a
+/// function with the target feature becomes a call.
 #[inline(always)]
 fn average<S: Simd>(simd: S, beta: f32, old: S::f32s, new: S::f32s) -> S::f32s {
     let share = simd.mul_f32s(simd.splat_f32s(1.0 - beta), new);

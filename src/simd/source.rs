@@ -1,4 +1,4 @@
-//! Rows that φ is a combination of: a set as it is, or a sum of a few of its rows, and of other sets', for each particle.
+//! The rows that φ is a linear combination of: a particle set, or sparse combinations of the rows of several sets.
 
 use std::ops::Range;
 
@@ -6,28 +6,28 @@ use pulp::{Simd, WithSimd};
 
 use super::{Host, dispatch};
 
-/// A number of a sparse matrix.
+/// A nonzero element of a sparse matrix P `[N, M]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Entry {
-    /// Of N.
+pub(crate) struct SparseEntry {
+    /// Row, below N.
     pub row: usize,
-    /// Of the rows of what is multiplied.
+    /// Column, below M.
     pub column: usize,
-    /// Not 0.
+    /// The element.
     pub value: f32,
 }
 
-/// P·X of one block; an X_s is a sum of such parts, with N rows, or X itself.
+/// P·X for one block. An X_s is a sum of such parts, with N rows, or X itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
-    /// P, `None` for 1.
-    pub entries: Option<&'a [Entry]>,
+    /// The elements of P; `None` for the identity.
+    pub entries: Option<&'a [SparseEntry]>,
     /// X, `[M, size]`.
     pub of: &'a Host,
 }
 
 impl Part<'_> {
-    /// Adds some columns to rows that are `stride` values apart, or writes them where it is the first.
+    /// Adds some columns of P·X to the rows of `to`, which are `stride` values apart; writes them if this part is the first.
     pub fn add(&self, to: &mut [f32], stride: usize, columns: &Range<usize>, first: bool) {
         let row = |row: usize| &self.of.values()[row * self.of.columns()..][columns.clone()];
         let add = |to: &mut [f32], of: &[f32], factor| dispatch(AddMultiple { to: &mut to[..of.len()], of, factor });

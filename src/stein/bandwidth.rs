@@ -1,51 +1,50 @@
-//! Bandwidth h of the kernel k = exp(−r²/h): the median heuristics of the papers and of their codes.
+//! The bandwidth h of the kernel k = exp(−r²/h) by the median heuristics of the papers and of their codes.
 //!
-//! On the host, in f64, from the squared distances: the one number that every step has to read.
-//! Source: ALGORITHMS 2.2, which also lists the edge cases.
+//! h is computed on the host, in f64, from the squared distances. Source: ALGORITHMS 2.2, which also lists the edge cases.
 
 use serde::{Deserialize, Serialize};
 
 use super::distances::Distances;
 
-/// How h follows from the distances.
+/// The rule by which h follows from the distances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Rule {
-    /// Median of all N² squared distances, zeros of the diagonal included, over ln(N+1): the public codes.
+    /// The median of all N² squared distances, zeros of the diagonal included, over ln(N+1), as in the public codes.
     #[default]
     Reference,
-    /// (median of the pair distances)² over ln N: the papers.
+    /// (median of the pair distances)² over ln N, as in the papers.
     Paper,
-    /// (median of all N² distances)² over ln N: numpyro.
+    /// (median of all N² distances)² over ln N, as in numpyro.
     FullMatrix,
-    /// Median of the squared pair distances over ln(N+1): pyro.
+    /// The median of the squared pair distances over ln(N+1), as in pyro.
     Pyro,
-    /// A given h > 0.
+    /// A constant h > 0.
     Fixed(f64),
 }
 
-/// The median of an even count.
+/// The convention for the median of an even number of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MedianOfEven {
-    /// Mean of the two middle values (numpy).
+    /// The mean of the two middle values, as in numpy.
     #[default]
     Mean,
-    /// The lower middle value (torch).
+    /// The lower middle value, as in torch.
     Lower,
 }
 
 /// A rule and its median convention.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bandwidth {
-    /// How h follows from the distances.
+    /// The rule by which h follows from the distances.
     pub rule: Rule,
-    /// The median of an even count.
+    /// The convention for the median of an even number of values.
     pub median: MedianOfEven,
 }
 
 impl Bandwidth {
-    /// h for these distances; always finite and positive: where the rule itself gives 0 or nothing (most particles equal,
-    /// N = 1), the mean of the positive distances takes its place, and 1 where there are none.
+    /// h for these distances, always finite and positive. Where the rule gives no positive number (most particles are equal,
+    /// or N = 1), h is the mean of the positive distances over ln(N+1), or 1 where there are none.
     ///
     /// `power` is 2 for kernels of r² and 1 for the Laplacian kernel of r.
     pub fn evaluate(&self, distances: &Distances, power: i32) -> f64 {
@@ -53,7 +52,7 @@ impl Bandwidth {
         if h.is_finite() && h > 0.0 { h } else { fallback(distances, power) }
     }
 
-    /// What the rule says, 0 and NaN included.
+    /// The result of the rule itself, which may be 0 or NaN.
     pub fn rule_value(&self, distances: &Distances, power: i32) -> f64 {
         let n = distances.count();
         let (pairs, log) = match self.rule {
@@ -75,7 +74,7 @@ impl Bandwidth {
         spread / log
     }
 
-    /// The median of `count` values, from the two of given ranks.
+    /// The median of `count` values; `ranked` returns the values of two ranks.
     fn median(&self, count: usize, ranked: impl FnOnce(usize, usize) -> [f64; 2]) -> f64 {
         if count == 0 {
             return 0.0;
@@ -90,7 +89,7 @@ impl Bandwidth {
     }
 }
 
-/// The values of two ranks, the first not above the second and at most one below it; no rank is the value 0.
+/// The values of two ranks, of which `lower` is `upper` or one less; the value of the rank `None` is 0.
 fn two_of(values: &[f64], lower: Option<usize>, upper: Option<usize>) -> [f64; 2] {
     let Some(upper) = upper else { return [0.0; 2] };
     let (mut near, first) = around(values, upper);
@@ -103,11 +102,12 @@ fn two_of(values: &[f64], lower: Option<usize>, upper: Option<usize>) -> [f64; 2
     }
 }
 
-/// Some of many values, among them those of this rank and of the one before, and how many are below them all: what
-/// lies between two values of a sample, if the sample knew. All of a few.
+/// A subset of the values that holds those of this rank and of the rank before, and how many values are smaller than the
+/// whole subset. The subset lies between two values of a sample. It is all values where they are few, or where the sample
+/// misses the rank.
 fn around(values: &[f64], rank: usize) -> (Vec<f64>, usize) {
     const SAMPLE: usize = 128;
-    // Three standard deviations of a median's place among so many.
+    // Three standard deviations of the rank of a median in such a sample.
     const MARGIN: usize = 17;
     let all = || (values.to_vec(), 0);
     if values.len() < 8 * SAMPLE {
@@ -120,7 +120,7 @@ fn around(values: &[f64], rank: usize) -> (Vec<f64>, usize) {
     let first = values.iter().filter(|value| **value < low).count();
     let mut kept = vec![0.0; values.len()];
     let mut count = 0;
-    // Written in any case, counted if it counts: a branch would be guessed wrong too often.
+    // Each value is written, and counted only if it is in the range: a branch would be mispredicted too often.
     for value in values {
         kept[count] = *value;
         count += usize::from(low <= *value && *value <= high);
@@ -129,7 +129,8 @@ fn around(values: &[f64], rank: usize) -> (Vec<f64>, usize) {
     if first < rank && rank < first + count { (kept, first) } else { all() }
 }
 
-/// Median 0 while some particles differ: the mean of the positive values over ln(N+1). All equal, or N = 1: 1.
+/// The bandwidth where the rule gives no positive number: the mean of the positive values over ln(N+1), or 1 where there are
+/// none.
 fn fallback(distances: &Distances, power: i32) -> f64 {
     let positive = distances.pairs().iter().filter(|r2| **r2 > 0.0);
     let values = positive.map(|r2| if power == 1 { r2.sqrt() } else { *r2 });
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_values_of_every_rank_are_those_of_the_sorted_values() {
-        // 1031 and 499 are prime: values in no order, each some times; then all but a few equal; then in order.
+        // Three cases: values in no order, each a few times (1031 and 499 are prime); nearly all equal; in ascending order.
         let scattered: Vec<f64> = (0..3000).map(|i| f64::from(i * 499 % 1031)).collect();
         let equal: Vec<f64> = (0..3000).map(|i| f64::from(u8::from(i % 700 == 0))).collect();
         let ordered: Vec<f64> = (0..3000).map(|i| f64::from(i).sqrt()).collect();
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_no_numbers_stand_at_the_end() {
+    fn nan_values_rank_last() {
         let values: Vec<f64> = (0..3000).map(|i| if i % 3 == 0 { f64::NAN } else { f64::from(i) }).collect();
         assert_eq!(two_of(&values, Some(0), Some(0)), [1.0; 2]);
         assert_eq!(two_of(&values, Some(1000), Some(1000)), [1501.0; 2]);

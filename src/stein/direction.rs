@@ -2,47 +2,52 @@
 //!
 //! φ_i = (1/N) Σ_j [ k(θ_j, θ_i) ∇ log p(θ_j) + ∇_{θ_j} k(θ_j, θ_i) ], in matrices: **φ = (K·S + M·Θ)/N**.
 //!
-//! S is itself a sum of small matrices times long particle sets, so φ is too, and is kept as one: all of K, repulsion,
-//! prior and density terms end up in the coefficients, and whoever needs φ passes over the coordinates once.
+//! S is a sum of products of small matrices with long particle sets, and so is φ. It is kept in this form: the kernel, the
+//! repulsion, the prior and the densities all go into the small matrices, and φ takes one pass over the coordinates.
+//! [`super::reference`] has the same equation in plain tensors.
 
 use burn::tensor::TensorReadError;
 use ndarray::{Array2, Axis, Zip};
 
 use super::kernel::{Kernel, KernelMatrix};
 use crate::backend::Backend;
-use crate::density::{Coefficients, Score};
 use crate::particles::Particles;
-use crate::simd::{Ascent, Entry, Host, Part};
+use crate::simd::{Ascent, Host, Part, SparseEntry};
+use crate::stein::{Coefficients, Score};
 
-/// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s with m the mean particle, its products not yet carried out.
+/// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s, with m the mean particle, as coefficients and sets that are not multiplied yet.
 ///
-/// With the mean taken out of Θ the large part common to all particles stays out of the differences; for repulsion alone
-/// its weight c is exactly 0.
+/// With the mean subtracted, the large part that is common to all particles does not enter the differences; for repulsion
+/// alone its weight c is exactly 0.
 #[derive(Clone, Debug)]
 pub struct Direction<B: Backend> {
     /// C_0, `[N, N]`.
     own: Array2<f64>,
     /// c, `[N, 1]`.
     common: Array2<f64>,
-    /// C_s and X_s.
+    /// The products C_s·X_s.
     terms: Vec<Term<B>>,
-    /// What the kernel said about the particles; nothing for N = 1, where φ = S.
+    /// K and M of the kernel at the particles; `None` for N = 1, where φ = S.
     pub kernel: Option<KernelMatrix>,
 }
 
 /// C·X with X = Σ_p P_p·X_p.
 ///
-/// A likelihood's score has one row a particle, and so has a density's where a single centre speaks to each: these rows
-/// are added before K mixes them, all as one X of N rows. Where many centres speak, K is applied to their weights instead.
+/// A likelihood's score has one row for each particle, and so has that of a density where a single centre has all the weight
+/// at each particle. These rows are summed to one X of N rows before K is applied. Where many centres have weight, K is
+/// applied to the weights instead.
 #[derive(Clone, Debug)]
 struct Term<B: Backend> {
     /// C, `[N, M]`.
     coefficients: Array2<f64>,
-    /// P_p `[M, M_p]`, `None` for 1, and X_p `[M_p, d]`.
+    /// P_p `[M, M_p]`, `None` for the identity, and X_p `[M_p, d]`.
     parts: Vec<(Option<Coefficients>, Particles<B>)>,
 }
 
-/// φ at the particles, from their score there.
+/// φ at the particles Θ `[N, d]`, from their score.
+///
+/// # Errors
+/// Reading the distances from the device fails.
 pub fn direction<B: Backend>(
     kernel: &Kernel,
     particles: &Particles<B>,
@@ -75,7 +80,7 @@ pub fn direction<B: Backend>(
 }
 
 impl<B: Backend> Direction<B> {
-    /// φ as one set, `[N, d]`, by general tensor operations.
+    /// φ as one set, `[N, d]`, by general tensor operations; `at` is Θ `[N, d]`.
     pub fn evaluate(&self, at: &Particles<B>) -> Particles<B> {
         let (offsets, mean) = at.centred();
         let centred = (!is_zero(&self.own)).then(|| offsets.combine(&self.own));
@@ -85,14 +90,14 @@ impl<B: Backend> Direction<B> {
         total.unwrap_or_else(|| at.map(|block| block.zeros_like()))
     }
 
-    /// φ ready for the CPU's own loop over coordinates; the sources are [`Self::sources`].
+    /// The coefficients of φ for the loop in `simd`; its sources are [`Self::sources`].
     pub(crate) fn ascent(&self) -> Ascent {
         let terms = self.terms.iter().map(|term| &term.coefficients);
         let [own, common] = [&self.own, &self.common].map(|matrix| (!is_zero(matrix)).then_some(matrix));
         Ascent::new(own, common, terms, self.own.nrows())
     }
 
-    /// X_s of every term, where all blocks lie in this process's memory.
+    /// X_s of every term; `None` where a block is not in this process's memory in f32.
     pub(crate) fn sources(&self) -> Option<Vec<HostRows>> {
         self.terms.iter().map(Term::on_host).collect()
     }
@@ -120,13 +125,13 @@ impl<B: Backend> Term<B> {
     }
 }
 
-/// X of a term in this process's memory: the entries of every P_p, and X_p block by block.
+/// X of a term in this process's memory: the elements of every P_p, and the blocks of X_p.
 pub(crate) struct HostRows {
-    parts: Vec<(Option<Vec<Entry>>, Vec<Host>)>,
+    parts: Vec<(Option<Vec<SparseEntry>>, Vec<Host>)>,
 }
 
 impl HostRows {
-    /// The parts of one block.
+    /// The parts of the block with this index.
     pub fn block(&self, block: usize) -> Vec<Part<'_>> {
         self.parts.iter().map(|(entries, of)| Part { entries: entries.as_deref(), of: &of[block] }).collect()
     }

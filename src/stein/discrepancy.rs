@@ -1,11 +1,11 @@
-//! Kernelized Stein discrepancy and Hilbert inner product from Gram matrices: O(N²d) products, never an N×N×d array.
+//! Kernelized Stein discrepancy and Hilbert inner product from Gram matrices, by O(N²d) products without an N×N×d array.
 //!
 //! With scores S¹, S² at the particles X, ⟨φ¹, φ²⟩_H = (1/N²) Σ_ij H_ij where
 //!
 //! H_ij = k s¹_i·s²_j + s¹_i·∇_{x_j}k + ∇_{x_i}k·s²_j + tr ∇_{x_i}∇_{x_j}k = K_ij C_ij + G_ij E_ij + T_ij,
 //!
-//! C = S¹S²ᵀ and E_ij = (s¹_i − s²_j)·(x_i − x_j). KSD is the product of a direction with itself: the squared length of
-//! SVGD's step. Source: Yang et al. eq. (13)-(24); ALGORITHMS 5.1.
+//! C = S¹S²ᵀ and E_ij = (s¹_i − s²_j)·(x_i − x_j). The squared discrepancy is the product of a direction with itself, the
+//! squared norm of SVGD's direction. Source: Yang et al. eq. (13)-(24); ALGORITHMS 5.1.
 
 use burn::tensor::TensorReadError;
 use ndarray::Array2;
@@ -14,53 +14,56 @@ use super::kernel::{Kernel, SteinKernel};
 use crate::backend::Backend;
 use crate::particles::Particles;
 
-/// A kernel at N particles, ready to multiply pairs of scores.
+/// The inner product ⟨φ¹, φ²⟩_H at N particles with a given kernel.
 #[derive(Debug)]
 pub struct SteinForm<B: Backend> {
-    /// X less its mean, `[N, d]`.
+    /// X minus its mean, `[N, d]`.
     offsets: Particles<B>,
     kernel: SteinKernel,
 }
 
-/// ⟨φ¹, φ²⟩_H and what it is made of.
+/// ⟨φ¹, φ²⟩_H and the terms of its sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SteinProduct {
     /// H, `[N, N]`.
     pub matrix: Array2<f64>,
-    /// The mean of H, its diagonal included: the squared discrepancy where S¹ = S², then ≥ 0.
+    /// The mean of H with its diagonal. Where S¹ = S² this is the squared discrepancy, ≥ 0.
     pub v: f64,
-    /// The mean of H off its diagonal; may be negative even where S¹ = S². `None` for N = 1.
+    /// The mean of H without its diagonal, which may be negative even where S¹ = S². `None` for N = 1.
     pub u: Option<f64>,
 }
 
 impl<B: Backend> SteinForm<B> {
-    /// A kernel at these particles.
+    /// The inner product at these particles; `None` for a kernel without a trace term (see [`Kernel::stein`]).
     ///
     /// # Errors
-    /// The device does not answer, or `None` inside for a kernel without a trace term (see [`Kernel::stein`]).
+    /// Reading from the device fails.
     pub fn new(kernel: &Kernel, at: &Particles<B>) -> Result<Option<Self>, TensorReadError> {
         let kernel = kernel.stein(at)?;
         Ok(kernel.map(|kernel| Self { offsets: at.centred().0, kernel }))
     }
 
-    /// h of the kernel.
+    /// The bandwidth h of the kernel.
     pub fn bandwidth(&self) -> f64 {
         self.kernel.bandwidth
     }
 
-    /// Σ_{i≠j} K_ij / N²: how far the particles feel each other.
+    /// Σ_{i≠j} K_ij / N²: how much the particles interact.
     pub fn off_diagonal_mass(&self) -> f64 {
         let k = &self.kernel.values;
         (k.sum() - k.diag().sum()) / (k.nrows() as f64).powi(2)
     }
 
-    /// What the trace terms of the diagonal contribute to every product, whatever the scores.
+    /// The contribution of the diagonal's trace terms to every product, which does not depend on the scores.
     pub fn constant(&self) -> f64 {
         let trace = &self.kernel.trace;
         trace.diag().sum() / (trace.nrows() as f64).powi(2)
     }
 
     /// ⟨φ¹, φ²⟩_H of two scores `[N, d]`.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
     pub fn product(&self, first: &Particles<B>, second: &Particles<B>) -> Result<SteinProduct, TensorReadError> {
         let x = &self.offsets;
         let a = first.gram(x)?;

@@ -1,9 +1,10 @@
-//! Squared distances between N particles, each pair once: from the differences of few numbers, from the Gram matrix of many.
+//! Squared distances between N particles, each pair once: from coordinate differences where N²·d is small, else from the
+//! Gram matrix.
 //!
-//! ‖a‖² + ‖b‖² − 2a·b of offsets from the mean loses the digits in which the spread exceeds the distance: in f64 two
-//! particles .0039 apart in a spread of 5 have r² to 10⁻¹⁰, and the Laplacian kernel's repulsion divides by r. Differences
-//! lose none. They cost N²·d/2 operations in f64, and on a device other than the host the readback of N·d numbers in the
-//! place of N².
+//! ‖a‖² + ‖b‖² − 2a·b of offsets from the mean loses digits where the distance is much smaller than the spread: in f64, two
+//! particles at distance 0.0039 in a spread of 5 have r² with an error of 10⁻¹⁰, and the Laplacian kernel's repulsion divides
+//! by r. Differences lose no digits. They take N²·d/2 operations in f64, and on a device other than the host N·d numbers are
+//! read back in the place of N².
 
 use burn::tensor::{Tensor, TensorReadError};
 use ndarray::Array2;
@@ -12,11 +13,12 @@ use crate::backend::Backend;
 use crate::particles::{Particles, read_matrix};
 use crate::simd;
 
-/// N²·d up to which distances are taken from differences, in every precision and on every device, so that all see the same.
+/// Largest N²·d for which distances are taken from differences. It is the same in every precision and on every device, so
+/// that results agree.
 ///
-/// A logistic regression with N = 100 and d = 55 has half of it and loses no time by it; a network with N = 20 and
-/// d = 79,510 has thirty times as many, whose differences in f64 would take longer than the rest of its step's kernel.
-/// No more than 2²⁰/N numbers are read back.
+/// A logistic regression with N = 100 and d = 55 has half of this N²·d, and the differences take no noticeable time. A
+/// network with N = 20 and d = 79,510 has thirty times as much; its differences in f64 would take longer than the rest of
+/// the kernel. No more than 2²⁰/N numbers are read back.
 const MOST_DIFFERENCES: usize = 1 << 20;
 
 /// r² of every pair of N particles.
@@ -28,11 +30,11 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// Of particles: from differences where N²·d ≤ 2²⁰, else from the centred Gram matrix. A distance that is not finite is
-    /// NaN, as in [`Self::of_gram`]. Waits for the device.
+    /// The distances of particles, from differences where N²·d ≤ 2²⁰, else from the centred Gram matrix. A distance that is
+    /// not finite becomes NaN, as in [`Self::of_gram`]. Waits for the device.
     ///
     /// # Errors
-    /// The device does not answer.
+    /// Reading from the device fails.
     pub fn between<B: Backend>(particles: &Particles<B>) -> Result<Self, TensorReadError> {
         let (count, dim) = (particles.count(), particles.dim());
         if count * count * dim > MOST_DIFFERENCES {
@@ -43,8 +45,8 @@ impl Distances {
         Ok(Self { count, pairs })
     }
 
-    /// From the Gram matrix `[N, N]`. Rounding below 0 is cut; NaN stays NaN, for it is how the loop notices particles that
-    /// are no longer numbers.
+    /// The distances from a Gram matrix `[N, N]`. Values below 0 by rounding become 0. NaN stays NaN: by it the SVGD loop
+    /// detects particles that are not finite.
     pub fn of_gram(gram: &Array2<f64>) -> Self {
         let count = gram.nrows();
         let norms = gram.diag().to_vec();
@@ -60,17 +62,17 @@ impl Distances {
         Self { count, pairs }
     }
 
-    /// N.
+    /// Number of particles N.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// r² of every pair, in no order to rely on.
+    /// r² of every pair, `[N·(N − 1)/2]`, in unspecified order.
     pub fn pairs(&self) -> &[f64] {
         &self.pairs
     }
 
-    /// M symmetric matrices `[N, N]` of functions of r², with r² = 0 on the diagonal.
+    /// M symmetric matrices `[N, N]` of functions of r², where r² = 0 on the diagonal.
     pub fn map<const M: usize>(&self, f: impl Fn(f64) -> [f64; M]) -> [Array2<f64>; M] {
         let diagonal = f(0.0);
         let mut values = diagonal.map(|_| Vec::with_capacity(self.pairs.len()));
@@ -80,7 +82,7 @@ impl Distances {
         std::array::from_fn(|matrix| self.symmetric(diagonal[matrix], &values[matrix]))
     }
 
-    /// The symmetric matrix `[N, N]` with these values of the pairs, in their order, and this number on the diagonal.
+    /// The symmetric matrix `[N, N]` with these values of the pairs, in the order of [`Self::pairs`], and this diagonal.
     pub fn symmetric(&self, diagonal: f64, values: &[f64]) -> Array2<f64> {
         let n = self.count;
         let mut matrix = Array2::from_elem((n, n), diagonal);
@@ -104,11 +106,14 @@ impl Distances {
 }
 
 /// The coordinates in f64, `[d, N]`.
+///
+/// # Errors
+/// Reading from the device fails.
 fn columns<B: Backend>(particles: &Particles<B>) -> Result<Vec<f64>, TensorReadError> {
     let (count, dim) = (particles.count(), particles.dim());
     let mut columns = vec![0.0; count * dim];
     let Some(blocks) = particles.host() else {
-        // One readback, however many blocks.
+        // One readback for all blocks.
         let rows = read_matrix(Tensor::cat(particles.blocks().to_vec(), 1))?;
         columns.iter_mut().zip(rows.t()).for_each(|(to, value)| *to = *value);
         return Ok(columns);

@@ -1,7 +1,7 @@
 //! Kernels of SVGD, on the host in f64 from distances or inner products, `[N, N]`. Source: ALGORITHMS 2.1.
 //!
-//! A kernel answers two small matrices: K with K_ij = k(θ_j, θ_i), and M with Σ_j ∇_{θ_j} k(θ_j, θ_i) = Σ_j M_ij θ_j.
-//! All work on the long particles is then a matrix product. No gradient flows through the bandwidth.
+//! A kernel is evaluated to two small matrices: K with K_ij = k(θ_j, θ_i), and M with Σ_j ∇_{θ_j} k(θ_j, θ_i) = Σ_j M_ij θ_j.
+//! All work on the long particles is then a matrix product. The bandwidth counts as a constant in the gradient.
 
 use burn::tensor::TensorReadError;
 use ndarray::Array2;
@@ -13,65 +13,65 @@ use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd;
 
-/// Which gradient the dot-product kernels use.
+/// The gradient of the dot-product kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gradient {
     /// ∇_{θ_j} k(θ_j, θ_i) = f'_ij θ_i.
     #[default]
     Correct,
-    /// f'_ij θ_j, as the public FedWBA code has it; only to reproduce its figures.
+    /// f'_ij θ_j, as in the public FedWBA code; only to reproduce its figures.
     Reference,
 }
 
 /// k(x, y) with r = ‖x − y‖.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Kernel {
-    /// exp(−r²/h)
+    /// exp(−r²/h).
     Rbf(Bandwidth),
-    /// (1 + r²/h)^exponent, exponent < 0
+    /// (1 + r²/h)^exponent with exponent < 0.
     Imq {
-        /// h.
+        /// The rule of h.
         bandwidth: Bandwidth,
-        /// b < 0, −½ by default.
+        /// The exponent b < 0.
         exponent: f64,
     },
-    /// exp(−r/h)
+    /// exp(−r/h).
     Laplacian(Bandwidth),
-    /// ⅓ Σ_s exp(−r²/(s·h)), s ∈ {¼, 1, 4}
+    /// ⅓ Σ_s exp(−r²/(s·h)) with s ∈ {¼, 1, 4}.
     Mixture(Bandwidth),
-    /// (x·y + offset)^degree; no repulsion
+    /// (x·y + offset)^degree, which has no repulsion.
     Polynomial {
-        /// m ≥ 1.
+        /// The degree m ≥ 1.
         degree: i32,
-        /// c.
+        /// The offset c.
         offset: f64,
-        /// Correct or the reference code's.
+        /// The correct gradient, or that of the public code.
         gradient: Gradient,
     },
-    /// tanh(slope x·y + offset); not positive definite
+    /// tanh(slope·x·y + offset), which is not positive definite.
     Sigmoid {
-        /// a.
+        /// The slope a.
         slope: f64,
-        /// c.
+        /// The offset c.
         offset: f64,
-        /// Correct or the reference code's.
+        /// The correct gradient, or that of the public code.
         gradient: Gradient,
     },
 }
 
-/// What a kernel says about N particles.
+/// A kernel at N particles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelMatrix {
     /// K, `[N, N]`.
     pub values: Array2<f64>,
     /// M, `[N, N]`: row i of M·Θ is Σ_j ∇_{θ_j} k(θ_j, θ_i).
     pub drift: Array2<f64>,
-    /// h, where the kernel has one.
+    /// The bandwidth h; `None` for a kernel without one.
     pub bandwidth: Option<f64>,
 }
 
-/// What the Stein kernel of a discrepancy needs of k at N particles: ∇_{x_j}k = G_ij (x_i − x_j) = −∇_{x_i}k.
+/// A kernel k and its derivatives at N particles, for the discrepancy: ∇_{x_j}k = G_ij (x_i − x_j) = −∇_{x_i}k.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SteinKernel {
     /// K, `[N, N]`.
@@ -80,7 +80,7 @@ pub struct SteinKernel {
     pub slope: Array2<f64>,
     /// tr ∇_{x_i}∇_{x_j}k, `[N, N]`.
     pub trace: Array2<f64>,
-    /// h.
+    /// The bandwidth h.
     pub bandwidth: f64,
 }
 
@@ -91,16 +91,17 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// Whether k depends on θ only through distances; the others need inner products of uncentred particles.
+    /// Whether k depends on θ only through distances. The other kernels need inner products of particles that are not
+    /// centred.
     pub fn is_stationary(&self) -> bool {
         !matches!(self, Self::Polynomial { .. } | Self::Sigmoid { .. })
     }
 
     /// K, G and the trace of the mixed second derivative at N particles. `None` for kernels whose trace is singular
-    /// (Laplacian) or that feel the origin (dot products).
+    /// (Laplacian) or that depend on the origin (dot products).
     ///
     /// # Errors
-    /// The device does not answer.
+    /// Reading from the device fails.
     pub fn stein<B: Backend>(&self, particles: &Particles<B>) -> Result<Option<SteinKernel>, TensorReadError> {
         if !matches!(self, Self::Rbf(_) | Self::Imq { .. } | Self::Mixture(_)) {
             return Ok(None);
@@ -131,10 +132,10 @@ impl Kernel {
         })
     }
 
-    /// K and M at N particles.
+    /// K and M at N particles `[N, d]`.
     ///
     /// # Errors
-    /// The device does not answer.
+    /// Reading from the device fails.
     pub fn evaluate<B: Backend>(&self, particles: &Particles<B>) -> Result<KernelMatrix, TensorReadError> {
         let distances = || Distances::between(particles);
         let products = || particles.gram(particles);
@@ -165,7 +166,7 @@ impl Kernel {
     }
 }
 
-/// [`radial`] with k = e^(−r²/h) and G = 2k/h, all exponentials at once.
+/// [`radial`] with k = e^(−r²/h) and G = 2k/h, with all exponentials taken at once.
 fn rbf(distances: &Distances, bandwidth: Bandwidth) -> KernelMatrix {
     let h = bandwidth.evaluate(distances, 2);
     let mut k: Vec<f64> = distances.pairs().iter().map(|r2| -r2 / h).collect();
@@ -175,7 +176,7 @@ fn rbf(distances: &Distances, bandwidth: Bandwidth) -> KernelMatrix {
     KernelMatrix { values, drift, bandwidth: Some(h) }
 }
 
-/// M from −G.
+/// M = diag(G·1) − G from −G `[N, N]`.
 fn drift(mut drift: Array2<f64>) -> Array2<f64> {
     for (i, mut row) in drift.outer_iter_mut().enumerate() {
         row[i] = 0.0;
@@ -212,11 +213,11 @@ mod tests {
     use fedstein_models::Layout;
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
-    use crate::federation::message::{Array, Values};
 
     #[test]
-    fn a_particle_that_is_no_number_shows_in_the_kernel() {
+    fn a_particle_that_is_not_finite_makes_the_kernel_nan() {
         let gram = ndarray::array![[1.0, f64::NAN], [f64::NAN, f64::NAN]];
         assert!(rbf(&Distances::of_gram(&gram), Bandwidth::default()).values[[0, 1]].is_nan());
         for bad in [f32::NAN, f32::INFINITY] {

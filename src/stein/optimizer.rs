@@ -1,7 +1,7 @@
-//! Step rules that turn a direction φ into a move of the particles (ascent, element by element).
+//! Optimisers: the element-wise step rules by which particles move along a direction φ (ascent).
 //!
-//! AdaGrad with momentum, the papers' rule: G_0 = φ_0², G_l = β G_{l−1} + (1 − β) φ_l², Θ ← Θ + ε φ_l/(ϵ + √G_l).
-//! The first step is ε·sign(φ). Source: Liu & Wang 2016 code, Kassab & Simeone Table 3, ALGORITHMS 2.4.
+//! AdaGrad with momentum is the rule of the papers: G_0 = φ_0², G_l = β G_{l−1} + (1 − β) φ_l², Θ ← Θ + ε φ_l/(ϵ + √G_l).
+//! Its first step is ε·sign(φ). Source: Liu & Wang 2016 code, Kassab & Simeone Table 3, ALGORITHMS 2.4.
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -10,81 +10,81 @@ use super::direction::{Direction, HostRows};
 use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd::Host;
-use crate::simd::rule::{Adam, Adaptive, Gradient, Rule};
+use crate::simd::rule::{AdamStep, AdaptiveStep, GradientStep, StepRule};
 
-/// G_0 of AdaGrad with momentum.
+/// The initial accumulator G_0 of AdaGrad with momentum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccumulatorStart {
-    /// φ_0² (SVGD and DSVGD codes).
+    /// φ_0², as in the codes of SVGD and DSVGD.
     #[default]
     G2,
-    /// (1 − β) φ_0² (FedWBA code): the first step is 1/√(1−β) times longer.
+    /// (1 − β) φ_0², as in the code of FedWBA; the first step is 1/√(1−β) times longer.
     Zero,
 }
 
-/// Where ϵ stands.
+/// The place of ϵ in the quotient.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EpsilonPlace {
-    /// φ/(ϵ + √G), all codes.
+    /// φ/(ϵ + √G), as in all codes.
     #[default]
     Outside,
-    /// φ/√(G + ϵ), the text of the FedWBA paper.
+    /// φ/√(G + ϵ), as in the text of the FedWBA paper.
     Inside,
 }
 
 /// A step rule and its constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Optimizer {
-    /// AdaGrad with momentum on the accumulator (no momentum on the direction).
+    /// AdaGrad with momentum on the accumulator, and none on the direction.
     AdaGrad {
-        /// Step size ε.
+        /// The step size ε.
         lr: f64,
-        /// ϵ.
+        /// The constant ϵ.
         epsilon: f64,
-        /// β.
+        /// The momentum β.
         momentum: f64,
-        /// G_0.
+        /// The initial accumulator G_0.
         init: AccumulatorStart,
-        /// Where ϵ stands.
+        /// The place of ϵ in the quotient.
         place: EpsilonPlace,
     },
     /// AdaGrad with a plain sum: G_l = G_{l−1} + φ_l².
     AdaGradSum {
-        /// Step size ε.
+        /// The step size ε.
         lr: f64,
-        /// ϵ.
+        /// The constant ϵ.
         epsilon: f64,
-        /// Where ϵ stands.
+        /// The place of ϵ in the quotient.
         place: EpsilonPlace,
     },
-    /// Adam, bias-corrected.
+    /// Adam with bias correction.
     Adam {
-        /// Step size ε.
+        /// The step size ε.
         lr: f64,
-        /// ϵ.
+        /// The constant ϵ.
         epsilon: f64,
-        /// Decay of the first moment.
+        /// The decay β₁ of the first moment.
         beta1: f64,
-        /// Decay of the second moment.
+        /// The decay β₂ of the second moment.
         beta2: f64,
     },
     /// Θ ← Θ + ε φ.
     Sgd {
-        /// Step size ε.
+        /// The step size ε.
         lr: f64,
     },
 }
 
-/// What an optimiser remembers; empty before the first step.
+/// The state of an optimiser; empty before the first step.
 #[derive(Clone, Debug, Default)]
 pub struct OptimizerState {
-    /// Steps taken.
+    /// Number of steps taken.
     pub steps: usize,
-    /// G, or Adam's second moment; one tensor a block.
+    /// G, or Adam's second moment, one `[N, size]` tensor a block.
     pub second: Vec<Tensor<2>>,
-    /// Adam's first moment; one tensor a block.
+    /// Adam's first moment, one `[N, size]` tensor a block.
     pub first: Vec<Tensor<2>>,
 }
 
@@ -97,21 +97,23 @@ impl Optimizer {
         self
     }
 
-    /// The longest way of a particle of d coordinates in one step, whatever φ; infinite where φ decides.
+    /// An upper bound on the distance that a particle of d coordinates moves in one step, for any φ; infinite where there is
+    /// none.
     ///
-    /// An accumulator is at least (1 − β)φ², or φ² where it is a plain sum: no coordinate moves farther than ε/√(1 − β) or ε,
-    /// with an ϵ that is more than a φ whose square is 0 in f32.
-    pub(crate) fn longest_step(&self, dim: usize) -> f64 {
+    /// An accumulator is at least (1 − β)φ², or φ² where it is a plain sum. No coordinate moves farther than ε/√(1 − β) or ε,
+    /// as long as ϵ is larger than any φ whose square is 0 in f32.
+    pub fn longest_step(&self, dim: usize) -> f64 {
         let coordinate = match *self {
             Self::AdaGrad { lr, momentum, epsilon, .. } if epsilon >= 1e-12 => lr / (1.0 - momentum).sqrt(),
             Self::AdaGradSum { lr, epsilon, .. } if epsilon >= 1e-12 => lr,
             _ => f64::INFINITY,
         };
-        // A thousandth for rounding.
+        // One thousandth more, for rounding.
         1.001 * coordinate * (dim as f64).sqrt()
     }
 
-    /// Moves the particles along φ: on the CPU in one pass over the coordinates, elsewhere by general tensor operations.
+    /// One step of the particles Θ `[N, d]` along φ, by one pass over the coordinates on the CPU in f32, else by
+    /// [`Self::step`].
     pub fn follow<B: Backend>(
         &self,
         particles: Particles<B>,
@@ -127,7 +129,7 @@ impl Optimizer {
         }
     }
 
-    /// The same, where all blocks lie in this process's memory; `sources` are those of the direction.
+    /// [`Self::follow`] on blocks in this process's memory; `sources` are those of the direction.
     fn follow_on_host<B: Backend>(
         &self,
         particles: Particles<B>,
@@ -144,8 +146,8 @@ impl Optimizer {
                 let new = || theta.zeros_like();
                 used.then(|| Host::of(moments[of].next().unwrap_or_else(new))).flatten()
             };
-            let mut first = moment(matches!(rule, Rule::Adam(_)), 0);
-            let mut second = moment(!matches!(rule, Rule::Gradient(_)), 1);
+            let mut first = moment(matches!(rule, StepRule::Adam(_)), 0);
+            let mut second = moment(!matches!(rule, StepRule::Gradient(_)), 1);
             let Some(mut theta) = Host::of(theta) else { unreachable!("the caller found every block on the host") };
             let sources: Vec<_> = sources.iter().map(|rows| rows.block(block)).collect();
             ascent.apply(rule, &mut theta, &sources, [first.as_mut(), second.as_mut()]);
@@ -156,26 +158,26 @@ impl Optimizer {
         })
     }
 
-    /// The rule of the next step, which is counted.
-    fn rule(&self, state: &mut OptimizerState) -> Rule {
+    /// The rule of the next step; counts that step in the state.
+    fn rule(&self, state: &mut OptimizerState) -> StepRule {
         let fresh = state.second.is_empty();
         state.steps += 1;
         let inside = |place| place == EpsilonPlace::Inside;
         match *self {
-            Self::Sgd { lr } => Rule::Gradient(Gradient { lr: lr as f32 }),
+            Self::Sgd { lr } => StepRule::Gradient(GradientStep { lr: lr as f32 }),
             Self::AdaGrad { lr, epsilon, momentum, init, place } => {
                 let [keep, add] = match (fresh, init) {
                     (true, AccumulatorStart::G2) => [0.0, 1.0],
                     _ => [momentum, 1.0 - momentum],
                 };
-                Rule::Adaptive(Adaptive::new(lr, epsilon, inside(place), keep, add))
+                StepRule::Adaptive(AdaptiveStep::new(lr, epsilon, inside(place), keep, add))
             }
             Self::AdaGradSum { lr, epsilon, place } => {
-                Rule::Adaptive(Adaptive::new(lr, epsilon, inside(place), 1.0, 1.0))
+                StepRule::Adaptive(AdaptiveStep::new(lr, epsilon, inside(place), 1.0, 1.0))
             }
             Self::Adam { lr, epsilon, beta1, beta2 } => {
                 let correction = |beta: f64| 1.0 / (1.0 - beta.powi(state.steps as i32));
-                Rule::Adam(Adam {
+                StepRule::Adam(AdamStep {
                     lr: (lr * correction(beta1)) as f32,
                     epsilon: epsilon as f32,
                     beta: [beta1 as f32, beta2 as f32],
@@ -185,7 +187,7 @@ impl Optimizer {
         }
     }
 
-    /// Moves the particles along a φ that is already there.
+    /// One step of the particles Θ `[N, d]` along φ `[N, d]`, by general tensor operations.
     pub fn step<B: Backend>(
         &self,
         particles: Particles<B>,
@@ -249,8 +251,8 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
-    use crate::federation::message::{Array, Values};
 
     #[test]
     fn no_step_is_longer_than_the_longest() {
@@ -267,7 +269,7 @@ mod tests {
             for optimizer in [momentum(AccumulatorStart::G2), momentum(AccumulatorStart::Zero), sum] {
                 let (mut at, mut state, mut longest) = (set(1.0), OptimizerState::default(), 0.0f64);
                 for step in 0..60 {
-                    // Slower and slower, and then of a sudden: the most that an accumulator lets through.
+                    // φ becomes smaller, and then suddenly large: the longest step that an accumulator allows.
                     let scale = if step % 20 == 19 { 1e6 } else { 10f32.powi(-(step % 20) / 3) };
                     let before = at.clone();
                     at = optimizer.step(at, set(scale), &mut state);

@@ -1,4 +1,6 @@
-//! The inner loop that every particle method shares: score, direction, step.
+//! The SVGD loop that every particle method uses: score, direction, step.
+//!
+//! [`super::reference`] has one step of it in plain tensors.
 
 use burn::tensor::TensorReadError;
 use thiserror::Error;
@@ -7,82 +9,81 @@ use super::direction::direction;
 use super::kernel::Kernel;
 use super::optimizer::{Optimizer, OptimizerState};
 use crate::backend::Backend;
-use crate::density::Score;
-use crate::error::RunError;
-use crate::journey::Journey;
 use crate::particles::Particles;
+use crate::stein::Score;
 
-/// Kernel and step rule of an SVGD loop.
+/// The kernel and the optimiser of an SVGD loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Svgd {
-    /// k and its bandwidth rule; h is taken anew from the moving particles in every step.
+    /// The kernel with its bandwidth rule; h is computed from the current particles in every step.
     pub kernel: Kernel,
-    /// The step rule.
+    /// The optimiser.
     pub optimizer: Optimizer,
 }
 
-/// Why an SVGD loop stopped.
+/// The error with which an SVGD loop stops.
 #[derive(Clone, Debug, Error)]
 pub enum SvgdError {
-    /// A particle is no longer a number. Never replaced by zeros.
+    /// A particle has a coordinate that is not finite. It is never replaced by zeros.
     #[error("step {step}: particle {particle} is not finite; a smaller optimizer.lr usually helps")]
     NotFinite {
-        /// Step of the loop, from 1.
+        /// The step of the loop, from 1.
         step: usize,
-        /// Index of the first bad particle.
+        /// Index of the first such particle.
         particle: usize,
     },
-    /// A score is beyond all reason: the particles have left the region where the model says anything.
+    /// The norm of a score is NaN or larger than [`MAX_SCORE_NORM`]: the iteration diverges.
     #[error(
         "step {step}: the score of particle {particle} has norm {norm:.1e}, beyond {MAX_SCORE_NORM:e}; a smaller optimizer.lr usually helps"
     )]
     Diverged {
-        /// Step of the loop, from 1.
+        /// The step of the loop, from 1.
         step: usize,
-        /// Index of the first bad particle.
+        /// Index of the first such particle.
         particle: usize,
-        /// ‖S_n‖; NaN where the score is no number.
+        /// ‖S_n‖; NaN where the score is NaN.
         norm: f64,
     },
-    /// The device did not answer.
+    /// Reading from the device failed.
     #[error("step {step}: the device failed: {reason}")]
     Device {
-        /// Step of the loop, from 1.
+        /// The step of the loop, from 1.
         step: usize,
-        /// What it said.
+        /// The device's message.
         reason: String,
     },
 }
 
-/// The largest norm of a score; beyond it a loop stops. Its square is still a number in f32.
+/// The largest norm of a score with which a loop goes on. Its square is still finite in f32.
 pub const MAX_SCORE_NORM: f64 = 1e15;
 
-/// Steps from one look at the scores' norms to the next: a pass over the coordinates and a wait for the device each.
-const LOOK_EVERY: usize = 10;
+/// Steps from one check of the scores' norms to the next; a check takes a pass over the coordinates and waits for the
+/// device.
+const CHECK_EVERY: usize = 10;
 
 impl Svgd {
-    /// `steps` times: S = score(Θ); Θ ← step(Θ, φ(Θ, S)).
-    ///
-    /// # Errors
-    /// A particle or a score that is no number, a score's norm beyond [`MAX_SCORE_NORM`]; the state is then half-way.
+    /// The particles `[N, d]` after `steps` steps of Θ ← step(Θ, φ(Θ, S)) with S = score(Θ).
     ///
     /// # Arguments
-    /// - `score` draws its own minibatches; `after` is told the number of steps done.
-    pub fn run<B: Backend>(
+    /// - `state`: the optimiser's state, which the loop continues from and updates.
+    /// - `score`: the score at given particles, called once before each step; it draws its own minibatches.
+    /// - `after`: called after each step with the number of steps done.
+    ///
+    /// # Errors
+    /// A particle or a score is not finite, a score's norm is larger than [`MAX_SCORE_NORM`], `score` fails, or reading from
+    /// the device fails. `state` is then that of the failed step.
+    pub fn run<B: Backend, E: From<SvgdError>>(
         &self,
         mut particles: Particles<B>,
         steps: usize,
         state: &mut OptimizerState,
-        mut score: impl FnMut(&Particles<B>) -> Result<Score<B>, RunError>,
+        mut score: impl FnMut(&Particles<B>) -> Result<Score<B>, E>,
         mut after: impl FnMut(usize),
-    ) -> Result<Particles<B>, RunError> {
-        let mut journey = Journey::begin();
-        let longest = self.optimizer.longest_step(particles.dim());
+    ) -> Result<Particles<B>, E> {
         for step in 1..=steps {
-            particles = particles.on(journey);
             let scores = score(&particles)?;
             let device = |error: TensorReadError| SvgdError::Device { step, reason: error.to_string() };
-            if step % LOOK_EVERY == 1 {
+            if step % CHECK_EVERY == 1 {
                 let norms = scores.row_norms().map_err(device)?;
                 let beyond = |norm: &f64| norm.is_nan() || *norm > MAX_SCORE_NORM;
                 if let Some(particle) = norms.iter().position(beyond) {
@@ -90,17 +91,16 @@ impl Svgd {
                 }
             }
             let phi = direction(&self.kernel, &particles, scores).map_err(device)?;
-            // A sum is not finite if a number in it is not, and quicker to take than to look at each.
+            // The sum is not finite if one element is not, and it is quicker than a check of each element.
             if let Some(kernel) = phi.kernel.as_ref().filter(|kernel| !kernel.values.sum().is_finite()) {
                 let bad = kernel.values.rows().into_iter().position(|row| !row.iter().all(|k| k.is_finite()));
                 if let Some(first) = bad {
-                    // One bad particle spoils the centre and with it every distance: ask the particles themselves.
+                    // One particle that is not finite makes the mean, and with it every distance, NaN: check the particles.
                     let particle = first_non_finite(&particles).map_err(device)?.unwrap_or(first);
                     return Err(SvgdError::NotFinite { step: step - 1, particle }.into());
                 }
             }
             particles = self.optimizer.follow(particles, phi, state);
-            journey = journey.after(longest);
             after(step);
         }
         let device = |error: TensorReadError| SvgdError::Device { step: steps, reason: error.to_string() };
@@ -111,7 +111,10 @@ impl Svgd {
     }
 }
 
-/// The first particle with a coordinate that is not finite.
+/// The index of the first particle with a coordinate that is not finite.
+///
+/// # Errors
+/// Reading from the device fails.
 fn first_non_finite<B: Backend>(particles: &Particles<B>) -> Result<Option<usize>, TensorReadError> {
     let sums = particles.map(|block| block.abs().sum_dim(1));
     let total = sums.blocks().iter().cloned().reduce(|sum, block| sum + block);

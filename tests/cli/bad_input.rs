@@ -8,7 +8,7 @@ fn refused(words: &str, with: &[&str]) {
     Place::new().refuses(&format!("{TINY} --out run {words}"), with);
 }
 
-// The config.
+// Mistakes in the config.
 
 #[test]
 fn an_unknown_key_is_refused_with_the_nearest() {
@@ -90,7 +90,7 @@ fn a_key_of_another_kind_is_refused_with_the_kinds_that_use_it() {
 fn kinds_that_do_not_go_together_are_refused_with_both() {
     refused("--set model.kind=blr", &["`blr` tells two classes apart", "`digits` has ten", "`bnn`"]);
     refused("--set model.kind=mixture", &["`mixture`", "`digits`"]);
-    refused("--set data.kind=waveform --set data.rows=50 --set model.kind=blr", &["blr", "waveform has 3", "bnn"]);
+    refused("--set data.kind=waveform --set data.rows=50 --set model.kind=blr", &["blr", "`waveform` has 3", "bnn"]);
     refused("--set partition.kind=by-column", &["`by-column`", "`data.client_column`"]);
     refused("--set partition.kind=label-ratio", &["`label-ratio`", "two classes", "have 10"]);
     refused("--set schedule.clients=3", &["`dsvgd` moves one client a round", "`schedule.clients` is 3"]);
@@ -114,7 +114,7 @@ fn words_that_are_no_command_or_option_are_refused_with_the_nearest() {
     place.refuses("trian", &["'trian'", "'train'"]);
     place.refuses("train --sett rounds=2", &["'--sett'", "'--set'"]);
     place.refuses("train --quiet --json", &["--quiet", "--json"]);
-    // With too few words, the help says what there is.
+    // With too few words, the help lists the commands.
     for line in ["", "data"] {
         let output = place.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
@@ -122,7 +122,7 @@ fn words_that_are_no_command_or_option_are_refused_with_the_nearest() {
     }
 }
 
-// The output directory.
+// Mistakes with the output directory.
 
 #[test]
 fn an_output_directory_that_exists_is_refused_unless_it_is_empty() {
@@ -257,7 +257,7 @@ fn a_cell_that_is_no_number_is_refused_with_line_and_column() {
         table_refused(text, "--set data.target=y", &["mine.csv: line 3, column 2 (b)", &format!("`{cell}`"), "number"]);
     }
     table_refused("1,2,0\n3,x,1\n", "--set data.target=-1", &["mine.csv: line 2, column 2", "`x`", "a finite number"]);
-    // A target in words is no regression.
+    // A target of words is not a regression.
     let words = ["mine.csv: line 2, column 2 (kind)", "`cat`", "a finite number"];
     table_refused(pets(9), "--set data.target=kind --set data.task=regression", &words);
     table_refused("a,y\n1,u\n2,\n", "--set data.target=y", &["mine.csv: line 3, column 2 (y)", "``", "a label"]);

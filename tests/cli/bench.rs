@@ -1,4 +1,4 @@
-//! `fedstein bench` at its door; what it times is tested beside the workloads.
+//! The command line of `fedstein bench`; the workloads have their own tests.
 
 use serde_json::Value;
 

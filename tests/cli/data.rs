@@ -5,20 +5,20 @@ use super::place::{Mnist, Place, TINY, works};
 const SETS: [&str; 16] = [
     "mnist",
     "fashion-mnist",
-    "covertype",
     "cifar10",
     "cifar100",
+    "covertype",
     "raetsch",
     "uci-regression",
     "vehicle",
     "year-prediction",
     "digits",
+    "csv",
     "twonorm",
     "ringnorm",
     "waveform",
     "mixture-1d",
     "mixture-2d",
-    "csv",
 ];
 
 #[test]
@@ -59,9 +59,9 @@ fn info_tells_source_licence_files_and_sums_of_every_set() {
 fn an_unknown_set_is_refused_with_the_nearest_and_the_list() {
     let place = Place::new();
     for verb in ["info", "fetch"] {
-        let words = ["`mnsit`", "did you mean `mnist`?", "mnist, fashion-mnist, covertype"];
+        let words = ["`mnsit`", "did you mean `mnist`?", "mnist, fashion-mnist, cifar10"];
         place.refuses(&format!("data {verb} mnsit"), &words);
-        let message = place.refuses(&format!("data {verb} zzz"), &["`zzz`", "mnist, fashion-mnist, covertype"]);
+        let message = place.refuses(&format!("data {verb} zzz"), &["`zzz`", "mnist, fashion-mnist, cifar10"]);
         assert!(!message.contains("did you mean"), "{message}");
     }
 }

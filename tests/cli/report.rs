@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::place::{Place, TINY, assert_near, numbers, prices};
 
-/// What every report on classes says at least (issue 2).
+/// The least contents of every report on classes (issue 2).
 const OVERALL: [&str; 10] =
     ["n", "accuracy", "nll", "brier", "ece", "mce", "ace", "classwise_ece", "signed_gap", "mean_confidence"];
 

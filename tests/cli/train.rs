@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::place::{Place, TINY, assert_near, numbers, pets, works};
 
-/// All that a run of a classification leaves.
+/// All files of a run of a classification.
 const FILES: [&str; 10] = [
     "checkpoint",
     "config.toml",
@@ -20,7 +20,7 @@ const FILES: [&str; 10] = [
     "uncertainty.csv",
 ];
 
-/// `rounds.csv` without the column that tells the time.
+/// `rounds.csv` without the column of times.
 fn rounds_but_seconds(place: &Place, run: &str) -> Vec<Vec<String>> {
     let mut table = place.table(&format!("{run}/rounds.csv"));
     assert_eq!(table[0].last().unwrap(), "seconds");
@@ -267,10 +267,10 @@ fn force_replaces_a_run_and_nothing_else() {
     assert!(place.bytes("run/particles.safetensors") != former);
     assert_eq!(place.names("run"), FILES);
     assert_eq!(place.names("."), ["run"]);
-    // A run that comes to nothing leaves the former one as it was.
+    // A run that fails leaves the former one as it was.
     place.refuses(&format!("{again} --force --set partition.clients=5000"), &["5000", "1438"]);
     place.fails(&format!("{again} --force --set optimizer.lr=1e30"), &["round 1, client 0", "optimizer.lr"]);
-    // What is no run's is never removed.
+    // Files that belong to no run are never removed.
     place.write("run/thesis.tex", "years");
     place.refuses(&format!("{again} --force"), &["--force replaces only the directory of a run", "`thesis.tex`"]);
 }

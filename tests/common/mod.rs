@@ -1,25 +1,49 @@
 //! What the test files share: golden cases, comparison, particles from plain lists, experiments from text.
 #![allow(dead_code)] // every test binary uses its own part
 
+pub mod place;
+
 use std::sync::Arc;
 
 use fedstein::algorithm::gaussian::Family;
 use fedstein::algorithm::gaussian::natural::{Gaussian, Symmetric};
-use fedstein::algorithm::{ClientHalf, Halves, ServerHalf, Setup};
+use fedstein::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities};
+use fedstein::array::{Array, Values};
 use fedstein::backend::{Backend, Flex, Precision, Session};
 use fedstein::datasets::{self, Partition, TrainTest};
 use fedstein::error::RunError;
 use fedstein::experiment::progress::Quiet;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
-use fedstein::federation::message::{Array, Values};
-use fedstein::federation::shard::{Shard, Table};
 use fedstein::models::Layout;
 use fedstein::particles::Particles;
+use fedstein::protocol::{ClientHalf, Halves, ServerHalf, Setup};
 use fedstein::random::{Purpose, Streams};
+use fedstein::rows::{Shard, Table};
 use ndarray::{Array1, Array2};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
+
+/// The names of the algorithms with these capabilities, from the one list of all of them.
+pub fn algorithms_that(can: impl Fn(Capabilities) -> bool) -> Vec<&'static str> {
+    let all = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
+    all.filter(|(_, capabilities)| can(**capabilities)).map(|(kind, _)| kind.name).collect()
+}
+
+/// The names of all algorithms.
+pub fn algorithms() -> Vec<&'static str> {
+    algorithms_that(|_| true)
+}
+
+/// Whether an algorithm has a key.
+pub fn has_key(algorithm: &str, key: &str) -> bool {
+    ALGORITHM_KINDS.iter().any(|kind| kind.name == algorithm && kind.key(key).is_some())
+}
+
+/// Whether an algorithm presupposes plain gradient steps.
+pub fn needs_plain_steps(algorithm: &str) -> bool {
+    algorithms_that(|can| can.plain_gradient_steps).contains(&algorithm)
+}
 
 /// A case of a golden file.
 pub struct Case(pub Value);
@@ -147,10 +171,32 @@ pub fn small_digits(rounds: usize, sections: &str) -> Experiment {
     ))
 }
 
+/// A toy density of the DSVGD paper in f64. `data` is `mixture-1d` or `mixture-2d`; `partition` and `algorithm` are the
+/// keys of these sections, and other sections may follow those of the latter.
+pub fn toy(data: &str, prior: &str, partition: &str, seed: u64, rounds: usize, algorithm: &str) -> Experiment {
+    experiment(&format!(
+        r#"
+        name = "toy"
+        seed = {seed}
+        rounds = {rounds}
+        precision = "f64"
+        [data]
+        kind = "{data}"
+        [partition]
+        {partition}
+        [model]
+        kind = "mixture"
+        prior = "{prior}"
+        [algorithm]
+        {algorithm}
+        "#
+    ))
+}
+
 /// The experiment of a config.
 pub fn experiment(text: &str) -> Experiment {
     let (config, _) = Config::load(Source { name: "test.toml", text }, &Overrides::default()).unwrap();
-    Experiment { config, data_dir: "data".into(), model: None }
+    Experiment::new(config, "data")
 }
 
 /// Both halves of an experiment's algorithm, built as a run builds them, to be driven by hand.
@@ -165,12 +211,12 @@ impl Built {
     pub fn new(experiment: &Experiment) -> Self {
         let config = &experiment.config;
         let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(config.precision).unwrap());
-        let (all, partition) = (data(config), dealt(config));
+        let (all, partition) = (data(config), partition_of(config));
         let model = experiment.model.clone().unwrap_or_else(|| config.model(&all.train).unwrap());
         let layout = model.layout().clone();
         let train = Table::new(all.train, &all.normalisation);
         let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
-        let count = config.algorithm().particles();
+        let count = config.algorithm.particles();
         let rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
         let initial = with_layout(&Array2::from_shape_vec((count, layout.dim()), rows).unwrap(), &layout, &session);
         let shards = partition.clients().iter().map(|rows| Shard::new(train.clone(), rows.clone(), session.clone()));
@@ -182,13 +228,15 @@ impl Built {
             streams,
             svgd: config.svgd(),
             reset_optimizer: config.reset_optimizer(),
+            personal: config.evaluation.personal,
+            robust: config.robust_barycenter(),
         };
-        let Halves { server, clients } = config.algorithm().build(setup).unwrap();
+        let Halves { server, clients } = config.algorithm.build(setup).unwrap();
         Self { server, clients, layout, session }
     }
 }
 
-/// What comes of it, quietly and without files.
+/// The result of a run without output and files.
 pub fn try_run(experiment: &Experiment) -> Result<Outcome<Flex>, RunError> {
     run::<Flex>(experiment, &Quiet, None)
 }
@@ -208,8 +256,8 @@ pub fn data(config: &Config) -> TrainTest {
     datasets::load(&config.data().unwrap(), "data".as_ref(), &mut rng).unwrap()
 }
 
-/// Who holds which training row, as the run itself deals them.
-pub fn dealt(config: &Config) -> Partition {
+/// The partition of the training rows, as the run itself draws it.
+pub fn partition_of(config: &Config) -> Partition {
     let mut rng = Streams::new(config.seed).rng(Purpose::Partition, 0, 0);
     datasets::partition(&config.partition().unwrap(), &data(config).train, &mut rng).unwrap()
 }

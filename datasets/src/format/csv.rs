@@ -1,25 +1,13 @@
 //! A user's own table: any delimiter, quotes, a header or none, gzipped or not. In: a file and which columns are
 //! target and client. Out: features `[rows, p]`, targets, natural clients. Every complaint names line and column.
 
+use super::header::Header;
 use super::lines::Lines;
 use crate::DataError;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
-
-/// Whether the first line names the columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Header {
-    /// A header where target or client are given by name, or where the first line's features have no number among
-    /// them and at least one name (marks for a missing value do not count: `NA`, `?`, `null`, `none`, `-`, empty).
-    Auto,
-    /// The first line is a header.
-    Yes,
-    /// The first line is data.
-    No,
-}
 
 /// What the target column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,12 +95,12 @@ impl Names {
 /// Reads a table with a target.
 ///
 /// # Arguments
-/// - `classes`, `clients`: grow by the texts of this file; hand the same ones to every file of a data set, then
+/// - `classes`, `clients`: grow by the texts of this file; pass the same ones for every file of a data set, then
 ///   take the final order from [`Names::sorted`].
 ///
 /// # Errors
 /// No such column, no feature column, no data row, a line with another number of fields, a feature or a
-/// regression target that is no finite number, an empty label or client.
+/// regression target that is not a finite number, an empty label or client.
 pub fn read(
     path: &Path,
     options: &CsvOptions,
@@ -120,7 +108,7 @@ pub fn read(
     clients: &mut Names,
 ) -> Result<CsvTable, DataError> {
     let mut lines = Lines::open(path, options.delimiter)?;
-    lines.header(options.header, &[options.target, options.client])?;
+    lines.header(options.header, &[options.target, options.client]);
     let target = lines.column(options.target)?;
     let client = if options.client.is_empty() { None } else { Some(lines.column(options.client)?) };
     if client == Some(target) {
@@ -162,14 +150,14 @@ pub fn read(
 /// - `names`: their names `[p]`, where the model knows them. A file with a header gives each by its name, in any
 ///   order, beside any other columns; a file without one gives them by position.
 /// - `delimiter`: one ASCII character between the fields.
-/// - `ignore`: columns that are no features, such as target and client. A name is left out wherever the header
+/// - `ignore`: columns that are not features, such as target and client. A name is left out wherever the header
 ///   has it; indices (from 0, negative from the end) are left out only when the file has that many columns too many.
 ///
 /// # Returns
 /// Raw values `[rows, p]`: apply the run's normalisation next.
 ///
 /// # Errors
-/// No such file, another number of columns, a field that is no finite number, no data row; each names line and
+/// No such file, another number of columns, a field that is not a finite number, no data row; each names line and
 /// column.
 pub fn read_features(
     path: &Path,
@@ -179,7 +167,7 @@ pub fn read_features(
     ignore: &[&str],
 ) -> Result<Array2<f32>, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
-    lines.header(Header::Auto, &[])?;
+    lines.header(Header::Auto, &[]);
     let columns = match names {
         Some(names) if lines.names.is_some() && distinct(names) => by_name(&lines, names)?,
         _ => by_position(&lines, width, ignore)?,

@@ -24,7 +24,7 @@ const ROOM: usize = 1 << 20;
 /// Features `[rows, width]` and one class index a row.
 ///
 /// # Errors
-/// An index outside `1..=width` or not larger than the one before it, a value that is no finite number, an
+/// An index outside `1..=width` or not larger than the one before it, a value that is not a finite number, an
 /// unknown label, no rows, rows so empty that the dense table were many times the text, damaged gzip. Each names file
 /// and line.
 pub fn read(
@@ -37,6 +37,9 @@ pub fn read(
 }
 
 /// [`read`] on bytes that are already in memory; `path` is only for messages.
+///
+/// # Errors
+/// As [`read`], but for the file itself.
 pub fn parse(
     path: &Path,
     bytes: &[u8],

@@ -1,7 +1,7 @@
 //! A table line by line through the csv crate: the header, columns by name or index, numbers, and complaints that
 //! name line and column.
 
-use super::csv::Header;
+use super::header::Header;
 use super::table::text;
 use super::{open, read_error};
 use crate::DataError;
@@ -24,7 +24,7 @@ pub(super) struct Lines {
     line: u64,
     /// `record` was looked at but not yet handed out.
     waiting: bool,
-    /// Line 1 was taken for data although nobody said so.
+    /// Line 1 was taken for data by [`Header::Auto`].
     guessed_data: bool,
     /// Fields a line.
     pub width: usize,
@@ -33,6 +33,10 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    /// Opens a file; its first line says how many fields a line has.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is empty.
     pub fn open(path: &Path, delimiter: u8) -> Result<Self, DataError> {
         let source = open(path)?;
         let newlines = Rc::new(RefCell::new(Newlines::default()));
@@ -74,8 +78,8 @@ impl Lines {
         Ok(more)
     }
 
-    /// Decides about the header, given the columns that are no features.
-    pub fn header(&mut self, header: Header, keys: &[&str]) -> Result<(), DataError> {
+    /// Decides whether there is a header, given the columns that are not features.
+    pub fn header(&mut self, header: Header, keys: &[&str]) {
         let by_name = keys.iter().any(|key| !key.is_empty() && key.parse::<i64>().is_err());
         let others: Vec<usize> = keys.iter().filter_map(|key| place(key, self.width)).collect();
         let first = |column: usize| String::from_utf8_lossy(&self.record[column]);
@@ -90,16 +94,21 @@ impl Lines {
             self.waiting = false;
         }
         self.guessed_data = header == Header::Auto && !is_header;
-        Ok(())
     }
 
     /// The column of a name or an index; a name comes first.
+    ///
+    /// # Errors
+    /// No such column, or a name that several columns bear.
     pub fn column(&self, key: &str) -> Result<usize, DataError> {
         let column = self.named(key)?.or_else(|| place(key, self.width));
         column.ok_or_else(|| self.no_column(key))
     }
 
     /// The column of a name in the header, if there is one.
+    ///
+    /// # Errors
+    /// A name that several columns bear.
     pub fn named(&self, name: &str) -> Result<Option<usize>, DataError> {
         let names = self.names.as_deref().unwrap_or_default();
         let mut columns = (0..names.len()).filter(|&column| names[column] == name);
@@ -120,6 +129,9 @@ impl Lines {
     }
 
     /// Goes to the next data row; `false` at the end.
+    ///
+    /// # Errors
+    /// A file that cannot be read on, or a line of another width.
     pub fn next(&mut self) -> Result<bool, DataError> {
         if !std::mem::take(&mut self.waiting) && !self.advance()? {
             return Ok(false);
@@ -194,7 +206,7 @@ fn is_number(field: &str) -> bool {
     field.parse::<f64>().is_ok()
 }
 
-/// Whether a field of the first line reads like a column's name: no number, no mark for a missing one.
+/// Whether a field of the first line reads like a column's name: neither a number nor a mark for a missing value.
 fn is_name(field: &str) -> bool {
     const MISSING: [&str; 7] = ["", "na", "n/a", "?", "null", "none", "-"];
     !is_number(field) && !MISSING.contains(&field.to_lowercase().as_str())

@@ -2,6 +2,7 @@
 
 pub mod cifar;
 pub mod csv;
+pub mod header;
 pub mod idx;
 pub mod libsvm;
 mod lines;
@@ -39,6 +40,9 @@ pub(crate) struct Source {
 }
 
 /// Opens a file; the content decides whether it is decompressed.
+///
+/// # Errors
+/// A file that cannot be read, or a directory.
 pub(crate) fn open(path: &Path) -> Result<Source, DataError> {
     let file = File::open(path).map_err(|e| DataError::io(path, e))?;
     let meta = file.metadata().map_err(|e| DataError::io(path, e))?;
@@ -106,6 +110,9 @@ pub(crate) fn read_error(path: &Path, gzipped: bool, error: io::Error) -> DataEr
 }
 
 /// The whole of a text file, decompressed.
+///
+/// # Errors
+/// A file that cannot be read or is too long, damaged gzip.
 pub(crate) fn read_text(path: &Path) -> Result<Vec<u8>, DataError> {
     let source = open(path)?;
     let mut bytes = Vec::new();

@@ -13,7 +13,7 @@ use std::path::Path;
 /// - `key`: the config key that asks for the split.
 ///
 /// # Errors
-/// No such split, a field that is no row number below `rows`, a row listed twice, a split that leaves no row for
+/// No such split, a field that is not a row number below `rows`, a row listed twice, a split that leaves no row for
 /// training or none for the test, damaged gzip.
 pub fn read(path: &Path, split: usize, rows: usize, key: &str) -> Result<Vec<usize>, DataError> {
     let bytes = read_text(path)?;

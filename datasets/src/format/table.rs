@@ -16,7 +16,7 @@ use std::path::Path;
 /// Features `[rows, width]` and one class index a row.
 ///
 /// # Errors
-/// A line with another number of columns, a field that is no finite number, an unknown label, no rows, damaged
+/// A line with another number of columns, a field that is not a finite number, an unknown label, no rows, damaged
 /// gzip. Each names file, line and column.
 pub fn read(
     path: &Path,
@@ -28,6 +28,9 @@ pub fn read(
 }
 
 /// [`read`] on bytes that are already in memory; `path` is only for messages.
+///
+/// # Errors
+/// As [`read`], but for the file itself.
 pub fn parse(
     path: &Path,
     bytes: &[u8],
@@ -98,7 +101,7 @@ pub struct OfClients {
 /// - `allowed`, `class_of`: as in [`read`].
 ///
 /// # Errors
-/// As [`read`], and a client that is no number below `clients`.
+/// As [`read`], and a client that is not a number below `clients`.
 pub fn read_of_clients(
     path: &Path,
     clients: usize,
@@ -163,7 +166,10 @@ fn room(bytes: &[u8], width: usize) -> Vec<f32> {
     Vec::with_capacity(bytes.len() / (first.len() + 1).max(2 * width) * width)
 }
 
-/// Features `[rows, width]`, or that there are no rows.
+/// Features `[rows, width]`.
+///
+/// # Errors
+/// There are no rows.
 fn rectangle(path: &Path, features: Vec<f32>, rows: usize, width: usize) -> Result<Array2<f32>, DataError> {
     if rows == 0 {
         return Err(DataError::Empty { path: path.to_path_buf() });

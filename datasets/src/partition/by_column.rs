@@ -1,26 +1,48 @@
 //! `by-column`: the clients that the data come with, in their order. A client without training rows is left out.
 
-use super::Partition;
+use super::test_rows::TestRows;
+use super::{Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
+use fedstein_schema::Kind;
+use rand::Rng;
+use serde::{Deserialize, Serialize};
 
-pub(super) fn deal(train: &Dataset) -> Result<Partition, DataError> {
-    let refuse = |problem: String| DataError::Partition { kind: "by-column", problem };
-    let of_row = train.clients.as_ref().ok_or_else(|| {
-        let name = &train.name;
-        refuse(format!("`{name}` does not come with clients; vehicle does, and a csv can, with data.client_column"))
-    })?;
-    let Some(&last) = of_row.iter().max() else {
-        return Err(refuse("there are no training rows".to_owned()));
+/// The clients that the data come with.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct ByColumn {}
+
+impl Scheme for ByColumn {
+    const KIND: Kind = Kind {
+        name: "by-column",
+        about: "The natural clients of the data: those of `vehicle`, or of `csv` with `data.client_column`.",
+        keys: &[VALIDATION],
     };
-    // A BTreeMap and not a vector of `last` lists: the numbers need not be close together.
-    let mut clients = std::collections::BTreeMap::<usize, Vec<usize>>::new();
-    for (row, &client) in of_row.iter().enumerate() {
-        clients.entry(client).or_default().push(row);
+    const PROPERTIES: SchemeProperties = SchemeProperties { natural_clients: true, ..SchemeProperties::PLAIN };
+    const TEST_ROWS: TestRows = TestRows::OfNaturalClient;
+
+    fn clients(&self) -> Option<usize> {
+        None
     }
-    let mut notes = Vec::new();
-    let absent = last + 1 - clients.len();
-    if absent > 0 {
-        notes.push(format!("{absent} of the data's clients hold no training row and are left out"));
+
+    fn assign(&self, train: &Dataset, _: &mut impl Rng) -> Result<Partition, DataError> {
+        let refuse = |problem: String| DataError::Partition { kind: Self::KIND.name, problem };
+        let of_row = train.clients.as_ref().ok_or_else(|| {
+            let name = &train.name;
+            refuse(format!("`{name}` does not come with clients; vehicle does, and a csv can, with data.client_column"))
+        })?;
+        let Some(&last) = of_row.iter().max() else {
+            return Err(refuse("there are no training rows".to_owned()));
+        };
+        // A BTreeMap and not a vector of `last` lists: the numbers need not be close together.
+        let mut clients = std::collections::BTreeMap::<usize, Vec<usize>>::new();
+        for (row, &client) in of_row.iter().enumerate() {
+            clients.entry(client).or_default().push(row);
+        }
+        let mut notes = Vec::new();
+        let absent = last + 1 - clients.len();
+        if absent > 0 {
+            notes.push(format!("{absent} of the data's clients hold no training row and are left out"));
+        }
+        Ok(Partition::new(clients.into_values().collect(), notes))
     }
-    Ok(Partition::new(clients.into_values().collect(), notes))
 }

@@ -1,24 +1,48 @@
-//! `cyclic-labels`: the classes with training rows, in their order, are dealt round and round, c to each client:
-//! client k of K holds the classes at ck, ck + 1, ..., ck + c - 1, modulo their number C; a class's rows, shuffled, are
-//! shared equally by its holders. (The client-selection paper's MNIST; ALGORITHMS.md section 1.6, `digits(c)`.)
+//! `cyclic-labels`: the classes with training rows, in their order, go round and round, c to each client: client k of K
+//! holds the classes at ck, ck + 1, ..., ck + c - 1, modulo their number C; a class's rows, shuffled, are shared equally
+//! by its holders. (The client-selection paper's MNIST; ALGORITHMS.md section 1.6, `digits(c)`.)
 //!
-//! Where c divides C there are only C / c different hands: digits 0 to 8 with c = 3 make {0,1,2}, {3,4,5}, {6,7,8}.
+//! Where c divides C there are only C / c different sets of classes: digits 0 to 8 with c = 3 make {0,1,2}, {3,4,5},
+//! {6,7,8}.
 
+use super::classes::Classes;
 use super::holders::{self, Shares};
-use super::{Classes, Partition};
-use crate::DataError;
+use super::test_rows::TestRows;
+use super::{CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
+use crate::{DataError, Dataset};
+use fedstein_schema::Kind;
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
-const KIND: &str = "cyclic-labels";
+/// As [`LabelsPerClient`](super::LabelsPerClient), but the classes are assigned in their order, round and round, and not
+/// from shuffled lists: client k holds c consecutive classes from the ck-th on. The client-selection paper's MNIST:
+/// digits 0 to 8, three a client, 27 or 120 clients.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct CyclicLabels {
+    /// Number of clients K.
+    pub clients: usize,
+    /// Distinct classes a client.
+    pub labels: usize,
+}
 
-pub(super) fn deal(
-    classes: Classes,
-    clients: usize,
-    labels: usize,
-    rng: &mut impl Rng,
-) -> Result<Partition, DataError> {
-    let present = holders::present(&classes, labels)?;
-    let mut cycle = present.iter().copied().cycle();
-    let held: Vec<Vec<usize>> = (0..clients).map(|_| cycle.by_ref().take(labels).collect()).collect();
-    holders::share(KIND, classes, &held, Shares::Equal, rng)
+impl Scheme for CyclicLabels {
+    const KIND: Kind = Kind {
+        name: "cyclic-labels",
+        about: "As `labels-per-client`, but the labels are assigned in their order, round and round ([C]).",
+        keys: &[CLIENTS, LABELS, VALIDATION],
+    };
+    const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;
+    const TEST_ROWS: TestRows = TestRows::OfHeldClasses;
+
+    fn clients(&self) -> Option<usize> {
+        Some(self.clients)
+    }
+
+    fn assign(&self, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
+        let classes = Classes::of(Self::KIND.name, &train.targets)?;
+        let present = holders::present(&classes, self.labels)?;
+        let mut cycle = present.iter().copied().cycle();
+        let held: Vec<Vec<usize>> = (0..self.clients).map(|_| cycle.by_ref().take(self.labels).collect()).collect();
+        holders::share(Self::KIND.name, classes, &held, Shares::Equal, rng)
+    }
 }

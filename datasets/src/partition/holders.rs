@@ -1,10 +1,12 @@
-//! What the kinds with a few classes a client have in common: in go the hands, out comes the partition in which a class's
-//! rows are shared by the clients that hold it.
+//! What the schemes with a few classes a client have in common. In: the classes of each client. Out: the partition in
+//! which a class's rows are shared by the clients that hold it.
 
-use super::{Classes, Cut, Partition, boundaries};
+use super::Partition;
+use super::classes::{Classes, boundaries};
 use crate::DataError;
 use rand::seq::{SliceRandom, index};
 use rand::{Rng, RngExt};
+use std::collections::VecDeque;
 
 /// In which parts the holders of a class share its rows.
 #[derive(Clone, Copy, Debug)]
@@ -24,16 +26,6 @@ pub(super) enum Shares {
 }
 
 impl Shares {
-    /// pFedGP's.
-    pub(super) const PFEDGP: Self = Shares::Uniform { low: 0.4, high: 0.6 };
-
-    pub(super) fn of(cut: Cut) -> Self {
-        match cut {
-            Cut::Equal => Shares::Equal,
-            Cut::Random => Shares::Random,
-        }
-    }
-
     /// Where `count` rows are cut for their holders: boundaries from 0 to `count`.
     fn cuts(self, count: usize, holders: usize, rng: &mut impl Rng) -> Vec<usize> {
         let weights = match self {
@@ -50,7 +42,7 @@ impl Shares {
     }
 }
 
-/// The classes that can be dealt: one without training rows is nobody's.
+/// The classes that can be assigned: those with training rows.
 ///
 /// # Errors
 /// Fewer of them than a client is to hold, or a client that is to hold none.
@@ -63,13 +55,36 @@ pub(super) fn present(classes: &Classes, labels: usize) -> Result<Vec<usize>, Da
     Ok(present)
 }
 
+/// `labels` distinct classes for each client, drawn from shuffled lists of all classes, one list after the other. Every
+/// class is drawn when the clients together hold enough of them: one is passed over only by a client that holds it
+/// already.
+pub(super) fn draw(classes: &[usize], clients: usize, labels: usize, rng: &mut impl Rng) -> Vec<Vec<usize>> {
+    let mut left: VecDeque<usize> = VecDeque::new();
+    let mut of_clients = Vec::with_capacity(clients);
+    for _ in 0..clients {
+        let mut held: Vec<usize> = Vec::with_capacity(labels);
+        while held.len() < labels {
+            match left.iter().position(|class| !held.contains(class)) {
+                Some(place) => held.extend(left.remove(place)),
+                None => {
+                    let mut fresh = classes.to_vec();
+                    fresh.shuffle(rng);
+                    left.extend(fresh);
+                }
+            }
+        }
+        of_clients.push(held);
+    }
+    of_clients
+}
+
 /// Shares the rows of each class, shuffled, among its holders.
 ///
 /// # Arguments
 /// - `held`: the distinct classes of each client.
 ///
 /// # Errors
-/// A class with rows that nobody holds, a client that gets no row.
+/// A class with rows that no client holds, a client that gets no row.
 pub(super) fn share(
     kind: &'static str,
     mut classes: Classes,
@@ -79,24 +94,24 @@ pub(super) fn share(
 ) -> Result<Partition, DataError> {
     let clients = held.len();
     let mut holders = vec![Vec::new(); classes.rows.len()];
-    for (client, hand) in held.iter().enumerate() {
-        for &class in hand {
+    for (client, own) in held.iter().enumerate() {
+        for &class in own {
             holders[class].push(client);
         }
     }
     let present: Vec<usize> = (0..classes.rows.len()).filter(|&class| !classes.rows[class].is_empty()).collect();
-    let nobody: Vec<&str> = present
+    let not_held: Vec<&str> = present
         .iter()
         .filter(|&&class| holders[class].is_empty())
         .map(|&class| classes.names[class].as_str())
         .collect();
-    if !nobody.is_empty() {
+    if !not_held.is_empty() {
         let labels = held.first().map_or(0, Vec::len);
         let problem = format!(
-            "{clients} clients with {labels} labels each cannot hold {} classes: nobody would hold {}; \
+            "{clients} clients with {labels} labels each cannot hold {} classes: no client would hold {}; \
              use more clients or more labels",
             present.len(),
-            nobody.join(", ")
+            not_held.join(", ")
         );
         return Err(DataError::Partition { kind, problem });
     }
@@ -116,9 +131,9 @@ pub(super) fn share(
         }
     }
     if let Some(client) = rows.iter().position(Vec::is_empty) {
-        let hand = held[client].iter().map(|&class| classes.names[class].as_str()).collect::<Vec<_>>().join(", ");
+        let own = held[client].iter().map(|&class| classes.names[class].as_str()).collect::<Vec<_>>().join(", ");
         let problem =
-            format!("client {client} would hold no rows: too few of its classes ({hand}) to share; use fewer clients");
+            format!("client {client} would hold no rows: too few of its classes ({own}) to share; use fewer clients");
         return Err(DataError::Partition { kind, problem });
     }
     Ok(Partition::new(rows, notes))

@@ -1,12 +1,34 @@
 //! `iid`: shuffled, contiguous blocks; client k of K gets ⌊n(k+1)/K⌋ − ⌊nk/K⌋ of n rows.
 
-use super::Partition;
+use super::test_rows::TestRows;
+use super::{CLIENTS, Partition, Scheme, SchemeProperties, VALIDATION};
+use crate::{DataError, Dataset};
+use fedstein_schema::Kind;
 use rand::Rng;
 use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
 
-pub(super) fn deal(rows: usize, clients: usize, rng: &mut impl Rng) -> Partition {
-    let mut order: Vec<usize> = (0..rows).collect();
-    order.shuffle(rng);
-    let blocks = (0..clients).map(|k| order[rows * k / clients..rows * (k + 1) / clients].to_vec());
-    Partition::new(blocks.collect(), Vec::new())
+/// Shuffled blocks of equal size, up to one row.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Iid {
+    /// Number of clients K.
+    pub clients: usize,
+}
+
+impl Scheme for Iid {
+    const KIND: Kind = Kind { name: "iid", about: "Shuffled, equal shares.", keys: &[CLIENTS, VALIDATION] };
+    const PROPERTIES: SchemeProperties = SchemeProperties::PLAIN;
+    const TEST_ROWS: TestRows = TestRows::All;
+
+    fn clients(&self) -> Option<usize> {
+        Some(self.clients)
+    }
+
+    fn assign(&self, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
+        let (rows, clients) = (train.rows(), self.clients);
+        let mut order: Vec<usize> = (0..rows).collect();
+        order.shuffle(rng);
+        let blocks = (0..clients).map(|k| order[rows * k / clients..rows * (k + 1) / clients].to_vec());
+        Ok(Partition::new(blocks.collect(), Vec::new()))
+    }
 }

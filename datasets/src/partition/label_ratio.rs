@@ -1,59 +1,93 @@
-//! `label-ratio`: two classes in another mix at each client. Two forms, see
-//! [`Deal::LabelRatio`](super::Deal): `[1, 9]` (client-selection paper, BLR) and one percentage
-//! a client (DSVGD paper, Fig. 5).
+//! `label-ratio`: two classes in another mix at each client. Two forms, see [`LabelRatio`]: `[1, 9]` (client-selection
+//! paper, BLR) and one percentage a client (DSVGD paper, Fig. 5).
 
-use super::{Classes, Partition, boundaries, fill_empty, moved_notes};
-use crate::DataError;
+use super::classes::{Classes, boundaries, fill_empty, moved_notes};
+use super::test_rows::TestRows;
+use super::{CLIENTS, Partition, Scheme, SchemeProperties, VALIDATION};
+use crate::{DataError, Dataset};
+use fedstein_schema::Literal::Floats;
+use fedstein_schema::{Accepts, Interval, Key, Kind, key};
 use rand::Rng;
 use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
 
-const KIND: &str = "label-ratio";
+/// Two classes, mixed differently at each client.
+///
+/// Two numbers `[a, b]` are the mix within a client: client k holds a : b, where b is the share of class 0 for
+/// even k and of class 1 for odd k. `[1, 9]` is the client-selection paper's. Clients' sizes are chosen so that
+/// the mix is exact (up to whole rows) and all rows are used; where the classes are too unbalanced for that,
+/// both classes are shared with weights a and b instead, and a note says what came out.
+///
+/// K numbers (K > 2) say how the clients share class 0, in percent or any other unit; class 1 is shared by
+/// the same list read backwards. `[40, 40, 10, 10]` is Fig. 5 of the DSVGD paper.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct LabelRatio {
+    /// Number of clients K.
+    pub clients: usize,
+    /// `[a, b]`, or one number a client.
+    pub ratio: Vec<f64>,
+}
 
-pub(super) fn deal(
-    mut classes: Classes,
-    clients: usize,
-    ratio: &[f64],
-    rng: &mut impl Rng,
-) -> Result<Partition, DataError> {
-    if classes.rows.len() != 2 {
-        let problem = format!("it mixes two classes, these data have {}", classes.rows.len());
-        return Err(DataError::Partition { kind: KIND, problem });
+const RATIO: Key = key(
+    "ratio",
+    Accepts::FloatList { each: Interval::NOT_NEGATIVE, length: 2 },
+    Floats(&[1.0, 9.0]),
+    "Two classes: `[a, b]` mixes them a : b at a client, the other way round at the next ([C]: 1:9); K numbers are the clients' shares of the first class, and read backwards of the second ([D] Fig. 5: `[40, 40, 10, 10]`).",
+);
+
+impl Scheme for LabelRatio {
+    const KIND: Kind =
+        Kind { name: "label-ratio", about: "Two classes in unequal shares.", keys: &[CLIENTS, RATIO, VALIDATION] };
+    const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;
+    const TEST_ROWS: TestRows = TestRows::OfMix;
+
+    fn clients(&self) -> Option<usize> {
+        Some(self.clients)
     }
-    let usable = ratio.iter().all(|share| *share >= 0.0 && share.is_finite()) && ratio.iter().sum::<f64>() > 0.0;
-    if !usable || !(ratio.len() == 2 || ratio.len() == clients) {
-        let problem =
-            format!("must be two numbers, e.g. [1, 9], or one a client ({clients}); none negative, not all 0");
-        return Err(DataError::config("partition.ratio", format!("{ratio:?}"), problem));
-    }
-    let counts = [classes.rows[0].len(), classes.rows[1].len()];
-    let mut notes = Vec::new();
-    let weights = match ratio {
-        &[minority, majority] => mixed(counts, clients, minority, majority).unwrap_or_else(|| {
-            notes.push(format!(
-                "{} rows of class {} and {} of class {} cannot be dealt so that all are used and every client \
-                 holds {minority} : {majority}; the classes are dealt with these weights instead",
-                counts[0], classes.names[0], counts[1], classes.names[1]
-            ));
-            let weight =
-                |class: usize| (0..clients).map(|k| if k % 2 == class { majority } else { minority }).collect();
-            [weight(0), weight(1)]
-        }),
-        shares => [shares.to_vec(), shares.iter().rev().copied().collect()],
-    };
 
-    let mut rows = vec![Vec::new(); clients];
-    for (class, weights) in weights.iter().enumerate() {
-        // All weights of a class can be 0 only for [0, b] and one client, which then takes everything.
-        let weights = if weights.iter().sum::<f64>() > 0.0 { weights.clone() } else { vec![1.0; clients] };
-        classes.rows[class].shuffle(rng);
-        let cuts = boundaries(counts[class], &weights);
-        for (client, cut) in cuts.windows(2).enumerate() {
-            rows[client].extend_from_slice(&classes.rows[class][cut[0]..cut[1]]);
+    fn assign(&self, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
+        let (ratio, clients) = (&self.ratio, self.clients);
+        let mut classes = Classes::of(Self::KIND.name, &train.targets)?;
+        if classes.rows.len() != 2 {
+            let problem = format!("it mixes two classes, these data have {}", classes.rows.len());
+            return Err(DataError::Partition { kind: Self::KIND.name, problem });
         }
+        let usable = ratio.iter().all(|share| *share >= 0.0 && share.is_finite()) && ratio.iter().sum::<f64>() > 0.0;
+        if !usable || !(ratio.len() == 2 || ratio.len() == clients) {
+            let problem =
+                format!("must be two numbers, e.g. [1, 9], or one a client ({clients}); none negative, not all 0");
+            return Err(DataError::config("partition.ratio", format!("{ratio:?}"), problem));
+        }
+        let counts = [classes.rows[0].len(), classes.rows[1].len()];
+        let mut notes = Vec::new();
+        let weights = match self.ratio.as_slice() {
+            &[minority, majority] => mixed(counts, clients, minority, majority).unwrap_or_else(|| {
+                notes.push(format!(
+                    "{} rows of class {} and {} of class {} cannot be assigned so that all are used and every client \
+                     holds {minority} : {majority}; the classes are shared with these weights instead",
+                    counts[0], classes.names[0], counts[1], classes.names[1]
+                ));
+                let weight =
+                    |class: usize| (0..clients).map(|k| if k % 2 == class { majority } else { minority }).collect();
+                [weight(0), weight(1)]
+            }),
+            shares => [shares.to_vec(), shares.iter().rev().copied().collect()],
+        };
+
+        let mut rows = vec![Vec::new(); clients];
+        for (class, weights) in weights.iter().enumerate() {
+            // All weights of a class can be 0 only for [0, b] and one client, which then takes everything.
+            let weights = if weights.iter().sum::<f64>() > 0.0 { weights.clone() } else { vec![1.0; clients] };
+            classes.rows[class].shuffle(rng);
+            let cuts = boundaries(counts[class], &weights);
+            for (client, cut) in cuts.windows(2).enumerate() {
+                rows[client].extend_from_slice(&classes.rows[class][cut[0]..cut[1]]);
+            }
+        }
+        let moved = fill_empty(&mut rows, rng);
+        notes.extend(moved_notes(&moved, "its shares rounded to none"));
+        Ok(Partition::new(rows, notes))
     }
-    let moved = fill_empty(&mut rows, rng);
-    notes.extend(moved_notes(&moved, "its shares rounded to none"));
-    Ok(Partition::new(rows, notes))
 }
 
 /// How many rows of each class each client gets, so that client k holds `minority : majority` exactly, class k mod 2

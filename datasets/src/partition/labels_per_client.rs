@@ -1,45 +1,66 @@
-//! `labels-per-client`: every client gets c distinct classes, dealt from shuffled decks of all classes; a class's rows,
-//! shuffled, are shared by its holders. (FedWBA's partition; ALGORITHMS.md section 1.6, `labels(c)`.) With equal or
-//! random shares (as in pFedVEM); with shares proportional to U(.4, .6) it is `pfedgp`.
+//! `labels-per-client`: every client gets c distinct classes, drawn from shuffled lists of all classes; a class's rows,
+//! shuffled, are shared by its holders. (FedWBA's partition; ALGORITHMS.md section 1.6, `labels(c)`.) The shares are equal
+//! or, as in pFedVEM, random.
 
+use super::classes::Classes;
 use super::holders::{self, Shares};
-use super::{Classes, Partition};
-use crate::DataError;
+use super::test_rows::TestRows;
+use super::{CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
+use crate::{DataError, Dataset};
+use fedstein_schema::Literal::Text;
+use fedstein_schema::{Accepts, Key, Kind, key};
 use rand::Rng;
-use rand::seq::SliceRandom;
-use std::collections::VecDeque;
+use serde::{Deserialize, Serialize};
 
-pub(super) fn deal(
-    kind: &'static str,
-    classes: Classes,
-    clients: usize,
-    labels: usize,
-    shares: Shares,
-    rng: &mut impl Rng,
-) -> Result<Partition, DataError> {
-    let present = holders::present(&classes, labels)?;
-    let held = hands(&present, clients, labels, rng);
-    holders::share(kind, classes, &held, shares, rng)
+/// Every client holds a few classes; a class's rows are shared by its holders.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct LabelsPerClient {
+    /// Number of clients K.
+    pub clients: usize,
+    /// Distinct classes a client.
+    pub labels: usize,
+    /// Whether they share equally.
+    pub cut: Cut,
 }
 
-/// `labels` distinct classes for each client. Every class is in some hand when there are enough hands: a card is
-/// passed over only by a client that holds its class already.
-pub(super) fn hands(classes: &[usize], clients: usize, labels: usize, rng: &mut impl Rng) -> Vec<Vec<usize>> {
-    let mut deck: VecDeque<usize> = VecDeque::new();
-    let mut hands = Vec::with_capacity(clients);
-    for _ in 0..clients {
-        let mut hand: Vec<usize> = Vec::with_capacity(labels);
-        while hand.len() < labels {
-            match deck.iter().position(|class| !hand.contains(class)) {
-                Some(place) => hand.extend(deck.remove(place)),
-                None => {
-                    let mut fresh = classes.to_vec();
-                    fresh.shuffle(rng);
-                    deck.extend(fresh);
-                }
-            }
-        }
-        hands.push(hand);
+/// How the holders of a class share its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cut {
+    /// Equally, up to one row.
+    Equal,
+    /// At random places, all equally likely; every holder gets a row.
+    Random,
+}
+
+const CUT: Key = key(
+    "cut",
+    Accepts::Choice(&["equal", "random"]),
+    Text("equal"),
+    "How the clients that hold a label share its rows: equally, or cut at random places (pFedVEM).",
+);
+
+impl Scheme for LabelsPerClient {
+    const KIND: Kind = Kind {
+        name: "labels-per-client",
+        about: "Each client holds a few labels ([W]: 5).",
+        keys: &[CLIENTS, LABELS, CUT, VALIDATION],
+    };
+    const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;
+    const TEST_ROWS: TestRows = TestRows::OfHeldClasses;
+
+    fn clients(&self) -> Option<usize> {
+        Some(self.clients)
     }
-    hands
+
+    fn assign(&self, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
+        let classes = Classes::of(Self::KIND.name, &train.targets)?;
+        let present = holders::present(&classes, self.labels)?;
+        let held = holders::draw(&present, self.clients, self.labels, rng);
+        let shares = match self.cut {
+            Cut::Equal => Shares::Equal,
+            Cut::Random => Shares::Random,
+        };
+        holders::share(Self::KIND.name, classes, &held, shares, rng)
+    }
 }

@@ -1,9 +1,13 @@
 //! Which client holds which rows. In: a [`PartitionConfig`], the training rows, a random source. Out: a [`Partition`], a
 //! disjoint cover of the training rows: every row belongs to exactly one client, and no client is empty
-//! (`fedwba-reference` alone deals the same rows to many). A share of each client's rows can be held out for its own
+//! (`fedwba-reference` alone assigns the same rows to many). A share of each client's rows can be held out for its own
 //! validation, and [`Partition::with_tests`] names the test rows on which each client's own model is judged.
+//!
+//! A partition scheme is one file: its config struct, its keys, its rule. A new one is such a file, its `mod` line and its
+//! line in the list `schemes!`.
 
 mod by_column;
+mod classes;
 mod cyclic_labels;
 mod dirichlet;
 mod fedwba_reference;
@@ -11,244 +15,193 @@ mod holders;
 mod iid;
 mod label_ratio;
 mod labels_per_client;
+mod pfedgp;
+mod rows;
 mod superclass_labels;
 mod table;
 mod test_rows;
 mod validation;
 
-use crate::{DataError, Dataset, Targets};
-use holders::Shares;
+use crate::{DataError, Dataset};
+use fedstein_schema::Literal::{Float, Int};
+use fedstein_schema::{Accepts, COUNT, Interval, Key, Kind, key};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
+use test_rows::TestRows;
+
+pub use labels_per_client::Cut;
+pub use rows::Partition;
 
 /// Which rows are whose (ALGORITHMS.md section 1.6). No key has a default here: the caller writes all of them.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct PartitionConfig {
-    /// How the training rows are dealt.
+    /// How the training rows are assigned to clients.
     #[serde(flatten)]
-    pub deal: Deal,
+    pub scheme: PartitionScheme,
     /// Share of each client's rows that is held out from its training, at least 0 and less than 1. One row stays for
     /// training, however large the share.
     pub validation: f64,
 }
 
-/// How rows are dealt to clients (ALGORITHMS.md section 1.6).
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Deal {
-    /// Shuffled blocks of equal size, up to one row.
-    Iid {
-        /// Number of clients K.
-        clients: usize,
-    },
-    /// Every client holds a few classes; a class's rows are shared by its holders.
-    LabelsPerClient {
-        /// Number of clients K.
-        clients: usize,
-        /// Distinct classes a client.
-        labels: usize,
-        /// Whether they share equally.
-        cut: Cut,
-    },
-    /// Every client holds a few classes of CIFAR-100, no two of them of one superclass; a class's rows are shared equally
-    /// by its holders. The FedWBA paper's CIFAR-100: ten a client.
-    SuperclassLabels {
-        /// Number of clients K.
-        clients: usize,
-        /// Superclasses a client, one class of each.
-        labels: usize,
-    },
-    /// As `labels-per-client`, but a class is shared in parts proportional to U(0.4, 0.6), its test rows in the same
-    /// parts (pFedGP).
-    Pfedgp {
-        /// Number of clients K.
-        clients: usize,
-        /// Distinct classes a client.
-        labels: usize,
-    },
-    /// The split of FedWBA's public code, which is NOT disjoint: clients with the same classes, which are dealt as in
-    /// `cyclic-labels`, hold the same rows, the first 10,000 of these classes in one shuffled order. With ten classes and
-    /// five labels all even clients hold the same rows of the classes 0 to 4 and all odd ones the same of 5 to 9.
-    FedwbaReference {
-        /// Number of clients K.
-        clients: usize,
-        /// Distinct classes a client.
-        labels: usize,
-    },
-    /// As `labels-per-client`, but the classes are dealt in their order, round and round, and not from shuffled decks:
-    /// client k holds c consecutive classes from the ck-th on. The client-selection paper's MNIST: digits 0 to 8, three
-    /// a client, 27 or 120 clients.
-    CyclicLabels {
-        /// Number of clients K.
-        clients: usize,
-        /// Distinct classes a client.
-        labels: usize,
-    },
-    /// Two classes, mixed differently at each client.
-    ///
-    /// Two numbers `[a, b]` are the mix within a client: client k holds a : b, where b is the share of class 0 for
-    /// even k and of class 1 for odd k. `[1, 9]` is the client-selection paper's. Clients' sizes are chosen so that
-    /// the mix is exact (up to whole rows) and all rows are used; where the classes are too unbalanced for that,
-    /// both classes are dealt with weights a and b instead, and a note says what came out.
-    ///
-    /// K numbers (K > 2) say how class 0 is dealt to the clients, in percent or any other unit; class 1 is dealt by
-    /// the same list read backwards. `[40, 40, 10, 10]` is Fig. 5 of the DSVGD paper.
-    LabelRatio {
-        /// Number of clients K.
-        clients: usize,
-        /// `[a, b]`, or one number a client.
-        ratio: Vec<f64>,
-    },
-    /// Each class is dealt to the clients in shares drawn from a symmetric Dirichlet distribution.
-    Dirichlet {
-        /// Number of clients K.
-        clients: usize,
-        /// Concentration: 0.1 is very uneven, 100 nearly even.
-        alpha: f64,
-    },
-    /// The clients that the data come with.
-    ByColumn {},
+/// `validation`, the last key of every kind.
+const VALIDATION: Key = key(
+    "validation",
+    Accepts::Float(Interval::DECAY),
+    Float(0.0),
+    "Share of each client's rows, label by label, that is held out from its training; 0: none.",
+);
+
+/// `clients`
+const CLIENTS: Key = key("clients", COUNT, Int(10), "Clients K.");
+
+/// `labels`
+const LABELS: Key = key("labels", COUNT, Int(3), "Distinct labels a client holds.");
+
+/// What a partition scheme needs of the data, and what can be said of its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemeProperties {
+    /// Whether it assigns rows by their class, so that the targets must be classes.
+    pub by_class: bool,
+    /// Whether its clients are those that the data come with.
+    pub natural_clients: bool,
+    /// Whether the classes must belong to superclasses.
+    pub superclasses: bool,
+    /// Whether no two clients hold the same row.
+    pub disjoint: bool,
 }
 
-/// How the holders of a class share its rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cut {
-    /// Equally, up to one row.
-    Equal,
-    /// At random places, all equally likely; every holder gets a row.
-    Random,
+impl SchemeProperties {
+    /// Any rows in disjoint shares.
+    const PLAIN: Self = Self { by_class: false, natural_clients: false, superclasses: false, disjoint: true };
+    /// Rows of classes in disjoint shares.
+    const BY_CLASS: Self = Self { by_class: true, ..Self::PLAIN };
 }
 
-impl From<Deal> for PartitionConfig {
+/// How rows are assigned to clients (ALGORITHMS.md section 1.6).
+pub(crate) trait Scheme {
+    /// Its word after `kind =` and its config keys, in the order of a resolved config.
+    const KIND: Kind;
+    /// What it needs of the data.
+    const PROPERTIES: SchemeProperties;
+    /// Which test rows are whose.
+    const TEST_ROWS: TestRows;
+
+    /// Number of clients asked for, `None` where the data decide.
+    fn clients(&self) -> Option<usize>;
+
+    /// Assigns the training rows; `clients` is at least 1 and at most the number of rows where the shares are disjoint.
+    ///
+    /// # Errors
+    /// Targets that the scheme cannot work with, parameters out of range.
+    fn assign(&self, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError>;
+}
+
+/// Makes known the partition schemes of a list: each with its word after `kind =`, its module and its config struct.
+macro_rules! schemes {
+    ($($word:literal => $module:ident::$variant:ident),+ $(,)?) => {
+        $(pub use $module::$variant;)+
+
+        /// How rows are assigned to clients (ALGORITHMS.md section 1.6).
+        #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+        #[serde(tag = "kind")]
+        pub enum PartitionScheme {
+            $(
+                #[doc = concat!("`", $word, "`")]
+                #[serde(rename = $word)]
+                $variant($variant),
+            )+
+        }
+
+        $(
+            impl From<$variant> for PartitionScheme {
+                fn from(scheme: $variant) -> Self {
+                    Self::$variant(scheme)
+                }
+            }
+
+            impl From<$variant> for PartitionConfig {
+                /// Nothing is held out for validation.
+                fn from(scheme: $variant) -> Self {
+                    PartitionScheme::$variant(scheme).into()
+                }
+            }
+        )+
+
+        /// What `kind` may name in `[partition]`, with the keys of each.
+        pub const PARTITION_KINDS: &[Kind] = &[$(<$variant as Scheme>::KIND),+];
+
+        impl PartitionScheme {
+            /// The word after `kind =`.
+            pub fn kind(&self) -> &'static str {
+                match self { $(Self::$variant(_) => <$variant as Scheme>::KIND.name),+ }
+            }
+
+            /// What it needs of the data.
+            pub fn properties(&self) -> SchemeProperties {
+                match self { $(Self::$variant(_) => <$variant as Scheme>::PROPERTIES),+ }
+            }
+
+            /// Number of clients asked for, `None` where the data decide.
+            pub fn clients(&self) -> Option<usize> {
+                match self { $(Self::$variant(scheme) => scheme.clients()),+ }
+            }
+
+            fn test_rows(&self) -> TestRows {
+                match self { $(Self::$variant(_) => <$variant as Scheme>::TEST_ROWS),+ }
+            }
+
+            fn assign(&self, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
+                match self { $(Self::$variant(scheme) => scheme.assign(train, rng)),+ }
+            }
+        }
+    };
+}
+
+schemes! {
+    "iid" => iid::Iid,
+    "labels-per-client" => labels_per_client::LabelsPerClient,
+    "superclass-labels" => superclass_labels::SuperclassLabels,
+    "pfedgp" => pfedgp::Pfedgp,
+    "fedwba-reference" => fedwba_reference::FedwbaReference,
+    "cyclic-labels" => cyclic_labels::CyclicLabels,
+    "label-ratio" => label_ratio::LabelRatio,
+    "dirichlet" => dirichlet::Dirichlet,
+    "by-column" => by_column::ByColumn,
+}
+
+impl From<PartitionScheme> for PartitionConfig {
     /// Nothing is held out for validation.
-    fn from(deal: Deal) -> Self {
-        PartitionConfig { deal, validation: 0.0 }
+    fn from(scheme: PartitionScheme) -> Self {
+        PartitionConfig { scheme, validation: 0.0 }
     }
 }
 
-/// The rows of each client: of the training set for training and validation, of the test set for its test.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Partition {
-    /// Training rows of each client, ascending.
-    clients: Vec<Vec<usize>>,
-    /// Rows of each client that are held out from its training, ascending.
-    #[serde(default)]
-    validation: Vec<Vec<usize>>,
-    /// Rows of the test set for each client, ascending; no lists until [`Partition::with_tests`].
-    #[serde(default)]
-    tests: Vec<Vec<usize>>,
-    /// What a reader of results should know, one sentence each: which client was short, and why.
-    pub notes: Vec<String>,
-}
-
-/// Deals the training rows to clients, and holds out what is asked for validation. The deal is the same with and without
-/// validation.
+/// Assigns the training rows to clients, and holds out what is asked for validation. The rows of a client, training and
+/// validation together, are the same with and without validation.
 ///
 /// # Errors
 /// No clients, more clients than rows, targets that the kind cannot work with (all but `iid` and `by-column` need
 /// classes), parameters out of range.
 pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
-    let dealt = deal(&config.deal, train, rng)?;
-    validation::hold_out(dealt, config.validation, &train.targets, rng)
-}
-
-fn deal(config: &Deal, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
-    let Some(clients) = config.clients() else { return by_column::deal(train) };
-    let rows = train.rows();
-    if clients == 0 {
-        return Err(DataError::config("partition.clients", clients, "must be at least 1"));
-    }
-    // Where rows are dealt more than once, there are enough for everybody.
-    if clients > rows && !matches!(config, Deal::FedwbaReference { .. }) {
-        return Err(DataError::TooManyClients { clients, rows });
-    }
-    let classes = || Classes::of(config, &train.targets);
-    match config {
-        Deal::Iid { .. } => Ok(iid::deal(rows, clients, rng)),
-        Deal::LabelsPerClient { labels, cut, .. } => {
-            labels_per_client::deal(config.kind(), classes()?, clients, *labels, Shares::of(*cut), rng)
+    let scheme = &config.scheme;
+    if let Some(clients) = scheme.clients() {
+        let rows = train.rows();
+        if clients == 0 {
+            return Err(DataError::config("partition.clients", clients, "must be at least 1"));
         }
-        Deal::Pfedgp { labels, .. } => {
-            labels_per_client::deal(config.kind(), classes()?, clients, *labels, Shares::PFEDGP, rng)
-        }
-        Deal::SuperclassLabels { labels, .. } => {
-            superclass_labels::deal(classes()?, train.superclasses(), clients, *labels, rng)
-        }
-        Deal::CyclicLabels { labels, .. } => cyclic_labels::deal(classes()?, clients, *labels, rng),
-        Deal::FedwbaReference { labels, .. } => fedwba_reference::deal(classes()?, clients, *labels, rng),
-        Deal::LabelRatio { ratio, .. } => label_ratio::deal(classes()?, clients, ratio, rng),
-        Deal::Dirichlet { alpha, .. } => dirichlet::deal(classes()?, clients, *alpha, rng),
-        Deal::ByColumn {} => by_column::deal(train),
-    }
-}
-
-impl Deal {
-    /// The word after `kind =`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Deal::Iid { .. } => "iid",
-            Deal::LabelsPerClient { .. } => "labels-per-client",
-            Deal::SuperclassLabels { .. } => "superclass-labels",
-            Deal::Pfedgp { .. } => "pfedgp",
-            Deal::FedwbaReference { .. } => "fedwba-reference",
-            Deal::CyclicLabels { .. } => "cyclic-labels",
-            Deal::LabelRatio { .. } => "label-ratio",
-            Deal::Dirichlet { .. } => "dirichlet",
-            Deal::ByColumn {} => "by-column",
+        // Where clients share rows, there are enough for all of them.
+        if clients > rows && scheme.properties().disjoint {
+            return Err(DataError::TooManyClients { clients, rows });
         }
     }
-
-    /// Number of clients asked for, `None` where the data decide.
-    pub fn clients(&self) -> Option<usize> {
-        match self {
-            Deal::Iid { clients }
-            | Deal::LabelsPerClient { clients, .. }
-            | Deal::SuperclassLabels { clients, .. }
-            | Deal::Pfedgp { clients, .. }
-            | Deal::FedwbaReference { clients, .. }
-            | Deal::CyclicLabels { clients, .. }
-            | Deal::LabelRatio { clients, .. }
-            | Deal::Dirichlet { clients, .. } => Some(*clients),
-            Deal::ByColumn {} => None,
-        }
-    }
-}
-
-/// The rows of each class, and the classes' names.
-struct Classes<'a> {
-    rows: Vec<Vec<usize>>,
-    names: &'a [String],
-}
-
-impl<'a> Classes<'a> {
-    fn of(deal: &Deal, targets: &'a Targets) -> Result<Self, DataError> {
-        let Targets::Classes { labels, names } = targets else {
-            let problem = "it deals classes, and these targets are none; use iid or by-column".to_owned();
-            return Err(DataError::Partition { kind: deal.kind(), problem });
-        };
-        let mut rows = vec![Vec::new(); names.len()];
-        for (row, &label) in labels.iter().enumerate() {
-            rows[label].push(row);
-        }
-        Ok(Classes { rows, names })
-    }
+    validation::hold_out(scheme.assign(train, rng)?, config.validation, &train.targets, rng)
 }
 
 impl Partition {
-    /// From each client's rows in any order.
-    fn new(mut clients: Vec<Vec<usize>>, notes: Vec<String>) -> Self {
-        for rows in &mut clients {
-            rows.sort_unstable();
-        }
-        let validation = vec![Vec::new(); clients.len()];
-        Partition { clients, validation, tests: Vec::new(), notes }
-    }
-
     /// Names the test rows of each client, and says in a note which clients have none.
     ///
-    /// - `labels-per-client`, `cyclic-labels`, `superclass-labels`, `fedwba-reference`: all test rows of the classes that
-    ///   the client was dealt; clients with the same class share them.
+    /// - `labels-per-client`, `cyclic-labels`, `superclass-labels`, `fedwba-reference`: all test rows of the classes of
+    ///   which the client holds rows; clients with the same class share them.
     /// - `pfedgp`: the test rows of a class in the shares of its training rows, disjoint.
     /// - `dirichlet`, `label-ratio`: a sample of the test rows, as large as can be, whose mix of classes is the client's.
     ///   Clients' samples overlap.
@@ -270,133 +223,37 @@ impl Partition {
         test: &Dataset,
         rng: &mut impl Rng,
     ) -> Result<Partition, DataError> {
-        let (tests, notes) = test_rows::of_clients(&config.deal, &self, train, test, rng)?;
+        let scheme = &config.scheme;
+        let (tests, notes) = test_rows::of_clients(scheme.test_rows(), scheme.kind(), &self, train, test, rng)?;
         self.tests = tests;
         self.notes.extend(notes);
         Ok(self)
     }
-
-    /// Training rows of each client, ascending, without those held out for validation.
-    pub fn clients(&self) -> &[Vec<usize>] {
-        &self.clients
-    }
-
-    /// Of `rows` training rows all but those held out for validation, ascending: what a method with all rows in one place
-    /// trains on.
-    pub fn pooled(&self, rows: usize) -> Vec<usize> {
-        let mut kept = vec![true; rows];
-        self.validation.iter().flatten().filter(|&&row| row < rows).for_each(|&row| kept[row] = false);
-        (0..rows).filter(|&row| kept[row]).collect()
-    }
-
-    /// Rows of the training set that client `k` holds out from its training, ascending.
-    ///
-    /// # Panics
-    /// When there is no client `k`.
-    pub fn validation(&self, k: usize) -> &[usize] {
-        &self.validation[k]
-    }
-
-    /// Rows of the test set for client `k`, ascending; empty where it has none, and before [`Partition::with_tests`].
-    ///
-    /// # Panics
-    /// When there is no client `k`.
-    pub fn test(&self, k: usize) -> &[usize] {
-        assert!(k < self.clients.len(), "client {k} of {}", self.clients.len());
-        self.tests.get(k).map_or(&[], Vec::as_slice)
-    }
-
-    /// Training and validation rows of client `k`: what it was dealt.
-    fn dealt(&self, k: usize) -> impl Iterator<Item = usize> {
-        self.clients[k].iter().chain(&self.validation[k]).copied()
-    }
-
-    /// Training rows a client and class `[K, C]`; one column where the targets are no classes.
-    ///
-    /// # Panics
-    /// When `targets` are not those that were dealt.
-    pub fn counts(&self, targets: &Targets) -> Vec<Vec<usize>> {
-        self.clients.iter().map(|rows| count(rows.iter().copied(), targets)).collect()
-    }
-}
-
-/// How many of some rows are of each class `[C]`; one number where the targets are no classes.
-fn count(rows: impl Iterator<Item = usize>, targets: &Targets) -> Vec<usize> {
-    match targets {
-        Targets::Classes { labels, names } => {
-            let mut counts = vec![0; names.len()];
-            rows.for_each(|row| counts[labels[row]] += 1);
-            counts
-        }
-        _ => vec![rows.count()],
-    }
-}
-
-/// Where n things are cut for clients with these weights: K + 1 boundaries from 0 to n, at the rounded-down
-/// cumulative shares.
-fn boundaries(n: usize, weights: &[f64]) -> Vec<usize> {
-    let total: f64 = weights.iter().sum();
-    let mut cuts = Vec::with_capacity(weights.len() + 1);
-    cuts.push(0);
-    let mut sum = 0.0;
-    for weight in weights {
-        sum += weight;
-        // A share that is a whole number must not be rounded down by the last bit of a sum.
-        let cut = (n as f64 * (sum / total) + 1e-9) as usize;
-        cuts.push(cut.clamp(cuts[cuts.len() - 1], n));
-    }
-    cuts[weights.len()] = n;
-    cuts
-}
-
-/// Gives every empty client one row of the client that holds most at that moment: as few rows move as can.
-/// Needs at least as many rows as clients. Returns `(client, donor)` of each row moved.
-fn fill_empty(clients: &mut [Vec<usize>], rng: &mut impl Rng) -> Vec<(usize, usize)> {
-    use rand::RngExt;
-    use std::cmp::Reverse;
-    use std::collections::BinaryHeap;
-    let mut largest: BinaryHeap<(usize, Reverse<usize>)> =
-        clients.iter().enumerate().map(|(client, rows)| (rows.len(), Reverse(client))).collect();
-    let mut moved = Vec::new();
-    for client in 0..clients.len() {
-        if !clients[client].is_empty() {
-            continue;
-        }
-        let Some((count, Reverse(donor))) = largest.pop() else {
-            break;
-        };
-        if count < 2 {
-            break;
-        }
-        let row = clients[donor].swap_remove(rng.random_range(0..count));
-        largest.push((count - 1, Reverse(donor)));
-        clients[client].push(row);
-        moved.push((client, donor));
-    }
-    moved
-}
-
-/// One sentence for each row that [`fill_empty`] moved, the first 20 of them.
-fn moved_notes(moved: &[(usize, usize)], why: &str) -> Vec<String> {
-    let mut notes: Vec<String> = moved
-        .iter()
-        .take(20)
-        .map(|(client, donor)| format!("client {client} had no rows ({why}): it got 1 row of client {donor}"))
-        .collect();
-    if moved.len() > 20 {
-        notes.push(format!("{} more clients had no rows ({why}): each got 1 row of a large client", moved.len() - 20));
-    }
-    notes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toml::{Table, Value};
 
     #[test]
-    fn boundaries_are_the_rounded_down_shares() {
-        assert_eq!(boundaries(10, &[1.0, 1.0, 1.0]), vec![0, 3, 6, 10]);
-        assert_eq!(boundaries(100, &[40.0, 40.0, 10.0, 10.0]), vec![0, 40, 80, 90, 100]);
-        assert_eq!(boundaries(7, &[0.0, 1.0, 0.0]), vec![0, 0, 7, 7]);
+    fn each_kind_reads_exactly_its_keys() {
+        for kind in PARTITION_KINDS {
+            let mut table = Table::from_iter([("kind".to_owned(), Value::from(kind.name))]);
+            for key in kind.keys {
+                let value = key.default.unwrap().to_value();
+                assert_eq!(key.accepts.check(&value).as_ref(), Ok(&value), "{} {}", kind.name, key.name);
+                table.insert(key.name.to_owned(), value);
+            }
+            let config: PartitionConfig = table.clone().try_into().unwrap();
+            assert_eq!(Table::try_from(&config).unwrap(), table, "{}", kind.name);
+            assert_eq!(config.scheme.kind(), kind.name);
+            assert_eq!(config.scheme.clients().is_none(), config.scheme.properties().natural_clients);
+            for key in kind.keys {
+                let mut without = table.clone();
+                without.remove(key.name);
+                assert!(without.try_into::<PartitionConfig>().is_err(), "{}: `{}` is not read", kind.name, key.name);
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! A partition as a table for a terminal.
 
-use super::{Partition, count};
+use super::Partition;
+use super::rows::count;
 use crate::Targets;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,7 +16,7 @@ impl Partition {
     /// than 12 classes, how many the client holds.
     ///
     /// # Panics
-    /// When `targets` are not those that were dealt.
+    /// When `targets` are not those of the rows that were assigned.
     pub fn table(&self, targets: &Targets) -> String {
         let names: &[String] = match targets {
             Targets::Classes { names, .. } => names,

@@ -1,13 +1,35 @@
-//! The test rows of each client, on which its own model is judged ([`Partition::with_tests`] says which). In: a deal, the
-//! training rows it deals and the test rows. Out: rows of the test set a client, ascending, and notes.
+//! The test rows of each client, on which its own model is judged ([`Partition::with_tests`] says which). In: a partition
+//! of the training rows, these rows and the test rows. Out: rows of the test set for each client, ascending, and notes.
 
-use super::{Classes, Deal, Partition, boundaries, count};
+use super::Partition;
+use super::classes::{Classes, boundaries};
+use super::rows::count;
 use crate::{DataError, Dataset};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
+/// Which test rows are whose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TestRows {
+    /// Every client is tested on all of them.
+    All,
+    /// Those of the same natural client.
+    OfNaturalClient,
+    /// All of the classes of which a client holds training rows.
+    OfHeldClasses,
+    /// Those of each class, in the shares of its training rows.
+    InSharesOfClasses,
+    /// A sample with the client's mix of classes.
+    OfMix,
+}
+
+/// Test rows of each client of a partition of this kind, and notes.
+///
+/// # Errors
+/// Test rows with other classes than the training rows, or without the clients that the training rows have.
 pub(super) fn of_clients(
-    deal: &Deal,
+    rule: TestRows,
+    kind: &'static str,
     partition: &Partition,
     train: &Dataset,
     test: &Dataset,
@@ -15,25 +37,30 @@ pub(super) fn of_clients(
 ) -> Result<(Vec<Vec<usize>>, Vec<String>), DataError> {
     let clients = partition.clients.len();
     let mut notes = Vec::new();
-    let mut tests = match deal {
-        Deal::Iid { .. } => vec![(0..test.rows()).collect(); clients],
-        Deal::ByColumn {} => of_natural_clients(partition, train, test)?,
-        _ => {
-            if train.classes() != test.classes() {
-                let problem =
-                    format!("training rows have {:?} classes, test rows {:?}", train.classes(), test.classes());
-                return Err(DataError::Partition { kind: deal.kind(), problem });
-            }
-            let classes = Classes::of(deal, &test.targets)?;
-            let dealt: Vec<Vec<usize>> = (0..clients).map(|k| count(partition.dealt(k), &train.targets)).collect();
-            notes.extend(untested(&classes, &dealt));
-            match deal {
-                Deal::Pfedgp { .. } => in_shares(classes, &dealt, rng),
-                Deal::Dirichlet { .. } | Deal::LabelRatio { .. } => {
-                    dealt.iter().map(|counts| of_mix(&classes, counts, rng)).collect()
-                }
-                _ => dealt.iter().map(|counts| of_held(&classes, counts)).collect(),
-            }
+    let mut by_class = || -> Result<(Classes, Vec<Vec<usize>>), DataError> {
+        if train.classes() != test.classes() {
+            let problem = format!("training rows have {:?} classes, test rows {:?}", train.classes(), test.classes());
+            return Err(DataError::Partition { kind, problem });
+        }
+        let classes = Classes::of(kind, &test.targets)?;
+        let counts: Vec<Vec<usize>> = (0..clients).map(|k| count(partition.assigned(k), &train.targets)).collect();
+        notes.extend(untested(&classes, &counts));
+        Ok((classes, counts))
+    };
+    let mut tests = match rule {
+        TestRows::All => vec![(0..test.rows()).collect(); clients],
+        TestRows::OfNaturalClient => of_natural_clients(kind, partition, train, test)?,
+        TestRows::OfHeldClasses => {
+            let (classes, counts) = by_class()?;
+            counts.iter().map(|counts| of_held(&classes, counts)).collect()
+        }
+        TestRows::InSharesOfClasses => {
+            let (classes, counts) = by_class()?;
+            in_shares(classes, &counts, rng)
+        }
+        TestRows::OfMix => {
+            let (classes, counts) = by_class()?;
+            counts.iter().map(|counts| of_mix(&classes, counts, rng)).collect()
         }
     };
     tests.iter_mut().for_each(|rows| rows.sort_unstable());
@@ -45,11 +72,12 @@ pub(super) fn of_clients(
     Ok((tests, notes))
 }
 
-/// A class that is dealt and cannot be tested.
-fn untested(classes: &Classes, dealt: &[Vec<usize>]) -> Option<String> {
-    let without = |&class: &usize| classes.rows[class].is_empty() && dealt.iter().any(|counts| counts[class] > 0);
+/// The classes of which clients hold training rows, but of which there is no test row.
+fn untested(classes: &Classes, counts: &[Vec<usize>]) -> Option<String> {
+    let without = |&class: &usize| classes.rows[class].is_empty() && counts.iter().any(|counts| counts[class] > 0);
     let names: Vec<&str> = (0..classes.rows.len()).filter(without).map(|class| classes.names[class].as_str()).collect();
-    (!names.is_empty()).then(|| format!("no test rows of the classes {}: nobody is tested on them", names.join(", ")))
+    (!names.is_empty())
+        .then(|| format!("no test rows of the classes {}: no client is tested on them", names.join(", ")))
 }
 
 /// All test rows of the classes of which a client has any.
@@ -58,11 +86,11 @@ fn of_held(classes: &Classes, counts: &[usize]) -> Vec<usize> {
     held.flat_map(|(rows, _)| rows.iter().copied()).collect()
 }
 
-/// The test rows of each class dealt in the shares of its training rows.
-fn in_shares(mut classes: Classes, dealt: &[Vec<usize>], rng: &mut impl Rng) -> Vec<Vec<usize>> {
-    let mut tests = vec![Vec::new(); dealt.len()];
+/// The test rows of each class in the shares of its training rows; `counts` are the latter `[K, C]`.
+fn in_shares(mut classes: Classes, counts: &[Vec<usize>], rng: &mut impl Rng) -> Vec<Vec<usize>> {
+    let mut tests = vec![Vec::new(); counts.len()];
     for (class, rows) in classes.rows.iter_mut().enumerate() {
-        let weights: Vec<f64> = dealt.iter().map(|counts| counts[class] as f64).collect();
+        let weights: Vec<f64> = counts.iter().map(|counts| counts[class] as f64).collect();
         if weights.iter().all(|&weight| weight == 0.0) {
             continue;
         }
@@ -95,10 +123,15 @@ fn of_mix(classes: &Classes, counts: &[usize], rng: &mut impl Rng) -> Vec<usize>
 }
 
 /// The test rows of the natural client that each client is.
-fn of_natural_clients(partition: &Partition, train: &Dataset, test: &Dataset) -> Result<Vec<Vec<usize>>, DataError> {
+fn of_natural_clients(
+    kind: &'static str,
+    partition: &Partition,
+    train: &Dataset,
+    test: &Dataset,
+) -> Result<Vec<Vec<usize>>, DataError> {
     let (Some(trained), Some(tested)) = (&train.clients, &test.clients) else {
         let problem = "the test rows do not tell whose they are; they need the column of the training rows".to_owned();
-        return Err(DataError::Partition { kind: "by-column", problem });
+        return Err(DataError::Partition { kind, problem });
     };
     let mut of_client = std::collections::BTreeMap::<usize, Vec<usize>>::new();
     for (row, &client) in tested.iter().enumerate() {

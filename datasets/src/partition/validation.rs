@@ -1,17 +1,21 @@
-//! Rows that each client keeps from its training for validation: in goes a deal and a share v, out comes the same deal
+//! Rows that each client keeps from its training for validation. In: a partition and a share v. Out: the same partition
 //! with ⌊nv + ½⌋ of each client's n rows set aside, but never its last one.
 //!
 //! A client's classes are held out in the same share, to within a row each: its rows, class by class and shuffled within
 //! a class, stand in a line, and those at which ⌊iv + ½⌋ grows are taken. Clients with the same rows (`fedwba-reference`)
-//! hold out the same ones, so that nobody trains on what another validates with.
+//! hold out the same ones, so that no client trains on rows that another validates with.
 
 use super::Partition;
 use crate::{DataError, Targets};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
+/// Sets aside a share of each client's rows.
+///
+/// # Errors
+/// A share that is not at least 0 and less than 1.
 pub(super) fn hold_out(
-    mut dealt: Partition,
+    mut partition: Partition,
     share: f64,
     targets: &Targets,
     rng: &mut impl Rng,
@@ -21,22 +25,22 @@ pub(super) fn hold_out(
         return Err(DataError::config("partition.validation", share, problem));
     }
     if share == 0.0 {
-        return Ok(dealt);
+        return Ok(partition);
     }
-    let before = std::mem::take(&mut dealt.clients);
+    let before = std::mem::take(&mut partition.clients);
     for (client, rows) in before.iter().enumerate() {
         let (kept, out) = match before[..client].iter().position(|earlier| earlier == rows) {
-            Some(same) => (dealt.clients[same].clone(), dealt.validation[same].clone()),
+            Some(same) => (partition.clients[same].clone(), partition.validation[same].clone()),
             None => split(rows, share, targets, rng),
         };
-        dealt.clients.push(kept);
-        dealt.validation[client] = out;
+        partition.clients.push(kept);
+        partition.validation[client] = out;
     }
-    let without = dealt.validation.iter().filter(|rows| rows.is_empty()).count();
+    let without = partition.validation.iter().filter(|rows| rows.is_empty()).count();
     if without > 0 {
-        dealt.notes.push(format!("{without} clients have too few rows to hold one out for validation"));
+        partition.notes.push(format!("{without} clients have too few rows to hold one out for validation"));
     }
-    Ok(dealt)
+    Ok(partition)
 }
 
 /// `(kept, held out)`, both ascending.

@@ -2,7 +2,8 @@
 //! version's files, or a part of the training images under the name `train_20pct.bin`. Whether the rows are the whole
 //! set is decided by counting them: a result on a part is not one on the set, so the name says so and a note does.
 
-use super::{put_there, put_there_packed};
+use super::Rows;
+use super::files::{put_there, put_there_packed};
 use crate::format::cifar::{self, Layout, PIXELS};
 use crate::format::{first_file, read_text};
 use crate::{DataError, Dataset, Targets};
@@ -18,74 +19,21 @@ const TRAIN: usize = 50_000;
 const TEST: usize = 10_000;
 
 /// Which set, and what its files are called.
-struct Set {
-    name: &'static str,
-    layout: Layout,
-    train: &'static [&'static str],
-    test: &'static str,
+pub(super) struct Set {
+    pub name: &'static str,
+    pub layout: Layout,
+    pub train: &'static [&'static str],
+    pub test: &'static str,
     /// File of the class names, one a line; need not be there.
-    names: &'static str,
-    classes: &'static [&'static str],
+    pub names: &'static str,
+    pub classes: &'static [&'static str],
 }
 
-const CIFAR10: Set = Set {
-    name: "cifar10",
-    layout: Layout::Cifar10,
-    train: &["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"],
-    test: "test_batch.bin",
-    names: "batches.meta.txt",
-    classes: &["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"],
-};
-
-const CIFAR100: Set = Set {
-    name: "cifar100",
-    layout: Layout::Cifar100,
-    train: &["train.bin"],
-    test: "test.bin",
-    names: "fine_label_names.txt",
-    classes: &FINE,
-};
-
-#[rustfmt::skip]
-const FINE: [&str; 100] = [
-    "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle", "bottle",
-    "bowl", "boy", "bridge", "bus", "butterfly", "camel", "can", "castle", "caterpillar", "cattle",
-    "chair", "chimpanzee", "clock", "cloud", "cockroach", "couch", "crab", "crocodile", "cup", "dinosaur",
-    "dolphin", "elephant", "flatfish", "forest", "fox", "girl", "hamster", "house", "kangaroo", "keyboard",
-    "lamp", "lawn_mower", "leopard", "lion", "lizard", "lobster", "man", "maple_tree", "motorcycle", "mountain",
-    "mouse", "mushroom", "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear", "pickup_truck", "pine_tree",
-    "plain", "plate", "poppy", "porcupine", "possum", "rabbit", "raccoon", "ray", "road", "rocket",
-    "rose", "sea", "seal", "shark", "shrew", "skunk", "skyscraper", "snail", "snake", "spider",
-    "squirrel", "streetcar", "sunflower", "sweet_pepper", "table", "tank", "telephone", "television", "tiger", "tractor",
-    "train", "trout", "tulip", "turtle", "wardrobe", "whale", "willow_tree", "wolf", "woman", "worm",
-];
-
-/// Superclass, 0 to 19 in the order of the publisher's table, of each class of CIFAR-100.
-#[rustfmt::skip]
-const SUPERCLASS: [usize; 100] = [
-     4,  1, 14,  8,  0,  6,  7,  7, 18,  3,  3, 14,  9, 18,  7, 11,  3,  9,  7, 11,
-     6, 11,  5, 10,  7,  6, 13, 15,  3, 15,  0, 11,  1, 10, 12, 14, 16,  9, 11,  5,
-     5, 19,  8,  8, 15, 13, 14, 17, 18, 10, 16,  4, 17,  4,  2,  0, 17,  4, 18, 17,
-    10,  3,  2, 12, 12, 16, 12,  1,  9, 19,  2, 10,  0,  1, 16, 12,  9, 13, 15, 13,
-    16, 19,  2,  4,  6, 19,  5,  5,  8, 19, 18,  1,  2, 15,  6,  0, 17,  8, 14, 13,
-];
-
-/// The superclass of each class, where the classes are those of CIFAR-100.
-pub(crate) fn superclasses(names: &[String]) -> Option<&'static [usize]> {
-    names.iter().eq(&FINE).then_some(&SUPERCLASS)
-}
-
-/// CIFAR-10: train, test, pixels 0 to 255, and what is to be said of them.
-pub fn cifar10(data_dir: &Path) -> Result<(Dataset, Dataset, Vec<String>), DataError> {
-    read(&CIFAR10, data_dir)
-}
-
-/// CIFAR-100, fine labels: train, test, pixels 0 to 255, and what is to be said of them.
-pub fn cifar100(data_dir: &Path) -> Result<(Dataset, Dataset, Vec<String>), DataError> {
-    read(&CIFAR100, data_dir)
-}
-
-fn read(set: &Set, data_dir: &Path) -> Result<(Dataset, Dataset, Vec<String>), DataError> {
+/// Training and test images `[rows, 3072]`, pixels 0 to 255; a note where they are not the whole set.
+///
+/// # Errors
+/// A missing or damaged file, a wrong number of class names.
+pub(super) fn read(set: &Set, data_dir: &Path) -> Result<Rows, DataError> {
     let test = put_there_packed(data_dir, set.name, set.test)?;
     let train = training_files(set, data_dir)?;
     let classes = class_names(set, data_dir)?;
@@ -101,7 +49,7 @@ fn read(set: &Set, data_dir: &Path) -> Result<(Dataset, Dataset, Vec<String>), D
         train.name = format!("{name} (part: {} of {TRAIN} training images)", train.rows());
         test.name.clone_from(&train.name);
     }
-    Ok((train, test, notes))
+    Ok(Rows { train, test, notes })
 }
 
 /// All files of the whole set, else the part.
@@ -146,3 +94,19 @@ fn half(set: &Set, files: &[PathBuf], classes: &[String]) -> Result<Dataset, Dat
         clients: None,
     })
 }
+
+/// A file of CIFAR's training images, whose sum is not known, and the part that may stand there instead.
+macro_rules! cifar_train {
+    ($set:literal, $name:literal) => {
+        $crate::source::DataFile {
+            path: concat!($set, "/", $name),
+            bytes: 0,
+            sha256: "",
+            mirrors: &[],
+            alternatives: &[concat!($set, "/", $name, ".gz")],
+            part: &[concat!($set, "/train_20pct.bin"), concat!($set, "/train_20pct.bin.gz")],
+        }
+    };
+}
+
+pub(super) use cifar_train;

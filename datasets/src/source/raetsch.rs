@@ -1,11 +1,114 @@
 //! Rätsch's thirteen two-class benchmarks (G. Rätsch, T. Onoda, K.-R. Müller, *Soft margins for AdaBoost*, 2001).
 
-use super::put_there_packed;
+use super::files::put_there_packed;
+use super::set::by_hand;
+use super::signs::{SIGN_NAMES, SIGNS, sign};
+use super::{DataFile, DataSet, Origin, Rows, Source};
 use crate::format::table;
-use crate::{DataError, Dataset, Targets, split};
+use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
+use crate::{DataError, DataProperties, Dataset, Normalise, Targets, split};
+use fedstein_schema::Literal::{Bool, Text};
+use fedstein_schema::{Accepts, Key, Kind, key};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+
+/// One of Rätsch's thirteen benchmarks, two classes: class 0 is his −1, class 1 his +1. Put there by hand.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Raetsch {
+    /// Which one.
+    pub set: RaetschSet,
+    /// Keep each distinct (features, label) row once, before the split: the sizes of the repackaged
+    /// `benchmarks.mat`, which papers quote (breast cancer 263, image 2,086, splice 2,991, flare solar 144,
+    /// titanic 24). The other sets have no row twice.
+    pub distinct: bool,
+    /// A share of the rows, or Rätsch's sizes; his need all rows.
+    pub split: RaetschSplit,
+    /// Share of the rows for testing; not used with Rätsch's sizes.
+    pub test_fraction: f64,
+    /// Scale of the features; `auto` is `standard` for the sets of measured values or codes (diabetis,
+    /// flare-solar, heart, splice), whose columns are of very different sizes, and `none` for the others, which
+    /// are of unit variance already. (The DSVGD paper used all of them as they are.)
+    pub normalise: Normalise,
+    /// Training rows to keep, 0 for all.
+    pub train_limit: usize,
+    /// Test rows to keep, 0 for all.
+    pub test_limit: usize,
+}
+
+const WHICH: Key = key(
+    "set",
+    Accepts::Choice(&[
+        "banana",
+        "breast-cancer",
+        "diabetis",
+        "flare-solar",
+        "german",
+        "heart",
+        "image",
+        "ringnorm",
+        "splice",
+        "thyroid",
+        "titanic",
+        "twonorm",
+        "waveform",
+    ]),
+    Text("image"),
+    "Which benchmark: `banana`, `breast-cancer`, `diabetis`, `flare-solar`, `german`, `heart`, `image`, `ringnorm`, `splice`, `thyroid`, `titanic`, `twonorm` or `waveform`.",
+);
+
+const DISTINCT: Key = key(
+    "distinct",
+    Accepts::Bool,
+    Bool(false),
+    "Whether each distinct (features, label) row is kept once, before the split: the sizes of the repackaged `benchmarks.mat`, which [D] quotes (image 2,086, breast cancer 263).",
+);
+
+const SPLIT: Key = key(
+    "split",
+    Accepts::Choice(&["random", "raetsch"]),
+    Text("random"),
+    "`random`: `test_fraction` ([D]: 0.2); `raetsch`: as many training and test rows as in Rätsch's realisations, drawn with `seed`; it needs all rows, so mostly `distinct = false`.",
+);
+
+impl Source for Raetsch {
+    const KIND: Kind = Kind {
+        name: "raetsch",
+        about: "One of Rätsch's 13 benchmarks: 215 to 7,400 rows of 2 to 60 features, 2 classes; put there by hand. Scale `auto`: `standard` for diabetis, flare-solar, heart and splice, else `none`.",
+        keys: &[
+            WHICH,
+            DISTINCT,
+            SPLIT,
+            NORMALISE,
+            TEST_FRACTION
+                .doc("Share of the rows held out for the test, drawn with `seed`. Ignored with `split = \"raetsch\"`."),
+            TRAIN_LIMIT,
+            TEST_LIMIT,
+        ],
+    };
+    const SET: DataSet = DataSet {
+        name: Self::KIND.name,
+        summary: "Raetsch's 13 benchmarks, 215 to 7,400 rows of 2 to 60 features, 2 classes",
+        source: "G. Raetsch, T. Onoda, K.-R. Mueller, Soft margins for AdaBoost, 2001; from UCI, DELVE and STATLOG; breast-cancer: M. Zwitter, M. Soklic, University Medical Centre, Ljubljana",
+        licence: "the UCI originals CC BY 4.0; twonorm, ringnorm, titanic (DELVE): none stated",
+        origin: Origin::Download,
+        files: FILES,
+        by_hand: Some(HOW),
+    };
+
+    fn properties(&self) -> DataProperties {
+        DataProperties::classes(2)
+    }
+
+    fn auto_scale(&self) -> Normalise {
+        if self.set.is_raw() { Normalise::Standard } else { Normalise::None }
+    }
+
+    fn read(&self, data_dir: &Path, rng: &mut impl Rng) -> Result<Rows, DataError> {
+        let all = read(self.set, self.distinct, data_dir)?;
+        self.set.split(&all, self.split, self.test_fraction, rng).map(Rows::from)
+    }
+}
 
 /// One of Rätsch's benchmarks. Sizes: all rows × features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,7 +203,7 @@ impl RaetschSet {
     ///
     /// # Errors
     /// Another number of rows than Rätsch's sizes add up to; what [`split::train_test`] refuses.
-    pub(crate) fn split(
+    fn split(
         self,
         all: &Dataset,
         how: RaetschSplit,
@@ -125,17 +228,39 @@ impl RaetschSet {
 }
 
 /// All rows of a set, or each distinct (features, label) row once: the sizes of the repackaged `benchmarks.mat`.
-pub(crate) fn read(set: RaetschSet, distinct: bool, data_dir: &Path) -> Result<Dataset, DataError> {
+fn read(set: RaetschSet, distinct: bool, data_dir: &Path) -> Result<Dataset, DataError> {
     let path = put_there_packed(data_dir, "raetsch", &format!("{}.csv", set.name()))?;
     let width = set.facts().0;
-    let (features, labels) = table::read(&path, width, super::SIGNS, super::sign)?;
+    let (features, labels) = table::read(&path, width, SIGNS, sign)?;
     let all = Dataset {
         name: format!("raetsch-{}", set.name()),
         features,
         feature_shape: vec![width],
         feature_names: None,
-        targets: Targets::Classes { labels, names: super::SIGN_NAMES.map(str::to_owned).to_vec() },
+        targets: Targets::Classes { labels, names: SIGN_NAMES.map(str::to_owned).to_vec() },
         clients: None,
     };
     Ok(if distinct { split::distinct(&all) } else { all })
 }
+
+const HOW: &str = "\
+     raetsch/NAME.csv.gz, gzipped or not: no header, a row a line, numbers between commas, the features and then the \
+     label -1 or +1; only the set that is used must be there\n  \
+     from benchmarks.mat of https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets, or from UCI and DELVE: \
+     docs/data.md, \"By hand\"";
+
+const FILES: &[DataFile] = &[
+    by_hand!("raetsch/banana.csv", 55546, "5204e4563cc9c1248c84e5faaf86fe016509350371e0652f7c161d6a10873662"),
+    by_hand!("raetsch/breast-cancer.csv", 1809, "914f7bcdb0cc33ac686bf523aaa56d0771dc512ce021a9081ac879077256bbb1"),
+    by_hand!("raetsch/diabetis.csv", 8622, "41d3fe45fcc175dce6e404a3e431ed7ea02e3d36c4ef355608f1dfa9d380f943"),
+    by_hand!("raetsch/flare-solar.csv", 1695, "bf7a1689e7b306a183667e1d7e42d7edbe9ff2f2db8895603dac0ad346bcbdb3"),
+    by_hand!("raetsch/german.csv", 21277, "bf4a7e954bcb86b4b9cee1ec039eddaa3320e69d15337133c744d7ceef57f15d"),
+    by_hand!("raetsch/heart.csv", 2854, "b3e6943e83c2244ef771986d48a3fded38317d310021856e02dd539c07d935a0"),
+    by_hand!("raetsch/image.csv", 160101, "a3ac1f73dd11698ca5fbe03de6bc268c5d2d7633b57fc105a7661b92b46190ee"),
+    by_hand!("raetsch/ringnorm.csv", 720458, "fa08f952edf1d8d016c05c1d68efc7c638421ddebd4fc7df55f867a52635dd2b"),
+    by_hand!("raetsch/splice.csv", 65909, "970f680010a1c20ea104d5222c8ca07f9b7daf6373dc19f19265a93b0cfe0144"),
+    by_hand!("raetsch/thyroid.csv", 3459, "a682119165b0ae660844f3985cec55f1812dfd582a475495a5ddc391de1e6427"),
+    by_hand!("raetsch/titanic.csv", 2409, "f93577641ec9dc71b260962d283fe32592d51b00f47ff85ffddf5637490cfd0c"),
+    by_hand!("raetsch/twonorm.csv", 405386, "01706f9320dfdf095a0cfa35ffb3ffaf27fa55d2a3222c2590f0d9c1307f132a"),
+    by_hand!("raetsch/waveform.csv", 470067, "204eace686363d978d7576a6d9a48cfcf059355ea731782ca7c6c8b797654174"),
+];

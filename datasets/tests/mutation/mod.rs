@@ -1,9 +1,9 @@
-//! Damage to files, seeded: what the tests of hostile input do to good files.
+//! Seeded mutations of good files, for the tests of hostile input.
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 
-/// What may stand in the place of a number.
+/// Texts that replace a number.
 const NUMBERS: &[&[u8]] = &[
     b"0",
     b"-1",

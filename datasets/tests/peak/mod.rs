@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator with a count a thread.
+/// The system's allocator with a counter per thread.
 pub struct Counting;
 
 #[global_allocator]
@@ -13,7 +13,7 @@ static ALLOCATOR: Counting = Counting;
 thread_local! {
     /// Bytes this thread has allocated, less those it has freed; below 0 where it freed what others had allocated.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// The most that `HELD` was since [`peak`] began.
+    /// The maximum of `HELD` since [`peak`] began.
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
 

@@ -1,3 +1,5 @@
+//! Element-wise non-linearities.
+
 use std::f64::consts::SQRT_2;
 
 use burn::tensor::{Tensor, activation};
@@ -7,21 +9,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
-    /// max(z, 0), the papers' choice.
+    /// max(z, 0), as in the papers.
     #[default]
     Relu,
-    /// tanh z
+    /// tanh z.
     Tanh,
-    /// 1 / (1 + e^-z)
+    /// 1 / (1 + e^−z).
     Sigmoid,
-    /// z Φ(z)
+    /// z·Φ(z), with the normal distribution function Φ.
     Gelu,
-    /// z σ(z)
+    /// z·σ(z), with the logistic function σ.
     Silu,
 }
 
 impl Activation {
-    /// Every activation by its word in a config.
+    /// Every activation and its name in a config.
     pub const WORDS: [(&str, Self); 5] = [
         ("relu", Self::Relu),
         ("tanh", Self::Tanh),

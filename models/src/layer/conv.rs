@@ -1,15 +1,17 @@
+//! The convolution layer.
+
 use burn::module::{Module, Param};
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::{ConvOptions, PadMode};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use super::lanes::{Block, Lanes};
+use super::lanes::{BlockOptions, Lanes};
 use super::unset;
 
 /// A convolution for N particles at once: z_n = W_n ∗ x + b_n, with zeros around the image.
 ///
-/// Images of all particles lie side by side as channels, `[B, N·channels, H, W]`. Product and bias are two steps, for a
-/// maximum over pixels that follows may come between them. On flex, in `f32`, a stack asks for all of it at once.
+/// Images of all particles lie side by side as channels, `[B, N·channels, H, W]`. Convolution and bias are two steps,
+/// because max-pooling may come between them. On flex, in `f32`, a stack does all of it in one operation.
 #[derive(Module, Debug)]
 pub struct ParticleConv {
     /// `[N, out, in, kernel height, kernel width]`
@@ -23,8 +25,8 @@ pub struct ParticleConv {
 }
 
 impl ParticleConv {
-    /// A layer with unset parameters, `particles` times `outputs` x `inputs` kernels; `pad` rows and columns of zeros on
-    /// each side.
+    /// A layer for N = `particles` with unset parameters: `outputs` × `inputs` kernels each, and `pad` rows and columns of
+    /// zeros on each side of the image.
     pub fn new(
         particles: usize,
         [inputs, outputs]: [usize; 2],
@@ -38,8 +40,8 @@ impl ParticleConv {
     }
 
     /// All particles see the same images: one matrix product over all particles with the patches under the kernel,
-    /// which need no gradient. 1.4 times as fast as Burn's convolution with N·out filters, forth and back (flex,
-    /// 3×32×32, 5x5 kernel, N·out = 160, B = 250), and as memory less than the product itself where in·kernel < N·out.
+    /// which need no gradient. 1.4 times as fast as Burn's convolution with N·out filters, forward and backward (flex,
+    /// 3×32×32, 5x5 kernel, N·out = 160, B = 250), and with less extra memory than the product itself where in·kernel < N·out.
     ///
     /// # Shapes
     /// - `images`: `[B, in, H, W]`
@@ -63,16 +65,17 @@ impl ParticleConv {
         conv2d(images, filters, None, ConvOptions::new([self.stride; 2], self.pad, [1, 1], particles))
     }
 
-    /// Convolution, maximum over windows (side and step) and bias, and max(z, 0) if asked for, in one operation.
+    /// Convolution, maximum over windows (`pool` is their side and step), bias, and max(z, 0) if `relu` is true, in one
+    /// operation.
     pub(crate) fn block(&self, images: Lanes, pool: Option<[usize; 2]>, relu: bool) -> Lanes {
-        let block = Block { stride: self.stride, pad: self.pad, pool: pool.unwrap_or([1, 1]), relu };
+        let block = BlockOptions { stride: self.stride, pad: self.pad, pool: pool.unwrap_or([1, 1]), relu };
         images.block(self.weight.val(), self.bias.val(), block)
     }
 
     /// Adds b_n to every pixel of particle n.
     ///
     /// # Shapes
-    /// - `images`: `[B, N·out, H, W]`
+    /// - `images` and the result: `[B, N·out, H, W]`
     pub fn add_bias(&self, images: Tensor<4>) -> Tensor<4> {
         let [particles, outputs] = self.bias.val().dims();
         images + self.bias.val().reshape([1, particles * outputs, 1, 1])

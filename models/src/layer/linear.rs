@@ -1,3 +1,5 @@
+//! The dense layer.
+
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{Device, Tensor};
 
@@ -14,12 +16,12 @@ pub struct ParticleLinear {
 }
 
 impl ParticleLinear {
-    /// A layer with unset parameters, `particles` times `outputs` x `inputs`.
+    /// A layer for N = `particles` with unset parameters, `outputs` × `inputs` weights each.
     pub fn new(particles: usize, inputs: usize, outputs: usize, device: &Device) -> Self {
         Self { weight: unset([particles, outputs, inputs], device), bias: unset([particles, outputs, 1], device) }
     }
 
-    /// All particles see the same rows.
+    /// Applies the layer of every particle to the same rows.
     ///
     /// # Shapes
     /// - `x`: `[B, in]`
@@ -31,7 +33,7 @@ impl ParticleLinear {
         product.reshape([particles, outputs, rows]) + self.bias.val()
     }
 
-    /// Each particle sees its own hidden values.
+    /// Applies the layer of each particle to its own hidden values.
     ///
     /// # Shapes
     /// - `hidden`: `[N, in, B]`
@@ -41,7 +43,7 @@ impl ParticleLinear {
     }
 }
 
-/// A parameter that has a shape but no value yet: the particles bring it.
+/// A parameter that has a shape but no value yet; the particles are loaded into it.
 pub(crate) fn unset<const D: usize>(shape: [usize; D], device: &Device) -> Param<Tensor<D>> {
     let zeros = move |device: &Device, _tracked: bool| Tensor::zeros(shape, device);
     Param::uninitialized(ParamId::new(), zeros, device.clone(), true, shape.into())

@@ -1,9 +1,11 @@
+//! Pooling of images.
+
 use burn::tensor::Tensor;
 use burn::tensor::module::{avg_pool2d, max_pool2d};
 use burn::tensor::ops::{AvgPoolOptions, MaxPoolOptions};
 
-/// Pooling over square windows without padding; a window that would leave the image is dropped. Channels do not meet,
-/// so those of all particles lie side by side.
+/// Pooling over square windows without padding; a window that would leave the image is dropped. Each channel is pooled
+/// by itself, so those of all particles lie side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
     /// The largest value of a window.
@@ -20,11 +22,13 @@ pub enum Pool {
         /// Pixels from one window to the next.
         stride: usize,
     },
-    /// The mean of a channel: one pixel is left.
+    /// The mean of each channel: the output has one pixel.
     GlobalAverage,
 }
 
 impl Pool {
+    /// Pools every channel.
+    ///
     /// # Shapes
     /// - `images`: `[B, channels, H, W]`, H and W at least the window's
     /// - returns `[B, channels, H', W']`, H' = (H − size)/stride + 1, rounded down

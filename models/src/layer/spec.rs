@@ -1,4 +1,4 @@
-//! One layer in words: a text such as `conv 16 5x5` in; the layer, and the shape that it makes of its input's, out.
+//! The text form of a layer, such as `conv 16 5x5`, and the shape of a layer's output.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ const AVG_POOL: &str = "avg-pool K [stride S]";
 const GLOBAL_AVG_POOL: &str = "global-avg-pool";
 const DENSE: &str = "dense OUT";
 
-/// The largest number that a layer's text may hold: beyond it is a slip of the keyboard.
+/// The largest number in a layer's text: a larger one is taken for a typing error.
 const LARGEST: usize = 1_000_000;
 
 /// A layer as a config describes it. Its text is that of [`FromStr`], and of [`Display`](fmt::Display) again.
@@ -21,7 +21,7 @@ pub enum LayerSpec {
     /// `conv OUT KxK [stride S] [pad P | same]`: kernels are height x width; `same` pads an odd kernel so that, with
     /// stride 1, the image keeps its size.
     Conv {
-        /// Channels that come out.
+        /// Channels of the output.
         outputs: usize,
         /// Height and width of the kernel.
         kernel: [usize; 2],
@@ -42,10 +42,10 @@ pub enum LayerSpec {
 }
 
 impl LayerSpec {
-    /// A list of texts as a list of layers.
+    /// Parses a list of layers.
     ///
     /// # Errors
-    /// The first text that is no layer, by its number.
+    /// The first text that is not a layer, with its number.
     pub fn read<T: AsRef<str>>(texts: &[T]) -> Result<Vec<Self>, ModelError> {
         let read = |(i, text): (usize, &T)| {
             let text = text.as_ref();
@@ -54,10 +54,10 @@ impl LayerSpec {
         texts.iter().enumerate().map(read).collect()
     }
 
-    /// The shape that comes out.
+    /// The shape of the layer's output.
     ///
     /// # Errors
-    /// Why the layer does not fit its input.
+    /// A sentence that says why the layer does not fit its input.
     pub(crate) fn output(self, input: Shape) -> Result<Shape, String> {
         match self {
             Self::Activation(_) => Ok(input),
@@ -83,7 +83,7 @@ impl LayerSpec {
         }
     }
 
-    /// Weights and biases of one particle; `None` where they are more than can be counted.
+    /// Number of weights and biases of one particle; `None` where a `usize` cannot hold it.
     pub(crate) fn parameters(self, input: Shape) -> Option<usize> {
         let (outputs, fan_in) = match (self, input) {
             (Self::Conv { outputs, kernel: [high, wide], .. }, Shape::Image([channels, ..])) => {
@@ -102,10 +102,10 @@ fn windows(image: [usize; 2], window: [usize; 2], stride: usize, pad: [usize; 2]
     Some([count(0)?, count(1)?])
 }
 
-/// What lies between two layers, for one row of one particle.
+/// The shape of what lies between two layers, for one row of one particle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Features of a row that is no image.
+    /// Features of a row that is not an image.
     Features(usize),
     /// Channels, height, width.
     Image([usize; 3]),
@@ -114,7 +114,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// The shape of a row: `[H, W]` is an image of one channel, `[C, H, W]` one of C; anything else is no image.
+    /// The shape of a row: `[H, W]` is an image of one channel, `[C, H, W]` one of C; anything else is not an image.
     pub(crate) fn of_row(shape: &[usize]) -> Self {
         match *shape {
             [height, width] => Self::Image([1, height, width]),
@@ -123,7 +123,7 @@ impl Shape {
         }
     }
 
-    /// Numbers in it; `None` where they are more than can be counted.
+    /// Number of values; `None` where a `usize` cannot hold it.
     pub(crate) fn size(self) -> Option<usize> {
         match self {
             Self::Features(size) | Self::Units(size) => Some(size),
@@ -134,7 +134,7 @@ impl Shape {
     /// Channels, height and width.
     ///
     /// # Errors
-    /// Why it is no image.
+    /// A sentence that says why this is not an image.
     pub(crate) fn image(self) -> Result<[usize; 3], String> {
         match self {
             Self::Image(image) => Ok(image),
@@ -157,7 +157,7 @@ impl fmt::Display for Shape {
 }
 
 impl FromStr for LayerSpec {
-    /// What is wrong and what would be right.
+    /// A sentence that says what is wrong and what would be right.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -1,6 +1,6 @@
 //! The densities of a visit: the global q, the client's factor t_k, the cavity q/t_k, and the factor after the visit.
 //!
-//! All centres stay fixed during the visit. What a factor holds beside the client's likelihood is [`Factors`];
+//! All centres stay fixed during the visit. [`Factors`] lists what a factor holds beside the client's likelihood;
 //! docs/algorithms.md ("dsvgd") derives every formula of this file.
 
 use std::sync::Arc;
@@ -8,35 +8,39 @@ use std::sync::Arc;
 use fedstein_models::Model;
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::{mean, prior_score};
 use crate::backend::Backend;
 use crate::density::kde::{Kde, KdeConfig};
-use crate::density::{LogDensity, Score};
+use crate::density::prior_score;
 use crate::error::RunError;
 use crate::particles::Particles;
+use crate::statistics::mean;
+use crate::stein::Score;
 
-/// What a client's factor holds beside its likelihood.
+/// The content of a client's factor beside its likelihood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Factors {
-    /// [`Self::Growing`] where one centre has all the weight at each of the first particles, else [`Self::WithPrior`].
+    /// [`Self::Growing`] where one centre has all the weight at each of the initial particles, else
+    /// [`Self::WithPrior`].
     #[default]
     Auto,
     /// t̂_k = p0^(1/K)·t_k, and p0^(1/K) itself until the client's first visit. The particles' part of a factor has the
-    /// precision 1/(Kλ²), that of q the precision V/(Kλ²) of the V factors visited so far. Ours, beyond the paper, for
-    /// high dimensions, where one centre has all the weight of a density estimate.
+    /// precision 1/(Kλ²), that of q the precision V/(Kλ²) of the V factors visited so far. This form is ours, for
+    /// high dimensions, where one centre has all the weight of a density estimate; the paper does not have it.
     Growing,
-    /// The same with factors that start at Θ^(0), as if all had been visited: q has the precision 1/λ² from the first
-    /// round on.
+    /// As `Growing`, with factors that start at Θ^(0), as if all had been visited: q has the precision 1/λ² from the
+    /// first round on.
     SharedPrior,
     /// t̂_k = p0·t_k, a proper density that starts at Θ^(0); every local score contains p0 (the public code).
     WithPrior,
-    /// t_k^(0) = 1 and q^(0) = p0, as printed.
+    /// t_k^(0) = 1 and q^(0) = p0, as printed in the paper.
     Paper,
 }
 
+use super::super::HELD;
+
 impl Factors {
-    /// The word of the configuration.
+    /// The value of `algorithm.factors` in a config.
     pub fn word(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -47,7 +51,19 @@ impl Factors {
         }
     }
 
-    /// The form that [`Self::Auto`] stands for with these first particles; every other form stands for itself.
+    /// The effect of `algorithm.kde_bandwidth` where one centre has all the weight of a density.
+    pub(super) fn one_hot_advice(self) -> &'static str {
+        match self {
+            Self::WithPrior | Self::Paper => {
+                "with this value of algorithm.factors a smaller algorithm.kde_bandwidth makes it worse where clients differ; \
+                 algorithm.factors = \"growing\" remembers them"
+            }
+            Self::Auto | Self::Growing | Self::SharedPrior => HELD,
+        }
+    }
+
+    /// The form that [`Self::Auto`] stands for with these initial particles `[N, d]`; every other form stands for
+    /// itself.
     ///
     /// # Errors
     /// The device does not answer.
@@ -60,21 +76,23 @@ impl Factors {
     }
 }
 
-/// What a client knows at the start of a visit.
+/// The state of a client at the start of a visit.
 pub(super) struct Start<'a, B: Backend> {
+    /// The model, for its prior p0.
     pub model: &'a Arc<dyn Model>,
-    /// Θ as received.
+    /// Θ as received, `[N, d]`.
     pub theta: &'a Particles<B>,
-    /// Θ_k.
+    /// The factor's particles Θ_k, `[N, d]`.
     pub factor: &'a Particles<B>,
     /// Whether Θ_k is from an earlier visit.
     pub visited: bool,
+    /// The round, from 1.
     pub round: usize,
-    /// K.
+    /// The number of clients K.
     pub clients: f64,
-    /// V, the number of clients visited before this round.
+    /// The number V of clients visited before this round.
     pub seen: f64,
-    /// V' after it; `None` where this client is the only one of the round.
+    /// The number V' of clients visited after this round; `None` where this client is the only one of the round.
     pub seen_after: Option<f64>,
 }
 
@@ -90,11 +108,11 @@ impl<B: Backend> Density<B> {
     }
 }
 
-/// The cavity q/t_k as particles see it.
+/// The cavity q/t_k in terms of kernel density estimates.
 pub(super) struct Cavity<B: Backend> {
     kde: KdeConfig,
     model: Arc<dyn Model>,
-    /// Θ as received.
+    /// Θ as received, `[N, d]`.
     theta: Particles<B>,
     /// The particles' part of q; `None` where no factor is in q yet.
     q: Option<Density<B>>,
@@ -102,31 +120,31 @@ pub(super) struct Cavity<B: Backend> {
     t: Option<Density<B>>,
     /// Whether q is p0 in closed form (the printed first round).
     q_is_prior: bool,
-    /// How much of ∇ log p0 the local score contains.
+    /// The weight of ∇ log p0 in the local score.
     pub prior_weight: f64,
-    /// Whether densities give no score anywhere: nothing is remembered, and nothing is to be distilled.
-    pub silent: bool,
-    /// λ of the configuration, before any widening.
+    /// Whether the scores of all densities are 0. No factor is kept then, and nothing is distilled.
+    pub zero_score: bool,
+    /// The bandwidth λ of the configuration, before any widening.
     lambda: f64,
     after: After,
 }
 
-/// q and the factor after the visit.
+/// The precisions of q and of the factor after the visit.
 #[derive(Clone, Copy)]
 struct After {
     form: Factors,
-    /// K.
+    /// The number of clients K.
     clients: f64,
-    /// V before the round.
+    /// The number V of clients visited before the round.
     seen_before: f64,
-    /// V with this client.
+    /// The number of clients visited before the round or in this visit.
     seen_with: f64,
-    /// V' after the round: with all its clients.
+    /// The number V' of clients visited after the round, all its clients included.
     seen: f64,
 }
 
 impl After {
-    /// λ² times the precision of the particles' part of q with so many clients visited.
+    /// λ² times the precision of the particles' part of q where `seen` clients have been visited.
     fn q_precision(self, seen: f64) -> f64 {
         if self.form == Factors::Growing { seen / self.clients } else { 1.0 }
     }
@@ -136,20 +154,25 @@ impl After {
         if matches!(self.form, Factors::Growing | Factors::SharedPrior) { 1.0 / self.clients } else { 1.0 }
     }
 
-    /// κ: the precision of the particles' part of q over that of the factor, with so many clients visited.
+    /// The ratio κ of the precision of the particles' part of q to that of the factor, where `seen` clients have been
+    /// visited.
     fn kappa(self, seen: f64) -> f64 {
         self.q_precision(seen) / self.factor_precision()
     }
 }
 
 impl<B: Backend> Cavity<B> {
+    /// The densities of a visit that starts from `start`.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn new(form: Factors, kde: KdeConfig, start: &Start<B>) -> Result<Self, RunError> {
         let Start { model, theta, factor, visited, round, clients, seen, seen_after } = *start;
         let own = f64::from(u8::from(visited));
         let plain = Kde::new(theta, kde)?;
-        let silent = plain.is_silent() && Kde::new(factor, kde)?.is_silent();
+        let zero_score = plain.has_zero_score() && Kde::new(factor, kde)?.has_zero_score();
         // Densities without a score carry no prior: then the local score has to contain all of it.
-        let form = if silent { Factors::WithPrior } else { form };
+        let form = if zero_score { Factors::WithPrior } else { form };
         let seen_with = seen + 1.0 - own;
         let after = After { form, clients, seen_before: seen, seen_with, seen: seen_after.unwrap_or(seen_with) };
         let lambda = plain.lambda();
@@ -161,7 +184,7 @@ impl<B: Backend> Cavity<B> {
             t: None,
             q_is_prior: false,
             prior_weight: 1.0,
-            silent,
+            zero_score,
             lambda,
             after,
         };
@@ -204,8 +227,8 @@ impl<B: Backend> Cavity<B> {
 
     /// The centres of the particles' part of q where `seen` clients have been visited.
     ///
-    /// With [`Factors::Growing`], q = p0^((K−V)/K)·N(c, (K/V)λ²) has its mode at Θ, so c lies where the rest of the prior
-    /// does not pull Θ away: c = Θ − λ²·((K−V)/V)·∇ log p0(Θ).
+    /// With [`Factors::Growing`], q = p0^((K−V)/K)·N(c, (K/V)λ²) has its mode at Θ, so c lies where the rest of the
+    /// prior does not pull Θ away: c = Θ − λ²·((K−V)/V)·∇ log p0(Θ).
     fn q_centres(&self, theta: &Particles<B>, seen: f64) -> Particles<B> {
         let After { form, clients, .. } = self.after;
         if form != Factors::Growing || seen == clients {
@@ -220,47 +243,71 @@ impl<B: Backend> Cavity<B> {
         theta.clone().zip(shift, |theta, shift| theta + shift)
     }
 
-    /// ∇ log q − ∇ log t_k.
-    fn difference(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
-        let q = match &self.q {
-            Some(q) => q.kde.score(at)?,
-            None if self.q_is_prior => prior_score(&*self.model, at, 1.0),
-            None => Score::zero(at.count()),
-        };
-        match &self.t {
-            Some(t) => Ok(q.minus(t.kde.score(at)?)),
-            None => Ok(q),
+    /// The score ∇ log q − ∇ log t_k, for one loop with steps of at most this length; see [`Kde::evaluator`].
+    fn difference(&self, longest_step: f64) -> impl FnMut(&Particles<B>) -> Result<Score<B>, RunError> {
+        let evaluator = |density: &Density<B>| density.kde.evaluator(longest_step);
+        let (mut q, mut t) = (self.q.as_ref().map(evaluator), self.t.as_ref().map(evaluator));
+        move |at| {
+            let q = match &mut q {
+                Some(q) => q.score(at)?,
+                None if self.q_is_prior => prior_score(&*self.model, at, 1.0),
+                None => Score::zero(at.count()),
+            };
+            match &mut t {
+                Some(t) => Ok(q.minus(t.score(at)?)),
+                None => Ok(q),
+            }
         }
     }
 
-    /// ρ·(∇ log q − ∇ log t_k), with the norm of every row at most c·√d/λ; λ is that of the configuration.
-    pub fn score(&self, at: &Particles<B>, damping: f64, clip: Option<f64>) -> Result<Score<B>, RunError> {
-        let score = self.difference(at)?.times(damping);
-        let Some(clip) = clip else { return Ok(score) };
-        Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / self.lambda)?)
+    /// The score ρ·(∇ log q − ∇ log t_k) at particles `[N, d]`, for one loop with steps of at most `longest_step`. The
+    /// norm of every row is at most c·√d/λ, with the λ of the configuration.
+    ///
+    /// # Errors
+    /// The closure fails when the device does not answer.
+    pub fn score(
+        &self,
+        damping: f64,
+        clip: Option<f64>,
+        longest_step: f64,
+    ) -> impl FnMut(&Particles<B>) -> Result<Score<B>, RunError> {
+        let mut difference = self.difference(longest_step);
+        move |at| {
+            let score = difference(at)?.times(damping);
+            let Some(clip) = clip else { return Ok(score) };
+            Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / self.lambda)?)
+        }
     }
 
-    /// The effective number of q's centres at a θ_i, mean over particles; `None` where q has no centres.
+    /// The effective number of q's centres at a particle, averaged over the particles `at` `[N, d]`; `None` where q has
+    /// no centres.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn effective_sample_size(&self, at: &Particles<B>) -> Result<Option<f64>, RunError> {
         match &self.q {
-            Some(q) if !self.silent => Ok(Some(mean(&q.kde.effective_sample_size(at)?))),
+            Some(q) if !self.zero_score => Ok(Some(mean(&q.kde.effective_sample_size(at)?))),
             _ => Ok(None),
         }
     }
 
-    /// The particles of the factor t_k·q_new/q where `moved` are those of q_new, as far as they are known in closed form:
-    /// where each centre of these densities has all the weight at itself. Then the score of the new factor,
-    /// ∇ log t_k + ∇ log q_new − ∇ log q, is zero at
+    /// The particles `[N, d]` of the factor t_k·q_new/q, given the particles `moved` `[N, d]` of q_new. They have a
+    /// closed form for a single client, and where each centre of these densities has all the weight at itself; otherwise
+    /// the result is `None`. In the second case the score of the new factor, ∇ log t_k + ∇ log q_new − ∇ log q, is zero
+    /// at
     ///
     /// Θ_k,new = Θ_k + κ(c_new − c),
     ///
-    /// with κ the precision of q over that of the factor, c_new the centres of q after the round, and c those that it would
-    /// have if nobody had moved Θ. Before a client's first visit Θ_k is where its factor would say nothing
-    /// ([`Self::silent_factor`]).
+    /// with κ the precision of q over that of the factor, c_new the centres of q after the round, and c those that it
+    /// would have if no client had moved Θ. Before a client's first visit Θ_k is the neutral factor
+    /// ([`Self::neutral_factor`]).
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn factor_in_closed_form(&self, moved: &Particles<B>) -> Result<Option<Particles<B>>, RunError> {
         let After { form, clients, seen, .. } = self.after;
         if form == Factors::Paper {
-            // The printed loop, to the letter.
+            // The loop exactly as printed.
             return Ok(None);
         }
         let new = self.density_of(moved, seen)?;
@@ -273,13 +320,14 @@ impl<B: Backend> Cavity<B> {
         }
         let kappa = self.after.kappa(seen);
         let step = new.centres.zip(self.q_centres(&self.theta, seen), |new, old| (new - old).mul_scalar(kappa));
-        let factor = self.t.as_ref().map_or_else(|| self.silent_factor(), |t| t.centres.clone());
+        let factor = self.t.as_ref().map_or_else(|| self.neutral_factor(), |t| t.centres.clone());
         Ok(Some(factor.zip(step, |factor, step| factor + step)))
     }
 
-    /// The particles of a growing factor before its first visit, with which Θ would stay where it is: its score at Θ is that
-    /// of p0^(1/K). Where no factor is in q yet, q = p0 does not have its mode at Θ, and the first factors bring it there.
-    fn silent_factor(&self) -> Particles<B> {
+    /// The particles of a growing factor before its first visit, with which Θ would stay where it is: its score at Θ is
+    /// that of p0^(1/K). Where no factor is in q yet, q = p0 does not have its mode at Θ, and the first factors bring
+    /// it there.
+    fn neutral_factor(&self) -> Particles<B> {
         let After { seen_before, seen, .. } = self.after;
         if seen_before > 0.0 { self.shifted(&self.theta, 1.0) } else { self.q_centres(&self.theta, seen) }
     }
@@ -289,21 +337,28 @@ impl<B: Backend> Cavity<B> {
         Density::new(self.q_centres(theta, seen), self.kde, self.after.q_precision(seen).powf(-0.5))
     }
 
-    /// The score of the factor after the visit, ∇ log t_k + ∇ log q_new − ∇ log q, where `moved` are the particles of q_new.
+    /// The score ∇ log t_k + ∇ log q_new − ∇ log q of the factor after the visit, given the particles `moved` `[N, d]`
+    /// of q_new, for one loop with steps of at most `longest_step`.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub fn factor_score(
         &self,
         moved: &Particles<B>,
-    ) -> Result<impl Fn(&Particles<B>) -> Result<Score<B>, RunError>, RunError> {
-        let q_new = self.density_of(moved, self.after.seen_with)?.kde;
-        Ok(move |at: &Particles<B>| Ok(q_new.score(at)?.minus(self.difference(at)?)))
+        longest_step: f64,
+    ) -> Result<impl FnMut(&Particles<B>) -> Result<Score<B>, RunError>, RunError> {
+        let mut q_new = self.density_of(moved, self.after.seen_with)?.kde.evaluator(longest_step);
+        let mut difference = self.difference(longest_step);
+        Ok(move |at: &Particles<B>| Ok(q_new.score(at)?.minus(difference(at)?)))
     }
 
-    /// The particles from which the loop of distillation starts. A growing factor has none before its first visit.
+    /// The particles `[N, d]` from which distillation starts: those of the factor, or `moved` for a growing factor,
+    /// which has none before its first visit.
     pub fn distillation_start(&self, factor: &Particles<B>, moved: &Particles<B>) -> Particles<B> {
         if self.after.form == Factors::Growing && self.t.is_none() { moved.clone() } else { factor.clone() }
     }
 
-    /// How many times as long as those of Θ the steps of distillation are: a factor with 1/κ of q's precision moves κ
+    /// The ratio of the step length of distillation to that of Θ: a factor with 1/κ of q's precision moves κ
     /// times as far.
     pub fn pace(&self) -> f64 {
         self.after.kappa(self.after.seen_with)
@@ -315,9 +370,9 @@ mod tests {
     use fedstein_models::{BlrConfig, Network};
 
     use super::*;
+    use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
     use crate::density::kde::{KdeBandwidth, KdeMode};
-    use crate::federation::message::{Array, Values};
 
     /// One particle of a logistic regression with four weights and log ξ, all coordinates alike.
     fn particle(value: f64) -> (Arc<dyn Model>, Particles<Flex>) {
@@ -330,8 +385,8 @@ mod tests {
 
     #[test]
     fn the_clip_is_in_units_of_the_lambda_of_the_configuration() {
-        // Whatever the form has made of λ: a bound that jumped with the number of clients visited would mean another
-        // thing in every round.
+        // The widening of λ by the form must not matter: a bound that jumped with the number of clients visited would
+        // mean another thing in every round.
         let (model, theta) = particle(0.5);
         let (_, factor) = particle(900.0);
         let (lambda, clip) = (0.2, 3.0);
@@ -346,7 +401,7 @@ mod tests {
         ] {
             let (model, theta, factor) = (&model, &theta, &factor);
             let start = Start { model, theta, factor, visited: true, round, clients: 8.0, seen, seen_after: None };
-            let score = Cavity::new(form, kde, &start).unwrap().score(theta, 1.0, Some(clip)).unwrap();
+            let score = Cavity::new(form, kde, &start).unwrap().score(1.0, Some(clip), f64::INFINITY)(theta).unwrap();
             let norm = score.evaluate(theta).row_norms().unwrap()[0];
             assert!((norm / bound - 1.0).abs() < 1e-12, "{form:?}, V = {seen}: {norm}, not {bound}");
         }

@@ -1,4 +1,4 @@
-//! Expectations under q of a function that is known by its gradient f' alone.
+//! Expectations under q of a function of which only the gradient f' is known.
 //!
 //! With θ = m + L⁻ᵀz, Λ = L·Lᵀ and z ~ N(0, I), Price's theorem (Stein's identity) gives the curvature from the same
 //! gradients: E[∇²f] = Λ·E[(θ − m) f'ᵀ] = L·E[z f'ᵀ]; in the mean field E[f''_jj] = E[f'_j z_j]/√v_j.
@@ -11,12 +11,12 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::natural::{Gaussian, Natural, Symmetric};
 
-/// Points of N(0, I) and their weights: E[f(z)] ≈ Σ_n w_n f(z_n).
+/// Nodes for N(0, I) and their weights: E[f(z)] ≈ Σ_n w_n f(z_n).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nodes {
-    /// `[S, d]`
+    /// The nodes z, `[S, d]`.
     pub points: Array2<f64>,
-    /// `[S]`, they sum to 1.
+    /// The weights w, `[S]`, which sum to 1.
     pub weights: Array1<f64>,
 }
 
@@ -46,8 +46,8 @@ impl Nodes {
         Some(Self { points, weights: density / mass })
     }
 
-    /// Draws in antithetic pairs z, −z, an even number of at least `samples`. Pairs make the part of E[z f'ᵀ] exact
-    /// that does not depend on the curvature, E z · f'(m)ᵀ = 0, and E[f'] exact where f is quadratic.
+    /// Draws `[S, d]` in antithetic pairs z, −z, with S even and at least `samples`. Pairs make the part of E[z f'ᵀ]
+    /// exact that does not depend on the curvature, E z · f'(m)ᵀ = 0, and E[f'] exact where f is quadratic.
     pub fn draws(samples: usize, d: usize, rng: &mut dyn Rng) -> Self {
         let pairs = samples.div_ceil(2).max(1);
         let half = Array2::from_shape_simple_fn((pairs, d), || StandardNormal.sample(rng));
@@ -57,12 +57,12 @@ impl Nodes {
     }
 }
 
-/// Where expectations are taken.
+/// The rule by which expectations are computed.
 #[derive(Clone, Debug)]
 pub enum Rule {
-    /// At fixed points.
+    /// Quadrature at fixed nodes.
     Quadrature(Nodes),
-    /// At this many draws, fresh in every step.
+    /// Monte Carlo with this many draws, fresh in every step.
     Draws(usize),
 }
 
@@ -72,7 +72,7 @@ impl Rule {
         Nodes::quadrature(d).map_or(Self::Draws(samples), Self::Quadrature)
     }
 
-    /// The points of a step.
+    /// The nodes of a step, `[S, d]`.
     pub fn nodes(&self, d: usize, rng: &mut dyn Rng) -> Cow<'_, Nodes> {
         match self {
             Self::Quadrature(nodes) => Cow::Borrowed(nodes),
@@ -80,30 +80,30 @@ impl Rule {
         }
     }
 
-    /// Whether expectations are estimates.
+    /// Whether expectations are Monte Carlo estimates.
     pub fn is_sampled(&self) -> bool {
         matches!(self, Self::Draws(_))
     }
 }
 
-/// What q sees of a function f.
+/// The expectations of a function f under q.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
     /// E_q[∇f], `[d]`.
     pub gradient: Array1<f64>,
-    /// E_q[∇²f], its diagonal in the mean field.
+    /// E_q[∇²f], `[d, d]`; its diagonal `[d]` in the mean field.
     pub curvature: Symmetric,
 }
 
 impl Expected {
-    /// From f' `[S, d]` at the nodes' places in q.
+    /// The expectations from the gradients f' `[S, d]` at the nodes' images under q.
     pub fn new(q: &Gaussian, nodes: &Nodes, gradients: ArrayView2<f64>) -> Self {
         let weighted = &gradients * &nodes.weights.view().insert_axis(Axis(1));
         let gradient = weighted.sum_axis(Axis(0));
         Self { gradient, curvature: q.factor().curvature(&nodes.points, &weighted) }
     }
 
-    /// The factor that stands for f at q, ∇_μ E_q f in the mean parameters μ: η1 = E[∇f] − E[∇²f]·m, Λ = −E[∇²f].
+    /// The factor that represents f at q, ∇_μ E_q f in the mean parameters μ: η1 = E[∇f] − E[∇²f]·m, Λ = −E[∇²f].
     /// Source: Bui et al. 2018, Property 4; ALGORITHMS 4.5.
     pub fn factor(&self, q: &Gaussian) -> Natural {
         let eta1 = &self.gradient - &self.curvature.dot(q.mean());
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn quadrature_has_the_moments_of_the_standard_normal() {
-        // E z^2k = (2k − 1)!!, E cos z = e^(−½). The rule ends at 8, where z^6 has a density of 1e-9 (7 in the plane: z^2,
-        // 5e-10).
+        // E z^2k = (2k − 1)!!, E cos z = e^(−½). The rule ends at 8, where z^6 has a density of 1e-9 (7 in the plane:
+        // z^2, 5e-10).
         let line = Nodes::quadrature(1).unwrap();
         for (got, want) in [
             (moment(&line, |z| z[0].powi(2)), 1.0),

@@ -1,4 +1,4 @@
-//! The local loop on a client's rows.
+//! The local optimisation of q on a client's rows.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use ndarray::Array2;
 use super::expectation::Expected;
 use super::natural::{Gaussian, Natural};
 use super::{Problem, fit};
+use crate::array::ArrayError;
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
-use crate::federation::fleet::Watch;
-use crate::federation::message::{ClientId, Message};
 use crate::particles::Particles;
+use crate::protocol::{ClientId, Message, Watch};
 use crate::random::Purpose;
 
-/// What a client has beside its factor: its rows, and how it fits them.
+/// The rows of a client and the optimisation that fits them; the client's factor is kept elsewhere.
 pub(in crate::algorithm) struct Fitter<B: Backend> {
     problem: Arc<Problem<B>>,
     likelihood: Likelihood<B>,
@@ -24,34 +24,46 @@ pub(in crate::algorithm) struct Fitter<B: Backend> {
 }
 
 impl<B: Backend> Fitter<B> {
-    /// A client with these rows.
+    /// The fitter of a client with these rows.
     pub(super) fn new(problem: Arc<Problem<B>>, likelihood: Likelihood<B>, client: ClientId) -> Self {
         Self { problem, likelihood, client }
     }
 
-    /// q out of a message.
+    /// Reads q from a message.
+    ///
+    /// # Errors
+    /// The arrays are missing or not of this family and dimension.
     pub fn read(&self, message: &Message) -> Result<Natural, RunError> {
         let Problem { config, layout, .. } = &*self.problem;
-        Natural::from_message(message, config.family, layout.dim()).map_err(RunError::Device)
+        Natural::from_message(message, config.family, layout.dim()).map_err(RunError::Array)
     }
 
-    /// Where the rows are read.
+    /// The state: the position in the order of the rows.
     pub fn save(&self) -> State {
         self.likelihood.save()
     }
 
-    /// Takes over what [`Self::save`] has returned.
+    /// Restores the state that [`Self::save`] has returned.
+    ///
+    /// # Errors
+    /// The state is not one of this client's likelihood.
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         Ok(self.likelihood.restore(state)?)
     }
 
-    /// A density in natural parameters that the client has kept.
+    /// Reads a density in natural parameters from a state of the client.
+    ///
+    /// # Errors
+    /// The arrays are missing or not of this family and dimension.
     pub fn natural_in(&self, state: &State) -> Result<Natural, RunError> {
         let Problem { config, layout, .. } = &*self.problem;
         Natural::in_state(state, config.family, layout.dim())
     }
 
     /// The Gaussian closest to cavity · exp f, by L steps from q. The draws of a visit are one stream.
+    ///
+    /// # Errors
+    /// The score is not finite at a node, or the device does not answer.
     pub fn fit(&mut self, q: &Natural, cavity: &Natural, round: usize, watch: Watch) -> Result<Gaussian, RunError> {
         let Self { problem, likelihood, client } = self;
         let Problem { steps, shared, share, rule, layout, .. } = &**problem;
@@ -73,7 +85,7 @@ impl<B: Backend> Fitter<B> {
                 )));
             }
             let gradients = Array2::from_shape_vec(nodes.points.raw_dim(), score.to_f64());
-            let gradients = gradients.map_err(|error| RunError::Device(error.to_string()))?;
+            let gradients = gradients.map_err(|error| ArrayError::Content(error.to_string()))?;
             watch(step + 1, *steps);
             Ok(Expected::new(q, &nodes, gradients.view()))
         };

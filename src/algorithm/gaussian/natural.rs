@@ -5,22 +5,23 @@
 
 use ndarray::{Array1, Array2};
 
-use super::Family;
+use super::family::Family;
 use super::symmetric::Factor;
 pub use super::symmetric::Symmetric;
+use crate::array::{Array, ArrayError, Values};
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-use crate::federation::message::{Array, Message, Values};
+use crate::protocol::Message;
 
-/// The names under which natural parameters travel: η1 `[d]`, and Λ `[d]` or `[d, d]`.
+/// The names of the arrays of natural parameters in messages: η1 `[d]`, and Λ `[d]` or `[d, d]`.
 const ETA1: &str = "eta1";
 const PRECISION: &str = "precision";
 
-/// Part of q's precision that a step has to leave.
+/// The part of q's precision that a step must leave.
 const STEP_FLOOR: f64 = 0.5;
-/// Part of the first q's precision that must always be left.
+/// The part of the initial q's precision that must always be left.
 const FLOOR: f64 = 1e-3;
-/// How often a step is halved before it is given up.
+/// The number of halvings after which a step is given up.
 const HALVINGS: usize = 40;
 
 /// exp(η1·θ − ½ θᵀΛθ) up to a constant: a Gaussian where Λ is positive definite, a factor or a cavity in any case.
@@ -28,12 +29,12 @@ const HALVINGS: usize = 40;
 pub struct Natural {
     /// η1 = Λm, `[d]`.
     pub eta1: Array1<f64>,
-    /// Λ = −2·η2.
+    /// Λ = −2·η2, `[d, d]`.
     pub precision: Symmetric,
 }
 
 impl Natural {
-    /// The function 1.
+    /// The function 1 in d dimensions: η1 = 0 and Λ = 0.
     pub fn flat(family: Family, d: usize) -> Self {
         Self { eta1: Array1::zeros(d), precision: Symmetric::diagonal(family, Array1::zeros(d)) }
     }
@@ -65,52 +66,55 @@ impl Natural {
         Some(Gaussian { natural: self, mean, factor })
     }
 
-    /// Numbers in a message, and in memory: d of η1 and those of Λ.
+    /// The count of numbers in a message and in memory: d for η1, and those of Λ.
     pub fn numbers(&self) -> usize {
         self.eta1.len() + self.precision.len()
     }
 
-    /// As a message of two arrays.
+    /// The natural parameters as a message of two arrays, η1 `[d]` and Λ `[d]` or `[d, d]`.
     pub fn to_message(&self) -> Message {
         Message::default().with_array(ETA1, vector(&self.eta1)).with_array(PRECISION, array(&self.precision))
     }
 
-    /// As a part of a state.
+    /// The natural parameters as a part of a state.
     pub(in crate::algorithm) fn save(&self) -> State {
         State::default().with_array(ETA1, vector(&self.eta1)).with_array(PRECISION, array(&self.precision))
     }
 
-    /// Out of a state.
+    /// Reads natural parameters from a state.
+    ///
+    /// # Errors
+    /// An array is missing, or not of this family and dimension.
     pub(in crate::algorithm) fn in_state(state: &State, family: Family, d: usize) -> Result<Self, RunError> {
         let read = |name: &str| Ok::<_, CheckpointError>(state.array(name)?.clone());
         let message = Message::default().with_array(ETA1, read(ETA1)?).with_array(PRECISION, read(PRECISION)?);
-        Ok(Self::from_message(&message, family, d).map_err(CheckpointError::Content)?)
+        Ok(Self::from_message(&message, family, d).map_err(|error| CheckpointError::Content(error.to_string()))?)
     }
 
-    /// Out of a message.
+    /// Reads natural parameters from a message.
     ///
     /// # Errors
-    /// A sentence when the arrays are missing or not of this family and dimension.
-    pub fn from_message(message: &Message, family: Family, d: usize) -> Result<Self, String> {
+    /// The arrays are missing or not of this family and dimension.
+    pub fn from_message(message: &Message, family: Family, d: usize) -> Result<Self, ArrayError> {
         let read = |name: &str, shape: &[usize]| {
             let array = message.array(name)?;
             let fits = array.shape == shape && array.values.len() == shape.iter().product::<usize>();
-            fits.then(|| array.values.to_f64())
-                .ok_or_else(|| format!("array \"{name}\" must be {shape:?}, not {:?}", array.shape))
+            let (name, expected, found) = (name.to_owned(), shape.to_vec(), array.shape.clone());
+            fits.then(|| array.values.to_f64()).ok_or(ArrayError::Shape { name, expected, found })
         };
         let eta1 = Array1::from_vec(read(ETA1, &[d])?);
         let precision = match family {
             Family::MeanField => Symmetric::Diagonal(Array1::from_vec(read(PRECISION, &[d])?)),
             Family::Full => {
                 let matrix = Array2::from_shape_vec((d, d), read(PRECISION, &[d, d])?);
-                Symmetric::Full(matrix.map_err(|error| error.to_string())?)
+                Symmetric::Full(matrix.map_err(|error| ArrayError::Content(error.to_string()))?)
             }
         };
         Ok(Self { eta1, precision })
     }
 }
 
-/// N(m, Λ⁻¹).
+/// The Gaussian N(m, Λ⁻¹).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gaussian {
     natural: Natural,
@@ -119,33 +123,34 @@ pub struct Gaussian {
 }
 
 impl Gaussian {
-    /// N(mean, covariance); `None` where the covariance is not positive definite.
+    /// N(mean, covariance) for a mean `[d]` and a covariance `[d, d]`; `None` where the covariance is not positive
+    /// definite.
     pub fn new(mean: Array1<f64>, covariance: &Symmetric) -> Option<Self> {
         let precision = Factor::of(covariance)?.inverse();
         Natural { eta1: precision.dot(&mean), precision }.normalised()
     }
 
-    /// η1 and Λ.
+    /// The natural parameters η1 and Λ.
     pub fn natural(&self) -> &Natural {
         &self.natural
     }
 
-    /// m, `[d]`.
+    /// The mean m, `[d]`.
     pub fn mean(&self) -> &Array1<f64> {
         &self.mean
     }
 
-    /// Σ.
+    /// The covariance Σ, `[d, d]`.
     pub fn covariance(&self) -> Symmetric {
         self.factor.inverse()
     }
 
-    /// L with Λ = L·Lᵀ.
+    /// The Cholesky factor L of Λ = L·Lᵀ.
     pub(super) fn factor(&self) -> &Factor {
         &self.factor
     }
 
-    /// m + L⁻ᵀz of each row: draws of q where the rows z `[S, d]` are draws of N(0, I).
+    /// The points m + L⁻ᵀz `[S, d]` for the rows of z `[S, d]`: draws from q where the rows are draws from N(0, I).
     pub fn at(&self, z: &Array2<f64>) -> Array2<f64> {
         let mut theta = z.clone();
         for mut row in theta.rows_mut() {
@@ -155,7 +160,7 @@ impl Gaussian {
         theta
     }
 
-    /// KL(self ‖ other), nats.
+    /// The divergence KL(self ‖ other) in nats.
     pub fn divergence(&self, other: &Self) -> f64 {
         let offset = &other.mean - &self.mean;
         let quadratic = offset.dot(&other.natural.precision.dot(&offset));
@@ -164,9 +169,9 @@ impl Gaussian {
         0.5 * (trace + quadratic - self.mean.len() as f64 + log_dets)
     }
 
-    /// η ← (1 − ρ)η + ρ·target, with the largest share ≤ ρ that the guard lets pass: coordinate by coordinate in the
+    /// η ← (1 − ρ)η + ρ·target, with the largest share ≤ ρ that the bound admits: coordinate by coordinate in the
     /// mean field, by halving otherwise.
-    pub fn step(&self, target: &Natural, share: f64, guard: &Guard) -> Self {
+    pub fn step(&self, target: &Natural, share: f64, guard: &StepBound) -> Self {
         match (&self.natural.precision, &target.precision, &guard.floor) {
             (Symmetric::Diagonal(from), Symmetric::Diagonal(to), Symmetric::Diagonal(floor)) => {
                 let share = |j: usize| {
@@ -190,35 +195,35 @@ impl Gaussian {
     }
 }
 
-/// What keeps q a Gaussian, and near where its expectations were taken.
+/// A bound on a step that keeps q a Gaussian, and near the point at which its expectations were taken.
 ///
 /// Likelihoods need not be log-concave, nor estimates of their curvature negative: the precision of a target may be
 /// anything. No step takes more than half of q's precision away, and none leaves less than a thousandth of what q began
-/// with. Both bounds are relative: they mean the same in every unit of θ. Factors are left alone: bounds on them would
+/// with. Both bounds are relative: they mean the same in every unit of θ. Factors have no bounds, because those would
 /// move the fixed point.
 #[derive(Clone, Debug)]
-pub struct Guard {
-    /// The precision that must be left.
+pub struct StepBound {
+    /// The precision that must be left, `[d, d]`.
     floor: Symmetric,
-    /// Whether the mean may move further than q is wide.
+    /// Whether the mean may move by more than a standard deviation of q.
     leaps: bool,
 }
 
-impl Guard {
-    /// The guard of a q that begins as `initial`. Where expectations are `sampled`, a step moves the mean by at most
-    /// one standard deviation of q (√d in the full family): there a curvature that was estimated too small would throw
-    /// it to where the likelihood is all but linear, and no estimate brings it back.
+impl StepBound {
+    /// The bound for a q that begins as `initial`. Where expectations are `sampled`, a step moves the mean by at most
+    /// one standard deviation of q (√d in the full family): there a curvature that was estimated too small would move
+    /// the mean to where the likelihood is almost linear, and no later estimate brings it back.
     pub fn new(initial: &Gaussian, sampled: bool) -> Self {
         let precision = &initial.natural.precision;
         Self { floor: precision.combine(FLOOR, precision, 0.0), leaps: !sampled }
     }
 
-    /// Whether q has about the precision that must be left, up to rounding.
+    /// Whether q has at least half of the precision that must be left; the margin allows for rounding.
     pub(super) fn holds(&self, q: &Gaussian) -> bool {
         Factor::of(&q.natural.precision.combine(1.0, &self.floor, -0.5)).is_some()
     }
 
-    /// The share of one coordinate: precisions Λ → Λ', gradient η1' − Λ'm.
+    /// The share of the step in one coordinate, for precisions Λ → Λ', gradient η1' − Λ'm.
     fn share(&self, mut share: f64, from: f64, to: f64, gradient: f64, floor: f64) -> f64 {
         let least = floor.max(STEP_FLOOR * from);
         if to < from && from + share * (to - from) < least {
@@ -232,7 +237,7 @@ impl Guard {
         share
     }
 
-    /// Whether q may become `next`.
+    /// Whether a step from q to `next` is admissible.
     fn accepts(&self, q: &Gaussian, next: &Gaussian) -> bool {
         let precision = &next.natural.precision;
         let above = |part: f64, of: &Symmetric| Factor::of(&precision.combine(1.0, of, -part)).is_some();
@@ -275,7 +280,7 @@ mod tests {
             let message = natural.to_message();
             assert_eq!(message.bytes(), 8 * natural.numbers() as u64);
             assert_eq!(Natural::from_message(&message, family, 2), Ok(natural));
-            assert!(Natural::from_message(&message, family, 3).unwrap_err().contains("eta1"));
+            assert!(Natural::from_message(&message, family, 3).unwrap_err().to_string().contains("eta1"));
         }
     }
 
@@ -284,7 +289,7 @@ mod tests {
         let mean_field = Gaussian::new(array![1.0, 2.0], &Symmetric::Diagonal(array![1.0, 0.25])).unwrap();
         let coupled = Gaussian::new(array![1.0, 2.0], &full(array![[1.0, 0.3], [0.3, 0.25]])).unwrap();
         for (q, family) in [(mean_field, Family::MeanField), (coupled, Family::Full)] {
-            let guard = Guard::new(&q, false);
+            let guard = StepBound::new(&q, false);
             let improper =
                 Natural { eta1: array![5.0, -5.0], precision: Symmetric::diagonal(family, array![-10.0, 7.0]) };
             let mut wide = q.clone();
@@ -302,7 +307,7 @@ mod tests {
     #[test]
     fn a_precision_below_the_floor_may_rise_by_its_share_and_no_more() {
         let diagonal = |precision: f64| Symmetric::Diagonal(array![1.0 / precision]);
-        let guard = Guard::new(&Gaussian::new(array![0.0], &diagonal(1.0)).unwrap(), false);
+        let guard = StepBound::new(&Gaussian::new(array![0.0], &diagonal(1.0)).unwrap(), false);
         let q = Gaussian::new(array![0.0], &diagonal(1e-4)).unwrap();
         assert!(!guard.holds(&q));
         for (to, want) in [(5e-4, 3e-4), (2.0, 1.00005), (0.5e-4, 1e-4)] {
@@ -316,13 +321,13 @@ mod tests {
     fn a_sampled_step_moves_the_mean_by_a_standard_deviation_at_most() {
         let q = Gaussian::new(array![0.0, 0.0], &Symmetric::Diagonal(array![4.0, 4.0])).unwrap();
         let target = Natural { eta1: array![1e6, 0.01], precision: Symmetric::Diagonal(array![0.2, 0.2]) };
-        let moved = q.step(&target, 1.0, &Guard::new(&q, true));
+        let moved = q.step(&target, 1.0, &StepBound::new(&q, true));
         assert!((moved.mean()[0] - 2.0).abs() < 1e-12, "{}", moved.mean());
         assert!((moved.mean()[1] - 0.05).abs() < 1e-12, "{}", moved.mean());
         let full = Gaussian::new(array![0.0, 0.0], &full(array![[4.0, 1.0], [1.0, 4.0]])).unwrap();
         let target =
             Natural { eta1: array![1e6, 0.01], precision: Symmetric::diagonal(Family::Full, array![0.2, 0.2]) };
-        let moved = full.step(&target, 1.0, &Guard::new(&full, true));
+        let moved = full.step(&target, 1.0, &StepBound::new(&full, true));
         let distance = moved.mean().dot(&full.natural().precision.dot(moved.mean()));
         assert!((0.4..=2.0).contains(&distance), "{distance}");
     }

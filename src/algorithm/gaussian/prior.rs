@@ -1,25 +1,25 @@
-//! The prior as a family of Gaussians sees it: the terms that the family contains, and those that it does not.
+//! The prior divided into the terms that a family of Gaussians contains and those that it does not contain.
 
 use std::ops::Range;
 
 use fedstein_models::{Layout, Prior, PriorTerm};
 
-use super::Family;
+use super::family::Family;
 use super::natural::{Natural, Symmetric};
 
 /// p0 = exact · shared, and a Gaussian for q to begin with.
 #[derive(Clone, Debug)]
-pub(super) struct DealtPrior {
+pub(super) struct DividedPrior {
     /// The product of the terms that are in the family; flat in all other coordinates.
     pub exact: Natural,
-    /// What q begins with where `exact` is flat.
+    /// The initial Gaussian of q in the coordinates where `exact` is flat.
     pub start: Natural,
-    /// The other terms, known by their scores.
+    /// The other terms, of which only the scores are used.
     pub shared: Prior,
 }
 
-impl DealtPrior {
-    /// Sorts the terms of a prior.
+impl DividedPrior {
+    /// Divides the terms of a prior between the exact and the shared ones.
     pub fn new(prior: &Prior, layout: &Layout, family: Family) -> Self {
         let flat = Natural::flat(family, layout.dim());
         let (mut exact, mut start, mut shared) = (flat.clone(), flat, Prior::default());
@@ -65,11 +65,12 @@ impl DealtPrior {
     }
 }
 
-/// The smallest precision that q begins with under a hierarchical prior. Such priors may have no second moment to match,
-/// and where q is much wider than the posterior a likelihood is all but linear on both sides: it shows no curvature.
+/// The smallest precision that q begins with under a hierarchical prior. Such priors may have no second moment to
+/// match, and where q is much wider than the posterior, a likelihood is almost linear on both sides and shows no
+/// curvature.
 const NARROWEST: f64 = 1.0;
 
-/// N(mean, 1/precision) in some coordinates.
+/// Multiplies N(mean, 1/precision) onto some coordinates.
 fn normal(natural: &mut Natural, coordinates: Range<usize>, mean: f64, precision: f64) {
     coordinates.for_each(|coordinate| entry(natural, (coordinate, coordinate), mean, precision));
 }
@@ -79,7 +80,7 @@ fn log_gamma(natural: &mut Natural, coordinates: Range<usize>, shape: f64, rate:
     normal(natural, coordinates, (shape / rate).ln(), shape.max(NARROWEST));
 }
 
-/// Adds one entry of a precision, and what it contributes to η1 with this mean of its column.
+/// Adds one entry of a precision matrix, and its contribution to η1 for this mean of its column.
 fn entry(natural: &mut Natural, (row, column): (usize, usize), mean: f64, precision: f64) {
     natural.eta1[row] += precision * mean;
     match &mut natural.precision {
@@ -103,12 +104,12 @@ mod tests {
                 PriorTerm::LogGamma { block: 1, shape: 2.0, rate: 0.5 },
             ],
         };
-        let dealt = DealtPrior::new(&prior, &layout, Family::MeanField);
-        assert_eq!(dealt.shared.terms, prior.terms[1..]);
-        assert_eq!(dealt.exact.precision, Symmetric::Diagonal(array![4.0, 4.0, 0.0, 0.0]));
+        let divided = DividedPrior::new(&prior, &layout, Family::MeanField);
+        assert_eq!(divided.shared.terms, prior.terms[1..]);
+        assert_eq!(divided.exact.precision, Symmetric::Diagonal(array![4.0, 4.0, 0.0, 0.0]));
         // log γ ~ N(log(a/b), 1/a); a block without a term has a start all the same.
-        assert_eq!(dealt.start.precision, Symmetric::Diagonal(array![0.0, 0.0, 2.0, 1.0]));
-        assert_eq!(dealt.start.eta1, array![0.0, 0.0, 2.0 * 4f64.ln(), 0.0]);
+        assert_eq!(divided.start.precision, Symmetric::Diagonal(array![0.0, 0.0, 2.0, 1.0]));
+        assert_eq!(divided.start.eta1, array![0.0, 0.0, 2.0 * 4f64.ln(), 0.0]);
     }
 
     #[test]
@@ -121,12 +122,12 @@ mod tests {
             cholesky: vec![], // for draws alone
         };
         let prior = Prior { terms: vec![gaussian] };
-        let full = DealtPrior::new(&prior, &layout, Family::Full);
+        let full = DividedPrior::new(&prior, &layout, Family::Full);
         assert!(full.shared.terms.is_empty());
         assert_eq!(full.exact.precision, Symmetric::Full(array![[2.0, 0.5], [0.5, 1.0]]));
         assert_eq!(full.exact.eta1, array![1.5, -0.5]);
         assert_eq!(full.start, Natural::flat(Family::Full, 2));
-        let mean_field = DealtPrior::new(&prior, &layout, Family::MeanField);
+        let mean_field = DividedPrior::new(&prior, &layout, Family::MeanField);
         assert_eq!(mean_field.shared, prior);
         assert_eq!(mean_field.exact, Natural::flat(Family::MeanField, 2));
         assert_eq!(mean_field.start.precision, Symmetric::Diagonal(array![2.0, 1.0]));

@@ -7,25 +7,28 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::natural::Natural;
 use super::{COVARIANCE, Problem, bytes};
-use crate::algorithm::{Posterior, ServerHalf};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::federation::message::{ClientId, Message, Reply};
 use crate::particles::Particles;
+use crate::protocol::{Message, Posterior, Reply, ServerHalf};
 use crate::random::Purpose;
 
 /// The server of PVI and GVI.
 pub(in crate::algorithm) struct Server<B: Backend> {
     problem: Arc<Problem<B>>,
-    /// p0·Π_k t_k. Improper at most where several clients moved in a round.
+    /// q = p0·Π_k t_k. It can be improper only where several clients moved in a round.
     q: Natural,
-    /// m + L⁻ᵀz with the same z in every round: predictions move with q, not with the draw.
+    /// Draws m + L⁻ᵀz `[N, d]` with the same z in every round, so that predictions change with q and not with the
+    /// draws.
     draws: Particles<B>,
 }
 
 impl<B: Backend> Server<B> {
-    /// q^(0) and this many draws from it.
+    /// A server at q^(0) with this many draws from it.
+    ///
+    /// # Errors
+    /// The device does not answer.
     pub(super) fn new(problem: Arc<Problem<B>>, draws: usize) -> Result<Self, RunError> {
         let q = problem.initial.natural().clone();
         let draws = draw(&problem, &q, draws)?;
@@ -40,16 +43,16 @@ fn draw<B: Backend>(problem: &Problem<B>, q: &Natural, count: usize) -> Result<P
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize, _client: ClientId) -> Result<Message, RunError> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
         Ok(self.q.to_message())
     }
 
-    /// η ← η + Σ_k (η_new,k − η): every client changes its own factor by as much.
+    /// The update η ← η + Σ_k (η_new,k − η); every client changes its own factor by the same difference.
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         let Problem { config, layout, .. } = &*self.problem;
         let sent = self.q.clone();
         for reply in replies {
-            let moved = Natural::from_message(&reply.message, config.family, layout.dim()).map_err(RunError::Device)?;
+            let moved = Natural::from_message(&reply.message, config.family, layout.dim())?;
             self.q = self.q.plus(&moved.minus(&sent));
         }
         self.draws = draw(&self.problem, &self.q, self.draws.count())?;
@@ -73,7 +76,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         self.draws.bytes() + bytes(&self.q)
     }
 
-    /// The draws follow from q.
+    /// The state holds q only; the draws follow from it.
     fn save(&self) -> Result<State, RunError> {
         Ok(self.q.save())
     }

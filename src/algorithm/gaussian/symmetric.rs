@@ -2,19 +2,20 @@
 
 use ndarray::{Array1, Array2, ArrayViewMut1, Axis};
 
-use super::Family;
+use super::family::Family;
+use crate::linalg::RowCholesky;
 
 /// A symmetric matrix `[d, d]`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Symmetric {
-    /// Its diagonal `[d]`; 0 elsewhere.
+    /// A diagonal matrix, by its diagonal `[d]`.
     Diagonal(Array1<f64>),
-    /// All of it.
+    /// A full matrix `[d, d]`.
     Full(Array2<f64>),
 }
 
 impl Symmetric {
-    /// A diagonal matrix in the form that the family needs.
+    /// The diagonal matrix with this diagonal `[d]`, in the form that the family needs.
     pub fn diagonal(family: Family, diagonal: Array1<f64>) -> Self {
         match family {
             Family::MeanField => Self::Diagonal(diagonal),
@@ -22,7 +23,7 @@ impl Symmetric {
         }
     }
 
-    /// All `[d, d]` elements.
+    /// All elements, `[d, d]`.
     pub fn to_full(&self) -> Array2<f64> {
         match self {
             Self::Diagonal(diagonal) => Array2::from_diag(diagonal),
@@ -38,7 +39,7 @@ impl Symmetric {
         }
     }
 
-    /// A·x.
+    /// The product A·x `[d]` with a vector x `[d]`.
     pub fn dot(&self, x: &Array1<f64>) -> Array1<f64> {
         match self {
             Self::Diagonal(diagonal) => diagonal * x,
@@ -46,7 +47,7 @@ impl Symmetric {
         }
     }
 
-    /// a·A + b·B.
+    /// The sum a·A + b·B.
     pub(super) fn combine(&self, a: f64, other: &Self, b: f64) -> Self {
         match (self, other) {
             (Self::Diagonal(x), Self::Diagonal(y)) => Self::Diagonal(x * a + y * b),
@@ -54,7 +55,7 @@ impl Symmetric {
         }
     }
 
-    /// tr(A·B).
+    /// The trace tr(A·B).
     pub(super) fn trace_of_product(&self, other: &Self) -> f64 {
         match (self, other) {
             (Self::Diagonal(x), Self::Diagonal(y)) => x.dot(y),
@@ -62,7 +63,7 @@ impl Symmetric {
         }
     }
 
-    /// Numbers that it takes to write it down.
+    /// The count of stored numbers.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Diagonal(diagonal) => diagonal.len(),
@@ -74,102 +75,67 @@ impl Symmetric {
 /// The Cholesky factor L of A = L·Lᵀ.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Factor {
-    /// √A of a diagonal A, `[d]`.
+    /// The square roots `[d]` of a diagonal A.
     Diagonal(Array1<f64>),
-    /// Lower triangular `[d, d]`.
-    Lower(Array2<f64>),
+    /// The lower triangular factor of a full A.
+    Lower(RowCholesky),
 }
 
 impl Factor {
-    /// `None` where A is not positive definite.
+    /// The factor of a matrix; `None` where the matrix is not positive definite.
     pub(super) fn of(matrix: &Symmetric) -> Option<Self> {
         match matrix {
             Symmetric::Diagonal(diagonal) => {
                 let positive = diagonal.iter().all(|value| *value > 0.0 && value.is_finite());
                 positive.then(|| Self::Diagonal(diagonal.mapv(f64::sqrt)))
             }
-            Symmetric::Full(matrix) => cholesky(matrix).map(Self::Lower),
+            Symmetric::Full(matrix) => RowCholesky::of(matrix).map(Self::Lower),
         }
     }
 
-    /// L·(ZᵀF) of rows Z and F `[S, d]`, symmetrised; its diagonal where L is one.
+    /// The symmetrised L·(ZᵀF) `[d, d]` of rows Z and F `[S, d]`; only its diagonal `[d]` where L is diagonal.
     pub(super) fn curvature(&self, z: &Array2<f64>, f: &Array2<f64>) -> Symmetric {
         match self {
             Self::Diagonal(root) => Symmetric::Diagonal(root * &(z * f).sum_axis(Axis(0))),
             Self::Lower(lower) => {
-                let product = lower.dot(&z.t().dot(f));
+                let product = lower.lower().dot(&z.t().dot(f));
                 Symmetric::Full((&product + &product.t()) * 0.5)
             }
         }
     }
 
-    /// b ← A⁻¹b.
+    /// Solves in place, b ← A⁻¹b, `[d]`.
     pub(super) fn solve(&self, mut b: ArrayViewMut1<f64>) {
         match self {
             Self::Diagonal(root) => b.zip_mut_with(root, |b, root| *b /= root * root),
-            Self::Lower(lower) => {
-                for i in 0..b.len() {
-                    let known: f64 = (0..i).map(|j| lower[[i, j]] * b[j]).sum();
-                    b[i] = (b[i] - known) / lower[[i, i]];
-                }
-                self.solve_transposed(b);
-            }
+            Self::Lower(lower) => lower.solve(b),
         }
     }
 
-    /// b ← L⁻ᵀb.
+    /// Solves with the transposed factor in place, b ← L⁻ᵀb, `[d]`.
     pub(super) fn solve_transposed(&self, mut b: ArrayViewMut1<f64>) {
         match self {
             Self::Diagonal(root) => b /= root,
-            Self::Lower(lower) => {
-                for i in (0..b.len()).rev() {
-                    let known: f64 = (i + 1..b.len()).map(|j| lower[[j, i]] * b[j]).sum();
-                    b[i] = (b[i] - known) / lower[[i, i]];
-                }
-            }
+            Self::Lower(lower) => lower.solve_transposed(b),
         }
     }
 
-    /// A⁻¹.
+    /// The inverse A⁻¹, `[d, d]`.
     pub(super) fn inverse(&self) -> Symmetric {
         match self {
             Self::Diagonal(root) => Symmetric::Diagonal(root.mapv(|root| 1.0 / (root * root))),
-            Self::Lower(lower) => {
-                let d = lower.nrows();
-                let mut inverse = Array2::eye(d);
-                inverse.columns_mut().into_iter().for_each(|column| self.solve(column));
-                Symmetric::Full((&inverse + &inverse.t()) * 0.5)
-            }
+            Self::Lower(lower) => Symmetric::Full(lower.inverse()),
         }
     }
 
-    /// log |A|.
+    /// The log determinant log |A|.
     pub(super) fn log_determinant(&self) -> f64 {
         let root: f64 = match self {
             Self::Diagonal(root) => root.iter().map(|value| value.ln()).sum(),
-            Self::Lower(lower) => lower.diag().iter().map(|value| value.ln()).sum(),
+            Self::Lower(lower) => lower.log_determinant_of_root(),
         };
         2.0 * root
     }
-}
-
-/// The lower factor of a symmetric positive definite matrix; `None` for any other.
-fn cholesky(matrix: &Array2<f64>) -> Option<Array2<f64>> {
-    let mut lower = Array2::zeros(matrix.raw_dim());
-    for i in 0..matrix.nrows() {
-        for j in 0..=i {
-            let known: f64 = (0..j).map(|k| lower[[i, k]] * lower[[j, k]]).sum();
-            let rest: f64 = matrix[[i, j]] - known;
-            lower[[i, j]] = if j < i {
-                rest / lower[[j, j]]
-            } else if rest > 0.0 && rest.is_finite() {
-                rest.sqrt()
-            } else {
-                return None;
-            };
-        }
-    }
-    Some(lower)
 }
 
 #[cfg(test)]
@@ -198,7 +164,7 @@ mod tests {
             // Σ_ij A_ij A⁻¹_ij = d
             assert!((matrix.trace_of_product(&factor.inverse()) - 3.0).abs() < 1e-14);
         }
-        // |A| along the first row.
+        // The determinant |A| by expansion along the first row.
         let determinant = 4.0 * (3.0 * 2.0 - 0.04) - (2.0 + 0.1) + -0.5 * (0.2 + 1.5);
         let log = Factor::of(&Symmetric::Full(matrix)).unwrap().log_determinant();
         assert!((log - f64::ln(determinant)).abs() < 1e-14, "{log}");

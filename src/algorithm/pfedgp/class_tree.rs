@@ -1,18 +1,19 @@
-//! Which classes a tree of binary decisions separates first: a fork parts its classes by 2-means of their mean
+//! The tree of binary decisions over the classes: a fork divides its classes by 2-means of their mean
 //! embeddings, until every leaf is one class. Source: Achituve et al. 2021; their code runs k-means from fifty random
 //! starts, this one from each class and the one farthest from it, and needs no random numbers.
 
 use ndarray::{Array1, Array2};
 
-/// Lloyd's iteration descends and ends of itself; this is for ties that rounding breaks now so, now so.
+/// The limit on Lloyd's iterations. They converge by themselves, except for ties that rounding breaks differently each
+/// time.
 const MOST_ITERATIONS: usize = 100;
 
-/// An inner node.
+/// An inner node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fork {
-    /// Classes on the side y = 1, ascending.
+    /// The classes on the side y = 1, ascending.
     pub left: Vec<usize>,
-    /// Classes on the side y = −1, ascending.
+    /// The classes on the side y = −1, ascending.
     pub right: Vec<usize>,
 }
 
@@ -45,7 +46,8 @@ fn class_mean(class: usize, rows: &Array2<f64>, labels: &[usize]) -> Array1<f64>
     sum / count.max(1) as f64
 }
 
-/// The better of the 2-means from all starts; the first of equal ones. The side with the first member is the left one.
+/// The 2-means with the lowest cost over all starts; the first of equal ones. The side with the first member is the
+/// left one.
 fn two_means(members: &[usize], means: &[Array1<f64>]) -> (Vec<usize>, Vec<usize>) {
     let mut best: Option<(f64, Vec<bool>)> = None;
     for first in members {
@@ -56,7 +58,7 @@ fn two_means(members: &[usize], means: &[Array1<f64>]) -> (Vec<usize>, Vec<usize
             best = Some((cost, sides));
         }
     }
-    // Classes with one mean between them cannot be told apart: they are parted in their order.
+    // Classes with equal means cannot be separated: they are divided in their order.
     let sides = match best {
         Some((_, sides)) => sides,
         None => (0..members.len()).map(|place| place >= members.len().div_ceil(2)).collect(),
@@ -66,7 +68,7 @@ fn two_means(members: &[usize], means: &[Array1<f64>]) -> (Vec<usize>, Vec<usize
     (plain(left), plain(right))
 }
 
-/// The member farthest from this one; `None` where all lie on it.
+/// The member farthest from this one; `None` where all coincide with it.
 fn farthest(from: usize, members: &[usize], means: &[Array1<f64>]) -> Option<usize> {
     let mut farthest = (0.0, None);
     for member in members {
@@ -78,7 +80,7 @@ fn farthest(from: usize, members: &[usize], means: &[Array1<f64>]) -> Option<usi
     farthest.1
 }
 
-/// Lloyd's iteration from two centres: the sum of squares, and who is nearer to the second one.
+/// Lloyd's iteration from two centres: the sum of squares, and whether each member is nearer to the second one.
 fn lloyd(members: &[usize], means: &[Array1<f64>], mut centres: [Array1<f64>; 2]) -> (f64, Vec<bool>) {
     let mut sides = Vec::new();
     for _ in 0..MOST_ITERATIONS {

@@ -1,8 +1,10 @@
-//! A tree of binary Gaussian processes over embedded rows: what a client predicts with, and what the embedding learns from.
+//! A tree of binary Gaussian processes over embedded rows: the classifier of a client, and the objective of the
+//! embedding.
 //!
-//! A fork (see [`class_tree`](mod@super::class_tree)) sees the rows of its own classes, the left ones as y = 1. In: unit embeddings
-//! `[n, E]` and classes. Out: log-probabilities, each the product of E σ(±f) along the path to a leaf; or the sum over the
-//! forks of the bound L on log p(y) (see [`super::polya_gamma`]) and its gradient in the embeddings.
+//! A fork (see [`class_tree`](mod@super::class_tree)) is fitted to the rows of its own classes, the left ones as y = 1.
+//! The inputs are unit embeddings `[n, E]` and classes. The outputs are log-probabilities, each the product of E σ(±f)
+//! along the path to a leaf; or the sum over the forks of the bound L on log p(y) (see [`super::polya_gamma`]) and its
+//! gradient in the embeddings.
 
 use ndarray::{Array1, Array2, Axis};
 
@@ -14,16 +16,16 @@ use crate::algorithm::gaussian::expectation::Nodes;
 /// The probability of all classes together of which the client holds no row; they share it equally.
 pub const UNSEEN: f64 = 1e-6;
 
-/// The constants of every node.
+/// The constants of all nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct GpConfig {
-    /// Covariance of f.
+    /// The covariance of f.
     pub kernel: Rbf,
-    /// Updates of the Pólya-Gamma variables.
+    /// The number of updates of the Pólya-Gamma variables.
     pub inference_steps: usize,
 }
 
-/// A binary process and the rows that it saw.
+/// A binary process and the rows that it was fitted to.
 #[derive(Clone, Debug)]
 struct Node {
     fork: Fork,
@@ -31,11 +33,11 @@ struct Node {
     posterior: Posterior,
 }
 
-/// Gaussian processes at the forks of a client's classes.
+/// The Gaussian processes at the forks of a client's classes.
 #[derive(Clone, Debug)]
 pub struct Classifier {
     kernel: Rbf,
-    /// Number of classes C of the task.
+    /// The number of classes C of the task.
     classes: usize,
     /// The classes of the rows, ascending.
     held: Vec<usize>,
@@ -62,8 +64,8 @@ impl Classifier {
         Some(Self { kernel: config.kernel, classes, held, nodes })
     }
 
-    /// log p(class | row) of other rows `[T, E]`, `[T, C]`: finite, and a distribution in every row. The classes that
-    /// the client does not hold share the probability [`UNSEEN`].
+    /// The values log p(class | row) `[T, C]` of other rows `[T, E]`: finite, and a distribution in every row. The
+    /// classes that the client does not hold share the probability [`UNSEEN`].
     pub fn log_probabilities(&self, rows: &Array2<f64>) -> Array2<f64> {
         let unseen = self.classes - self.held.len();
         let mut log = Array2::from_elem((rows.nrows(), self.classes), (UNSEEN / unseen.max(1) as f64).ln());
@@ -86,7 +88,7 @@ impl Classifier {
     }
 }
 
-/// Σ_forks L of a minibatch, and its gradient in the embeddings, both for the tree over `forks`.
+/// The sum Σ_forks L of a minibatch and its gradient `[B, E]` in the embeddings, both for the tree over `forks`.
 ///
 /// # Arguments
 /// - `rows`: `[B, E]`
@@ -114,7 +116,7 @@ pub fn objective(config: GpConfig, forks: &[Fork], rows: &Array2<f64>, labels: &
     Some((bound, gradient))
 }
 
-/// The classes that occur, ascending.
+/// The classes that occur in `labels`, ascending.
 pub fn held(labels: &[usize]) -> Vec<usize> {
     let mut held = labels.to_vec();
     held.sort_unstable();
@@ -141,14 +143,14 @@ fn log_sides(mean: &Array1<f64>, variance: &Array1<f64>) -> [Array1<f64>; 2] {
         let (mut up, mut down) = (0.0, 0.0);
         for (z, weight) in z.iter().zip(weights) {
             let f = mean + deviation * z;
-            // σ(|f|) and σ(−|f|), neither by a difference.
+            // σ(|f|) and σ(−|f|) are both computed without a difference.
             let small = (-f.abs()).exp();
             let (near, far) = (weight / (1.0 + small), weight * small / (1.0 + small));
             let (positive, negative) = if f > 0.0 { (near, far) } else { (far, near) };
             up += positive;
             down += negative;
         }
-        // e^-709 is as small as f64 gets; −∞ would not travel.
+        // The smallest positive f64, about e^-709, takes the place of 0: log 0 = −∞ could not be sent.
         sides[0][row] = up.max(f64::MIN_POSITIVE).ln();
         sides[1][row] = down.max(f64::MIN_POSITIVE).ln();
     }

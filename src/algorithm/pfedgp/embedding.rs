@@ -6,16 +6,16 @@ use ndarray::{Array1, Array2, Axis};
 /// `torch.nn.functional.normalize`).
 const SHORTEST: f64 = 1e-12;
 
-/// Rows of length 1, or 0.
+/// The unit embeddings of rows, of length 1 or 0.
 #[derive(Clone, Debug)]
 pub struct Embedding {
     unit: Array2<f64>,
-    /// ‖h‖, `[B]`.
+    /// The lengths ‖h‖, `[B]`.
     lengths: Array1<f64>,
 }
 
 impl Embedding {
-    /// Of activations `[B, E]`.
+    /// The embeddings of activations `[B, E]`.
     pub fn of(activations: Array2<f64>) -> Self {
         let lengths = activations.map_axis(Axis(1), |h| h.dot(&h).sqrt());
         let mut unit = activations;
@@ -29,12 +29,12 @@ impl Embedding {
         Self { unit, lengths }
     }
 
-    /// e, `[B, E]`.
+    /// The unit embeddings e, `[B, E]`.
     pub fn unit(&self) -> &Array2<f64> {
         &self.unit
     }
 
-    /// From the gradient in e to that in h: (g − e(e·g))/‖h‖; 0 where h has no direction. Both `[B, E]`.
+    /// The gradient in h from the gradient in e, (g − e(e·g))/‖h‖, and 0 where h has no direction. Both are `[B, E]`.
     pub fn pull_back(&self, mut gradient: Array2<f64>) -> Array2<f64> {
         for ((mut g, e), length) in gradient.rows_mut().into_iter().zip(self.unit.rows()).zip(&self.lengths) {
             if *length < SHORTEST {

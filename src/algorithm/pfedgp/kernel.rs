@@ -5,21 +5,21 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 /// An RBF kernel and its constants.
 #[derive(Clone, Copy, Debug)]
 pub struct Rbf {
-    /// s, the variance of the process.
+    /// The variance s of the process.
     pub output_scale: f64,
-    /// ℓ.
+    /// The length scale ℓ.
     pub length_scale: f64,
 }
 
 impl Rbf {
-    /// K `[n, n]` of rows `[n, E]`; s on the diagonal, exactly.
+    /// The matrix K `[n, n]` of rows `[n, E]`; its diagonal is exactly s.
     pub fn gram(&self, rows: &Array2<f64>) -> Array2<f64> {
         let mut gram = self.cross(rows.view(), rows.view());
         gram.diag_mut().fill(self.output_scale);
         gram
     }
 
-    /// Covariances `[m, n]` between rows `[m, E]` and rows `[n, E]`.
+    /// The covariances `[m, n]` between rows `[m, E]` and rows `[n, E]`.
     pub fn cross(&self, left: ArrayView2<f64>, right: ArrayView2<f64>) -> Array2<f64> {
         let squares = |rows: &ArrayView2<f64>| -> Array1<f64> { rows.map_axis(Axis(1), |row| row.dot(&row)) };
         let (left_squares, right_squares) = (squares(&left), squares(&right));
@@ -30,7 +30,7 @@ impl Rbf {
         covariance
     }
 
-    /// From the gradient G in K, symmetric `[n, n]`, to that in the rows `[n, E]`: with W = G∘K, row i gets
+    /// The gradient in the rows `[n, E]` from the symmetric gradient G in K `[n, n]`: with W = G∘K, row i gets
     /// −(2/ℓ²) Σ_j W_ij (e_i − e_j).
     pub fn pull_back(&self, rows: &Array2<f64>, gram: &Array2<f64>, gradient: &Array2<f64>) -> Array2<f64> {
         let weights = gram * gradient;
@@ -41,7 +41,7 @@ impl Rbf {
         sums * (2.0 / self.length_scale.powi(2))
     }
 
-    /// Rounding below 0 is cut; NaN stays NaN.
+    /// The covariance at a squared distance. Values below 0, which come from rounding, count as 0; NaN stays NaN.
     fn of_squared_distance(&self, squared: f64) -> f64 {
         let squared = if squared < 0.0 { 0.0 } else { squared };
         self.output_scale * (-0.5 * squared / self.length_scale.powi(2)).exp()

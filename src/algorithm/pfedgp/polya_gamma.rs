@@ -13,33 +13,33 @@
 //! whose gradient at fixed c is ∂L/∂K = ½(ααᵀ − (K + Ω⁻¹)⁻¹), that of log N(z; 0, K + Ω⁻¹). Where c has converged ∂L/∂c
 //! is 0, and this is the gradient of the bound itself.
 //!
-//! All through the Cholesky factor of I + Ω^½KΩ^½ (Rasmussen & Williams 2006, section 3.4.3): its eigenvalues are at least
-//! 1, so neither repeated rows nor rows of no weight need a jitter. Source: Polson et al. 2013; Wenzel et al. 2019;
-//! Achituve et al. 2021, who draw ω by Gibbs sampling instead; ALGORITHMS 4.10.
+//! All solves use the Cholesky factor of I + Ω^½KΩ^½ (Rasmussen & Williams 2006, section 3.4.3): its eigenvalues are at
+//! least 1, so neither repeated rows nor rows of weight 0 need a jitter. Source: Polson et al. 2013; Wenzel et al.
+//! 2019; Achituve et al. 2021, who draw ω by Gibbs sampling instead; ALGORITHMS 4.10.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
-use super::cholesky::Cholesky;
+use crate::linalg::Cholesky;
 
-/// q(f) at n rows.
+/// The posterior q(f) at n rows.
 #[derive(Clone, Debug)]
 pub struct Posterior {
-    /// c, `[n]`.
+    /// The tilting parameters c, `[n]`.
     tilt: Array1<f64>,
-    /// √ω, `[n]`.
+    /// The roots √ω of the expected weights, `[n]`.
     root: Array1<f64>,
-    /// Of I + Ω^½KΩ^½.
+    /// The Cholesky factor of I + Ω^½KΩ^½, `[n, n]`.
     factor: Cholesky,
-    /// α, `[n]`.
+    /// The vector α = (K + Ω⁻¹)⁻¹z, `[n]`.
     alpha: Array1<f64>,
-    /// m, `[n]`.
+    /// The mean m, `[n]`.
     mean: Array1<f64>,
-    /// κ, `[n]`.
+    /// The vector κ = y/2, `[n]`.
     kappa: Array1<f64>,
 }
 
 impl Posterior {
-    /// `steps` updates from the prior, c_i² = K_ii.
+    /// The posterior after `steps` updates from the prior, where c_i² = K_ii.
     ///
     /// # Arguments
     /// - `covariance`: K `[n, n]`
@@ -56,7 +56,7 @@ impl Posterior {
         Some(posterior)
     }
 
-    /// The best q(f) at this c.
+    /// The optimal q(f) at this c.
     fn given(covariance: &Array2<f64>, kappa: &Array1<f64>, tilt: Array1<f64>) -> Option<Self> {
         let root = tilt.mapv(|c| expected_weight(c).sqrt());
         let mut inner = scaled(covariance, &root, &root);
@@ -68,24 +68,24 @@ impl Posterior {
         Some(Self { tilt, root, factor, alpha, mean, kappa: kappa.clone() })
     }
 
-    /// m at the rows, `[n]`.
+    /// The mean m at the rows, `[n]`.
     pub fn mean(&self) -> &Array1<f64> {
         &self.mean
     }
 
-    /// diag S at the rows, `[n]`; `covariance` is the K of the fit.
+    /// The variances diag S at the rows, `[n]`; `covariance` is the K of the fit.
     pub fn variance(&self, covariance: &Array2<f64>) -> Array1<f64> {
         self.explained(covariance.view(), covariance.diag().to_owned())
     }
 
-    /// L ≤ log p(y).
+    /// The bound L ≤ log p(y).
     pub fn bound(&self) -> f64 {
         let fixed = |(c, root): (&f64, &f64)| log_sigmoid(*c) - 0.5 * c + 0.5 * (root * c).powi(2);
         let fixed: f64 = self.tilt.iter().zip(&self.root).map(fixed).sum();
         fixed + 0.5 * self.kappa.dot(&self.mean) - 0.5 * self.factor.log_determinant()
     }
 
-    /// ∂L/∂K at fixed c, `[n, n]`.
+    /// The gradient ∂L/∂K at fixed c, `[n, n]`.
     pub fn gradient(&self) -> Array2<f64> {
         let precision = scaled(&self.factor.inverse(), &self.root, &self.root);
         let column = self.alpha.view().insert_axis(Axis(1));
@@ -96,14 +96,15 @@ impl Posterior {
     ///
     /// # Arguments
     /// - `cross`: covariances with the rows of the fit, `[T, n]`
-    /// - `prior`: the variance of f before anything was seen
+    /// - `prior`: the prior variance of f
     pub fn predict(&self, cross: ArrayView2<f64>, prior: f64) -> (Array1<f64>, Array1<f64>) {
         let mean = cross.dot(&self.alpha);
         let variance = self.explained(cross, Array1::from_elem(cross.nrows(), prior));
         (mean, variance)
     }
 
-    /// `prior` less the diagonal of C(K + Ω⁻¹)⁻¹Cᵀ, for C `[T, n]`; rounding below 0 is cut.
+    /// The variance `prior` `[T]` minus the diagonal of C(K + Ω⁻¹)⁻¹Cᵀ, for C `[T, n]`. Values below 0, which come from
+    /// rounding, become 0.
     fn explained(&self, cross: ArrayView2<f64>, prior: Array1<f64>) -> Array1<f64> {
         let mut half = cross.t().as_standard_layout().into_owned();
         half *= &self.root.view().insert_axis(Axis(1));
@@ -113,19 +114,19 @@ impl Posterior {
     }
 }
 
-/// diag(a)·M·diag(b).
+/// The product diag(a)·M·diag(b).
 fn scaled(matrix: &Array2<f64>, a: &Array1<f64>, b: &Array1<f64>) -> Array2<f64> {
     let mut scaled = matrix * &a.view().insert_axis(Axis(1));
     scaled *= b;
     scaled
 }
 
-/// E ω under PG(1, c): tanh(c/2)/(2c), and 1/4 at 0.
+/// The expectation E ω under PG(1, c): tanh(c/2)/(2c), and 1/4 at c = 0.
 fn expected_weight(c: f64) -> f64 {
     if c < 1e-6 { 0.25 } else { (0.5 * c).tanh() / (2.0 * c) }
 }
 
-/// log σ(x), without overflow.
+/// The value log σ(x), without overflow.
 fn log_sigmoid(x: f64) -> f64 {
     x.min(0.0) - (-x.abs()).exp().ln_1p()
 }

@@ -1,4 +1,4 @@
-//! From a definition in TOML to a checked [`Figure`].
+//! Reads a definition in TOML and checks it, to get a [`Figure`].
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ use crate::reproduce::kept::TRAFFIC;
 struct File {
     title: String,
     paper: String,
-    /// Another figure whose base, series and panels this one shares, and so its runs.
+    /// Another figure whose base, series and panels, and so whose runs, this one shares.
     from: Option<String>,
     /// The panels of `from` that are kept.
     panels: Option<Vec<String>>,
-    /// The series that are drawn, where a panel does not say.
+    /// The series that are drawn in panels that do not name their own.
     shown: Option<Vec<String>>,
-    /// The metric of all panels, where a panel does not say; with `from`, whatever its panels say.
+    /// The metric of all panels that do not name their own; with `from`, also of panels that do.
     y: Option<String>,
     y_range: Option<(f64, f64)>,
-    /// `metric` or `metric statistic`: what the table says beside every target.
+    /// The statistics in the table beside every target, as `metric` or `metric statistic`.
     also: Option<Vec<String>>,
     #[serde(default)]
     choices: Vec<String>,
@@ -52,7 +52,7 @@ struct File {
 struct PanelFile {
     id: String,
     title: String,
-    /// An earlier panel from which everything is taken that is not said here.
+    /// An earlier panel that provides every key which this one lacks.
     like: Option<String>,
     x: Option<Along>,
     x_label: Option<String>,
@@ -105,14 +105,14 @@ struct ClaimFile {
     note: String,
 }
 
-/// The word for the exact density of a toy where a series is expected.
+/// The word that stands for the exact density of a toy in the place of a series.
 const EXACT: &str = "exact";
 
 impl Figure {
-    /// Reads and checks a definition; `text` finds that of the figure it is `from`.
+    /// Reads and checks a definition; `text` returns the definition of the figure in `from`.
     ///
     /// # Errors
-    /// An unknown key by its name, a reference to nothing, a target without a value.
+    /// An unknown key, a reference to an unknown name, or a target without a value.
     pub fn parse(id: &str, own: &str, text: &dyn Fn(&str) -> Option<&'static str>) -> Result<Self, FigureError> {
         let wrong = |problem: String| FigureError::Definition { id: id.to_owned(), problem };
         let read = |own: &str| toml::from_str::<File>(own).map_err(|error| wrong(error.to_string()));
@@ -125,7 +125,7 @@ impl Figure {
         build(id, file).map_err(wrong)
     }
 
-    /// The series of this name.
+    /// The index of the series of this name.
     fn series_named(&self, name: &str) -> Result<usize, String> {
         position(&self.series, name, |series| &series.id, "series")
     }
@@ -134,7 +134,7 @@ impl Figure {
         position(&self.panels, name, |panel| &panel.id, "panel")
     }
 
-    /// Reads `series`, `series@value` or `panel/series@value`.
+    /// Parses `series`, `series@value` or `panel/series@value`.
     fn term(&self, panel: &str, text: &str) -> Result<Term, String> {
         let (panel, rest) = text.split_once('/').unwrap_or((panel, text));
         let (series, at) = match rest.split_once('@') {
@@ -206,7 +206,7 @@ impl Figure {
     }
 }
 
-/// Lays a figure over the one that it is from.
+/// Merges a figure with the figure in its `from`; its own keys take precedence.
 fn inherit(own: File, parent: File) -> Result<File, String> {
     if parent.from.is_some() {
         return Err("a figure is from another that is from none".into());
@@ -224,7 +224,7 @@ fn inherit(own: File, parent: File) -> Result<File, String> {
     for panel in &mut panel {
         panel.y = own.y.clone().or(panel.y.take());
         panel.y_range = if own.y.is_some() { own.y_range } else { own.y_range.or(panel.y_range) };
-        // What was drawn there is not what is drawn here.
+        // The parent's drawn series do not apply to this figure.
         if own.shown.is_some() {
             panel.series = None;
         }
@@ -287,7 +287,7 @@ fn build(id: &str, file: File) -> Result<Figure, String> {
     Ok(figure)
 }
 
-/// Panels that say everything themselves.
+/// Resolves the `like` of every panel.
 fn without_like(panels: Vec<PanelFile>) -> Result<Vec<PanelFile>, String> {
     let mut done: Vec<PanelFile> = Vec::new();
     for mut panel in panels {
@@ -300,7 +300,7 @@ fn without_like(panels: Vec<PanelFile>) -> Result<Vec<PanelFile>, String> {
     Ok(done)
 }
 
-/// What a panel does not say is as in another.
+/// Fills the keys that a panel lacks from another panel.
 fn like(own: PanelFile, other: PanelFile) -> PanelFile {
     PanelFile {
         id: own.id,
@@ -375,7 +375,7 @@ fn panel(figure: &Figure, file: PanelFile, y: Option<&str>, shown: Option<&[Stri
     })
 }
 
-/// Diagnostics of a round that a figure may show beside the metrics of an evaluation.
+/// Diagnostics of a round that a figure may show besides the metrics of an evaluation.
 const DIAGNOSTICS: &[&str] = &["spread", "kde_ess", "delta_ksd", "delta_hip", "constant_share", "selection_entropy"];
 
 fn known_metric(name: &str) -> Result<(), String> {
@@ -391,13 +391,13 @@ fn known_metric(name: &str) -> Result<(), String> {
     Err(format!("`{name}` is no metric{hint}"))
 }
 
-/// Reads `metric` or `metric statistic`.
+/// Parses `metric` or `metric statistic`.
 fn also(text: String) -> Result<Also, String> {
     let (metric, at) = text.split_once(' ').map_or((text.as_str(), None), |(metric, at)| (metric, Some(at)));
     known_metric(metric).map_err(|problem| format!("also `{text}`: {problem}"))?;
     let at = at.map(|at| at.parse().map_or_else(|_| Value::String(at.to_owned()), Value::Integer));
     let statistic = statistic(at).map_err(|problem| format!("also `{text}`: {problem}"))?;
-    // Against what would bytes be equal, and where would a peak be?
+    // These statistics need a second curve or a density, which `also` does not have.
     if matches!(statistic, Statistic::EqualUplink | Statistic::Peak | Statistic::PeakAt) {
         return Err(format!("also `{text}`: that statistic compares curves, and this is one"));
     }

@@ -1,4 +1,4 @@
-//! A block back: from the gradient of its output to those of its images, weights and bias.
+//! The backward pass of a block: from the gradient of its output to those of its images, weights and bias.
 
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
@@ -9,32 +9,33 @@ use super::tile::{Contraction, Correlation, OUTPUTS};
 use super::{LANES, Scratch};
 use crate::simd::dispatch;
 
-/// Blocks of 16 rows whose gradients are summed by one task: a number of its own, so that the order of sums does not
-/// depend on how many threads there are.
+/// Blocks of 16 rows whose gradients are summed by one task. It is a constant, so that the order of sums does not depend
+/// on the number of threads.
 const CHUNK: usize = 4;
-/// Pixels of a map in flight: four outputs of so many lanes stay in the first cache.
+/// Pixels of a map that are worked on at once: four outputs of so many lanes stay in the first-level cache.
 const STRIP: usize = 96;
-/// Likewise where all outputs are read.
+/// Pixels of a map that are worked on at once where all outputs are read.
 const SHORT_STRIP: usize = 16;
 
-/// What the pass forth left, and the gradient of its output.
+/// What the forward pass kept, and the gradient of its output.
 #[derive(Clone, Copy)]
 pub(super) struct Output<'a> {
     /// `[N, blocks, out, H', W', 16]`
     pub values: &'a [f32],
-    /// Likewise; empty where nothing was pooled.
+    /// The pixel of its window that each maximum was, in the shape of `values`; empty where nothing was pooled.
     pub picks: &'a [u8],
-    /// Likewise.
+    /// The gradient of the values, in their shape.
     pub gradient: &'a [f32],
 }
 
-/// Of images (empty unless asked for), weights and bias, each in the shape of what it belongs to.
+/// The gradients of images (empty unless they are wanted), weights and bias, each in the shape of its tensor.
 pub(super) struct Gradients {
     pub images: Vec<f32>,
     pub weights: Vec<f32>,
     pub bias: Vec<f32>,
 }
 
+/// The gradients of a block's images (only if `of_images` is true), weights and bias.
 pub(super) fn backward(plan: &Plan, input: Input<'_>, output: Output<'_>, of_images: bool) -> Gradients {
     let (particles, blocks) = (input.particles(plan), input.blocks);
     let chunks = blocks.div_ceil(CHUNK);
@@ -63,7 +64,7 @@ pub(super) fn backward(plan: &Plan, input: Input<'_>, output: Output<'_>, of_ima
             gradient: &output.gradient[range],
         };
         let images = &input.images(plan, particle, first)[..count * plan.image_len()];
-        dispatch(Backward { plan, images, output, turned: &turned[particle], scratch, gradient, sums });
+        dispatch(BackwardTask { plan, images, output, turned: &turned[particle], scratch, gradient, sums });
     });
 
     let mut gradients = Gradients { images, weights: Vec::new(), bias: Vec::new() };
@@ -79,7 +80,7 @@ pub(super) fn backward(plan: &Plan, input: Input<'_>, output: Output<'_>, of_ima
     gradients
 }
 
-/// Weights of a particle as `[in / 4, kernel, out, 4]`, with zeros for inputs that there are not.
+/// Weights of a particle as `[in / 4, kernel, out, 4]`, padded with zeros where `in` is not a multiple of 4.
 pub(super) fn turned(plan: &Plan, weights: &[f32]) -> Vec<f32> {
     let area = plan.kernel[0] * plan.kernel[1];
     let mut turned = vec![0.0; plan.channels.next_multiple_of(OUTPUTS) * area * plan.outputs];
@@ -90,21 +91,22 @@ pub(super) fn turned(plan: &Plan, weights: &[f32]) -> Vec<f32> {
     turned
 }
 
-/// A few blocks of 16 rows of one particle.
-pub(super) struct Backward<'a> {
+/// The backward pass of a few blocks of 16 rows of one particle.
+pub(super) struct BackwardTask<'a> {
     pub plan: &'a Plan,
+    /// `[blocks, in, H, W, 16]`
     pub images: &'a [f32],
     pub output: Output<'a>,
     /// See [`turned`].
     pub turned: &'a [f32],
     pub scratch: &'a mut Scratch,
-    /// Of the images; empty where none is asked for.
+    /// The gradient of the images, in their shape; empty where it is not wanted.
     pub gradient: &'a mut [f32],
-    /// Of the weights, then of the bias.
+    /// The gradient of the weights, then that of the bias, to which is added.
     pub sums: &'a mut [f32],
 }
 
-impl WithSimd for Backward<'_> {
+impl WithSimd for BackwardTask<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -149,7 +151,7 @@ impl WithSimd for Backward<'_> {
 #[inline(always)]
 fn spread<S: Simd>(simd: S, plan: &Plan, output: Output<'_>, map: &mut [S::f32s], bias: &mut [f32]) {
     let ([window, step], [down, across], [rows, columns]) = (plan.block.pool, plan.map, plan.pooled);
-    let ([gradient, forth], zero) =
+    let ([gradient, forward], zero) =
         ([output.gradient, output.values].map(|of| S::as_simd_f32s(of).0), simd.splat_f32s(0.0));
     let (parts, row) = (LANES / S::F32_LANES, columns * LANES);
     let mut picked = vec![0.0f32; row];
@@ -163,9 +165,9 @@ fn spread<S: Simd>(simd: S, plan: &Plan, output: Output<'_>, map: &mut [S::f32s]
             for (i, picked) in S::as_simd_f32s(&picked).0.iter().enumerate() {
                 let (x, part) = (i / parts, i % parts);
                 let place = y * columns * parts + i;
-                let shut = simd.less_than_or_equal_f32s(forth[place], zero);
-                let open = gradient[place];
-                let value = if plan.block.relu { simd.select_f32s(shut, zero, open) } else { open };
+                let is_off = simd.less_than_or_equal_f32s(forward[place], zero);
+                let passed = gradient[place];
+                let value = if plan.block.relu { simd.select_f32s(is_off, zero, passed) } else { passed };
                 total = simd.add_f32s(total, value);
                 let mut pixel = 0.0;
                 for down in 0..window {

@@ -1,5 +1,5 @@
-//! A block forth: convolution, maximum, bias, max(z, 0). In: images and weights. Out: the block's output, and which
-//! pixel of its window each maximum was.
+//! The forward pass of a block: convolution, maximum, bias, max(z, 0). In: images and weights. Out: the block's output,
+//! and which pixel of its window each maximum was.
 
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
@@ -9,7 +9,7 @@ use super::tile::{Correlation, OUTPUTS};
 use super::{LANES, Scratch};
 use crate::simd::dispatch;
 
-/// What a block reads.
+/// The images and weights that a block reads.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
     /// `[N or 1, blocks, in, H, W, 16]`
@@ -21,7 +21,7 @@ pub(super) struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// N
+    /// Number of particles N.
     pub fn particles(&self, plan: &Plan) -> usize {
         self.weights.len() / plan.weights()
     }
@@ -34,7 +34,10 @@ impl Input<'_> {
     }
 }
 
-/// Output `[N, blocks, out, H', W', 16]`, and as many picks if `keep` says so; `bias` is `[N, out]`.
+/// The block's output `[N, blocks, out, H', W', 16]`, and the picked pixels in the same shape if `keep` is true, else none.
+///
+/// # Shapes
+/// - `bias`: `[N, out]`
 pub(super) fn forward(plan: &Plan, input: Input<'_>, bias: &[f32], keep: bool) -> (Vec<f32>, Vec<u8>) {
     let tasks = input.particles(plan) * input.blocks;
     let len = plan.pooled_len();
@@ -50,12 +53,12 @@ pub(super) fn forward(plan: &Plan, input: Input<'_>, bias: &[f32], keep: bool) -
         let image = &input.images(plan, particle, block)[..plan.image_len()];
         let weights = &weights[particle * packed_len..][..packed_len];
         let bias = &bias[particle * plan.outputs..][..plan.outputs];
-        dispatch(Forward { plan, image, weights, bias, scratch, out, picks });
+        dispatch(ForwardTask { plan, image, weights, bias, scratch, out, picks });
     });
     (out, picks)
 }
 
-/// Weights of a particle as `[out / 4, in · kernel, 4]`, with zeros for outputs that there are not.
+/// Weights of a particle as `[out / 4, in · kernel, 4]`, padded with zeros where `out` is not a multiple of 4.
 pub(super) fn packed(plan: &Plan, weights: &[f32]) -> Vec<f32> {
     let taps = plan.taps.len();
     let mut packed = vec![0.0; plan.outputs.next_multiple_of(OUTPUTS) * taps];
@@ -66,20 +69,23 @@ pub(super) fn packed(plan: &Plan, weights: &[f32]) -> Vec<f32> {
     packed
 }
 
-/// 16 rows of one particle.
-pub(super) struct Forward<'a> {
+/// The forward pass of 16 rows of one particle.
+pub(super) struct ForwardTask<'a> {
     pub plan: &'a Plan,
+    /// `[in, H, W, 16]`
     pub image: &'a [f32],
     /// See [`packed`].
     pub weights: &'a [f32],
+    /// `[out]`
     pub bias: &'a [f32],
     pub scratch: &'a mut Scratch,
+    /// `[out, H', W', 16]`
     pub out: &'a mut [f32],
-    /// Empty where none are kept.
+    /// The pixel of its window that each maximum was, `[out, H', W', 16]`; empty where picks are not kept.
     pub picks: &'a mut [u8],
 }
 
-impl WithSimd for Forward<'_> {
+impl WithSimd for ForwardTask<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -115,8 +121,8 @@ impl WithSimd for Forward<'_> {
     }
 }
 
-/// A row of the output from the rows of the map that its windows cover. The first of equal values is the maximum, and a
-/// value that is no number wins, as in Burn.
+/// A row of the output from the rows of the map that its windows cover. The first of equal values is the maximum, and NaN
+/// is larger than every number, as in Burn.
 #[inline(always)]
 fn maxima<S: Simd>(simd: S, plan: &Plan, sums: &[S::f32s], bias: S::f32s, out: &mut [S::f32s], chosen: &mut [S::u32s]) {
     let ([window, step], across, parts) = (plan.block.pool, plan.map[1], LANES / S::F32_LANES);
@@ -127,14 +133,14 @@ fn maxima<S: Simd>(simd: S, plan: &Plan, sums: &[S::f32s], bias: S::f32s, out: &
         let mut place = simd.splat_u32s(0);
         for pixel in 1..window * window {
             let value = sums[(pixel / window * across + x * step + pixel % window) * parts + part];
-            let number = simd.equal_f32s(value, value);
-            let take = simd.or_m32s(simd.greater_than_f32s(value, best), simd.not_m32s(number));
+            let is_not_nan = simd.equal_f32s(value, value);
+            let take = simd.or_m32s(simd.greater_than_f32s(value, best), simd.not_m32s(is_not_nan));
             best = simd.select_f32s(take, value, best);
             place = simd.select_u32s(take, simd.splat_u32s(pixel as u32), place);
         }
         let value = simd.add_f32s(best, bias);
-        let shut = simd.less_than_or_equal_f32s(value, zero);
-        *out = if plan.block.relu { simd.select_f32s(shut, zero, value) } else { value };
+        let is_off = simd.less_than_or_equal_f32s(value, zero);
+        *out = if plan.block.relu { simd.select_f32s(is_off, zero, value) } else { value };
         *chosen = place;
     }
 }

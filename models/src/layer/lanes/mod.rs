@@ -1,5 +1,5 @@
 //! Convolution blocks on the CPU: convolution, maximum over windows, bias and max(z, 0) in one operation, for all
-//! particles, with its own pass back. In `f32` on Burn's flex backend; elsewhere the layers do the same in four
+//! particles, with its own backward pass. In `f32` on Burn's flex backend; elsewhere the layers do the same in four
 //! operations.
 //!
 //! 16 rows of data lie side by side in the lanes of a vector: `[N, blocks of 16 rows, C, H, W, 16]`. A convolution is
@@ -21,9 +21,9 @@ mod tile;
 
 use burn::tensor::{DType, Tensor};
 
-pub(crate) use plan::Block;
+pub(crate) use plan::BlockOptions;
 use scratch::Scratch;
-use tape::{is_here, on_tape};
+use tape::{is_on_flex, on_tape};
 
 /// Rows of data in a vector.
 const LANES: usize = 16;
@@ -31,20 +31,24 @@ const LANES: usize = 16;
 /// Images whose rows of data lie in lanes.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
-    /// `[N, blocks, C, H, W, 16]`, N = 1 where all particles see the same images; rows that there are not are zeros at
-    /// first, and nothing that is read later.
+    /// `[N, blocks, C, H, W, 16]`, N = 1 where all particles see the same images. The rows that fill up the last block are
+    /// zeros at first; their values are never read.
     images: Tensor<6>,
-    /// B
+    /// Number of rows B.
     rows: usize,
 }
 
 impl Lanes {
-    /// Whether a block can run on these images with these weights: there are some, `f32`, on flex.
+    /// Whether a block can run on these images with these weights: at least one row, in `f32`, on flex.
+    ///
+    /// # Shapes
+    /// - `images`: `[B, channels, H, W]`
+    /// - `weight`: `[N, out, in, kernel height, kernel width]`
     pub fn can_hold(images: &Tensor<4>, weight: &Tensor<5>) -> bool {
-        images.dims()[0] > 0 && images.dtype() == DType::F32 && is_here(images) && is_here(weight)
+        images.dims()[0] > 0 && images.dtype() == DType::F32 && is_on_flex(images) && is_on_flex(weight)
     }
 
-    /// From `[B, N·C, H, W]`.
+    /// Images `[B, N·C, H, W]` with their rows in lanes.
     pub fn new(images: Tensor<4>, particles: usize) -> Self {
         let [rows, channels, height, width] = images.dims();
         let blocks = rows.div_ceil(LANES);
@@ -65,11 +69,11 @@ impl Lanes {
     /// # Shapes
     /// - `weight`: `[N, out, in, kernel height, kernel width]`
     /// - `bias`: `[N, out]`
-    pub fn block(self, weight: Tensor<5>, bias: Tensor<2>, block: Block) -> Self {
+    pub fn block(self, weight: Tensor<5>, bias: Tensor<2>, block: BlockOptions) -> Self {
         Self { images: on_tape(self.images, weight, bias, block), rows: self.rows }
     }
 
-    /// Applies a function of single numbers.
+    /// Applies an element-wise function.
     pub fn map(self, f: impl FnOnce(Tensor<6>) -> Tensor<6>) -> Self {
         Self { images: f(self.images), rows: self.rows }
     }

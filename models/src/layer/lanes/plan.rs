@@ -4,7 +4,7 @@ use super::LANES;
 
 /// A convolution with the maximum and the function that may follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct BlockOptions {
     /// Pixels from one position of the kernel to the next.
     pub stride: usize,
     /// Rows and columns of zeros on each side of the image.
@@ -15,31 +15,37 @@ pub struct Block {
     pub relu: bool,
 }
 
-/// A [`Block`] with its sizes.
+/// [`BlockOptions`] with the sizes of its tensors.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    pub block: Block,
+    pub block: BlockOptions,
+    /// Channels of the input.
     pub channels: usize,
+    /// Channels of the output.
     pub outputs: usize,
+    /// Height and width of the kernel.
     pub kernel: [usize; 2],
-    /// Height and width of the image, of the image with its zeros, of the convolution's output, of the block's.
+    /// Height and width of the image.
     pub image: [usize; 2],
+    /// Height and width of the image with the zeros around it.
     pub padded: [usize; 2],
+    /// Height and width of the convolution's output.
     pub map: [usize; 2],
+    /// Height and width of the block's output.
     pub pooled: [usize; 2],
-    /// Of each weight of one output: where its pixel lies, seen from the kernel's position; [channels · kernel].
+    /// For each weight of one output, the offset of its pixel from the kernel's position; `[channels · kernel]`.
     pub taps: Vec<usize>,
-    /// Of each pixel of the map: the kernel's position in the padded image.
+    /// For each pixel of the map, the kernel's position in the padded image.
     pub positions: Vec<usize>,
-    /// Of each pixel of the map: itself.
+    /// The index of each pixel of the map.
     pub pixels: Vec<usize>,
-    /// Of each output: the start of its map.
+    /// For each output, the start of its map.
     pub maps: Vec<usize>,
 }
 
 impl Plan {
-    /// `weight`: `[out, in, kernel height, kernel width]`; `image`: height and width.
-    pub fn new(block: Block, weight: [usize; 4], image: [usize; 2]) -> Self {
+    /// The plan for a weight of shape `[out, in, kernel height, kernel width]` and images of this height and width.
+    pub fn new(block: BlockOptions, weight: [usize; 4], image: [usize; 2]) -> Self {
         let [outputs, channels, high, wide] = weight;
         let [height, width] = [0, 1].map(|side| image[side] + 2 * block.pad[side]);
         let map = [(height - high) / block.stride + 1, (width - wide) / block.stride + 1];
@@ -70,7 +76,7 @@ impl Plan {
         self.channels * self.image[0] * self.image[1] * LANES
     }
 
-    /// Likewise with the zeros around it.
+    /// Numbers of an image with the zeros around it, with all channels, of 16 rows.
     pub fn padded_len(&self) -> usize {
         self.channels * self.padded[0] * self.padded[1] * LANES
     }
@@ -85,7 +91,7 @@ impl Plan {
         self.outputs * self.pooled[0] * self.pooled[1] * LANES
     }
 
-    /// Weights of a particle.
+    /// Number of weights of a particle.
     pub fn weights(&self) -> usize {
         self.outputs * self.taps.len()
     }

@@ -1,4 +1,4 @@
-//! Memory of a task that the next one takes over.
+//! Memory that one task leaves to the next.
 
 /// Numbers that begin on a cache line: a vector of 16 then never lies across two.
 #[derive(Default)]
@@ -6,11 +6,11 @@ pub(super) struct Scratch {
     numbers: Vec<f32>,
 }
 
-/// 64 bytes.
+/// Numbers in a cache line of 64 bytes.
 const LINE: usize = 16;
 
 impl Scratch {
-    /// Slices of these lengths, with anything in them.
+    /// Slices of these lengths, with arbitrary values.
     pub fn take<const K: usize>(&mut self, lengths: [usize; K]) -> [&mut [f32]; K] {
         let total: usize = lengths.iter().map(|len| len.next_multiple_of(LINE)).sum();
         if self.numbers.len() < total + LINE {

@@ -1,4 +1,4 @@
-//! A convolution block as one operation of Burn, with its pass back.
+//! A convolution block as one operation of Burn, with its backward pass.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use burn::tensor::{Tensor, TensorData};
 use super::LANES;
 use super::backward::{Output, backward};
 use super::forward::{Input, forward};
-use super::plan::{Block, Plan};
+use super::plan::{BlockOptions, Plan};
 
-/// Whether a tensor lives on flex, and keeps what the pass back needs if it is on a tape.
-pub(super) fn is_here<const D: usize>(tensor: &Tensor<D>) -> bool {
+/// Whether a tensor is on flex, and keeps what the backward pass needs if it is on a tape.
+pub(super) fn is_on_flex<const D: usize>(tensor: &Tensor<D>) -> bool {
     match tensor.is_autodiff() {
         true => tensor.clone().try_into_primitive::<Autodiff<Flex>>().is_ok(),
         false => tensor.clone().try_into_primitive::<Flex>().is_ok(),
@@ -25,33 +25,33 @@ pub(super) fn is_here<const D: usize>(tensor: &Tensor<D>) -> bool {
 }
 
 /// The block, on the tape where one of its tensors is.
-pub(super) fn on_tape(images: Tensor<6>, weight: Tensor<5>, bias: Tensor<2>, block: Block) -> Tensor<6> {
-    const HERE: &str = "images that lanes can hold are on flex, and so are the weights of their model";
+pub(super) fn on_tape(images: Tensor<6>, weight: Tensor<5>, bias: Tensor<2>, block: BlockOptions) -> Tensor<6> {
+    const ON_FLEX: &str = "images that lanes can hold are on flex, and so are the weights of their model";
     if !(images.is_autodiff() || weight.is_autodiff() || bias.is_autodiff()) {
-        let images = images.try_into_primitive::<Flex>().expect(HERE);
-        let weight = weight.try_into_primitive::<Flex>().expect(HERE);
-        let bias = bias.try_into_primitive::<Flex>().expect(HERE);
-        return Tensor::from_primitive::<Flex>(Forth::run(&images, &weight, &bias, block, false).values);
+        let images = images.try_into_primitive::<Flex>().expect(ON_FLEX);
+        let weight = weight.try_into_primitive::<Flex>().expect(ON_FLEX);
+        let bias = bias.try_into_primitive::<Flex>().expect(ON_FLEX);
+        return Tensor::from_primitive::<Flex>(SavedForward::run(&images, &weight, &bias, block, false).values);
     }
-    let images = images.autodiff().try_into_primitive::<Autodiff<Flex>>().expect(HERE);
-    let weight = weight.autodiff().try_into_primitive::<Autodiff<Flex>>().expect(HERE);
-    let bias = bias.autodiff().try_into_primitive::<Autodiff<Flex>>().expect(HERE);
+    let images = images.autodiff().try_into_primitive::<Autodiff<Flex>>().expect(ON_FLEX);
+    let weight = weight.autodiff().try_into_primitive::<Autodiff<Flex>>().expect(ON_FLEX);
+    let bias = bias.autodiff().try_into_primitive::<Autodiff<Flex>>().expect(ON_FLEX);
     let nodes = [images.node(), weight.node(), bias.node()];
     let parts = (images.primitive(), weight.primitive(), bias.primitive());
     let output = match BlockBackward.prepare::<NoCheckpointing>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(prep) => {
-            let forth = Forth::run(parts.0, parts.1, parts.2, block, true);
-            let values = forth.values.clone();
-            prep.finish(forth, values)
+            let forward = SavedForward::run(parts.0, parts.1, parts.2, block, true);
+            let values = forward.values.clone();
+            prep.finish(forward, values)
         }
-        OpsKind::UnTracked(prep) => prep.finish(Forth::run(parts.0, parts.1, parts.2, block, false).values),
+        OpsKind::UnTracked(prep) => prep.finish(SavedForward::run(parts.0, parts.1, parts.2, block, false).values),
     };
     Tensor::from_primitive::<Autodiff<Flex>>(output)
 }
 
-/// What the pass back needs of the one forth.
+/// What the backward pass needs of the forward pass.
 #[derive(Clone, Debug)]
-struct Forth {
+struct SavedForward {
     plan: Plan,
     images: FloatTensor<Flex>,
     weight: FloatTensor<Flex>,
@@ -59,13 +59,13 @@ struct Forth {
     picks: Arc<Vec<u8>>,
 }
 
-impl Forth {
-    /// `keep`: whether there will be a pass back.
+impl SavedForward {
+    /// The forward pass; `keep` says whether a backward pass will follow.
     fn run(
         images: &FloatTensor<Flex>,
         weight: &FloatTensor<Flex>,
         bias: &FloatTensor<Flex>,
-        block: Block,
+        block: BlockOptions,
         keep: bool,
     ) -> Self {
         let (images, weight, bias) = (images.to_contiguous(), weight.to_contiguous(), bias.to_contiguous());
@@ -84,17 +84,17 @@ impl Forth {
 struct BlockBackward;
 
 impl Backward<Flex, 3> for BlockBackward {
-    type State = Forth;
+    type State = SavedForward;
 
-    fn backward(self, ops: Ops<Forth, 3>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+    fn backward(self, ops: Ops<SavedForward, 3>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
         let [images, weight, bias] = ops.parents;
         let gradient = grads.consume::<Flex>(&ops.node).to_contiguous();
-        let Forth { plan, images: before, weight: weights, values, picks } = ops.state;
+        let SavedForward { plan, images: before, weight: weights, values, picks } = ops.state;
         let [particles, outputs, inputs, high, wide] = weights.shape().dims();
         let [_, blocks, _, height, width, _] = before.shape().dims();
         let input = Input { images: numbers(&before), weights: numbers(&weights), blocks };
         let output = Output { values: numbers(&values), picks: &picks, gradient: numbers(&gradient) };
-        // The images of the first convolution are data: nobody asks for their gradient, a third of the work.
+        // The images of the first convolution are data: their gradient, a third of the work, is not needed.
         let found = backward(&plan, input, output, images.is_some());
         if let Some(node) = images {
             grads.register::<Flex>(node.id, tensor(found.images, [particles, blocks, inputs, height, width, LANES]));

@@ -7,10 +7,10 @@ use pulp::{Scalar, WithSimd};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
-use super::backward::{Backward, Output, turned};
-use super::forward::{Forward, packed};
+use super::backward::{BackwardTask, Output, turned};
+use super::forward::{ForwardTask, packed};
 use super::plan::Plan;
-use super::{Block, Lanes, Scratch};
+use super::{BlockOptions, Lanes, Scratch};
 use crate::layer::{ParticleConv, Pool};
 use crate::simd::dispatch;
 
@@ -96,20 +96,20 @@ fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 }
 
 /// Values, then gradients of weight, bias and, where they have one, images, of Σ values · c.
-fn answers(
+fn values_and_gradients(
     layer: &ParticleConv,
     images: &Tensor<4>,
-    forth: impl FnOnce(Tensor<4>) -> Tensor<4>,
+    forward: impl FnOnce(Tensor<4>) -> Tensor<4>,
     rng: &mut ChaCha12Rng,
 ) -> Vec<Vec<f32>> {
-    let values = forth(images.clone());
+    let values = forward(images.clone());
     let cotangent = random(values.dims(), rng);
     let gradients = (values.clone() * cotangent).sum().backward();
-    let mut answers = vec![host(values)];
-    answers.push(host(layer.weight.val().grad(&gradients).unwrap()));
-    answers.push(host(layer.bias.val().grad(&gradients).unwrap()));
-    answers.extend(images.is_tracked().then(|| host(images.grad(&gradients).unwrap())));
-    answers
+    let mut found = vec![host(values)];
+    found.push(host(layer.weight.val().grad(&gradients).unwrap()));
+    found.push(host(layer.bias.val().grad(&gradients).unwrap()));
+    found.extend(images.is_tracked().then(|| host(images.grad(&gradients).unwrap())));
+    found
 }
 
 #[test]
@@ -121,13 +121,13 @@ fn a_block_and_its_steps_have_the_same_values_and_gradients() {
             let layer = case.layer(&mut rng);
             let images = case.images(particles, &mut rng);
             let images = if shared { images } else { images.autodiff().require_grad() };
-            let got = answers(
+            let got = values_and_gradients(
                 &layer,
                 &images,
                 |images| case.in_lanes(&layer, images, particles),
                 &mut ChaCha12Rng::seed_from_u64(6),
             );
-            let want = answers(
+            let want = values_and_gradients(
                 &layer,
                 &images,
                 |images| case.step_by_step(&layer, images, shared),
@@ -171,7 +171,7 @@ fn a_block_has_the_same_bits_at_any_number_of_threads() {
             let rows = 16 * 9 + 1;
             let images = random([rows, case.sizes[0] * case.sizes[1], case.image[0], case.image[1]], &mut rng);
             let images = images.autodiff().require_grad();
-            answers(&layer, &images, |images| case.in_lanes(&layer, images, case.sizes[0]), &mut rng)
+            values_and_gradients(&layer, &images, |images| case.in_lanes(&layer, images, case.sizes[0]), &mut rng)
         })
     };
     let one = bits(1);
@@ -181,7 +181,7 @@ fn a_block_has_the_same_bits_at_any_number_of_threads() {
 }
 
 #[test]
-fn a_maximum_that_is_no_number_is_not_hidden() {
+fn a_maximum_that_is_nan_is_not_hidden() {
     let case = &CASES[0];
     let mut rng = ChaCha12Rng::seed_from_u64(4);
     let (layer, images) = (case.layer(&mut rng), case.images(1, &mut rng));
@@ -198,7 +198,7 @@ fn a_maximum_that_is_no_number_is_not_hidden() {
 
 #[test]
 fn a_processor_without_wide_registers_gets_the_same_numbers() {
-    let block = Block { stride: 1, pad: [1, 0], pool: [2, 2], relu: true };
+    let block = BlockOptions { stride: 1, pad: [1, 0], pool: [2, 2], relu: true };
     let plan = Plan::new(block, [6, 5, 3, 2], [7, 9]);
     let mut rng = ChaCha12Rng::seed_from_u64(2);
     let mut random = |len: usize| -> Vec<f32> { (0..len).map(|_| rng.random_range(-1.0..1.0)).collect() };
@@ -212,13 +212,13 @@ fn a_processor_without_wide_registers_gets_the_same_numbers() {
             let range = part * plan.pooled_len()..(part + 1) * plan.pooled_len();
             let (out, picks) = (&mut values[range.clone()], &mut picks[range]);
             let forward =
-                Forward { plan: &plan, image, weights: &packed(&plan, &weights), bias: &bias, scratch, out, picks };
+                ForwardTask { plan: &plan, image, weights: &packed(&plan, &weights), bias: &bias, scratch, out, picks };
             if narrow { forward.with_simd(Scalar::new()) } else { dispatch(forward) }
         }
         let (mut gradient, mut sums) = (vec![0.0; images.len()], vec![0.0; weights.len() + bias.len()]);
         let output = Output { values: &values, picks: &picks, gradient: &cotangent };
         let turned = &turned(&plan, &weights);
-        let backward = Backward {
+        let backward = BackwardTask {
             plan: &plan,
             images: &images,
             output,

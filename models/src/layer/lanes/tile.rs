@@ -1,7 +1,7 @@
-//! The two sums that a convolution consists of, forth and back, in tiles that stay in registers.
+//! The two sums that the passes of a convolution consist of, in tiles that stay in registers.
 //!
 //! 16 rows of data lie in the lanes of one vector, so that no sum crosses lanes and no pixel is copied to where a matrix
-//! product would want it. Four outputs times up to six pixels (or weights) are in flight at once: 24 sums, enough to
+//! product would want it. Four outputs times up to six pixels (or weights) are summed at once: 24 sums, enough to
 //! keep two multiply-add units busy, of the 32 registers that AVX-512 and NEON have. Vectors come from `pulp`, which
 //! is safe; a processor without 16-lane registers takes the same sums in parts.
 
@@ -12,7 +12,7 @@ use super::LANES;
 /// Outputs in a tile.
 pub(super) const OUTPUTS: usize = 4;
 
-/// Calls a tile of each size, as equal as they get, on `0..len`.
+/// Calls a tile function on parts of `0..len` that are as equal in size as they can be.
 macro_rules! in_tiles {
     ($simd:ty, $len:expr, |$from:ident| $tile:ident($($argument:expr),*)) => {{
         let len: usize = $len;
@@ -40,7 +40,7 @@ pub(super) struct Correlation<'a, S: Simd> {
     pub taps: &'a [usize],
     /// `[taps, OUTPUTS]`
     pub weights: &'a [f32],
-    /// How many of the four there are.
+    /// How many of the four outputs exist.
     pub outputs: usize,
     pub to: &'a [usize],
     pub shift: usize,
@@ -97,7 +97,7 @@ pub(super) struct Contraction<'a, S: Simd> {
     pub image: &'a [S::f32s],
     pub at: &'a [usize],
     pub taps: &'a [usize],
-    /// As many vectors as `at` has pixels, of each output; one that there is not repeats the last.
+    /// For each output, as many vectors as `at` has pixels; an output that does not exist repeats the last one.
     pub maps: [&'a [S::f32s]; OUTPUTS],
 }
 

@@ -1,0 +1,43 @@
+//! `pfedgp`: pFedGP's partition. As in `labels-per-client`, every client gets c distinct classes; the holders of a class
+//! share its rows in proportions drawn from U(0.4, 0.6), and its test rows in the same.
+
+use super::classes::Classes;
+use super::holders::{self, Shares};
+use super::test_rows::TestRows;
+use super::{CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
+use crate::{DataError, Dataset};
+use fedstein_schema::Kind;
+use fedstein_schema::Literal::Int;
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+/// As [`LabelsPerClient`](super::LabelsPerClient), but a class is shared in parts proportional to U(0.4, 0.6), its test
+/// rows in the same parts (pFedGP).
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Pfedgp {
+    /// Number of clients K.
+    pub clients: usize,
+    /// Distinct classes a client.
+    pub labels: usize,
+}
+
+impl Scheme for Pfedgp {
+    const KIND: Kind = Kind {
+        name: "pfedgp",
+        about: "A few labels a client, shared in parts that vary by U(0.4, 0.6), in training and test.",
+        keys: &[CLIENTS, LABELS.default(Int(5)), VALIDATION],
+    };
+    const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;
+    const TEST_ROWS: TestRows = TestRows::InSharesOfClasses;
+
+    fn clients(&self) -> Option<usize> {
+        Some(self.clients)
+    }
+
+    fn assign(&self, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
+        let classes = Classes::of(Self::KIND.name, &train.targets)?;
+        let present = holders::present(&classes, self.labels)?;
+        let held = holders::draw(&present, self.clients, self.labels, rng);
+        holders::share(Self::KIND.name, classes, &held, Shares::Uniform { low: 0.4, high: 0.6 }, rng)
+    }
+}

@@ -1,0 +1,85 @@
+//! What a partition scheme yields: the rows of each client.
+
+use crate::Targets;
+use serde::{Deserialize, Serialize};
+
+/// The rows of each client: of the training set for training and validation, of the test set for its test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partition {
+    /// Training rows of each client, ascending.
+    pub(super) clients: Vec<Vec<usize>>,
+    /// Rows of each client that are held out from its training, ascending.
+    #[serde(default)]
+    pub(super) validation: Vec<Vec<usize>>,
+    /// Rows of the test set for each client, ascending; no lists until [`Partition::with_tests`].
+    #[serde(default)]
+    pub(super) tests: Vec<Vec<usize>>,
+    /// What a reader of results should know, one sentence each: which client was short, and why.
+    pub notes: Vec<String>,
+}
+
+impl Partition {
+    /// From each client's rows in any order.
+    pub(super) fn new(mut clients: Vec<Vec<usize>>, notes: Vec<String>) -> Self {
+        for rows in &mut clients {
+            rows.sort_unstable();
+        }
+        let validation = vec![Vec::new(); clients.len()];
+        Partition { clients, validation, tests: Vec::new(), notes }
+    }
+
+    /// Training rows of each client, ascending, without those held out for validation.
+    pub fn clients(&self) -> &[Vec<usize>] {
+        &self.clients
+    }
+
+    /// Of `rows` training rows all but those held out for validation, ascending: what a method with all rows in one place
+    /// trains on.
+    pub fn pooled(&self, rows: usize) -> Vec<usize> {
+        let mut kept = vec![true; rows];
+        self.validation.iter().flatten().filter(|&&row| row < rows).for_each(|&row| kept[row] = false);
+        (0..rows).filter(|&row| kept[row]).collect()
+    }
+
+    /// Rows of the training set that client `k` holds out from its training, ascending.
+    ///
+    /// # Panics
+    /// When there is no client `k`.
+    pub fn validation(&self, k: usize) -> &[usize] {
+        &self.validation[k]
+    }
+
+    /// Rows of the test set for client `k`, ascending; empty where it has none, and before [`Partition::with_tests`].
+    ///
+    /// # Panics
+    /// When there is no client `k`.
+    pub fn test(&self, k: usize) -> &[usize] {
+        assert!(k < self.clients.len(), "client {k} of {}", self.clients.len());
+        self.tests.get(k).map_or(&[], Vec::as_slice)
+    }
+
+    /// Training and validation rows of client `k`: all that were assigned to it.
+    pub(super) fn assigned(&self, k: usize) -> impl Iterator<Item = usize> {
+        self.clients[k].iter().chain(&self.validation[k]).copied()
+    }
+
+    /// Training rows a client and class `[K, C]`; one column where the targets are not classes.
+    ///
+    /// # Panics
+    /// When `targets` are not those of the rows that were assigned.
+    pub fn counts(&self, targets: &Targets) -> Vec<Vec<usize>> {
+        self.clients.iter().map(|rows| count(rows.iter().copied(), targets)).collect()
+    }
+}
+
+/// How many of some rows are of each class `[C]`; one number where the targets are not classes.
+pub(super) fn count(rows: impl Iterator<Item = usize>, targets: &Targets) -> Vec<usize> {
+    match targets {
+        Targets::Classes { labels, names } => {
+            let mut counts = vec![0; names.len()];
+            rows.for_each(|row| counts[labels[row]] += 1);
+            counts
+        }
+        _ => vec![rows.count()],
+    }
+}

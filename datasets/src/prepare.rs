@@ -1,0 +1,78 @@
+//! What all data sources have in common: the scale of the features, the limits on rows, and the config keys of both.
+
+use crate::FeatureScale;
+use fedstein_schema::Literal::{Float, Int, Text};
+use fedstein_schema::{Accepts, COUNT_OR_ZERO, Interval, Key, key};
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+/// Scale of the features. What depends on data is taken from the training rows alone, after `train_limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normalise {
+    /// What suits the data set: see each data source in [`crate::source`].
+    Auto,
+    /// As they are.
+    None,
+    /// (x − min) / (max − min) per column.
+    Minmax,
+    /// (x − mean) / sd per column; a constant column is only centred.
+    Standard,
+    /// x · 0.99 / 255 + 0.01: the DSVGD and client-selection papers on images.
+    Mnist,
+    /// x / 255 for images of bytes, x / 16 for digits.
+    Unit,
+    /// (x / 255 − m) / s with the published mean and deviation of each channel of the whole training set: MNIST,
+    /// Fashion-MNIST, CIFAR-10 and CIFAR-100 (ALGORITHMS.md section 3.6).
+    Published,
+}
+
+impl Normalise {
+    /// The scale for training features `[rows, p]`; `None` for the kinds of scale that the data source must know.
+    pub(crate) fn of_any_data(self, train: &Array2<f32>) -> Option<FeatureScale> {
+        match self {
+            Self::None => Some(FeatureScale::Identity),
+            Self::Minmax => Some(FeatureScale::minmax(train)),
+            Self::Standard => Some(FeatureScale::standard(train)),
+            Self::Mnist => Some(FeatureScale::AffineAll { scale: 0.99 / 255.0, offset: 0.01 }),
+            Self::Auto | Self::Unit | Self::Published => None,
+        }
+    }
+
+    /// The word for it in a config.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::None => "none",
+            Self::Minmax => "minmax",
+            Self::Standard => "standard",
+            Self::Mnist => "mnist",
+            Self::Unit => "unit",
+            Self::Published => "published",
+        }
+    }
+}
+
+/// `normalise`
+pub(crate) const NORMALISE: Key = key(
+    "normalise",
+    Accepts::Choice(&["auto", "none", "minmax", "standard", "mnist", "unit", "published"]),
+    Text("auto"),
+    "Scaling of the features, learnt on training rows: `minmax` to [0, 1], `standard` to mean 0 and sd 1, `mnist` = x·0.99/255 + 0.01 ([D], [C]), `unit` = a pixel over its largest possible value (images), `published` = pixels by the published mean and sd of each channel ([W]; MNIST and CIFAR sets). `auto` is the scale that the data set's line in the table of kinds names.",
+);
+
+/// `test_fraction`
+pub(crate) const TEST_FRACTION: Key = key(
+    "test_fraction",
+    Accepts::Float(Interval::INSIDE_UNIT),
+    Float(0.2),
+    "Share of the rows held out for the test, drawn with `seed`.",
+);
+
+/// `train_limit`
+pub(crate) const TRAIN_LIMIT: Key =
+    key("train_limit", COUNT_OR_ZERO, Int(0), "Training rows to use, drawn with `seed` after the split; 0: all.");
+
+/// `test_limit`
+pub(crate) const TEST_LIMIT: Key =
+    key("test_limit", COUNT_OR_ZERO, Int(0), "Test rows to use, drawn with `seed` after the split; 0: all.");

@@ -1,0 +1,136 @@
+//! The data sets that fedstein knows by name, and which of their files are in the data directory. Each set is described
+//! in its own file of [`crate::source`].
+
+use crate::DataError;
+use crate::source::DATA_SETS;
+pub use crate::source::{DataFile, DataSet, Origin};
+use std::path::{Path, PathBuf};
+
+/// What is in the data directory for one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileStatus {
+    /// There, with the right size where that is known.
+    Present,
+    /// Not there, but this other form of it, which serves as well.
+    Alternative(PathBuf),
+    /// Not there, but this part of the set's rows, which serves for a start.
+    Part(PathBuf),
+    /// Not there.
+    Missing,
+    /// There, but of another size: damaged, or not the publisher's. Of a set without a download perhaps a copy of the
+    /// user's own, which is read all the same.
+    WrongSize {
+        /// The size it has.
+        bytes: u64,
+    },
+}
+
+/// All data sets, in the order of the kinds of `[data]`.
+pub fn sets() -> &'static [DataSet] {
+    DATA_SETS
+}
+
+/// The data set of that name.
+///
+/// # Errors
+/// [`DataError::UnknownSet`] where there is none.
+pub fn find(name: &str) -> Result<&'static DataSet, DataError> {
+    DATA_SETS.iter().find(|set| set.name == name).ok_or_else(|| DataError::UnknownSet {
+        name: name.to_owned(),
+        known: DATA_SETS.iter().map(|set| set.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// What is below `data_dir` for each file of a set. Sizes only: `fetch` checks sums.
+pub fn status(set: &DataSet, data_dir: &Path) -> Vec<(DataFile, FileStatus)> {
+    let state = |file: &DataFile| match std::fs::metadata(data_dir.join(file.path)) {
+        Ok(meta) if meta.is_file() && (meta.len() == file.bytes || !file.is_known()) => FileStatus::Present,
+        Ok(meta) if meta.is_file() => FileStatus::WrongSize { bytes: meta.len() },
+        _ => {
+            let first = |paths: &[&str]| paths.iter().map(|path| data_dir.join(path)).find(|path| path.is_file());
+            let other = first(file.alternatives).map(FileStatus::Alternative);
+            other.or_else(|| first(file.part).map(FileStatus::Part)).unwrap_or(FileStatus::Missing)
+        }
+    };
+    set.files.iter().map(|file| (*file, state(file))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_has_mirrors_a_checksum_and_a_place_below_its_set() {
+        for set in sets() {
+            assert_eq!(set.files.is_empty(), set.origin != Origin::Download, "{}", set.name);
+            for file in set.files {
+                assert!(file.path.starts_with(&format!("{}/", set.name)), "{}", file.path);
+                match set.by_hand {
+                    Some(how) => assert!(file.mirrors.is_empty() && how.contains(set.name), "{}", file.path),
+                    None => {
+                        assert!(file.mirrors.len() >= 2 && file.mirrors.iter().all(|m| m.starts_with("http")));
+                        assert!(file.is_known(), "{}", file.path);
+                    }
+                }
+                let hexadecimal = file.sha256.bytes().all(|b| b"0123456789abcdef".contains(&b));
+                assert!(
+                    !file.is_known() || (file.sha256.len() == 64 && hexadecimal && file.bytes > 0),
+                    "{}",
+                    file.path
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn sets_put_there_by_hand_are_reported_file_by_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let states = |name| -> Vec<(DataFile, FileStatus)> { status(find(name).unwrap(), dir.path()) };
+        assert_eq!((states("raetsch").len(), states("uci-regression").len(), states("vehicle").len()), (13, 18, 1));
+        for set in ["raetsch", "year-prediction"] {
+            std::fs::create_dir(dir.path().join(set)).unwrap();
+        }
+        std::fs::write(dir.path().join("raetsch/heart.csv"), "mine").unwrap();
+        std::fs::write(dir.path().join("raetsch/image.csv.gz"), "mine").unwrap();
+        for (file, state) in states("raetsch") {
+            let expected = match file.path {
+                "raetsch/heart.csv.gz" => FileStatus::Alternative(dir.path().join("raetsch/heart.csv")),
+                "raetsch/image.csv.gz" => FileStatus::WrongSize { bytes: 4 },
+                _ => FileStatus::Missing,
+            };
+            assert_eq!(state, expected, "{}", file.path);
+        }
+        // Nothing is known about the size of this one.
+        std::fs::write(dir.path().join("year-prediction/YearPredictionMSD.txt"), "2001").unwrap();
+        assert_eq!(states("year-prediction")[0].1, FileStatus::Present);
+        assert!(!states("year-prediction")[0].0.is_known());
+    }
+
+    #[test]
+    fn names_are_found_and_unknown_ones_answered_with_the_known() {
+        assert_eq!(find("digits").unwrap().origin, Origin::Embedded);
+        let message = find("minst").unwrap_err().to_string();
+        assert!(message.contains("`minst`") && message.contains("mnist, fashion-mnist, cifar10"), "{message}");
+    }
+
+    #[test]
+    fn status_tells_present_alternative_missing_and_wrong_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: usize| std::fs::write(dir.path().join(name), vec![0; bytes]).unwrap();
+        std::fs::create_dir(dir.path().join("mnist")).unwrap();
+        write("mnist/train-labels-idx1-ubyte.gz", 28881);
+        write("mnist/t10k-labels-idx1-ubyte.gz", 5);
+        write("mnist/t10k-images-idx3-ubyte", 7);
+        let states: Vec<FileStatus> =
+            status(find("mnist").unwrap(), dir.path()).into_iter().map(|(_, state)| state).collect();
+        assert_eq!(
+            states,
+            [
+                FileStatus::Missing,
+                FileStatus::Present,
+                FileStatus::Alternative(dir.path().join("mnist/t10k-images-idx3-ubyte")),
+                FileStatus::WrongSize { bytes: 5 },
+            ]
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! A user's own table, with or without natural clients and a second file of test rows.
+
+use super::{DataSet, Origin, Rows, Source};
+use crate::format::csv::{self, CsvOptions, CsvTable, Names, Task};
+use crate::format::header::Header;
+use crate::format::table;
+use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
+use crate::properties::TargetKind;
+use crate::{DataError, DataProperties, Dataset, Normalise, Targets, split};
+use fedstein_schema::Literal::Text;
+use fedstein_schema::{Accepts, Key, Kind, key, required};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// A user's own table.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Csv {
+    /// The file; compressed with gzip or not.
+    pub path: PathBuf,
+    /// A separate file of test rows with the same columns; empty for none, then `test_fraction` splits.
+    pub test_path: String,
+    /// Target column: its name, or its index from 0, negative from the end (`-1` is the last).
+    pub target: String,
+    /// Whether the first line names the columns.
+    pub header: Header,
+    /// What the target column holds.
+    pub task: Task,
+    /// One character between the fields; `tab` is accepted.
+    pub delimiter: String,
+    /// Column of each row's natural client, as `target`; empty for none. It is not a feature.
+    pub client_column: String,
+    /// Scale of the features; `auto` is `standard`.
+    pub normalise: Normalise,
+    /// Share of the rows for testing; not used with `test_path`.
+    pub test_fraction: f64,
+    /// Training rows to keep, 0 for all.
+    pub train_limit: usize,
+    /// Test rows to keep, 0 for all.
+    pub test_limit: usize,
+}
+
+const PATH: Key = required(
+    "path",
+    Accepts::Text { may_be_empty: false },
+    "The CSV file, seen from the working directory; may be compressed with gzip.",
+);
+
+const TARGET: Key = required(
+    "target",
+    Accepts::Column { may_be_empty: false },
+    "The column to predict, by name, by number from 0, or from the end: -1 is the last.",
+);
+
+const TASK: Key = key(
+    "task",
+    Accepts::Choice(&["classification", "regression"]),
+    Text("classification"),
+    "What the target is: a label or a number.",
+);
+
+const HEADER: Key = key(
+    "header",
+    Accepts::Choice(&["auto", "yes", "no"]),
+    Text("auto"),
+    "Whether the first row names the columns; `auto`: it does if the target is given by name or the row's features are not numbers.",
+);
+
+const DELIMITER: Key =
+    key("delimiter", Accepts::Character, Text(","), "What separates two cells, such as `,` or `;` or `tab`.");
+
+const CLIENT_COLUMN: Key = key(
+    "client_column",
+    Accepts::Column { may_be_empty: true },
+    Text(""),
+    "The column that tells whose row it is, for partition `by-column`; never a feature. `\"\"`: none.",
+);
+
+const TEST_PATH: Key = key(
+    "test_path",
+    Accepts::Text { may_be_empty: true },
+    Text(""),
+    "A second CSV file with the test rows; `test_fraction` is then ignored. `\"\"`: none.",
+);
+
+impl Source for Csv {
+    const KIND: Kind = Kind {
+        name: "csv",
+        about: "A table of your own: classification or regression, with or without natural clients. Scale `auto`: `standard`.",
+        keys: &[
+            PATH,
+            TARGET,
+            TASK,
+            HEADER,
+            DELIMITER,
+            CLIENT_COLUMN,
+            TEST_PATH,
+            NORMALISE,
+            TEST_FRACTION,
+            TRAIN_LIMIT,
+            TEST_LIMIT,
+        ],
+    };
+    const SET: DataSet = DataSet {
+        name: Self::KIND.name,
+        summary: "your own table of numbers: classification or regression, with or without natural clients",
+        source: "yours",
+        licence: "yours",
+        origin: Origin::Own,
+        files: &[],
+        by_hand: None,
+    };
+
+    fn properties(&self) -> DataProperties {
+        let target = match self.task {
+            Task::Classification => TargetKind::Classes(None),
+            Task::Regression => TargetKind::Real,
+        };
+        DataProperties { target, natural_clients: !self.client_column.is_empty(), superclasses: false }
+    }
+
+    fn auto_scale(&self) -> Normalise {
+        Normalise::Standard
+    }
+
+    fn read(&self, _: &Path, rng: &mut impl Rng) -> Result<Rows, DataError> {
+        let columns = CsvOptions {
+            target: &self.target,
+            header: self.header,
+            task: self.task,
+            delimiter: delimiter(&self.delimiter)?,
+            client: &self.client_column,
+        };
+        match read(&self.path, &self.test_path, &columns)? {
+            (train, Some(test)) => Ok(Rows::from((train, test))),
+            (all, None) => split::train_test(&all, self.test_fraction, rng).map(Rows::from),
+        }
+    }
+}
+
+/// The byte of a delimiter, which may be written `tab`.
+///
+/// # Errors
+/// More than one character, or one that stands in numbers or quotes.
+pub fn delimiter(text: &str) -> Result<u8, DataError> {
+    match text {
+        "tab" | "\\t" => Ok(b'\t'),
+        _ => match text.as_bytes() {
+            &[byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\r\n.+-".contains(&byte) => Ok(byte),
+            _ => {
+                let problem =
+                    "must be one character other than a letter, digit, quote or sign, e.g. \",\" or \";\" or \"tab\"";
+                Err(DataError::config("data.delimiter", format!("{text:?}"), problem))
+            }
+        },
+    }
+}
+
+/// A user's table, and the separate table of test rows where there is one. Classes and natural clients are
+/// numbered over both.
+fn read(path: &Path, test_path: &str, columns: &CsvOptions) -> Result<(Dataset, Option<Dataset>), DataError> {
+    let (mut classes, mut clients) = (Names::default(), Names::default());
+    let mut read_file = |key: &str, path: &Path| -> Result<CsvTable, DataError> {
+        if !path.exists() {
+            return Err(DataError::NoFile { key: key.to_owned(), path: path.to_path_buf() });
+        }
+        csv::read(path, columns, &mut classes, &mut clients)
+    };
+    let train = read_file("data.path", path)?;
+    let test = if test_path.is_empty() { None } else { Some(read_file("data.test_path", Path::new(test_path))?) };
+    let one_file = |(a, b): (PathBuf, PathBuf)| a == b;
+    if path.canonicalize().ok().zip(Path::new(test_path).canonicalize().ok()).is_some_and(one_file) {
+        let problem = "is the file of the training rows: nothing would be tested on rows that were not trained on; name \
+                       another, or leave it empty and data.test_fraction splits";
+        return Err(DataError::config("data.test_path", test_path, problem));
+    }
+    if let Some(test) = &test {
+        same_columns(&train, test, Path::new(test_path))?;
+    }
+
+    let (names, class_of) = classes.sorted();
+    if columns.task == Task::Classification {
+        check_classes(path, columns.target, &names)?;
+    }
+    let client_of = clients.sorted().1;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.split('.').next().unwrap_or("csv").to_owned();
+    let assemble = |table: CsvTable| Dataset {
+        name: name.clone(),
+        feature_shape: vec![table.features.ncols()],
+        feature_names: table.names,
+        features: table.features,
+        targets: match columns.task {
+            Task::Classification => Targets::Classes {
+                labels: table.labels.into_iter().map(|label| class_of[label]).collect(),
+                names: names.clone(),
+            },
+            Task::Regression => Targets::Real { values: table.values },
+        },
+        clients: (!columns.client.is_empty())
+            .then(|| table.clients.into_iter().map(|client| client_of[client]).collect()),
+    };
+    Ok((assemble(train), test.map(assemble)))
+}
+
+fn same_columns(train: &CsvTable, test: &CsvTable, test_path: &Path) -> Result<(), DataError> {
+    let (expected, found) = (train.features.ncols(), test.features.ncols());
+    let problem = if expected != found {
+        format!("{found} feature columns, the training file has {expected}")
+    } else {
+        match (&train.names, &test.names) {
+            (Some(train), Some(test)) => match train.iter().zip(test).find(|(train, test)| train != test) {
+                Some((train, test)) => {
+                    let (test, train) = (table::text(test.as_bytes()), table::text(train.as_bytes()));
+                    format!("column `{test}` stands where the training file has `{train}`")
+                }
+                None => return Ok(()),
+            },
+            _ => return Ok(()),
+        }
+    };
+    Err(DataError::Columns { path: test_path.to_path_buf(), problem })
+}
+
+/// A classification needs two classes, and hundreds of fractions are not classes.
+fn check_classes(path: &Path, target: &str, names: &[String]) -> Result<(), DataError> {
+    let refuse = |problem: String| Err(DataError::Columns { path: path.to_path_buf(), problem });
+    if let [only] = names {
+        let only = table::text(only.as_bytes());
+        return refuse(format!("the target column `{target}` holds one class only, `{only}`"));
+    }
+    let fraction = |name: &String| name.parse::<f64>().is_ok_and(|value| value.fract() != 0.0);
+    if names.len() > 100 && names.iter().any(fraction) {
+        let count = names.len();
+        return refuse(format!("the target column `{target}` holds {count} different numbers; task = \"regression\"?"));
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Breiman's ringnorm, drawn.
+
+use super::drawn::{BREIMAN, ROWS, split};
+use super::{DataSet, Rows, Source};
+use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
+use crate::synthetic::breiman;
+use crate::{DataError, DataProperties, Normalise};
+use fedstein_schema::Kind;
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Breiman's ringnorm, drawn ([`breiman::ringnorm`]).
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Ringnorm {
+    /// Rows to draw, train and test together.
+    pub rows: usize,
+    /// Scale of the features; `auto` is `none`.
+    pub normalise: Normalise,
+    /// Share of the rows for testing.
+    pub test_fraction: f64,
+    /// Training rows to keep, 0 for all.
+    pub train_limit: usize,
+    /// Test rows to keep, 0 for all.
+    pub test_limit: usize,
+}
+
+impl Source for Ringnorm {
+    const KIND: Kind = Kind {
+        name: "ringnorm",
+        about: "A narrow 20-d Gaussian in a wide one, 2 classes; generated; Bayes error 1.25 %. Scale `auto`: `none`.",
+        keys: &[ROWS, NORMALISE, TEST_FRACTION, TRAIN_LIMIT, TEST_LIMIT],
+    };
+    const SET: DataSet = DataSet::generated(
+        Self::KIND.name,
+        "a narrow 20-d Gaussian in a wide one, 2 classes; Bayes error 1.25 %",
+        BREIMAN,
+    );
+
+    fn properties(&self) -> DataProperties {
+        DataProperties::classes(2)
+    }
+
+    fn read(&self, _: &Path, rng: &mut impl Rng) -> Result<Rows, DataError> {
+        split(breiman::ringnorm, self.rows, self.test_fraction, rng)
+    }
+}

@@ -1,0 +1,44 @@
+//! Breiman's twonorm, drawn.
+
+use super::drawn::{BREIMAN, ROWS, split};
+use super::{DataSet, Rows, Source};
+use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
+use crate::synthetic::breiman;
+use crate::{DataError, DataProperties, Normalise};
+use fedstein_schema::Kind;
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Breiman's twonorm, drawn ([`breiman::twonorm`]).
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Twonorm {
+    /// Rows to draw, train and test together.
+    pub rows: usize,
+    /// Scale of the features; `auto` is `none`.
+    pub normalise: Normalise,
+    /// Share of the rows for testing.
+    pub test_fraction: f64,
+    /// Training rows to keep, 0 for all.
+    pub train_limit: usize,
+    /// Test rows to keep, 0 for all.
+    pub test_limit: usize,
+}
+
+impl Source for Twonorm {
+    const KIND: Kind = Kind {
+        name: "twonorm",
+        about: "Two 20-d unit Gaussians, 2 classes; generated; Bayes error 2.275 %. Scale `auto`: `none`.",
+        keys: &[ROWS, NORMALISE, TEST_FRACTION, TRAIN_LIMIT, TEST_LIMIT],
+    };
+    const SET: DataSet =
+        DataSet::generated(Self::KIND.name, "two 20-d unit Gaussians, 2 classes; Bayes error 2.275 %", BREIMAN);
+
+    fn properties(&self) -> DataProperties {
+        DataProperties::classes(2)
+    }
+
+    fn read(&self, _: &Path, rng: &mut impl Rng) -> Result<Rows, DataError> {
+        split(breiman::twonorm, self.rows, self.test_fraction, rng)
+    }
+}

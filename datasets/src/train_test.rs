@@ -1,0 +1,182 @@
+//! Training and test rows of one data set, on one scale: what a run works with. They come from [`load`](crate::load),
+//! or from a user's own rows.
+
+use crate::{DataError, Dataset, FeatureScale, Normalisation, Normalise, TargetScale, Targets, split};
+use rand::Rng;
+
+/// Training and test rows of one data set.
+#[derive(Clone, Debug)]
+pub struct TrainTest {
+    /// Training rows, features scaled, real targets in the original scale.
+    pub train: Dataset,
+    /// Test rows, scaled by the same numbers, real targets in the original scale.
+    pub test: Dataset,
+    /// The scales, for rows that come later and for predictions that go back.
+    pub normalisation: Normalisation,
+    /// What a reader of results should know, one sentence each: that the files hold a part of the set.
+    pub notes: Vec<String>,
+}
+
+impl TrainTest {
+    /// Scales one's own training and test rows by what the training rows say.
+    ///
+    /// # Arguments
+    /// - `train`, `test`: rows as they are, such as [`Dataset::new`] makes them; both with the same columns and classes,
+    ///   and both with natural clients or neither.
+    /// - `normalise`: `Auto` is `Standard`, or `None` where the rows are likelihoods without targets. `Unit` and
+    ///   `Published` need a data set whose pixels are known and are refused.
+    ///
+    /// # Errors
+    /// [`DataError::Rows`] where the two do not fit together or one has no rows, [`DataError::Config`] for a scale that
+    /// cannot be computed from the rows.
+    ///
+    /// # Example
+    /// ```
+    /// use fedstein_datasets::{Dataset, Normalise, Targets, TrainTest};
+    /// use ndarray::array;
+    ///
+    /// # fn main() -> Result<(), fedstein_datasets::DataError> {
+    /// let targets = |labels| Targets::Classes { labels, names: vec!["alder".into(), "birch".into()] };
+    /// let train = Dataset::new("trees", array![[1.0, 20.0], [2.0, 10.0], [3.0, 30.0]], targets(vec![0, 1, 1]))?
+    ///     .with_feature_names(vec!["height".into(), "width".into()])?
+    ///     .with_clients(vec![0, 0, 1])?; // whose row it is, for partition kind `by-column`
+    /// let test = Dataset::new("trees", array![[2.0, 20.0]], targets(vec![0]))?
+    ///     .with_feature_names(vec!["height".into(), "width".into()])?
+    ///     .with_clients(vec![1])?;
+    /// let data = TrainTest::from_rows(train, test, Normalise::Auto)?;
+    /// assert_eq!(data.test.features, array![[0.0, 0.0]]); // the means of the training rows
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_rows(train: Dataset, test: Dataset, normalise: Normalise) -> Result<Self, DataError> {
+        fit_together(&train, &test)?;
+        let is_toy = matches!(train.targets, Targets::None { .. });
+        let normalise = match normalise {
+            Normalise::Auto if is_toy => Normalise::None,
+            Normalise::Auto => Normalise::Standard,
+            asked => asked,
+        };
+        let scale = normalise.of_any_data(&train.features).filter(|scale| !is_toy || *scale == FeatureScale::Identity);
+        let scale = scale.ok_or_else(|| {
+            let takes = if is_toy { "auto or none" } else { "auto, none, minmax, standard or mnist" };
+            let problem = format!("the rows of `{}` can be scaled by {takes}", train.name);
+            DataError::config("normalise", normalise.word(), problem)
+        })?;
+        Self::scaled(train, test, scale)
+    }
+
+    /// Splits one's own rows at random into training and test rows, and scales both as [`TrainTest::from_rows`] does.
+    ///
+    /// # Arguments
+    /// - `test_fraction`: share of the rows for testing, between 0 and 1.
+    ///
+    /// # Errors
+    /// A fraction that is not strictly between 0 and 1, fewer than two rows; those of [`TrainTest::from_rows`].
+    pub fn split(
+        rows: &Dataset,
+        test_fraction: f64,
+        normalise: Normalise,
+        rng: &mut impl Rng,
+    ) -> Result<Self, DataError> {
+        let (train, test) = split::train_test(rows, test_fraction, rng)?;
+        Self::from_rows(train, test, normalise)
+    }
+
+    /// Applies a scale of the features to both, and takes that of a real target from the training rows.
+    ///
+    /// # Errors
+    /// The rows have another number of columns than the scale.
+    pub(crate) fn scaled(mut train: Dataset, mut test: Dataset, scale: FeatureScale) -> Result<Self, DataError> {
+        scale.apply(&mut train.features)?;
+        scale.apply(&mut test.features)?;
+        let target = TargetScale::of(&train.targets);
+        Ok(Self { train, test, normalisation: Normalisation { features: scale, target }, notes: Vec::new() })
+    }
+}
+
+/// Whether a model of the training rows can be tested on the test rows.
+fn fit_together(train: &Dataset, test: &Dataset) -> Result<(), DataError> {
+    train.check()?;
+    test.check()?;
+    let refuse = |problem: String| Err(DataError::Rows { name: test.name.clone(), problem });
+    if test.width() != train.width() || test.feature_shape != train.feature_shape {
+        return refuse(format!(
+            "test rows have the shape {:?}, training rows {:?}",
+            test.feature_shape, train.feature_shape
+        ));
+    }
+    if test.feature_names != train.feature_names {
+        return refuse("test rows have other feature names than the training rows".to_owned());
+    }
+    let same_targets = match (&train.targets, &test.targets) {
+        (Targets::Classes { names: train, .. }, Targets::Classes { names: test, .. }) => train == test,
+        (Targets::Real { .. }, Targets::Real { .. }) | (Targets::None { .. }, Targets::None { .. }) => true,
+        _ => false,
+    };
+    if !same_targets {
+        return refuse("test rows have other targets than the training rows; both need the same classes".to_owned());
+    }
+    if test.clients.is_some() != train.clients.is_some() {
+        return refuse("either both training and test rows have natural clients, or neither have".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array2, array};
+    use rand::{SeedableRng, rngs::ChaCha8Rng};
+
+    fn rows(features: Array2<f32>) -> Dataset {
+        let values = features.column(0).iter().map(|&x| f64::from(x) * 10.0).collect();
+        Dataset::new("mine", features, Targets::Real { values }).unwrap()
+    }
+
+    #[test]
+    fn the_scale_is_that_of_the_training_rows_and_targets_stay_as_they_are() {
+        let data = TrainTest::from_rows(rows(array![[1.], [3.]]), rows(array![[2.], [5.]]), Normalise::Minmax).unwrap();
+        assert_eq!((data.train.features, data.test.features), (array![[0.], [1.]], array![[0.5], [2.]]));
+        assert_eq!(data.test.targets, Targets::Real { values: vec![20.0, 50.0] });
+        let target = data.normalisation.target.unwrap();
+        assert_eq!((target.mean, target.sd), (20.0, 10.0));
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_together_are_refused() {
+        let message = |test: Dataset| {
+            TrainTest::from_rows(rows(array![[1.], [3.]]), test, Normalise::Auto).unwrap_err().to_string()
+        };
+        assert_eq!(message(rows(array![[1., 2.]])), "rows of `mine`: test rows have the shape [2], training rows [1]");
+        let names = || vec!["a".to_owned(), "b".to_owned()];
+        let classes = Targets::Classes { labels: vec![0], names: names() };
+        assert!(message(Dataset::new("mine", array![[1.]], classes).unwrap()).contains("other targets"));
+        assert!(message(rows(array![[1.]]).with_clients(vec![0]).unwrap()).contains("natural clients"));
+        assert!(message(rows(array![[1.]]).with_feature_names(vec!["x".into()]).unwrap()).contains("feature names"));
+        // The fields are public: what a constructor would refuse is refused here as well.
+        let mut short = rows(array![[1.]]);
+        short.targets = Targets::Real { values: vec![] };
+        assert!(message(short).contains("0 targets for 1 row"));
+    }
+
+    #[test]
+    fn scales_that_need_a_known_data_set_are_refused() {
+        for normalise in [Normalise::Unit, Normalise::Published] {
+            let error = TrainTest::from_rows(rows(array![[1.], [3.]]), rows(array![[2.]]), normalise).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("normalise = {}", normalise.word())), "{error}");
+        }
+        let toy = || Dataset::new("toy", array![[1.], [2.]], Targets::None { rows: 2 }).unwrap();
+        assert!(TrainTest::from_rows(toy(), toy(), Normalise::Minmax).is_err());
+        assert_eq!(TrainTest::from_rows(toy(), toy(), Normalise::Auto).unwrap().train.features, array![[1.], [2.]]);
+    }
+
+    #[test]
+    fn one_set_of_rows_is_split_at_random() {
+        let all = rows(Array2::from_shape_fn((10, 2), |(row, column)| (row * 2 + column) as f32));
+        let split = |seed| TrainTest::split(&all, 0.3, Normalise::None, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        assert_eq!((split(1).train.rows(), split(1).test.rows()), (7, 3));
+        assert_eq!(split(1).test.features, split(1).test.features);
+        let error = TrainTest::split(&all, 1.0, Normalise::None, &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err();
+        assert!(error.to_string().contains("test_fraction"), "{error}");
+    }
+}

@@ -1,0 +1,273 @@
+//! A user's own table through the public interface: the result of reading, and each error message.
+
+use fedstein_datasets::format::csv::Task;
+use fedstein_datasets::format::header::Header;
+use fedstein_datasets::source::Csv;
+use fedstein_datasets::{DataConfig, DataError, FeatureScale, Normalise, Targets, TrainTest, load, read_features};
+use flate2::{Compression, write::GzEncoder};
+use ndarray::array;
+use rand::{SeedableRng, rngs::ChaCha8Rng};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A table with this text and the default config, which `change` modifies.
+fn read(text: &str, change: impl FnOnce(&mut DataConfig, &Path)) -> Result<TrainTest, DataError> {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("t.csv");
+    std::fs::write(&path, text).unwrap();
+    let mut config = DataConfig::Csv(Csv {
+        path,
+        test_path: String::new(),
+        target: "-1".into(),
+        header: Header::Auto,
+        task: Task::Classification,
+        delimiter: ",".into(),
+        client_column: String::new(),
+        normalise: Normalise::None,
+        test_fraction: 0.5,
+        train_limit: 0,
+        test_limit: 0,
+    });
+    change(&mut config, dir.path());
+    load(&config, dir.path(), &mut ChaCha8Rng::seed_from_u64(1))
+}
+
+macro_rules! set {
+    ($($key:ident = $value:expr),*) => {
+        |config: &mut DataConfig, _: &Path| {
+            if let DataConfig::Csv(config) = config { $(config.$key = $value;)* }
+        }
+    };
+}
+
+fn complaint(text: &str, change: impl FnOnce(&mut DataConfig, &Path)) -> String {
+    let message = read(text, change).unwrap_err().to_string();
+    assert!(message.contains("t.csv"), "{message}");
+    message
+}
+
+/// All rows, train then test, as `(features, label)`, sorted.
+fn all_rows(data: &TrainTest) -> Vec<(Vec<f32>, usize)> {
+    let mut rows: Vec<_> = [&data.train, &data.test]
+        .iter()
+        .flat_map(|half| half.features.rows().into_iter().map(|r| r.to_vec()).zip(half.labels().unwrap().to_vec()))
+        .collect();
+    rows.sort_by(|a, b| a.0[0].total_cmp(&b.0[0]));
+    rows
+}
+
+#[test]
+fn headers_quotes_spaces_and_other_delimiters_are_read() {
+    let data = read(
+        "\u{feff}\"x;1\"; kind ;x2\r\n1;\"a, b\" ;2\r\n\r\n3;c;4\r\n",
+        set!(target = "kind".into(), delimiter = ";".into()),
+    )
+    .unwrap();
+    assert_eq!(all_rows(&data), [(vec![1., 2.], 0), (vec![3., 4.], 1)]);
+    let Targets::Classes { names, .. } = &data.train.targets else { panic!() };
+    assert_eq!(names, &["a, b", "c"]);
+    assert_eq!((data.train.name.as_str(), &data.train.feature_shape[..]), ("t", &[2][..]));
+}
+
+#[test]
+fn a_header_is_recognised_and_can_be_said() {
+    let rows = |text: &str, said| all_rows(&read(text, set!(header = said)).unwrap()).len();
+    assert_eq!(rows("a,b,y\n1,2,0\n3,4,1\n", Header::Auto), 2);
+    assert_eq!(rows(",b,y\n1,2,0\n3,4,1\n", Header::Auto), 2);
+    assert_eq!(rows("1,2,0\n3,4,1\n5,6,1\n", Header::Auto), 3);
+    assert_eq!(rows("1,2,x\n3,4,y\n5,6,y\n", Header::Auto), 3);
+    assert_eq!(rows("1,2,3\n3,4,1\n5,6,0\n", Header::Yes), 2);
+    assert!(
+        complaint("a,2,0\n3,4,1\n", set!(header = Header::No)).contains("line 1, column 1: `a` is not a finite number")
+    );
+    let mixed = complaint("a,2,0\n3,4,1\n", |_, _| ());
+    assert!(mixed.contains("line 1, column 1: `a`") && mixed.contains("if this line is a header, say so"), "{mixed}");
+    assert!(complaint("NA,?,0\n3,4,1\n", |_, _| ()).contains("line 1, column 1: `NA` is not"));
+}
+
+#[test]
+fn numeric_labels_are_sorted_as_numbers_and_spellings_are_one() {
+    let data = read("1,10\n2,9\n3,9.0\n4,-1\n", |_, _| ()).unwrap();
+    let Targets::Classes { names, .. } = &data.train.targets else { panic!() };
+    assert_eq!(names, &["-1", "9", "10"]);
+    assert_eq!(all_rows(&data).iter().map(|row| row.1).collect::<Vec<_>>(), [2, 1, 1, 0]);
+}
+
+#[test]
+fn regression_targets_keep_their_scale_and_the_scale_is_that_of_the_training_rows() {
+    let text: String = (0..10).map(|i| format!("{i},7,{}\n", 100 * i)).collect();
+    let change = set!(task = Task::Regression, normalise = Normalise::Auto, test_fraction = 0.3);
+    let data = read(&text, change).unwrap();
+    let Targets::Real { values } = &data.train.targets else { panic!() };
+    let mean = values.iter().sum::<f64>() / 7.0;
+    let scale = data.normalisation.target.unwrap();
+    assert!((scale.mean - mean).abs() < 1e-9 && values.iter().all(|v| v % 100.0 == 0.0));
+    // x is y / 100, so its scale is y's; the constant column is centred.
+    let FeatureScale::PerColumn { shift, scale: sds } = &data.normalisation.features else { panic!() };
+    assert!((shift[0] - mean / 100.0).abs() < 1e-6 && (sds[0] - scale.sd / 100.0).abs() < 1e-6);
+    assert_eq!((shift[1], sds[1]), (7.0, 1.0));
+    assert!(data.test.features.column(1).iter().all(|&x| x == 0.0));
+}
+
+#[test]
+fn test_rows_do_not_change_what_is_learned_from_training_rows() {
+    let scale_with = |test: &str| {
+        read("1,0\n2,1\n3,1\n", |config, dir| {
+            std::fs::write(dir.join("test.csv"), test).unwrap();
+            let test = dir.join("test.csv").display().to_string();
+            set!(test_path = test, normalise = Normalise::Minmax)(config, dir);
+        })
+        .unwrap()
+    };
+    let (one, other) = (scale_with("5,0\n"), scale_with("-100,1\n7,0\n"));
+    assert_eq!(one.normalisation, other.normalisation);
+    assert_eq!(one.train.features, other.train.features);
+    assert_eq!(other.test.features, array![[-50.5], [3.0]]);
+}
+
+#[test]
+fn the_training_file_cannot_be_the_test_file_under_whatever_name() {
+    for name in ["t.csv", "./t.csv"] {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("t.csv"), "1,0\n2,1\n").unwrap();
+        let mut config = serde_json::from_str::<DataConfig>(
+            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","delimiter":",","client_column":"","normalise":"none","test_fraction":0.5,"train_limit":0,"test_limit":0}"#,
+        )
+        .unwrap();
+        let DataConfig::Csv(Csv { path, test_path, .. }) = &mut config else { panic!() };
+        (*path, *test_path) = (dir.path().join("t.csv"), dir.path().join(name).display().to_string());
+        let message = load(&config, dir.path(), &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
+        assert!(message.contains("data.test_path") && message.contains("the file of the training rows"), "{message}");
+    }
+}
+
+#[test]
+fn a_separate_test_file_shares_classes_and_must_have_the_same_columns() {
+    let with = |train: &str, test: &str| {
+        read(train, |config, dir| {
+            std::fs::write(dir.join("test.csv"), test).unwrap();
+            let test = dir.join("test.csv").display().to_string();
+            set!(test_path = test)(config, dir);
+        })
+    };
+    let data = with("a,y\n1,u\n2,w\n", "a,y\n3,v\n").unwrap();
+    assert_eq!((data.train.labels().unwrap(), data.test.labels().unwrap()), (&[0, 2][..], &[1][..]));
+    let message = with("a,y\n1,u\n2,w\n", "b,y\n3,v\n").unwrap_err().to_string();
+    assert!(message.contains("test.csv: column `b` stands where the training file has `a`"), "{message}");
+    let message = with("1,0\n2,1\n", "1,2,0\n").unwrap_err().to_string();
+    assert!(message.contains("test.csv: 2 feature columns, the training file has 1"), "{message}");
+}
+
+#[test]
+fn natural_clients_are_numbered_and_are_no_feature() {
+    let text = "site,x,y\nb,1,0\na,2,1\nb,3,0\na,4,1\n";
+    let data = read(text, set!(client_column = "site".into(), test_fraction = 0.25)).unwrap();
+    assert_eq!(data.train.width(), 1);
+    for (x, client) in data.train.features.iter().zip(data.train.clients.as_ref().unwrap()) {
+        assert_eq!(*client, usize::from(*x as usize % 2 == 1), "b is client 1");
+    }
+}
+
+#[test]
+fn damaged_tables_are_refused_by_line_and_column() {
+    assert!(complaint("1,2,0\n3,1\n", |_, _| ()).contains("line 2: 2 columns, expected 3"));
+    assert!(complaint("1,2,0\r\n\r\n3,4,5,1\r\n", |_, _| ()).contains("line 3: 4 columns, expected 3"));
+    let named = complaint("a,b,y\n1,2,0\n\"3\",\"x\n2\",1\n4,5,0\n", |_, _| ());
+    assert!(named.contains("line 3, column 2 (b): `x\\n2` is not a finite number"), "{named}");
+    assert!(
+        complaint("1,2,0\n3,4,0\n\n\n5,nan,1", |_, _| ()).contains("line 5, column 2: `nan` is not a finite number")
+    );
+    assert!(complaint("1,2,0\n-inf,4,1\n", |_, _| ()).contains("line 2, column 1: `-inf`"));
+    assert!(complaint("1,2,0\n1e39,4,1\n", |_, _| ()).contains("is not a number below 3.4e38"));
+    assert!(complaint("1,2,0\n3,,1\n", |_, _| ()).contains("line 2, column 2: ``"));
+    assert!(complaint("1,2,0\n3,4,\n", |_, _| ()).contains("line 2, column 3: `` is not a label"));
+    assert!(complaint("", |_, _| ()).contains("no data rows"));
+    assert!(complaint("a,b,y\n", |_, _| ()).contains("no data rows"));
+    let change = set!(task = Task::Regression);
+    assert!(complaint("1,2,0\n3,4,high\n", change).contains("line 2, column 3: `high` is not a finite number"));
+}
+
+#[test]
+fn columns_that_do_not_fit_are_refused() {
+    assert!(complaint("a,b\n1,0\n", set!(target = "c".into())).contains("no column `c`: the header has `a`, `b`"));
+    assert!(complaint("1,0\n2,1\n", set!(target = "5".into())).contains("no column `5`"));
+    assert!(complaint("a,a,y\n1,2,0\n", set!(target = "a".into())).contains("2 columns are called `a`"));
+    assert!(complaint("1\n2\n", |_, _| ()).contains("no column is left for the features"));
+    assert!(complaint("1,0\n2,1\n", set!(client_column = "1".into())).contains("both target and client"));
+    assert!(complaint("1,0\n2,0\n", |_, _| ()).contains("holds one class only, `0`"));
+    let real: String = (0..200).map(|i| format!("1,{}.5\n", i)).collect();
+    assert!(complaint(&real, |_, _| ()).contains("task = \"regression\"?"));
+}
+
+#[test]
+fn config_values_that_cannot_work_are_refused_by_their_key() {
+    let message = |change: fn(&mut DataConfig, &Path)| read("1,0\n2,1\n", change).unwrap_err().to_string();
+    assert!(message(set!(delimiter = ", ".into())).contains("data.delimiter"));
+    assert!(message(set!(delimiter = "1".into())).contains("data.delimiter"));
+    assert!(message(set!(test_fraction = 1.5)).contains("data.test_fraction = 1.5"));
+    assert!(message(set!(path = "nowhere.csv".into())).contains("no such file: nowhere.csv (data.path)"));
+    assert!(message(set!(test_path = "nowhere.csv".into())).contains("(data.test_path)"));
+    assert!(message(set!(normalise = Normalise::Unit)).contains("data.normalise = unit"));
+    assert!(message(set!(path = ".".into())).contains("directory"));
+}
+
+fn file(dir: &TempDir, text: &str) -> PathBuf {
+    let path = dir.path().join("x.csv");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn gzipped_tables_are_read_and_damaged_ones_called_so() {
+    let dir = TempDir::new().unwrap();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(b"1,2\n3,4\n").unwrap();
+    let packed = encoder.finish().unwrap();
+    let path = dir.path().join("x.csv");
+    std::fs::write(&path, &packed).unwrap();
+    assert_eq!(read_features(&path, 2, None, b',', &[]).unwrap(), array![[1., 2.], [3., 4.]]);
+    std::fs::write(&path, &packed[..packed.len() - 4]).unwrap();
+    assert!(read_features(&path, 2, None, b',', &[]).unwrap_err().to_string().contains("damaged gzip"));
+}
+
+#[test]
+fn features_to_predict_may_come_with_a_header_and_a_target() {
+    let dir = TempDir::new().unwrap();
+    let expected = array![[1., 2.], [3., 4.]];
+    for (text, ignore) in [
+        ("1,2\n3,4\n", &[][..]),
+        ("a,b\n1,2\n3,4\n", &[]),
+        ("a,b\n1,2\n3,4\n", &["y"]),
+        ("a,b,y\n1,2,u\n3,4,\n", &["y"]),
+        ("k,a,b,y\nx,1,2,u\nx,3,4,w\n", &["y", "k"]),
+        ("1,2,9\n3,4,9\n", &["-1"]),
+        ("1,2\n3,4\n", &["-1"]),
+    ] {
+        assert_eq!(read_features(&file(&dir, text), 2, None, b',', ignore).unwrap(), expected, "{text:?}");
+    }
+    let message =
+        |text: &str, ignore: &[&str]| read_features(&file(&dir, text), 2, None, b',', ignore).unwrap_err().to_string();
+    assert!(message("1,2,3\n", &[]).contains("x.csv: 3 feature columns, the model takes 2"));
+    assert!(message("1,2\n3,x\n", &[]).contains("line 2, column 2: `x` is not a finite number"));
+    assert!(message("a,b\n1,\n", &[]).contains("line 2, column 2 (b): ``"));
+    assert!(message("a,b\n", &[]).contains("no data rows"));
+    assert!(message("", &[]).contains("no data rows"));
+}
+
+#[test]
+fn features_to_predict_are_found_by_their_names_in_any_order() {
+    let dir = TempDir::new().unwrap();
+    let names = ["a".to_owned(), "b".to_owned()];
+    let read = |text: &str, names: &[String]| read_features(&file(&dir, text), 2, Some(names), b',', &["y"]);
+    for text in ["a,b\n1,2\n3,4\n", "b,a\n2,1\n4,3\n", "b,id,a,y\n2,x,1,u\n4,x,3,v\n", "1,2\n3,4\n"] {
+        assert_eq!(read(text, &names).unwrap(), array![[1., 2.], [3., 4.]], "{text:?}");
+    }
+    let message = read("a,c\n1,2\n", &names).unwrap_err().to_string();
+    assert!(message.contains("no column `b`: the header has `a`, `c`"), "{message}");
+    let message = read("a,b,a\n1,2,3\n", &names).unwrap_err().to_string();
+    assert!(message.contains("2 columns are called `a`"), "{message}");
+    // Names do not identify the columns here, so positions do.
+    let twins = ["a".to_owned(), "a".to_owned()];
+    assert_eq!(read("a,a\n1,2\n", &twins).unwrap(), array![[1., 2.]]);
+}

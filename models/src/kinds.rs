@@ -1,0 +1,181 @@
+//! The models that a config can name.
+//!
+//! A model's own file holds its configuration (one struct, which serde reads, with its keys beside the fields), the network
+//! and its tests. One line in the list below makes it known: reading, keys, reference and building follow from it.
+
+use std::sync::Arc;
+
+use fedstein_schema::Accepts::Choice;
+use fedstein_schema::Literal::{Float as F, Text as T};
+use fedstein_schema::{Accepts, Interval, Key, NumberOr, POSITIVE, key};
+use serde::{Deserialize, Serialize};
+
+use crate::head::{Head, WeightPrecision};
+use crate::model::Model;
+use crate::{BlrSpec, BnnSpec, MixtureSpec, ModelError, StackSpec};
+
+/// What a model must know of the data that it is built for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataShape {
+    /// The data set's name, for messages.
+    pub name: String,
+    /// Shape of a row of features: `[H, W]`, `[C, H, W]`, or `[p]` where it is no image.
+    pub input: Vec<usize>,
+    /// What is to be predicted.
+    pub targets: TargetShape,
+}
+
+/// What is to be predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetShape {
+    /// One of this many classes.
+    Classes(usize),
+    /// A real number.
+    Real,
+    /// Nothing: the rows are terms of a density.
+    None,
+}
+
+impl DataShape {
+    /// Number of features p.
+    pub fn features(&self) -> usize {
+        self.input.iter().product()
+    }
+
+    /// What stands on top of the last layer of a network for these targets.
+    ///
+    /// # Errors
+    /// There is nothing to predict.
+    pub(crate) fn head(&self, kind: &'static str, gamma_shape: f64, gamma_rate: f64) -> Result<Head, ModelError> {
+        match self.targets {
+            TargetShape::Classes(classes) => Ok(Head::Classes(classes)),
+            TargetShape::Real => Ok(Head::Real { gamma_shape, gamma_rate }),
+            TargetShape::None => Err(ModelError::Targets {
+                kind,
+                needs: "learns labels or numbers",
+                data: self.name.clone(),
+                has: "neither".to_string(),
+                remedy: "use model.kind = \"mixture\"",
+            }),
+        }
+    }
+}
+
+/// A model as a config describes it.
+pub trait ModelKind {
+    /// The model for data of this shape.
+    ///
+    /// # Errors
+    /// The model does not fit the data.
+    fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError>;
+
+    /// What can be said against the configuration before the data are known.
+    ///
+    /// # Errors
+    /// The key that is wrong, and why.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Where a network's prior precision comes from, where it is not given as a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrecisionRule {
+    /// It is a coordinate of every particle.
+    Learned,
+}
+
+pub(crate) const WEIGHT_PRECISION: Key = key(
+    "weight_precision",
+    Accepts::NumberOr(Interval::POSITIVE, &["learned"]),
+    F(std::f64::consts::E),
+    "Precision λ of the Gaussian prior of weights and biases (default e: [D], log λ = 1); `learned`: log λ is a coordinate of every particle, λ ~ Gamma(`gamma_shape`, `gamma_rate`) (Liu and Wang 2016).",
+);
+pub(crate) const GAMMA_SHAPE: Key = key(
+    "gamma_shape",
+    POSITIVE,
+    F(1.0),
+    "Shape of the Gamma prior of a precision: the noise's (regression), and the weights' where it is learned.",
+);
+pub(crate) const GAMMA_RATE: Key = key("gamma_rate", POSITIVE, F(0.1), "Rate of the same prior.");
+pub(crate) const INIT: Key = key(
+    "init",
+    Choice(&["scaled-normal", "kaiming-uniform", "xavier-uniform"]),
+    T("scaled-normal"),
+    "First weights: normal over √(fan-in + 1) ([D]), uniform within √(6/fan-in) ([W], dense networks) or within √(6/(fan-in + fan-out)) ([W], convolutional ones); biases 0.",
+);
+
+/// The prior precision that a config names; `shape` and `rate` are those of its Gamma prior where it is learned.
+pub(crate) fn precision(of: NumberOr<PrecisionRule>, shape: f64, rate: f64) -> WeightPrecision {
+    match of {
+        NumberOr::Fixed(precision) => WeightPrecision::Fixed(precision),
+        NumberOr::Rule(PrecisionRule::Learned) => WeightPrecision::Learned { shape, rate },
+    }
+}
+
+fedstein_schema::kinds! {
+    /// `[model]`: one of the models that a config can name, tagged by `kind`.
+    pub enum ModelConfig: dyn ModelKind, MODEL_KINDS {
+        Bnn(BnnSpec),
+        Stack(StackSpec),
+        Blr(BlrSpec),
+        Mixture(MixtureSpec),
+    }
+}
+
+impl ModelKind for ModelConfig {
+    fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
+        self.as_dyn().build(data)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.as_dyn().check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fedstein_schema::Kind;
+    use toml::{Table, Value};
+
+    use super::*;
+
+    /// The keys of a kind at their defaults; a required list of layers as one dense layer.
+    fn defaults(kind: &Kind) -> Table {
+        let value = |key: &Key| match key.default_for("sound") {
+            Some(value) => value,
+            None => Value::Array(vec!["dense 3".into()]),
+        };
+        let keys = kind.keys.iter().map(|key| (key.name.to_string(), value(key)));
+        keys.chain([("kind".to_string(), kind.name.into())]).collect()
+    }
+
+    #[test]
+    fn every_key_has_a_field_and_every_field_a_key() {
+        for kind in MODEL_KINDS {
+            let keys = defaults(kind);
+            let config: ModelConfig = keys.clone().try_into().unwrap_or_else(|error| panic!("{}: {error}", kind.name));
+            assert_eq!(config.kind().name, kind.name);
+            assert_eq!(Table::try_from(&config).unwrap(), keys, "{}", kind.name);
+            assert_eq!(config.check(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn every_model_says_which_targets_it_needs() {
+        for kind in MODEL_KINDS {
+            let config: ModelConfig = defaults(kind).try_into().unwrap();
+            let build = |targets, input: &[usize]| {
+                config.build(&DataShape { name: "rows".into(), input: input.to_vec(), targets }).map(|_| ())
+            };
+            let two = build(TargetShape::Classes(2), &[1]);
+            let none = build(TargetShape::None, &[1]);
+            assert!(two.is_ok() != (kind.name == "mixture") || two.is_ok(), "{}: {two:?}", kind.name);
+            match none {
+                Ok(()) => assert_eq!(kind.name, "mixture"),
+                Err(error) => assert!(error.to_string().contains("the data set `rows` has"), "{error}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! All numbers of a classification report, computed once; its fields are those of `report.json`.
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
+use serde::Serialize;
+
+use crate::metrics::{
+    self, Bin, BrierDecomposition, ClassPredictions, ClassRow, MetricError, ScoreIntervals, ScoredClasses,
+    TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of, score_intervals,
+};
+use crate::overall::Overall;
+use crate::verdict::Verdict;
+
+/// Up to this number of rows the bootstrap draws 1,000 times, beyond it 200 times.
+const MANY_ROWS: usize = 20_000;
+/// Fewer rows than this cannot be split into a half that fits and a half that judges.
+const FEWEST_ROWS_TO_SPLIT: usize = 20;
+
+/// All numbers of a classification report.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClassAnalysis {
+    /// The headline in words.
+    pub verdict: Verdict,
+    /// The headline numbers.
+    pub overall: Overall,
+    /// Bootstrap intervals of the headline numbers.
+    pub confidence_intervals: ScoreIntervals,
+    /// Equal-width bins.
+    pub bins: Vec<Bin>,
+    /// Equal-mass bins; their edges are the smallest and largest confidence inside.
+    pub equal_mass_bins: Vec<Bin>,
+    /// Where the top-label Brier score comes from.
+    pub brier_decomposition: Option<BrierDecomposition>,
+    /// Scores of every class, `[C]`.
+    pub classes: Vec<ClassRow>,
+    /// One-vs-rest ECE of every class, `[C]`.
+    pub classwise_ece: Vec<f64>,
+    /// How well the confidence ranks the mistakes.
+    pub selective: Selective,
+    /// The numbers that need the particles.
+    pub uncertainty: Option<UncertaintySummary>,
+    /// What one temperature would change; `None` with too few rows to split.
+    pub temperature_scaling: Option<TemperatureDiagnosis>,
+}
+
+/// How well a score ranks the mistakes; `None` where there are no mistakes, or only mistakes.
+#[derive(Debug, Clone, Serialize)]
+pub struct Selective {
+    /// Probability that a wrong row has a lower confidence than a right one; ties count half.
+    pub auroc_misclassification: Option<f64>,
+    /// The same with the mutual information as the score.
+    pub auroc_mutual_information: Option<f64>,
+    /// Share of wrong rows that pass the confidence threshold which 95 % of the right rows pass.
+    pub fpr95: Option<f64>,
+    /// Area under the risk-coverage curve.
+    pub aurc: Option<f64>,
+}
+
+/// What one temperature would change. T is fitted on a seeded half of the rows and judged on the other
+/// half. No other number of the report uses it.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct TemperatureDiagnosis {
+    /// The fit on the first half.
+    #[serde(flatten)]
+    pub fit: TemperatureFit,
+    /// Rows of the first half.
+    pub fit_rows: usize,
+    /// Rows of the other half.
+    pub evaluated_rows: usize,
+    /// NLL of the other half at T = 1.
+    pub evaluated_nll_before: f64,
+    /// NLL of the other half at T.
+    pub evaluated_nll_after: f64,
+    /// ECE of the other half at T = 1.
+    pub evaluated_ece_before: Option<f64>,
+    /// ECE of the other half at T.
+    pub evaluated_ece_after: Option<f64>,
+}
+
+impl ClassAnalysis {
+    pub(super) fn new(
+        predictions: &ClassPredictions,
+        uncertainty: Option<UncertaintySummary>,
+        bins: usize,
+        seed: u64,
+    ) -> Result<Self, MetricError> {
+        let n = predictions.len();
+        let scored = ScoredClasses::of_predictions(predictions, bins)?;
+        let (confidence, correct) = (scored.confidence(), scored.correct());
+        let resamples = if n <= MANY_ROWS { 1000 } else { 200 };
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let intervals = score_intervals(predictions, bins, resamples, 0.95, &mut rng)?;
+        let wrong: Vec<bool> = correct.iter().map(|right| !right).collect();
+        let doubt: Vec<f64> = confidence.iter().map(|c| -c).collect();
+        let by_information = uncertainty
+            .as_ref()
+            .filter(|u| u.row_mutual_information.len() == n && u.particles > 1)
+            .map(|u| metrics::auroc(&u.row_mutual_information, &wrong))
+            .transpose()?
+            .flatten();
+        Ok(Self {
+            verdict: Verdict::of_classes(scored.top(), intervals.get("signed_gap")),
+            overall: overall(&scored, bins),
+            confidence_intervals: intervals,
+            brier_decomposition: metrics::brier_decomposition(confidence, correct, bins)?,
+            classes: metrics::per_class(predictions),
+            classwise_ece: scored.one_vs_rest().iter().map(|class| class.ece().unwrap_or(0.0)).collect(),
+            selective: Selective {
+                auroc_misclassification: metrics::auroc(&doubt, &wrong)?,
+                auroc_mutual_information: by_information,
+                fpr95: metrics::fpr95(confidence, correct)?,
+                aurc: metrics::aurc(confidence, &wrong)?,
+            },
+            uncertainty,
+            temperature_scaling: temperature(predictions, bins, seed)?,
+            bins: scored.top().bins().to_vec(),
+            equal_mass_bins: scored.equal_mass().bins().to_vec(),
+        })
+    }
+}
+
+fn overall(scored: &ScoredClasses<'_>, bins: usize) -> Overall {
+    let sizes = vec![("classes", scored.classes()), ("bins", bins)];
+    Overall::new(scored.len(), sizes, |metric| {
+        metric.classes.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(scored))
+    })
+}
+
+fn temperature(
+    predictions: &ClassPredictions,
+    bins: usize,
+    seed: u64,
+) -> Result<Option<TemperatureDiagnosis>, MetricError> {
+    if predictions.len() < FEWEST_ROWS_TO_SPLIT {
+        return Ok(None);
+    }
+    let mut order: Vec<usize> = (0..predictions.len()).collect();
+    // A stream of its own: the split does not depend on how often the bootstrap drew.
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(1);
+    order.shuffle(&mut rng);
+    let (fitted, judged) = order.split_at(order.len() / 2);
+    let (fitted, judged) = (subset(predictions, fitted)?, subset(predictions, judged)?);
+    let fit = fit_temperature(&logits_of(&fitted), fitted.labels(), fitted.classes())?;
+    let scaled = apply_temperature(&judged, fit.temperature)?;
+    let ece = |of: &ClassPredictions| -> Result<Option<f64>, MetricError> {
+        let top = of.top_label();
+        Ok(metrics::equal_width(&top.confidence, &top.correct, bins)?.ece())
+    };
+    Ok(Some(TemperatureDiagnosis {
+        fit,
+        fit_rows: fitted.len(),
+        evaluated_rows: judged.len(),
+        evaluated_nll_before: metrics::nll(&judged).value,
+        evaluated_nll_after: metrics::nll(&scaled).value,
+        evaluated_ece_before: ece(&judged)?,
+        evaluated_ece_after: ece(&scaled)?,
+    }))
+}
+
+fn subset(predictions: &ClassPredictions, rows: &[usize]) -> Result<ClassPredictions, MetricError> {
+    let classes = predictions.classes();
+    let labels = rows.iter().map(|&row| predictions.labels()[row]).collect();
+    let values = rows.iter().flat_map(|&row| &predictions.probabilities()[row * classes..(row + 1) * classes]);
+    ClassPredictions::new(labels, classes, values.copied().collect())
+}

@@ -1,0 +1,44 @@
+//! From predictions to every number of a report.
+
+mod classification;
+mod regression;
+
+pub use classification::{ClassAnalysis, Selective, TemperatureDiagnosis};
+pub use regression::RegressionAnalysis;
+
+use crate::metrics::MetricError;
+use crate::overall::Overall;
+use crate::report::{Content, Report};
+
+/// The numbers computed from the predictions.
+#[derive(Debug)]
+pub(crate) enum Analysis {
+    Classification(Box<ClassAnalysis>),
+    Regression(Box<RegressionAnalysis>),
+}
+
+impl Analysis {
+    /// Computes every number of a report.
+    ///
+    /// # Errors
+    /// A number of bins outside the accepted range.
+    pub fn new(report: &Report<'_>) -> Result<Self, MetricError> {
+        Ok(match &report.content {
+            Content::Classification { predictions, uncertainty } => {
+                let analysis = ClassAnalysis::new(predictions, uncertainty.clone(), report.bins, report.seed)?;
+                Self::Classification(Box::new(analysis))
+            }
+            Content::Regression { predictions } => {
+                Self::Regression(Box::new(RegressionAnalysis::new(predictions, report.bins)?))
+            }
+        })
+    }
+
+    /// The metrics of the task.
+    pub fn overall(&self) -> &Overall {
+        match self {
+            Self::Classification(analysis) => &analysis.overall,
+            Self::Regression(analysis) => &analysis.overall,
+        }
+    }
+}

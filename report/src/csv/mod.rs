@@ -1,0 +1,77 @@
+//! Predictions as CSV files, one row for each sample: `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes) of a
+//! classification, `target,mean_0,precision_0,...` of a regression.
+//!
+//! Values stay `f64` on their way in and out: 0.6 rounded to `f32` lies above the bin edge 0.6.
+
+mod classification;
+mod regression;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+pub use classification::{read_predictions, write_predictions};
+pub use regression::{read_regression, write_regression};
+
+use crate::error::ReportError;
+use crate::files::{line_of, quoted};
+use crate::metrics::{Bin, CoverageRow};
+
+/// The error about a line of a predictions file.
+fn input(path: &Path, line: usize, column: Option<&str>, problem: String) -> ReportError {
+    ReportError::Input { path: path.to_path_buf(), line, column: column.map(quoted), problem }
+}
+
+/// The text of a file, or an error with the first line that is not UTF-8.
+fn utf8<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, ReportError> {
+    std::str::from_utf8(bytes).map_err(|error| ReportError::Input {
+        path: path.to_path_buf(),
+        line: line_of(bytes, error.valid_up_to()),
+        column: None,
+        problem: "not UTF-8 text; a predictions file is a CSV".into(),
+    })
+}
+
+/// The bins as a table `lo,hi,n,accuracy,confidence,gap`; an empty bin leaves the last three blank.
+pub fn bins_csv(bins: &[Bin]) -> String {
+    let mut text = String::from("lo,hi,n,accuracy,confidence,gap\n");
+    for bin in bins {
+        let [accuracy, confidence, gap] = [bin.accuracy, bin.confidence, bin.gap].map(cell);
+        let _ = writeln!(text, "{},{},{},{accuracy},{confidence},{gap}", bin.lo, bin.hi, bin.n);
+    }
+    text
+}
+
+/// Central intervals as a table `level,coverage,mean_width`.
+pub(super) fn coverage_csv(rows: &[CoverageRow]) -> String {
+    let mut text = String::from("level,coverage,mean_width\n");
+    for row in rows {
+        let _ = writeln!(text, "{},{},{}", row.level, row.coverage, cell(row.mean_width));
+    }
+    text
+}
+
+fn cell(value: Option<f64>) -> String {
+    value.map_or(String::new(), |v| v.to_string())
+}
+
+/// No field of a predictions file contains a comma, so that a line can be cut without a CSV state
+/// machine and its number is exact.
+fn fields(line: &str) -> Vec<&str> {
+    line.split(',').map(unquote).collect()
+}
+
+fn unquote(field: &str) -> &str {
+    let field = field.trim();
+    field.strip_prefix('"').and_then(|f| f.strip_suffix('"')).unwrap_or(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_bin_is_blank() {
+        let bin = Bin { lo: 0.0, hi: 0.5, n: 0, accuracy: None, confidence: None, gap: None };
+        assert_eq!(bins_csv(&[bin]), "lo,hi,n,accuracy,confidence,gap\n0,0.5,0,,,\n");
+    }
+}

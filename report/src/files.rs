@@ -1,0 +1,144 @@
+//! Files: written whole or not at all, read whole, as text; and foreign text as a message quotes it.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use thiserror::Error;
+
+/// A file or directory that cannot be read or written.
+#[derive(Debug, Error)]
+#[error("{}: {source}", path.display())]
+pub struct FileError {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// The error of the operating system.
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// The error about a path.
+    pub fn new(path: &Path, source: io::Error) -> Self {
+        Self { path: path.to_path_buf(), source }
+    }
+}
+
+/// Most bytes that are read from a file without a length, such as a pipe or a device.
+const WITHOUT_LENGTH: u64 = 1 << 31;
+
+/// Reads the whole of a file. A pipe is read too, but a device that never ends is refused after 2 GiB rather than read until
+/// the memory is full.
+///
+/// # Errors
+/// The file cannot be read, or does not end.
+pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let meta = file.metadata()?;
+    let most = if meta.is_file() { meta.len().max(WITHOUT_LENGTH) } else { WITHOUT_LENGTH };
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {most} bytes, and no end")));
+    }
+    Ok(bytes)
+}
+
+/// Reads a file of text.
+///
+/// # Errors
+/// As [`read_whole`]; or the bytes are not UTF-8, with the line where they are not.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_whole(path)?).map_err(|error| {
+        let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
+        io::Error::new(io::ErrorKind::InvalidData, format!("line {line}: not UTF-8 text"))
+    })
+}
+
+/// The line, counted from 1, of the byte at a position.
+pub(crate) fn line_of(bytes: &[u8], at: usize) -> usize {
+    1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Foreign text as a message quotes it: on one line, without control characters, cut after 60 characters.
+pub fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+    if text.chars().nth(60).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Writes a file so that its name holds either the old content or all of the new one: the bytes go
+/// to a temporary name in the same directory, to the disk, and only then take the name. A failure
+/// leaves no temporary file behind.
+///
+/// # Errors
+/// The directory is missing or the file cannot be written.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = path
+        .file_name()
+        .ok_or_else(|| FileError::new(path, io::Error::new(io::ErrorKind::InvalidInput, "this path names no file")))?;
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}-{number}.tmp", std::process::id()));
+    let temporary = path.with_file_name(hidden);
+    let written = fill(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|source| {
+        // The first error is the one to report; a temporary file that cannot be removed changes
+        // nothing about it.
+        let _ = fs::remove_file(&temporary);
+        FileError::new(path, source)
+    })
+}
+
+fn fill(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create_new(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_about_bytes_that_are_not_text_names_the_line() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"a\nb\xff").unwrap();
+        assert_eq!(read_text(file.path()).unwrap_err().to_string(), "line 2: not UTF-8 text");
+        std::fs::write(file.path(), "ä\n").unwrap();
+        assert_eq!(read_text(file.path()).unwrap(), "ä\n");
+    }
+
+    #[test]
+    fn quoted_text_is_short_and_plain() {
+        assert_eq!(quoted("p_0"), "p_0");
+        assert_eq!(quoted("\u{1b}[2J\n"), r"\u{1b}[2J\n");
+        assert_eq!(quoted(&"ä".repeat(1000)), format!("{}…", "ä".repeat(60)));
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_else_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("report.json");
+        write_atomic(&path, b"old").unwrap();
+        write_atomic(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        // A directory cannot be replaced by a file, so the rename fails after the bytes were
+        // written.
+        let path = dir.path().join("taken");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("inside"), b"x").unwrap();
+        assert!(matches!(write_atomic(&path, b"new"), Err(FileError { .. })));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,168 @@
+//! The sections that only a classification has.
+
+use super::{Body, Card, NOTHING, count, interval, or_dash, shown};
+use crate::analysis::ClassAnalysis;
+use crate::metrics::{Bin, Metric, View};
+use crate::text::{escape, number, percent, points, rows};
+
+pub(super) fn cards(body: &mut Body, analysis: &ClassAnalysis) {
+    let (overall, range) = (&analysis.overall, &analysis.confidence_intervals);
+    let small_print = |metric: &Metric| match metric.key {
+        "mean_confidence" => format!("{} in all", rows(overall.n)),
+        "mce" => overall.get("mce").map_or(String::new(), |_| format!("in a bin of {}", rows(overall.count("mce_n")))),
+        "classwise_ece" => format!("{} classes", analysis.classes.len()),
+        "nll" => {
+            let floored = match overall.count("nll_clamped") {
+                0 => String::new(),
+                n => format!("; {} at the floor", rows(n)),
+            };
+            interval(metric.unit, range.get(metric.key)) + &floored
+        }
+        key => match range.get(key) {
+            Some(range) => interval(metric.unit, Some(range)),
+            None => metric.small_print.to_owned(),
+        },
+    };
+    let card = |(metric, value): (&'static Metric, Option<f64>)| {
+        Card::new(metric.name, shown(metric.unit, value), small_print(metric))
+    };
+    body.cards(&overall.in_view(View::Card).into_iter().map(card).collect::<Vec<_>>());
+    body.raw(&format!(
+        "<p class=\"note\">Small print below a number: its 95 % interval over {} resamples of the rows.</p>",
+        count(range.resamples)
+    ));
+}
+
+pub(super) fn bins(body: &mut Body, analysis: &ClassAnalysis) {
+    body.raw("<details><summary>The bins as a table</summary>");
+    bin_table(body, "Confidence", &analysis.bins);
+    body.raw("</details><details><summary>Bins of equal mass</summary>");
+    bin_table(body, "Confidence", &analysis.equal_mass_bins);
+    body.raw("</details>");
+}
+
+fn bin_table(body: &mut Body, first: &str, bins: &[Bin]) {
+    let share = |value: Option<f64>| value.map_or(NOTHING.to_owned(), percent);
+    let row = |bin: &Bin| {
+        vec![
+            format!("{:.3} to {:.3}", bin.lo, bin.hi),
+            count(bin.n),
+            share(bin.accuracy),
+            share(bin.confidence),
+            bin.gap.map_or(NOTHING.to_owned(), points),
+        ]
+    };
+    let table: Vec<Vec<String>> = bins.iter().map(row).collect();
+    body.table(&[first, "Rows", "Accuracy", "Confidence", "Gap (points)"], &table);
+}
+
+pub(super) fn details(body: &mut Body, analysis: &ClassAnalysis, names: &[String]) {
+    temperature(body, analysis);
+    uncertainty(body, analysis);
+    brier(body, analysis);
+    classes(body, analysis, names);
+}
+
+fn temperature(body: &mut Body, analysis: &ClassAnalysis) {
+    let Some(t) = &analysis.temperature_scaling else {
+        return;
+    };
+    body.heading("Would one temperature help?");
+    let helps = t.evaluated_nll_after < t.evaluated_nll_before;
+    let direction = if t.fit.temperature > 1.0 { "softer" } else { "sharper" };
+    let mut text = format!(
+        "Fitted on {}, judged on the other {}: T = {} makes every probability {direction} and changes the NLL from {} to {} and the ECE \
+         from {} to {}. ",
+        rows(t.fit_rows),
+        rows(t.evaluated_rows),
+        number(t.fit.temperature),
+        number(t.evaluated_nll_before),
+        number(t.evaluated_nll_after),
+        or_dash(t.evaluated_ece_before),
+        or_dash(t.evaluated_ece_after),
+    );
+    if t.fit.at_limit {
+        text += "The search ended at its limit, so the true optimum lies beyond. ";
+    }
+    text += if helps { "It helps. " } else { "It does not help. " };
+    text += "Accuracy stays as it is, and no other number in this report uses it.";
+    body.paragraph(&text);
+}
+
+fn uncertainty(body: &mut Body, analysis: &ClassAnalysis) {
+    body.heading("Does the doubt find the mistakes?");
+    let s = &analysis.selective;
+    let mut cards = vec![
+        Card::new("AUROC of mistakes", or_dash(s.auroc_misclassification), "by confidence; 0.5 is a coin".into()),
+        Card::new("FPR at 95 % TPR", or_dash(s.fpr95), "mistakes that pass".into()),
+        Card::new("AURC", or_dash(s.aurc), "lower is better".into()),
+    ];
+    if s.auroc_mutual_information.is_some() {
+        let value = or_dash(s.auroc_mutual_information);
+        cards.push(Card::new("AUROC by MI", value, "by the particles' disagreement".into()));
+    }
+    match &analysis.uncertainty {
+        None => {
+            cards.push(Card::new("Entropy", or_dash(analysis.overall.get("entropy")), "nats, mean over rows".into()))
+        }
+        Some(u) => cards.extend([
+            Card::new("Entropy", or_dash(u.entropy), "nats: aleatoric + epistemic".into()),
+            Card::new("Aleatoric", or_dash(u.aleatoric), "nats: the data's".into()),
+            Card::new("Epistemic", or_dash(u.mutual_information), "nats: the particles'".into()),
+            Card::new(
+                "Disagreement",
+                u.disagreement.map_or(NOTHING.to_owned(), percent),
+                format!("of pairs among {} particles", u.particles),
+            ),
+            Card::new("Accuracy, one particle", percent(u.accuracy_mean_particle), "mean over particles".into()),
+            Card::new("NLL, one particle", number(u.nll_mean_particle), "mean over particles".into()),
+        ]),
+    }
+    body.cards(&cards);
+}
+
+fn brier(body: &mut Body, analysis: &ClassAnalysis) {
+    let Some(d) = &analysis.brier_decomposition else {
+        return;
+    };
+    body.heading("Where the top-label Brier score comes from");
+    let row = |name: &str, value: f64, meaning: &str| vec![escape(name), number(value), escape(meaning)];
+    body.table_of_words(
+        &["Part", "Value", "Meaning"],
+        &[
+            row("Uncertainty", d.uncertainty, "spread of right and wrong"),
+            row("\u{2212} Resolution", d.resolution, "what the bins tell apart"),
+            row("+ Reliability", d.reliability, "calibration error"),
+            row("+ Within bins", d.within, "what the bins cannot see"),
+            row("= Brier, top label", d.brier, "mean (confidence \u{2212} correct)\u{b2}"),
+        ],
+    );
+}
+
+fn classes(body: &mut Body, analysis: &ClassAnalysis, names: &[String]) {
+    body.heading("Class by class");
+    let share = |value: Option<f64>| value.map_or(NOTHING.to_owned(), percent);
+    let named = names.len() == analysis.classes.len();
+    let table: Vec<Vec<String>> = analysis
+        .classes
+        .iter()
+        .zip(&analysis.classwise_ece)
+        .map(|(row, ece)| {
+            let name = if named { escape(&names[row.class]) } else { row.class.to_string() };
+            vec![
+                name,
+                count(row.n),
+                share(row.recall),
+                count(row.predicted),
+                share(row.precision),
+                share(row.confidence),
+                row.gap.map_or(NOTHING.to_owned(), points),
+                number(*ece),
+            ]
+        })
+        .collect();
+    body.table(
+        &["Class", "Rows", "Recall", "Predicted", "Precision", "Confidence", "Gap (points)", "ECE of p_c"],
+        &table,
+    );
+}

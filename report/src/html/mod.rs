@@ -1,0 +1,258 @@
+//! `report.html`: one file without script and network, readable on a phone, light and dark.
+
+mod classification;
+mod regression;
+
+use std::fmt::Write as _;
+
+use crate::analysis::Analysis;
+use crate::definitions::{self, Definition};
+use crate::metrics::{Interval, Unit, View};
+use crate::report::Report;
+use crate::run::{Comparison, PersonalRow, PersonalTable, RunSummary};
+use crate::svg::{Picture, STYLE};
+use crate::text::{escape, number, percent, points, thousands};
+use crate::verdict::Verdict;
+
+const PAGE_STYLE: &str = include_str!("page.css");
+
+/// The pictures of a report.
+#[derive(Debug)]
+pub(super) struct Pictures<'a> {
+    pub(super) reliability: &'a Picture,
+    pub(super) curves: Option<&'a Picture>,
+    pub(super) partition: Option<&'a Picture>,
+}
+
+/// The whole page.
+pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures<'_>) -> String {
+    let mut body = Body::default();
+    let (verdict, definitions) = match analysis {
+        Analysis::Classification(a) => (&a.verdict, definitions::of_classes()),
+        Analysis::Regression(a) => (&a.verdict, definitions::of_targets()),
+    };
+    body.raw(&format!("<header><h1>{}</h1></header>", escape(&report.title)));
+    verdict_box(&mut body, verdict);
+    match analysis {
+        Analysis::Classification(a) => classification::cards(&mut body, a),
+        Analysis::Regression(a) => regression::cards(&mut body, a),
+    }
+    body.picture(pictures.reliability);
+    if let Analysis::Classification(a) = analysis {
+        classification::bins(&mut body, a);
+    }
+    if let Some(run) = &report.run {
+        comparison(&mut body, &report.title, analysis, &run.compare);
+    }
+    if let Some(personal) = report.run.as_ref().and_then(|run| run.personal.as_ref()) {
+        personal_section(&mut body, personal);
+    }
+    if let Some(curves) = pictures.curves {
+        body.heading("Over the rounds");
+        body.picture(curves);
+    }
+    match analysis {
+        Analysis::Classification(a) => classification::details(&mut body, a, class_names(report)),
+        Analysis::Regression(a) => regression::details(&mut body, a),
+    }
+    if let Some(partition) = pictures.partition {
+        body.heading("Who holds what");
+        body.picture(partition);
+    }
+    if let Some(run) = &report.run {
+        run_section(&mut body, run);
+    }
+    meanings(&mut body, &definitions);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
+         <style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n{}</main>\n\
+         <footer>Made by fedstein. The same numbers are in report.json.</footer>\n</body>\n</html>\n",
+        escape(&report.title),
+        body.text
+    )
+}
+
+fn verdict_box(body: &mut Body, verdict: &Verdict) {
+    let class = match verdict.kind {
+        "over-confident" => "over",
+        "under-confident" => "under",
+        _ => "level",
+    };
+    body.raw(&format!(
+        "<section class=\"verdict {class}\"><h2>{}</h2><p>{}</p></section>",
+        escape(&verdict.headline),
+        escape(&verdict.text)
+    ));
+}
+
+/// Class names of the partition, where they fit.
+fn class_names<'a>(report: &'a Report<'_>) -> &'a [String] {
+    let partition = report.run.as_ref().and_then(|run| run.partition.as_ref());
+    partition.map_or(&[], |table| &table.class_names)
+}
+
+fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Comparison]) {
+    if others.is_empty() {
+        return;
+    }
+    body.heading("Beside other runs");
+    let own = analysis.overall().in_view(View::Comparison);
+    let header: Vec<&str> = std::iter::once("Run").chain(own.iter().map(|(metric, _)| metric.heading())).collect();
+    let mut rows = vec![Vec::from_iter(
+        std::iter::once(escape(title)).chain(own.iter().map(|(metric, value)| shown(metric.unit, *value))),
+    )];
+    rows.extend(others.iter().map(|other| {
+        let values = own.iter().map(|(metric, _)| shown(metric.unit, other.evaluation.value(metric)));
+        Vec::from_iter(std::iter::once(escape(&other.name)).chain(values))
+    }));
+    body.table(&header, &rows);
+}
+
+fn personal_section(body: &mut Body, table: &PersonalTable) {
+    body.heading("Each client for itself");
+    body.paragraph(
+        "Every client's own predictor on that client's own test rows. The numbers above are those of the server's global \
+         particles on all test rows.",
+    );
+    if let Some((scored, clients)) = table.scored {
+        body.paragraph(&format!(
+            "Of the {clients} clients {scored} gave their scores in round {}: the others are in none of its numbers.",
+            table.last_round
+        ));
+    }
+    let last = format!("Round {}", table.last_round);
+    let best = table.best_round.map(|round| format!("Round {round}, lowest validation NLL"));
+    let header: Vec<&str> = ["", &last].into_iter().chain(best.as_deref()).chain([""]).collect();
+    let row = |PersonalRow { name, about, last, best }: &PersonalRow| {
+        let best = table.best_round.map(|_| or_dash(*best));
+        [escape(name), number(*last)].into_iter().chain(best).chain([escape(about)]).collect()
+    };
+    body.table_of_words(&header, &table.rows.iter().map(row).collect::<Vec<_>>());
+}
+
+fn run_section(body: &mut Body, run: &RunSummary) {
+    if !run.facts.is_empty() {
+        body.heading("The run");
+        let rows: Vec<Vec<String>> = run.facts.iter().map(|(name, fact)| vec![escape(name), escape(fact)]).collect();
+        body.table_of_words(&[], &rows);
+    }
+    if !run.config_toml.trim().is_empty() {
+        body.raw(&format!(
+            "<details><summary>Resolved config (TOML)</summary><pre>{}</pre></details>",
+            escape(run.config_toml.trim())
+        ));
+    }
+}
+
+fn meanings(body: &mut Body, definitions: &[Definition]) {
+    body.raw("<details><summary>What every number means</summary><dl>");
+    for definition in definitions {
+        body.raw(&format!("<dt>{}</dt><dd>{}</dd>", escape(definition.name), escape(definition.meaning)));
+    }
+    body.raw("</dl></details>");
+}
+
+/// The text in the place of a missing value.
+const NOTHING: &str = "\u{2013}";
+
+/// A value in its unit.
+fn shown(unit: Unit, value: Option<f64>) -> String {
+    match (unit, value) {
+        (_, None) => NOTHING.to_owned(),
+        (Unit::Share, Some(share)) => percent(share),
+        (Unit::Points, Some(gap)) => format!("{} points", points(gap)),
+        (Unit::Rows, Some(rows)) => count(rows as usize),
+        (Unit::One | Unit::Nats | Unit::Target, Some(value)) => number(value),
+    }
+}
+
+/// An interval in the unit of its metric; empty for none.
+fn interval(unit: Unit, range: Option<Interval>) -> String {
+    let end = match unit {
+        Unit::Share => percent,
+        Unit::Points => points,
+        Unit::One | Unit::Nats | Unit::Target | Unit::Rows => number,
+    };
+    range.map_or(String::new(), |range| format!("{} to {}", end(range.lo), end(range.hi)))
+}
+
+fn or_dash(value: Option<f64>) -> String {
+    value.map_or(NOTHING.to_owned(), number)
+}
+
+/// A headline number: name, value, a note below.
+struct Card {
+    name: &'static str,
+    value: String,
+    note: String,
+}
+
+impl Card {
+    fn new(name: &'static str, value: String, note: String) -> Self {
+        Self { name, value, note }
+    }
+}
+
+/// The page's content so far. Cells and notes are HTML, which the functions that make them escape.
+#[derive(Debug, Default)]
+struct Body {
+    text: String,
+}
+
+impl Body {
+    fn raw(&mut self, html: &str) {
+        self.text.push_str(html);
+        self.text.push('\n');
+    }
+
+    fn heading(&mut self, title: &str) {
+        self.raw(&format!("<h2>{}</h2>", escape(title)));
+    }
+
+    fn paragraph(&mut self, text: &str) {
+        self.raw(&format!("<p>{}</p>", escape(text)));
+    }
+
+    fn picture(&mut self, picture: &Picture) {
+        self.raw(&format!("<figure>{}</figure>", picture.inline()));
+    }
+
+    fn cards(&mut self, cards: &[Card]) {
+        self.raw("<section class=\"cards\">");
+        for Card { name, value, note } in cards {
+            let note = if note.is_empty() { String::new() } else { format!("<small>{}</small>", escape(note)) };
+            self.raw(&format!("<div><b>{}</b><strong>{}</strong>{note}</div>", escape(name), escape(value)));
+        }
+        self.raw("</section>");
+    }
+
+    /// A table that scrolls sideways on its own; the first column is text, the others numbers.
+    fn table(&mut self, header: &[&str], rows: &[Vec<String>]) {
+        self.table_of("scroll", header, rows);
+    }
+
+    /// A table whose last column is text too.
+    fn table_of_words(&mut self, header: &[&str], rows: &[Vec<String>]) {
+        self.table_of("scroll words", header, rows);
+    }
+
+    fn table_of(&mut self, class: &str, header: &[&str], rows: &[Vec<String>]) {
+        let _ = write!(self.text, "<div class=\"{class}\"><table>");
+        if !header.is_empty() {
+            let cells: String = header.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
+            let _ = write!(self.text, "<thead><tr>{cells}</tr></thead>");
+        }
+        self.text.push_str("<tbody>");
+        for row in rows {
+            let cells: String = row.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+            let _ = writeln!(self.text, "<tr>{cells}</tr>");
+        }
+        self.raw("</tbody></table></div>");
+    }
+}
+
+fn count(n: usize) -> String {
+    thousands(n)
+}

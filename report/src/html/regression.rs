@@ -1,0 +1,33 @@
+//! The sections that only a regression has.
+
+use super::{Body, Card, or_dash, shown};
+use crate::analysis::RegressionAnalysis;
+use crate::metrics::{Metric, View};
+use crate::text::{percent, points, rows};
+
+pub(super) fn cards(body: &mut Body, analysis: &RegressionAnalysis) {
+    let overall = &analysis.overall;
+    let small_print = |metric: &Metric| match metric.key {
+        "nll" => format!("nats, {}", rows(overall.n)),
+        "epistemic_sd" => format!("of {} particles", analysis.particles),
+        _ => metric.small_print.to_owned(),
+    };
+    let card = |(metric, value): (&'static Metric, Option<f64>)| {
+        Card::new(metric.name, shown(metric.unit, value), small_print(metric))
+    };
+    let distance = or_dash(analysis.interval_calibration.mean_absolute);
+    let calibration = Card::new("Interval calibration", distance, "mean distance from perfect".into());
+    body.cards(&overall.in_view(View::Card).into_iter().map(card).chain([calibration]).collect::<Vec<_>>());
+}
+
+pub(super) fn details(body: &mut Body, analysis: &RegressionAnalysis) {
+    body.heading("Central intervals");
+    let table: Vec<Vec<String>> = analysis
+        .coverage
+        .iter()
+        .map(|row| {
+            vec![percent(row.level), percent(row.coverage), points(row.coverage - row.level), or_dash(row.mean_width)]
+        })
+        .collect();
+    body.table(&["Promised", "Observed", "Difference (points)", "Mean width"], &table);
+}

@@ -1,0 +1,78 @@
+//! Scores and calibration reports for anybody's probabilistic predictions. No tensor library, no network.
+//!
+//! Predictions come in as class probabilities with labels, or as means and precisions with targets. Out come proper scores
+//! and calibration errors ([`metrics`]), and a report: `report.json` for programs, `bins.csv` for spreadsheets, SVG
+//! pictures, and `report.html`, one file without scripts, for people. The command `fedstein report` writes the same files.
+//!
+//! # A classification
+//!
+//! ```
+//! use fedstein_report::metrics::ClassPredictions;
+//! use fedstein_report::{Content, Report, write};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! // Probabilities `[rows, classes]`, row-major, and a label a row.
+//! let probabilities = vec![0.9, 0.1, 0.2, 0.8, 0.6, 0.4];
+//! let predictions = ClassPredictions::new(vec![0, 1, 1], 2, probabilities)?;
+//! let content = Content::Classification { predictions: &predictions, uncertainty: None };
+//! let files = write(&Report::new("my model", content), directory)?;
+//! println!("open {}", files.html.display());
+//! # assert!(files.html.exists() && files.json.exists() && files.bins.exists());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # A regression
+//!
+//! ```
+//! use fedstein_report::metrics::RegressionPredictions;
+//! use fedstein_report::{Content, Report, write};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! // One Gaussian a row: mean and variance. An ensemble has more members, `[members, rows]`.
+//! let (mean, variance) = (vec![1.0, 2.5, 2.9], [0.5, 0.25, 0.5]);
+//! let precision = variance.map(|v: f64| 1.0 / v).to_vec();
+//! let targets = vec![1.3, 2.0, 3.1];
+//! let predictions = RegressionPredictions::new(1, mean, precision, targets)?;
+//! let files = write(&Report::new("my model", Content::Regression { predictions: &predictions }), directory)?;
+//! println!("open {}", files.html.display());
+//! # assert!(files.html.exists());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`csv::read_predictions`] and [`csv::read_regression`] read predictions from files, [`verdict`] gives the headline
+//! without writing anything, and [`metrics`] has every score as a function of its own. Which numbers a report has is
+//! listed in one table, [`metrics::Metric::all`].
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod analysis;
+pub mod csv;
+mod definitions;
+mod error;
+pub mod exponential;
+pub mod files;
+mod html;
+mod json;
+pub mod metrics;
+mod overall;
+mod report;
+mod run;
+mod svg;
+#[cfg(test)]
+mod tests;
+mod text;
+mod verdict;
+mod write;
+
+pub use analysis::{ClassAnalysis, RegressionAnalysis, Selective, TemperatureDiagnosis};
+pub use error::ReportError;
+pub use files::{FileError, quoted, read_text, read_whole, write_atomic};
+pub use json::SCHEMA_VERSION;
+pub use overall::Overall;
+pub use report::{Content, Report};
+pub use run::{Comparison, PartitionTable, PersonalRow, PersonalTable, RoundPoint, RunSummary};
+pub use svg::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke, curves_svg, partition_svg};
+pub use verdict::Verdict;
+pub use write::{ReportFiles, verdict, write};

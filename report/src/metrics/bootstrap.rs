@@ -1,0 +1,176 @@
+//! Percentile bootstrap over rows (Efron 1979): how far a score varies with the sampling of the test rows.
+
+use rand::{Rng, RngExt};
+use serde::{Serialize, Serializer};
+
+use super::calibration::{BinRule, bin_index, check_bins};
+use super::error::MetricError;
+use super::metric::{Metric, Resampled};
+use super::predictions::{ClassPredictions, argmax};
+
+/// An interval of a statistic.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// Lower end.
+    pub lo: f64,
+    /// Upper end.
+    pub hi: f64,
+}
+
+/// Percentile intervals of several statistics that share their resamples.
+///
+/// # Arguments
+/// * `rows`: number of rows to draw from, with replacement, `rows` at a time
+/// * `resamples`: number of draws; 1,000 for 95 %
+/// * `level`: mass between the two percentiles, such as 0.95
+/// * `count`: number of statistics `S`
+/// * `statistics`: writes the statistics `[S]` of the drawn row indices `[rows]`; values that are not finite are left out
+///   of their percentiles
+/// * `rng`: the source of the draws, so that a report can be repeated
+///
+/// # Returns
+/// One interval a statistic, `[S]`; `None` where no resample gave a number.
+///
+/// # Errors
+/// No rows, or a level outside (0, 1).
+pub fn percentile_bootstrap<R: Rng + ?Sized>(
+    rows: usize,
+    resamples: usize,
+    level: f64,
+    count: usize,
+    mut statistics: impl FnMut(&[usize], &mut [f64]),
+    rng: &mut R,
+) -> Result<Vec<Option<Interval>>, MetricError> {
+    if rows == 0 {
+        return Err(MetricError::NoRows);
+    }
+    if !(level > 0.0 && level < 1.0) {
+        return Err(MetricError::Share { what: "the level of the interval", value: level });
+    }
+    let mut drawn = vec![0; rows];
+    let mut found = vec![0.0; count];
+    let mut values: Vec<Vec<f64>> = (0..count).map(|_| Vec::with_capacity(resamples)).collect();
+    for _ in 0..resamples {
+        drawn.iter_mut().for_each(|row| *row = rng.random_range(0..rows));
+        statistics(&drawn, &mut found);
+        for (of_statistic, value) in values.iter_mut().zip(&found) {
+            if value.is_finite() {
+                of_statistic.push(*value);
+            }
+        }
+    }
+    let interval = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        let tail = 0.5 * (1.0 - level);
+        Some(Interval { lo: percentile(&values, tail)?, hi: percentile(&values, 1.0 - tail)? })
+    };
+    Ok(values.into_iter().map(interval).collect())
+}
+
+/// Intervals of the headline scores of a classification, all from the same resamples.
+///
+/// The calibration error of a resample is above that of the rows on average, because resampling
+/// adds noise to every bin: its interval says how far the number can move, not where its centre
+/// lies.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScoreIntervals {
+    /// Mass of every interval.
+    pub level: f64,
+    /// Number of resamples.
+    pub resamples: usize,
+    /// Interval of every metric that has one, by its key.
+    #[serde(flatten, serialize_with = "as_map")]
+    pub intervals: Vec<(&'static str, Option<Interval>)>,
+}
+
+impl ScoreIntervals {
+    /// The interval of a metric; `None` where it has none.
+    pub fn get(&self, key: &str) -> Option<Interval> {
+        self.intervals.iter().find(|(of, _)| *of == key).and_then(|(_, interval)| *interval)
+    }
+}
+
+fn as_map<S: Serializer>(entries: &[(&'static str, Option<Interval>)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(entries.iter().map(|(key, interval)| (key, interval)))
+}
+
+/// Bootstrap intervals of every metric whose entry in the table says how it is resampled.
+///
+/// # Errors
+/// A number of bins that makes no histogram, or a level outside (0, 1).
+pub fn score_intervals<R: Rng + ?Sized>(
+    predictions: &ClassPredictions,
+    bins: usize,
+    resamples: usize,
+    level: f64,
+    rng: &mut R,
+) -> Result<ScoreIntervals, MetricError> {
+    check_bins(bins)?;
+    let resampled = |metric: &'static Metric| Some((metric.key, metric.classes?.resampled?));
+    let (keys, statistics): (Vec<&str>, Vec<Resampled>) = Metric::all().filter_map(resampled).unzip();
+    let count = keys.len();
+    let rows = || predictions.rows().zip(predictions.labels().iter().copied());
+    let score = |statistic: &Resampled, row: &[f64], label: usize| match statistic {
+        Resampled::Mean(score) | Resampled::AbsoluteInBins(score) => score(row, label),
+    };
+    // Scores of every row, `[n, S]`, and the bin of its confidence.
+    let scores: Vec<f64> =
+        rows().flat_map(|(row, label)| statistics.iter().map(move |s| score(s, row, label))).collect();
+    let bin: Vec<usize> = rows().map(|(row, _)| bin_index(row[argmax(row)], bins, BinRule::UpperClosed)).collect();
+    let in_bins = |statistic: &Resampled| matches!(statistic, Resampled::AbsoluteInBins(_));
+    let binned: Vec<usize> = (0..count).filter(|at| in_bins(&statistics[*at])).collect();
+    let mut sums_of_bins = vec![0.0; bins];
+    let statistics = |drawn: &[usize], sums: &mut [f64]| {
+        sums.fill(0.0);
+        for &row in drawn {
+            sums.iter_mut().zip(&scores[row * count..]).for_each(|(sum, score)| *sum += score);
+        }
+        for &at in &binned {
+            sums_of_bins.fill(0.0);
+            drawn.iter().for_each(|&row| sums_of_bins[bin[row]] += scores[row * count + at]);
+            sums[at] = sums_of_bins.iter().map(|sum: &f64| sum.abs()).sum();
+        }
+        sums.iter_mut().for_each(|sum| *sum /= drawn.len() as f64);
+    };
+    let intervals = percentile_bootstrap(bin.len(), resamples, level, count, statistics, rng)?;
+    Ok(ScoreIntervals { level, resamples, intervals: keys.into_iter().zip(intervals).collect() })
+}
+
+/// Linear interpolation between order statistics (type 7 of Hyndman and Fan 1996).
+fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
+    let at = share * (sorted.len().checked_sub(1)?) as f64;
+    let below = at.floor() as usize;
+    let (lo, hi) = (sorted.get(below)?, sorted.get(below + 1).or(sorted.last())?);
+    Some(lo + (at - below as f64) * (hi - lo))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::ChaCha8Rng;
+
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_mean_matches_the_normal_approximation() -> Result<(), MetricError> {
+        let values: Vec<f64> = (0..400).map(|i| f64::from(u8::from(i % 4 == 0))).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let mean = |rows: &[usize], found: &mut [f64]| {
+            found[0] = rows.iter().map(|&i| values[i]).sum::<f64>() / rows.len() as f64;
+        };
+        let interval = percentile_bootstrap(400, 2000, 0.95, 1, mean, &mut rng)?[0];
+        // 0.25 +- 1.96 sqrt(0.25 * 0.75 / 400) = 0.2076 .. 0.2924; 2,000 draws leave an error of
+        // about 0.002.
+        let interval = interval.ok_or(MetricError::NoRows)?;
+        assert!((interval.lo - 0.2076).abs() < 0.008 && (interval.hi - 0.2924).abs() < 0.008, "{interval:?}");
+        Ok(())
+    }
+
+    #[test]
+    fn one_row_has_an_interval_without_width() -> Result<(), MetricError> {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let got = percentile_bootstrap(1, 10, 0.95, 2, |_, found| found.copy_from_slice(&[0.5, f64::NAN]), &mut rng)?;
+        assert_eq!(got, [Some(Interval { lo: 0.5, hi: 0.5 }), None]);
+        Ok(())
+    }
+}

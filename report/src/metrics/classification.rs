@@ -1,0 +1,172 @@
+//! Accuracy and proper scores of class probabilities.
+
+use serde::Serialize;
+
+use super::error::{MetricError, check_length};
+use super::predictions::{ClassPredictions, ParticleLogProbs, argmax, check_labels};
+
+/// Floor of the probability inside a logarithm, so that one certain mistake costs 27.6 nats instead
+/// of infinity.
+pub const PROBABILITY_FLOOR: f64 = 1e-12;
+
+/// Share of rows whose predicted class is the label: the ensemble's accuracy, the headline.
+pub fn accuracy(predictions: &ClassPredictions) -> f64 {
+    let right = predictions.rows().zip(predictions.labels()).filter(|(row, label)| argmax(row) == **label).count();
+    right as f64 / predictions.len() as f64
+}
+
+/// Mean over particles of each particle's accuracy: the number that the reference programs print.
+///
+/// # Errors
+/// Labels out of range or not one a row.
+pub fn accuracy_mean_particle(log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<f64, MetricError> {
+    check_length("labels", labels.len(), log_probs.rows())?;
+    check_labels(labels, log_probs.classes())?;
+    let right: usize = (0..log_probs.particles())
+        .map(|n| labels.iter().enumerate().filter(|(row, label)| argmax(log_probs.row(n, *row)) == **label).count())
+        .sum();
+    Ok(right as f64 / (labels.len() * log_probs.particles()) as f64)
+}
+
+/// A mean negative log-likelihood and the number of rows at the floor.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct NegativeLogLikelihood {
+    /// `-mean ln max(p_label, 1e-12)`, nats.
+    pub value: f64,
+    /// Rows whose probability of the label lay below the floor.
+    pub clamped: usize,
+}
+
+/// `-ln max(p, 1e-12)` of one probability.
+pub(super) fn floored_nll(probability: f64) -> f64 {
+    -probability.max(PROBABILITY_FLOOR).ln()
+}
+
+/// Negative log-likelihood of the predictive, with the number of floored rows.
+pub fn nll(predictions: &ClassPredictions) -> NegativeLogLikelihood {
+    let of_label = || predictions.rows().zip(predictions.labels()).map(|(row, &label)| row[label]);
+    NegativeLogLikelihood {
+        value: of_label().map(floored_nll).sum::<f64>() / predictions.len() as f64,
+        clamped: of_label().filter(|p| *p < PROBABILITY_FLOOR).count(),
+    }
+}
+
+/// Mean over particles of each particle's negative log-likelihood (Gibbs predictor), each floored like
+/// [`nll`].
+///
+/// At least the ensemble's NLL by Jensen's inequality, wherever no probability of a label is below
+/// the floor.
+///
+/// # Errors
+/// Labels out of range or not one a row.
+pub fn gibbs_nll(log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<f64, MetricError> {
+    check_length("labels", labels.len(), log_probs.rows())?;
+    check_labels(labels, log_probs.classes())?;
+    let floor = PROBABILITY_FLOOR.ln();
+    let sum: f64 = (0..log_probs.particles())
+        .map(|n| labels.iter().enumerate().map(|(row, &label)| -log_probs.row(n, row)[label].max(floor)).sum::<f64>())
+        .sum();
+    Ok(sum / (labels.len() * log_probs.particles()) as f64)
+}
+
+/// Mean of `ln max_c p_c`: what the reference code of DSVGD prints as "log-likelihood"; it never
+/// looks at a label.
+pub fn reference_max(predictions: &ClassPredictions) -> f64 {
+    let sum: f64 = predictions.rows().map(|row| -floored_nll(row[argmax(row)])).sum();
+    sum / predictions.len() as f64
+}
+
+/// Squared distance of one row from the one-hot label.
+pub(super) fn squared_error(row: &[f64], label: usize) -> f64 {
+    row.iter().enumerate().map(|(class, p)| (p - f64::from(u8::from(class == label))).powi(2)).sum()
+}
+
+/// Brier score: mean over rows of `sum_c (p_c - [label = c])^2`, in `[0, 2]`, for two classes too
+/// (Brier 1950).
+pub fn brier(predictions: &ClassPredictions) -> f64 {
+    let sum: f64 = predictions.rows().zip(predictions.labels()).map(|(row, &label)| squared_error(row, label)).sum();
+    sum / predictions.len() as f64
+}
+
+/// Half of [`brier`], the squared error of `p(y = 1)`; `None` unless there are exactly two classes.
+pub fn brier_binary(predictions: &ClassPredictions) -> Option<f64> {
+    (predictions.classes() == 2).then(|| 0.5 * brier(predictions))
+}
+
+/// Scores of one class; shares are `None` where their denominator is 0.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassRow {
+    /// The class.
+    pub class: usize,
+    /// Rows with this label.
+    pub n: usize,
+    /// Rows predicted as this class.
+    pub predicted: usize,
+    /// Share of this label's rows that are predicted right.
+    pub recall: Option<f64>,
+    /// Share of this prediction's rows that are right.
+    pub precision: Option<f64>,
+    /// Mean confidence of the rows predicted as this class.
+    pub confidence: Option<f64>,
+    /// `confidence - precision`: positive when the model trusts this prediction too much.
+    pub gap: Option<f64>,
+    /// Mean floored negative log-likelihood of this label's rows.
+    pub nll: Option<f64>,
+}
+
+/// Recall, precision, confidence and NLL of every class, `[C]`.
+pub fn per_class(predictions: &ClassPredictions) -> Vec<ClassRow> {
+    #[derive(Clone, Default)]
+    struct Sums {
+        n: usize,
+        predicted: usize,
+        right: usize,
+        confidence: f64,
+        nll: f64,
+    }
+    let mut sums = vec![Sums::default(); predictions.classes()];
+    for (row, &label) in predictions.rows().zip(predictions.labels()) {
+        let predicted = argmax(row);
+        sums[label].n += 1;
+        sums[label].nll += floored_nll(row[label]);
+        sums[predicted].predicted += 1;
+        sums[predicted].confidence += row[predicted];
+        sums[predicted].right += usize::from(predicted == label);
+    }
+    let share = |part: f64, whole: usize| (whole > 0).then(|| part / whole as f64);
+    let row = |(class, s): (usize, &Sums)| ClassRow {
+        class,
+        n: s.n,
+        predicted: s.predicted,
+        recall: share(s.right as f64, s.n),
+        precision: share(s.right as f64, s.predicted),
+        confidence: share(s.confidence, s.predicted),
+        gap: share(s.confidence - s.right as f64, s.predicted),
+        nll: share(s.nll, s.n),
+    };
+    sums.iter().enumerate().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_is_counted() -> Result<(), MetricError> {
+        let predictions = ClassPredictions::new(vec![1, 0], 2, vec![1.0, 0.0, 1.0, 0.0])?;
+        let got = nll(&predictions);
+        assert_eq!(got.clamped, 1);
+        assert!((got.value - 0.5 * 27.631_021_115_928_547).abs() < 1e-12);
+        Ok(())
+    }
+
+    #[test]
+    fn a_class_that_is_never_predicted_has_no_precision() -> Result<(), MetricError> {
+        let predictions = ClassPredictions::new(vec![0, 1], 2, vec![0.75, 0.25, 0.75, 0.25])?;
+        let table = per_class(&predictions);
+        assert_eq!((table[1].recall, table[1].precision, table[1].gap), (Some(0.0), None, None));
+        assert_eq!((table[0].precision, table[0].gap), (Some(0.5), Some(0.25)));
+        assert_eq!(brier_binary(&predictions), Some(0.5 * brier(&predictions)));
+        Ok(())
+    }
+}

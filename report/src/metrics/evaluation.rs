@@ -1,0 +1,94 @@
+//! The flat record of headline numbers that a run writes every round, from the table of metrics.
+
+use super::error::MetricError;
+use super::metric::{Metric, View};
+use super::mixture::{RegressionPredictions, Scale};
+use super::predictions::{ClassPredictions, ParticleLogProbs};
+use super::scored::{ScoredClasses, ScoredTargets};
+use super::table::Evaluation;
+
+impl Evaluation {
+    /// The numbers by name, in the order of the columns of `rounds.csv`.
+    pub fn columns(&self) -> Vec<(&'static str, Option<f64>)> {
+        let column = |metric: &Metric| (metric.key, self.value(metric));
+        Metric::in_view(View::Column).into_iter().map(column).collect()
+    }
+
+    /// The value of a metric; `None` where it has none, and for metrics that only a report computes.
+    pub fn value(&self, metric: &Metric) -> Option<f64> {
+        self.values().find(|(other, _)| other.key == metric.key).and_then(|(_, value)| value)
+    }
+
+    /// Scores a particle set.
+    ///
+    /// # Arguments
+    /// * `log_probs`: `[N, n, C]`
+    /// * `labels`: `[n]`
+    /// * `bins`: number of calibration bins
+    ///
+    /// # Errors
+    /// Labels out of range or not one a row; a number of bins outside `1..=`[`super::MAX_BINS`].
+    pub fn classification(log_probs: &ParticleLogProbs, labels: &[usize], bins: usize) -> Result<Self, MetricError> {
+        Ok(Self::of_scored(&ScoredClasses::of_particles(log_probs, labels, bins)?))
+    }
+
+    /// Scores a predictive whose particles are not known.
+    ///
+    /// # Errors
+    /// A number of bins outside `1..=`[`super::MAX_BINS`].
+    pub fn of_predictions(predictions: &ClassPredictions, bins: usize) -> Result<Self, MetricError> {
+        Ok(Self::of_scored(&ScoredClasses::of_predictions(predictions, bins)?))
+    }
+
+    fn of_scored(scored: &ScoredClasses<'_>) -> Self {
+        Self::from_metrics(scored.len(), |metric| (metric.classes?.of)(scored))
+    }
+
+    /// Scores a regression.
+    ///
+    /// # Arguments
+    /// * `standardised`: predictions and targets on the scale that the model was trained on
+    /// * `scale`: brings them back to the scale of the data, on which every number is given
+    ///
+    /// # Errors
+    /// A scale that is not finite and positive.
+    pub fn regression(standardised: &RegressionPredictions, scale: Scale) -> Result<Self, MetricError> {
+        let predictions = standardised.original_scale(scale)?;
+        let scored = ScoredTargets::new(&predictions);
+        Ok(Self::from_metrics(predictions.rows(), |metric| (metric.targets?.of)(&scored)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_metric_has_a_key_and_a_name_of_its_own() {
+        let keys: BTreeSet<&str> = Metric::all().map(|metric| metric.key).collect();
+        let names: BTreeSet<&str> = Metric::all().map(|metric| metric.name).collect();
+        assert!(keys.len() == Metric::all().count() && names.len() == keys.len());
+        assert!(!keys.contains("") && !names.contains(""));
+    }
+
+    #[test]
+    fn the_columns_are_those_of_the_files() {
+        let names: Vec<&str> = Evaluation::default().columns().into_iter().map(|(name, _)| name).collect();
+        let expected = "accuracy accuracy_mean_particle nll nll_mean_particle ece mce ace classwise_ece brier signed_gap \
+                        mean_confidence entropy mutual_information disagreement reference_max log_likelihood rmse mae crps \
+                        coverage_90 kl";
+        assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_two_metrics_of_a_task_have_the_same_place() {
+        for view in [View::Column, View::Overall, View::Card, View::Comparison, View::Definition, View::Personal] {
+            for of_task in [|m: &&Metric| m.classes.is_some(), |m: &&Metric| m.targets.is_some()] {
+                let places: Vec<u16> = Metric::all().filter(of_task).filter_map(|m| m.place(view)).collect();
+                assert_eq!(places.iter().collect::<BTreeSet<_>>().len(), places.len(), "{view:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What a metric is: key, name, unit, meaning, better direction and function. `table.rs` lists them all.
+
+use super::client_scores::ClientScores;
+use super::federated::Direction;
+use super::scored::{ScoredClasses, ScoredTargets};
+
+/// A metric: everything that evaluation, report, terminal and figures know about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Key in JSON and name of the column, such as `nll`.
+    pub key: &'static str,
+    /// Name on a page, such as `NLL`.
+    pub name: &'static str,
+    /// Heading of a column where the name is too long; empty for the name.
+    pub heading: &'static str,
+    /// The name in full, such as `Negative log-likelihood`; empty for the name.
+    pub title: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// A few words beside its value in a terminal; empty where it is not shown there.
+    pub note: &'static str,
+    /// A few words below its value on the page, where no interval stands there.
+    pub small_print: &'static str,
+    /// Which values are the better ones; `None` where neither small nor large ones are.
+    pub better: Option<Direction>,
+    /// The metric of class probabilities.
+    pub classes: Option<ClassMetric>,
+    /// The metric of real targets.
+    pub targets: Option<TargetMetric>,
+    /// The metric of the clients' own predictors.
+    pub personal: Option<PersonalMetric>,
+    /// Where it appears and at which place: smaller numbers first.
+    pub places: &'static [(View, u16)],
+}
+
+/// The unit of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// None.
+    One,
+    /// A share of rows or pairs, shown in percent.
+    Share,
+    /// A difference of two shares, shown in points of a hundred.
+    Points,
+    /// Natural logarithms.
+    Nats,
+    /// The unit of the target.
+    Target,
+    /// A number of rows.
+    Rows,
+}
+
+/// Where metrics appear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// A column of `rounds.csv` and of the events of a run.
+    Column,
+    /// The section `overall` of `report.json`.
+    Overall,
+    /// A card at the top of the page.
+    Card,
+    /// A column of the page's table of runs.
+    Comparison,
+    /// The list of definitions in `report.json` and on the page.
+    Definition,
+    /// Columns of `rounds.csv` on the clients' own predictors.
+    Personal,
+}
+
+/// A metric of class probabilities.
+#[derive(Debug, Clone, Copy)]
+pub struct ClassMetric {
+    /// Its function.
+    pub of: fn(&ScoredClasses<'_>) -> Option<f64>,
+    /// Its definition in a sentence; empty where a report of this task leaves it out.
+    pub meaning: &'static str,
+    /// How it is computed from resampled rows; `None` without a bootstrap interval.
+    pub resampled: Option<Resampled>,
+}
+
+/// A statistic of resampled rows, from a score of probabilities `[C]` and label.
+#[derive(Debug, Clone, Copy)]
+pub enum Resampled {
+    /// The mean of the score.
+    Mean(fn(&[f64], usize) -> f64),
+    /// The sum over bins of the confidence of the absolute sum of the score, over the number of rows.
+    AbsoluteInBins(fn(&[f64], usize) -> f64),
+}
+
+/// A metric of real targets.
+#[derive(Debug, Clone, Copy)]
+pub struct TargetMetric {
+    /// Its function.
+    pub of: fn(&ScoredTargets<'_>) -> Option<f64>,
+    /// Its definition in a sentence; empty where a report of this task leaves it out.
+    pub meaning: &'static str,
+}
+
+/// A metric of the clients' own predictors.
+#[derive(Debug, Clone, Copy)]
+pub struct PersonalMetric {
+    /// Its function of a client's sums, or of the pooled ones.
+    pub of: fn(&ClientScores) -> Option<f64>,
+    /// Its columns in `rounds.csv`.
+    pub columns: &'static [PersonalColumn],
+}
+
+/// A column on the clients' own predictors.
+#[derive(Debug, Clone, Copy)]
+pub struct PersonalColumn {
+    /// Name of the column.
+    pub key: &'static str,
+    /// The number that it holds.
+    pub over: Over,
+    /// Name in a table; empty where it is not shown there.
+    pub name: &'static str,
+    /// A few words beside the number.
+    pub note: &'static str,
+}
+
+/// From all clients to one number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// The metric of the pooled rows (micro).
+    Rows,
+    /// The mean over clients (macro).
+    Clients,
+    /// The value of the worst client.
+    Worst,
+}
+
+impl Metric {
+    /// A metric that says nothing yet; entries of the table fill in what they have.
+    pub(super) const EMPTY: Self = Self {
+        key: "",
+        name: "",
+        heading: "",
+        title: "",
+        unit: Unit::One,
+        note: "",
+        small_print: "",
+        better: None,
+        classes: None,
+        targets: None,
+        personal: None,
+        places: &[],
+    };
+
+    /// The place in a view; `None` where the metric does not appear.
+    pub fn place(&self, view: View) -> Option<u16> {
+        self.places.iter().find(|(of, _)| *of == view).map(|(_, place)| *place)
+    }
+
+    /// The heading of a column.
+    pub fn heading(&self) -> &'static str {
+        if self.heading.is_empty() { self.name } else { self.heading }
+    }
+
+    /// The name in full.
+    pub fn title(&self) -> &'static str {
+        if self.title.is_empty() { self.name } else { self.title }
+    }
+
+    /// The label of an axis: the name in full, with its unit where that is nats.
+    pub fn axis_label(&self) -> String {
+        format!("{}{}", self.title(), if self.unit == Unit::Nats { " (nats)" } else { "" })
+    }
+}
+
+impl ClassMetric {
+    /// A metric with its definition.
+    pub(super) const fn new(of: fn(&ScoredClasses<'_>) -> Option<f64>, meaning: &'static str) -> Self {
+        Self { of, meaning, resampled: None }
+    }
+
+    /// The same with a bootstrap interval.
+    pub(super) const fn resampled(self, resampled: Resampled) -> Self {
+        Self { resampled: Some(resampled), ..self }
+    }
+}
+
+impl TargetMetric {
+    /// A metric with its definition.
+    pub(super) const fn new(of: fn(&ScoredTargets<'_>) -> Option<f64>, meaning: &'static str) -> Self {
+        Self { of, meaning }
+    }
+}

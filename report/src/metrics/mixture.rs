@@ -1,0 +1,148 @@
+//! Checked predictions of a regression: a mixture of normals and a target a row.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{MetricError, check_finite, check_length};
+
+/// Mean and standard deviation that bring a standardised target back: `y = mean + sd * z`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Scale {
+    /// Mean of the training targets.
+    pub mean: f64,
+    /// Standard deviation of the training targets, greater than 0.
+    pub sd: f64,
+}
+
+impl Scale {
+    /// The scale of targets that were never standardised.
+    pub const IDENTITY: Self = Self { mean: 0.0, sd: 1.0 };
+
+    /// A target on the standardised scale, `(y - mean) / sd`.
+    pub fn standardise(&self, y: f64) -> f64 {
+        (y - self.mean) / self.sd
+    }
+}
+
+/// Equal-weight mixture of normals per row, `p(y|x) = (1/N) sum_n N(y; mean_n, 1/precision_n)`,
+/// with the true targets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RegressionPredictions {
+    particles: usize,
+    rows: usize,
+    mean: Vec<f64>,
+    precision: Vec<f64>,
+    target: Vec<f64>,
+}
+
+impl RegressionPredictions {
+    /// Checks and keeps the predictions of `target.len()` rows.
+    ///
+    /// # Arguments
+    /// * `mean`, `precision`: `[particles, n]`, row-major; a precision is an inverse variance
+    /// * `target`: `[n]`
+    ///
+    /// # Errors
+    /// A mean or target that is not finite, a precision that is not finite and positive, lengths
+    /// that do not fit.
+    pub fn new(particles: usize, mean: Vec<f64>, precision: Vec<f64>, target: Vec<f64>) -> Result<Self, MetricError> {
+        let rows = target.len();
+        if particles == 0 {
+            return Err(MetricError::NoParticles);
+        }
+        if rows == 0 {
+            return Err(MetricError::NoRows);
+        }
+        check_length("means", mean.len(), particles * rows)?;
+        check_length("precisions", precision.len(), particles * rows)?;
+        check_finite("mean", &mean)?;
+        check_finite("target", &target)?;
+        if let Some(index) = precision.iter().position(|&v| !(v.is_finite() && v > 0.0)) {
+            return Err(MetricError::NotPositive { what: "precision", index, value: precision[index] });
+        }
+        Ok(Self { particles, rows, mean, precision, target })
+    }
+
+    /// The predictions behind a network's outputs: a mean and the logarithm of a precision a row.
+    ///
+    /// # Arguments
+    /// * `outputs`: `[particles, n, 2]`, row-major
+    /// * `target`: `[n]`
+    ///
+    /// # Errors
+    /// As [`RegressionPredictions::new`].
+    pub fn from_outputs(particles: usize, outputs: &[f32], target: Vec<f64>) -> Result<Self, MetricError> {
+        let mean = outputs.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
+        let precision = outputs.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
+        Self::new(particles, mean, precision, target)
+    }
+
+    /// Predictions and targets on the scale of the data, `y = scale.mean + scale.sd * z`.
+    ///
+    /// # Errors
+    /// A standard deviation that is not finite and positive, or values that leave the range of
+    /// `f64`.
+    pub fn original_scale(&self, scale: Scale) -> Result<Self, MetricError> {
+        if !(scale.sd.is_finite() && scale.sd > 0.0) {
+            return Err(MetricError::NotPositive { what: "scale", index: 0, value: scale.sd });
+        }
+        let back = |z: &f64| scale.mean + scale.sd * z;
+        Self::new(
+            self.particles,
+            self.mean.iter().map(back).collect(),
+            self.precision.iter().map(|p| p / scale.sd / scale.sd).collect(),
+            self.target.iter().map(back).collect(),
+        )
+    }
+
+    /// Number of particles `N`, at least 1.
+    pub fn particles(&self) -> usize {
+        self.particles
+    }
+
+    /// Number of rows `n`, at least 1.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// True targets, `[n]`.
+    pub fn target(&self) -> &[f64] {
+        &self.target
+    }
+
+    /// Means, `[N, n]` row-major.
+    pub fn mean(&self) -> &[f64] {
+        &self.mean
+    }
+
+    /// Precisions (inverse variances), `[N, n]` row-major.
+    pub fn precision(&self) -> &[f64] {
+        &self.precision
+    }
+
+    /// `(mean, standard deviation)` of every particle on one row.
+    pub fn components(&self, row: usize) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
+        (0..self.particles).map(move |particle| {
+            let at = particle * self.rows + row;
+            (self.mean[at], self.precision[at].recip().sqrt())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_are_means_and_logarithms_of_precisions() {
+        let outputs = [1.0, 0.0, 2.0, 1.0, 3.0, -1.0, 4.0, 0.5];
+        let got = RegressionPredictions::from_outputs(2, &outputs, vec![0.0, 0.0]).unwrap();
+        assert_eq!(got.mean(), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(got.precision(), [1.0, 1.0_f64.exp(), (-1.0_f64).exp(), 0.5_f64.exp()]);
+    }
+
+    #[test]
+    fn a_precision_of_zero_is_refused() {
+        let zero = RegressionPredictions::new(1, vec![0.0], vec![0.0], vec![0.0]);
+        assert!(matches!(zero, Err(MetricError::NotPositive { index: 0, .. })));
+    }
+}

@@ -1,0 +1,71 @@
+//! Metrics of probabilistic predictions: host slices in, `f64` numbers out, no tensors.
+//!
+//! Every definition is fixed here once and printed in the report: bins are `(lo, hi]`, ties of the
+//! argmax go to the lowest class, the top-label confidence is used for two classes too, the NLL is
+//! floored at [`PROBABILITY_FLOOR`]. A number that has no value (an empty bin, an AUROC of one
+//! class) is `None`; NaN and infinities never leave this module.
+//!
+//! ```
+//! use fedstein_report::metrics::{ClassPredictions, Evaluation};
+//!
+//! let predictions = ClassPredictions::new(vec![0, 1], 2, vec![0.9, 0.1, 0.4, 0.6])?;
+//! let evaluation = Evaluation::of_predictions(&predictions, 15)?;
+//! assert_eq!(evaluation.accuracy, Some(1.0));
+//! // Right both times, but only 90 % and 60 % sure: under-confident by 25 points.
+//! assert!(evaluation.signed_gap.is_some_and(|gap| (gap + 0.25).abs() < 1e-12));
+//! # Ok::<(), fedstein_report::metrics::MetricError>(())
+//! ```
+
+mod bootstrap;
+mod calibration;
+mod catalogue;
+mod classification;
+mod client_scores;
+mod divergence;
+mod error;
+mod evaluation;
+mod federated;
+mod metric;
+mod mixture;
+mod normal;
+mod personal;
+mod predictions;
+#[cfg(test)]
+mod properties;
+mod regression;
+mod report_table;
+mod scored;
+mod selective;
+mod table;
+mod temperature;
+mod uncertainty;
+
+pub use bootstrap::{Interval, ScoreIntervals, percentile_bootstrap, score_intervals};
+pub use calibration::{
+    Bin, BinRule, BrierDecomposition, Calibration, MAX_BINS, binary_positive, brier_decomposition, classwise_ece,
+    equal_mass, equal_width, equal_width_by,
+};
+pub use classification::{
+    ClassRow, NegativeLogLikelihood, PROBABILITY_FLOOR, accuracy, accuracy_mean_particle, brier, brier_binary,
+    gibbs_nll, nll, per_class, reference_max,
+};
+pub use client_scores::ClientScores;
+pub use divergence::Grid;
+pub use error::MetricError;
+pub use federated::{ClientSummary, ClientValue, Direction, standard_error, summarise_clients};
+pub use metric::{ClassMetric, Metric, Over, PersonalColumn, PersonalMetric, Resampled, TargetMetric, Unit, View};
+pub use mixture::{RegressionPredictions, Scale};
+pub use normal::{erf, erfc, normal_cdf, normal_pdf};
+pub use personal::PersonalScores;
+pub use predictions::{ClassPredictions, ParticleLogProbs, ROW_SUM_TOLERANCE, TopLabel, argmax};
+pub use regression::{
+    COVERAGE_LEVELS, CoverageRow, EnsembleCrps, LevelCalibration, PredictiveMoments, coverage_table, crps,
+    ensemble_crps, interval_calibration, level_grid, log_likelihood, mae, pit, pit_histogram, predictive_moments,
+    quantile, quantile_calibration, rmse, sharpness,
+};
+pub use report_table::REPORT;
+pub use scored::{ParticleMeans, ScoredClasses, ScoredTargets};
+pub use selective::{aurc, auroc, fpr95, risk_coverage};
+pub use table::{Evaluation, ROUND};
+pub use temperature::{TEMPERATURE_LIMIT, TemperatureFit, apply_temperature, fit_temperature, logits_of};
+pub use uncertainty::{RowUncertainty, UncertaintySummary, entropy};

@@ -1,0 +1,260 @@
+//! Checked predictions of a classification: probabilities with labels, and the log probabilities of every particle.
+
+use rayon::prelude::*;
+
+use super::error::{MetricError, check_length};
+use crate::exponential::add_exponentials;
+
+/// Largest distance of a row's sum from 1. Rows within it are used as they are, never renormalised.
+pub const ROW_SUM_TOLERANCE: f64 = 1e-3;
+
+/// Rows that a thread takes at once.
+const BLOCK: usize = 256;
+
+/// Class probabilities of `n` rows with their true labels; at least one row and two classes, every
+/// row a distribution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassPredictions {
+    labels: Vec<usize>,
+    classes: usize,
+    probabilities: Vec<f64>,
+}
+
+/// The predicted class of every row, its probability, and whether it is the true one; each of
+/// length `n`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TopLabel {
+    /// Argmax of the row, the lowest class on ties.
+    pub predicted: Vec<usize>,
+    /// Probability of the predicted class.
+    pub confidence: Vec<f64>,
+    /// Whether the predicted class is the label.
+    pub correct: Vec<bool>,
+}
+
+impl ClassPredictions {
+    /// Checks and keeps the predictions of `labels.len()` rows.
+    ///
+    /// # Arguments
+    /// * `labels`: true classes, `0..classes`, one a row
+    /// * `probabilities`: `[n, classes]`, row-major
+    ///
+    /// # Errors
+    /// Names the first row whose label is out of range, whose probabilities leave `[0, 1]`, or
+    /// whose sum is further from 1 than [`ROW_SUM_TOLERANCE`]. Rows inside the tolerance stay as
+    /// given: the definitions use the raw values.
+    pub fn new(labels: Vec<usize>, classes: usize, probabilities: Vec<f64>) -> Result<Self, MetricError> {
+        if labels.is_empty() {
+            return Err(MetricError::NoRows);
+        }
+        if classes < 2 {
+            return Err(MetricError::TooFewClasses { got: classes });
+        }
+        check_length("probabilities", probabilities.len(), labels.len() * classes)?;
+        check_labels(&labels, classes)?;
+        for (row, values) in probabilities.chunks_exact(classes).enumerate() {
+            if let Some(class) = values.iter().position(|p| !(0.0..=1.0).contains(p)) {
+                return Err(MetricError::Probability { row, class, value: values[class] });
+            }
+            check_sum(row, values.iter().sum())?;
+        }
+        Ok(Self { labels, classes, probabilities })
+    }
+
+    /// Number of rows `n`, at least 1.
+    #[allow(clippy::len_without_is_empty, reason = "a ClassPredictions is never empty")]
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Number of classes `C`, at least 2.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// True classes, `[n]`.
+    pub fn labels(&self) -> &[usize] {
+        &self.labels
+    }
+
+    /// Probabilities, `[n, C]` row-major.
+    pub fn probabilities(&self) -> &[f64] {
+        &self.probabilities
+    }
+
+    /// Rows of `C` probabilities.
+    pub fn rows(&self) -> std::slice::ChunksExact<'_, f64> {
+        self.probabilities.chunks_exact(self.classes)
+    }
+
+    /// Predicted class, its probability and whether it is right, a row each.
+    pub fn top_label(&self) -> TopLabel {
+        let predicted: Vec<usize> = self.rows().map(argmax).collect();
+        let confidence = self.rows().zip(&predicted).map(|(row, &class)| row[class]).collect();
+        let correct = predicted.iter().zip(&self.labels).map(|(a, b)| a == b).collect();
+        TopLabel { predicted, confidence, correct }
+    }
+}
+
+/// Log probabilities of every particle: `[N, n, C]`, row-major; the data behind an ensemble's
+/// predictive.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParticleLogProbs {
+    particles: usize,
+    rows: usize,
+    classes: usize,
+    log_probs: Vec<f64>,
+}
+
+impl ParticleLogProbs {
+    /// Checks and keeps `[particles, rows, classes]` log probabilities; `-inf` (probability 0) is
+    /// accepted.
+    ///
+    /// # Errors
+    /// Names the particle, row and class of a NaN or of a value above 0 by more than
+    /// [`ROW_SUM_TOLERANCE`], and the first row whose probabilities do not sum to 1 within that
+    /// tolerance.
+    pub fn new(particles: usize, rows: usize, classes: usize, log_probs: Vec<f64>) -> Result<Self, MetricError> {
+        if particles == 0 {
+            return Err(MetricError::NoParticles);
+        }
+        if rows == 0 {
+            return Err(MetricError::NoRows);
+        }
+        if classes < 2 {
+            return Err(MetricError::TooFewClasses { got: classes });
+        }
+        check_length("log probabilities", log_probs.len(), particles * rows * classes)?;
+        let bad = log_probs.par_chunks(BLOCK * classes).enumerate().find_map_first(|(block, values)| {
+            let mut probabilities = vec![0.0; values.len()];
+            add_exponentials(values, &mut probabilities);
+            let rows_of = values.chunks_exact(classes).zip(probabilities.chunks_exact(classes)).enumerate();
+            let first = |(at, (values, probabilities)): (usize, (&[f64], &[f64]))| {
+                let (particle, row) = ((block * BLOCK + at) / rows, (block * BLOCK + at) % rows);
+                let accepted = |v: &f64| *v <= ROW_SUM_TOLERANCE;
+                match values.iter().position(|v| !accepted(v)) {
+                    Some(class) => Some(MetricError::LogProbability { particle, row, class, value: values[class] }),
+                    None => check_sum(row, probabilities.iter().sum()).err(),
+                }
+            };
+            rows_of.filter_map(first).next()
+        });
+        if let Some(error) = bad {
+            return Err(error);
+        }
+        Ok(Self { particles, rows, classes, log_probs })
+    }
+
+    /// The same from the `f32` values of a backend, widened first.
+    ///
+    /// # Errors
+    /// As [`ParticleLogProbs::new`].
+    pub fn from_f32(particles: usize, rows: usize, classes: usize, log_probs: &[f32]) -> Result<Self, MetricError> {
+        Self::new(particles, rows, classes, log_probs.par_iter().map(|&v| f64::from(v)).collect())
+    }
+
+    /// Number of particles `N`, at least 1.
+    pub fn particles(&self) -> usize {
+        self.particles
+    }
+
+    /// Number of rows `n`, at least 1.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of classes `C`, at least 2.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Log probabilities of one particle on one row, `[C]`.
+    pub fn row(&self, particle: usize, row: usize) -> &[f64] {
+        let start = (particle * self.rows + row) * self.classes;
+        &self.log_probs[start..start + self.classes]
+    }
+
+    /// The predictive `p_c = (1/N) sum_n exp(log p_nc)`, `[n, C]` row-major, in `f64`.
+    ///
+    /// Equal to `exp` of the log-mean-exp: what underflows in one underflows in the other. Rounding
+    /// above 1 is cut off.
+    pub fn ensemble(&self) -> Vec<f64> {
+        let mut probabilities = vec![0.0; self.rows * self.classes];
+        probabilities.par_chunks_mut(BLOCK * self.classes).enumerate().for_each(|(block, probabilities)| {
+            let start = block * BLOCK * self.classes;
+            for particle in self.log_probs.chunks_exact(self.rows * self.classes) {
+                add_exponentials(&particle[start..start + probabilities.len()], probabilities);
+            }
+            for p in probabilities {
+                *p = (*p / self.particles as f64).min(1.0);
+            }
+        });
+        probabilities
+    }
+
+    /// The predictive with its labels, ready for a report or a file.
+    ///
+    /// # Errors
+    /// A label out of range, or a number of labels that is not the number of rows.
+    pub fn predictions(&self, labels: &[usize]) -> Result<ClassPredictions, MetricError> {
+        check_length("labels", labels.len(), self.rows)?;
+        ClassPredictions::new(labels.to_vec(), self.classes, self.ensemble())
+    }
+}
+
+/// `Ok` when every label names one of the classes.
+pub(super) fn check_labels(labels: &[usize], classes: usize) -> Result<(), MetricError> {
+    match labels.iter().position(|&label| label >= classes) {
+        None => Ok(()),
+        Some(row) => Err(MetricError::Label { row, label: labels[row], classes }),
+    }
+}
+
+fn check_sum(row: usize, sum: f64) -> Result<(), MetricError> {
+    if (sum - 1.0).abs() <= ROW_SUM_TOLERANCE {
+        Ok(())
+    } else {
+        Err(MetricError::RowSum { row, sum, tolerance: ROW_SUM_TOLERANCE })
+    }
+}
+
+/// Index of the largest value, the lowest index on ties.
+pub fn argmax(row: &[f64]) -> usize {
+    row.iter().enumerate().fold(0, |best, (class, p)| if *p > row[best] { class } else { best })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_row_is_named() {
+        let build = |p: Vec<f64>| ClassPredictions::new(vec![0, 1], 2, p);
+        assert!(matches!(build(vec![0.5, 0.5, 0.5, 0.6]), Err(MetricError::RowSum { row: 1, .. })));
+        assert!(matches!(build(vec![0.5, 0.5, f64::NAN, 1.0]), Err(MetricError::Probability { row: 1, class: 0, .. })));
+        assert!(matches!(build(vec![-0.1, 1.1, 0.5, 0.5]), Err(MetricError::Probability { row: 0, class: 0, .. })));
+        assert!(matches!(build(vec![0.5, 0.5]), Err(MetricError::Length { got: 2, expected: 4, .. })));
+        let label = ClassPredictions::new(vec![2], 2, vec![0.5, 0.5]);
+        assert_eq!(
+            label.map_err(|e| e.to_string()),
+            Err("row 0: label 2 is out of range; 2 classes have the labels 0 to 1".into())
+        );
+        assert_eq!(ClassPredictions::new(vec![], 2, vec![]), Err(MetricError::NoRows));
+    }
+
+    #[test]
+    fn a_row_within_the_tolerance_is_kept_as_given() -> Result<(), MetricError> {
+        let predictions = ClassPredictions::new(vec![0], 2, vec![0.6, 0.4009])?;
+        assert_eq!(predictions.probabilities(), [0.6, 0.4009]);
+        Ok(())
+    }
+
+    #[test]
+    fn probability_zero_of_a_particle_is_welcome_and_nan_is_not() -> Result<(), MetricError> {
+        let certain = ParticleLogProbs::new(2, 1, 2, vec![0.0, f64::NEG_INFINITY, f64::NEG_INFINITY, 0.0])?;
+        assert_eq!(certain.ensemble(), [0.5, 0.5]);
+        let nan = ParticleLogProbs::new(1, 1, 2, vec![f64::NAN, 0.0]);
+        assert!(matches!(nan, Err(MetricError::LogProbability { particle: 0, row: 0, class: 0, .. })));
+        Ok(())
+    }
+}

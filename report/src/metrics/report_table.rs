@@ -1,0 +1,124 @@
+//! The rest of the table of metrics: those that only a report computes. See [`super::table`].
+
+use super::classification::squared_error;
+use super::error::finite;
+use super::federated::Direction::LowerIsBetter;
+use super::metric::View::{Card, Definition, Overall};
+use super::metric::{ClassMetric, Metric, TargetMetric, Unit};
+use super::regression::sharpness;
+
+/// The metrics that only a report computes.
+pub static REPORT: &[Metric] = &[
+    Metric {
+        key: "brier_binary",
+        name: "Brier score, binary",
+        better: Some(LowerIsBetter),
+        classes: Some(ClassMetric::new(
+            |scored| {
+                let brier = scored.mean(squared_error)?;
+                (scored.classes() == 2).then_some(0.5 * brier)
+            },
+            "Half of the Brier score, for two classes only: the mean squared error of p(y = 1).",
+        )),
+        places: &[(Overall, 80), (Definition, 120)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "mce_n",
+        name: "Rows of the bin that sets the MCE",
+        unit: Unit::Rows,
+        classes: Some(ClassMetric::new(
+            |scored| scored.top().worst(1).map(|bin| bin.n as f64),
+            "Rows of the bin that sets the MCE.",
+        )),
+        places: &[(Overall, 110)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "rmsce",
+        name: "RMSCE",
+        better: Some(LowerIsBetter),
+        classes: Some(ClassMetric::new(
+            |scored| scored.top().rmsce(),
+            "Root mean square calibration error: square root of sum (n_j/n) (accuracy_j - confidence_j)^2.",
+        )),
+        places: &[(Overall, 120), (Definition, 160)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "ace_unweighted",
+        name: "ACE, unweighted",
+        better: Some(LowerIsBetter),
+        classes: Some(ClassMetric::new(
+            |scored| scored.top().ace_unweighted(),
+            "Plain mean of |accuracy_j - confidence_j| over non-empty equal-width bins.",
+        )),
+        places: &[(Overall, 140), (Definition, 180)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "ece_binary_positive",
+        name: "ECE of p(y = 1)",
+        better: Some(LowerIsBetter),
+        classes: Some(ClassMetric::new(
+            |scored| match scored.one_vs_rest() {
+                [_, positive] => positive.ece(),
+                _ => None,
+            },
+            "For two classes only: the ECE of p(y = 1) against the frequency of label 1; another number than the ECE of the top label.",
+        )),
+        places: &[(Overall, 160), (Definition, 200)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "debiased_l2",
+        name: "Debiased L2",
+        better: Some(LowerIsBetter),
+        classes: Some(ClassMetric::new(
+            |scored| scored.top().debiased_l2(),
+            "Root of the squared calibration error less the noise of the bins: sqrt(max(0, sum over bins with n_j >= 2 of (n_j/n) [gap_j^2 - accuracy_j (1 - accuracy_j)/(n_j - 1)])).",
+        )),
+        places: &[(Overall, 170), (Definition, 210)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "sharpness",
+        name: "Sharpness",
+        unit: Unit::Target,
+        small_print: "predictive standard deviation",
+        targets: Some(TargetMetric::new(
+            |scored| sharpness(scored.predictions()),
+            "Square root of the mean predictive variance: how wide the predictive is, whatever the targets.",
+        )),
+        places: &[(Overall, 220), (Card, 130), (Definition, 110)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "aleatoric_sd",
+        name: "Aleatoric sd",
+        unit: Unit::Target,
+        small_print: "the data's noise",
+        targets: Some(TargetMetric::new(
+            |scored| root_mean(&scored.moments().aleatoric),
+            "Square root of the mean over rows of the particles' mean variance: the noise in the data.",
+        )),
+        places: &[(Overall, 230), (Card, 140), (Definition, 120)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "epistemic_sd",
+        name: "Epistemic sd",
+        unit: Unit::Target,
+        targets: Some(TargetMetric::new(
+            |scored| root_mean(&scored.moments().epistemic),
+            "Square root of the mean over rows of the variance of the particles' means: their disagreement.",
+        )),
+        places: &[(Overall, 240), (Card, 150), (Definition, 130)],
+        ..Metric::EMPTY
+    },
+];
+
+/// The root of a mean.
+fn root_mean(values: &[f64]) -> Option<f64> {
+    finite((values.iter().sum::<f64>() / values.len() as f64).sqrt())
+}

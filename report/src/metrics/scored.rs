@@ -1,0 +1,214 @@
+//! The input of the metrics' functions: checked predictions, and what several metrics compute from them.
+
+use std::borrow::Cow;
+
+use super::calibration::{BinRule, Calibration, Histogram, equal_mass};
+use super::classification::PROBABILITY_FLOOR;
+use super::error::{MetricError, check_length, finite};
+use super::mixture::RegressionPredictions;
+use super::predictions::{ClassPredictions, ParticleLogProbs, argmax, check_labels};
+use super::regression::{PredictiveMoments, log_likelihood, pit, predictive_moments};
+use super::uncertainty::RowScratch;
+
+/// Class probabilities with their labels, as the metrics of a classification see them.
+#[derive(Debug)]
+pub struct ScoredClasses<'a> {
+    probabilities: Cow<'a, [f64]>,
+    labels: &'a [usize],
+    classes: usize,
+    confidence: Vec<f64>,
+    correct: Vec<bool>,
+    top: Calibration,
+    equal_mass: Calibration,
+    one_vs_rest: Vec<Calibration>,
+    particles: Option<ParticleMeans>,
+}
+
+/// Means over rows of numbers that need the particles.
+#[derive(Debug, Clone, Copy)]
+pub struct ParticleMeans {
+    /// Mean over particles of each particle's accuracy.
+    pub accuracy: f64,
+    /// Mean over particles of each particle's negative log-likelihood, nats.
+    pub nll: f64,
+    /// Mean entropy of the particles, nats.
+    pub aleatoric: f64,
+    /// Mean mutual information, nats.
+    pub epistemic: f64,
+    /// Mean share of particle pairs that predict different classes; `None` with one particle.
+    pub disagreement: Option<f64>,
+}
+
+impl<'a> ScoredClasses<'a> {
+    /// Prepares a predictive whose particles are not known.
+    ///
+    /// # Errors
+    /// A number of bins outside `1..=`[`super::MAX_BINS`].
+    pub fn of_predictions(predictions: &'a ClassPredictions, bins: usize) -> Result<Self, MetricError> {
+        let probabilities = Cow::Borrowed(predictions.probabilities());
+        Self::new(probabilities, predictions.labels(), predictions.classes(), bins, None)
+    }
+
+    /// Prepares a particle set in one pass over its log probabilities.
+    ///
+    /// # Arguments
+    /// * `log_probs`: `[N, n, C]`
+    /// * `labels`: `[n]`
+    /// * `bins`: number of calibration bins
+    ///
+    /// # Errors
+    /// Labels out of range or not one a row; a number of bins outside `1..=`[`super::MAX_BINS`].
+    pub fn of_particles(log_probs: &ParticleLogProbs, labels: &'a [usize], bins: usize) -> Result<Self, MetricError> {
+        check_length("labels", labels.len(), log_probs.rows())?;
+        check_labels(labels, log_probs.classes())?;
+        let mut scratch = RowScratch::new(log_probs.classes());
+        let mut probabilities = Vec::with_capacity(labels.len() * log_probs.classes());
+        let (mut votes, mut nll, mut aleatoric, mut epistemic) = (0, 0.0, 0.0, 0.0);
+        let mut disagreement = None;
+        let floor = PROBABILITY_FLOOR.ln();
+        for (row, &label) in labels.iter().enumerate() {
+            let split = scratch.split(log_probs, row);
+            aleatoric += split.aleatoric;
+            epistemic += split.epistemic;
+            if let Some(share) = split.disagreement {
+                *disagreement.get_or_insert(0.0) += share;
+            }
+            votes += scratch.votes[label];
+            nll -= (0..log_probs.particles()).map(|n| log_probs.row(n, row)[label].max(floor)).sum::<f64>();
+            probabilities.extend_from_slice(&scratch.probabilities);
+        }
+        let (n, particles) = (labels.len() as f64, log_probs.particles() as f64);
+        let means = ParticleMeans {
+            accuracy: votes as f64 / (n * particles),
+            nll: nll / (n * particles),
+            aleatoric: aleatoric / n,
+            epistemic: epistemic / n,
+            disagreement: disagreement.map(|sum: f64| sum / n),
+        };
+        Self::new(Cow::Owned(probabilities), labels, log_probs.classes(), bins, Some(means))
+    }
+
+    fn new(
+        probabilities: Cow<'a, [f64]>,
+        labels: &'a [usize],
+        classes: usize,
+        bins: usize,
+        particles: Option<ParticleMeans>,
+    ) -> Result<Self, MetricError> {
+        let empty = Histogram::new(bins, BinRule::UpperClosed)?;
+        let mut one_vs_rest = vec![empty.clone(); classes];
+        let mut top = empty;
+        let mut confidence = Vec::with_capacity(labels.len());
+        let mut correct = Vec::with_capacity(labels.len());
+        for (row, &label) in probabilities.chunks_exact(classes).zip(labels) {
+            let predicted = argmax(row);
+            confidence.push(row[predicted]);
+            correct.push(predicted == label);
+            top.push(row[predicted], predicted == label);
+            for (class, histogram) in one_vs_rest.iter_mut().enumerate() {
+                histogram.push(row[class], class == label);
+            }
+        }
+        let equal_mass = equal_mass(&confidence, &correct, bins)?;
+        let one_vs_rest = one_vs_rest.iter().map(Histogram::finish).collect();
+        let top = top.finish();
+        Ok(Self { probabilities, labels, classes, confidence, correct, top, equal_mass, one_vs_rest, particles })
+    }
+
+    /// Number of rows `n`, at least 1.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there are no rows, which checked predictions rule out.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Number of classes `C`.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Every row's probabilities `[C]` with its label.
+    pub fn rows(&self) -> impl Iterator<Item = (&[f64], usize)> {
+        self.probabilities.chunks_exact(self.classes).zip(self.labels.iter().copied())
+    }
+
+    /// The mean over rows of a score of probabilities `[C]` and label.
+    pub fn mean(&self, score: impl Fn(&[f64], usize) -> f64) -> Option<f64> {
+        // Not `sum`, whose start −0 would stay where every row scores −0.
+        let sum = self.rows().fold(0.0, |sum, (row, label)| sum + score(row, label));
+        finite(sum / self.len() as f64)
+    }
+
+    /// The number of rows that a condition on probabilities `[C]` and label holds for.
+    pub fn count(&self, condition: impl Fn(&[f64], usize) -> bool) -> f64 {
+        self.rows().filter(|(row, label)| condition(row, *label)).count() as f64
+    }
+
+    /// Probability of the predicted class, `[n]`.
+    pub fn confidence(&self) -> &[f64] {
+        &self.confidence
+    }
+
+    /// Whether the predicted class is the label, `[n]`.
+    pub fn correct(&self) -> &[bool] {
+        &self.correct
+    }
+
+    /// Calibration of the top label over equal-width bins.
+    pub fn top(&self) -> &Calibration {
+        &self.top
+    }
+
+    /// Calibration of the top label over equal-mass bins.
+    pub fn equal_mass(&self) -> &Calibration {
+        &self.equal_mass
+    }
+
+    /// Calibration of every `p_c` against the indicator `label = c`, `[C]`.
+    pub fn one_vs_rest(&self) -> &[Calibration] {
+        &self.one_vs_rest
+    }
+
+    /// The numbers that need the particles; `None` where the particles are not known.
+    pub fn particles(&self) -> Option<&ParticleMeans> {
+        self.particles.as_ref()
+    }
+}
+
+/// A regression's predictions on the scale of the data, as its metrics see them.
+#[derive(Debug)]
+pub struct ScoredTargets<'a> {
+    predictions: &'a RegressionPredictions,
+    log_likelihood: Option<f64>,
+    pit: Vec<f64>,
+}
+
+impl<'a> ScoredTargets<'a> {
+    /// Prepares predictions on the scale of the data.
+    pub fn new(predictions: &'a RegressionPredictions) -> Self {
+        Self { predictions, log_likelihood: log_likelihood(predictions), pit: pit(predictions) }
+    }
+
+    /// The predictions.
+    pub fn predictions(&self) -> &'a RegressionPredictions {
+        self.predictions
+    }
+
+    /// Mean log density of the targets, nats.
+    pub fn log_likelihood(&self) -> Option<f64> {
+        self.log_likelihood
+    }
+
+    /// Distribution function of the predictive at the target, `[n]`.
+    pub fn pit(&self) -> &[f64] {
+        &self.pit
+    }
+
+    /// Moments of the predictive, each `[n]`.
+    pub fn moments(&self) -> PredictiveMoments {
+        predictive_moments(self.predictions)
+    }
+}

@@ -1,0 +1,166 @@
+//! The two parts of a particle set's uncertainty: noise in the data (aleatoric) and disagreement of the particles
+//! (epistemic).
+//!
+//! `H(mean p) = mean H(p_n) + MI`, in nats; the mutual information lies in `[0, ln min(N, C)]`
+//! (Depeweg et al. 2018).
+
+use serde::{Deserialize, Serialize};
+
+use super::classification::{accuracy_mean_particle, gibbs_nll};
+use super::error::{MetricError, mean};
+use super::predictions::{ParticleLogProbs, argmax};
+
+/// Entropy `-sum p ln p` in nats with `0 ln 0 = 0`.
+pub fn entropy(probabilities: &[f64]) -> f64 {
+    probabilities.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum()
+}
+
+/// Uncertainty of every row, each of length `n`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowUncertainty {
+    /// Entropy of the predictive, nats.
+    pub total: Vec<f64>,
+    /// Mean entropy of the particles, nats.
+    pub aleatoric: Vec<f64>,
+    /// Their difference, the mutual information, nats; never negative.
+    pub epistemic: Vec<f64>,
+    /// Share of particle pairs that predict different classes; `None` with one particle.
+    pub disagreement: Option<Vec<f64>>,
+}
+
+impl RowUncertainty {
+    /// Splits the uncertainty of every row.
+    pub fn new(log_probs: &ParticleLogProbs) -> Self {
+        let (n, particles) = (log_probs.rows(), log_probs.particles());
+        let mut rows = Self {
+            total: Vec::with_capacity(n),
+            aleatoric: Vec::with_capacity(n),
+            epistemic: Vec::with_capacity(n),
+            disagreement: (particles > 1).then(|| Vec::with_capacity(n)),
+        };
+        let mut scratch = RowScratch::new(log_probs.classes());
+        for row in 0..n {
+            let split = scratch.split(log_probs, row);
+            rows.total.push(split.total);
+            rows.aleatoric.push(split.aleatoric);
+            rows.epistemic.push(split.epistemic);
+            if let Some((all, one)) = rows.disagreement.as_mut().zip(split.disagreement) {
+                all.push(one);
+            }
+        }
+        rows
+    }
+}
+
+/// The split of one row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowSplit {
+    pub(super) total: f64,
+    pub(super) aleatoric: f64,
+    pub(super) epistemic: f64,
+    pub(super) disagreement: Option<f64>,
+}
+
+/// Buffers of one row, reused over rows.
+#[derive(Debug)]
+pub(super) struct RowScratch {
+    /// The predictive, `[C]`.
+    pub(super) probabilities: Vec<f64>,
+    /// Particles that predict each class, `[C]`.
+    pub(super) votes: Vec<usize>,
+}
+
+impl RowScratch {
+    pub(super) fn new(classes: usize) -> Self {
+        Self { probabilities: vec![0.0; classes], votes: vec![0; classes] }
+    }
+
+    /// Fills the buffers and splits the row's uncertainty; one `exp` an entry.
+    pub(super) fn split(&mut self, log_probs: &ParticleLogProbs, row: usize) -> RowSplit {
+        let particles = log_probs.particles();
+        self.probabilities.fill(0.0);
+        self.votes.fill(0);
+        let mut aleatoric = 0.0;
+        for particle in 0..particles {
+            let values = log_probs.row(particle, row);
+            self.votes[argmax(values)] += 1;
+            for (sum, &log_prob) in self.probabilities.iter_mut().zip(values) {
+                let p = log_prob.exp();
+                *sum += p;
+                // A probability of 0 has log -inf; its term of the entropy is 0.
+                if p > 0.0 {
+                    aleatoric -= p * log_prob;
+                }
+            }
+        }
+        for p in &mut self.probabilities {
+            *p = (*p / particles as f64).min(1.0);
+        }
+        let (total, aleatoric) = (entropy(&self.probabilities), aleatoric / particles as f64);
+        let epistemic = if particles == 1 { 0.0 } else { (total - aleatoric).max(0.0) };
+        let pairs = particles * (particles - 1) / 2;
+        let agreeing: usize = self.votes.iter().map(|v| v * v.saturating_sub(1) / 2).sum();
+        let disagreement = (pairs > 0).then(|| (pairs - agreeing) as f64 / pairs as f64);
+        RowSplit { total, aleatoric, epistemic, disagreement }
+    }
+}
+
+/// The numbers that need the particles behind a predictive: the part of a report that a predictions
+/// file lacks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UncertaintySummary {
+    /// Number of particles.
+    pub particles: usize,
+    /// Mean over particles of each particle's accuracy.
+    pub accuracy_mean_particle: f64,
+    /// Mean over particles of each particle's negative log-likelihood, nats.
+    pub nll_mean_particle: f64,
+    /// Mean entropy of the predictive, nats.
+    pub entropy: Option<f64>,
+    /// Mean aleatoric part, nats.
+    pub aleatoric: Option<f64>,
+    /// Mean epistemic part (mutual information), nats.
+    pub mutual_information: Option<f64>,
+    /// Mean share of particle pairs that predict different classes.
+    pub disagreement: Option<f64>,
+    /// Mutual information of every row, `[n]`, to rank rows by.
+    #[serde(skip)]
+    pub row_mutual_information: Vec<f64>,
+}
+
+impl UncertaintySummary {
+    /// Summarises a particle set on labelled rows.
+    ///
+    /// # Errors
+    /// Labels out of range or not one a row.
+    pub fn new(log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<Self, MetricError> {
+        let rows = RowUncertainty::new(log_probs);
+        let average = |values: &[f64]| mean(values.iter().copied());
+        Ok(Self {
+            particles: log_probs.particles(),
+            accuracy_mean_particle: accuracy_mean_particle(log_probs, labels)?,
+            nll_mean_particle: gibbs_nll(log_probs, labels)?,
+            entropy: average(&rows.total),
+            aleatoric: average(&rows.aleatoric),
+            mutual_information: average(&rows.epistemic),
+            disagreement: rows.disagreement.as_deref().and_then(average),
+            row_mutual_information: rows.epistemic,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disagreement_counts_pairs() -> Result<(), MetricError> {
+        let p = |a: f64| [a.ln(), (1.0 - a).ln()];
+        let three = ParticleLogProbs::new(3, 1, 2, [p(0.9), p(0.8), p(0.1)].concat())?;
+        // Pairs (0,1) agree; (0,2) and (1,2) do not.
+        assert_eq!(RowUncertainty::new(&three).disagreement, Some(vec![2.0 / 3.0]));
+        let one = ParticleLogProbs::new(1, 1, 2, p(0.9).to_vec())?;
+        assert_eq!(RowUncertainty::new(&one).disagreement, None);
+        Ok(())
+    }
+}

@@ -1,0 +1,44 @@
+//! The input of a report: predictions and, where it is known, the run that made them.
+
+use crate::metrics::{ClassPredictions, RegressionPredictions, UncertaintySummary};
+use crate::run::RunSummary;
+
+/// The input of a report. Nothing in it is computed yet.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// Headline of the page, such as the name of the run.
+    pub title: String,
+    /// The predictions to judge.
+    pub content: Content<'a>,
+    /// Number of calibration bins; 15 is usual.
+    pub bins: usize,
+    /// Seed of the bootstrap and of the split for temperature scaling.
+    pub seed: u64,
+    /// The run behind the predictions, where known.
+    pub run: Option<RunSummary>,
+}
+
+impl<'a> Report<'a> {
+    /// A report with 15 bins and the seed 1 on predictions of unknown origin.
+    pub fn new(title: impl Into<String>, content: Content<'a>) -> Self {
+        Self { title: title.into(), content, bins: 15, seed: 1, run: None }
+    }
+}
+
+/// Predictions of either task.
+#[derive(Debug)]
+pub enum Content<'a> {
+    /// Class probabilities.
+    Classification {
+        /// The predictive with its labels.
+        predictions: &'a ClassPredictions,
+        /// The numbers that need the particles, where these are known.
+        uncertainty: Option<UncertaintySummary>,
+    },
+    /// Mixtures of normals on the scale of the data (see
+    /// [`RegressionPredictions::original_scale`]).
+    Regression {
+        /// The predictive with its targets.
+        predictions: &'a RegressionPredictions,
+    },
+}

@@ -1,0 +1,99 @@
+//! The run behind the predictions, as a report shows it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::{Bin, Evaluation};
+
+/// The run that made the predictions.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RunSummary {
+    /// The resolved config, shown as it is.
+    pub config_toml: String,
+    /// One point for each evaluated round, in order.
+    pub rounds: Vec<RoundPoint>,
+    /// The number of rows of every class at every client.
+    pub partition: Option<PartitionTable>,
+    /// Scores of the clients' own predictors, in a personalised run.
+    pub personal: Option<PersonalTable>,
+    /// Backend, device, seed, seconds, bytes ...: name and value, shown in this order.
+    pub facts: Vec<(String, String)>,
+    /// Other runs beside this one, at most three in a picture.
+    pub compare: Vec<Comparison>,
+}
+
+/// Numbers of one round, `None` where not measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct RoundPoint {
+    /// The round.
+    pub round: usize,
+    /// Accuracy of the ensemble.
+    pub accuracy: Option<f64>,
+    /// Negative log-likelihood, nats.
+    pub nll: Option<f64>,
+    /// Expected calibration error.
+    pub ece: Option<f64>,
+    /// Root mean squared error.
+    pub rmse: Option<f64>,
+}
+
+impl RoundPoint {
+    /// The numbers of a round that a curve shows.
+    pub fn new(round: usize, evaluation: &Evaluation) -> Self {
+        let Evaluation { accuracy, nll, ece, rmse, .. } = *evaluation;
+        Self { round, accuracy, nll, ece, rmse }
+    }
+}
+
+/// Rows of every class at every client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartitionTable {
+    /// Names of the classes, `[C]`.
+    pub class_names: Vec<String>,
+    /// Counts, `[clients][C]`.
+    pub counts: Vec<Vec<usize>>,
+    /// Rows of each client that are held out from its training, `[clients]`.
+    #[serde(default)]
+    pub validation: Vec<usize>,
+    /// Rows of each client's own test, `[clients]`; clients may share them.
+    #[serde(default)]
+    pub test: Vec<usize>,
+}
+
+/// Every client's own predictor on its own test rows, over all clients.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PersonalTable {
+    /// The last round.
+    pub last_round: usize,
+    /// The round with the lowest validation NLL; `None` where no validation rows were held out.
+    pub best_round: Option<usize>,
+    /// Clients that gave scores in the last round, and all clients; `None` where these are equal.
+    pub scored: Option<(usize, usize)>,
+    /// The numbers.
+    pub rows: Vec<PersonalRow>,
+}
+
+/// One number of a [`PersonalTable`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PersonalRow {
+    /// Its name.
+    pub name: String,
+    /// Its meaning, in a few words.
+    pub about: String,
+    /// The value after the last round.
+    pub last: f64,
+    /// The value after the best round.
+    pub best: Option<f64>,
+}
+
+/// Another run, scored on the same rows.
+#[derive(Debug, Clone, Serialize)]
+pub struct Comparison {
+    /// The name of the run in legends and tables.
+    pub name: String,
+    /// Its headline numbers.
+    pub evaluation: Evaluation,
+    /// Its equal-width bins for the reliability diagram; empty for a regression.
+    pub bins: Vec<Bin>,
+    /// Its curve over rounds; may be empty.
+    pub rounds: Vec<RoundPoint>,
+}

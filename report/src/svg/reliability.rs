@@ -1,0 +1,198 @@
+//! The reliability diagram: accuracy against confidence, the gaps shaded, the number of rows below.
+
+use super::{Axis, Picture, SERIES, WIDTH, nice_ticks};
+use crate::analysis::ClassAnalysis;
+use crate::metrics::Bin;
+use crate::run::Comparison;
+use crate::text::{compact, percent, thousands};
+
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = WIDTH - 18.0;
+const PLOT_HEIGHT: f64 = 410.0;
+const COUNT_HEIGHT: f64 = 96.0;
+/// Beyond this number of bins their counts no longer fit above the bars.
+const MOST_COUNTED_BINS: usize = 20;
+
+/// Hatching by pattern; the ids are those of this picture only.
+const PATTERNS: &str = r#"<defs>
+<pattern id="rel-over" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="fs-over-ground" width="7" height="7"/><line class="fs-over-line" x1="0" y1="0" x2="0" y2="7"/></pattern>
+<pattern id="rel-under" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><rect class="fs-under-ground" width="7" height="7"/><line class="fs-under-line" x1="0" y1="0" x2="0" y2="7"/></pattern>
+<pattern id="rel-empty" width="9" height="9" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="fs-empty-ground" width="9" height="9"/><line class="fs-empty-line" x1="0" y1="0" x2="0" y2="9"/></pattern>
+</defs>"#;
+
+/// Draws the diagram; other runs lie over it as lines with markers.
+pub(crate) fn reliability(title: &str, analysis: &ClassAnalysis, compare: &[Comparison]) -> Picture {
+    let others: Vec<&Comparison> = compare.iter().filter(|c| c.bins.iter().any(|b| b.n > 0)).take(SERIES - 1).collect();
+    let legend_rows = 2 + others.len().div_ceil(2);
+    let top = 74.0 + 20.0 * legend_rows as f64;
+    let bottom = top + PLOT_HEIGHT;
+    let count_top = bottom + 22.0;
+    let count_bottom = count_top + COUNT_HEIGHT;
+    let label = format!("Reliability diagram of {title}. {} {}", analysis.verdict.headline, analysis.verdict.text);
+    let mut picture = Picture::new(count_bottom + 48.0, &label);
+    picture.raw(PATTERNS);
+    heading(&mut picture, title, analysis);
+    legend(&mut picture, &others);
+
+    let x = Axis::new((0.0, 1.0), (LEFT, RIGHT));
+    let y = Axis::new((0.0, 1.0), (bottom, top));
+    frame(&mut picture, &x, &y);
+    for bin in &analysis.bins {
+        draw_bin(&mut picture, bin, &x, &y);
+    }
+    picture.line("fs-ideal", (x.at(0.0), y.at(0.0)), (x.at(1.0), y.at(1.0)));
+    for bin in &analysis.bins {
+        whisker(&mut picture, bin, &x, &y);
+    }
+    for (index, other) in others.iter().enumerate() {
+        let point = |bin: &Bin| Some((x.at(bin.confidence?), y.at(bin.accuracy?)));
+        let points: Vec<(f64, f64)> = other.bins.iter().filter_map(point).collect();
+        picture.polyline(&format!("fs-series{}", index + 1), &points);
+        points.iter().for_each(|(px, py)| picture.marker(index + 1, *px, *py));
+    }
+    counts(&mut picture, &analysis.bins, &x, count_top, count_bottom);
+    picture
+}
+
+fn heading(picture: &mut Picture, title: &str, analysis: &ClassAnalysis) {
+    let overall = &analysis.overall;
+    let share = |value: Option<f64>| value.map_or("no value".to_owned(), percent);
+    let ece = overall.get("ece").map_or("no value".to_owned(), |ece| format!("{ece:.4}"));
+    // About 44 letters of the title's size fit into the width.
+    picture.text("fs-title", LEFT, 30.0, "start", &shorten(title, 44));
+    let facts = format!(
+        "{} rows \u{b7} accuracy {} \u{b7} mean confidence {} \u{b7} ECE {ece}",
+        thousands(overall.n),
+        share(overall.get("accuracy")),
+        share(overall.get("mean_confidence"))
+    );
+    picture.text("fs-muted", LEFT, 51.0, "start", &facts);
+}
+
+/// A title that fits its line.
+pub(super) fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(most - 1).collect();
+    short.push('\u{2026}');
+    short
+}
+
+fn legend(picture: &mut Picture, others: &[&Comparison]) {
+    let columns = [LEFT, LEFT + 132.0, LEFT + 300.0];
+    let first = 76.0;
+    let mut swatch = |column: usize, row: usize, fill: &str, edge: &str, text: &str| {
+        let (x, y) = (columns[column], first + 20.0 * row as f64);
+        if fill.starts_with("url") {
+            picture.raw(&format!(r#"<rect x="{x}" y="{}" width="18" height="12" fill="{fill}"/>"#, y - 10.0));
+        } else {
+            picture.rect(fill, x, y - 10.0, 18.0, 12.0);
+        }
+        if !edge.is_empty() {
+            picture.rect(edge, x, y - 10.0, 18.0, 12.0);
+        }
+        picture.text("fs-muted", x + 25.0, y, "start", text);
+    };
+    swatch(0, 0, "fs-bar", "", "accuracy");
+    swatch(1, 0, "url(#rel-over)", "fs-over-edge", "too sure");
+    swatch(1, 1, "url(#rel-under)", "fs-under-edge", "not sure enough");
+    swatch(2, 1, "url(#rel-empty)", "", "no rows");
+    let line = |picture: &mut Picture, class: &str, x: f64, row: usize| {
+        let y = first + 20.0 * row as f64 - 4.0;
+        picture.line(class, (x, y), (x + 18.0, y));
+        y
+    };
+    line(picture, "fs-ideal", columns[2], 0);
+    picture.text("fs-muted", columns[2] + 25.0, first, "start", "perfect calibration");
+    let y = first + 16.0;
+    picture.line("fs-whisker", (columns[0] + 9.0, y - 6.0), (columns[0] + 9.0, y + 6.0));
+    picture.line("fs-whisker", (columns[0] + 5.0, y - 6.0), (columns[0] + 13.0, y - 6.0));
+    picture.line("fs-whisker", (columns[0] + 5.0, y + 6.0), (columns[0] + 13.0, y + 6.0));
+    picture.text("fs-muted", columns[0] + 25.0, first + 20.0, "start", "95 % interval");
+    for (index, other) in others.iter().enumerate() {
+        let (x, row) = (LEFT + 250.0 * (index % 2) as f64, 2 + index / 2);
+        let y = line(picture, &format!("fs-series{}", index + 1), x, row);
+        picture.marker(index + 1, x + 9.0, y);
+        picture.text("fs-muted", x + 25.0, y + 4.0, "start", &shorten(&other.name, 30));
+    }
+}
+
+fn frame(picture: &mut Picture, x: &Axis, y: &Axis) {
+    for tick in [0.0, 0.2, 0.4, 0.6, 0.8, 1.0] {
+        picture.line("fs-grid", (x.at(0.0), y.at(tick)), (x.at(1.0), y.at(tick)));
+        picture.line("fs-grid", (x.at(tick), y.at(0.0)), (x.at(tick), y.at(1.0)));
+        picture.text("fs-tick", x.at(0.0) - 8.0, y.at(tick) + 4.0, "end", &format!("{tick:.1}"));
+    }
+    picture.line("fs-axis", (x.at(0.0), y.at(0.0)), (x.at(0.0), y.at(1.0)));
+    picture.line("fs-axis", (x.at(0.0), y.at(0.0)), (x.at(1.0), y.at(0.0)));
+    picture.text_upwards("fs-text", 18.0, y.at(0.5), "Accuracy");
+}
+
+/// The bar reaches the accuracy; the shading spans accuracy and confidence.
+fn draw_bin(picture: &mut Picture, bin: &Bin, x: &Axis, y: &Axis) {
+    let inset = (0.04 * (x.at(bin.hi) - x.at(bin.lo))).min(1.0);
+    let (left, width) = (x.at(bin.lo) + inset, x.at(bin.hi) - x.at(bin.lo) - 2.0 * inset);
+    let hatched = |picture: &mut Picture, pattern: &str, low: f64, high: f64| {
+        let (top, height) = (super::round(y.at(high)), super::round(y.at(low) - y.at(high)));
+        let (left, width) = (super::round(left), super::round(width));
+        picture
+            .raw(&format!(r#"<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="url(#{pattern})"/>"#));
+    };
+    let (Some(accuracy), Some(confidence)) = (bin.accuracy, bin.confidence) else {
+        hatched(picture, "rel-empty", 0.0, 1.0);
+        return;
+    };
+    let (low, high) = (accuracy.min(confidence), accuracy.max(confidence));
+    picture.rect("fs-bar", left, y.at(low), width, y.at(0.0) - y.at(low));
+    let (pattern, edge) =
+        if confidence > accuracy { ("rel-over", "fs-over-edge") } else { ("rel-under", "fs-under-edge") };
+    if high > low {
+        hatched(picture, pattern, low, high);
+        picture.rect(edge, left, y.at(high), width, y.at(low) - y.at(high));
+    }
+    picture.line("fs-level", (left, y.at(accuracy)), (left + width, y.at(accuracy)));
+}
+
+/// 95 % interval of a bin's accuracy (Wilson 1927): how much of the gap a bin of this size can show
+/// by chance.
+fn whisker(picture: &mut Picture, bin: &Bin, x: &Axis, y: &Axis) {
+    let Some(accuracy) = bin.accuracy else { return };
+    let (n, z2) = (bin.n as f64, 1.96_f64.powi(2));
+    let center = (accuracy + z2 / (2.0 * n)) / (1.0 + z2 / n);
+    let half = (accuracy * (1.0 - accuracy) * z2 / n + (z2 / (2.0 * n)).powi(2)).sqrt() / (1.0 + z2 / n);
+    let (low, high) = (y.at((center - half).max(0.0)), y.at((center + half).min(1.0)));
+    let middle = x.at(0.5 * (bin.lo + bin.hi));
+    let cap = (0.18 * (x.at(bin.hi) - x.at(bin.lo))).min(4.0);
+    picture.line("fs-whisker", (middle, low), (middle, high));
+    for end in [low, high] {
+        picture.line("fs-whisker", (middle - cap, end), (middle + cap, end));
+    }
+}
+
+fn counts(picture: &mut Picture, bins: &[Bin], x: &Axis, top: f64, bottom: f64) {
+    let most = bins.iter().map(|bin| bin.n).max().unwrap_or(0).max(1);
+    // Room for the number above the highest bar.
+    let y = Axis::new((0.0, most as f64), (bottom, top + 14.0));
+    let ticks: Vec<f64> = nice_ticks(0.0, most as f64, 2).into_iter().filter(|t| *t <= most as f64).collect();
+    for tick in &ticks {
+        picture.line("fs-grid", (x.at(0.0), y.at(*tick)), (x.at(1.0), y.at(*tick)));
+        picture.text("fs-tick", x.at(0.0) - 8.0, y.at(*tick) + 4.0, "end", &compact(*tick as usize));
+    }
+    for bin in bins.iter().filter(|bin| bin.n > 0) {
+        let inset = (0.04 * (x.at(bin.hi) - x.at(bin.lo))).min(1.0);
+        let (left, width) = (x.at(bin.lo) + inset, x.at(bin.hi) - x.at(bin.lo) - 2.0 * inset);
+        let height = (bottom - y.at(bin.n as f64)).max(1.0);
+        picture.rect("fs-count", left, bottom - height, width, height);
+        if bins.len() <= MOST_COUNTED_BINS {
+            picture.text("fs-small", left + 0.5 * width, bottom - height - 3.5, "middle", &compact(bin.n));
+        }
+    }
+    picture.line("fs-axis", (x.at(0.0), bottom), (x.at(1.0), bottom));
+    for tick in [0.0, 0.2, 0.4, 0.6, 0.8, 1.0] {
+        picture.line("fs-axis", (x.at(tick), bottom), (x.at(tick), bottom + 4.0));
+        picture.text("fs-tick", x.at(tick), bottom + 18.0, "middle", &format!("{tick:.1}"));
+    }
+    picture.text("fs-text", x.at(0.5), bottom + 38.0, "middle", "Confidence (probability of the predicted class)");
+    picture.text_upwards("fs-text", 18.0, 0.5 * (top + bottom), "Rows");
+}

@@ -1,0 +1,166 @@
+//! A report as its readers see it: files, JSON, page.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::*;
+use crate::metrics::{ClassPredictions, Evaluation, RegressionPredictions, Scale, equal_width};
+
+/// Sixty rows of three classes with confidences from one half to one; every third row is wrong.
+fn predictions() -> ClassPredictions {
+    let mut probabilities = Vec::new();
+    for row in 0..60 {
+        let p = 0.5 + f64::from(row) / 120.0;
+        probabilities.extend([p, 0.75 * (1.0 - p), 0.25 * (1.0 - p)]);
+    }
+    let labels = (0..60).map(|row| usize::from(row % 3 == 0)).collect();
+    ClassPredictions::new(labels, 3, probabilities).unwrap()
+}
+
+fn run() -> RunSummary {
+    let predictions = predictions();
+    let evaluation = Evaluation::of_predictions(&predictions, 15).unwrap();
+    let top = predictions.top_label();
+    let bins = equal_width(&top.confidence, &top.correct, 15).unwrap().bins().to_vec();
+    let rounds = vec![RoundPoint::new(1, &evaluation), RoundPoint { round: 2, ..RoundPoint::default() }];
+    RunSummary {
+        personal: None,
+        config_toml: "name = \"<script>alert(1)</script>\"".into(),
+        rounds: rounds.clone(),
+        partition: Some(PartitionTable {
+            class_names: vec!["a".into(), "<b>".into(), "c & d".into()],
+            counts: vec![vec![1, 0, 20], vec![0, 0, 0]],
+            validation: vec![0, 0],
+            test: vec![5, 0],
+        }),
+        facts: vec![("device".into(), "<CPU>".into())],
+        compare: vec![Comparison { name: "Fed<Avg>".into(), evaluation, bins, rounds }],
+    }
+}
+
+fn report<'a>(predictions: &'a ClassPredictions, run: Option<RunSummary>) -> Report<'a> {
+    let content = Content::Classification { predictions, uncertainty: None };
+    Report { title: "a <title> & \"more\"".into(), content, bins: 15, seed: 1, run }
+}
+
+fn json_of(files: &ReportFiles) -> Value {
+    serde_json::from_str(&fs::read_to_string(&files.json).unwrap()).unwrap()
+}
+
+#[test]
+fn a_full_report_is_six_files_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let predictions = predictions();
+    let files = write(&report(&predictions, Some(run())), &dir.path().join("new/report")).unwrap();
+    let mut names: Vec<String> = fs::read_dir(dir.path().join("new/report"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["bins.csv", "curves.svg", "partition.svg", "reliability.svg", "report.html", "report.json"]);
+    assert!(files.curves.is_some() && files.partition.is_some());
+}
+
+#[test]
+fn the_json_has_what_a_reader_relies_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let predictions = predictions();
+    let json = json_of(&write(&report(&predictions, None), dir.path()).unwrap());
+    assert_eq!(json["schema_version"], 1);
+    let overall = ["accuracy", "nll", "brier", "ece", "mce", "ace", "classwise_ece", "signed_gap", "mean_confidence"];
+    for key in overall {
+        assert!(json["overall"][key].is_f64(), "{key}");
+        assert!(json["definitions"][key].is_string(), "{key}");
+    }
+    assert_eq!(json["overall"]["n"], 60);
+    assert_eq!(json["bins"].as_array().unwrap().len(), 15);
+    // The first bin is empty: no accuracy, which is not 0.
+    let empty = &json["bins"][0];
+    assert_eq!((&empty["n"], &empty["accuracy"], &empty["gap"]), (&Value::from(0), &Value::Null, &Value::Null));
+    assert_eq!(json["temperature_scaling"]["fit_rows"], 30);
+    assert_eq!(json["confidence_intervals"]["resamples"], 1000);
+    assert!((json["overall"]["accuracy"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-12);
+}
+
+#[test]
+fn every_number_of_the_overall_section_is_defined() {
+    let dir = tempfile::tempdir().unwrap();
+    let predictions = predictions();
+    let json = json_of(&write(&report(&predictions, None), dir.path()).unwrap());
+    let known = |key: &str| json["definitions"][key].is_string() || ["classes", "bins", "mce_n"].contains(&key);
+    let keys = ["overall", "selective", "confidence_intervals"].map(|section| json[section].as_object().unwrap());
+    for key in keys.iter().flat_map(|section| section.keys()) {
+        assert!(known(key) || ["level", "resamples"].contains(&key.as_str()), "{key}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let predictions = predictions();
+    let text = |name: &str| {
+        let files = write(&report(&predictions, Some(run())), &dir.path().join(name)).unwrap();
+        [files.json, files.html, files.reliability].map(|path| fs::read_to_string(path).unwrap())
+    };
+    assert_eq!(text("a"), text("b"));
+}
+
+#[test]
+fn the_page_is_one_file_without_script_and_escapes_what_it_shows() {
+    let dir = tempfile::tempdir().unwrap();
+    let predictions = predictions();
+    let files = write(&report(&predictions, Some(run())), dir.path()).unwrap();
+    let page = fs::read_to_string(files.html).unwrap();
+    assert!(!page.contains("<script") && !page.contains(" src=") && !page.contains(" href="));
+    // The only address is the name of the SVG namespace.
+    assert!(!page.replace("http://www.w3.org/2000/svg", "").contains("http"));
+    assert!(!page.contains("<title> &") && !page.contains("Fed<Avg>") && !page.contains("<CPU>"));
+    assert!(page.contains("&lt;script&gt;") && page.contains("prefers-color-scheme"));
+    assert!(!page.contains("NaN") && !page.contains(">inf"));
+}
+
+#[test]
+fn extreme_predictions_make_a_report() {
+    let certain = ClassPredictions::new(vec![1], 2, vec![1.0, 0.0]).unwrap();
+    let right = ClassPredictions::new(vec![0; 40], 2, [1.0, 0.0].repeat(40)).unwrap();
+    for (predictions, bins) in [(&certain, 1), (&right, 1000)] {
+        let dir = tempfile::tempdir().unwrap();
+        let files = write(&Report { bins, ..report(predictions, None) }, dir.path()).unwrap();
+        let json = json_of(&files);
+        assert_eq!(json["bins"].as_array().unwrap().len(), bins);
+        let picture = fs::read_to_string(files.reliability).unwrap();
+        assert!(!picture.contains("NaN") && !picture.contains("inf"));
+    }
+}
+
+#[test]
+fn no_bins_is_an_error_and_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let predictions = predictions();
+    let target = dir.path().join("report");
+    let error = write(&Report { bins: 0, ..report(&predictions, None) }, &target).unwrap_err();
+    assert!(error.to_string().contains("0 bins"), "{error}");
+    assert!(!target.exists());
+}
+
+#[test]
+fn a_regression_has_its_own_report() {
+    let n = 200;
+    let target: Vec<f64> = (0..n).map(|i| (f64::from(i) / 10.0).sin()).collect();
+    let mean = [target.clone(), target.iter().map(|y| y + 0.3).collect()].concat();
+    let standardised = RegressionPredictions::new(2, mean, vec![4.0; 2 * n as usize], target).unwrap();
+    let predictions = standardised.original_scale(Scale { mean: 5.0, sd: 2.0 }).unwrap();
+    let content = Content::Regression { predictions: &predictions };
+    let report = Report { title: "r".into(), content, bins: 15, seed: 1, run: None };
+    let dir = tempfile::tempdir().unwrap();
+    let files = write(&report, dir.path()).unwrap();
+    let json = json_of(&files);
+    // The mean of the particles is off by 0.15 on the standardised scale.
+    assert!((json["overall"]["rmse"].as_f64().unwrap() - 0.3).abs() < 1e-12);
+    assert_eq!(json["coverage"].as_array().unwrap().len(), 4);
+    assert_eq!(json["verdict"]["kind"], "under-confident");
+    for key in json["overall"].as_object().unwrap().keys().filter(|key| *key != "particles") {
+        assert!(json["definitions"][key].is_string(), "{key}");
+    }
+}

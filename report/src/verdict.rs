@@ -1,0 +1,106 @@
+//! The headline in plain language: too sure or not sure enough, by how much, where, on how many
+//! rows.
+
+use serde::Serialize;
+
+use crate::metrics::{Bin, Calibration, CoverageRow, Interval};
+use crate::text::{percent, points, rows};
+
+/// Gaps below half a point are not worth a sentence.
+const NOTABLE: f64 = 0.005;
+
+/// The headline in words, with the numbers behind it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// `over-confident`, `under-confident` or `calibrated on average`.
+    pub kind: &'static str,
+    /// One short line.
+    pub headline: String,
+    /// The explanation, a few sentences.
+    pub text: String,
+}
+
+impl Verdict {
+    /// Judges the mean gap; it counts only where its bootstrap interval excludes 0.
+    pub(super) fn of_classes(calibration: &Calibration, interval: Option<Interval>) -> Self {
+        let filled = || calibration.bins().iter().filter(|bin| bin.n > 0);
+        let mean = |value: fn(&Bin) -> Option<f64>| {
+            filled().map(|bin| bin.n as f64 * value(bin).unwrap_or(0.0)).sum::<f64>() / calibration.rows() as f64
+        };
+        let (confidence, accuracy) = (mean(|bin| bin.confidence), mean(|bin| bin.accuracy));
+        let gap = confidence - accuracy;
+        let certain = interval.is_some_and(|i| i.lo > 0.0 || i.hi < 0.0);
+        let kind = match () {
+            () if !certain || gap.abs() < NOTABLE => "calibrated on average",
+            () if gap > 0.0 => "over-confident",
+            () => "under-confident",
+        };
+        let headline = match kind {
+            "over-confident" => format!("Over-confident by {:.1} points", 100.0 * gap),
+            "under-confident" => format!("Under-confident by {:.1} points", -100.0 * gap),
+            _ => "No systematic over- or under-confidence".to_owned(),
+        };
+        let mut text = format!(
+            "On average the model is {} sure and {} right on {}.",
+            percent(confidence),
+            percent(accuracy),
+            rows(calibration.rows()),
+        );
+        if let Some(Interval { lo, hi }) = interval {
+            text +=
+                &format!(" The difference is {} points (95 % interval {} to {}).", points(gap), points(lo), points(hi));
+        }
+        if let Some(bin) = calibration.heaviest().filter(|bin| bin.gap.is_some_and(|g| g.abs() >= NOTABLE)) {
+            text += &range_sentence(bin);
+        }
+        let too_sure: usize = filled().filter(|bin| bin.gap.is_some_and(|g| g >= NOTABLE)).map(|bin| bin.n).sum();
+        let too_modest: usize = filled().filter(|bin| bin.gap.is_some_and(|g| g <= -NOTABLE)).map(|bin| bin.n).sum();
+        text += &format!(
+            " In all, {} lie in ranges where the confidence is too high, {} where it is too low.",
+            rows(too_sure),
+            rows(too_modest)
+        );
+        Self { kind, headline, text }
+    }
+
+    /// Judges the 90 % intervals; a difference counts only beyond two standard errors of the
+    /// coverage.
+    pub(super) fn of_intervals(coverage: &[CoverageRow], n: usize) -> Self {
+        let Some(row) = coverage.iter().find(|row| row.level == 0.9).or(coverage.last()) else {
+            return Self { kind: "calibrated on average", headline: "No intervals".into(), text: String::new() };
+        };
+        let miss = row.coverage - row.level;
+        let noise = 2.0 * (row.level * (1.0 - row.level) / n as f64).sqrt();
+        let (kind, headline) = match () {
+            () if miss.abs() <= noise.max(NOTABLE) => ("calibrated on average", "The intervals hold what they promise"),
+            () if miss < 0.0 => ("over-confident", "Over-confident: the intervals are too narrow"),
+            () => ("under-confident", "Under-confident: the intervals are too wide"),
+        };
+        let text = format!(
+            "The central {:.0} % intervals contain {} of the {} targets, {} points from what they promise (chance alone moves this \
+             by up to {:.1}).",
+            100.0 * row.level,
+            percent(row.coverage),
+            super::text::thousands(n),
+            points(miss),
+            100.0 * noise
+        );
+        Self { kind, headline: headline.to_owned(), text }
+    }
+}
+
+fn range_sentence(bin: &Bin) -> String {
+    let (Some(confidence), Some(accuracy), Some(gap)) = (bin.confidence, bin.accuracy, bin.gap) else {
+        return String::new();
+    };
+    format!(
+        " What weighs most are the {} with a confidence between {:.2} and {:.2}: {} sure, {} right, {:.1} points too {}.",
+        rows(bin.n),
+        bin.lo,
+        bin.hi,
+        percent(confidence),
+        percent(accuracy),
+        100.0 * gap.abs(),
+        if gap > 0.0 { "sure" } else { "modest" },
+    )
+}

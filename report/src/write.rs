@@ -1,0 +1,75 @@
+//! The files of a report.
+
+use std::path::{Path, PathBuf};
+
+use crate::analysis::Analysis;
+use crate::error::ReportError;
+use crate::files::{FileError, write_atomic};
+use crate::report::Report;
+use crate::verdict::Verdict;
+use crate::{csv, html, json, svg};
+
+/// The paths of a report's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportFiles {
+    /// Everything, for programs.
+    pub json: PathBuf,
+    /// The bins (classification) or intervals (regression) as a table.
+    pub bins: PathBuf,
+    /// Reliability diagram (classification) or coverage plot (regression).
+    pub reliability: PathBuf,
+    /// Accuracy, NLL, ECE or RMSE over rounds; only with rounds.
+    pub curves: Option<PathBuf>,
+    /// Clients by classes; only with a partition.
+    pub partition: Option<PathBuf>,
+    /// Everything, for people.
+    pub html: PathBuf,
+}
+
+/// The headline of an analysis in one paragraph, without writing a file.
+///
+/// # Errors
+/// A number of bins outside the accepted range.
+pub fn verdict(report: &Report<'_>) -> Result<Verdict, ReportError> {
+    Ok(match Analysis::new(report)? {
+        Analysis::Classification(analysis) => analysis.verdict,
+        Analysis::Regression(analysis) => analysis.verdict,
+    })
+}
+
+/// Computes the report and writes its files into `dir`, which is created if it is missing.
+///
+/// Everything is computed before the first file is written, and each file appears whole or not at
+/// all.
+///
+/// # Errors
+/// A number of bins outside the accepted range, or a file that cannot be written.
+pub fn write(report: &Report<'_>, dir: &Path) -> Result<ReportFiles, ReportError> {
+    let analysis = Analysis::new(report)?;
+    let run = report.run.as_ref();
+    let compare = run.map_or(&[][..], |run| &run.compare);
+    let (bins, reliability) = match &analysis {
+        Analysis::Classification(a) => (csv::bins_csv(&a.bins), svg::reliability(&report.title, a, compare)),
+        Analysis::Regression(a) => (csv::coverage_csv(&a.coverage), svg::coverage(&report.title, a)),
+    };
+    let curves = run.and_then(|run| svg::curves(&report.title, &run.rounds, compare));
+    let partition = run.and_then(|run| run.partition.as_ref()).and_then(svg::heatmap);
+    let pictures = html::Pictures { reliability: &reliability, curves: curves.as_ref(), partition: partition.as_ref() };
+    let page = html::page(report, &analysis, &pictures);
+    let json = json::render(report, &analysis)?;
+
+    std::fs::create_dir_all(dir).map_err(|source| FileError::new(dir, source))?;
+    let put = |name: &str, text: &str| -> Result<PathBuf, ReportError> {
+        let path = dir.join(name);
+        write_atomic(&path, text.as_bytes())?;
+        Ok(path)
+    };
+    Ok(ReportFiles {
+        json: put("report.json", &json)?,
+        bins: put("bins.csv", &bins)?,
+        reliability: put("reliability.svg", &reliability.standalone())?,
+        curves: curves.map(|picture| put("curves.svg", &picture.standalone())).transpose()?,
+        partition: partition.map(|picture| put("partition.svg", &picture.standalone())).transpose()?,
+        html: put("report.html", &page)?,
+    })
+}

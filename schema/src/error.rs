@@ -1,0 +1,113 @@
+//! What can be wrong with a config, each as one or two sentences that say where, what, and what would be right.
+
+use std::path::PathBuf;
+
+/// A config that cannot be used. No experiment has begun when it is returned.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the config `{}`: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not TOML.
+    #[error("{at}, column {column}: not valid TOML: {message}")]
+    Syntax {
+        /// File and line.
+        at: String,
+        /// Column, from 1.
+        column: usize,
+        /// What the parser says.
+        message: String,
+    },
+    /// `--set` without `=`.
+    #[error("--set takes `key=value`, such as `algorithm.particles=50`; `{given}` has no `=`")]
+    NotAnAssignment {
+        /// What was typed.
+        given: String,
+    },
+    /// A section that does not exist.
+    #[error("{at}: unknown section [{section}]{hint}; the sections are {known}")]
+    UnknownSection {
+        /// File and line, or the option.
+        at: String,
+        /// The section.
+        section: String,
+        /// "; did you mean …?"
+        hint: String,
+        /// Those that exist.
+        known: String,
+    },
+    /// A key that does not exist.
+    #[error("{at}: unknown key `{path}`{hint}; {known}")]
+    UnknownKey {
+        /// File and line, or the option.
+        at: String,
+        /// `section.key`.
+        path: String,
+        /// "; did you mean …?"
+        hint: String,
+        /// Which keys there are.
+        known: String,
+    },
+    /// A section's name used as a key.
+    #[error("{at}: `{section}` is a section, not a key; write its keys one by one, such as `{example}`")]
+    SectionAsKey {
+        /// File and line, or the option.
+        at: String,
+        /// The section.
+        section: String,
+        /// One of its keys.
+        example: String,
+    },
+    /// A key that another kind uses.
+    #[error("{at}: `{path}` is not used by {section} kind `{kind}`; it belongs to {kinds}")]
+    NotUsed {
+        /// File and line, or the option.
+        at: String,
+        /// `section.key`.
+        path: String,
+        /// The section.
+        section: Box<str>,
+        /// The chosen kind.
+        kind: Box<str>,
+        /// The kinds that use it.
+        kinds: String,
+    },
+    /// A value of the wrong type or out of range.
+    #[error("{at}: `{path}` cannot be {given}; it must be {allowed}")]
+    Value {
+        /// File and line, or the option.
+        at: String,
+        /// `section.key`.
+        path: String,
+        /// What was given.
+        given: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// A key without a default that was not given.
+    #[error("{at}: `{path}` is missing: [{section}] kind `{kind}` needs it. It must be {allowed}")]
+    Missing {
+        /// The file.
+        at: String,
+        /// `section.key`.
+        path: String,
+        /// The section.
+        section: Box<str>,
+        /// The chosen kind.
+        kind: Box<str>,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// Keys that are right one by one and wrong together.
+    #[error("{0}")]
+    Conflict(String),
+    /// The table of keys and the typed config disagree: a mistake in this program.
+    #[error("the resolved config does not fit the program's own types (please report this): {0}")]
+    Internal(String),
+}

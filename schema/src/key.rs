@@ -1,0 +1,219 @@
+//! Keys, the kinds that use them, and the sections that the kinds belong to.
+
+use toml::Value;
+
+use super::value::{Accepts, Literal};
+
+/// One key of a section, as one kind of that section uses it.
+///
+/// A key is described beside the field that it is read into, as a constant; what two kinds share is one constant that both
+/// name, each with its own default:
+///
+/// ```
+/// use fedstein_schema::{COUNT, Key, Literal::Int, key};
+///
+/// const BATCH: Key = key("batch", COUNT, Int(100), "Rows of a minibatch.");
+/// const KEYS: &[Key] = &[BATCH.default(Int(10))];
+/// assert_eq!(KEYS[0].default, Some(Int(10)));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Key {
+    /// Its name within its section.
+    pub name: &'static str,
+    /// The values it accepts.
+    pub accepts: Accepts,
+    /// Its default in preset `sound`; `None`: it must be given.
+    pub default: Option<Literal>,
+    /// Its default in preset `paper`, where that differs.
+    pub paper: Option<Literal>,
+    /// Its default in preset `reference`, where that differs.
+    pub reference: Option<Literal>,
+    /// What it means, with unit and source.
+    pub doc: &'static str,
+}
+
+/// A key with a default.
+pub const fn key(name: &'static str, accepts: Accepts, default: Literal, doc: &'static str) -> Key {
+    Key { default: Some(default), ..required(name, accepts, doc) }
+}
+
+/// A key that must be given.
+pub const fn required(name: &'static str, accepts: Accepts, doc: &'static str) -> Key {
+    Key { name, accepts, default: None, paper: None, reference: None, doc }
+}
+
+impl Key {
+    /// The same key with another default.
+    #[must_use]
+    pub const fn default(mut self, value: Literal) -> Self {
+        self.default = Some(value);
+        self
+    }
+
+    /// The same key with another default in preset `paper`.
+    #[must_use]
+    pub const fn paper(mut self, value: Literal) -> Self {
+        self.paper = Some(value);
+        self
+    }
+
+    /// The same key with another default in preset `reference`.
+    #[must_use]
+    pub const fn reference(mut self, value: Literal) -> Self {
+        self.reference = Some(value);
+        self
+    }
+
+    /// The same key with another meaning.
+    #[must_use]
+    pub const fn doc(mut self, doc: &'static str) -> Self {
+        self.doc = doc;
+        self
+    }
+
+    /// Its default under a preset; `None`: it must be given.
+    pub fn default_for(&self, preset: &str) -> Option<Value> {
+        let of_preset = match preset {
+            "paper" => self.paper,
+            "reference" => self.reference,
+            _ => None,
+        };
+        of_preset.or(self.default).map(Literal::to_value)
+    }
+
+    /// Whether a preset changes its default.
+    pub fn depends_on_preset(&self) -> bool {
+        self.paper.is_some() || self.reference.is_some()
+    }
+}
+
+/// One of the things that a section's `kind` may name: an algorithm, a model, a data set, ….
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Kind {
+    /// The word for it after `kind =`; `""` for the one kind of a section that has no `kind`.
+    pub name: &'static str,
+    /// What it is, in a sentence.
+    pub about: &'static str,
+    /// Its keys, in the order of a resolved config.
+    pub keys: &'static [Key],
+}
+
+impl Kind {
+    /// Its key of this name.
+    pub fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+/// One section of the config file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// Its name; `""` is the top of the file.
+    pub name: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    /// The kind where none is written; `None` for a section without a key `kind`.
+    pub default_kind: Option<&'static str>,
+    /// What its `kind` may name; exactly one, named `""`, for a section without a key `kind`.
+    pub kinds: Vec<Kind>,
+}
+
+impl Section {
+    /// A section without a key `kind`.
+    pub fn plain(name: &'static str, about: &'static str, keys: &'static [Key]) -> Self {
+        Self { name, about, default_kind: None, kinds: vec![Kind { name: "", about: "", keys }] }
+    }
+
+    /// A section whose keys depend on its `kind`.
+    pub fn of_kinds(
+        name: &'static str,
+        about: &'static str,
+        default_kind: &'static str,
+        kinds: impl IntoIterator<Item = Kind>,
+    ) -> Self {
+        Self { name, about, default_kind: Some(default_kind), kinds: kinds.into_iter().collect() }
+    }
+
+    /// The kind of this name.
+    pub fn kind(&self, name: &str) -> Option<&Kind> {
+        self.kinds.iter().find(|kind| kind.name == name)
+    }
+
+    /// The names of its kinds; none where there is no key `kind`.
+    pub fn kind_names(&self) -> Vec<&'static str> {
+        self.kinds.iter().map(|kind| kind.name).filter(|name| !name.is_empty()).collect()
+    }
+
+    /// The names of the kinds that use a key.
+    pub fn users(&self, key: &str) -> Vec<&'static str> {
+        self.kinds.iter().filter(|kind| kind.key(key).is_some()).map(|kind| kind.name).collect()
+    }
+
+    /// A key as `kind` describes it; where that kind has none of this name, as the first kind that has one.
+    pub fn key(&self, kind: &str, name: &str) -> Option<&'static Key> {
+        let own = self.kind(kind).and_then(|kind| kind.key(name));
+        own.or_else(|| self.kinds.iter().find_map(|kind| kind.key(name)))
+    }
+
+    /// The names of all keys of all kinds, `kind` first where there is one, each once.
+    pub fn key_names(&self) -> Vec<&'static str> {
+        let mut names: Vec<&'static str> = self.default_kind.iter().map(|_| "kind").collect();
+        for key in self.kinds.iter().flat_map(|kind| kind.keys) {
+            if !names.contains(&key.name) {
+                names.push(key.name);
+            }
+        }
+        names
+    }
+
+    /// The path of one of its keys: `section.key`, or `key` at the top of the file.
+    pub fn path(&self, key: &str) -> String {
+        join(self.name, key)
+    }
+}
+
+/// All sections, in the order of a resolved config.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schema {
+    /// `""`, the top of the file, comes first.
+    pub sections: Vec<Section>,
+}
+
+impl Schema {
+    /// The section of this name.
+    pub fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.name == name)
+    }
+
+    /// Every key of every kind with its path, each path once, in the order of a resolved config; `kind` itself is not
+    /// among them.
+    pub fn keys(&self) -> impl Iterator<Item = (String, &'static Key)> + '_ {
+        self.sections.iter().flat_map(|section| {
+            let names = section.key_names().into_iter();
+            names.filter_map(|name| Some((section.path(name), section.key("", name)?)))
+        })
+    }
+
+    /// The same schema with one more kind in a section.
+    ///
+    /// # Panics
+    /// There is no such section, or it has a kind of this name.
+    #[must_use]
+    pub fn with_kind(mut self, section: &str, kind: Kind) -> Self {
+        let found = self.sections.iter_mut().find(|known| known.name == section && known.default_kind.is_some());
+        let found = found.unwrap_or_else(|| panic!("no section [{section}] with kinds"));
+        assert!(found.kind(kind.name).is_none(), "[{section}] has a kind `{}` already", kind.name);
+        found.kinds.push(kind);
+        self
+    }
+}
+
+/// `section.key` into its halves; the section of a top-level key is `""`.
+pub(crate) fn split(path: &str) -> (&str, &str) {
+    path.split_once('.').unwrap_or(("", path))
+}
+
+/// The path of a section's key.
+pub(crate) fn join(section: &str, name: &str) -> String {
+    if section.is_empty() { name.to_string() } else { format!("{section}.{name}") }
+}

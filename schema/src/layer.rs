@@ -1,0 +1,290 @@
+//! One source of values in (a file, or the command line), its keys with checked values out.
+
+use std::collections::BTreeMap;
+
+use toml::de::DeTable;
+use toml::{Table, Value};
+
+use super::error::ConfigError;
+use super::given::{Overrides, Source};
+use super::key::{Key, Schema, Section, join, split};
+use super::suggest::{list, nearest, shorten};
+use super::value::not_one_of;
+
+/// A key with the value that one source gives it.
+#[derive(Debug, Clone)]
+pub(super) struct Entry<'s> {
+    pub section: &'s Section,
+    /// Its name within its section.
+    pub name: &'static str,
+    /// As it was found; `None` for the section's `kind`.
+    pub key: Option<&'static Key>,
+    /// In its final form: the key accepts it.
+    pub value: Value,
+    /// File and line, or the option.
+    at: String,
+}
+
+impl Entry<'_> {
+    /// `section.key`.
+    pub fn path(&self) -> String {
+        self.section.path(self.name)
+    }
+
+    /// Whether this kind of its section uses it.
+    pub fn is_used_by(&self, kind: &str) -> bool {
+        self.key.is_none() || self.section.kind(kind).is_some_and(|kind| kind.key(self.name).is_some())
+    }
+}
+
+/// The values of one source, each right on its own.
+#[derive(Debug)]
+pub(super) struct Layer<'s> {
+    schema: &'s Schema,
+    entries: Vec<Entry<'s>>,
+}
+
+impl<'s> Layer<'s> {
+    /// The keys of a config file, over which the command line has `typed`.
+    pub fn from_file(schema: &'s Schema, source: Source<'_>, typed: &Layer<'_>) -> Result<Self, ConfigError> {
+        let table: Table = source.text.parse().map_err(|error| syntax(source, &error))?;
+        let lines = Lines::new(source);
+        let mut layer = Self { schema, entries: Vec::new() };
+        let written = |section: &str| {
+            let kind = table.get(section).and_then(|keys| keys.get("kind")).and_then(Value::as_str);
+            kind.or_else(|| typed.word(section)).map(ToString::to_string)
+        };
+        for (name, value) in &table {
+            match value {
+                Value::Table(keys) if layer.is_section(name) => {
+                    let kind = written(name);
+                    for (key, value) in keys {
+                        let path = join(name, key);
+                        layer.add(&path, kind.as_deref(), value, || lines.at(&path))?;
+                    }
+                }
+                // A quoted "a.b" is one key with a dot in it, not b of section a.
+                _ if name.contains('.') => return Err(layer.unknown_key(name, lines.at(name))),
+                Value::Table(_) if layer.find(name, None).is_none() => {
+                    return Err(layer.unknown_section(name, lines.at(name)));
+                }
+                _ => layer.add(name, None, value, || lines.at(name))?,
+            }
+        }
+        Ok(layer)
+    }
+
+    /// The keys given on the command line.
+    pub fn from_overrides(schema: &'s Schema, overrides: &Overrides) -> Result<Self, ConfigError> {
+        let mut layer = Self { schema, entries: Vec::new() };
+        for given in &overrides.set {
+            let Some((path, text)) = given.split_once('=') else {
+                return Err(ConfigError::NotAnAssignment { given: shorten(given) });
+            };
+            let path = path.trim();
+            layer.add(path, None, &layer.typed_value(path, text), || "--set".to_string())?;
+        }
+        if let Some(seed) = overrides.seed {
+            // A seed beyond TOML's integers is out of the key's range in any case.
+            let value = i64::try_from(seed).map_or_else(|_| Value::String(seed.to_string()), Value::Integer);
+            layer.add("seed", None, &value, || "--seed".to_string())?;
+        }
+        if let Some(backend) = &overrides.backend {
+            layer.add("backend", None, &Value::String(backend.clone()), || "--backend".to_string())?;
+        }
+        Ok(layer)
+    }
+
+    /// The value of a key; the last one where it was given more than once.
+    pub fn get(&self, section: &str, name: &str) -> Option<&Entry<'s>> {
+        self.entries.iter().rfind(|entry| entry.section.name == section && entry.name == name)
+    }
+
+    /// The kind that this source names for a section.
+    pub fn word(&self, section: &str) -> Option<&str> {
+        self.get(section, "kind")?.value.as_str()
+    }
+
+    pub fn entries(&self) -> impl Iterator<Item = &Entry<'s>> {
+        self.entries.iter()
+    }
+
+    /// Takes out the entries that match and returns their paths.
+    pub fn remove(&mut self, matches: impl Fn(&Entry<'s>) -> bool) -> Vec<String> {
+        self.entries.extract_if(.., |entry| matches(entry)).map(|entry| entry.path()).collect()
+    }
+
+    /// Refuses a key that the section's chosen kind does not use.
+    pub fn refuse_unused(&self, section: &Section, kind: &str) -> Result<(), ConfigError> {
+        let unused = self.entries.iter().find(|entry| entry.section.name == section.name && !entry.is_used_by(kind));
+        match unused {
+            None => Ok(()),
+            Some(entry) => Err(ConfigError::NotUsed {
+                at: entry.at.clone(),
+                path: entry.path(),
+                section: section.name.into(),
+                kind: kind.into(),
+                kinds: list(&section.users(entry.name)),
+            }),
+        }
+    }
+
+    /// Looks a key up, checks its value and adds both.
+    fn add(
+        &mut self,
+        path: &str,
+        kind: Option<&str>,
+        value: &Value,
+        at: impl Fn() -> String,
+    ) -> Result<(), ConfigError> {
+        let Some((section, found)) = self.find(path, kind) else { return Err(self.unknown_key(path, at())) };
+        let (name, key, checked) = match found {
+            Found::Kind => ("kind", None, one_of_the_kinds(section, value)),
+            Found::Key(key) => (key.name, Some(key), key.accepts.check(value)),
+        };
+        match checked {
+            Ok(value) => {
+                self.entries.push(Entry { section, name, key, value, at: at() });
+                Ok(())
+            }
+            Err(allowed) => Err(ConfigError::Value {
+                at: at(),
+                path: path.to_string(),
+                given: shorten(&value.to_string()),
+                allowed,
+            }),
+        }
+    }
+
+    /// A key by its path, as `kind` describes it.
+    fn find(&self, path: &str, kind: Option<&str>) -> Option<(&'s Section, Found)> {
+        let (section, name) = split(path);
+        let section = self.schema.section(section)?;
+        match section.default_kind {
+            Some(_) if name == "kind" => Some((section, Found::Kind)),
+            default => {
+                let key = section.key(kind.or(default).unwrap_or_default(), name)?;
+                Some((section, Found::Key(key)))
+            }
+        }
+    }
+
+    fn is_section(&self, name: &str) -> bool {
+        !name.is_empty() && self.schema.section(name).is_some()
+    }
+
+    /// What `--set path=text` means: TOML where it is TOML and the key is no text, else the text itself.
+    fn typed_value(&self, path: &str, text: &str) -> Value {
+        let parsed = format!("value = {text}").parse::<Table>().ok().filter(|table| table.len() == 1);
+        let takes_text = matches!(self.find(path, None), Some((_, Found::Key(key))) if key.accepts.takes_text());
+        match parsed.and_then(|mut table| table.remove("value")) {
+            Some(value) if value.is_str() || !takes_text => value,
+            _ => Value::String(text.to_string()),
+        }
+    }
+
+    fn unknown_section(&self, section: &str, at: String) -> ConfigError {
+        let names = self.schema.sections.iter().map(|section| section.name);
+        let sections: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+        let hint = nearest(section, sections.iter().copied());
+        ConfigError::UnknownSection {
+            at,
+            section: shorten(section),
+            hint: hint.map_or_else(String::new, |name| format!("; did you mean [{name}]?")),
+            known: list(&sections),
+        }
+    }
+
+    fn unknown_key(&self, path: &str, at: String) -> ConfigError {
+        if self.is_section(path) {
+            let first = self.schema.section(path).and_then(|section| section.key_names().first().copied());
+            let example = format!("{} = …", join(path, first.unwrap_or("kind")));
+            return ConfigError::SectionAsKey { at, section: path.to_string(), example };
+        }
+        let (section_name, name) = split(path);
+        let Some(section) = self.schema.section(section_name) else { return self.unknown_section(section_name, at) };
+        let siblings = section.key_names();
+        let everywhere = || {
+            let sections = self.schema.sections.iter();
+            sections.flat_map(|section| section.key_names().into_iter().map(move |name| (section, name)))
+        };
+        let elsewhere = everywhere().find(|(_, other)| *other == name);
+        let hint = match (nearest(name, siblings.iter().copied()), elsewhere) {
+            (_, Some((other, _))) if other.name.is_empty() => {
+                format!("; `{name}` stands at the top of the file, above the first section")
+            }
+            (Some(sibling), None) => format!("; did you mean `{}`?", section.path(sibling)),
+            (_, Some((other, name))) => format!("; did you mean `{}`?", other.path(name)),
+            (None, None) => {
+                let paths: Vec<String> = everywhere().map(|(section, name)| section.path(name)).collect();
+                nearest(path, paths.iter().map(String::as_str))
+                    .map_or_else(String::new, |path| format!("; did you mean `{path}`?"))
+            }
+        };
+        let place =
+            if section_name.is_empty() { "the top of the file".to_string() } else { format!("[{section_name}]") };
+        ConfigError::UnknownKey { at, path: shorten(path), hint, known: format!("{place} takes {}", list(&siblings)) }
+    }
+}
+
+/// What a path leads to.
+enum Found {
+    /// The section's `kind`.
+    Kind,
+    Key(&'static Key),
+}
+
+/// `value`, if it names a kind of the section; otherwise what would be right.
+fn one_of_the_kinds(section: &Section, value: &Value) -> Result<Value, String> {
+    let names = section.kind_names();
+    match value.as_str() {
+        Some(word) if names.contains(&word) => Ok(value.clone()),
+        word => Err(not_one_of(&names, word)),
+    }
+}
+
+fn syntax(source: Source<'_>, error: &toml::de::Error) -> ConfigError {
+    let start = error.span().map_or(0, |span| span.start).min(source.text.len());
+    let before = source.text.get(..start).unwrap_or_default();
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    ConfigError::Syntax {
+        at: format!("{}, line {}", source.name, line_of(source.text, start)),
+        column,
+        message: error.message().replace('\n', "; "),
+    }
+}
+
+/// The line, from 1, of a byte offset.
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+}
+
+/// Where a file's keys stand.
+struct Lines<'a> {
+    file: &'a str,
+    lines: BTreeMap<String, usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(source: Source<'a>) -> Self {
+        let mut lines = BTreeMap::new();
+        // The text has parsed already, so the empty map of the error case is never seen.
+        if let Ok(table) = DeTable::parse(source.text) {
+            for (name, value) in table.get_ref() {
+                lines.insert(name.get_ref().to_string(), line_of(source.text, name.span().start));
+                for (key, _) in value.get_ref().as_table().into_iter().flatten() {
+                    let path = join(name.get_ref(), key.get_ref());
+                    lines.insert(path, line_of(source.text, key.span().start));
+                }
+            }
+        }
+        Self { file: source.name, lines }
+    }
+
+    fn at(&self, path: &str) -> String {
+        match self.lines.get(path) {
+            Some(line) => format!("{}, line {line}", self.file),
+            None => self.file.to_string(),
+        }
+    }
+}

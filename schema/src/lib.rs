@@ -1,0 +1,45 @@
+//! Keys of a configuration: TOML text and command-line overrides in, a table with every key written out.
+//!
+//! A [`Key`] says what may be written, what it means and what it is by default. A [`Kind`] (an algorithm, a model, a data
+//! set) lists its keys, a [`Section`] its kinds, a [`Schema`] its sections; [`Schema::resolve`] merges and checks, and
+//! [`Schema::reference`] writes the user's reference. Precedence, lowest first: defaults, preset, file, `--set`, `--seed`
+//! and `--backend`.
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod error;
+mod given;
+mod key;
+mod kinds;
+mod layer;
+mod reference;
+mod resolve;
+mod suggest;
+mod value;
+
+pub use error::ConfigError;
+pub use given::{Overrides, Source};
+pub use key::{Key, Kind, Schema, Section, key, required};
+#[doc(hidden)]
+pub use kinds::{Tagged, untag};
+pub use resolve::Resolved;
+pub use suggest::{list, nearest};
+pub use value::{Accepts, Interval, Literal, NumberOr};
+
+#[doc(hidden)]
+pub use serde;
+
+/// Accepts a number of things of which there must be one; the limit is one that only a slip of the keyboard exceeds.
+pub const COUNT: Accepts = whole(1, 1_000_000_000);
+/// Accepts a number of things of which there may be none.
+pub const COUNT_OR_ZERO: Accepts = whole(0, 1_000_000_000);
+/// Accepts a number above 0.
+pub const POSITIVE: Accepts = Accepts::Float(Interval::POSITIVE);
+
+/// Accepts a whole number from `min` to `max`.
+pub const fn whole(min: i64, max: i64) -> Accepts {
+    Accepts::Int { min, max }
+}
+
+#[cfg(test)]
+mod tests;

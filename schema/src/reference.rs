@@ -1,0 +1,119 @@
+//! A schema in, the user's reference (`docs/configuration.md`) out.
+
+use std::fmt::Write;
+
+use super::key::{Key, Schema, Section};
+use super::suggest::list;
+use super::value::{Accepts, Literal};
+
+const INTRODUCTION: &str = "\
+# The config
+
+<!-- Written by `fedstein_schema::Schema::reference` from the constants beside the code that reads each key. Do not edit; to write it anew:
+     UPDATE_DOCS=1 cargo test --release --test config -->
+
+An experiment is one TOML file. Every key has a default except where it says *required*, so a file holds only what differs.
+A run writes its config with every default filled in to `config.toml` in its directory; that file is itself a config that repeats the run.
+
+Where several places name a key, the later one wins: the defaults below, the preset, the file,
+`--set section.key=value` (any number of times), `--seed` and `--backend`.
+
+Most sections have a `kind`. A key that the chosen kind does not use is refused, as is a key that does not exist.
+When `--set` changes a kind, the keys that the file wrote for its former kind are dropped, with a note.
+
+The values of `--set` are TOML (`--set model.hidden=[100,50]`); what is not TOML is text (`--set algorithm.kind=fedavg`).
+
+[D], [C] and [W] are the papers on DSVGD (Kassab & Simeone), on client selection (Yang et al.) and on FedWBA; the README cites them.
+";
+
+impl Schema {
+    /// The reference of all keys, in Markdown.
+    pub fn reference(&self) -> String {
+        let mut text = INTRODUCTION.to_string();
+        for section in &self.sections {
+            let title =
+                if section.name.is_empty() { "Top of the file".to_string() } else { format!("[{}]", section.name) };
+            text += &format!("\n## {title}\n\n{}\n", section.about);
+            if let Some(default) = section.default_kind {
+                text += &format!("\n| `kind` (default `{default}`) | what it is |\n|---|---|\n");
+                for kind in &section.kinds {
+                    text += &format!("| `\"{}\"` | {} |\n", kind.name, cell(kind.about));
+                }
+            }
+            text += "\n| key | value | default | meaning |\n|---|---|---|---|\n";
+            for name in section.key_names() {
+                let users: Vec<(&str, &Key)> =
+                    section.kinds.iter().filter_map(|kind| Some((kind.name, kind.key(name)?))).collect();
+                // Writing to a String cannot fail.
+                if let Some((_, first)) = users.first() {
+                    let (value, default, meaning) = (value(first), default(&users), meaning(section, &users));
+                    let _ = writeln!(text, "| `{name}` | {value} | {default} | {meaning} |");
+                }
+            }
+        }
+        text
+    }
+}
+
+fn value(key: &Key) -> String {
+    match key.accepts {
+        Accepts::Choice(words) => words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", "),
+        accepts => cell(&accepts.describe()),
+    }
+}
+
+/// The default, and for whom or under which preset it is another one.
+fn default(users: &[(&str, &Key)]) -> String {
+    let of = |name: &str, literal: fn(&Key) -> Option<Literal>| -> Vec<String> {
+        let values: Vec<Option<Literal>> = users.iter().map(|(_, key)| literal(key)).collect();
+        let most = most_frequent(&values);
+        let mut parts: Vec<String> = most.map(|value| format!("{name}{}", code(value))).into_iter().collect();
+        let others = users.iter().zip(&values).filter(|(_, value)| **value != most);
+        parts.extend(others.map(|((kind, _), value)| match value {
+            Some(value) => format!("{name}`{kind}`: {}", code(*value)),
+            None => format!("{name}`{kind}`: none"),
+        }));
+        parts
+    };
+    let plain = of("", |key| key.default);
+    if plain.is_empty() {
+        return "*required*".to_string();
+    }
+    let (paper, reference) = (of("preset `paper`, ", |key| key.paper), of("preset `reference`, ", |key| key.reference));
+    plain.into_iter().chain(paper).chain(reference).collect::<Vec<_>>().join("; ")
+}
+
+/// The value that occurs most often; `None` if it is one of those that do, otherwise the first of them.
+fn most_frequent(values: &[Option<Literal>]) -> Option<Literal> {
+    let count = |value: &Option<Literal>| values.iter().filter(|other| *other == value).count();
+    let most = values.iter().map(count).max()?;
+    if count(&None) == most { None } else { *values.iter().find(|value| count(value) == most)? }
+}
+
+/// Who uses the key, and what it means to them.
+fn meaning(section: &Section, users: &[(&str, &Key)]) -> String {
+    let kinds: Vec<&str> = users.iter().map(|(kind, _)| *kind).collect();
+    let only = if kinds.len() == section.kinds.len() { String::new() } else { format!("Only {}. ", list(&kinds)) };
+    let mut docs: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (kind, key) in users {
+        match docs.iter_mut().find(|(doc, _)| *doc == key.doc) {
+            Some((_, kinds)) => kinds.push(kind),
+            None => docs.push((key.doc, vec![kind])),
+        }
+    }
+    let several = docs.len() > 1;
+    let sentence = |(doc, kinds): &(&str, Vec<&str>)| match several {
+        true => format!("{}: {}", list(kinds), cell(doc)),
+        false => cell(doc),
+    };
+    only + &docs.iter().map(sentence).collect::<Vec<_>>().join(" ")
+}
+
+fn code(literal: Literal) -> String {
+    format!("`{}`", literal.to_value())
+}
+
+/// Text that a Markdown table can hold.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}

@@ -1,0 +1,124 @@
+//! A file and overrides merged over the defaults.
+
+use toml::{Table, Value};
+
+use super::error::ConfigError;
+use super::given::{Overrides, Source};
+use super::key::{Schema, Section};
+use super::layer::Layer;
+use super::suggest::list;
+
+/// A config with nothing left implicit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// Top-level keys, then sections, in the order of the schema; each key that the chosen kinds use, and no other.
+    pub table: Table,
+    /// What the user should know about how it came to be.
+    pub notes: Vec<String>,
+}
+
+impl Schema {
+    /// Merges a config file and overrides over the defaults, checking every key on the way.
+    ///
+    /// # Errors
+    /// The first key that is unknown, not used by the chosen kind, of the wrong type, out of range or missing.
+    pub fn resolve(&self, source: Source<'_>, overrides: &Overrides) -> Result<Resolved, ConfigError> {
+        let typed = Layer::from_overrides(self, overrides)?;
+        let mut file = Layer::from_file(self, source, &typed)?;
+        let mut notes = Vec::new();
+        self.drop_keys_of_former_kinds(&mut file, &typed, &mut notes);
+
+        let given = |section: &str, name: &str| typed.get(section, name).or_else(|| file.get(section, name));
+        let preset = given("", "preset").and_then(|entry| entry.value.as_str()).unwrap_or("sound");
+        note_shadowed_preset(&file, &typed, preset, &mut notes);
+
+        let mut table = Table::new();
+        for section in &self.sections {
+            let kind = typed.word(section.name).or_else(|| file.word(section.name)).or(section.default_kind);
+            let kind = kind.unwrap_or_default();
+            for layer in [&file, &typed] {
+                layer.refuse_unused(section, kind)?;
+            }
+            let mut keys = Table::new();
+            if section.default_kind.is_some() {
+                keys.insert("kind".to_string(), Value::String(kind.to_string()));
+            }
+            for key in section.kind(kind).into_iter().flat_map(|kind| kind.keys) {
+                let value = match given(section.name, key.name) {
+                    Some(entry) => entry.value.clone(),
+                    None => key.default_for(preset).ok_or_else(|| ConfigError::Missing {
+                        at: source.name.to_string(),
+                        path: section.path(key.name),
+                        section: section.name.into(),
+                        kind: kind.into(),
+                        allowed: key.accepts.describe(),
+                    })?,
+                };
+                keys.insert(key.name.to_string(), value);
+            }
+            if section.name.is_empty() {
+                table.extend(keys);
+            } else {
+                table.insert(section.name.to_string(), Value::Table(keys));
+            }
+        }
+        Ok(Resolved { table, notes })
+    }
+
+    /// Checks the values of a command line that comes without a config.
+    ///
+    /// # Errors
+    /// The first value that its key does not accept; the message says what would be right.
+    pub fn check_overrides(&self, overrides: &Overrides) -> Result<(), ConfigError> {
+        Layer::from_overrides(self, overrides).map(|_| ())
+    }
+
+    /// When an override changes a section's kind, keys that the file wrote for its own kind have lost their meaning.
+    fn drop_keys_of_former_kinds(&self, file: &mut Layer<'_>, typed: &Layer<'_>, notes: &mut Vec<String>) {
+        for Section { name, default_kind, .. } in &self.sections {
+            let (Some(default), Some(new)) = (default_kind, typed.word(name)) else { continue };
+            let old = file.word(name).unwrap_or(default).to_string();
+            let dropped =
+                file.remove(|entry| entry.section.name == *name && entry.is_used_by(&old) && !entry.is_used_by(new));
+            if !dropped.is_empty() {
+                let dropped: Vec<&str> = dropped.iter().map(String::as_str).collect();
+                notes.push(format!("{name}.kind is now `{new}`, which does not use the file's {}", list(&dropped)));
+            }
+        }
+    }
+}
+
+impl Resolved {
+    /// The config as a file that resolves to itself.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::from("# The experiment with every default written out.\n");
+        for (key, value) in self.table.iter().filter(|(_, value)| !value.is_table()) {
+            text += &format!("{key} = {value}\n");
+        }
+        for (section, keys) in &self.table {
+            let Value::Table(keys) = keys else { continue };
+            text += &format!("\n[{section}]\n");
+            for (key, value) in keys {
+                text += &format!("{key} = {value}\n");
+            }
+        }
+        text
+    }
+}
+
+/// A preset given on the command line changes defaults only: says so where the file's own words stand against it.
+fn note_shadowed_preset(file: &Layer<'_>, typed: &Layer<'_>, preset: &str, notes: &mut Vec<String>) {
+    if typed.get("", "preset").is_none() {
+        return;
+    }
+    let shadowed = file.entries().filter(|entry| {
+        let key = entry.key.filter(|key| key.depends_on_preset());
+        let is_overridden = typed.get(entry.section.name, entry.name).is_some();
+        !is_overridden && key.is_some_and(|key| key.default_for(preset).as_ref() != Some(&entry.value))
+    });
+    let shadowed: Vec<String> = shadowed.map(|entry| entry.path()).collect();
+    if !shadowed.is_empty() {
+        let shadowed: Vec<&str> = shadowed.iter().map(String::as_str).collect();
+        notes.push(format!("preset `{preset}` leaves {} as the file has it", list(&shadowed)));
+    }
+}

@@ -1,0 +1,120 @@
+//! Layers, precedence and messages on a small schema.
+
+use super::Accepts::{Bool, Choice, Float};
+use super::Literal::{Float as F, Int as I, Text as T};
+use super::*;
+
+const STEPS: Key = key("steps", COUNT, I(10), "Steps.");
+
+fn schema() -> Schema {
+    const TOP: &[Key] = &[
+        key("preset", Choice(&["sound", "paper", "reference"]), T("sound"), "Defaults."),
+        key("backend", Choice(&["flex", "wgpu"]), T("flex"), "Where."),
+        key("seed", whole(0, i64::MAX), I(1), "Randomness."),
+    ];
+    const PLAIN: Kind = Kind { name: "plain", about: "One.", keys: &[STEPS.paper(I(7))] };
+    const NOISY: Kind = Kind {
+        name: "noisy",
+        about: "Other.",
+        keys: &[
+            STEPS.default(I(20)),
+            key("noise", POSITIVE, F(0.5), "Sd."),
+            required("path", Accepts::Name, "A name."),
+        ],
+    };
+    const OTHER: &[Key] =
+        &[key("on", Bool, Literal::Bool(true), "Whether."), key("rate", Float(Interval::FRACTION), F(0.1), "ρ.")];
+    Schema {
+        sections: vec![
+            Section::plain("", "Top.", TOP),
+            Section::of_kinds("method", "How.", "plain", [PLAIN, NOISY]),
+            Section::plain("other", "Rest.", OTHER),
+        ],
+    }
+}
+
+fn resolve(text: &str, set: &[&str]) -> Result<Resolved, String> {
+    let overrides = Overrides { set: set.iter().map(ToString::to_string).collect(), ..Overrides::default() };
+    schema().resolve(Source { name: "e.toml", text }, &overrides).map_err(|error| error.to_string())
+}
+
+#[test]
+fn defaults_are_those_of_the_kind_then_the_preset_then_the_file_then_the_command_line() {
+    let steps = |text, set| resolve(text, set).unwrap().table["method"]["steps"].as_integer().unwrap();
+    assert_eq!(steps("", &[]), 10);
+    assert_eq!(steps("preset = \"paper\"", &[]), 7);
+    assert_eq!(steps("[method]\nkind = \"noisy\"\npath = \"p\"", &[]), 20);
+    assert_eq!(steps("preset = \"paper\"\n[method]\nsteps = 3", &[]), 3);
+    assert_eq!(steps("[method]\nsteps = 3", &["method.steps=4", "method.steps=5"]), 5);
+}
+
+#[test]
+fn a_resolved_config_resolves_to_itself() {
+    let first = resolve("[method]\nkind = \"noisy\"\npath = \"p\"\nnoise = 2", &[]).unwrap();
+    let text = first.to_toml();
+    assert_eq!(resolve(&text, &[]).unwrap(), first, "{text}");
+    assert!(text.contains("kind = \"noisy\"\nsteps = 20\nnoise = 2.0\npath = \"p\"\n"), "{text}");
+}
+
+#[test]
+fn messages_name_place_key_and_what_would_be_right() {
+    for (text, expected) in [
+        ("[method]\nsteps = 0", "e.toml, line 2: `method.steps` cannot be 0; it must be a whole number from 1"),
+        ("[method]\nnoise = 1.0", "`method.noise` is not used by method kind `plain`; it belongs to `noisy`"),
+        ("[method]\nkind = \"noisi\"", "it must be one of `plain`, `noisy`; did you mean `noisy`?"),
+        ("[method]\nkind = \"noisy\"", "`method.path` is missing: [method] kind `noisy` needs it"),
+        (
+            "[method]\nstep = 1",
+            "unknown key `method.step`; did you mean `method.steps`?; [method] takes `kind`, `steps`",
+        ),
+        ("[methods]\nsteps = 1", "unknown section [methods]; did you mean [method]?"),
+        ("method = 1", "`method` is a section, not a key; write its keys one by one, such as `method.kind = …`"),
+        ("[other]\nseed = 1", "`seed` stands at the top of the file"),
+        ("steps = 1", "did you mean `method.steps`?"),
+        ("a = [", "not valid TOML"),
+    ] {
+        let message = resolve(text, &[]).unwrap_err();
+        assert!(message.contains(expected), "{text}: {message}");
+    }
+    assert!(resolve("", &["method.steps"]).unwrap_err().contains("has no `=`"));
+}
+
+#[test]
+fn an_override_of_the_kind_drops_what_the_file_wrote_for_its_own() {
+    let text = "[method]\nkind = \"noisy\"\npath = \"p\"\nnoise = 2.0\nsteps = 4";
+    let resolved = resolve(text, &["method.kind=plain"]).unwrap();
+    assert_eq!(resolved.table["method"].to_string(), "{ kind = \"plain\", steps = 4 }");
+    assert_eq!(
+        resolved.notes,
+        ["method.kind is now `plain`, which does not use the file's `method.path`, `method.noise`"]
+    );
+}
+
+#[test]
+fn a_kind_from_outside_has_its_keys_like_any_other() {
+    const OWN: Kind = Kind { name: "own", about: "Mine.", keys: &[STEPS, key("decay", POSITIVE, F(0.9), "γ.")] };
+    let schema = schema().with_kind("method", OWN);
+    let source = Source { name: "e.toml", text: "[method]\nkind = \"own\"" };
+    let resolved = schema.resolve(source, &Overrides::default()).unwrap();
+    assert_eq!(resolved.table["method"]["decay"].as_float(), Some(0.9));
+}
+
+#[test]
+fn the_reference_names_each_key_once_with_its_kinds_and_defaults() {
+    let reference = schema().reference();
+    assert!(reference.contains("| `\"noisy\"` | Other. |"), "{reference}");
+    assert!(reference.contains("| `steps` | a whole number from 1 to 1000000000 | `10`; `noisy`: `20`; preset `paper`, `plain`: `7` | Steps. |"), "{reference}");
+    assert!(reference.contains("| `path` | a name of letters"), "{reference}");
+    assert!(reference.contains("*required* | Only `noisy`. A name. |"), "{reference}");
+}
+
+#[test]
+fn the_nearest_word_is_a_slip_away_or_there_is_none() {
+    let backends = ["flex", "ndarray", "wgpu", "cuda"];
+    assert_eq!(nearest("gpu", backends), Some("wgpu"));
+    assert_eq!(nearest("FLEX", backends), Some("flex"));
+    assert_eq!(nearest("tpu-v5", backends), None);
+    let overrides = Overrides { backend: Some("gpu".into()), ..Overrides::default() };
+    let message = schema().check_overrides(&overrides).unwrap_err().to_string();
+    assert!(message.contains("`flex`, `wgpu`; did you mean `wgpu`?"), "{message}");
+}

@@ -1,0 +1,247 @@
+//! What a key accepts: a literal or a TOML value in, the value in its final form or the sentence about what would be right out.
+
+use std::ops::Bound;
+
+use serde::{Deserialize, Serialize};
+use toml::Value;
+
+use super::suggest::{list, nearest};
+
+/// A default, as a constant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Literal {
+    /// A whole number.
+    Int(i64),
+    /// A real number.
+    Float(f64),
+    /// `true` or `false`.
+    Bool(bool),
+    /// Text.
+    Text(&'static str),
+    /// A list of whole numbers.
+    Ints(&'static [i64]),
+    /// A list of real numbers.
+    Floats(&'static [f64]),
+    /// A list of texts.
+    Texts(&'static [&'static str]),
+}
+
+impl Literal {
+    /// The literal as TOML.
+    pub fn to_value(self) -> Value {
+        match self {
+            Self::Int(n) => n.into(),
+            Self::Float(x) => x.into(),
+            Self::Bool(b) => b.into(),
+            Self::Text(text) => text.into(),
+            Self::Ints(numbers) => numbers.to_vec().into(),
+            Self::Floats(numbers) => numbers.to_vec().into(),
+            Self::Texts(texts) => Value::Array(texts.iter().map(|text| (*text).into()).collect()),
+        }
+    }
+}
+
+/// A number, or the word of a rule that computes one: what a field holds whose key accepts [`Accepts::NumberOr`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum NumberOr<Rule> {
+    /// This number.
+    Fixed(f64),
+    /// What this rule yields.
+    Rule(Rule),
+}
+
+/// An interval of real numbers; infinite and NaN values are outside of every interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval(pub Bound<f64>, pub Bound<f64>);
+
+impl Interval {
+    /// Every finite number.
+    pub const FINITE: Self = Self(Bound::Unbounded, Bound::Unbounded);
+    /// (0, ∞)
+    pub const POSITIVE: Self = Self(Bound::Excluded(0.0), Bound::Unbounded);
+    /// [0, ∞)
+    pub const NOT_NEGATIVE: Self = Self(Bound::Included(0.0), Bound::Unbounded);
+    /// (−∞, 0)
+    pub const NEGATIVE: Self = Self(Bound::Unbounded, Bound::Excluded(0.0));
+    /// (0, 1)
+    pub const INSIDE_UNIT: Self = Self(Bound::Excluded(0.0), Bound::Excluded(1.0));
+    /// (0, 1]
+    pub const FRACTION: Self = Self(Bound::Excluded(0.0), Bound::Included(1.0));
+    /// (0, ½)
+    pub const HALF: Self = Self(Bound::Excluded(0.0), Bound::Excluded(0.5));
+    /// [0, 1)
+    pub const DECAY: Self = Self(Bound::Included(0.0), Bound::Excluded(1.0));
+
+    fn contains(self, x: f64) -> bool {
+        use std::ops::RangeBounds;
+        x.is_finite() && (self.0, self.1).contains(&x)
+    }
+
+    fn describe(self) -> String {
+        let low = match self.0 {
+            Bound::Included(x) => Some(format!("at least {x}")),
+            Bound::Excluded(x) => Some(format!("greater than {x}")),
+            Bound::Unbounded => None,
+        };
+        let high = match self.1 {
+            Bound::Included(x) => Some(format!("at most {x}")),
+            Bound::Excluded(x) => Some(format!("less than {x}")),
+            Bound::Unbounded => None,
+        };
+        match (low, high) {
+            (Some(low), Some(high)) => format!("a number {low} and {high}"),
+            (Some(bound), None) | (None, Some(bound)) => format!("a number {bound}"),
+            (None, None) => "a finite number".to_string(),
+        }
+    }
+}
+
+/// The values that a key accepts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Accepts {
+    /// A whole number from `min` to `max`.
+    Int {
+        /// Smallest value.
+        min: i64,
+        /// Largest value.
+        max: i64,
+    },
+    /// A real number; a whole number is turned into one.
+    Float(Interval),
+    /// `true` or `false`.
+    Bool,
+    /// Any text.
+    Text {
+        /// Whether `""` is a value.
+        may_be_empty: bool,
+    },
+    /// A CSV column by its name or number (from 0; negative: from the end), which is turned into text.
+    Column {
+        /// Whether `""` is a value.
+        may_be_empty: bool,
+    },
+    /// A run's name, fit to be a directory: letters, digits, `-`, `_`, `.`, not starting with a dot.
+    Name,
+    /// One ASCII character, or `tab`.
+    Character,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Whole numbers of at least `min`; the list may be empty.
+    IntList {
+        /// Smallest element.
+        min: i64,
+    },
+    /// Real numbers, at least `length` of them.
+    FloatList {
+        /// Where each element lies.
+        each: Interval,
+        /// Fewest elements.
+        length: usize,
+    },
+    /// Texts, of which their reader says whether they can be read; the list may be empty.
+    TextList {
+        /// A list, as it is written, to complete "such as …".
+        example: &'static str,
+    },
+    /// A real number, or one of these words.
+    NumberOr(Interval, &'static [&'static str]),
+}
+
+impl Accepts {
+    /// What is allowed, to complete "it must be …".
+    pub fn describe(self) -> String {
+        match self {
+            Self::Int { min, max: i64::MAX } => format!("a whole number of at least {min}"),
+            Self::Int { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Float(interval) => interval.describe(),
+            Self::Bool => "true or false".to_string(),
+            Self::Text { may_be_empty: true } => "text".to_string(),
+            Self::Text { .. } => "text that is not empty".to_string(),
+            Self::Column { may_be_empty: true } => "a column's name or number, or \"\"".to_string(),
+            Self::Column { .. } => "a column's name or its number from 0".to_string(),
+            Self::Name => "a name of letters, digits, `-`, `_` and `.`, at most 100, not starting with `.`".to_string(),
+            Self::Character => "one ASCII character, or `tab`".to_string(),
+            Self::Choice(words) => format!("one of {}", list(words)),
+            Self::IntList { min } => format!("a list of whole numbers of at least {min}, such as [100, 50]"),
+            Self::FloatList { each, length } => format!("a list of {length} or more numbers, each {}", each.describe()),
+            Self::TextList { example } => format!("a list of texts, such as {example}"),
+            Self::NumberOr(interval, words) => format!("{} or one of {}", interval.describe(), list(words)),
+        }
+    }
+
+    /// `value` in its final form (a whole number becomes a real one where the key is real).
+    ///
+    /// # Errors
+    /// What would be right, where `value` is not.
+    pub fn check(self, value: &Value) -> Result<Value, String> {
+        let accepted = match (self, value) {
+            (Self::Int { min, max }, Value::Integer(n)) => (min..=max).contains(n).then(|| value.clone()),
+            (Self::Float(interval) | Self::NumberOr(interval, _), Value::Integer(_) | Value::Float(_)) => {
+                number_in(interval, value)
+            }
+            (Self::Bool, Value::Boolean(_)) => Some(value.clone()),
+            (Self::Text { may_be_empty } | Self::Column { may_be_empty }, Value::String(text)) => {
+                (may_be_empty || !text.is_empty()).then(|| value.clone())
+            }
+            (Self::Column { .. }, Value::Integer(n)) => Some(Value::String(n.to_string())),
+            (Self::Name, Value::String(text)) => is_name(text).then(|| value.clone()),
+            (Self::Character, Value::String(text)) => is_character(text).then(|| value.clone()),
+            (Self::Choice(words) | Self::NumberOr(_, words), Value::String(text)) => {
+                words.contains(&text.as_str()).then(|| value.clone())
+            }
+            (Self::IntList { min }, Value::Array(items)) => {
+                items.iter().all(|item| item.as_integer().is_some_and(|n| n >= min)).then(|| value.clone())
+            }
+            (Self::TextList { .. }, Value::Array(items)) => items.iter().all(Value::is_str).then(|| value.clone()),
+            (Self::FloatList { each, length }, Value::Array(items)) if items.len() >= length => {
+                items.iter().map(|item| number_in(each, item)).collect::<Option<Vec<_>>>().map(Value::Array)
+            }
+            _ => None,
+        };
+        accepted.ok_or_else(|| self.describe() + &self.hint(value))
+    }
+
+    /// Whether `--set` may hand over its text as it was typed, though it reads as a TOML number or date.
+    pub(super) fn takes_text(self) -> bool {
+        matches!(self, Self::Text { .. } | Self::Column { .. } | Self::Name | Self::Character)
+    }
+
+    /// "; did you mean …?" where a word is close to one of the choices.
+    fn hint(self, value: &Value) -> String {
+        match (self, value) {
+            (Self::Choice(words) | Self::NumberOr(_, words), Value::String(text)) => did_you_mean(text, words),
+            _ => String::new(),
+        }
+    }
+}
+
+/// "one of …", with a hint where `given` is close to one of the words.
+pub(super) fn not_one_of(words: &[&str], given: Option<&str>) -> String {
+    format!("one of {}{}", list(words), given.map_or_else(String::new, |given| did_you_mean(given, words)))
+}
+
+fn did_you_mean(given: &str, words: &[&str]) -> String {
+    nearest(given, words.iter().copied()).map_or_else(String::new, |word| format!("; did you mean `{word}`?"))
+}
+
+/// `value` as a real number, if it is one within the interval.
+fn number_in(interval: Interval, value: &Value) -> Option<Value> {
+    let x = match value {
+        // Exact for everything below 2^53, beyond which no key here has a meaning.
+        #[allow(clippy::cast_precision_loss)]
+        Value::Integer(n) => *n as f64,
+        Value::Float(x) => *x,
+        _ => return None,
+    };
+    interval.contains(x).then_some(Value::Float(x))
+}
+
+fn is_character(text: &str) -> bool {
+    text == "tab" || (text.is_ascii() && text.len() == 1)
+}
+
+fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    (1..=100).contains(&text.len()) && !text.starts_with('.') && text.chars().all(fits)
+}

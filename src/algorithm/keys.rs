@@ -1,0 +1,151 @@
+//! Keys that several algorithms share, and the structs that they are read into.
+
+use fedstein_schema::Accepts::{self, Choice, Float};
+use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
+use fedstein_schema::{COUNT, Interval, Key, NumberOr, POSITIVE, key, whole};
+use serde::{Deserialize, Serialize};
+
+use crate::density::{KdeBandwidth, KdeConfig, KdeMode, LikelihoodScale};
+use crate::protocol::LocalData;
+use crate::rows::Order;
+
+/// The steps of a client and the rows they see: `local_steps`, `batch`, `minibatch`, `likelihood_scale`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LocalConfig {
+    /// The number of local steps L.
+    pub local_steps: usize,
+    /// The number of rows B of a minibatch.
+    pub batch: usize,
+    /// The order in which rows are read.
+    pub minibatch: Order,
+    /// The weight of a minibatch's likelihood.
+    pub likelihood_scale: LikelihoodScale,
+}
+
+impl LocalConfig {
+    /// The rows and the likelihood scale behind the scores, at α = `temperature`.
+    pub fn data(&self, temperature: f64) -> LocalData {
+        LocalData { batch: self.batch, order: self.minibatch, scale: self.likelihood_scale, temperature }
+    }
+}
+
+/// The kernel density estimate of a set of particles: `kde`, `kde_bandwidth`, `kde_damping`, `kde_clip`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DensityConfig {
+    /// The form of the density.
+    pub kde: KdeMode,
+    /// The bandwidth λ.
+    pub kde_bandwidth: NumberOr<KdeRule>,
+    /// The factor ρ ∈ (0, 1] on the difference of two densities' scores.
+    pub kde_damping: f64,
+    /// The clipping bound c: the norm of every row of that difference is at most c·√d/λ. 0 means no clipping.
+    pub kde_clip: f64,
+}
+
+impl DensityConfig {
+    /// The density estimate that these keys describe.
+    pub fn kde(&self) -> KdeConfig {
+        KdeConfig { mode: self.kde, bandwidth: bandwidth(self.kde_bandwidth) }
+    }
+
+    /// The clipping bound c; `None` without clipping.
+    pub fn clip(&self) -> Option<f64> {
+        (self.kde_clip > 0.0).then_some(self.kde_clip)
+    }
+}
+
+/// The rule for the standard deviation of the density's kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KdeRule {
+    /// The median heuristic on the centres.
+    Median,
+    /// Scott's rule.
+    Scott,
+}
+
+/// The bandwidth λ of a config's value.
+pub fn bandwidth(of: NumberOr<KdeRule>) -> KdeBandwidth {
+    match of {
+        NumberOr::Fixed(lambda) => KdeBandwidth::Fixed(lambda),
+        NumberOr::Rule(KdeRule::Median) => KdeBandwidth::Median,
+        NumberOr::Rule(KdeRule::Scott) => KdeBandwidth::Scott,
+    }
+}
+
+/// The number of particles N.
+pub const PARTICLE_COUNT: Key = key("particles", whole(1, 1_000_000), I(20), "Particles N.");
+/// The number of local steps L.
+pub const LOCAL_STEPS: Key =
+    key("local_steps", COUNT, I(200), "Steps L of a client in its round ([D]: 200, [W]'s code on MNIST: 50).");
+/// The batch size B.
+pub const BATCH: Key = key("batch", COUNT, I(100), "Rows of a minibatch; a client with fewer uses all it has.");
+/// The key `batch` with ten rows as default, as in PFLlib.
+pub const BATCH_OF_TEN: Key = BATCH.default(I(10));
+/// The order of a client's rows.
+pub const MINIBATCH: Key = key(
+    "minibatch",
+    Choice(&["epoch-permutation", "sequential-restart", "iid"]),
+    T("epoch-permutation"),
+    "Order of the rows: a permutation per epoch that goes on over rounds; the first rows anew every round (reference for BNNs); independent draws.",
+)
+.reference(T("sequential-restart"));
+/// The weight of a minibatch.
+pub const LIKELIHOOD_SCALE: Key = key(
+    "likelihood_scale",
+    Choice(&["full", "batch-sum", "mean"]),
+    T("full"),
+    "Weight of a minibatch of B out of n rows: n/B (unbiased, [D]), 1 ([W]'s code), 1/B.",
+);
+/// The key `likelihood_scale` with a mean over the minibatch as default, as in PFLlib.
+pub const MEAN_LOSS: Key = LIKELIHOOD_SCALE.default(T("mean"));
+/// The temperature α.
+pub const TEMPERATURE: Key = key(
+    "temperature",
+    POSITIVE,
+    F(1.0),
+    "α: the likelihood's score is divided by it; below 1 is colder, more certain.",
+);
+/// The form of the density.
+pub const KDE: Key = key(
+    "kde",
+    Choice(&["exact", "reference", "off"]),
+    T("exact"),
+    "Density of a set of particles: log-sum-exp; the public code's, which underflows to nothing beyond some 15 dimensions; no such terms.",
+)
+.reference(T("reference"));
+/// The bandwidth λ.
+pub const KDE_BANDWIDTH: Key = key(
+    "kde_bandwidth",
+    Accepts::NumberOr(Interval::POSITIVE, &["median", "scott"]),
+    F(0.1),
+    "Standard deviation λ of the density's kernel: how fast what other clients contributed is forgotten ([D], [C], [W]: 0.55, right for toys and for clients alike; 0.1 for clients that differ; networks on many rows want about 4/√rows); or a rule that takes it from the particles.",
+)
+.paper(F(0.55))
+.reference(F(0.55));
+/// The factor ρ on the difference of the densities' scores.
+pub const KDE_DAMPING: Key = key(
+    "kde_damping",
+    Float(Interval::FRACTION),
+    F(1.0),
+    "Factor on the difference of the two densities' scores; below 1 tames drift.",
+);
+/// The clipping bound c.
+pub const KDE_CLIP: Key = key(
+    "kde_clip",
+    Float(Interval::NOT_NEGATIVE),
+    F(0.0),
+    "Longest allowed such difference, in units of √d/λ; 0: any.",
+);
+/// The number of layers that stay at the client.
+pub const PERSONAL_LAYERS: Key =
+    key("personal_layers", COUNT, I(1), "Layers, counted from the output, that stay at the client.");
+/// The number of draws behind an expectation.
+pub const SAMPLES: Key = key("samples", COUNT, I(10), "Draws behind an expectation.");
+/// The weight μ or λ of a proximal term.
+pub const PROXIMAL: Key = key("proximal", POSITIVE, F(0.01), "Weight of the distance from the shared parameters.");
+/// The step size of a client's own parameters.
+pub const INNER_LR: Key = key("inner_lr", POSITIVE, F(0.01), "");
+/// The weight β of the clients' mean at the server.
+pub const SERVER_MIX: Key =
+    key("server_mix", Float(Interval::FRACTION), F(1.0), "β: how much of the clients' mean the server takes.");

@@ -1,0 +1,99 @@
+//! Arrays in this process's memory: what travels, what is written down, and what devices are filled from.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Elements of an array, row-major.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Values {
+    /// 32-bit floats.
+    F32(Vec<f32>),
+    /// 64-bit floats.
+    F64(Vec<f64>),
+}
+
+impl Values {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::F64(values) => values.len(),
+        }
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements in f64.
+    pub fn to_f64(&self) -> Vec<f64> {
+        match self {
+            Self::F32(values) => values.iter().map(|value| f64::from(*value)).collect(),
+            Self::F64(values) => values.clone(),
+        }
+    }
+
+    /// Index of the first element that is not finite.
+    pub fn first_non_finite(&self) -> Option<usize> {
+        match self {
+            Self::F32(values) => values.iter().position(|value| !value.is_finite()),
+            Self::F64(values) => values.iter().position(|value| !value.is_finite()),
+        }
+    }
+}
+
+/// A host array.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Array {
+    /// Sizes of the axes; particles are `[N, d]`.
+    pub shape: Vec<usize>,
+    /// The elements, row-major.
+    pub values: Values,
+}
+
+impl Array {
+    /// Size on the wire, without headers.
+    pub fn bytes(&self) -> u64 {
+        let width = match self.values {
+            Values::F32(_) => 4,
+            Values::F64(_) => 8,
+        };
+        self.values.len() as u64 * width
+    }
+}
+
+/// Why an array is not what is needed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ArrayError {
+    /// There is no array of this name.
+    #[error("the message has no array \"{0}\"")]
+    Missing(String),
+    /// Particles that are not a matrix.
+    #[error("particles must be a matrix [N, d], not {0:?}")]
+    NotMatrix(Vec<usize>),
+    /// Particles of another dimension, or none.
+    #[error("particles must be [N, {dim}] with N ≥ 1, not [{rows}, {columns}]")]
+    Particles {
+        /// The dimension d of the model.
+        dim: usize,
+        /// The rows found.
+        rows: usize,
+        /// The columns found.
+        columns: usize,
+    },
+    /// An array of another shape.
+    #[error("array \"{name}\" must be {expected:?}, not {found:?}")]
+    Shape {
+        /// Its name.
+        name: String,
+        /// The shape that it should have.
+        expected: Vec<usize>,
+        /// Its shape.
+        found: Vec<usize>,
+    },
+    /// Numbers that do not stand for what they should.
+    #[error("{0}")]
+    Content(String),
+}

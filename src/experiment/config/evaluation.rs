@@ -1,0 +1,65 @@
+//! `[evaluation]`: when and how the particles are evaluated on the test rows.
+
+use fedstein_schema::Accepts::{Bool, NumberOr as NumberOrWord};
+use fedstein_schema::Literal::{Bool as B, Int as I, Text as T};
+use fedstein_schema::{COUNT, Interval, Key, NumberOr, Section, key, whole};
+use serde::{Deserialize, Serialize};
+
+/// The keys of `[evaluation]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationConfig {
+    /// Number of rounds from one evaluation to the next.
+    pub every: usize,
+    /// Number of bins of confidence.
+    pub bins: usize,
+    /// Test rows evaluated at once.
+    pub chunk: usize,
+    /// Bandwidth λ of the density estimate whose divergence is reported.
+    pub kde_bandwidth: NumberOr<SameKde>,
+    /// Whether clients compute their Stein discrepancy each round.
+    pub discrepancy: bool,
+    /// Whether each client's predictor is scored on rows of its own.
+    pub personal: bool,
+}
+
+/// The density estimate from which a toy's divergence is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SameKde {
+    /// The density estimate that the algorithm itself uses.
+    Same,
+}
+
+const KEYS: &[Key] = &[
+    key("every", COUNT, I(1), "Rounds from one evaluation to the next; the last round is always evaluated."),
+    key("bins", whole(1, 1000), I(15), "Bins of confidence in calibration errors and diagrams (15: Guo et al. 2017)."),
+    key(
+        "chunk",
+        COUNT,
+        I(1000),
+        "Test rows evaluated at once; bounds memory, changes no result beyond its last digits.",
+    ),
+    key(
+        "kde_bandwidth",
+        NumberOrWord(Interval::POSITIVE, &["same"]),
+        T("same"),
+        "λ of the density whose divergence from a toy's posterior is reported; `same`: the algorithm's own, 0.55 where it has none.",
+    ),
+    key(
+        "discrepancy",
+        Bool,
+        B(false),
+        "Asks every client every round for the Stein discrepancy between Θ and its tilted density, over all its rows; the schedules `ksd` and `hip` have a question of their own, which goes first. The answers count as traffic.",
+    ),
+    key(
+        "personal",
+        Bool,
+        B(false),
+        "Also scores every client's own predictor on that client's own test rows: columns `personal_*` of rounds.csv, and `clients.csv`. The clients send sums, never rows; this traffic is not counted.",
+    ),
+];
+
+/// The schema of the section.
+pub(super) fn section() -> Section {
+    Section::plain("evaluation", "When and how the test rows are looked at.", KEYS)
+}

@@ -1,0 +1,261 @@
+//! Evaluates and records every round: the observer of the loop over rounds.
+
+use std::time::Instant;
+
+use crate::backend::Backend;
+use crate::checkpoint::{CheckpointError, State};
+use crate::error::RunError;
+use crate::federation::event::{Event, EventKind};
+use crate::federation::fault_policy::FaultPolicy;
+use crate::federation::fleet::Fleet;
+use crate::federation::server::{Round, RoundObserver};
+use crate::metrics::{Evaluation, PersonalScores};
+use crate::protocol::{ClientId, RequestKind, ServerHalf};
+use crate::schedule::Schedule;
+
+use super::artifact::Artifacts;
+use super::checkpoints::Snapshot;
+use super::config::Config;
+use super::diagnosis::{self, Advice};
+use super::evaluate::{Evaluator, Predicted};
+use super::history::History;
+use super::personal::{Personal, PersonalResults};
+use super::progress::Observer;
+use super::record::RoundRecord;
+
+/// Evaluates and records every round.
+pub(super) struct RunRecorder<'a, B: Backend> {
+    pub config: &'a Config,
+    pub evaluator: &'a Evaluator<B>,
+    pub fleet: &'a dyn Fleet,
+    pub observer: &'a dyn Observer,
+    pub artifacts: Option<&'a mut Artifacts>,
+    /// The warning for one-hot density estimates.
+    one_hot_advice: &'static str,
+    start: Instant,
+    notes: Notes,
+}
+
+/// The evaluated columns of a round, and the events of the requests behind them.
+type Looked = (Vec<(&'static str, Option<f64>)>, Vec<Event>);
+
+/// The warning about a client that did not answer a question or gave no scores.
+fn absence(event: &Event) -> Option<String> {
+    let absent = [EventKind::Unanswered, EventKind::Late, EventKind::Stale, EventKind::Refused, EventKind::Failed];
+    let left_out_of = match event.request {
+        RequestKind::Training => return None,
+        RequestKind::Question => "the choice of clients",
+        RequestKind::Scores => "the personal scores",
+    };
+    let reason = event.detail.as_deref().unwrap_or("no reply came");
+    let Event { round, client, .. } = event;
+    let is_absent = absent.contains(&event.kind);
+    is_absent.then(|| format!("round {round}: client {client} was left out of {left_out_of}: {reason}"))
+}
+
+/// The values collected over the rounds and saved in checkpoints.
+struct Notes {
+    personal: Option<Personal>,
+    /// Seconds of the rounds that were run before this process.
+    before: f64,
+    rounds: History,
+    latest: Option<(Predicted, Evaluation)>,
+    /// The number of rounds in which each client took part, `[K]`.
+    visits: Vec<usize>,
+    advice: Advice,
+}
+
+/// The results of a run after its last round.
+pub(super) struct RunResults {
+    pub predicted: Predicted,
+    pub evaluation: Evaluation,
+    pub personal: Option<(PersonalResults, PersonalScores)>,
+    pub rounds: Vec<RoundRecord>,
+    pub seconds: f64,
+}
+
+impl<'a, B: Backend> RunRecorder<'a, B> {
+    /// A recorder of a run with K clients, each of which is scored if `personal`.
+    pub fn new(
+        (config, one_hot_advice): (&'a Config, &'static str),
+        evaluator: &'a Evaluator<B>,
+        fleet: &'a dyn Fleet,
+        (count, personal): (usize, bool),
+        observer: &'a dyn Observer,
+        artifacts: Option<&'a mut Artifacts>,
+    ) -> Self {
+        let notes = Notes {
+            personal: personal.then(|| Personal::new(count, config.evaluation.bins)),
+            before: 0.0,
+            rounds: History::default(),
+            latest: None,
+            visits: vec![0; count],
+            advice: Advice::default(),
+        };
+        Self { config, evaluator, fleet, observer, artifacts, one_hot_advice, start: Instant::now(), notes }
+    }
+
+    /// Restores the state of a checkpoint and continues after its last round.
+    ///
+    /// # Errors
+    /// The state does not belong to this run, or its files cannot be truncated.
+    pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.notes.restore(state)?;
+        if let Some(artifacts) = self.artifacts.as_deref_mut() {
+            artifacts.cut(self.notes.rounds.records())?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates the test rows and, where `personal` is set, every client's own rows. Returns the columns of both, and
+    /// the events of the requests for scores.
+    fn look(&mut self, round: usize, server: &dyn ServerHalf<B>, policy: &FaultPolicy) -> Result<Looked, RunError> {
+        let predicted = self.evaluator.predict(server.particles(), &server.posterior())?;
+        let evaluation = self.evaluator.evaluate(&predicted)?;
+        let (mut columns, mut events) = (evaluation.columns(), Vec::new());
+        self.notes.latest = Some((predicted, evaluation));
+        if let Some(clients) = &mut self.notes.personal {
+            let (personal, happened) = clients.score(round, self.fleet, policy, server)?;
+            columns.extend(personal);
+            events = happened;
+        }
+        Ok((columns, events))
+    }
+
+    fn seconds(&self) -> f64 {
+        self.notes.before + self.start.elapsed().as_secs_f64()
+    }
+
+    /// Writes a checkpoint where one is due, and ends the run where the user asked for it.
+    fn keep(
+        &mut self,
+        (round, policy): (usize, &FaultPolicy),
+        server: &dyn ServerHalf<B>,
+        schedule: &dyn Schedule,
+    ) -> Result<(), RunError> {
+        let (rounds, is_wanted) = (self.config.rounds, self.observer.wants_to_stop());
+        if let Some(artifacts) = self.artifacts.as_deref_mut() {
+            let notes = &self.notes;
+            let snapshot = Snapshot { round, server, schedule, policy, fleet: self.fleet, diary: &|| notes.save() };
+            if artifacts.checkpoint(&self.config.checkpoint, is_wanted || round == rounds, &snapshot)? {
+                self.observer.saved(round);
+            }
+        }
+        match is_wanted && round < rounds {
+            true => Err(RunError::Interrupted { round, rounds }),
+            false => Ok(()),
+        }
+    }
+
+    /// The results of the run. Where the checkpoint already holds all rounds, the results are evaluated again.
+    ///
+    /// # Errors
+    /// No round has ended, or the results cannot be evaluated.
+    pub fn finish(mut self, server: &dyn ServerHalf<B>, policy: &FaultPolicy) -> Result<RunResults, RunError> {
+        if self.notes.latest.is_none() && !self.notes.rounds.is_empty() {
+            // The events of these requests were already recorded in their round, so they are discarded.
+            self.look(self.notes.rounds.round(), server, policy)?;
+        }
+        let seconds = self.seconds();
+        let Notes { personal, rounds, latest, .. } = self.notes;
+        let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
+        Ok(RunResults {
+            predicted,
+            evaluation,
+            personal: personal.and_then(Personal::finish),
+            rounds: rounds.records().collect(),
+            seconds,
+        })
+    }
+}
+
+impl Notes {
+    fn save(&self) -> State {
+        let personal = self.personal.as_ref().map(Personal::save).unwrap_or_default();
+        State::default()
+            .with_part("rounds", self.rounds.save())
+            .with_counts("visits", self.visits.iter().copied())
+            .with_part("advice", self.advice.save())
+            .with_part("personal", personal)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.rounds = History::restore(&state.part("rounds"))?;
+        let visits = state.counts("visits")?;
+        if visits.len() != self.visits.len() {
+            let (found, clients) = (visits.len(), self.visits.len());
+            let reason = format!("the visits are those of {found} clients, not of {clients}");
+            return Err(CheckpointError::Content(reason).into());
+        }
+        self.visits = visits;
+        self.advice = Advice::restore(&state.part("advice"))?;
+        if let Some(personal) = &mut self.personal {
+            personal.restore(&state.part("personal"))?;
+        }
+        self.before = self.rounds.seconds();
+        Ok(())
+    }
+}
+
+impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
+    fn round_started(&mut self, round: usize, clients: &[ClientId]) {
+        self.observer.round(round, clients);
+    }
+
+    fn round_ended(
+        &mut self,
+        round: Round,
+        server: &dyn ServerHalf<B>,
+        schedule: &dyn Schedule,
+    ) -> Result<(), RunError> {
+        let due = round.round.is_multiple_of(self.config.evaluation.every) || round.round == self.config.rounds;
+        let (mut metrics, mut spread, mut scoring) = (Evaluation::default().columns(), None, Vec::new());
+        metrics.extend(self.notes.personal.iter().flat_map(|_| Personal::blank()));
+        if due {
+            (metrics, scoring) = self.look(round.round, server, &round.policy)?;
+            spread = Some(server.particles().spread()?);
+        }
+        metrics.extend(diagnosis::columns(&round, spread));
+        let number = round.round;
+        let advice = self.notes.advice.on(&round, self.one_hot_advice, server.particles().count());
+        advice.iter().for_each(|note| self.observer.note(note));
+        for (client, reason) in &round.rejected {
+            self.observer.note(&format!("round {number}: client {client} was left out: {reason}"));
+        }
+        for note in round.events.iter().chain(&scoring).filter_map(absence) {
+            self.observer.note(&note);
+        }
+        round.selection.clients.iter().for_each(|client| self.notes.visits[*client] += 1);
+        let selection = diagnosis::selection_line(&round, &self.notes.visits);
+        let seconds = self.seconds();
+        let record = RoundRecord {
+            round: number,
+            clients: round.selection.clients,
+            metrics: metrics.into_iter().map(|(name, value)| (name.into(), value)).collect(),
+            uplink_bytes: round.uplink_bytes,
+            downlink_bytes: round.downlink_bytes,
+            seconds,
+            round_seconds: seconds - self.notes.rounds.seconds(),
+        };
+        if let Some(artifacts) = self.artifacts.as_deref_mut() {
+            if let Some(line) = selection {
+                artifacts.selection(&line)?;
+            }
+            artifacts.events(&round.events)?;
+            artifacts.events(&scoring)?;
+            artifacts.trained(&round.used);
+            artifacts.round(&record)?;
+        }
+        self.observer.finished_round(&record);
+        self.notes.rounds.push(&record)?;
+        self.keep((number, &round.policy), server, schedule)
+    }
+
+    fn run_failed(&mut self, events: &[Event]) -> Result<(), RunError> {
+        match self.artifacts.as_deref_mut() {
+            // A run leaves no files before its first round has ended.
+            Some(artifacts) if !self.notes.rounds.is_empty() => artifacts.events(events),
+            _ => Ok(()),
+        }
+    }
+}

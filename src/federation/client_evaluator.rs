@@ -1,0 +1,107 @@
+//! Scores a client's own predictor on the client's own held-out rows. In: a [`Predictor`]. Out: a message of sums, no rows.
+
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+use fedstein_datasets::Targets;
+use fedstein_models::{Model, Task};
+
+use crate::array::{Array, Values};
+use crate::backend::{Backend, Session};
+use crate::error::RunError;
+use crate::metrics::{ClientScores, ParticleLogProbs, RegressionPredictions, Scale};
+use crate::particles::Particles;
+use crate::protocol::{Message, PARTICLES, Predictor, Request};
+use crate::rows::Table;
+
+/// Held-out rows: a table, its targets as the metrics read them, and the rows of each client.
+#[derive(Debug)]
+pub struct HeldOut {
+    /// Features and encoded targets.
+    pub table: Table,
+    /// The targets, in the units of the data.
+    pub targets: Targets,
+    /// Rows of the table, by client.
+    pub rows: Vec<Vec<usize>>,
+}
+
+/// Scores the predictors of the clients of one process.
+#[derive(Debug)]
+pub struct ClientEvaluator<B: Backend> {
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// The device.
+    pub session: Session<B>,
+    /// The test rows.
+    pub test: HeldOut,
+    /// The validation rows, by which the best round is chosen.
+    pub validation: HeldOut,
+    /// Units of real targets.
+    pub scale: Scale,
+    /// Rows predicted at once.
+    pub chunk: usize,
+    /// Bins of confidence.
+    pub bins: usize,
+}
+
+/// The name under which the sums over test rows travel.
+pub const TEST_SCORES: &str = "test_scores";
+/// The name under which the sums over validation rows travel.
+pub const VALIDATION_SCORES: &str = "validation_scores";
+
+impl<B: Backend> ClientEvaluator<B> {
+    /// Sums of scores over the test and the validation rows of the client that is asked, `[number of sums]` each.
+    ///
+    /// # Errors
+    /// The published particles are missing, the device does not answer, or the predictions cannot be scored.
+    pub fn score(&self, request: &Request, predictor: Predictor<B>) -> Result<Message, RunError> {
+        let predict = self.function(request, predictor)?;
+        let mut message = Message::default();
+        for (name, held) in [(TEST_SCORES, &self.test), (VALIDATION_SCORES, &self.validation)] {
+            let scores = self.scores(&*predict, held, &held.rows[request.client])?.to_values();
+            let array = Array { shape: vec![scores.len()], values: Values::F64(scores) };
+            message = message.with_array(name, array);
+        }
+        Ok(message)
+    }
+
+    fn scores(&self, predict: &Predict, held: &HeldOut, rows: &[usize]) -> Result<ClientScores, RunError> {
+        let mut scores = ClientScores::new(self.bins);
+        for rows in rows.chunks(self.chunk) {
+            let inputs = held.table.batch(rows.iter().copied(), &self.session).inputs;
+            let outputs = predict(inputs)?;
+            let [components, count, width] = outputs.dims();
+            let values = outputs.try_into_vec_as::<f32>()?;
+            let added = match (&held.targets, self.model.task()) {
+                (Targets::Classes { labels, .. }, Task::Classification { .. }) => {
+                    let labels: Vec<usize> = rows.iter().map(|row| labels[*row]).collect();
+                    ParticleLogProbs::from_f32(components, count, width, &values)
+                        .and_then(|log_probs| scores.add_classes(&log_probs, &labels))
+                }
+                (Targets::Real { values: targets }, Task::Regression) => {
+                    let targets = rows.iter().map(|row| self.scale.standardise(targets[*row])).collect();
+                    RegressionPredictions::from_outputs(components, &values, targets)
+                        .and_then(|predictions| scores.add_real(&predictions.original_scale(self.scale)?))
+                }
+                _ => return Err(RunError::Config("a toy density has no rows to be scored on".into())),
+            };
+            added.map_err(RunError::Predictions)?;
+        }
+        Ok(scores)
+    }
+
+    /// The predictor as a function of rows.
+    fn function<'a>(&'a self, request: &Request, predictor: Predictor<B>) -> Result<Box<Predict<'a>>, RunError> {
+        let particles = match predictor {
+            Predictor::Rows(predict) => return Ok(predict),
+            Predictor::Own(particles) => particles,
+            Predictor::Published => {
+                Particles::from_array(request.message.array(PARTICLES)?, self.model.layout(), &self.session)?
+            }
+        };
+        Ok(Box::new(move |inputs| Ok(self.model.predict(particles.blocks(), inputs))))
+    }
+}
+
+/// Rows `[B, p]` in, predictive parameters `[S, B, outputs]` of S components out.
+type Predict<'a> = dyn Fn(Tensor<2>) -> Result<Tensor<3>, RunError> + 'a;

@@ -1,0 +1,110 @@
+//! What the server remembers of its clients, and messages, as a [`State`] and back, bit for bit.
+
+use std::collections::BTreeMap;
+
+use serde_json::Error;
+
+use super::fault_policy::ClientReliability;
+use crate::array::Array;
+use crate::checkpoint::{CheckpointError, State};
+use crate::protocol::{ClientId, Message};
+
+impl ClientReliability {
+    /// As a state; a good record is nothing to keep.
+    ///
+    /// # Errors
+    /// None that this type can cause; serialising is fallible in general.
+    pub fn to_state(&self) -> Result<State, CheckpointError> {
+        if *self == Self::default() {
+            return Ok(State::default());
+        }
+        // Whole numbers alone: lengths are kept as their bits.
+        Ok(State::default().with_words("conduct", serde_json::to_string(self).map_err(wrong)?))
+    }
+
+    /// Out of what [`Self::to_state`] has returned.
+    ///
+    /// # Errors
+    /// The state is another.
+    pub fn from_state(state: &State) -> Result<Self, CheckpointError> {
+        if state.is_empty() {
+            return Ok(Self::default());
+        }
+        serde_json::from_str(state.words("conduct")?).map_err(wrong)
+    }
+}
+
+/// One message of each of some clients, as a state.
+pub(super) fn of_messages(messages: &BTreeMap<ClientId, Message>) -> State {
+    if messages.is_empty() {
+        return State::default();
+    }
+    let clients = State::default().with_counts(CLIENTS, messages.keys().copied());
+    let part = |state: State, (client, message)| state.with_part(&format!("{client}"), of_message(message));
+    messages.iter().fold(clients, part)
+}
+
+/// Out of what [`of_messages`] has returned.
+///
+/// # Errors
+/// A message is not whole.
+pub(super) fn to_messages(state: &State) -> Result<BTreeMap<ClientId, Message>, CheckpointError> {
+    if !state.has(CLIENTS) {
+        return Ok(BTreeMap::new());
+    }
+    let message = |client| Ok((client, to_message(&state.part(&format!("{client}")))?));
+    state.counts(CLIENTS)?.into_iter().map(message).collect()
+}
+
+/// Whose messages they are.
+const CLIENTS: &str = "clients";
+
+fn of_message(message: &Message) -> State {
+    let array = |state: State, (name, array): (&String, &Array)| state.with_array(name, array.clone());
+    let arrays = message.arrays.iter().fold(State::default(), array);
+    let number = |state: State, (name, value): (&String, &f64)| state.with_numbers(name, [*value]);
+    let scalars = message.scalars.iter().fold(State::default(), number);
+    State::default().with_part("arrays", arrays).with_part("scalars", scalars)
+}
+
+fn to_message(state: &State) -> Result<Message, CheckpointError> {
+    let scalars = state.part("scalars");
+    let number = |name: &String| Ok((name.clone(), scalars.number(name)?));
+    let scalars = scalars.arrays().keys().map(number).collect::<Result<_, CheckpointError>>()?;
+    Ok(Message { arrays: state.part("arrays").arrays().clone(), scalars })
+}
+
+fn wrong(error: Error) -> CheckpointError {
+    CheckpointError::Content(format!("the clients' conduct: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Values;
+    use crate::checkpoint::codec::{decode, encode};
+
+    #[test]
+    fn what_an_injector_repeats_comes_back_to_the_bit_out_of_a_file() {
+        let awkward = [0.1 + 0.2, -0.0, 1.0 / 3.0, 5e-324, 31.245_270_191_439_438];
+        let single = Array { shape: vec![1, 3], values: Values::F32(vec![0.1, -0.0, 1e-42]) };
+        let double = Array { shape: vec![5, 1], values: Values::F64(awkward.to_vec()) };
+        let message = Message::default().with_array("particles", single).with_array("a/b", double);
+        let message = message.with_scalar("client_bytes", awkward[4]).with_scalar("seen", -0.0);
+        let remembered = BTreeMap::from([(0, Message::default()), (12, message.clone())]);
+        let bytes = encode(&of_messages(&remembered)).unwrap();
+        let back = to_messages(&decode(&bytes).unwrap()).unwrap();
+        assert_eq!(back, remembered);
+        assert_eq!(back[&12].fingerprint(), message.fingerprint());
+        assert!(of_messages(&BTreeMap::new()).is_empty() && to_messages(&State::default()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_guard_that_has_seen_nothing_bad_keeps_nothing_and_another_form_of_conduct_is_refused() {
+        let state = ClientReliability::default().to_state().unwrap();
+        assert!(state.is_empty());
+        assert_eq!(ClientReliability::from_state(&state).unwrap(), ClientReliability::default());
+        let bad = State::default().with_words("conduct", "{\"quarantine\": 3}".into());
+        assert!(ClientReliability::from_state(&bad).unwrap_err().to_string().contains("conduct"));
+    }
+}

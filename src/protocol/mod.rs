@@ -1,0 +1,21 @@
+//! What server and clients have agreed on: the two halves of an algorithm, and the messages that pass between them.
+//!
+//! An algorithm implements [`ServerHalf`] and [`ClientHalf`] and builds them from a [`Setup`]. A
+//! [`Request`] carries the server's [`Message`] to one client, a [`Reply`] carries the client's back: named arrays and
+//! named numbers, never rows. [`crate::federation`] is the loop that moves them; nothing here knows how they travel.
+
+mod fingerprint;
+mod halves;
+mod message;
+mod names;
+mod prediction;
+mod setup;
+
+pub use halves::{ClientHalf, Halves, ServerHalf, Watch};
+pub use message::{Ask, ClientId, Message, Question, Reply, Request, RequestKind, SharedMessage};
+pub use names::{
+    BATCHES, CLIENT_BYTES, DISCREPANCY, KDE_ESS, OPTIMIZER, PARTICLES, ROWS, SCORE_NORM, diagnosed, message_of,
+    particles_of,
+};
+pub use prediction::{Posterior, Predictor};
+pub use setup::{LocalData, Setup};

@@ -1,0 +1,310 @@
+//! A client's own rows, and the order in which it reads them.
+
+use std::sync::Arc;
+
+use fedstein_datasets::{Dataset, Normalisation, Targets};
+use fedstein_models::Batch;
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{Backend, Session};
+use crate::checkpoint::{CheckpointError, State};
+use crate::random::{Purpose, Streams};
+
+/// A whole training or test set, as models read it: features `[n, p]`, targets `[n, outputs]`, both row-major.
+#[derive(Clone, Debug)]
+pub struct Table {
+    features: Arc<Vec<f32>>,
+    targets: Arc<Vec<f32>>,
+    width: usize,
+    outputs: usize,
+}
+
+impl Table {
+    /// Classes become one-hot rows, real targets are standardised with the training set's mean and deviation.
+    pub fn new(data: Dataset, normalisation: &Normalisation) -> Self {
+        let (rows, width) = (data.rows(), data.width());
+        let (outputs, targets) = match &data.targets {
+            Targets::Classes { labels, names } => {
+                let mut one_hot = vec![0.0; rows * names.len()];
+                for (row, label) in labels.iter().enumerate() {
+                    one_hot[row * names.len() + label] = 1.0;
+                }
+                (names.len(), one_hot)
+            }
+            Targets::Real { values } => {
+                let (mean, sd) = normalisation.target.as_ref().map_or((0.0, 1.0), |scale| (scale.mean, scale.sd));
+                (1, values.iter().map(|value| ((value - mean) / sd) as f32).collect())
+            }
+            Targets::None { rows } => (1, vec![0.0; *rows]),
+        };
+        let features = match data.features.is_standard_layout() {
+            true => data.features.into_raw_vec_and_offset().0,
+            false => data.features.iter().copied().collect(),
+        };
+        Self { features: Arc::new(features), targets: Arc::new(targets), width, outputs }
+    }
+
+    /// Number of rows n.
+    pub fn rows(&self) -> usize {
+        self.targets.len() / self.outputs
+    }
+
+    /// Number of features p.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Some rows on the device.
+    pub fn batch<B: Backend>(&self, rows: impl ExactSizeIterator<Item = usize> + Clone, on: &Session<B>) -> Batch {
+        let pick = |from: &[f32], width: usize| -> Vec<f32> {
+            let mut picked = Vec::with_capacity(rows.len() * width);
+            rows.clone().for_each(|row| picked.extend_from_slice(&from[row * width..(row + 1) * width]));
+            picked
+        };
+        Batch {
+            inputs: on.upload(pick(&self.features, self.width), [rows.len(), self.width]),
+            targets: on.upload(pick(&self.targets, self.outputs), [rows.len(), self.outputs]),
+        }
+    }
+}
+
+/// The rows of one client. The table is shared in memory by all clients of a simulation; the rows are not.
+#[derive(Clone, Debug)]
+pub struct Shard<B: Backend> {
+    table: Table,
+    rows: Arc<Vec<usize>>,
+    session: Session<B>,
+}
+
+impl<B: Backend> Shard<B> {
+    /// A client that holds these rows of the table.
+    pub fn new(table: Table, rows: Vec<usize>, session: Session<B>) -> Self {
+        Self { table, rows: Arc::new(rows), session }
+    }
+
+    /// Number of rows N_k.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Uploads the rows at these positions of the shard.
+    pub fn batch(&self, positions: &[usize]) -> Batch {
+        self.table.batch(positions.iter().map(|position| self.rows[*position]), &self.session)
+    }
+}
+
+/// Which rows answer a question about particles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rows {
+    /// All rows of the client.
+    #[default]
+    Full,
+    /// One minibatch, drawn anew each round.
+    Minibatch,
+}
+
+/// The order in which a client reads its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// A new permutation each epoch; the position persists over rounds (BLR reference).
+    #[default]
+    EpochPermutation,
+    /// Every visit starts again at row 0 and never shuffles (BNN reference).
+    SequentialRestart,
+    /// Independent draws without replacement inside a batch (FedWBA reference).
+    Iid,
+}
+
+/// Draws minibatches of fixed size from 0..rows.
+#[derive(Debug)]
+pub struct Minibatches {
+    order: Order,
+    streams: Streams,
+    client: usize,
+    batch: usize,
+    epoch: usize,
+    position: usize,
+    rows: Vec<usize>,
+    current: Vec<usize>,
+    rng: rand::rngs::ChaCha12Rng,
+}
+
+impl Minibatches {
+    /// Minibatches of min(batch, rows) of a client's rows.
+    pub fn new(order: Order, rows: usize, batch: usize, streams: Streams, client: usize) -> Self {
+        let mut minibatches = Self {
+            order,
+            streams,
+            client,
+            batch: batch.min(rows),
+            epoch: 0,
+            position: 0,
+            rows: (0..rows).collect(),
+            current: Vec::new(),
+            rng: streams.rng(Purpose::Minibatch, 0, client),
+        };
+        minibatches.start_epoch();
+        minibatches
+    }
+
+    /// Rows in a minibatch.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// A minibatch for a question in this round, as positions in the shard; training reads on where it was.
+    pub fn aside(&self, round: usize) -> Vec<usize> {
+        let mut rng = self.streams.rng(Purpose::Question, round, self.client);
+        rand::seq::index::sample(&mut rng, self.rows.len(), self.batch).into_vec()
+    }
+
+    /// A new visit of the server begins.
+    pub fn start_visit(&mut self, round: usize) {
+        match self.order {
+            Order::EpochPermutation => {}
+            Order::SequentialRestart => self.position = 0,
+            Order::Iid => {
+                // From the same order every time: a visit's draws depend on its round and client alone.
+                self.rows.sort_unstable();
+                self.rng = self.streams.rng(Purpose::Minibatch, round, self.client);
+            }
+        }
+    }
+
+    /// Where the next minibatch begins. The order of an epoch follows from its number, that of a visit from its round.
+    pub fn save(&self) -> State {
+        State::default().with_count("epoch", self.epoch).with_count("position", self.position)
+    }
+
+    /// Goes on where [`Self::save`] says.
+    ///
+    /// # Errors
+    /// It says nothing, or a place beyond the client's rows.
+    pub fn restore(&mut self, state: &State) -> Result<(), CheckpointError> {
+        let (epoch, position, rows) = (state.count("epoch")?, state.count("position")?, self.rows.len());
+        if position > rows {
+            return Err(CheckpointError::Content(format!("row {position} of a client with {rows} rows is next")));
+        }
+        self.epoch = epoch;
+        self.start_epoch();
+        self.position = position;
+        Ok(())
+    }
+
+    fn start_epoch(&mut self) {
+        self.position = 0;
+        if self.order == Order::EpochPermutation {
+            self.rng = self.streams.rng(Purpose::Minibatch, self.epoch, self.client);
+            self.rows.sort_unstable();
+            self.rows.shuffle(&mut self.rng);
+        }
+    }
+
+    /// The next minibatch, as positions in the shard.
+    pub fn next_batch(&mut self) -> &[usize] {
+        self.current.clear();
+        if self.order == Order::Iid {
+            // Partial Fisher-Yates: the first `batch` places become a uniform draw without replacement.
+            for place in 0..self.batch {
+                let other = self.rng.random_range(place..self.rows.len());
+                self.rows.swap(place, other);
+            }
+            self.current.extend_from_slice(&self.rows[..self.batch]);
+            return &self.current;
+        }
+        while self.current.len() < self.batch {
+            if self.position == self.rows.len() {
+                self.epoch += 1;
+                self.start_epoch();
+            }
+            let take = (self.batch - self.current.len()).min(self.rows.len() - self.position);
+            self.current.extend_from_slice(&self.rows[self.position..self.position + take]);
+            self.position += take;
+        }
+        &self.current
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epochs(order: Order, batch: usize) -> Vec<usize> {
+        let mut minibatches = Minibatches::new(order, 10, batch, Streams::new(3), 4);
+        (0..20 / batch).flat_map(|_| minibatches.next_batch().to_vec()).collect()
+    }
+
+    #[test]
+    fn an_epoch_visits_every_row_once_even_when_batches_do_not_divide_it() {
+        for batch in [1, 4, 5, 10] {
+            let mut seen = epochs(Order::EpochPermutation, batch);
+            let mut first: Vec<_> = seen.drain(..10).collect();
+            first.sort_unstable();
+            assert_eq!(first, (0..10).collect::<Vec<_>>(), "batch {batch}");
+        }
+        assert_ne!(epochs(Order::EpochPermutation, 5)[..10], epochs(Order::EpochPermutation, 5)[10..]);
+    }
+
+    #[test]
+    fn sequential_reading_starts_again_at_every_visit() {
+        let mut minibatches = Minibatches::new(Order::SequentialRestart, 10, 3, Streams::new(3), 0);
+        assert_eq!(minibatches.next_batch(), [0, 1, 2]);
+        minibatches.start_visit(2);
+        assert_eq!(minibatches.next_batch(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn iid_batches_hold_no_row_twice_and_repeat_with_the_seed() {
+        let draw = || {
+            let mut minibatches = Minibatches::new(Order::Iid, 10, 6, Streams::new(3), 1);
+            minibatches.start_visit(5);
+            minibatches.next_batch().to_vec()
+        };
+        let mut batch = draw();
+        assert_eq!(batch, draw());
+        batch.sort_unstable();
+        batch.dedup();
+        assert_eq!(batch.len(), 6);
+    }
+
+    #[test]
+    fn iid_batches_of_a_round_do_not_depend_on_the_rounds_before() {
+        let mut fresh = Minibatches::new(Order::Iid, 10, 6, Streams::new(3), 1);
+        let mut used = Minibatches::new(Order::Iid, 10, 6, Streams::new(3), 1);
+        used.start_visit(4);
+        used.next_batch();
+        fresh.start_visit(5);
+        used.start_visit(5);
+        assert_eq!(fresh.next_batch(), used.next_batch());
+    }
+
+    #[test]
+    fn reading_goes_on_where_it_was_saved_at_any_place() {
+        for order in [Order::EpochPermutation, Order::SequentialRestart, Order::Iid] {
+            for batches in 0..9 {
+                let mut read = Minibatches::new(order, 10, 4, Streams::new(3), 1);
+                read.start_visit(1);
+                (0..batches).for_each(|_| drop(read.next_batch().to_vec()));
+                let mut restored = Minibatches::new(order, 10, 4, Streams::new(3), 1);
+                restored.restore(&read.save()).unwrap();
+                for minibatches in [&mut read, &mut restored] {
+                    minibatches.start_visit(2);
+                }
+                for _ in 0..9 {
+                    assert_eq!(read.next_batch(), restored.next_batch(), "{order:?} after {batches} batches");
+                }
+            }
+        }
+        let beyond = State::default().with_count("epoch", 0).with_count("position", 11);
+        assert!(Minibatches::new(Order::Iid, 10, 4, Streams::new(3), 1).restore(&beyond).is_err());
+    }
+
+    #[test]
+    fn a_batch_larger_than_the_client_is_the_client() {
+        assert_eq!(Minibatches::new(Order::Iid, 4, 100, Streams::new(1), 0).batch(), 4);
+    }
+}

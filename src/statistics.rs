@@ -1,0 +1,174 @@
+//! Statistics of a few numbers, most of them such that a minority of bad values cannot move them far: numbers in, a number
+//! out; distances in, weights out.
+//!
+//! - The median and the trimmed mean of a coordinate: Yin, Chen, Ramchandran & Bartlett 2018, definitions 1 and 2.
+//! - The geometric median argmin_x Σ_k ω_k ‖x − x_k‖ by Weiszfeld's iteration x ← Σ_k w_k x_k / Σ_k w_k with
+//!   w_k = ω_k/‖x − x_k‖ (Weiszfeld 1937), distances bounded below as in Pillutla, Kakade & Harchaoui 2022, for any
+//!   space with distances and weighted means: vectors here, sets of particles in [`crate::ot::robust`].
+//! - Clipping of a change's norm: Sun, Kairouz, Suresh & McMahan 2019, section 5.
+
+/// The mean; NaN of no values.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The median; of an even count the mean of the middle two. The values are reordered; there must be one.
+pub fn median(values: &mut [f64]) -> f64 {
+    let middle = values.len() / 2;
+    let is_odd = values.len() % 2 == 1;
+    let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    if is_odd {
+        return *upper;
+    }
+    let lower = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    lower + 0.5 * (*upper - lower)
+}
+
+/// The median of sorted values as ½·(lower + upper), with the middle two of an even count; `None` of no values.
+///
+/// [`median`] computes lower + ½·(upper − lower), which cannot overflow. The two may differ in the last bit, and each result
+/// that is written to a file keeps its own.
+pub fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
+    let upper = sorted.get(sorted.len() / 2)?;
+    let lower = sorted.get((sorted.len() - 1) / 2)?;
+    Some(0.5 * (lower + upper))
+}
+
+/// The mean without the `cut` smallest and the `cut` largest values. The values are reordered; more than 2·`cut`.
+pub fn trimmed_mean(values: &mut [f64], cut: usize) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let kept = &values[cut..values.len() - cut];
+    kept.iter().sum::<f64>() / kept.len() as f64
+}
+
+/// How many of K are left out at either end: ⌊β·K⌋, less than half of them.
+pub fn trimmed(share: f64, count: usize) -> usize {
+    ((share * count as f64) as usize).min(count.saturating_sub(1) / 2)
+}
+
+/// What a change of this norm is multiplied with so that it is at most `bound` long.
+pub fn clipping(norm: f64, bound: f64) -> f64 {
+    if norm > bound { bound / norm } else { 1.0 }
+}
+
+/// Most iterations of Weiszfeld's.
+const ITERATIONS: usize = 100;
+/// Change of the weights, which sum to 1, that ends the iteration.
+const SETTLED: f64 = 1e-9;
+/// Least distance, in units of the first median distance.
+const NEAREST: f64 = 1e-9;
+
+/// The geometric median of points with weights ω, and the weights w, of sum 1, of which it is the mean.
+///
+/// # Arguments
+/// - `distances`: from a point to all K given ones.
+/// - `mean`: of the given points by these weights, which sum to 1; it is also told where the iteration is.
+///
+/// # Errors
+/// Those of `distances` and `mean`.
+pub fn geometric_median<P, E>(
+    start: P,
+    weights: &[f64],
+    mut distances: impl FnMut(&P) -> Result<Vec<f64>, E>,
+    mut mean: impl FnMut(&P, &[f64]) -> Result<P, E>,
+) -> Result<(P, Vec<f64>), E> {
+    let (mut at, mut used) = (start, weights.to_vec());
+    let mut floor = None;
+    for iteration in 0..ITERATIONS {
+        let apart = distances(&at)?;
+        // A start on one of the points would stay there: at first that point is as near as the nearest other one.
+        let floor = *floor.get_or_insert_with(|| NEAREST * median(&mut apart.clone()));
+        let nearest = apart.iter().copied().filter(|distance| *distance > floor).fold(f64::INFINITY, f64::min);
+        if nearest == f64::INFINITY {
+            return Ok((at, used)); // all points are one
+        }
+        let least = if iteration == 0 { nearest } else { floor.max(f64::MIN_POSITIVE) };
+        let raw: Vec<f64> = weights.iter().zip(&apart).map(|(weight, distance)| weight / distance.max(least)).collect();
+        let total: f64 = raw.iter().sum();
+        let next: Vec<f64> = raw.into_iter().map(|weight| weight / total).collect();
+        at = mean(&at, &next)?;
+        let change: f64 = next.iter().zip(&used).map(|(next, used)| (next - used).abs()).sum();
+        used = next;
+        // Equal distances at the start say nothing yet.
+        if iteration > 0 && change <= SETTLED {
+            break;
+        }
+    }
+    Ok((at, used))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn plane_median(points: &[[f64; 2]], weights: &[f64], start: [f64; 2]) -> ([f64; 2], Vec<f64>) {
+        let distances = |at: &[f64; 2]| -> Result<Vec<f64>, Infallible> {
+            Ok(points.iter().map(|point| (point[0] - at[0]).hypot(point[1] - at[1])).collect())
+        };
+        let mean = |_: &[f64; 2], weights: &[f64]| -> Result<[f64; 2], Infallible> {
+            let sum = |axis: usize| points.iter().zip(weights).map(|(point, weight)| weight * point[axis]).sum();
+            Ok([sum(0), sum(1)])
+        };
+        geometric_median(start, weights, distances, mean).unwrap()
+    }
+
+    #[test]
+    fn a_median_is_the_middle_or_the_mean_of_the_middle_two() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0, 1e300, 2.0]), 3.0);
+        assert_eq!(median(&mut [7.0]), 7.0);
+        assert_eq!(median(&mut [2.0, 1.0]), 1.5);
+    }
+
+    #[test]
+    fn a_trimmed_mean_leaves_out_both_ends() {
+        assert_eq!(trimmed_mean(&mut [1e9, 1.0, 2.0, 3.0, -1e9], 1), 2.0);
+        assert_eq!(trimmed_mean(&mut [1.0, 2.0, 6.0], 0), 3.0);
+        assert_eq!(trimmed_mean(&mut [5.0, 1.0, 9.0], 1), 5.0, "as much as can be trimmed is the median");
+    }
+
+    #[test]
+    fn a_change_is_shortened_to_its_bound_and_never_lengthened() {
+        assert_eq!(clipping(8.0, 2.0), 0.25);
+        assert_eq!(clipping(2.0, 2.0), 1.0);
+        assert_eq!(clipping(0.0, 0.0), 1.0);
+    }
+
+    #[test]
+    fn the_geometric_median_of_a_triangle_is_its_fermat_point() {
+        // All angles below 120 degrees: the point that sees every side under 120 degrees. For the isosceles triangle
+        // (-1, 0), (1, 0), (0, 2) it lies at height 1/√3.
+        let thirds = [1.0 / 3.0; 3];
+        let triangle = [[-1.0, 0.0], [1.0, 0.0], [0.0, 2.0]];
+        for start in [[0.0, 2.0], [-1.0, 0.0], [5.0, -3.0], [0.0, 0.6]] {
+            let (at, _) = plane_median(&triangle, &thirds, start);
+            assert!(at[0].abs() < 1e-6 && (at[1] - 1.0 / 3.0_f64.sqrt()).abs() < 1e-6, "{at:?} from {start:?}");
+        }
+        // An angle of 120 degrees or more: that corner.
+        let (at, weights) = plane_median(&[[-5.0, 0.0], [5.0, 0.0], [0.0, 0.5]], &thirds, [3.0, 3.0]);
+        assert!(at[0].abs() < 1e-3 && (at[1] - 0.5).abs() < 1e-3, "{at:?}");
+        assert!(weights[2] > 0.99, "{weights:?}");
+    }
+
+    #[test]
+    fn on_a_line_it_is_the_weighted_median() {
+        let points = [[0.0, 0.0], [1.0, 0.0], [10.0, 0.0]];
+        let (at, _) = plane_median(&points, &[0.2, 0.2, 0.6], [10.0, 0.0]);
+        assert!((at[0] - 10.0).abs() < 1e-3, "more than half of the weight lies at 10: {at:?}");
+        let (at, _) = plane_median(&points, &[0.3, 0.4, 0.3], [0.0, 0.0]);
+        assert!((at[0] - 1.0).abs() < 1e-3, "{at:?}");
+    }
+
+    #[test]
+    fn a_far_point_has_a_bounded_say() {
+        let centre = |far: f64| {
+            let points = [[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [far, 0.0]];
+            plane_median(&points, &[0.2; 5], [0.0, 1.0]).0[0]
+        };
+        assert!(centre(1e6) < 1.0 && (centre(1e6) - centre(1e3)).abs() < 1e-2, "{} {}", centre(1e3), centre(1e6));
+        let same = plane_median(&[[2.0, 3.0]; 4], &[0.25; 4], [2.0, 3.0]);
+        assert_eq!(same, ([2.0, 3.0], vec![0.25; 4]));
+    }
+}

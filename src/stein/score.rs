@@ -1,0 +1,191 @@
+//! A score as a sum of products of small matrices with long particle sets, which are multiplied as late as possible.
+
+use burn::tensor::TensorReadError;
+use ndarray::{Array1, Array2};
+
+use crate::backend::Backend;
+use crate::particles::Particles;
+use crate::simd::SparseEntry;
+use crate::statistics::mean;
+
+/// A small host matrix C in a product C·X.
+#[derive(Clone, Debug)]
+pub(crate) enum Coefficients {
+    /// diag(c), with c `[M]` for X `[M, d]`.
+    Diagonal(Array1<f64>),
+    /// C, `[N, M]`.
+    Matrix(Array2<f64>),
+}
+
+impl Coefficients {
+    /// K·C, `[N', M]`, for K `[N', N]`.
+    pub fn after(&self, k: &Array2<f64>) -> Array2<f64> {
+        match self {
+            Self::Diagonal(c) => k * c,
+            Self::Matrix(c) => k.dot(c),
+        }
+    }
+
+    /// Whether C is diagonal, or at most an eighth of its elements are not 0: then it is quicker to compute the rows of C·X than
+    /// to read all rows of X.
+    pub fn is_sparse(&self) -> bool {
+        match self {
+            Self::Diagonal(_) => true,
+            Self::Matrix(c) => 8 * c.iter().filter(|c| **c != 0.0).count() <= c.len(),
+        }
+    }
+
+    /// Whether C is the identity.
+    pub fn is_identity(&self) -> bool {
+        matches!(self, Self::Diagonal(c) if c.iter().all(|c| *c == 1.0))
+    }
+
+    /// The nonzero elements.
+    pub fn entries(&self) -> Vec<SparseEntry> {
+        let entry =
+            |row, column, value: &f64| (*value != 0.0).then_some(SparseEntry { row, column, value: *value as f32 });
+        match self {
+            Self::Diagonal(c) => c.indexed_iter().filter_map(|(i, c)| entry(i, i, c)).collect(),
+            Self::Matrix(c) => c.indexed_iter().filter_map(|((i, j), c)| entry(i, j, c)).collect(),
+        }
+    }
+
+    /// C as a matrix, `[N, M]`.
+    pub fn into_matrix(self) -> Array2<f64> {
+        match self {
+            Self::Diagonal(c) => Array2::from_diag(&c),
+            Self::Matrix(c) => c,
+        }
+    }
+
+    /// The multiple by·C.
+    pub fn scaled(self, by: f64) -> Self {
+        match self {
+            Self::Diagonal(c) => Self::Diagonal(c * by),
+            Self::Matrix(c) => Self::Matrix(c * by),
+        }
+    }
+
+    /// C·X, `[N, d]`.
+    fn product<B: Backend>(&self, of: &Particles<B>) -> Particles<B> {
+        match self {
+            _ if self.is_identity() => of.clone(),
+            Self::Diagonal(c) => of.combine(&Array2::from_diag(c)),
+            Self::Matrix(c) => of.combine(c),
+        }
+    }
+}
+
+/// S = diag(own)·Θ + Σ_s C_s·X_s at the particles Θ `[N, d]`, with small host matrices C_s `[N, M_s]`.
+///
+/// A likelihood's score is one term with C = 1. The score of a density estimate is a linear combination of its centres and
+/// of Θ itself. SVGD multiplies S by the `[N, N]` kernel matrix: the small matrices are multiplied first, and each set of
+/// centres is read once, however many densities take part.
+#[derive(Clone, Debug)]
+pub struct Score<B: Backend> {
+    /// The coefficients of Θ itself, `[N]`.
+    own: Array1<f64>,
+    /// C_s and X_s.
+    terms: Vec<(Coefficients, Particles<B>)>,
+}
+
+impl<B: Backend> Score<B> {
+    /// The score 0 of N particles.
+    pub fn zero(count: usize) -> Self {
+        Self { own: Array1::zeros(count), terms: Vec::new() }
+    }
+
+    /// A score that is given by its rows, `[N, d]`.
+    pub fn dense(values: Particles<B>) -> Self {
+        let count = values.count();
+        Self { own: Array1::zeros(count), terms: vec![(Coefficients::Diagonal(Array1::ones(count)), values)] }
+    }
+
+    /// c·Θ of N particles.
+    pub fn multiple(count: usize, c: f64) -> Self {
+        Self { own: Array1::from_elem(count, c), terms: Vec::new() }
+    }
+
+    /// diag(own)·Θ + Σ_s C_s·X_s.
+    pub(crate) fn linear<const S: usize>(own: Array1<f64>, terms: [(Array2<f64>, Particles<B>); S]) -> Self {
+        let terms = terms.into_iter().map(|(coefficients, of)| (Coefficients::Matrix(coefficients), of)).collect();
+        Self { own, terms }
+    }
+
+    /// The coefficients of Θ itself, `[N]`, and the products C_s·X_s.
+    pub(crate) fn into_parts(self) -> (Array1<f64>, Vec<(Coefficients, Particles<B>)>) {
+        (self.own, self.terms)
+    }
+
+    /// The sum of two scores.
+    pub fn plus(mut self, other: Self) -> Self {
+        self.own += &other.own;
+        self.terms.extend(other.terms);
+        self
+    }
+
+    /// c·S.
+    pub fn times(mut self, c: f64) -> Self {
+        self.own *= c;
+        self.terms = self.terms.into_iter().map(|(coefficients, of)| (coefficients.scaled(c), of)).collect();
+        self
+    }
+
+    /// S − other.
+    pub fn minus(self, other: Self) -> Self {
+        self.plus(other.times(-1.0))
+    }
+
+    /// The largest norm of each row among the terms that are given by their rows, such as a likelihood's, `[N]`. The terms of
+    /// densities and the multiple of Θ do not count. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
+    pub fn row_norms(&self) -> Result<Vec<f64>, TensorReadError> {
+        let mut largest = vec![0.0f64; self.own.len()];
+        for (coefficients, of) in &self.terms {
+            if let Coefficients::Diagonal(c) = coefficients {
+                for ((largest, norm), c) in largest.iter_mut().zip(of.row_norms()?).zip(c) {
+                    // `max` would lose a NaN.
+                    *largest = if norm * c.abs() <= *largest { *largest } else { norm * c.abs() };
+                }
+            }
+        }
+        Ok(largest)
+    }
+
+    /// The mean over particles of ‖S_n‖, at the particles Θ `[N, d]`. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
+    pub fn mean_norm(&self, at: &Particles<B>) -> Result<f64, TensorReadError> {
+        Ok(mean(&self.evaluate(at).row_norms()?))
+    }
+
+    /// The score at the particles Θ `[N, d]` with every row shortened to the norm `bound`, if it is longer.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
+    pub fn clipped(&self, at: &Particles<B>, bound: f64) -> Result<Self, TensorReadError> {
+        let dense = self.evaluate(at);
+        let shrink = dense.row_norms()?.into_iter().map(|norm| if norm > bound { bound / norm } else { 1.0 });
+        let shrink = Array1::from_iter(shrink);
+        Ok(Self { own: Array1::zeros(shrink.len()), terms: vec![(Coefficients::Diagonal(shrink), dense)] })
+    }
+
+    /// The score as one set `[N, d]`, at the particles Θ `[N, d]`.
+    pub fn evaluate(&self, at: &Particles<B>) -> Particles<B> {
+        let mut total = None;
+        if self.own.iter().any(|c| *c != 0.0) {
+            total = Some(at.combine(&Array2::from_diag(&self.own)));
+        }
+        for (coefficients, of) in &self.terms {
+            let term = coefficients.product(of);
+            total = Some(match total {
+                None => term,
+                Some(sum) => sum.zip(term, |a, b| a + b),
+            });
+        }
+        total.unwrap_or_else(|| at.map(|block| block.zeros_like()))
+    }
+}

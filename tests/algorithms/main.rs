@@ -1,0 +1,16 @@
+//! Every algorithm against what is known of it: posteriors in closed form, recursions that are written down once more,
+//! equalities between algorithms.
+
+mod algorithms;
+mod baselines;
+#[path = "../common/mod.rs"]
+mod common;
+mod factors;
+mod gaussian;
+mod known_posterior;
+mod personal;
+mod personal_bayes;
+mod personal_fedwba;
+mod personal_frequentist;
+mod personal_gp;
+mod variants;

@@ -1,0 +1,628 @@
+//! pFedBayes and pFedVEM: the mean-field Gaussians that they share against closed forms and finite differences, their
+//! visits against recursions that are written down here once more, their servers against numbers worked by hand.
+
+use std::sync::Arc;
+
+use crate::common::{bits, data, experiment, outcome, particles, partition_of, try_run, values};
+use burn::tensor::Tensor;
+use fedstein::algorithm::Algorithm;
+use fedstein::algorithm::mean_field::{MeanField, MeanFieldState, noise};
+use fedstein::array::{Array, Values};
+use fedstein::backend::{Flex, Precision, Session};
+use fedstein::error::RunError;
+use fedstein::experiment::{Config, Experiment};
+use fedstein::federation::validate::validate;
+use fedstein::models::{Batch, Layout, Model};
+use fedstein::particles::Particles;
+use fedstein::protocol::{Ask, ClientHalf, Halves, Message, Predictor, Reply, Request, Setup};
+use fedstein::random::{Purpose, Streams};
+use fedstein::rows::{Minibatches, Order, Shard, Table};
+use fedstein::stein::Optimizer;
+use ndarray::Array2;
+
+type Gauss = MeanField<Flex>;
+
+fn f64_session() -> Session<Flex> {
+    Session::open(Precision::F64).unwrap()
+}
+
+fn row(values: &[f64], session: &Session<Flex>) -> Particles<Flex> {
+    particles(&Array2::from_shape_vec((1, values.len()), values.to_vec()).unwrap(), session)
+}
+
+fn gauss(mean: &[f64], rho: &[f64], session: &Session<Flex>) -> Gauss {
+    MeanField { mean: row(mean, session), rho: row(rho, session) }
+}
+
+fn softplus(x: f64) -> f64 {
+    x.exp().ln_1p()
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+fn largest_gap(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+// ------------------------------------------------------------------------------------------- mean-field Gaussians
+
+/// KL of the Gaussians (μ, ρ) = (q[..d], q[d..]) and p = (p[..d], p[d..]), in the textbook form.
+fn kl(q: &[f64], p: &[f64]) -> f64 {
+    let d = q.len() / 2;
+    let term = |i: usize| {
+        let (sq, sp) = (softplus(q[d + i]), softplus(p[d + i]));
+        (sp / sq).ln() + (sq * sq + (q[i] - p[i]).powi(2)) / (2.0 * sp * sp) - 0.5
+    };
+    (0..d).map(term).sum()
+}
+
+/// The gradient by central differences.
+fn differences(f: impl Fn(&[f64]) -> f64, at: &[f64], step: f64) -> Vec<f64> {
+    let shifted = |i: usize, by: f64| {
+        let mut x = at.to_vec();
+        x[i] += by;
+        f(&x)
+    };
+    (0..at.len()).map(|i| (shifted(i, step) - shifted(i, -step)) / (2.0 * step)).collect()
+}
+
+const Q: [f64; 6] = [0.3, -1.2, 2.0, -2.5, 0.4, 1.7];
+const P: [f64; 6] = [-0.1, -1.0, 0.5, -1.0, -0.3, 0.9];
+
+#[test]
+fn both_gradients_of_the_kl_are_its_finite_differences() {
+    let session = f64_session();
+    let (q, p) = (gauss(&Q[..3], &Q[3..], &session), gauss(&P[..3], &P[3..], &session));
+    let both = |g: Gauss| [values(&g.mean), values(&g.rho)].concat();
+    // Differences of step h are off by h² = 1e-10 times a third derivative of some hundred here, and by 1e-16/h.
+    for (got, want) in [
+        (q.kl_gradient(&p), differences(|x| kl(x, &P), &Q, 1e-5)),
+        (p.reverse_kl_gradient(&q), differences(|x| kl(&Q, x), &P, 1e-5)),
+    ] {
+        assert!(largest_gap(&both(got.clone()), &want) < 1e-7, "{:?}, not {want:?}", both(got));
+    }
+    for gradient in [q.kl_gradient(&q), q.reverse_kl_gradient(&q)] {
+        assert!(both(gradient).iter().all(|g| g.abs() < 1e-12), "KL(q ‖ q) is a minimum");
+    }
+}
+
+#[test]
+fn a_deviation_survives_its_raw_number() {
+    for (precision, digits) in [(Precision::F64, 1e-12), (Precision::F32, 1e-6)] {
+        let session = Session::open(precision).unwrap();
+        for sd in [1e-6, 1e-3, 1.0, 30.0, 1e4] {
+            let got = values(&MeanField::isotropic(row(&[0.0; 3], &session), sd).sd());
+            assert!(got.iter().all(|got| (got / sd - 1.0).abs() < digits), "{precision:?}: {got:?}, not {sd}");
+        }
+    }
+}
+
+#[test]
+fn tempered_inference_of_a_gaussian_ends_at_the_product_of_its_terms() {
+    // −E_q log p + ζ KL(q ‖ w) with log p = −½τ(θ − m)²: precision τ/ζ + 1/σ_w², mean weighted by these. The two
+    // draws ±1 have the mean and the variance of N(0, 1), so for a quadratic they are no approximation.
+    let session = f64_session();
+    let (zeta, tau, m) = (10.0, 30.0, [1.0, -2.0, 0.5]);
+    let w = gauss(&P[..3], &P[3..], &session);
+    let z = particles(&Array2::from_shape_vec((2, 3), [[1.0; 3], [-1.0; 3]].concat()).unwrap(), &session);
+    let mut q = gauss(&Q[..3], &Q[3..], &session);
+    let (optimizer, mut state) = (Optimizer::Sgd { lr: 2e-3 }, MeanFieldState::default());
+    let peak = row(&m, &session);
+    for _ in 0..20_000 {
+        let at = q.at(&z);
+        let score = at.zip(peak.clone(), |at, peak| (peak - at).mul_scalar(tau));
+        let ascent = q.pulled_back(&score, &z).plus(q.kl_gradient(&w), -zeta);
+        q = q.step(ascent, &optimizer, &mut state);
+    }
+    let prior = |i: usize| softplus(P[3 + i]).powi(-2);
+    let precision = |i: usize| tau / zeta + prior(i);
+    let mean: Vec<f64> = (0..3).map(|i| (tau / zeta * m[i] + prior(i) * P[i]) / precision(i)).collect();
+    let sd: Vec<f64> = (0..3).map(|i| precision(i).powf(-0.5)).collect();
+    assert!(largest_gap(&values(&q.mean), &mean) < 1e-9, "{:?}, not {mean:?}", values(&q.mean));
+    assert!(largest_gap(&values(&q.sd()), &sd) < 1e-9, "{:?}, not {sd:?}", values(&q.sd()));
+}
+
+// --------------------------------------------------------------------------------------------- halves to talk with
+
+/// A network 64-6-10 on the built-in digits, four clients of five labels each; f64 and a smooth activation.
+fn digits(rounds: usize, algorithm: &str, optimizer: &str) -> Experiment {
+    experiment(&format!(
+        r#"
+        name = "digits"
+        seed = 4
+        rounds = {rounds}
+        precision = "f64"
+        [data]
+        kind = "digits"
+        [partition]
+        kind = "labels-per-client"
+        clients = 4
+        labels = 5
+        [model]
+        kind = "bnn"
+        hidden = [6]
+        activation = "tanh"
+        [algorithm]
+        {algorithm}
+        [optimizer]
+        {optimizer}
+        [schedule]
+        kind = "random"
+        clients = 2
+        "#
+    ))
+}
+
+struct Stage {
+    halves: Halves<Flex>,
+    model: Arc<dyn Model>,
+    table: Table,
+    rows: Vec<Vec<usize>>,
+    session: Session<Flex>,
+    streams: Streams,
+}
+
+/// The halves of an experiment, as a run builds them.
+fn try_stage(config: &Config) -> Result<Stage, RunError> {
+    let (data, rows) = (data(config), partition_of(config).clients().to_vec());
+    let model = config.model(&data.train)?;
+    let (session, streams) = (Session::open(config.precision)?, Streams::new(config.seed));
+    let table = Table::new(data.train, &data.normalisation);
+    let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
+    let count = config.algorithm.particles();
+    let initial: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
+    let initial = Array2::from_shape_vec((count, model.layout().dim()), initial).unwrap();
+    let halves = config.algorithm.build(Setup {
+        model: model.clone(),
+        shards: rows.iter().map(|rows| Shard::new(table.clone(), rows.clone(), session.clone())).collect(),
+        initial: crate::common::with_layout(&initial, model.layout(), &session),
+        session: session.clone(),
+        streams,
+        svgd: config.svgd(),
+        reset_optimizer: config.reset_optimizer(),
+        personal: config.evaluation.personal,
+        robust: config.robust_barycenter(),
+    })?;
+    Ok(Stage { halves, model, table, rows, session, streams })
+}
+
+impl Stage {
+    fn of(experiment: &Experiment) -> Self {
+        try_stage(&experiment.config).unwrap()
+    }
+
+    fn client(&mut self, client: usize) -> &mut dyn ClientHalf<Flex> {
+        &mut *self.halves.clients[client]
+    }
+
+    /// The reply of a client to the server in this round.
+    fn visit(&mut self, round: usize, client: usize) -> Message {
+        let message = self.halves.server.configure(round).unwrap();
+        self.visit_with(round, client, message)
+    }
+
+    fn visit_with(&mut self, round: usize, client: usize, message: Message) -> Message {
+        let request = Request::new(round, client, Ask::Train, message);
+        self.client(client).handle(&request, &|_, _| {}).unwrap()
+    }
+
+    /// With what a client predicts; `None` where that is what the server published.
+    fn predictor(&mut self, client: usize) -> Option<Vec<f64>> {
+        let message = self.halves.server.publish().unwrap();
+        match self.client(client).predictor(&Request::new(9, client, Ask::Score, message)).unwrap() {
+            Predictor::Own(own) => Some(values(&own)),
+            Predictor::Published => None,
+            Predictor::Rows(_) => panic!("these methods predict with particles"),
+        }
+    }
+
+    fn batch(&self, client: usize, positions: &[usize]) -> Batch {
+        self.table.batch(positions.iter().map(|at| self.rows[client][*at]), &self.session)
+    }
+
+    fn at(&self, rows: usize, values: &[f64]) -> Particles<Flex> {
+        let rows = Array2::from_shape_vec((rows, self.model.layout().dim()), values.to_vec()).unwrap();
+        crate::common::with_layout(&rows, self.model.layout(), &self.session)
+    }
+
+    /// scale·∇ Σ_{i ∈ batch} log p(y_i | x_i, θ) at every row of `[S, d]`.
+    fn scores(&self, theta: &[f64], batch: &Batch, scale: f64) -> Vec<f64> {
+        let at = self.at(theta.len() / self.model.layout().dim(), theta);
+        let blocks: Vec<Tensor<2>> = self.model.likelihood_score(at.blocks(), batch, scale);
+        let (count, mut flat) = (at.count(), Vec::new());
+        let blocks: Vec<Vec<f64>> = blocks.into_iter().map(|block| block.try_into_vec_as().unwrap()).collect();
+        for row in 0..count {
+            for block in &blocks {
+                let size = block.len() / count;
+                flat.extend_from_slice(&block[row * size..(row + 1) * size]);
+            }
+        }
+        flat
+    }
+}
+
+fn array(message: &Message, name: &str) -> Vec<f64> {
+    message.array(name).unwrap().values.to_f64()
+}
+
+/// The message with one array's numbers changed.
+fn altered(mut message: Message, name: &str, change: impl Fn(f64) -> f64) -> Message {
+    let old = message.arrays.remove(name).unwrap();
+    let changed = old.values.to_f64().into_iter().map(change).collect();
+    message.with_array(name, Array { shape: old.shape, values: Values::F64(changed) })
+}
+
+fn reply(client: usize, message: Message) -> Reply {
+    Request::new(1, client, Ask::Train, Message::default()).reply(message)
+}
+
+// ------------------------------------------------------------------------------------------------------ pFedBayes
+
+/// Draws that are their means: what a client predicts with is μ_k.
+const STILL: &str = "noise_variance = 1e-30\nparticles = 1";
+
+#[test]
+fn reparametrised_gradients_are_finite_differences_of_the_objective_with_the_same_draws() {
+    let stage = Stage::of(&digits(1, "kind = \"pfedbayes\"", ""));
+    let (layout, session) = (stage.model.layout().clone(), &stage.session);
+    let d = layout.dim();
+    let mut rng = stage.streams.rng(Purpose::Gaussian, 7, 7);
+    let mean = noise(&mut rng, 0.09, 1, &layout, session).unwrap();
+    let rho = noise(&mut rng, 1.0, 1, &layout, session).unwrap();
+    let z = noise(&mut rng, 1.0, 3, &layout, session).unwrap();
+    let q = MeanField { mean, rho };
+    let batch = stage.batch(0, &[0, 1, 2, 3, 4]);
+
+    // (1/S) Σ_s log p(μ + softplus(ρ)·z_s), from plain numbers.
+    let noise_values = values(&z);
+    let objective = |q: &[f64]| {
+        let theta: Vec<f64> =
+            noise_values.chunks_exact(d).flat_map(|z| (0..d).map(|i| q[i] + softplus(q[d + i]) * z[i])).collect();
+        let each = stage.model.log_likelihood(stage.at(3, &theta).blocks(), &batch);
+        each.try_into_vec_as::<f64>().unwrap().iter().sum::<f64>() / 3.0
+    };
+    let scores = stage.at(3, &stage.scores(&values(&q.at(&z)), &batch, 1.0));
+    let gradient = q.pulled_back(&scores, &z);
+    let gradient = [values(&gradient.mean), values(&gradient.rho)].concat();
+    let at = [values(&q.mean), values(&q.rho)].concat();
+    // Every 37th of the 2 · 460 numbers: weights and biases of both layers, means and deviations.
+    for i in (0..2 * d).step_by(37).chain(d - 10..d).chain(2 * d - 10..2 * d) {
+        let along = |by: f64| {
+            let mut x = at.clone();
+            x[i] += by;
+            objective(&x)
+        };
+        let want = (along(1e-5) - along(-1e-5)) / 2e-5;
+        assert!((gradient[i] - want).abs() < 1e-7, "coordinate {i}: {}, not {want}", gradient[i]);
+    }
+}
+
+#[test]
+fn where_the_prior_weighs_nothing_a_client_climbs_its_own_likelihood() {
+    let (steps, lr, batch) = (7, 2e-3, 20);
+    let algorithm = format!(
+        "kind = \"pfedbayes\"\nlocal_steps = {steps}\nbatch = {batch}\nkl_weight = 1e-300\nsamples = 2\n{STILL}"
+    );
+    let mut stage = Stage::of(&digits(1, &algorithm, &format!("kind = \"sgd\"\nlr = {lr}")));
+    let mut theta = array(&stage.halves.server.configure(1).unwrap(), "mean");
+    stage.visit(1, 2);
+    let rows = stage.rows[2].len();
+    let mut minibatches = Minibatches::new(Order::EpochPermutation, rows, batch, stage.streams, 2);
+    for _ in 0..steps {
+        let batch = stage.batch(2, minibatches.next_batch());
+        let score = stage.scores(&theta, &batch, rows as f64 / batch.inputs.dims()[0] as f64);
+        theta.iter_mut().zip(score).for_each(|(theta, score)| *theta += lr * score);
+    }
+    // The draws are 1e-15·σ away from their mean.
+    assert!(largest_gap(&stage.predictor(2).unwrap(), &theta) < 1e-11);
+}
+
+#[test]
+fn where_the_prior_weighs_all_a_client_and_its_copy_of_w_meet() {
+    let algorithm = format!("kind = \"pfedbayes\"\nlocal_steps = 300\nkl_weight = 1e9\n{STILL}");
+    let mut stage = Stage::of(&digits(1, &algorithm, "kind = \"adam\"\nlr = 0.005"));
+    stage.visit(1, 0);
+    let before = stage.predictor(0).unwrap();
+    let moved = altered(stage.halves.server.configure(2).unwrap(), "mean", |mean| mean + 0.5);
+    let copy = array(&stage.visit_with(2, 0, moved), "mean");
+    let after = stage.predictor(0).unwrap();
+    // Adam moves both by about 0.005 a step towards each other, and then they swing by a few steps: a tenth of the 0.5
+    // that parted them is left at most, and each gave way. Without the prior the client would not know of the 0.5.
+    assert!(largest_gap(&after, &copy) < 0.05, "{}", largest_gap(&after, &copy));
+    let way: f64 = after.iter().zip(&before).map(|(after, before)| after - before).sum::<f64>() / after.len() as f64;
+    assert!((0.1..0.4).contains(&way), "{way}");
+}
+
+#[test]
+fn the_copy_of_w_follows_the_clients_gaussian() {
+    // One step of each with plain gradients, written down once more: q climbs, then w goes down KL(q ‖ w).
+    let (lr, zeta) = (1e-4, 3.0);
+    let algorithm = format!("kind = \"pfedbayes\"\nlocal_steps = 2\nbatch = 2000\nkl_weight = {zeta}\nsamples = 3");
+    let mut stage = Stage::of(&digits(1, &algorithm, &format!("kind = \"sgd\"\nlr = {lr}")));
+    let sent = stage.halves.server.configure(1).unwrap();
+    let got = stage.visit(1, 1);
+    let (layout, d) = (stage.model.layout().clone(), stage.model.layout().dim());
+    let batch = stage.batch(1, &(0..stage.rows[1].len()).collect::<Vec<_>>());
+    let mut rng = stage.streams.rng(Purpose::Gaussian, 1, 1);
+    let mut w = [array(&sent, "mean"), array(&sent, "rho")].concat();
+    let mut q = w.clone();
+    for _ in 0..2 {
+        let z = values(&noise(&mut rng, 1.0, 3, &layout, &stage.session).unwrap());
+        let theta: Vec<f64> = (0..3 * d).map(|at| q[at % d] + softplus(q[d + at % d]) * z[at]).collect();
+        let scores = stage.scores(&theta, &batch, 1.0);
+        let mean = |f: &dyn Fn(usize) -> f64| (0..3).map(f).sum::<f64>() / 3.0;
+        let old = q.clone();
+        for i in 0..d {
+            let (sq, sw) = (softplus(old[d + i]), softplus(w[d + i]));
+            q[i] += lr * (mean(&|s| scores[s * d + i]) - zeta * (old[i] - w[i]) / (sw * sw));
+            let by_sd = mean(&|s| scores[s * d + i] * z[s * d + i]) - zeta * (sq / (sw * sw) - 1.0 / sq);
+            q[d + i] += lr * by_sd * sigmoid(old[d + i]);
+        }
+        for i in 0..d {
+            let (sq, sw, apart) = (softplus(q[d + i]), softplus(w[d + i]), q[i] - w[i]);
+            w[i] += lr * apart / (sw * sw);
+            w[d + i] -= lr * (1.0 / sw - (sq * sq + apart * apart) / sw.powi(3)) * sigmoid(w[d + i]);
+        }
+    }
+    assert!(largest_gap(&[array(&got, "mean"), array(&got, "rho")].concat(), &w) < 1e-11);
+    assert!(largest_gap(&w, &[array(&sent, "mean"), array(&sent, "rho")].concat()) > 1e-6, "w has moved");
+}
+
+#[test]
+fn w_is_mixed_with_the_mean_of_the_replies_that_came() {
+    let mut stage = Stage::of(&digits(1, "kind = \"pfedbayes\"\nserver_mix = 0.25\ninitial_rho = -3.0", ""));
+    let sent = stage.halves.server.configure(1).unwrap();
+    let mean = array(&sent, "mean");
+    assert!(array(&sent, "rho").iter().all(|rho| *rho == -3.0));
+    let say = |mean: f64, rho: f64| altered(altered(sent.clone(), "mean", |_| mean), "rho", |_| rho);
+    stage.halves.server.aggregate(vec![reply(0, say(1.0, -1.0)), reply(3, say(3.0, -2.0))]).unwrap();
+    let mixed = stage.halves.server.configure(2).unwrap();
+    // 0.75·old + 0.25·(1 + 3)/2, and 0.75·(−3) + 0.25·(−1.5), whatever rows the clients have
+    let want: Vec<f64> = mean.iter().map(|mean| 0.75 * mean + 0.5).collect();
+    assert!(largest_gap(&array(&mixed, "mean"), &want) < 1e-14);
+    assert!(array(&mixed, "rho").iter().all(|rho| (rho + 2.625).abs() < 1e-14));
+    // A reply that is not finite is rejected earlier, and the other one counts in full.
+    let request = Request::new(1, 3, Ask::Train, sent.clone());
+    let error = validate(&request, request.reply(say(f64::NAN, 0.0))).unwrap_err().to_string();
+    assert!(error.contains("\"mean\"") && error.contains("not finite"), "{error}");
+    stage.halves.server.aggregate(vec![reply(0, say(1.0, -1.0))]).unwrap();
+    let mixed = array(&stage.halves.server.configure(3).unwrap(), "rho");
+    assert!(mixed.iter().all(|rho| (rho - (0.75 * -2.625 - 0.25)).abs() < 1e-14));
+}
+
+#[test]
+fn the_first_means_have_the_deviation_that_the_config_says_and_predictions_are_draws() {
+    let text = "kind = \"pfedbayes\"\ninitial_sd = 0.2\ninitial_rho = 0.5\nparticles = 50\nnoise_variance = 4.0";
+    let stage = Stage::of(&digits(1, text, ""));
+    let mean = array(&stage.halves.server.configure(1).unwrap(), "mean");
+    let draws = values(stage.halves.server.particles());
+    let variance = |values: &[f64]| values.iter().map(|x| x * x).sum::<f64>() / values.len() as f64;
+    // 460 draws: the variance is off by √(2/460) = 7 % in one of three cases.
+    assert!((variance(&mean) / 0.04 - 1.0).abs() < 0.25, "{}", variance(&mean));
+    let offsets: Vec<f64> = draws.iter().zip(mean.iter().cycle()).map(|(draw, mean)| draw - mean).collect();
+    let want = 4.0 * softplus(0.5).powi(2);
+    assert_eq!(draws.len(), 50 * mean.len());
+    assert!((variance(&offsets) / want - 1.0).abs() < 0.04, "{}, not {want}", variance(&offsets));
+}
+
+#[test]
+fn a_client_of_pfedbayes_predicts_with_the_servers_draws_until_it_has_a_gaussian_of_its_own() {
+    let algorithm = "kind = \"pfedbayes\"\nlocal_steps = 3\nparticles = 4";
+    let mut stage = Stage::of(&digits(1, algorithm, "kind = \"adam\"\nlr = 1e-3"));
+    assert_eq!(stage.predictor(1), None);
+    stage.visit(1, 1);
+    let own = stage.predictor(1).unwrap();
+    assert_eq!(own.len(), 4 * stage.model.layout().dim());
+    assert_eq!(stage.predictor(1).unwrap(), own, "the same draws");
+    assert_eq!(stage.predictor(0), None, "the others were not asked");
+    stage.visit(1, 0);
+    assert!(largest_gap(&stage.predictor(0).unwrap(), &own) > 0.01, "every client draws for itself");
+    // A visit that fails leaves the client as it was.
+    let broken = altered(stage.halves.server.configure(2).unwrap(), "mean", |_| 1e300);
+    let request = Request::new(2, 1, Ask::Train, broken);
+    let error = stage.client(1).handle(&request, &|_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("not finite"), "{error}");
+    assert_eq!(stage.predictor(1).unwrap(), own);
+}
+
+// -------------------------------------------------------------------------------------------------------- pFedVEM
+
+#[test]
+fn the_width_of_a_heads_prior_is_what_the_formula_says() {
+    // A head that does not move: σ = 1 and μ_k = μ at its first visit, so ρ² = 1; then μ is 2 away, so ρ² = 1 + 4.
+    let algorithm = "kind = \"pfedvem\"\nlocal_steps = 1\nhead_steps = 1\nhead_lr = 1e-300\nsamples = 1";
+    let mut stage = Stage::of(&digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-3"));
+    let first = array(&stage.visit(1, 0), "prior_variance");
+    assert!(first.len() == 1 && (first[0] - 1.0).abs() < 1e-12, "{first:?}");
+    let moved = altered(stage.halves.server.configure(2).unwrap(), "head", |head| head - 2.0);
+    let second = array(&stage.visit_with(2, 0, moved), "prior_variance");
+    assert!((second[0] - 5.0).abs() < 1e-12, "{second:?}");
+}
+
+#[test]
+fn heads_are_averaged_by_confidence_and_bases_by_rows() {
+    let mut stage = Stage::of(&digits(1, "kind = \"pfedvem\"", ""));
+    let sent = stage.halves.server.configure(1).unwrap();
+    let say = |base: f64, head: f64, variance: f64, rows: f64| {
+        let number = Array { shape: vec![1], values: Values::F64(vec![variance]) };
+        let message = altered(altered(sent.clone(), "base", |_| base), "head", |_| head);
+        message.with_array("prior_variance", number).with_scalar("rows", rows)
+    };
+    let replies = vec![reply(0, say(1.0, 1.0, 1.0, 10.0)), reply(3, say(3.0, 4.0, 0.5, 30.0))];
+    stage.halves.server.aggregate(replies).unwrap();
+    let mixed = stage.halves.server.configure(2).unwrap();
+    // (10·1 + 30·3)/40 and (1·1 + 2·4)/(1 + 2)
+    assert!(array(&mixed, "base").iter().all(|base| (base - 2.5).abs() < 1e-14));
+    assert!(array(&mixed, "head").iter().all(|head| (head - 3.0).abs() < 1e-14));
+    assert_eq!(values(stage.halves.server.particles()), [array(&mixed, "base"), array(&mixed, "head")].concat());
+    // One reply is enough, and it replaces both.
+    stage.halves.server.aggregate(vec![reply(1, say(-1.0, 7.0, 2.0, 5.0))]).unwrap();
+    let alone = stage.halves.server.configure(3).unwrap();
+    assert!(array(&alone, "base").iter().all(|base| *base == -1.0) && array(&alone, "head").iter().all(|h| *h == 7.0));
+    let error = stage.halves.server.aggregate(vec![reply(2, say(0.0, 0.0, 0.0, 5.0))]).unwrap_err().to_string();
+    assert!(error.contains("client 2") && error.contains("prior_variance"), "{error}");
+}
+
+#[test]
+fn a_visit_of_pfedvem_is_its_recursion_head_first_and_then_the_base() {
+    let (head_lr, lr, momentum, samples, batch) = (1e-3, 0.05, 0.7, 2, 20);
+    let algorithm = format!(
+        "kind = \"pfedvem\"\nlocal_steps = 3\nbatch = {batch}\nhead_steps = 3\nhead_lr = {head_lr}\n\
+         head_momentum = {momentum}\nsamples = {samples}"
+    );
+    let mut stage = Stage::of(&digits(1, &algorithm, &format!("kind = \"sgd\"\nlr = {lr}")));
+    let sent = stage.halves.server.configure(1).unwrap();
+    let got = stage.visit(1, 3);
+
+    let (mut base, centre) = (array(&sent, "base"), array(&sent, "head"));
+    let (d_b, d_h) = (base.len(), centre.len());
+    assert_eq!((d_b, d_h), (64 * 6 + 6, 6 * 10 + 10));
+    let d = d_b + d_h;
+    let rows = stage.rows[3].len();
+    let all = stage.batch(3, &(0..rows).collect::<Vec<_>>());
+    let mut rng = stage.streams.rng(Purpose::Gaussian, 1, 3);
+    let shape = Arc::new(Layout::new([("head", [d_h].as_slice())]));
+    let mut draw = || values(&noise(&mut rng, 1.0, samples, &shape, &f64_session()).unwrap());
+    let under = |base: &[f64], mean: &[f64], raw: &[f64], z: &[f64]| -> Vec<f64> {
+        let head = |s: usize| (0..d_h).map(move |i| mean[i] + softplus(raw[i]) * z[s * d_h + i]);
+        (0..samples).flat_map(|s| base.iter().copied().chain(head(s)).collect::<Vec<_>>()).collect()
+    };
+
+    // The head, on the sum over all rows; the prior is N(centre, 1).
+    let (mut mean, mut raw) = (centre.clone(), vec![(1f64.exp() - 1.0).ln(); d_h]);
+    let (mut v_mean, mut v_raw) = (vec![0.0; d_h], vec![0.0; d_h]);
+    for _ in 0..3 {
+        let z = draw();
+        let scores = stage.scores(&under(&base, &mean, &raw, &z), &all, 1.0);
+        for i in 0..d_h {
+            let of = |s: usize| scores[s * d + d_b + i];
+            let likelihood = (0..samples).map(of).sum::<f64>() / samples as f64;
+            let by_sd = (0..samples).map(|s| of(s) * z[s * d_h + i]).sum::<f64>() / samples as f64;
+            let sd = softplus(raw[i]);
+            v_mean[i] = momentum * v_mean[i] - (likelihood - (mean[i] - centre[i]));
+            v_raw[i] = momentum * v_raw[i] - (by_sd - (sd - 1.0 / sd)) * sigmoid(raw[i]);
+        }
+        (0..d_h).for_each(|i| (mean[i], raw[i]) = (mean[i] - head_lr * v_mean[i], raw[i] - head_lr * v_raw[i]));
+    }
+    assert!(largest_gap(&array(&got, "head"), &mean) < 1e-10, "{}", largest_gap(&array(&got, "head"), &mean));
+    assert!(largest_gap(&mean, &centre) > 1e-3, "the head has moved");
+
+    // The base, on the mean over a minibatch, under draws of the new head.
+    let mut minibatches = Minibatches::new(Order::EpochPermutation, rows, batch, stage.streams, 3);
+    for _ in 0..3 {
+        let batch = stage.batch(3, minibatches.next_batch());
+        let z = draw();
+        let scores = stage.scores(&under(&base, &mean, &raw, &z), &batch, 1.0 / batch.inputs.dims()[0] as f64);
+        for (i, base) in base.iter_mut().enumerate() {
+            *base += lr * (0..samples).map(|s| scores[s * d + i]).sum::<f64>() / samples as f64;
+        }
+    }
+    assert!(largest_gap(&array(&got, "base"), &base) < 1e-10);
+    assert_eq!(got.scalars["rows"], rows as f64);
+}
+
+#[test]
+fn a_client_of_pfedvem_puts_its_own_head_on_the_published_base() {
+    for (particles, count) in [(1, 1), (5, 5)] {
+        let algorithm = format!("kind = \"pfedvem\"\nlocal_steps = 2\nbatch = 20\nparticles = {particles}");
+        let mut stage = Stage::of(&digits(1, &algorithm, "kind = \"sgd\"\nlr = 1e-2"));
+        assert_eq!(stage.predictor(2), None);
+        let sent = stage.visit(1, 2);
+        let published = values(stage.halves.server.particles());
+        let d = stage.model.layout().dim();
+        assert_eq!(published.len(), d, "the server has one network");
+        let own = stage.predictor(2).unwrap();
+        assert_eq!(own.len(), count * d);
+        let (head, d_b) = (array(&sent, "head"), array(&sent, "base").len());
+        for theta in own.chunks_exact(d) {
+            assert_eq!(theta[..d_b], published[..d_b]);
+            assert_eq!(theta[d_b..] == head, count == 1, "the mean head, or draws around it");
+        }
+        assert_eq!(stage.predictor(2).unwrap(), own, "the same draws");
+        // A visit that fails leaves the client as it was.
+        let broken = altered(stage.halves.server.configure(2).unwrap(), "head", |_| 1e300);
+        let request = Request::new(2, 2, Ask::Train, broken);
+        let error = stage.client(2).handle(&request, &|_, _| {}).unwrap_err().to_string();
+        assert!(error.contains("prior is inf"), "{error}");
+        assert_eq!(stage.predictor(2).unwrap(), own);
+    }
+}
+
+#[test]
+fn a_head_that_runs_away_is_an_error_that_names_its_step_size() {
+    let algorithm = "kind = \"pfedvem\"\nlocal_steps = 1\nhead_lr = 1e300";
+    let mut stage = Stage::of(&digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-2"));
+    let message = stage.halves.server.configure(1).unwrap();
+    let request = Request::new(1, 0, Ask::Train, message);
+    let error = stage.client(0).handle(&request, &|_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("not finite after 10 steps") && error.contains("algorithm.head_lr"), "{error}");
+    assert_eq!(stage.predictor(0), None);
+}
+
+#[test]
+fn models_without_a_layer_below_the_head_are_refused() {
+    let text = |model: &str, layers: usize| {
+        format!(
+            "name = \"no-head\"\nrounds = 1\n[data]\nkind = \"twonorm\"\nrows = 200\n[partition]\nclients = 2\n\
+             [model]\n{model}\n[algorithm]\nkind = \"pfedvem\"\nlocal_steps = 1\npersonal_layers = {layers}\n\
+             [optimizer]\nkind = \"sgd\""
+        )
+    };
+    for (model, layers) in [("kind = \"blr\"", 1), ("kind = \"bnn\"\nhidden = []", 1), ("kind = \"bnn\"", 2)] {
+        let error = try_run(&experiment(&text(model, layers))).unwrap_err();
+        assert!(error.to_string().contains("algorithm.personal_layers"), "{model}: {error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+}
+
+// ----------------------------------------------------------------------------------------------------------- both
+
+const BAYES: &str = "kind = \"pfedbayes\"\nlocal_steps = 5\nparticles = 3";
+const VEM: &str = "kind = \"pfedvem\"\nlocal_steps = 5\nparticles = 3";
+
+#[test]
+fn what_travels_has_the_bytes_that_the_formulas_say() {
+    let d = 64 * 6 + 6 + 60 + 10;
+    for (algorithm, down, up) in [(BAYES, 2 * d, 2 * d), (VEM, d, d + 1)] {
+        for (precision, width) in [("f32", 4), ("f64", 8)] {
+            let mut experiment = digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-3");
+            experiment.config.precision = if width == 4 { Precision::F32 } else { Precision::F64 };
+            let run = outcome(&experiment);
+            let round = &run.rounds[0];
+            // Two clients a round.
+            let got = (round.downlink_bytes, round.uplink_bytes);
+            assert_eq!(got, (2 * down * width, 2 * up * width), "{algorithm}, {precision}");
+        }
+    }
+}
+
+#[test]
+fn runs_have_the_same_bits_on_one_thread_and_on_two() {
+    for (algorithm, optimizer) in [(BAYES, "kind = \"adam\"\nlr = 1e-3"), (VEM, "kind = \"sgd\"\nlr = 1e-2")] {
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| bits(&outcome(&digits(3, algorithm, optimizer))))
+        };
+        assert_eq!(run(1), run(2), "{algorithm}");
+    }
+}
+
+#[test]
+fn clients_do_better_on_their_own_labels_with_what_is_theirs() {
+    for (algorithm, optimizer) in [
+        ("kind = \"pfedbayes\"\nlocal_steps = 50\nbatch = 50\nkl_weight = 1.0", "kind = \"adam\"\nlr = 1e-2"),
+        ("kind = \"pfedvem\"\nlocal_steps = 100\nbatch = 10", "kind = \"sgd\"\nlr = 0.05"),
+    ] {
+        let mut experiment = digits(8, algorithm, optimizer);
+        experiment.config.precision = Precision::F32;
+        experiment.config.evaluation.personal = true;
+        experiment.config.evaluation.every = 8;
+        let run = outcome(&experiment);
+        let last = run.rounds.last().unwrap();
+        let (own, shared) = (last.metric("personal_accuracy").unwrap(), last.metric("accuracy").unwrap());
+        assert!(own > 0.85 && own > shared + 0.2, "{algorithm}: personal {own}, shared {shared}");
+    }
+}

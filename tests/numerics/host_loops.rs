@@ -1,0 +1,216 @@
+//! The CPU's own loops over coordinates against general tensor operations in f64: Gram matrices, SVGD steps, every
+//! optimiser; the same bits at any number of threads.
+
+use std::sync::Arc;
+
+use crate::common::{values, with_layout};
+use fedstein::backend::{Flex, Precision, Session};
+use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity};
+use fedstein::error::RunError;
+use fedstein::models::{BlrConfig, BnnConfig, Layout, Model, Network};
+use fedstein::particles::Particles;
+use fedstein::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Score, Svgd, direction};
+use ndarray::Array2;
+use rand::SeedableRng;
+use rand::rngs::ChaCha12Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+/// Blocks of 4,097·3, 3, 6 and 2 columns: whole and broken tiles and vectors, and threads for all but the fewest particles.
+fn layout() -> Arc<Layout> {
+    Network::new(BnnConfig::classifier(4097, &[3], 2)).layout().clone()
+}
+
+/// Around a mean that is large against the spread, so that lost digits would show.
+fn rows(count: usize, seed: u64) -> Array2<f64> {
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    let d = layout().dim();
+    Array2::from_shape_simple_fn((count, d), || {
+        let z: f64 = StandardNormal.sample(&mut rng);
+        // Rounded to f32, so that both precisions start from the same numbers.
+        f64::from((0.7 + 0.05 * z) as f32)
+    })
+}
+
+fn session(precision: Precision) -> Session<Flex> {
+    Session::open(precision).unwrap()
+}
+
+fn set(rows: &Array2<f64>, precision: Precision) -> Particles<Flex> {
+    with_layout(rows, &layout(), &session(precision))
+}
+
+fn largest_relative(got: &[f64], want: &[f64]) -> f64 {
+    let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |most: f64, value| most.max(value.abs()));
+    let error = largest(&mut got.iter().zip(want).map(|(a, b)| a - b));
+    error / largest(&mut want.iter().copied())
+}
+
+const COUNTS: [usize; 8] = [1, 2, 4, 5, 9, 11, 20, 26];
+
+#[test]
+fn gram_matrices_agree_with_f64() {
+    for count in COUNTS {
+        let (x, y, centre) = (rows(count, 1), rows(count + 1, 2), rows(1, 3));
+        let of = |precision| {
+            let [x, y, centre] = [&x, &y, &centre].map(|rows| set(rows, precision));
+            [x.gram(&y), x.centred_gram(), x.gram_with_offsets(&y, &centre)].map(|gram| gram.unwrap())
+        };
+        for (got, want) in of(Precision::F32).iter().zip(of(Precision::F64)) {
+            assert_eq!(got.dim(), want.dim());
+            if count > 1 || got.ncols() > 1 {
+                let (got, want): (Vec<_>, Vec<_>) = (got.iter().copied().collect(), want.iter().copied().collect());
+                assert!(largest_relative(&got, &want) < 1e-6, "{count} particles");
+            }
+        }
+        // Not one digit is lost to the mean of 0.7: against the products of the differences themselves.
+        let offsets = &x - &x.mean_axis(ndarray::Axis(0)).unwrap();
+        let (got, want) = (set(&x, Precision::F32).centred_gram().unwrap(), offsets.dot(&offsets.t()));
+        let error = got.iter().zip(&want).fold(0.0, |most: f64, (a, b)| most.max((a - b).abs()));
+        assert!(error < 1e-6 * want.diag().sum().max(1e-3), "{count} particles: {error}");
+    }
+}
+
+/// Rows no longer than a vector or two, and many of them: products are formed otherwise there.
+#[test]
+fn gram_matrices_of_many_short_rows_agree_with_f64() {
+    let layout = Network::new(BlrConfig::new(54)).layout().clone();
+    for count in [31, 32, 33, 65, 100] {
+        let mut rng = ChaCha12Rng::seed_from_u64(9);
+        let rows = Array2::from_shape_simple_fn((count, 55), || {
+            let z: f64 = StandardNormal.sample(&mut rng);
+            f64::from((0.7 + 0.5 * z) as f32)
+        });
+        let [short, exact] = [Precision::F32, Precision::F64].map(|precision| {
+            let x = with_layout(&rows, &layout, &session(precision));
+            [x.gram(&x), x.centred_gram()].map(|gram| gram.unwrap())
+        });
+        for (got, want) in short.iter().zip(&exact) {
+            let (got, want): (Vec<_>, Vec<_>) = (got.iter().copied().collect(), want.iter().copied().collect());
+            assert!(largest_relative(&got, &want) < 1e-6, "{count} particles");
+        }
+    }
+}
+
+fn optimizers() -> Vec<Optimizer> {
+    let (lr, epsilon) = (0.01, 1e-6);
+    let mut all = vec![Optimizer::Sgd { lr }, Optimizer::Adam { lr, epsilon: 1e-8, beta1: 0.9, beta2: 0.999 }];
+    for place in [EpsilonPlace::Outside, EpsilonPlace::Inside] {
+        all.push(Optimizer::AdaGradSum { lr, epsilon, place });
+        for init in [AccumulatorStart::G2, AccumulatorStart::Zero] {
+            all.push(Optimizer::AdaGrad { lr, epsilon, momentum: 0.9, init, place });
+        }
+    }
+    all
+}
+
+/// Where Θ starts.
+const START: u64 = 7;
+
+/// λ with which many centres have weight at each particle, and with which a single one has all of it.
+const LAMBDAS: [f64; 2] = [4.0, 0.1];
+
+/// A density of centres anywhere, or with the small λ of one centre near each particle's start.
+fn density(count: usize, seed: u64, precision: Precision, lambda: f64) -> Kde<Flex> {
+    let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(lambda) };
+    let centres = rows(count, seed);
+    let near = |from: f64, to: f64| f64::from((from + 0.02 * (to - from)) as f32);
+    let centres = if lambda < 1.0 {
+        ndarray::Zip::from(&rows(count, START)).and(&centres).map_collect(|a, b| near(*a, *b))
+    } else {
+        centres
+    };
+    Kde::new(&set(&centres, precision), config).unwrap()
+}
+
+/// A score with all terms of a cavity's, and more: two dense scores, a multiple of Θ, two densities.
+fn score(at: &Particles<Flex>, precision: Precision, lambda: f64) -> Score<Flex> {
+    let count = at.count();
+    let kde = |seed| density(count, seed, precision, lambda).score(at).unwrap();
+    let dense = |seed| Score::dense(set(&rows(count, seed).mapv(|value| 40.0 * (value - 0.7)), precision));
+    dense(4).plus(dense(3)).plus(Score::multiple(count, -2.5)).plus(kde(5)).minus(kde(6))
+}
+
+/// Θ after three steps, by the CPU's loop where it has one, or by `evaluate` and `step`.
+fn walk(count: usize, optimizer: Optimizer, precision: Precision, lambda: f64, in_one_pass: bool) -> Vec<f64> {
+    let (mut x, mut state) = (set(&rows(count, START), precision), OptimizerState::default());
+    for _ in 0..3 {
+        let phi = direction(&Kernel::default(), &x, score(&x, precision, lambda)).unwrap();
+        x = if in_one_pass {
+            optimizer.follow(x, phi, &mut state)
+        } else {
+            let phi = phi.evaluate(&x);
+            optimizer.step(x, phi, &mut state)
+        };
+    }
+    assert_eq!(state.steps, 3);
+    values(&x)
+}
+
+#[test]
+fn a_step_in_one_pass_is_the_step_of_tensor_operations() {
+    for (count, lambda) in COUNTS.into_iter().flat_map(|count| LAMBDAS.map(|lambda| (count, lambda))) {
+        for optimizer in optimizers() {
+            let want = walk(count, optimizer, Precision::F64, lambda, false);
+            for (precision, in_one_pass) in [(Precision::F32, true), (Precision::F32, false), (Precision::F64, true)] {
+                let got = walk(count, optimizer, precision, lambda, in_one_pass);
+                // A φ near 0 loses its digits, and an adaptive rule moves by its sign: in the mean, not the worst case.
+                let moved = |from: &[f64]| from.iter().zip(&want).map(|(a, b)| (a - b).abs()).sum::<f64>();
+                let error = moved(&got) / moved(&values(&set(&rows(count, START), Precision::F64)));
+                let bound = if precision == Precision::F64 { 1e-12 } else { 2e-4 };
+                assert!(
+                    error < bound,
+                    "{count} particles, λ = {lambda}, {optimizer:?}, one pass {in_one_pass}: {error}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn weights_that_an_evaluator_reuses_change_no_bit() {
+    for (count, lambda) in COUNTS.into_iter().flat_map(|count| LAMBDAS.map(|lambda| (count, lambda))) {
+        let svgd = Svgd { kernel: Kernel::default(), optimizer: optimizers()[3] };
+        let (towards, from) = (density(count, 5, Precision::F32, lambda), density(count, 6, Precision::F32, lambda));
+        let score =
+            |at: &Particles<Flex>| -> Result<_, RunError> { Ok(towards.score(at)?.minus(from.score(at)?.times(0.5))) };
+        let start = set(&rows(count, START), Precision::F32);
+        let longest_step = svgd.optimizer.longest_step(start.dim());
+        let [mut to, mut off] = [&towards, &from].map(|density| density.evaluator(longest_step));
+        let reusing = |at: &Particles<Flex>| Ok(to.score(at)?.minus(off.score(at)?.times(0.5)));
+        let got = svgd.run::<_, RunError>(start.clone(), 30, &mut OptimizerState::default(), reusing, |_| {}).unwrap();
+        let (mut want, mut state) = (start, OptimizerState::default());
+        for _ in 0..30 {
+            let phi = direction(&svgd.kernel, &want, score(&want).unwrap()).unwrap();
+            want = svgd.optimizer.follow(want, phi, &mut state);
+        }
+        assert_eq!(values(&got), values(&want), "{count} particles, λ = {lambda}");
+    }
+}
+
+#[test]
+fn results_are_the_same_bits_at_any_number_of_threads() {
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let optimizer = optimizers()[1];
+            let moved = LAMBDAS.map(|lambda| walk(20, optimizer, Precision::F32, lambda, true)).concat();
+            let x = set(&rows(20, START), Precision::F32);
+            let gram = x.centred_gram().unwrap();
+            moved.into_iter().chain(gram).map(f64::to_bits).collect::<Vec<_>>()
+        })
+    };
+    let one = on(1);
+    for threads in [2, 3, 5] {
+        assert!(on(threads) == one, "{threads} threads");
+    }
+}
+
+#[test]
+fn a_set_that_someone_else_holds_is_not_changed() {
+    let x = set(&rows(5, 1), Precision::F32);
+    let (held, before) = (x.clone(), values(&x));
+    let phi = direction(&Kernel::default(), &x, score(&x, Precision::F32, 4.0)).unwrap();
+    let moved = Optimizer::Sgd { lr: 1.0 }.follow(x, phi, &mut OptimizerState::default());
+    assert_eq!(values(&held), before);
+    assert_ne!(values(&moved), before);
+}

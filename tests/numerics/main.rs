@@ -1,0 +1,12 @@
+//! The parts that algorithms are made of: models, kernels, densities, transport, selection and metrics against golden
+//! cases, closed forms and slow loops.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod golden_models;
+mod golden_stein;
+mod host_loops;
+mod numerics;
+mod selection;
+mod stack;
+mod transport;

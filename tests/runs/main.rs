@@ -1,0 +1,8 @@
+//! Whole runs: at the extremes of the allowed configs, under faults, stopped and resumed, with clients selected.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod edges;
+mod faults;
+mod resume;
+mod selection_runs;

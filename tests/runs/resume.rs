@@ -1,0 +1,610 @@
+//! A run that is stopped, killed or fails, and then goes on, ends like one that never stopped: to the bit.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+use crate::common::place::{Place, cells, pets};
+use crate::common::{algorithms, bits, has_key};
+use fedstein::backend::Flex;
+use fedstein::checkpoint::codec;
+use fedstein::error::RunError;
+use fedstein::experiment::artifact::Artifacts;
+use fedstein::experiment::progress::{Observer, Quiet};
+use fedstein::experiment::record::RoundRecord;
+use fedstein::experiment::schema::{Overrides, Source};
+use fedstein::experiment::{Config, Experiment, Outcome, run};
+use fedstein::federation::fault_policy::ClientReliability;
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use tempfile::TempDir;
+
+// -------------------------------------------------------------------------------------------- every algorithm
+
+const ROUNDS: usize = 6;
+
+/// Six rounds of three clients, so that each is visited before a stop and after it; minibatches that divide no client.
+fn small(kind: &str, more: &[&str]) -> Overrides {
+    let optimizer = match kind {
+        "scaffold" | "fedsgd" | "per-fedavg" | "pfedme" => "sgd",
+        _ => "adagrad",
+    };
+    let several = !matches!(kind, "dsvgd" | "u-dsvgd");
+    let mut set = vec![
+        format!("rounds={ROUNDS}"),
+        format!("algorithm.kind={kind}"),
+        format!("optimizer.kind={optimizer}"),
+        "optimizer.reset=never".into(),
+        "data.train_limit=130".into(),
+        "data.test_limit=40".into(),
+        "partition.clients=3".into(),
+        "partition.validation=0.2".into(),
+        format!("schedule.clients={}", if several { 2 } else { 1 }),
+        "evaluation.every=2".into(),
+        "evaluation.personal=true".into(),
+        "checkpoint.every_seconds=0".into(),
+    ];
+    for (key, value) in [
+        ("particles", 3),
+        ("local_steps", 3),
+        ("distill_steps", 3),
+        ("server_steps", 3),
+        ("batch", 7),
+        ("samples", 2),
+        ("head_steps", 2),
+        ("inner_steps", 2),
+        ("inducing_rows", 20),
+    ] {
+        if has_key(kind, key) {
+            set.push(format!("algorithm.{key}={value}"));
+        }
+    }
+    if !more.iter().any(|more| more.starts_with("model.kind=")) {
+        set.push("model.hidden=[6]".into());
+    }
+    set.extend(more.iter().map(|more| (*more).to_owned()));
+    Overrides { set, ..Overrides::default() }
+}
+
+/// The experiment, with its files at `path`: new ones, or those that a stop has left.
+fn on(overrides: &Overrides, path: &Path, resumes: bool) -> (Experiment, Artifacts) {
+    let (config, resolved) = Config::load(Source { name: "test", text: "" }, overrides).unwrap();
+    let experiment = Experiment::new(config, "data");
+    let path = path.to_path_buf();
+    let artifacts = match resumes {
+        true => Artifacts::resume(path, resolved, &mut |note| panic!("{note}")).unwrap(),
+        false => Artifacts::new(path, false, resolved),
+    };
+    (experiment, artifacts)
+}
+
+/// Ends a run after its first round, or before it.
+struct Impatient {
+    rounds: AtomicUsize,
+}
+
+impl Observer for Impatient {
+    fn started(&self, _: usize, _: &str) {}
+    fn round(&self, _: usize, _: &[usize]) {}
+    fn step(&self, _: usize, _: usize) {}
+    fn finished_round(&self, _: &RoundRecord) {
+        self.rounds.fetch_add(1, Relaxed);
+    }
+    fn finished(&self) {}
+    fn note(&self, _: &str) {}
+    fn wants_to_stop(&self) -> bool {
+        true
+    }
+}
+
+/// A run that is stopped after every round, each time by another process as far as its state is concerned.
+fn stopped_after_every_round(overrides: &Overrides, path: &Path) -> Outcome<Flex> {
+    for round in 1..ROUNDS {
+        let (experiment, mut artifacts) = on(overrides, path, round > 1);
+        let observer = Impatient { rounds: AtomicUsize::new(0) };
+        let stopped = run::<Flex>(&experiment, &observer, Some(&mut artifacts)).unwrap_err();
+        assert!(matches!(stopped, RunError::Interrupted { round: last, rounds: ROUNDS } if last == round), "{stopped}");
+        assert_eq!(observer.rounds.into_inner(), 1);
+    }
+    let (experiment, mut artifacts) = on(overrides, path, true);
+    run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap()
+}
+
+/// The records without the times.
+fn timeless(outcome: &Outcome<Flex>) -> Vec<String> {
+    let record = |record: &RoundRecord| {
+        let mut record = RoundRecord { seconds: 0.0, round_seconds: 0.0, ..record.clone() };
+        record.metrics.retain(|(name, _)| !name.ends_with("seconds"));
+        format!("{record:?}")
+    };
+    outcome.rounds.iter().map(record).collect()
+}
+
+/// `rounds.csv` without the columns that a clock fills.
+fn csv(path: &Path) -> Vec<Vec<String>> {
+    let rows = cells(&fs::read_to_string(path.join("rounds.csv")).unwrap());
+    let timed: Vec<bool> = rows[0].iter().map(|name| name.ends_with("seconds")).collect();
+    let kept = |row: Vec<String>| row.into_iter().zip(&timed).filter(|(_, timed)| !**timed).map(|(cell, _)| cell);
+    rows.into_iter().map(|row| kept(row).collect()).collect()
+}
+
+/// In what a run that is stopped after every round differs from one that is not.
+fn differences(kind: &str, more: &[&str]) -> Vec<String> {
+    differences_in(TempDir::new().unwrap().path(), kind, more)
+}
+
+/// The same, with the files of the one run in `stopped` and those of the other in `straight`.
+fn differences_in(dir: &Path, kind: &str, more: &[&str]) -> Vec<String> {
+    let overrides = small(kind, more);
+    let (straight, stopped) = (dir.join("straight"), dir.join("stopped"));
+    let (experiment, mut artifacts) = on(&overrides, &straight, false);
+    let want = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    let got = stopped_after_every_round(&overrides, &stopped);
+    let file = |path: &Path, name: &str| fs::read(path.join(name)).unwrap_or_default();
+    let same_file = |name: &str| file(&stopped, name) == file(&straight, name);
+    let compared = [
+        ("particles", bits(&got) == bits(&want)),
+        ("posterior", got.posterior == want.posterior),
+        ("records", timeless(&got) == timeless(&want)),
+        ("evaluation", got.evaluation == want.evaluation),
+        ("personal scores", format!("{:?}", got.personal) == format!("{:?}", want.personal)),
+        ("rounds.csv", csv(&stopped) == csv(&straight)),
+        ("particles.safetensors", same_file("particles.safetensors")),
+        ("predictions.csv", same_file("predictions.csv")),
+        ("selection.jsonl", same_file("selection.jsonl")),
+        ("events.jsonl", same_file("events.jsonl")),
+        ("config.toml", same_file("config.toml")),
+    ];
+    let differ = compared.iter().filter(|(_, same)| !same);
+    differ.map(|(what, _)| format!("{what} of {kind} {more:?}")).collect()
+}
+
+#[test]
+fn every_algorithm_ends_as_if_it_had_not_been_stopped_after_every_round() {
+    assert!(algorithms().len() > 20);
+    let differ: Vec<String> = algorithms().into_iter().flat_map(|kind| differences(kind, &[])).collect();
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn so_do_their_variants() {
+    let variants: &[(&str, &[&str])] = &[
+        ("dsvgd", &["precision=f64", "optimizer.kind=adam"]),
+        ("dsvgd", &["schedule.kind=hip", "schedule.rows=minibatch", "algorithm.factors=growing"]),
+        ("dsvgd", &["optimizer.reset=per-visit", "algorithm.minibatch=iid", "algorithm.factors=paper"]),
+        ("u-dsvgd", &["precision=f64", "schedule.kind=ksd", "schedule.clients=1"]),
+        ("p-dsvgd", &["precision=f64", "evaluation.discrepancy=true"]),
+        ("pvi", &["precision=f64", "algorithm.minibatch=sequential-restart"]),
+        ("fedavg", &["optimizer.kind=adam", "precision=f64"]),
+        ("fedavg", &["schedule.kind=random", "algorithm.mix=reference"]),
+        ("fedsgd", &["optimizer.kind=adam"]),
+        // On digits three particles of the default end as one, wherever rows are read.
+        ("pmd", &["data.kind=twonorm", "model.kind=blr", "algorithm.particles=12"]),
+        ("fedwba", &["algorithm.over=all", "algorithm.start=own", "algorithm.shared_layers=[1]"]),
+        ("fedwba", &["precision=f64", "optimizer.kind=adam"]),
+        ("pfedbayes", &["optimizer.kind=adam", "precision=f64"]),
+        ("pfedvem", &["optimizer.reset=per-visit", "algorithm.particles=1"]),
+    ];
+    let differ: Vec<String> = variants.iter().flat_map(|(kind, more)| differences(kind, more)).collect();
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+/// Clients with occasional faults, which are skipped for long after two faults in a row.
+const DISTURBED: [&str; 4] = [
+    "faults.kinds=[\"dropout\", \"nan\", \"replay\", \"huge-norm\", \"duplicate\"]",
+    "faults.share=0.6",
+    "faults.probability=0.7",
+    "federation.backoff=4",
+];
+
+/// The lines of `events.jsonl` that have all these words.
+fn events(path: &Path, words: &[&str]) -> usize {
+    let text = fs::read_to_string(path.join("events.jsonl")).unwrap_or_default();
+    text.lines().filter(|line| words.iter().all(|word| line.contains(word))).count()
+}
+
+#[test]
+fn so_do_runs_with_faults_whose_quarantine_and_replays_reach_over_the_stops() {
+    let lone = ["schedule.clients=1", "federation.robust=norm-clip"];
+    let variants: &[(&str, &[&str])] = &[
+        // Lone replies are clipped to what was usual before the stop.
+        ("dsvgd", &lone),
+        ("dsvgd", &["schedule.clients=1", "federation.min_replies=1", "precision=f64"]),
+        ("fedavg", &["partition.clients=5", "schedule.clients=3", "federation.min_replies=2"]),
+        ("scaffold", &["partition.clients=5", "schedule.clients=3", "federation.robust=norm-clip", "precision=f64"]),
+        ("fedwba", &["partition.clients=5", "schedule.clients=4", "federation.robust=median"]),
+        // Two faults in a row without an unanswered request in between: these clients are skipped.
+        ("dsvgd", &["schedule.clients=1", "partition.clients=2", "faults.share=0.5", "faults.kinds=[\"nan\"]"]),
+        ("fedavg", &["partition.clients=4", "schedule.clients=3", "faults.kinds=[\"nan\", \"inf\"]"]),
+        ("dsgld", &["partition.clients=4", "algorithm.particles=2", "federation.min_replies=2"]),
+    ];
+    let (mut differ, mut told) = (Vec::new(), [0; 6]);
+    for (kind, more) in variants {
+        for seed in ["seed=1", "seed=2", "seed=3"] {
+            let dir = TempDir::new().unwrap();
+            let more: Vec<&str> = DISTURBED.iter().chain(*more).copied().chain([seed]).collect();
+            differ.extend(differences_in(dir.path(), kind, &more));
+            let of = |words: &[&str]| events(&dir.path().join("stopped"), words);
+            // A replay repeats a message, and a client is skipped for a reply, of a round before: of another process.
+            let words: [&[&str]; 6] = [
+                &["injected", "replay"],
+                &["injected", "dropout"],
+                &["skipped"],
+                &["substitute"],
+                &["clipped"],
+                &["quarantined"],
+            ];
+            told.iter_mut().zip(words).for_each(|(told, words)| *told += of(words));
+        }
+    }
+    println!("replays, dropouts, skipped, substitutes, clipped, quarantined: {told:?}");
+    assert!(differ.is_empty(), "{differ:#?}");
+    assert!(told.iter().all(|told| *told > 0), "{told:?}");
+}
+
+#[test]
+fn a_round_that_fails_again_after_a_stop_tells_the_same() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("run");
+    let strict = ["schedule.clients=3", "faults.kinds=[\"nan\"]", "faults.probability=0.2", "faults.share=1", "seed=5"];
+    let strict = [&strict[..], &["federation.min_replies=3", "federation.repeats=0"]].concat();
+    let fails = |resumes: bool| {
+        let (experiment, mut artifacts) = on(&small("fedavg", &strict), &path, resumes);
+        let error = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap_err().to_string();
+        (error, fs::read(path.join("events.jsonl")).unwrap(), csv(&path))
+    };
+    let first = fails(false);
+    assert!(first.2.len() > 2 && first.0.contains("federation.min_replies"), "{} after {}", first.0, first.2.len());
+    assert!(String::from_utf8_lossy(&first.1).contains("refused"));
+    assert_eq!(fails(true), first);
+}
+
+#[test]
+fn a_toy_with_a_posterior_of_its_own_ends_alike() {
+    let toy = |kind: &str| {
+        let mut overrides = small(kind, &["data.kind=mixture-1d", "model.kind=mixture"]);
+        let dropped = ["data.train", "data.test", "partition.", "schedule.", "evaluation."];
+        overrides.set.retain(|set| !dropped.iter().any(|key| set.starts_with(key)));
+        overrides.set.push("partition.clients=2".into());
+        if kind == "npv" {
+            overrides.set.push("algorithm.local_steps=100".into());
+        }
+        overrides
+    };
+    for kind in ["gvi", "npv", "pmd", "sgld", "pvi"] {
+        let dir = TempDir::new().unwrap();
+        let (experiment, mut artifacts) = on(&toy(kind), &dir.path().join("straight"), false);
+        let want = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+        // NPV has converged after the fifth sweep; only its saved flag keeps it from another sweep.
+        assert!(kind != "npv" || want.rounds[4].metric("kl") == want.rounds[5].metric("kl"));
+        let got = stopped_after_every_round(&toy(kind), &dir.path().join("stopped"));
+        assert_eq!(
+            (bits(&got), got.posterior, got.evaluation),
+            (bits(&want), want.posterior, want.evaluation),
+            "{kind}"
+        );
+    }
+}
+
+#[test]
+fn a_run_that_has_ended_goes_on_to_more_rounds_as_if_they_had_been_asked_for_at_once() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("run");
+    let rounds = |rounds: &str| small("fedavg", &[rounds, "evaluation.every=1"]);
+    let (experiment, mut artifacts) = on(&rounds("rounds=4"), &path, false);
+    run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    // Another process goes on when this one is done with the directory.
+    drop(artifacts);
+    let (experiment, mut artifacts) = on(&rounds("rounds=6"), &path, true);
+    let got = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    drop(artifacts);
+    let (experiment, mut artifacts) = on(&rounds("rounds=6"), &dir.path().join("straight"), false);
+    let want = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    assert_eq!((bits(&got), timeless(&got)), (bits(&want), timeless(&want)));
+    // And once more with nothing left to do: the results are written again.
+    let (experiment, mut artifacts) = on(&rounds("rounds=6"), &path, true);
+    let again = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    assert_eq!((bits(&again), again.evaluation), (bits(&want), want.evaluation));
+    assert_eq!(format!("{:?}", again.personal), format!("{:?}", want.personal));
+}
+
+/// The run's nonce in the newest checkpoint of a directory.
+fn nonce(path: &Path) -> u64 {
+    let names = fs::read_dir(path.join("checkpoint")).unwrap().flatten();
+    let conduct = names.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/conduct-")).max();
+    let state = codec::decode(&fs::read(conduct.unwrap()).unwrap()).unwrap();
+    ClientReliability::from_state(&state).unwrap().nonce
+}
+
+#[test]
+fn two_runs_of_one_config_have_different_numbers_and_the_same_results_and_a_run_that_goes_on_keeps_its_own() {
+    let dir = TempDir::new().unwrap();
+    let run_at = |name: &str, rounds: &str, resumes: bool| {
+        let (experiment, mut artifacts) = on(&small("fedavg", &[rounds]), &dir.path().join(name), resumes);
+        let outcome = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+        (bits(&outcome), nonce(&dir.path().join(name)))
+    };
+    let (one, other) = (run_at("one", "rounds=4", false), run_at("other", "rounds=4", false));
+    assert_eq!(one.0, other.0);
+    assert!(one.1 != other.1 && one.1 != 0 && other.1 != 0, "{} {}", one.1, other.1);
+    let on = run_at("one", "rounds=6", true);
+    assert_eq!(on.1, one.1);
+}
+
+#[test]
+fn of_many_clients_only_those_that_trained_are_written() {
+    let dir = TempDir::new().unwrap();
+    let more = ["data.train_limit=0", "partition.clients=600", "partition.validation=0", "rounds=3"];
+    let overrides = small("fedper", &more);
+    let (experiment, mut artifacts) = on(&overrides, dir.path(), false);
+    run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    let names = fs::read_dir(dir.path().join("checkpoint")).unwrap();
+    let names: Vec<String> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    // Two clients a round, three rounds.
+    assert_eq!(names.iter().filter(|name| name.starts_with("client-")).count(), 6, "{names:?}");
+}
+
+#[test]
+fn with_the_newest_checkpoint_damaged_a_run_goes_on_from_the_one_before() {
+    let (dir, overrides) = (TempDir::new().unwrap(), small("scaffold", &[]));
+    let path = dir.path().join("run");
+    for resumes in [false, true, true] {
+        let (experiment, mut artifacts) = on(&overrides, &path, resumes);
+        let observer = Impatient { rounds: AtomicUsize::new(0) };
+        run::<Flex>(&experiment, &observer, Some(&mut artifacts)).unwrap_err();
+    }
+    fs::write(path.join("checkpoint/server-3.safetensors"), "no tensors").unwrap();
+    let (config, resolved) = Config::load(Source { name: "test", text: "" }, &overrides).unwrap();
+    let mut notes = Vec::new();
+    let mut artifacts = Artifacts::resume(path, resolved, &mut |note| notes.push(note.to_owned())).unwrap();
+    assert!(notes[0].contains("server-3.safetensors") && notes[1].contains("round 2"), "{notes:?}");
+    let experiment = Experiment::new(config, "data");
+    let got = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    let (experiment, mut artifacts) = on(&overrides, &dir.path().join("straight"), false);
+    let want = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    assert_eq!((bits(&got), timeless(&got)), (bits(&want), timeless(&want)));
+}
+
+// -------------------------------------------------------------------------------------------------- the program
+
+/// A run of DSVGD with three clients whose checkpoints come after every round.
+const SMALL: &str = "--quiet --set algorithm.local_steps=6 --set algorithm.distill_steps=6 --set algorithm.particles=4 \
+                     --set partition.clients=3 --set model.hidden=[20] --set checkpoint.every_seconds=0";
+
+/// The output of a finished run, without the time.
+fn results(place: &Place, name: &str) -> (Vec<u8>, Vec<Vec<String>>) {
+    (place.bytes(&format!("{name}/particles.safetensors")), csv(&place.path(name)))
+}
+
+fn has_checkpoint(path: &Path) -> bool {
+    let names = fs::read_dir(path.join("checkpoint")).into_iter().flatten();
+    names.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("round-"))
+}
+
+fn json_rounds(place: &Place, line: &str) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut command = place.command(&line.replace("--quiet", "--json"));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap());
+    (child, lines)
+}
+
+/// Reads this many rounds; fewer where the run ends before.
+fn read_rounds(lines: &mut impl BufRead, rounds: usize) -> usize {
+    (0..rounds).take_while(|_| lines.read_line(&mut String::new()).unwrap() > 0).count()
+}
+
+#[test]
+fn a_run_that_is_killed_twenty_times_ends_like_one_that_was_not() {
+    const ALL: usize = 120;
+    let place = Place::new();
+    let started = Instant::now();
+    place.works(&format!("train {SMALL} --set rounds={ALL} --out straight"));
+    let round = started.elapsed() / u32::try_from(ALL).unwrap();
+
+    let mut rng = ChaCha12Rng::seed_from_u64(20);
+    let (path, mut half_written) = (place.path("killed"), 0);
+    for _ in 0..20 {
+        let line = match has_checkpoint(&path) {
+            true => "train --quiet --resume killed".to_owned(),
+            false => format!("train {SMALL} --set rounds={ALL} --out killed --force"),
+        };
+        let (mut child, mut lines) = json_rounds(&place, &line);
+        // A round is reported before its checkpoint is written, so that many of these moments are inside a write.
+        read_rounds(&mut lines, rng.random_range(0..4));
+        std::thread::sleep(round.mul_f64(rng.random_range(0.0..1.5)));
+        child.kill().unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.code().is_none(), "{}", String::from_utf8_lossy(&ended.stderr));
+        let names = fs::read_dir(path.join("checkpoint")).into_iter().flatten().flatten();
+        half_written +=
+            usize::from(names.into_iter().any(|entry| entry.file_name().to_string_lossy().ends_with(".tmp")));
+    }
+    println!("a half-written file lay there after {half_written} of 20 kills");
+    assert!(has_checkpoint(&path));
+    place.works("train --quiet --resume killed");
+    let (got, want) = (results(&place, "killed"), results(&place, "straight"));
+    assert!(got.0 == want.0, "the particles differ");
+    assert_eq!(got.1, want.1);
+}
+
+/// Sends a signal to a process of ours.
+#[cfg(unix)]
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap().success());
+}
+
+#[cfg(unix)]
+fn interrupted(place: &Place, every_seconds: &str, name: &str) -> Output {
+    let line = format!("train {SMALL} --set checkpoint.every_seconds={every_seconds} --set rounds=100000 --out {name}");
+    let (child, mut lines) = json_rounds(place, &line);
+    assert_eq!(read_rounds(&mut lines, 3), 3);
+    signal(&child, name);
+    // A closed pipe would be another reason to end.
+    std::thread::spawn(move || read_rounds(&mut lines, usize::MAX));
+    child.wait_with_output().unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn without_checkpoints_ctrl_c_says_that_nothing_is_left_to_go_on_from() {
+    let place = Place::new();
+    let ended = interrupted(&place, "0 --set checkpoint.enabled=false", "INT");
+    let stderr = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("interrupted after round") && stderr.contains("nothing to go on from"), "{stderr}");
+    assert!(!stderr.contains("--resume") && !place.path("INT/checkpoint").exists(), "{stderr}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_and_sigterm_leave_a_checkpoint_and_say_how_to_go_on() {
+    let place = Place::new();
+    // With a checkpoint of the last round the present one is abandoned; without, it is finished and saved.
+    for (name, every_seconds) in [("INT", "0"), ("TERM", "1e9")] {
+        let ended = interrupted(&place, every_seconds, name);
+        let stderr = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{stderr}");
+        let last = stderr.trim_end().lines().last().unwrap().to_owned();
+        assert!(last.ends_with(&format!("fedstein train --resume {name}")), "{stderr}");
+        let round = last.strip_prefix("the checkpoint of round ").and_then(|rest| rest.split(' ').next());
+        let rounds = round.unwrap().parse::<usize>().unwrap() + 2;
+        place.works(&format!("train --quiet --resume {name} --set rounds={rounds}"));
+        place.works(&format!("train {SMALL} --set rounds={rounds} --out straight-{name}"));
+        assert!(results(&place, name) == results(&place, &format!("straight-{name}")), "{name}");
+    }
+}
+
+#[test]
+fn a_second_process_in_a_run_directory_is_refused_and_told_which_one_is_in_it() {
+    let place = Place::new();
+    place.works(&format!("train {SMALL} --set rounds=2 --out straight"));
+    let (mut child, mut lines) = json_rounds(&place, &format!("train {SMALL} --set rounds=100000 --out run"));
+    assert_eq!(read_rounds(&mut lines, 2), 2);
+    // The first process writes all the while, so that the files before and after are not the same.
+    let is_refused = |line: &str, holder: &Child| {
+        let output = place.command(line).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+        assert!(stderr.contains(&format!("`run` is in use by process {}", holder.id())), "{line}: {stderr}");
+    };
+    is_refused("train --resume run", &child);
+    is_refused(&format!("train {SMALL} --set rounds=2 --out run --force"), &child);
+    is_refused(&format!("train {SMALL} --set rounds=2 --out run"), &child);
+    // The first one does not notice.
+    assert_eq!(read_rounds(&mut lines, 2), 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(place.path("run/run.lock").exists(), "a killed process leaves the file, and no lock");
+    let (mut child, mut lines) = json_rounds(&place, "train --quiet --resume run");
+    assert_eq!(read_rounds(&mut lines, 1), 1);
+    is_refused("train --resume run", &child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    place.works(&format!("train {SMALL} --set rounds=2 --out run --force"));
+    assert!(results(&place, "run") == results(&place, "straight"));
+    // A run that has ended leaves no lock.
+    assert_eq!(place.names("run"), place.names("straight"));
+    assert!(!place.path("run/run.lock").exists());
+}
+
+#[test]
+fn what_would_change_the_result_is_refused_with_the_list_of_differences() {
+    let place = Place::new();
+    place.works(&format!("train {SMALL} --set rounds=2 --out run"));
+    let words = ["optimizer.lr: 0.001 → 0.1", "seed: 1 → 7", "algorithm.particles: 4 → 5"];
+    let changed = "train --resume run --set optimizer.lr=0.1 --set algorithm.particles=5 --seed 7 --set rounds=3";
+    place.refuses(changed, &words);
+    place.refuses("train --resume run --set rounds=1", &["round 2", "rounds = 1"]);
+    place.refuses("train --resume run --force", &["--resume", "--force"]);
+    place.refuses("train --resume nowhere", &["nowhere"]);
+    place.works("train --resume run --quiet --set rounds=3 --set name=other --set checkpoint.keep=false");
+    assert!(!place.path("run/checkpoint").exists());
+    place.refuses("train --resume run", &["no checkpoint", "--force"]);
+}
+
+#[test]
+fn checkpoints_that_are_damaged_foreign_or_of_another_format_are_named() {
+    let place = Place::new();
+    place.works(&format!("train {SMALL} --set rounds=2 --out run"));
+    let manifest = place.text("run/checkpoint/round-2.json");
+    place.write("run/checkpoint/round-2.json", &manifest[..manifest.len() / 2]);
+    place.fails("train --resume run", &["no checkpoint can be used", "round-2.json"]);
+    place.write("run/checkpoint/round-2.json", "[1, 2]");
+    place.fails("train --resume run", &["round-2.json", "sha256"]);
+    place.write("run/checkpoint/round-2.json", &manifest);
+    let server = place.bytes("run/checkpoint/server-2.safetensors");
+    place.write("run/checkpoint/server-2.safetensors", place.bytes("run/particles.safetensors"));
+    place.fails("train --resume run", &["server-2.safetensors", "bytes"]);
+    place.write("run/checkpoint/server-2.safetensors", server);
+    place.works("train --quiet --resume run --set rounds=3");
+}
+
+#[test]
+fn other_data_is_refused_and_missing_data_named() {
+    let place = Place::new();
+    place.write("pets.csv", pets(90));
+    let data = "--set data.kind=csv --set data.path=pets.csv --set data.target=kind";
+    place.works(&format!("train {SMALL} {data} --set rounds=2 --out run"));
+    fs::remove_file(place.path("pets.csv")).unwrap();
+    place.refuses("train --resume run --set rounds=3", &["pets.csv"]);
+    place.write("pets.csv", pets(90).replacen("-2.", "-2.1", 1));
+    place.refuses("train --resume run --set rounds=3", &["training and test rows", "sha256"]);
+    place.write("pets.csv", pets(90));
+    place.works("train --quiet --resume run --set rounds=3");
+}
+
+/// A run of two rounds, and what it would be after four.
+fn two_rounds(place: &Place) -> (Vec<u8>, Vec<Vec<String>>) {
+    place.works(&format!("train {SMALL} --set rounds=4 --out straight"));
+    place.works(&format!("train {SMALL} --set rounds=2 --out run"));
+    results(place, "straight")
+}
+
+#[track_caller]
+fn fails_and_goes_on(place: &Place, mut command: Command, words: &[&str], want: &(Vec<u8>, Vec<Vec<String>>)) {
+    let ended = command.output().unwrap();
+    let stderr = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{stderr}");
+    for word in words.iter().chain(&["round 2 is whole", "fedstein train --resume run"]) {
+        assert!(stderr.contains(word), "no \"{word}\" in {stderr}");
+    }
+    let _ = fs::remove_dir(place.path("run/checkpoint/server-3.safetensors"));
+    place.works("train --quiet --resume run --set rounds=4");
+    assert!(results(place, "run") == *want);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_ends_the_run_and_leaves_the_checkpoint_before() {
+    let place = Place::new();
+    let want = two_rounds(&place);
+    // No file beyond 16 blocks of 512 or 1024 bytes; the signal that comes with it is ignored, as a disk sends none.
+    let limited = format!(
+        "trap '' XFSZ; ulimit -f 16; exec {} train --quiet --resume run --set rounds=4",
+        env!("CARGO_BIN_EXE_fedstein")
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &limited]).current_dir(place.path("."));
+    fails_and_goes_on(&place, command, &["cannot write a checkpoint", "File too large"], &want);
+}
+
+#[test]
+fn a_name_that_cannot_be_written_ends_the_run_and_leaves_the_checkpoint_before() {
+    let place = Place::new();
+    let want = two_rounds(&place);
+    // In the place of a directory that cannot be written to: those who run tests as root may write anywhere.
+    fs::create_dir(place.path("run/checkpoint/server-3.safetensors")).unwrap();
+    let command = place.command("train --quiet --resume run --set rounds=4");
+    fails_and_goes_on(&place, command, &["cannot write a checkpoint", "server-3.safetensors"], &want);
+}
+
+#[test]
+fn a_run_without_checkpoints_leaves_none() {
+    let place = Place::new();
+    place.works(&format!("train {SMALL} --set rounds=2 --set checkpoint.enabled=false --out run"));
+    assert!(!place.path("run/checkpoint").exists());
+    place.refuses("train --resume run", &["no checkpoint"]);
+}
