@@ -6,7 +6,7 @@
 //!
 //! | to | begin with |
 //! |---|---|
-//! | run an experiment from a config | [`experiment::run`] |
+//! | run an experiment from a config | [`experiment::run()`] |
 //! | bring a model of one's own | [`models`], `Experiment::with_model`, `examples/own_model.rs` |
 //! | bring rows of one's own | [`datasets::TrainTest`], `Experiment::with_data`, `examples/own_data.rs` |
 //! | bring an algorithm of one's own | [`algorithm::Algorithm`], `Experiment::with_algorithm`, `examples/own_algorithm.rs` |

@@ -246,7 +246,7 @@ algorithms! {
 }
 
 /// `[algorithm]` of an algorithm from outside this crate; see
-/// [`Config::load_with`](crate::experiment::Config::load_with).
+/// [`ConfigLoader::with_algorithm`](crate::experiment::ConfigLoader::with_algorithm).
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnConfig {
     /// The value of `kind`.

@@ -1,4 +1,5 @@
 //! The arguments of the command line, as clap parses them. Doc comments here are the text of `--help`.
+#![allow(rustdoc::invalid_html_tags)] // The doc comments are the texts of `--help`, which show `<name>` as it stands.
 
 use std::path::PathBuf;
 
