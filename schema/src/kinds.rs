@@ -1,6 +1,6 @@
 //! The list of a section's kinds: one line makes a kind known.
 
-/// Declares the enum of a section's kinds, which serde reads from a table tagged by `kind`, and the list of their [`Kind`]s.
+/// Declares the enum of a section's kinds, which serde reads from a table tagged by `kind`, and the list of their [`Kind`](crate::Kind)s.
 ///
 /// Each variant holds the configuration of one kind: a struct that serde reads, with an associated constant `KIND` of type
 /// [`Kind`](crate::Kind). After `dyn`, a trait that all of them implement; `as_dyn` gives access to it.
