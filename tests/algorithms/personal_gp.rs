@@ -582,7 +582,6 @@ fn the_clients_learn_an_embedding_and_tell_their_digits_apart() {
     let experiment = digits(1, "");
     let (mut halves, test, answers) = halves(&experiment, None);
     let before = personal_accuracy(&mut halves, &test, &answers, &experiment);
-    let mut after = Vec::new();
     for round in 1..=10 {
         let reply = |client: usize, half: &mut Box<dyn fedstein::protocol::ClientHalf<Flex>>| {
             let request = Request { round, ..request(halves.server.configure(round).unwrap(), client, Ask::Train) };
@@ -590,14 +589,11 @@ fn the_clients_learn_an_embedding_and_tell_their_digits_apart() {
         };
         let replies = halves.clients.iter_mut().enumerate().map(|(id, half)| reply(id, half)).collect();
         halves.server.aggregate(replies).unwrap();
-        // Steps this long do not settle, and each processor rounds them differently: the last rounds count together.
-        if round > 5 {
-            after.extend(personal_accuracy(&mut halves, &test, &answers, &experiment));
-        }
     }
+    let after = personal_accuracy(&mut halves, &test, &answers, &experiment);
     println!("digits: {before:.3?} before, {after:.3?} after");
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    assert!(mean(&after) > 0.93, "{after:?}");
+    assert!(mean(&after) > 0.95, "{after:?}");
     assert!(mean(&after) > mean(&before), "{before:?}, {after:?}");
 }
 
