@@ -14,6 +14,7 @@
 
 mod blr;
 mod bnn;
+mod curvature;
 mod error;
 mod head;
 mod init;
@@ -30,6 +31,7 @@ mod stack;
 
 pub use blr::{Blr, BlrConfig, BlrSpec, Predictive, Probit};
 pub use bnn::{Bnn, BnnConfig, BnnSpec};
+pub use curvature::{DenseTrace, LayerCurvature, LayerInputs, RowCurvature};
 pub use error::ModelError;
 pub use head::{Head, WeightPrecision};
 pub use init::WeightInit;

@@ -7,6 +7,7 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
 use rand::Rng;
 
+use crate::curvature::{DenseTrace, LayerCurvature, LayerInputs, RowCurvature};
 use crate::layout::Layout;
 use crate::prior::Prior;
 
@@ -59,6 +60,23 @@ pub trait ParticleModel: Module {
     /// - returns `[N, B, outputs]`
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3>;
 
+    /// The gradient of the log-likelihood in the outputs of the last layer, for a label of each row drawn from the model's
+    /// own prediction, with every dense layer recorded in `trace`. `None`, the default, for a module that is more than
+    /// dense layers: it has no Gauss-Newton curvature here.
+    ///
+    /// # Shapes
+    /// - `inputs`: `[B, p]`
+    /// - `uniforms`: numbers in [0, 1), `[N, B]`
+    /// - returns the outputs, on the tape through `trace`, and the gradient, off the tape, `[N, outputs, B]` each
+    fn drawn_gradient(
+        &self,
+        _inputs: Tensor<2>,
+        _uniforms: Tensor<2>,
+        _trace: &mut DenseTrace,
+    ) -> Option<(Tensor<3>, Tensor<3>)> {
+        None
+    }
+
     /// The embedding of the rows: the activations that the last `head_layers` layers read. `None` for a model that has
     /// none, and where no layer would be left below the head.
     ///
@@ -87,6 +105,12 @@ pub trait Architecture: Debug + Send + Sync + 'static {
     /// ∇_θ Σ_rows log p(y | x, θ_n) by a formula, one `[N, size]` tensor a block, where the model has one: for
     /// a small model autodiff takes longer than the gradient itself. `None`, the default, means autodiff.
     fn likelihood_gradient(&self, _particles: &[Tensor<2>], _batch: &Batch) -> Option<Vec<Tensor<2>>> {
+        None
+    }
+
+    /// The Gauss-Newton curvature of the likelihood of these rows by a formula, where the model has one; `None`, the
+    /// default, means [`ParticleModel::drawn_gradient`] and autodiff.
+    fn row_curvature(&self, _particles: &[Tensor<2>], _inputs: &Tensor<2>) -> Option<RowCurvature> {
         None
     }
 
@@ -123,9 +147,21 @@ pub trait Model: Debug + Send + Sync {
     /// One initial flat particle, length d.
     fn initial(&self, rng: &mut dyn Rng) -> Vec<f64>;
 
-    /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n), one `[N, size]` tensor a block. **This and [`Model::embedding_score`] are
-    /// the only functions of fedstein that put tensors on the autodiff tape**; the one backward pass frees it.
+    /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n), one `[N, size]` tensor a block. **This,
+    /// [`Model::row_curvature`] and [`Model::embedding_score`] are the only functions of fedstein that put tensors on the
+    /// autodiff tape**; the one backward pass frees it.
     fn likelihood_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Vec<Tensor<2>>;
+
+    /// The Gauss-Newton curvature of the likelihood of these rows, `[B, p]`; `None` for a model without one. Labels are
+    /// drawn from the model's own prediction with `uniforms`, numbers in [0, 1), `[N, B]`.
+    fn row_curvature(
+        &self,
+        _particles: &[Tensor<2>],
+        _inputs: Tensor<2>,
+        _uniforms: Tensor<2>,
+    ) -> Option<RowCurvature> {
+        None
+    }
 
     /// Σ_rows log p(y | x, θ_n), `[N]`, without a tape.
     fn log_likelihood(&self, particles: &[Tensor<2>], batch: &Batch) -> Tensor<1>;
@@ -176,6 +212,24 @@ impl<A: Architecture> Network<A> {
     }
 }
 
+impl<A: Architecture> Network<A> {
+    /// The layers with the blocks of their weights and biases: the first blocks of the layout, two for each layer.
+    fn dense_blocks(&self, layers: Vec<(LayerInputs, Tensor<3>)>) -> Option<Vec<LayerCurvature>> {
+        let blocks = self.layout.blocks();
+        let layer = |(index, (inputs, squares)): (usize, (LayerInputs, Tensor<3>))| {
+            let (weight, bias) = (2 * index, 2 * index + 1);
+            let [_, outputs, _] = squares.dims();
+            let width = match &inputs {
+                LayerInputs::Shared(x) => x.dims()[1],
+                LayerInputs::Own(x) => x.dims()[1],
+            };
+            let fits = blocks.get(weight)?.size() == outputs * width && blocks.get(bias)?.size() == outputs;
+            fits.then_some(LayerCurvature { weight, bias: Some(bias), inputs, squares })
+        };
+        layers.into_iter().enumerate().map(layer).collect()
+    }
+}
+
 impl<A: Architecture> Model for Network<A> {
     fn layout(&self) -> &Arc<Layout> {
         &self.layout
@@ -200,6 +254,19 @@ impl<A: Architecture> Model for Network<A> {
         let model = self.load(particles, true);
         // Particles are independent, so the gradient of the sum holds every particle's own gradient in its row.
         gradients(&model, model.log_likelihood_slope(batch).mul_scalar(scale).sum())
+    }
+
+    fn row_curvature(&self, particles: &[Tensor<2>], inputs: Tensor<2>, uniforms: Tensor<2>) -> Option<RowCurvature> {
+        if let Some(curvature) = self.architecture.row_curvature(particles, &inputs) {
+            return Some(curvature);
+        }
+        let rows = inputs.dims()[0];
+        let mut trace = DenseTrace::default();
+        let (outputs, gradient) = self.load(particles, false).drawn_gradient(inputs, uniforms, &mut trace)?;
+        // Σ z·g with g off the tape has the gradient g in the outputs z.
+        let layers = trace.squares((outputs * gradient).sum().backward());
+        let noise = self.log_noise_precision().map(|block| (block, 0.5));
+        Some(RowCurvature { layers: self.dense_blocks(layers)?, noise, rows })
     }
 
     fn log_likelihood(&self, particles: &[Tensor<2>], batch: &Batch) -> Tensor<1> {

@@ -15,6 +15,7 @@ use fedstein_schema::{Kind, NumberOr, required};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::curvature::{DenseTrace, LayerInputs};
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
@@ -344,6 +345,26 @@ impl ParticleModel for Stack {
         head::predict(self.forward(inputs), self.log_gamma.as_ref())
     }
 
+    /// Of a stack of dense layers; `None` for one with convolutions or pools.
+    fn drawn_gradient(
+        &self,
+        inputs: Tensor<2>,
+        uniforms: Tensor<2>,
+        trace: &mut DenseTrace,
+    ) -> Option<(Tensor<3>, Tensor<3>)> {
+        if !self.steps.is_empty() {
+            return None;
+        }
+        let (first, rest) = self.dense.split_first()?;
+        let start = trace.layer(LayerInputs::Shared(inputs.clone()), first.forward_shared(inputs));
+        let outputs = rest.iter().zip(&self.activations).fold(start, |hidden, (layer, after)| {
+            let hidden = activated(hidden, after);
+            trace.layer(LayerInputs::Own(hidden.clone()), layer.forward(hidden))
+        });
+        let gradient = head::drawn_gradient(outputs.clone().without_autodiff(), self.log_gamma.as_ref(), uniforms);
+        Some((outputs, gradient))
+    }
+
     /// Only dense layers have an embedding: `None` for a head of all dense layers or more.
     fn embed(&self, inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {
         let below = self.dense.len().checked_sub(head_layers)?;
@@ -426,6 +447,14 @@ impl StackSpec {
             INIT,
         ],
     };
+}
+
+impl StackSpec {
+    /// Whether a layer needs the pixels of an image side by side: a convolution or a pool.
+    pub fn reads_images(&self) -> bool {
+        let is_image = |layer: &LayerSpec| matches!(layer, LayerSpec::Conv { .. } | LayerSpec::Pool(_));
+        LayerSpec::read(&self.layers).is_ok_and(|layers| layers.iter().any(is_image))
+    }
 }
 
 impl ModelKind for StackSpec {

@@ -21,6 +21,7 @@ mod layers;
 mod lbfgs;
 pub mod local;
 pub mod mean_field;
+pub mod newton;
 pub mod npv;
 pub mod p_dsvgd;
 pub mod per_fedavg;
@@ -222,6 +223,7 @@ macro_rules! algorithms {
 
 algorithms! {
     Dsvgd(dsvgd::DsvgdConfig),
+    NewtonDsvgd(newton::NewtonConfig),
     UDsvgd(u_dsvgd::UDsvgdConfig),
     PDsvgd(p_dsvgd::PDsvgdConfig),
     Svgd(svgd::SvgdConfig),

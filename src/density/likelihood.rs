@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use fedstein_models::{Batch, Model, Prior};
+use burn::tensor::Tensor;
+use fedstein_models::{Batch, Model, Prior, RowCurvature};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Backend;
@@ -131,6 +132,20 @@ impl<B: Backend> Likelihood<B> {
         Particles::from_blocks(score, at.layout().clone())
     }
 
+    /// The Gauss-Newton curvature of all rows at the particles `[N, d]`, group by group; a sum over groups has the scale of
+    /// [`Self::score_in`] after multiplication with [`Self::whole_scale`]. `uniforms` draws numbers in [0, 1) of a shape.
+    pub fn row_curvatures(
+        &self,
+        at: &Particles<B>,
+        uniforms: &mut dyn FnMut([usize; 2]) -> Tensor<2>,
+    ) -> impl Iterator<Item = RowCurvature> {
+        self.chunks().filter_map(move |chunk| {
+            let inputs = self.shard.batch(&chunk).inputs;
+            let drawn = uniforms([at.count(), chunk.len()]);
+            self.model.row_curvature(at.blocks(), inputs, drawn)
+        })
+    }
+
     /// −(1/α) L_k(θ_n) from all rows, `[N]`, in the scale of [`Self::score_in`]. Waits for the device.
     ///
     /// # Errors
@@ -152,7 +167,7 @@ impl<B: Backend> Likelihood<B> {
     }
 
     /// The factor of the sum over all rows that agrees with that of a minibatch.
-    fn whole_scale(&self) -> f64 {
+    pub fn whole_scale(&self) -> f64 {
         self.scale * self.minibatches.batch() as f64 / self.shard.rows() as f64
     }
 

@@ -10,6 +10,7 @@ mod faults;
 mod federation;
 mod kernel;
 mod optimizer;
+mod rotation;
 
 use std::sync::LazyLock;
 
@@ -33,6 +34,7 @@ pub use federation::{FederationConfig, RobustRule};
 pub use fedstein_schema::NumberOr;
 pub use kernel::{BandwidthRule, KernelConfig, RadialConfig};
 pub use optimizer::{OptimizerConfig, Reset};
+pub use rotation::{Rotate, RotateFrom, RotationConfig};
 
 use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities, Replies};
 use crate::backend::Precision;
@@ -131,7 +133,8 @@ pub fn schema() -> &'static Schema {
         Schema {
             sections: vec![
                 Section::plain("", "The experiment as a whole. These keys stand above the first section.", TOP),
-                of_kinds("data", "Which data, how they are scaled and how many rows are used.", "digits", DATA_KINDS),
+                of_kinds("data", "Which data, how they are scaled and how many rows are used.", "digits", DATA_KINDS)
+                    .with_common(rotation::KEYS),
                 of_kinds(
                     "partition",
                     "How the training rows are assigned to the clients. Every row goes to exactly one client, except with `fedwba-reference`.",
@@ -255,6 +258,14 @@ impl Config {
         read(&self.data)
     }
 
+    /// The basis of the features, out of `[data]`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Internal`] if the keys and the type that they are read into disagree.
+    pub fn rotation(&self) -> Result<RotationConfig, ConfigError> {
+        read(&self.data)
+    }
+
     /// The typed configuration of `[partition]`.
     ///
     /// # Errors
@@ -300,6 +311,7 @@ impl Config {
         let conflicts = [
             self.schedule_conflict(name, can, scheme.clients()),
             self.model_conflict(data),
+            self.rotation_conflict(data)?,
             self.partition_conflict(data, scheme.properties()),
             algorithm.check().err(),
             self.optimizer_conflict(name, can),
@@ -381,6 +393,25 @@ impl Config {
             )),
             _ => None,
         }
+    }
+
+    /// Checks that rotated features are still what the model and the data set need.
+    fn rotation_conflict(&self, properties: DataProperties) -> Result<Option<String>, ConfigError> {
+        if self.rotation()?.rotate == Rotate::None {
+            return Ok(None);
+        }
+        let data = self.data_kind();
+        if properties.is_toy() {
+            return Ok(Some(format!(
+                "data kind `{data}` is a toy density without features; `data.rotate` must be \"none\""
+            )));
+        }
+        let images = matches!(&self.model, ModelConfig::Stack(stack) if stack.reads_images());
+        Ok(images.then(|| {
+            "`data.rotate` = \"principal\" mixes the pixels of an image, and `model.layers` has convolutions or pools; use \
+             dense layers, or `data.rotate` = \"none\""
+                .into()
+        }))
     }
 
     fn faults_conflict(&self) -> Option<String> {

@@ -14,6 +14,7 @@ pub mod personal;
 pub mod progress;
 pub mod record;
 mod recorder;
+mod rotation;
 pub mod run;
 pub mod run_dir;
 

@@ -22,6 +22,7 @@ use super::outcome::Outcome;
 use super::personal::HeldOutRows;
 use super::progress::Observer;
 use super::recorder::{RunRecorder, RunResults};
+use super::rotation;
 
 /// The description of a run.
 ///
@@ -120,6 +121,11 @@ fn run_with<B: Backend>(
     let partition = partition.with_tests(&scheme, &data.train, &data.test, &mut rng)?;
     data.notes.iter().for_each(|note| observer.note(note));
     partition.notes.iter().for_each(|note| observer.note(note));
+    let rotation = rotation::of(config, &data, &partition)?;
+    let data = match &rotation {
+        Some(rotation) => rotation::applied(rotation, data)?,
+        None => data,
+    };
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 
     // The model and its initial particles.
@@ -130,7 +136,7 @@ fn run_with<B: Backend>(
     check_size(algorithm, &*model)?;
     let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
-        artifacts.open(config, algorithm.particles(), &data, &partition, &*model, &session)?;
+        artifacts.open(config, algorithm.particles(), (&data, rotation.as_ref()), &partition, &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
     let name = match &experiment.data {

@@ -3,7 +3,7 @@
 
 use crate::array::Values;
 use crate::error::RunError;
-use crate::protocol::{Ask, DISCREPANCY, Question, ROWS, Reply, Request};
+use crate::protocol::{Ask, DISCREPANCY, PARTICLES, Question, ROWS, Reply, Request};
 
 /// Whether a reply answers this request and no other.
 ///
@@ -36,9 +36,14 @@ pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     if discrepancy && !reply.message.scalars.contains_key(DISCREPANCY) {
         return refuse(format!("the reply lacks the number \"{DISCREPANCY}\""));
     }
-    // A discrepancy or a score comes without parameters; everything else brings back what it was sent.
-    let echoes = !discrepancy && request.ask != Ask::Score;
-    for (name, sent) in request.message.arrays.iter().filter(|_| echoes) {
+    // A discrepancy or a score of a client comes without parameters, a likelihood's score in the place of the particles;
+    // training brings back everything that was sent.
+    let echoes = |name: &str| match request.ask {
+        Ask::Train => true,
+        Ask::Answer(Question::LikelihoodScore { .. }) => name == PARTICLES,
+        Ask::Answer(Question::Discrepancy { .. }) | Ask::Score => false,
+    };
+    for (name, sent) in request.message.arrays.iter().filter(|(name, _)| echoes(name)) {
         let Some(got) = reply.message.arrays.get(name) else {
             return refuse(format!("the reply lacks the array \"{name}\""));
         };
