@@ -19,13 +19,14 @@ use crate::protocol::ClientId;
 use crate::report::files::{FileError, write_atomic};
 use crate::report::{PartitionTable, RoundPoint, csv};
 
+use super::RoundRecord;
 use super::checkpoints::{Checkpoints, Snapshot};
 use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
 use super::finished::{ModelCard, SCHEMA_VERSION, Summary, to_safetensors};
 use super::lock::Lock;
 use super::outcome::Outcome;
-use super::record::{RoundRecord, RoundsCsv};
+use super::rounds_csv::RoundsCsv;
 use super::run_dir::{self, RunDir, RunDirError};
 use super::schema::Resolved;
 

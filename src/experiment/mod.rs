@@ -12,8 +12,8 @@ pub mod lock;
 mod outcome;
 pub mod personal;
 pub mod progress;
-pub mod record;
 mod recorder;
+mod rounds_csv;
 pub mod run;
 pub mod run_dir;
 
@@ -22,5 +22,6 @@ pub use config::{Config, ConfigLoader};
 pub use fedstein_schema as schema;
 pub use outcome::Outcome;
 pub use progress::Quiet;
+pub use rounds_csv::RoundRecord;
 pub use run::{Experiment, run};
 pub use schema::{Overrides, Source};

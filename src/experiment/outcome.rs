@@ -5,9 +5,9 @@ use crate::metrics::{Evaluation, PersonalScores};
 use crate::particles::Particles;
 use crate::protocol::Posterior;
 
+use super::RoundRecord;
 use super::evaluate::Predicted;
 use super::personal::PersonalResults;
-use super::record::RoundRecord;
 
 /// The results of a run.
 #[derive(Debug)]

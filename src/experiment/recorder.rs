@@ -13,6 +13,7 @@ use crate::metrics::{Evaluation, PersonalScores};
 use crate::protocol::{ClientId, RequestKind, ServerHalf};
 use crate::schedule::Schedule;
 
+use super::RoundRecord;
 use super::artifact::Artifacts;
 use super::checkpoints::Snapshot;
 use super::config::Config;
@@ -21,7 +22,6 @@ use super::evaluate::{Evaluator, Predicted};
 use super::history::History;
 use super::personal::{Personal, PersonalResults};
 use super::progress::Observer;
-use super::record::RoundRecord;
 
 /// Evaluates and records every round.
 pub(super) struct RunRecorder<'a, B: Backend> {
