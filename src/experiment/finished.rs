@@ -17,7 +17,7 @@ use crate::metrics::{Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
 use crate::particles::Particles;
 use crate::report::files::{read_text, read_whole};
-use crate::report::{PartitionTable, RoundPoint};
+use crate::report::{PartitionTable, RoundRecord};
 use crate::tensor_file::{self, NamedTensor, floats};
 
 use super::personal::PersonalResults;
@@ -115,8 +115,9 @@ pub struct Summary {
     /// The results of every client's own predictor on its own test rows, where `evaluation.personal` is set.
     #[serde(default)]
     pub personal: Option<PersonalResults>,
-    /// The headline metrics of every evaluated round.
-    pub rounds: Vec<RoundPoint>,
+    /// The records of all rounds. The file holds their headline metrics, so a summary that is read has only these.
+    #[serde(with = "crate::report::record::points")]
+    pub rounds: Vec<RoundRecord>,
     /// The number of rows of every class at every client.
     pub partition: Option<PartitionTable>,
 }

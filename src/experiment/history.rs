@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-
-use super::RoundRecord;
+use crate::report::RoundRecord;
 
 /// Records of the rounds of a run, from the first one on. All values of one kind lie in one vector, so that no small
 /// allocations remain between the large blocks that a round allocates and frees.

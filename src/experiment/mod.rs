@@ -19,9 +19,9 @@ pub mod run_dir;
 
 pub use artifact::Artifacts;
 pub use config::{Config, ConfigLoader};
+pub use fedstein_report::RoundRecord;
 pub use fedstein_schema as schema;
 pub use outcome::Outcome;
 pub use progress::Quiet;
-pub use rounds_csv::RoundRecord;
 pub use run::{Experiment, run};
 pub use schema::{Overrides, Source};

@@ -4,8 +4,8 @@ use crate::backend::Backend;
 use crate::metrics::{Evaluation, PersonalScores};
 use crate::particles::Particles;
 use crate::protocol::Posterior;
+use crate::report::RoundRecord;
 
-use super::RoundRecord;
 use super::evaluate::Predicted;
 use super::personal::PersonalResults;
 

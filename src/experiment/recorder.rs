@@ -11,9 +11,9 @@ use crate::federation::fleet::Fleet;
 use crate::federation::server::{Round, RoundObserver};
 use crate::metrics::{Evaluation, PersonalScores};
 use crate::protocol::{ClientId, RequestKind, ServerHalf};
+use crate::report::RoundRecord;
 use crate::schedule::Schedule;
 
-use super::RoundRecord;
 use super::artifact::Artifacts;
 use super::checkpoints::Snapshot;
 use super::config::Config;
