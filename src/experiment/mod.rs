@@ -16,6 +16,7 @@ mod recorder;
 mod rounds_csv;
 pub mod run;
 pub mod run_dir;
+pub mod run_report;
 
 pub use artifact::Artifacts;
 pub use config::{Config, ConfigLoader};
@@ -24,4 +25,5 @@ pub use fedstein_schema as schema;
 pub use outcome::Outcome;
 pub use progress::Quiet;
 pub use run::{Experiment, run};
+pub use run_report::{ReportOptions, write_report};
 pub use schema::{Overrides, Source};
