@@ -1,4 +1,5 @@
-//! The record of a round, and its two forms in JSON: the whole record as one line, and its headline metrics ([`points`]).
+//! The record of a round, and its two forms in JSON: the whole record as one line, and the headline metrics of records
+//! in an array ([`points`]).
 
 use std::io;
 use std::sync::Arc;
