@@ -10,6 +10,7 @@
 //! | bring a model of one's own | [`models`], `Experiment::with_model`, `examples/own_model.rs` |
 //! | bring rows of one's own | [`datasets::TrainTest`], `Experiment::with_data`, `examples/own_data.rs` |
 //! | bring an algorithm of one's own | [`algorithm::Algorithm`], `Experiment::with_algorithm`, `examples/own_algorithm.rs` |
+//! | write the calibration report of a finished run | [`experiment::write_report`] |
 //! | score predictions and write a calibration report | [`report`] |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
