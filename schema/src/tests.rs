@@ -1,4 +1,4 @@
-//! Layers, precedence and messages on a small schema.
+//! Tests of layers, precedence and messages on a small schema.
 
 use super::Accepts::{Bool, Choice, Float};
 use super::Literal::{Float as F, Int as I, Text as T};
@@ -109,7 +109,7 @@ fn the_reference_names_each_key_once_with_its_kinds_and_defaults() {
 }
 
 #[test]
-fn the_nearest_word_is_a_slip_away_or_there_is_none() {
+fn a_word_is_suggested_for_a_typing_error_only() {
     let backends = ["flex", "ndarray", "wgpu", "cuda"];
     assert_eq!(nearest("gpu", backends), Some("wgpu"));
     assert_eq!(nearest("FLEX", backends), Some("flex"));

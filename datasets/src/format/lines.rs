@@ -143,18 +143,26 @@ impl Lines {
         Ok(true)
     }
 
+    /// Reads a finite number in double precision.
+    ///
+    /// # Errors
+    /// [`DataError::Field`] where the field is not a finite number.
     pub fn number(&self, column: usize) -> Result<f64, DataError> {
         let field = &self.record[column];
         let value: Option<f64> = std::str::from_utf8(field).ok().and_then(|text| text.parse().ok());
         value.filter(|value| value.is_finite()).ok_or_else(|| self.bad(column, self.wanted()))
     }
 
+    /// Reads a finite number in single precision.
+    ///
+    /// # Errors
+    /// [`DataError::Field`] where the field is not a finite number, or is beyond the range of `f32`.
     pub fn feature(&self, column: usize) -> Result<f32, DataError> {
         let value = self.number(column)? as f32;
         if value.is_finite() { Ok(value) } else { Err(self.bad(column, "a number below 3.4e38".to_owned())) }
     }
 
-    /// What a number's place should hold.
+    /// The expected content of a field that must be a number.
     fn wanted(&self) -> String {
         match self.guessed_data && self.line == 1 {
             true => "a finite number (if this line is a header, say so)".to_owned(),
@@ -162,6 +170,10 @@ impl Lines {
         }
     }
 
+    /// Reads a name; `what` describes it in the error.
+    ///
+    /// # Errors
+    /// [`DataError::Field`] where the field is empty or not UTF-8.
     pub fn name(&self, column: usize, what: &str) -> Result<String, DataError> {
         match std::str::from_utf8(&self.record[column]) {
             Ok("") => Err(self.bad(column, what.to_owned())),
@@ -182,10 +194,15 @@ impl Lines {
         }
     }
 
+    /// An error about the columns of this file.
     pub fn columns(&self, problem: String) -> DataError {
         DataError::Columns { path: self.path.clone(), problem }
     }
 
+    /// The features `[rows, width]`, given in row-major order.
+    ///
+    /// # Errors
+    /// [`DataError::Empty`] where there are no features.
     pub fn finish(&self, features: Vec<f32>, width: usize) -> Result<Array2<f32>, DataError> {
         if features.is_empty() {
             return Err(DataError::Empty { path: self.path.clone() });
