@@ -104,7 +104,7 @@ impl Config {
         let kinds = kinds.iter().filter_map(|word| Fault::named(word)).collect();
         let requests = requests.iter().filter_map(|word| RequestKind::named(word)).collect();
         let (share, probability, factor, delay) = (*share, *probability, *factor, *delay);
-        let config = faults::FaultsConfig { kinds, requests, share, probability, factor, delay };
+        let config = faults::FaultSettings { kinds, requests, share, probability, factor, delay };
         FaultPlan::new(config, clients, algorithm.changes, streams)
     }
 
