@@ -65,8 +65,9 @@ const RESUMES: usize = 4;
 /// The files' final paths.
 ///
 /// # Errors
-/// A set without a download some of whose files are not there, a file name that leaves the data directory, a directory that cannot be written, and for each file that no mirror
-/// gave whole and with the publisher's checksum one line a mirror with the reason.
+/// A set without a download some of whose files are not there, a file name that leaves the data directory, a directory
+/// that cannot be written, and for each file that no mirror gave whole and with the publisher's checksum one line a
+/// mirror with the reason.
 pub fn fetch(set: &DataSet, data_dir: &Path, report: &mut dyn FnMut(Progress)) -> Result<Vec<PathBuf>, DataError> {
     if let Some(how) = set.by_hand {
         return look(set, how, data_dir, report);

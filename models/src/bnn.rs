@@ -166,7 +166,7 @@ impl Architecture for BnnConfig {
 pub struct BnnSpec {
     /// Units of each hidden layer.
     pub hidden: Vec<usize>,
-    /// After each hidden layer.
+    /// Activation after each hidden layer.
     pub activation: Activation,
     /// λ_w.
     pub weight_precision: NumberOr<PrecisionRule>,
@@ -194,8 +194,12 @@ impl BnnSpec {
     };
 }
 
-const ACTIVATION: Key =
-    key("activation", Choice(&["relu", "tanh", "sigmoid", "gelu", "silu"]), T("relu"), "After each hidden layer.");
+const ACTIVATION: Key = key(
+    "activation",
+    Choice(&["relu", "tanh", "sigmoid", "gelu", "silu"]),
+    T("relu"),
+    "Activation after each hidden layer.",
+);
 
 impl ModelKind for BnnSpec {
     fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {

@@ -103,7 +103,7 @@ pub(crate) const INIT: Key = key(
     "init",
     Choice(&["scaled-normal", "kaiming-uniform", "xavier-uniform"]),
     T("scaled-normal"),
-    "First weights: normal over √(fan-in + 1) ([D]), uniform within √(6/fan-in) ([W], dense networks) or within √(6/(fan-in + fan-out)) ([W], convolutional ones); biases 0.",
+    "Initial weights: normal over √(fan-in + 1) ([D]), uniform within √(6/fan-in) ([W], dense networks) or within √(6/(fan-in + fan-out)) ([W], convolutional ones); biases 0.",
 );
 
 /// The prior precision that a config names; `shape` and `rate` are those of its Gamma prior where it is learned.

@@ -1,7 +1,7 @@
 //! Priors p0(θ) in closed form: log density, score and draws.
 //!
-//! The log density is a sum of terms, each over some parameter blocks. Their scores are added to a likelihood score, so that
-//! the prior costs one pass over the parameters and no autodiff.
+//! The log density is a sum of terms, each over some parameter blocks. Their scores are added to a likelihood score, so
+//! that the prior costs one pass over the parameters and no autodiff.
 
 use burn::tensor::Tensor;
 use rand::{Rng, RngExt};
@@ -20,8 +20,8 @@ pub enum PriorTerm {
         /// λ > 0.
         precision: f64,
     },
-    /// Coordinates of `weights` ~ N(0, 1/ξ) given ξ, and ξ ~ Gamma(shape, rate); the particle holds log ξ.
-    /// Source: Kassab & Simeone section 6, ALGORITHMS 3.1; of networks Liu & Wang 2016. The Jacobian of log ξ is included.
+    /// Coordinates of `weights` ~ N(0, 1/ξ) given ξ, and ξ ~ Gamma(shape, rate); the particle holds log ξ. Source:
+    /// Kassab & Simeone section 6, ALGORITHMS 3.1; of networks Liu & Wang 2016. The Jacobian of log ξ is included.
     HierarchicalNormal {
         /// Indices of the blocks of weights w.
         weights: Vec<usize>,
@@ -52,7 +52,8 @@ pub enum PriorTerm {
         /// Lower Cholesky factor of Σ, row-major.
         cholesky: Vec<f64>,
     },
-    /// Every coordinate ~ U(low, high). Its score is 0 everywhere, also outside of the interval, as in the public code (`uniform_prior.outside`).
+    /// Every coordinate ~ U(low, high). Its score is 0 everywhere, also outside of the interval, as in the public code
+    /// (`uniform_prior.outside`).
     Uniform {
         /// Index of the block.
         block: usize,
@@ -77,10 +78,10 @@ impl Prior {
         Self { terms }
     }
 
-    /// λ and a remaining prior r such that p0 ∝ N(0, I/λ)·r, with the normal density over *all* coordinates. The score of
-    /// that density is −λθ, a multiple of the particles. λ is that of the first normal term that covers more than half of
-    /// the coordinates, or 0 where there is none. For a block with another prior r divides N(0, I/λ) out again, which is
-    /// cheap because such blocks are small.
+    /// λ and a remaining prior r such that p0 ∝ N(0, I/λ)·r, with the normal density over *all* coordinates. The score
+    /// of that density is −λθ, a multiple of the particles. λ is that of the first normal term that covers more than
+    /// half of the coordinates, or 0 where there is none. For a block with another prior r divides N(0, I/λ) out again,
+    /// which is cheap because such blocks are small.
     pub fn isotropic_part(&self, layout: &Layout) -> (f64, Self) {
         let normal = |term: &PriorTerm| match term {
             PriorTerm::Normal { block, precision } => Some((*block, *precision)),

@@ -413,12 +413,12 @@ impl StackSpec {
     /// Its keys.
     pub const KIND: Kind = Kind {
         name: "stack",
-        about: "The same with convolutions and pools, layer by layer.",
+        about: "Bayesian network of listed layers, with convolutions and pooling.",
         keys: &[
             required(
                 "layers",
                 TextList { example: r#"["conv 16 5x5", "relu", "max-pool 2", "dense 84", "relu"]"# },
-                "First to last: `conv OUT KxK [stride S] [pad P | same]`, `max-pool K [stride S]`, `avg-pool K [stride S]` (stride K by default), `global-avg-pool`, `dense OUT`, `relu`, `tanh`, `sigmoid`, `gelu`, `silu`. The first dense layer flattens; the dense layer to the classes, or to the target, is implied.",
+                "The layers from first to last: `conv OUT KxK [stride S] [pad P | same]`, `max-pool K [stride S]`, `avg-pool K [stride S]` (stride K by default), `global-avg-pool`, `dense OUT`, `relu`, `tanh`, `sigmoid`, `gelu`, `silu`. The first dense layer flattens; the dense layer to the classes, or to the target, is implied.",
             ),
             WEIGHT_PRECISION,
             GAMMA_SHAPE,

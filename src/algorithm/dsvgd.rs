@@ -75,7 +75,7 @@ pub(super) const FACTORS: Key = key(
     "factors",
     Choice(&["auto", "growing", "shared-prior", "with-prior", "paper"]),
     T("auto"),
-    "What a client's factor holds beside its likelihood: 1/K of the prior, so that the product of the factors is the posterior (for densities in which one centre has all the weight, d ≳ 10), with a precision that grows with the clients visited (`growing`) or is full from Θ^(0) on (`shared-prior`); the whole prior (`with-prior`: the public code; right for toys of one or two dimensions), or nothing (`paper`: the text; diverges). `auto`: `growing` where one centre has all the weight at each particle of Θ^(0), else `with-prior`.",
+    "What a client's factor holds besides its likelihood: 1/K of the prior, so that the product of the factors is the posterior (for densities in which one centre has all the weight, d ≳ 10), with a precision that grows with the clients visited (`growing`) or is full from Θ^(0) on (`shared-prior`); the whole prior (`with-prior`: the public code; right for toys of one or two dimensions), or nothing (`paper`: the text; diverges). `auto`: `growing` where one centre has all the weight at each particle of Θ^(0), else `with-prior`.",
 )
 .paper(T("paper"))
 .reference(T("with-prior"));

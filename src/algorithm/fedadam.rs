@@ -46,10 +46,20 @@ impl FedAdamConfig {
             BATCH,
             MINIBATCH,
             LIKELIHOOD_SCALE,
-            key("server_lr", POSITIVE, F(0.01), "η: step of the server, about its length in each coordinate."),
+            key(
+                "server_lr",
+                POSITIVE,
+                F(0.01),
+                "η: step size of the server, about the length of its step in each coordinate.",
+            ),
             key("server_beta1", Float(Interval::DECAY), F(0.9), "β1: decay of the average change."),
             key("server_beta2", Float(Interval::DECAY), F(0.99), "β2: decay of the average of squares."),
-            key("adaptivity", POSITIVE, F(1e-3), "τ: changes well below it take steps in proportion to them."),
+            key(
+                "adaptivity",
+                POSITIVE,
+                F(1e-3),
+                "τ: for changes well below τ, the steps are proportional to the changes.",
+            ),
         ],
     };
 

@@ -74,7 +74,7 @@ pub struct GaussianConfig {
 }
 
 /// The number of draws N.
-pub(super) const DRAWS: Key = PARTICLE_COUNT.doc("Draws N from q that predictions are made with.");
+pub(super) const DRAWS: Key = PARTICLE_COUNT.doc("Number of draws N from q for predictions.");
 /// The family of Gaussians.
 pub(super) const FAMILY: Key = key(
     "family",
@@ -91,7 +91,7 @@ pub(super) const DAMPING: Key = key(
 );
 /// The number of draws behind an expectation.
 pub(super) const EXPECTATION_SAMPLES: Key =
-    SAMPLES.doc("Draws behind an expectation; toys of one or two dimensions use quadrature instead.");
+    SAMPLES.doc("Number of draws per expectation; toy densities of one or two dimensions use quadrature instead.");
 
 /// The Gaussian after `steps` updates η ← (1 − ρ)η + ρ(η_cav + g(η)) of `q`. The cavity may be improper.
 ///

@@ -60,7 +60,7 @@ impl NpvConfig {
         about: "Nonparametric variational inference on all rows in one place (Gershman et al. 2012).",
         keys: &[
             PARTICLE_COUNT.doc("Components N of the mixture."),
-            LOCAL_STEPS.default(I(100)).doc("Most iterations of L-BFGS in a round's sweep."),
+            LOCAL_STEPS.default(I(100)).doc("Largest number of iterations of L-BFGS in a round's sweep."),
             TEMPERATURE,
         ],
     };

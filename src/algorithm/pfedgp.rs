@@ -100,7 +100,7 @@ impl PFedGpConfig {
                 "inducing_rows",
                 COUNT,
                 I(500),
-                "Most training rows of a client behind a prediction: the cost is cubic in them.",
+                "Largest number of training rows of a client on which its predictions are conditioned; the cost is cubic in it.",
             ),
         ],
     };

@@ -105,7 +105,7 @@ const TOP: &[Key] = &[
         "preset",
         Choice(&["sound", "paper", "reference"]),
         T("sound"),
-        "Sets the defaults of the keys on which the papers' text (`paper`), their public code (`reference`) and a sound method differ; a key that is written down wins over the preset.",
+        "Sets the defaults of the keys on which the papers' text (`paper`), their public code (`reference`) and a sound method differ; a key that is set explicitly takes precedence over the preset.",
     ),
     key("seed", whole(0, i64::MAX), I(1), "All random numbers of the run follow from it, the same on every backend."),
     key("rounds", COUNT, I(10), "Rounds of communication I; with `svgd`, which has none, it multiplies `local_steps`."),
@@ -113,7 +113,7 @@ const TOP: &[Key] = &[
         "backend",
         Choice(BACKENDS),
         T("flex"),
-        "Where tensors live: `flex` and `ndarray` on the CPU, `wgpu` (Vulkan, Metal, DX12) and `cuda` on a GPU; `--backend` overrides it.",
+        "Device of the tensors: `flex` and `ndarray` on the CPU, `wgpu` (Vulkan, Metal, DX12) and `cuda` on a GPU; `--backend` overrides it.",
     ),
     key(
         "precision",

@@ -51,7 +51,7 @@ impl HipConfig {
     /// What it is, with its keys.
     pub const KIND: Kind = Kind {
         name: "hip",
-        about: "Drawn in proportion to the inner product of a client's direction with the mean direction ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
+        about: "Drawn with probabilities proportional to the inner product of a client's direction with the mean direction ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
         keys: &[
             CLIENTS,
             KERNEL,
@@ -62,7 +62,7 @@ impl HipConfig {
                 "negative",
                 Choice(&["clip", "shift", "softmax"]),
                 T("clip"),
-                "What makes a distribution of negative inner products: cut to 0, raised by the smallest, or a softmax.",
+                "Treatment of negative inner products: cut to 0, all values shifted by the smallest, or a softmax.",
             ),
             key(
                 "softmax_temperature",

@@ -15,18 +15,22 @@ pub(super) const KERNEL: Key = key(
     "kernel",
     Choice(&["rbf", "imq"]),
     T("rbf"),
-    "Kernel in which clients are compared: exp(-r²/h) or (1 + r²/h)^-½.",
+    "Kernel with which clients are compared: exp(-r²/h) or (1 + r²/h)^-½.",
 );
 /// Its standard deviation.
 pub(super) const BANDWIDTH: Key = key(
     "bandwidth",
     Accepts::NumberOr(Interval::POSITIVE, &["median"]),
     T("median"),
-    "Its standard deviation σ, h = 2σ² ([C] may mean 0.55, in which beyond some 50 dimensions particles no longer feel each other); or the median rule with which SVGD moves.",
+    "Standard deviation σ of that kernel, h = 2σ² ([C] may mean 0.55, with which the kernel between different particles vanishes beyond some 50 dimensions); or the median rule of SVGD's kernel.",
 );
 /// The rows behind an answer.
-pub(super) const ROWS: Key =
-    key("rows", Choice(&["full", "minibatch"]), T("full"), "The rows behind a client's answer: all, or one minibatch.");
+pub(super) const ROWS: Key = key(
+    "rows",
+    Choice(&["full", "minibatch"]),
+    T("full"),
+    "The rows from which a client computes its answer: all, or one minibatch.",
+);
 /// The uniform share of the draw.
 pub(super) const FLOOR: Key = key(
     "floor",

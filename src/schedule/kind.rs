@@ -10,7 +10,7 @@ use crate::stein::Bandwidth;
 /// What a schedule is built from beside its own configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleSetup {
-    /// Clients K.
+    /// Number of clients K.
     pub clients: usize,
     /// The run's random numbers.
     pub streams: Streams,
@@ -33,5 +33,9 @@ pub trait ScheduleKind {
 }
 
 /// Clients a round.
-pub(super) const CLIENTS: Key =
-    key("clients", COUNT, I(1), "Clients a round; `dsvgd` and `u-dsvgd` are defined for one; `dsgld` decides itself.");
+pub(super) const CLIENTS: Key = key(
+    "clients",
+    COUNT,
+    I(1),
+    "Number of clients per round; `dsvgd` and `u-dsvgd` are defined for one; `dsgld` ignores it.",
+);

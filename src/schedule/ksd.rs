@@ -24,7 +24,7 @@ impl KsdConfig {
     /// What it is, with its keys.
     pub const KIND: Kind = Kind {
         name: "ksd",
-        about: "Drawn in proportion to the Stein discrepancy between Θ and a client's tilted density ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
+        about: "Drawn with probabilities proportional to the Stein discrepancy between Θ and a client's tilted density ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
         keys: &[CLIENTS, KERNEL, BANDWIDTH, ROWS, FLOOR],
     };
 }

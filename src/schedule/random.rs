@@ -15,7 +15,8 @@ pub struct RandomConfig {
 
 impl RandomConfig {
     /// What it is, with its keys.
-    pub const KIND: Kind = Kind { name: "random", about: "Drawn without replacement every round.", keys: &[CLIENTS] };
+    pub const KIND: Kind =
+        Kind { name: "random", about: "Drawn uniformly without replacement in every round.", keys: &[CLIENTS] };
 }
 
 impl ScheduleKind for RandomConfig {

@@ -18,10 +18,9 @@ impl RoundRobinConfig {
     /// What it is, with its keys.
     pub const KIND: Kind = Kind {
         name: "round-robin",
-        about: "In turn.",
+        about: "All clients in turn.",
         keys: &[
-            key("first", COUNT_OR_ZERO, I(0), "The client whose turn is first, modulo K (the public code: 1).")
-                .reference(I(1)),
+            key("first", COUNT_OR_ZERO, I(0), "The first client, modulo K (the public code: 1).").reference(I(1)),
             CLIENTS,
         ],
     };

@@ -28,7 +28,7 @@ pub struct CyclicLabels {
 impl Scheme for CyclicLabels {
     const KIND: Kind = Kind {
         name: "cyclic-labels",
-        about: "As `labels-per-client`, but the labels are assigned in their order, round and round ([C]).",
+        about: "As `labels-per-client`, but the labels are assigned in their order, cyclically ([C]).",
         keys: &[CLIENTS, LABELS, VALIDATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;

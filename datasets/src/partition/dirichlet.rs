@@ -27,7 +27,12 @@ pub struct Dirichlet {
     pub alpha: f64,
 }
 
-const ALPHA: Key = key("alpha", POSITIVE, Float(0.5), "Concentration: small is skewed, large is even.");
+const ALPHA: Key = key(
+    "alpha",
+    POSITIVE,
+    Float(0.5),
+    "Concentration parameter: small values give skewed shares, large values even ones.",
+);
 
 impl Scheme for Dirichlet {
     const KIND: Kind = Kind {

@@ -32,7 +32,7 @@ const RATIO: Key = key(
     "ratio",
     Accepts::FloatList { each: Interval::NOT_NEGATIVE, length: 2 },
     Floats(&[1.0, 9.0]),
-    "Two classes: `[a, b]` mixes them a : b at a client, the other way round at the next ([C]: 1:9); K numbers are the clients' shares of the first class, and read backwards of the second ([D] Fig. 5: `[40, 40, 10, 10]`).",
+    "`[a, b]`: the clients hold the two classes in the ratios a : b and b : a in turn ([C]: 1:9). K numbers: the clients' shares of the first class, and in reverse order of the second ([D] Fig. 5: `[40, 40, 10, 10]`).",
 );
 
 impl Scheme for LabelRatio {

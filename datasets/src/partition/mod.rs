@@ -52,10 +52,10 @@ const VALIDATION: Key = key(
 );
 
 /// `clients`
-const CLIENTS: Key = key("clients", COUNT, Int(10), "Clients K.");
+const CLIENTS: Key = key("clients", COUNT, Int(10), "Number of clients K.");
 
 /// `labels`
-const LABELS: Key = key("labels", COUNT, Int(3), "Distinct labels a client holds.");
+const LABELS: Key = key("labels", COUNT, Int(3), "Number of distinct labels per client.");
 
 /// What a partition scheme needs of the data, and what can be said of its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,7 +24,7 @@ pub struct Pfedgp {
 impl Scheme for Pfedgp {
     const KIND: Kind = Kind {
         name: "pfedgp",
-        about: "A few labels a client, shared in parts that vary by U(0.4, 0.6), in training and test.",
+        about: "A few labels per client; the clients with a label share its rows in parts that vary by U(0.4, 0.6), in training and test.",
         keys: &[CLIENTS, LABELS.default(Int(5)), VALIDATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;

@@ -26,7 +26,7 @@ pub struct SuperclassLabels {
 impl Scheme for SuperclassLabels {
     const KIND: Kind = Kind {
         name: "superclass-labels",
-        about: "A few labels of `cifar100` a client, each of another superclass ([W]: 10).",
+        about: "A few labels of `cifar100` per client, each of a different superclass ([W]: 10).",
         keys: &[CLIENTS, LABELS.default(Int(10)), VALIDATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties { superclasses: true, ..SchemeProperties::BY_CLASS };

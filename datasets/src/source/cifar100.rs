@@ -28,7 +28,7 @@ pub struct Cifar100 {
 impl Source for Cifar100 {
     const KIND: Kind = Kind {
         name: "cifar100",
-        about: "Small photographs: 50,000 + 10,000 images of 3x32x32, 100 classes in 20 superclasses, in the publisher's split; put there by hand. Scale `auto`: `published`.",
+        about: "Small photographs: 50,000 + 10,000 images of 3x32x32, 100 classes in 20 superclasses, in the publisher's split; manual download. Scale `auto`: `published`.",
         keys: &[CLASSES, NORMALISE, TRAIN_LIMIT, TEST_LIMIT],
     };
     const SET: DataSet = DataSet {

@@ -43,7 +43,7 @@ pub struct Csv {
 const PATH: Key = required(
     "path",
     Accepts::Text { may_be_empty: false },
-    "The CSV file, seen from the working directory; may be compressed with gzip.",
+    "The CSV file, relative to the working directory; may be compressed with gzip.",
 );
 
 const TARGET: Key = required(
@@ -63,17 +63,17 @@ const HEADER: Key = key(
     "header",
     Accepts::Choice(&["auto", "yes", "no"]),
     Text("auto"),
-    "Whether the first row names the columns; `auto`: it does if the target is given by name or the row's features are not numbers.",
+    "Whether the first row holds the column names; `auto`: yes if the target is given by name or the row's features are not numbers.",
 );
 
 const DELIMITER: Key =
-    key("delimiter", Accepts::Character, Text(","), "What separates two cells, such as `,` or `;` or `tab`.");
+    key("delimiter", Accepts::Character, Text(","), "The separator of cells, such as `,` or `;` or `tab`.");
 
 const CLIENT_COLUMN: Key = key(
     "client_column",
     Accepts::Column { may_be_empty: true },
     Text(""),
-    "The column that tells whose row it is, for partition `by-column`; never a feature. `\"\"`: none.",
+    "The column with the client of each row, for partition `by-column`; it is not a feature. `\"\"`: none.",
 );
 
 const TEST_PATH: Key = key(

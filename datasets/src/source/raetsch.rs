@@ -74,7 +74,7 @@ const SPLIT: Key = key(
 impl Source for Raetsch {
     const KIND: Kind = Kind {
         name: "raetsch",
-        about: "One of Rätsch's 13 benchmarks: 215 to 7,400 rows of 2 to 60 features, 2 classes; put there by hand. Scale `auto`: `standard` for diabetis, flare-solar, heart and splice, else `none`.",
+        about: "One of Rätsch's 13 benchmarks: 215 to 7,400 rows of 2 to 60 features, 2 classes; manual download. Scale `auto`: `standard` for diabetis, flare-solar, heart and splice, else `none`.",
         keys: &[
             WHICH,
             DISTINCT,

@@ -48,7 +48,7 @@ const TEST_SPLIT: Key = key(
 impl Source for UciRegression {
     const KIND: Kind = Kind {
         name: "uci-regression",
-        about: "One of nine regression tables with the standard test splits: 308 to 45,730 rows of 4 to 16 features; put there by hand. Scale `auto`: `standard`.",
+        about: "One of nine regression tables with the standard test splits: 308 to 45,730 rows of 4 to 16 features; manual download. Scale `auto`: `standard`.",
         keys: &[
             WHICH,
             TEST_SPLIT,

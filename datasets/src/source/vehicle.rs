@@ -36,7 +36,7 @@ pub struct Vehicle {
 impl Source for Vehicle {
     const KIND: Kind = Kind {
         name: "vehicle",
-        about: "Vehicles by 23 sensors, which are the natural clients: 1,860 rows (a part) of 100 features, 2 classes; put there by hand. Scale `auto`: `none`.",
+        about: "Vehicles by 23 sensors, which are the natural clients: 1,860 rows (a part) of 100 features, 2 classes; manual download. Scale `auto`: `none`.",
         keys: &[
             NORMALISE,
             TEST_FRACTION.doc("Share of each client's rows held out for the test, drawn with `seed`."),

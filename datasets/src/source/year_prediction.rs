@@ -31,7 +31,7 @@ pub struct YearPrediction {
 impl Source for YearPrediction {
     const KIND: Kind = Kind {
         name: "year-prediction",
-        about: "The year of a song from its sound: 463,715 + 51,630 rows of 90 features, regression, in the publisher's split; put there by hand. Scale `auto`: `standard`.",
+        about: "The year of a song from its sound: 463,715 + 51,630 rows of 90 features, regression, in the publisher's split; manual download. Scale `auto`: `standard`.",
         keys: &[NORMALISE, TRAIN_LIMIT, TEST_LIMIT],
     };
     const SET: DataSet = DataSet {
