@@ -128,7 +128,7 @@ struct Server<B: Backend> {
 impl<B: Backend> Server<B> {
     fn at(&self, worker: ClientId) -> Result<&[usize], RunError> {
         let assigned = self.assigned.iter().find(|(client, _)| *client == worker);
-        let nobody = || RunError::NotAsked(worker);
+        let nobody = || RunError::NotSelected(worker);
         assigned.map(|(_, chains)| chains.as_slice()).ok_or_else(nobody)
     }
 }

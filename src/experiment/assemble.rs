@@ -55,7 +55,7 @@ impl Config {
     pub fn schedule(&self, algorithm: &impl Algorithm, clients: usize, streams: Streams) -> Box<dyn Schedule> {
         match algorithm.clients_a_round(clients) {
             Some(per_round) => Box::new(Random::new(clients, per_round, streams)),
-            None => self.schedule.build(ScheduleSetup { clients, streams, moving: self.kernel.median_rule() }),
+            None => self.schedule.build(ScheduleSetup { clients, streams, svgd_bandwidth: self.kernel.median_rule() }),
         }
     }
 

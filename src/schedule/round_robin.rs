@@ -8,14 +8,14 @@ use super::{Indicators, Schedule, Selection};
 /// `[schedule] kind = "round-robin"`
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RoundRobinConfig {
-    /// The client whose turn is first, modulo K.
+    /// The first client, modulo K.
     pub first: usize,
-    /// Clients a round.
+    /// The number of clients per round.
     pub clients: usize,
 }
 
 impl RoundRobinConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "round-robin",
         about: "All clients in turn.",
@@ -36,7 +36,7 @@ impl ScheduleKind for RoundRobinConfig {
     }
 }
 
-/// Clients in turn: `first`, `first` + 1, ..., modulo K; `per_round` of them a round.
+/// All clients in turn: `first`, `first` + 1, ..., modulo K; `per_round` of them in each round.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRobin {
     clients: usize,
@@ -45,7 +45,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// A schedule over K clients; `per_round` is cut to K.
+    /// A schedule over K clients, of which min(`per_round`, K) are selected in each round.
     pub fn new(clients: usize, per_round: usize, first: usize) -> Self {
         Self { clients, per_round: per_round.min(clients), first }
     }
@@ -63,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_are_visited_in_turn_from_the_first() {
+    fn clients_are_selected_in_turn_from_the_first() {
         let mut schedule = RoundRobin::new(3, 1, 1);
         let visits: Vec<_> = (1..=5).flat_map(|round| schedule.select(round, None).clients).collect();
         assert_eq!(visits, [1, 2, 0, 1, 2]);
     }
 
     #[test]
-    fn several_clients_a_round_never_repeat_within_it() {
+    fn a_round_repeats_no_client() {
         let mut schedule = RoundRobin::new(3, 5, 0);
         assert_eq!(schedule.select(1, None).clients, [0, 1, 2]);
     }
