@@ -198,7 +198,7 @@ impl Algorithm for DsgldConfig {
         self.temperature
     }
 
-    fn clients_a_round(&self, clients: usize) -> Option<usize> {
+    fn clients_per_round(&self, clients: usize) -> Option<usize> {
         Some(self.particles.div_ceil(self.share(clients)).min(clients))
     }
 

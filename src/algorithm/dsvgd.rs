@@ -61,7 +61,7 @@ pub struct DsvgdConfig {
     /// The kernel density estimate of the particles.
     #[serde(flatten)]
     pub density: DensityConfig,
-    /// The content of a factor beside the likelihood.
+    /// The content of a factor besides the likelihood.
     pub factors: Factors,
 }
 
@@ -104,7 +104,7 @@ impl DsvgdConfig {
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
         tilted: true,
-        one_client_a_round: true,
+        one_client_per_round: true,
         replies: Replies::Different(REPLACES),
         ..Capabilities::FEDERATED
     };
@@ -151,8 +151,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.factor, &self.session)?;
         let cavity = self.cavity(&theta, request)?;
-        // Between visits only an optimiser that goes on is kept: the accumulators of a client are as large as its
-        // factor.
+        // Between visits the optimisers are kept only if they are not reset: the accumulators of a client are as large
+        // as its factor.
         let [mut local, mut distill] = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 

@@ -71,7 +71,7 @@ impl UDsvgdConfig {
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
         tilted: true,
-        one_client_a_round: true,
+        one_client_per_round: true,
         replies: Replies::Different(REPLACES),
         ..Capabilities::FEDERATED
     };

@@ -53,7 +53,7 @@ impl Config {
 
     /// Builds the schedule of `[schedule]` over K clients, for an algorithm that does not choose its clients itself.
     pub fn schedule(&self, algorithm: &impl Algorithm, clients: usize, streams: Streams) -> Box<dyn Schedule> {
-        match algorithm.clients_a_round(clients) {
+        match algorithm.clients_per_round(clients) {
             Some(per_round) => Box::new(Random::new(clients, per_round, streams)),
             None => self.schedule.build(ScheduleSetup { clients, streams, svgd_bandwidth: self.kernel.median_rule() }),
         }

@@ -1,8 +1,8 @@
 //! Reads a resolved table of keys into the typed experiment; [`Config::check`] finds keys that are invalid only in
 //! combination.
 //!
-//! Each section's keys stand beside the struct that they are read into: an algorithm's in its own file, a model's in its own
-//! file, and so on for schedules, data sets and partitions; the rest in this folder.
+//! Each section's keys stand beside the struct that they are read into: an algorithm's in its own file, a model's in
+//! its own file, and so on for schedules, data sets and partitions; the rest in this folder.
 
 mod checkpoint;
 mod evaluation;
@@ -203,8 +203,8 @@ impl Config {
         ConfigLoader::default().load(source, overrides)
     }
 
-    /// Reads the `config.toml` of a run. It may be that of a program with an algorithm of its own, whose keys are then taken
-    /// as they stand.
+    /// Reads the `config.toml` of a run. It may be that of a program with an algorithm of its own, whose keys are then
+    /// taken as they stand.
     ///
     /// # Errors
     /// The text is not a config, or it names an algorithm that is unknown here and misses keys.
@@ -223,8 +223,8 @@ impl Config {
     /// [`ConfigLoader::with_algorithm`].
     ///
     /// # Errors
-    /// [`ConfigError::Conflict`] where `[algorithm]` names another kind; [`ConfigError::Internal`] where the keys do not fit
-    /// the type.
+    /// [`ConfigError::Conflict`] where `[algorithm]` names another kind; [`ConfigError::Internal`] where the keys do
+    /// not fit the type.
     pub fn own_algorithm<A: Algorithm + DeserializeOwned>(&self, kind: Kind) -> Result<A, ConfigError> {
         match &self.algorithm {
             AlgorithmConfig::Own(own) if own.kind == kind.name => {
@@ -281,8 +281,8 @@ impl Config {
         self.check_for(&self.algorithm, None)
     }
 
-    /// As [`Self::check`], for an algorithm that need not be the one in `[algorithm]`, and for rows that need not be those
-    /// of `[data]`.
+    /// As [`Self::check`], for an algorithm that need not be the one in `[algorithm]`, and for rows that need not be
+    /// those of `[data]`.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -314,7 +314,7 @@ impl Config {
 
     fn schedule_conflict(&self, algorithm: &str, can: Capabilities, clients: Option<usize>) -> Option<String> {
         let (scheduled, schedule) = (self.schedule.clients(), self.schedule.kind().name);
-        if can.one_client_a_round && scheduled != 1 {
+        if can.one_client_per_round && scheduled != 1 {
             return Some(format!(
                 "algorithm kind `{algorithm}` moves one client a round, but `schedule.clients` is {scheduled}; it must be 1 \
                  (`p-dsvgd` moves several)"
