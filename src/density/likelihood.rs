@@ -1,4 +1,4 @@
-//! The likelihood of a client's rows and the prior beside it, with scores by autodiff through the model.
+//! The likelihood of a client's rows and the prior, with scores by autodiff through the model.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::particles::Particles;
 use crate::rows::{Minibatches, Rows, Shard};
 use crate::stein::Score;
 
-/// Number of rows whose scores are computed at once where all rows take part.
+/// The number of rows whose scores are computed at once, where all rows are used.
 const CHUNK: usize = 1000;
 
 /// The factor by which the sum over a minibatch estimates the sum over all N_k rows of a client.
@@ -39,7 +39,7 @@ impl LikelihoodScale {
     }
 }
 
-/// The tempered log-likelihood −(1/α) L_k(θ) of one client, and log p0(θ) beside it.
+/// The tempered log-likelihood −(1/α) L_k(θ) of one client, and log p0(θ).
 #[derive(Debug)]
 pub struct Likelihood<B: Backend> {
     model: Arc<dyn Model>,

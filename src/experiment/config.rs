@@ -1,8 +1,8 @@
 //! Reads a resolved table of keys into the typed experiment; [`Config::check`] finds keys that are invalid only in
 //! combination.
 //!
-//! Each section's keys stand beside the struct that they are read into: an algorithm's in its own file, a model's in
-//! its own file, and so on for schedules, data sets and partitions; the rest in this folder.
+//! The keys of a section are declared in the file of the struct that they are read into: each algorithm, model,
+//! schedule, data set and partition has its own file; the other sections are in this folder.
 
 mod checkpoint;
 mod evaluation;
@@ -158,7 +158,7 @@ pub fn schema() -> &'static Schema {
     &SCHEMA
 }
 
-/// Loads configs for a program that brings an algorithm or rows of its own.
+/// Loads configs for a program with an algorithm or data of its own.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigLoader {
     algorithm: Option<Kind>,
@@ -204,7 +204,7 @@ impl Config {
     }
 
     /// Reads the `config.toml` of a run. It may be that of a program with an algorithm of its own, whose keys are then
-    /// taken as they stand.
+    /// not checked.
     ///
     /// # Errors
     /// The text is not a config, or it names an algorithm that is unknown here and misses keys.
@@ -392,7 +392,7 @@ impl Config {
         }
         let late = self.faults.kinds.iter().any(|word| word == Fault::Straggler.word());
         (late && self.federation.deadline == 0.0).then(|| {
-            "`faults.kinds` has \"straggler\", but nothing is late without a `federation.deadline`; it must be greater than 0"
+            "`faults.kinds` has \"straggler\", which has no effect without a `federation.deadline`; it must be greater than 0"
                 .into()
         })
     }
@@ -433,8 +433,8 @@ impl Config {
         let kind = self.partition_kind();
         if scheme.natural_clients && !data.natural_clients {
             return Some(format!(
-                "partition kind `{kind}` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the column that \
-                 tells whose row it is"
+                "partition kind `{kind}` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the column \
+                 with the client of each row"
             ));
         }
         if scheme.by_class && data.is_regression() {

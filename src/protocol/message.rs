@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_and_a_reply_survive_the_wire_to_the_bit() {
+    fn a_request_and_a_reply_are_serialised_to_the_bit() {
         let array = Array { shape: vec![1, 3], values: Values::F32(vec![0.1, -0.0, 1e-42]) };
         let message = Message::default().with_array("particles", array).with_scalar("seen", 1.0 / 3.0);
         let request = Request { attempt: 2, ..Request::new(7, 3, Ask::Train, message.clone()) };

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_is_no_judgement_and_no_difference_is_not_the_asserted_order() {
+    fn nan_is_undecided_and_no_difference_is_not_the_asserted_order() {
         assert_eq!(verdict(&[1.0, f64::NAN, 3.0]), Verdict::NoValue);
         assert_eq!(verdict(&[f64::INFINITY]), Verdict::NoValue);
         assert_eq!(verdict(&[0.0, 0.0, 0.0]), Verdict::WithinError);

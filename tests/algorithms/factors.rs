@@ -182,7 +182,7 @@ impl Rounds {
 const GROWING: &str = "kind = \"dsvgd\"\nfactors = \"growing\"\nkde_bandwidth = 0.1";
 
 #[test]
-fn clients_that_say_nothing_do_not_move_a_growing_posterior() {
+fn uninformative_clients_do_not_move_a_growing_posterior() {
     // The first client has the likelihood N(1, 1/50), all others constant ones: the posterior after its visit is that
     // of all rows.
     for count in [10, 50] {
@@ -230,7 +230,7 @@ fn the_fixed_point_of_factors_with_the_whole_prior_is_the_one_that_is_documented
 // ------------------------------------------------------------------------------------------------------ P-DSVGD
 
 #[test]
-fn many_clients_at_once_approach_the_posterior_steadily() {
+fn several_clients_per_round_approach_the_posterior_steadily() {
     // Undamped, the server moves Θ by the sum over 20 clients of r_k/((K − 1)/(Kλ²) + H): 14.9 times too far.
     let keys = "kind = \"p-dsvgd\"\nfactors = \"growing\"\nkde_bandwidth = 0.1\nserver_steps = 60";
     let errors = |mean: fn(f64) -> f64, rounds: usize, damping: &str| {
@@ -327,7 +327,7 @@ fn told(experiment: &Experiment) -> (Vec<u64>, Vec<String>) {
 }
 
 #[test]
-fn the_form_of_the_factors_follows_from_the_densities_and_is_said() {
+fn the_form_of_the_factors_follows_from_the_densities_and_is_reported() {
     let toy = |factors: &str| {
         experiment(&format!(
             "rounds = 2\nprecision = \"f64\"\ndata = {{ kind = \"mixture-1d\" }}\npartition = {{ kind = \"by-column\" }}\n\

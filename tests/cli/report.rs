@@ -75,7 +75,7 @@ fn assert_sound(place: &Place, directory: &str, bins: usize) -> Value {
 }
 
 #[test]
-fn a_report_on_a_run_holds_what_the_issue_lists() {
+fn a_report_on_a_run_holds_all_sections() {
     let place = Place::new();
     place.works(&format!("{TINY} --out run --quiet"));
     let report = assert_sound(&place, "run/report", 15);
@@ -158,7 +158,7 @@ fn a_runs_own_predictions_give_the_same_numbers_as_the_run() {
 }
 
 #[test]
-fn other_runs_stand_beside_a_run_or_predictions() {
+fn a_run_or_predictions_are_compared_with_other_runs() {
     let place = Place::new();
     place.works(&format!("{TINY} --out a --quiet --set name=first"));
     place.works(&format!("{TINY} --out b --quiet --set name=second --seed 2"));

@@ -72,7 +72,7 @@ fn a_figure_from_its_kept_numbers_is_the_same_bytes() {
 }
 
 #[test]
-fn an_order_is_judged_by_its_error_and_its_number_of_seeds() {
+fn an_order_is_checked_by_its_error_and_its_number_of_seeds() {
     let place = Place::new();
     let judged = |values: &[[f64; 3]]| {
         place.write("fig5.csv", three_series(values));
@@ -145,7 +145,7 @@ fn the_list_has_every_figure_with_its_data_and_its_runs() {
 }
 
 #[test]
-fn a_quick_figure_leaves_numbers_pictures_and_a_table_that_judges_nothing() {
+fn a_quick_figure_writes_numbers_pictures_and_a_table_without_verdicts() {
     let place = Place::new();
     let printed = place.works(DENSITIES);
     assert!(printed.stdout.contains("table   out/dsvgd/fig2/table.md"), "{}", printed.stdout);
@@ -175,7 +175,7 @@ fn a_quick_figure_leaves_numbers_pictures_and_a_table_that_judges_nothing() {
 }
 
 #[test]
-fn what_has_been_run_is_not_run_again_and_half_a_result_is() {
+fn finished_runs_are_not_run_again_and_incomplete_results_are() {
     let place = Place::new();
     place.works(DENSITIES);
     let before = timeless(&place, "out/dsvgd/fig2/fig2.csv");
@@ -256,7 +256,7 @@ fn a_table_shows_calibration_and_bytes_beside_every_target() {
 }
 
 #[test]
-fn mistakes_are_refused_with_what_would_be_right() {
+fn mistakes_are_refused_with_a_remedy() {
     let place = Place::new();
     place.refuses("reproduce dsvgd/fg4", &["no figure `dsvgd/fg4`", "did you mean `dsvgd/fig4`?", "reproduce list"]);
     place.refuses("reproduce dsvgd/fig1", &["no figure `dsvgd/fig1`", "reproduce list"]);

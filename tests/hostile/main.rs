@@ -358,7 +358,7 @@ fn damage_checkpoints(budget: Budget) -> (usize, usize) {
 }
 
 #[test]
-fn damaged_checkpoints_are_refused_and_their_decoders_stand_damage() {
+fn damaged_checkpoints_are_refused_and_their_decoders_do_not_panic() {
     let (read, refused) = damage_checkpoints(Budget::Cases(3_000));
     assert!(read > 100 && refused > 1_500, "{read} read, {refused} refused");
 }
@@ -429,7 +429,7 @@ fn the_binary_with_damaged_runs_for_as_long_as_told() {
 }
 
 #[test]
-fn sizes_that_nobody_can_mean_are_refused_before_anything_is_allocated() {
+fn absurd_sizes_are_refused_before_anything_is_allocated() {
     let dir = runs();
     for (change, words) in [
         ("model.hidden=[9000000000000000000]", "layer 1 `dense 9000000000000000000`"),
@@ -500,7 +500,7 @@ fn a_link_in_a_run_does_not_lead_its_report_elsewhere() {
 }
 
 #[test]
-fn a_message_drives_no_terminal() {
+fn a_message_has_no_control_characters() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("bad.toml"), "\"\\u001b[2J\" = 1\n").unwrap();
     let output = fedstein(dir.path(), "train bad.toml");

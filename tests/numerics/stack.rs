@@ -413,7 +413,7 @@ fn a_layer_reads_as_it_is_written() {
 }
 
 #[test]
-fn a_text_that_is_no_layer_is_refused_with_what_would_be_right() {
+fn an_invalid_layer_is_refused_with_the_valid_forms() {
     let form = "it must read `conv OUT KxK [stride S] [pad P | same]`";
     for (text, problem) in [
         (
@@ -452,7 +452,7 @@ fn a_text_that_is_no_layer_is_refused_with_what_would_be_right() {
 }
 
 #[test]
-fn shapes_that_do_not_meet_are_refused_with_the_layer_and_its_input() {
+fn shapes_that_do_not_fit_are_refused_with_the_layer_and_its_input() {
     let wide = "conv 1000000 3x3";
     for (input, layers, problem) in [
         (
@@ -504,7 +504,7 @@ fn shapes_that_do_not_meet_are_refused_with_the_layer_and_its_input() {
 }
 
 #[test]
-fn shapes_that_just_meet_are_accepted() {
+fn shapes_that_just_fit_are_accepted() {
     for (input, layers, to_dense) in [
         (&[5, 5][..], &["conv 4 5x5"][..], 4),
         (&[3, 3], &["conv 4 5x5 pad 1"], 4),
@@ -529,7 +529,7 @@ fn shapes_that_just_meet_are_accepted() {
 const SMALL: &str = "kind = \"stack\"\nlayers = [\"conv 4 3x3\", \"relu\", \"max-pool 2\", \"conv 6 2x2\", \"relu\", \"dense 12\", \"relu\"]";
 
 #[test]
-fn a_config_with_a_text_that_is_no_layer_is_refused_by_its_key() {
+fn a_config_with_an_invalid_layer_is_refused_by_its_key() {
     let check = |model: &str| {
         let text = format!("[model]\nkind = \"stack\"\n{model}\n");
         Config::load(Source { name: "mine.toml", text: &text }, &Overrides::default()).map(|_| ()).map_err(Box::new)
@@ -552,7 +552,7 @@ fn a_config_with_a_text_that_is_no_layer_is_refused_by_its_key() {
 }
 
 #[test]
-fn layers_that_do_not_fit_the_data_end_a_run_before_it_leaves_anything() {
+fn layers_that_do_not_fit_the_data_end_a_run_before_it_writes_files() {
     let refused = |data: &str, layers: &str, words: &[&str]| {
         let place = Place::new();
         place.write("mine.toml", format!("[data]\nkind = \"{data}\"\n[model]\nkind = \"stack\"\nlayers = {layers}\n"));

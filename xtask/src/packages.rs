@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_and_what_is_too_much_is_named() {
+    fn missing_and_superfluous_files_are_named() {
         let whole = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "src/lib.rs"];
         assert!(problems(&whole).is_empty());
         assert_eq!(problems(&whole[1..]), ["Cargo.toml is missing"]);

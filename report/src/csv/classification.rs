@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_about_a_bad_file_names_the_place_and_what_would_be_right() {
+    fn the_error_about_a_bad_file_names_the_place_and_the_expected_content() {
         let head = "label,p_0,p_1\n0,0.5,0.5\n";
         let row = |line: &str| format!("{head}{line}\n");
         let cases = [
@@ -230,7 +230,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_file_comes_back_to_the_same_bits(rows in prop::collection::vec((0_usize..3, 0.0..=1.0_f64, 0.0..=1.0_f64), 1..20)) {
+        fn a_file_is_read_back_to_the_bit(rows in prop::collection::vec((0_usize..3, 0.0..=1.0_f64, 0.0..=1.0_f64), 1..20)) {
             let labels = rows.iter().map(|row| row.0).collect();
             let probabilities = rows.iter().flat_map(|(_, a, b)| [a * b, a * (1.0 - b), 1.0 - a]).collect();
             let predictions = ClassPredictions::new(labels, 3, probabilities).unwrap();

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn probability_zero_of_a_particle_is_welcome_and_nan_is_not() -> Result<(), MetricError> {
+    fn probability_zero_of_a_particle_is_accepted_and_nan_is_not() -> Result<(), MetricError> {
         let certain = ParticleLogProbs::new(2, 1, 2, vec![0.0, f64::NEG_INFINITY, f64::NEG_INFINITY, 0.0])?;
         assert_eq!(certain.ensemble(), [0.5, 0.5]);
         let nan = ParticleLogProbs::new(1, 1, 2, vec![f64::NAN, 0.0]);

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_without_a_point_is_none() {
+    fn a_figure_without_a_point_is_not_drawn() {
         assert_eq!(figure(vec![]).svg(), None);
         assert_eq!(figure(vec![line(Stroke::Marked, &[])]).svg(), None);
         assert_eq!(figure(vec![line(Stroke::Marked, &[(1.0, f64::NAN)])]).svg(), None);

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_brings_back_what_was_put_in() {
+    fn a_message_is_read_back_unchanged() {
         for (family, precision) in [
             (Family::MeanField, Symmetric::Diagonal(array![1.0, -2.0])),
             (Family::Full, full(array![[1.0, 0.5], [0.5, -3.0]])),

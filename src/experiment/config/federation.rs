@@ -14,7 +14,7 @@ pub struct FederationConfig {
     pub min_replies: usize,
     /// The number of repetitions of a round before the run fails.
     pub repeats: usize,
-    /// The number of rounds for which a client that failed is not asked.
+    /// The number of rounds of quarantine after a second bad reply in a row.
     pub backoff: usize,
     /// The rule by which replies are combined.
     pub robust: RobustRule,

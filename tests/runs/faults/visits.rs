@@ -47,7 +47,7 @@ fn variant(kind: &str, keys: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_visit_that_did_not_count_leaves_client_and_server_where_a_run_without_it_would() {
+fn a_visit_that_did_not_count_has_no_effect_on_client_and_server() {
     for (fault, what) in [(Fault::Straggler, EventKind::Late), (Fault::LostReply, EventKind::Unanswered)] {
         let disturbed = faults(fault, "share = 0.3\nprobability = 0.6");
         let plain = comparable().flat_map(|kind| differences(kind, &text(kind, &disturbed), &text(kind, ""), what));
@@ -73,7 +73,7 @@ fn a_lost_reply_is_a_lost_request() {
 }
 
 #[test]
-fn a_refused_visit_is_taken_back_too() {
+fn a_refused_visit_is_rolled_back_too() {
     for kind in comparable() {
         // With backoff 0 no client is skipped, so that only the script differs.
         let disturbed = format!("{}backoff = 0", faults(Fault::Nan, "share = 0.3\nprobability = 0.6"));
@@ -95,7 +95,7 @@ impl Fleet for Remote<'_> {
 }
 
 #[test]
-fn clients_that_are_not_told_learn_it_with_their_next_request() {
+fn clients_without_the_end_of_a_round_learn_it_from_their_next_request() {
     for kind in federated() {
         let disturbed = text(kind, &faults(Fault::LostReply, "share = 0.5\nprobability = 0.5"));
         let disturbed = disturbed.replace("rounds = 5", "rounds = 12");
@@ -126,7 +126,7 @@ impl Fleet for Twice<'_> {
 }
 
 #[test]
-fn a_repeated_request_has_the_same_reply_without_a_step() {
+fn a_repeated_request_has_the_same_reply_without_further_training() {
     for kind in federated().into_iter().chain(centralised()) {
         let once = works(&text(kind, ""));
         let (twice, end) = serve_over(&text(kind, ""), None, Some(&|inside| Box::new(Twice(inside))));
