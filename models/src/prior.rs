@@ -15,7 +15,7 @@ use crate::layout::Layout;
 pub enum PriorTerm {
     /// Every coordinate of the block ~ N(0, 1/precision).
     Normal {
-        /// Index of the block.
+        /// The index of the block.
         block: usize,
         /// λ > 0.
         precision: f64,
@@ -25,7 +25,7 @@ pub enum PriorTerm {
     HierarchicalNormal {
         /// Indices of the blocks of weights w.
         weights: Vec<usize>,
-        /// Index of log ξ (one coordinate).
+        /// The index of log ξ (one coordinate).
         log_precision: usize,
         /// Gamma shape a.
         shape: f64,
@@ -34,7 +34,7 @@ pub enum PriorTerm {
     },
     /// γ ~ Gamma(shape, rate); the particle holds log γ, Jacobian included.
     LogGamma {
-        /// Index of log γ (one coordinate).
+        /// The index of log γ (one coordinate).
         block: usize,
         /// Gamma shape a0.
         shape: f64,
@@ -43,7 +43,7 @@ pub enum PriorTerm {
     },
     /// One block ~ N(mean, Σ), given by Σ⁻¹ (row-major) and a lower Cholesky factor of Σ for draws.
     Gaussian {
-        /// Index of the block.
+        /// The index of the block.
         block: usize,
         /// Mean, length of the block.
         mean: Vec<f64>,
@@ -55,7 +55,7 @@ pub enum PriorTerm {
     /// Every coordinate ~ U(low, high). Its score is 0 everywhere, also outside of the interval, as in the public code
     /// (`uniform_prior.outside`).
     Uniform {
-        /// Index of the block.
+        /// The index of the block.
         block: usize,
         /// Lower end.
         low: f64,
@@ -105,7 +105,7 @@ impl Prior {
     /// `score` + `weight`·∇ log p0 at the particles.
     ///
     /// # Shapes
-    /// - `particles`, `score` and the result: one `[N, size]` tensor a block
+    /// - `particles`, `score` and the result: one `[N, size]` tensor per block
     pub fn add_score(&self, particles: &[Tensor<2>], mut score: Vec<Tensor<2>>, weight: f64) -> Vec<Tensor<2>> {
         for term in &self.terms {
             match term {
@@ -141,7 +141,7 @@ impl Prior {
     /// log p0 of each particle with all normalising constants.
     ///
     /// # Shapes
-    /// - `particles`: one `[N, size]` tensor a block
+    /// - `particles`: one `[N, size]` tensor per block
     /// - returns `[N]`
     pub fn log_density(&self, particles: &[Tensor<2>]) -> Tensor<1> {
         let rows = particles[0].dims()[0];
@@ -230,7 +230,7 @@ impl Prior {
     }
 }
 
-/// Number of coordinates of these blocks.
+/// The number of coordinates of these blocks.
 fn size(particles: &[Tensor<2>], blocks: &[usize]) -> f64 {
     blocks.iter().map(|block| particles[*block].dims()[1]).sum::<usize>() as f64
 }

@@ -111,7 +111,7 @@ fn direction(pairs: &VecDeque<Pair>, gradient: &[f64]) -> Vec<f64> {
     q
 }
 
-/// A point x + t·p with enough decrease and, if one is found, enough curvature; `None` if p is no descent direction.
+/// A point x + t·p with enough decrease and, if one is found, enough curvature; `None` if p is not a descent direction.
 fn search<E>(
     from: &Point,
     p: &[f64],

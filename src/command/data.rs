@@ -27,7 +27,7 @@ pub(super) fn data(typed: Data) -> Result<(), CliError> {
             if set.origin != Origin::Download {
                 return print_text(&format!("{}: {}, there is nothing to fetch\n", set.name, state(set, dir)));
             }
-            // A mirror that fails is not the user's mistake, so this is no usage error.
+            // A failing mirror is not the user's mistake, so this is not a usage error.
             let paths = fetch(set, dir, &mut show).map_err(|error| CliError::Failed(error.to_string()))?;
             let lines: String = paths.iter().map(|path| format!("{}\n", path.display())).collect();
             print_text(&lines)

@@ -30,8 +30,8 @@ impl Lock {
     /// Locks an existing directory.
     ///
     /// # Errors
-    /// Another process holds the lock, or the lock file cannot be opened. A file system without locks is no error: see
-    /// [`Self::warning`].
+    /// Another process holds the lock, or the lock file cannot be opened. A file system without locks is not an error:
+    /// see [`Self::warning`].
     pub(super) fn take(directory: &Path) -> Result<Self, LockError> {
         let path = directory.join(LOCK);
         loop {

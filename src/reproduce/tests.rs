@@ -247,7 +247,7 @@ fn references_of_a_figure_must_exist() {
     assert!(with(&format!("{target}metric = \"acuracy\"\nvalue = 1")).contains("did you mean `accuracy`"));
     assert!(with(target).contains("it takes `value`"));
     assert!(with("[[panel]]\nid = \"sweep\"\ntitle = \"twice\"\ny = \"nll\"").contains("`sweep` stands there twice"));
-    assert!(with("[[panel]]\nid = \"a/b\"\ntitle = \"t\"\ny = \"nll\"").contains("`a/b` is no name"));
+    assert!(with("[[panel]]\nid = \"a/b\"\ntitle = \"t\"\ny = \"nll\"").contains("`a/b` is not a name"));
     assert!(with("[[panel]]\nid = \"p\"\ntitle = \"t\"\nx = \"sweep\"\ny = \"nll\"").contains("go together"));
     assert!(parse("from = \"gone\"\ntitle = \"T\"\npaper = \"P\"").unwrap_err().contains("no figure `gone`"));
 }

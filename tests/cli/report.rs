@@ -14,7 +14,7 @@ const FILES: [&str; 4] = ["bins.csv", "reliability.svg", "report.html", "report.
 const BINARY: &str = "label,p_1\n1,0.91\n0,0.22\n1,0.37\n0,0.64\n";
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// The form of a report: keys, finite numbers, nulls in empty bins only, files that need no network.

@@ -128,7 +128,7 @@ pub fn cells(csv: &str) -> Vec<Vec<String>> {
 
 /// The numbers of some cells.
 pub fn numbers(cells: &[String]) -> Vec<f64> {
-    cells.iter().map(|cell| cell.parse().unwrap_or_else(|_| panic!("`{cell}` is no number"))).collect()
+    cells.iter().map(|cell| cell.parse().unwrap_or_else(|_| panic!("`{cell}` is not a number"))).collect()
 }
 
 #[track_caller]

@@ -330,7 +330,7 @@ fn damage_checkpoints(budget: Budget) -> (usize, usize) {
             let (opened, most) = peak(|| Store::open(&run.join("checkpoint")).map(drop));
             fs::write(&path, &good).unwrap();
             assert!(most <= 64 * size + ROOM, "{name}: {most} bytes held for {size}");
-            // A space more in a manifest is no damage.
+            // An additional space in a manifest does no harm.
             if bytes != good && !name.ends_with(".json") {
                 let Err(CheckpointError::Damaged(told)) = &opened else { panic!("{name}: {opened:?}") };
                 assert!(told.len() == 1 && told[0].contains(name.as_str()), "{told:?}");

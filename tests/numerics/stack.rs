@@ -388,7 +388,7 @@ fn an_embedding_is_what_the_last_layer_reads_and_there_is_none_below_the_first_d
     assert!(embedded > 3, "{embedded}");
 }
 
-// ------------------------------------------------------------------------------------------------------- layers in words
+// --------------------------------------------------------------------------------------------------- layers in words
 
 #[test]
 fn a_layer_reads_as_it_is_written() {
@@ -418,11 +418,11 @@ fn an_invalid_layer_is_refused_with_the_valid_forms() {
     for (text, problem) in [
         (
             "convolution 16 5x5",
-            "it is no layer; a layer is one of `conv OUT KxK [stride S] [pad P | same]`, `max-pool K",
+            "it is not a layer; a layer is one of `conv OUT KxK [stride S] [pad P | same]`, `max-pool K",
         ),
         ("Relu", "`global-avg-pool`, `dense OUT`, `relu`, `tanh`, `sigmoid`, `gelu`, `silu`"),
-        ("", "it is no layer"),
-        ("relu 2", "it is no layer"),
+        ("", "it is not a layer"),
+        ("relu 2", "it is not a layer"),
         ("flatten", "a dense layer flattens its input by itself"),
         ("conv 16", form),
         ("conv 16 5x5 padding 1", form),
@@ -484,7 +484,7 @@ fn shapes_that_do_not_fit_are_refused_with_the_layer_and_its_input() {
         (
             &[8, 8],
             &["dense 20", "relu", "conv 4 3x3"],
-            "layer 3 `conv 4 3x3`: its input is 20 units, no image; convolutions and pools stand before the first dense layer",
+            "layer 3 `conv 4 3x3`: its input is 20 units, not an image; convolutions and pools must be before the first dense layer",
         ),
         (
             &[32, 32],
@@ -537,7 +537,7 @@ fn a_config_with_an_invalid_layer_is_refused_by_its_key() {
     assert!(check("layers = [\"conv 4 3x3\", \"relu\"]").is_ok());
     assert!(check("layers = []\ninit = \"xavier-uniform\"").is_ok());
     for (model, words) in [
-        ("layers = [\"relu\", \"conw 4 3x3\"]", &["`model.layers`: layer 2 `conw 4 3x3`: it is no layer"][..]),
+        ("layers = [\"relu\", \"conw 4 3x3\"]", &["`model.layers`: layer 2 `conw 4 3x3`: it is not a layer"][..]),
         (
             "layers = \"relu\"",
             &["mine.toml, line 3", "`model.layers` cannot be", "a list of texts, such as [\"conv 16"],

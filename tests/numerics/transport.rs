@@ -108,7 +108,7 @@ fn check_assignment(case: &Case, precision: Precision) {
 fn check_permutation(got: &[usize], case: &Case) {
     let mut columns = got.to_vec();
     columns.sort_unstable();
-    assert!(columns.into_iter().eq(0..got.len()), "{}: {got:?} is no permutation", case.name());
+    assert!(columns.into_iter().eq(0..got.len()), "{}: {got:?} is not a permutation", case.name());
     if !case.expected("perm").is_null() {
         let want: Vec<usize> = flat(case.expected("perm")).into_iter().map(|column| column as usize).collect();
         assert_eq!(got, want, "{}", case.name());

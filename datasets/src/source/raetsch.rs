@@ -244,7 +244,7 @@ fn read(set: RaetschSet, distinct: bool, data_dir: &Path) -> Result<Dataset, Dat
 }
 
 const HOW: &str = "\
-     raetsch/NAME.csv.gz, gzipped or not: no header, a row a line, numbers between commas, the features and then the \
+     raetsch/NAME.csv.gz, gzipped or not: no header, one row per line, comma-separated numbers, the features and then the \
      label -1 or +1; only the set that is used must be there\n  \
      from benchmarks.mat of https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets, or from UCI and DELVE: \
      docs/data.md, \"Manual downloads\"";

