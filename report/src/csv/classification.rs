@@ -17,7 +17,8 @@ const HEADER: &str = "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes";
 /// `label,p_1`, `p_0 = 1 - p_1`.
 ///
 /// # Errors
-/// Names the file, the line (the header is line 1), the column and what would be right.
+/// The file cannot be read or is invalid. The error names the file, the line (the header is line 1), the column and the
+/// expected content.
 pub fn read_predictions(path: &Path) -> Result<ClassPredictions, ReportError> {
     let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
     let at = |line: usize, column: Option<&str>, problem: String| input(path, line, column, problem);
@@ -89,7 +90,7 @@ impl Columns {
             }
             let shown = quoted(name);
             let problem = if header[1..=class].contains(&name) {
-                format!("`{shown}` appears twice; `{expected}` comes here")
+                format!("`{shown}` appears twice; `{expected}` is expected here")
             } else if header.contains(&expected.as_str()) {
                 format!("`{shown}` stands where `{expected}` belongs; the columns are in the order of the classes")
             } else {
@@ -146,7 +147,7 @@ impl Columns {
 fn probability(text: &str) -> Result<f64, String> {
     let value: f64 = text
         .parse()
-        .map_err(|_| format!("`{}` is not a number; a probability such as 0.25 belongs here", quoted(text)))?;
+        .map_err(|_| format!("`{}` is not a number; a probability such as 0.25 is expected", quoted(text)))?;
     if (0.0..=1.0).contains(&value) {
         // Adding 0 turns -0 into 0.
         Ok(value + 0.0)

@@ -32,7 +32,7 @@ pub fn write_regression(path: &Path, predictions: &RegressionPredictions) -> Res
 /// Reads what [`write_regression`] wrote, to the same bits.
 ///
 /// # Errors
-/// Names the file, the line and what would be right.
+/// The file cannot be read or is invalid. The error names the file, the line and the expected content.
 pub fn read_regression(path: &Path) -> Result<RegressionPredictions, ReportError> {
     let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
     let at = |line: usize, column: Option<&str>, problem: String| input(path, line, column, problem);

@@ -36,7 +36,7 @@ impl ClassPredictions {
     /// Checks and keeps the predictions of `labels.len()` rows.
     ///
     /// # Arguments
-    /// * `labels`: true classes, `0..classes`, one a row
+    /// * `labels`: true classes, `0..classes`, one per row
     /// * `probabilities`: `[n, classes]`, row-major
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl ClassPredictions {
         self.probabilities.chunks_exact(self.classes)
     }
 
-    /// Predicted class, its probability and whether it is right, a row each.
+    /// Predicted class, its probability and whether it is right, one per row.
     pub fn top_label(&self) -> TopLabel {
         let predicted: Vec<usize> = self.rows().map(argmax).collect();
         let confidence = self.rows().zip(&predicted).map(|(row, &class)| row[class]).collect();
