@@ -33,9 +33,9 @@ fn every_figure_of_the_papers_exists_and_has_a_description() {
         let figure = find(id).unwrap_or_else(|error| panic!("{error}"));
         assert!(!figure.title.is_empty() && !figure.choices.is_empty(), "{id}");
         assert!(!figure.targets.is_empty() || !figure.claims.is_empty(), "{id} checks nothing");
-        for (word, told) in [("/fig", "Fig."), ("/table", "Table")] {
+        for (word, label) in [("/fig", "Fig."), ("/table", "Table")] {
             if let Some((_, number)) = id.rsplit_once(word) {
-                assert!(figure.paper.ends_with(&format!("{told} {number}")), "{id}: {}", figure.paper);
+                assert!(figure.paper.ends_with(&format!("{label} {number}")), "{id}: {}", figure.paper);
             }
         }
     }

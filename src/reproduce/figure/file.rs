@@ -105,7 +105,7 @@ struct ClaimFile {
     note: String,
 }
 
-/// The word that stands for the exact density of a toy in the place of a series.
+/// The name of the exact density of a toy in the place of a series.
 const EXACT: &str = "exact";
 
 impl Figure {
