@@ -320,7 +320,7 @@ impl Observer for Notes {
 }
 
 /// The last particles, and the messages of the run.
-fn told(experiment: &Experiment) -> (Vec<u64>, Vec<String>) {
+fn outcome_of(experiment: &Experiment) -> (Vec<u64>, Vec<String>) {
     let notes = Notes::default();
     let outcome = run::<Flex>(experiment, &notes, None).unwrap();
     (bits(&outcome), notes.0.into_inner().unwrap())
@@ -342,7 +342,7 @@ fn the_form_of_the_factors_follows_from_the_densities_and_is_reported() {
         ("growing", digits(""), digits("factors = \"growing\"")),
         ("with-prior", digits("kde = \"reference\""), digits("kde = \"reference\"\nfactors = \"with-prior\"")),
     ] {
-        let ((bits, notes), (want, silent)) = (told(&unsaid), told(&said));
+        let ((bits, notes), (want, silent)) = (outcome_of(&unsaid), outcome_of(&said));
         assert!(bits == want, "{chosen}");
         let about =
             |notes: &[String]| notes.iter().any(|note| note.contains(&format!("algorithm.factors = \"{chosen}\"")));
@@ -355,7 +355,7 @@ fn the_form_of_the_factors_follows_from_the_densities_and_is_reported() {
 fn the_advice_about_one_hot_densities_depends_on_the_form_of_the_factors() {
     let advice = |keys: &str| {
         let experiment = small_digits(1, &format!("[algorithm]\nparticles = 4\nlocal_steps = 3\n{keys}"));
-        told(&experiment).1.into_iter().filter(|note| note.contains("one-hot")).collect::<Vec<_>>()
+        outcome_of(&experiment).1.into_iter().filter(|note| note.contains("one-hot")).collect::<Vec<_>>()
     };
     let growing = advice("kind = \"dsvgd\"\nfactors = \"shared-prior\"");
     assert!(growing.len() == 1 && growing[0].contains("a smaller one forgets less"), "{growing:?}");
@@ -364,7 +364,8 @@ fn the_advice_about_one_hot_densities_depends_on_the_form_of_the_factors() {
         let keys = format!("kind = \"dsvgd\"\nfactors = \"{form}\"");
         let mut experiment = small_digits(2, &format!("[algorithm]\nparticles = 4\nlocal_steps = 3\n{keys}"));
         experiment.config.rounds = 2;
-        let notes: Vec<String> = told(&experiment).1.into_iter().filter(|note| note.contains("one-hot")).collect();
+        let notes: Vec<String> =
+            outcome_of(&experiment).1.into_iter().filter(|note| note.contains("one-hot")).collect();
         assert!(notes.len() == 1, "{notes:?}");
         assert!(!notes[0].contains("forgets less") && notes[0].contains("\"growing\""), "{notes:?}");
     }

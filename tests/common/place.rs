@@ -97,18 +97,18 @@ impl Place {
         let before = content(self.0.path());
         let output = command.output().unwrap();
         let stderr = String::from_utf8(output.stderr.clone()).unwrap();
-        let told = describe(command, &output);
-        assert_eq!(output.status.code(), Some(code), "{told}");
-        assert!(output.stdout.is_empty(), "{told}");
-        assert!(!stderr.contains("panicked"), "{told}");
-        assert!(stderr.lines().any(|line| line.starts_with("error: ")), "{told}");
+        let description = describe(command, &output);
+        assert_eq!(output.status.code(), Some(code), "{description}");
+        assert!(output.stdout.is_empty(), "{description}");
+        assert!(!stderr.contains("panicked"), "{description}");
+        assert!(stderr.lines().any(|line| line.starts_with("error: ")), "{description}");
         for word in words {
-            assert!(stderr.contains(word), "no \"{word}\" in {told}");
+            assert!(stderr.contains(word), "no \"{word}\" in {description}");
         }
         let after = content(self.0.path());
         let names = |files: &BTreeMap<PathBuf, Option<Vec<u8>>>| files.keys().cloned().collect::<Vec<_>>();
-        assert_eq!(names(&before), names(&after), "files before and after {told}");
-        assert!(before == after, "a file was changed by {told}");
+        assert_eq!(names(&before), names(&after), "files before and after {description}");
+        assert!(before == after, "a file was changed by {description}");
         stderr
     }
 }
@@ -116,9 +116,9 @@ impl Place {
 /// Runs a command that must end well.
 pub fn works(command: &mut Command) -> Printed {
     let output = command.output().unwrap();
-    let told = describe(command, &output);
-    assert!(output.status.success(), "{told}");
-    assert!(!told.contains("panicked"), "{told}");
+    let description = describe(command, &output);
+    assert!(output.status.success(), "{description}");
+    assert!(!description.contains("panicked"), "{description}");
     Printed { stdout: String::from_utf8(output.stdout).unwrap(), stderr: String::from_utf8(output.stderr).unwrap() }
 }
 

@@ -56,7 +56,7 @@ fn two_thousand_rounds_leave_memory_flat() {
     assert_eq!(outcome.rounds.len(), 2000);
     let sizes = sizes.0.into_inner().unwrap();
     let [(100, early), (2000, late)] = sizes[..] else {
-        println!("skipped: this system does not tell a process's resident size");
+        println!("skipped: this system does not report a process's resident size");
         return;
     };
     println!("resident: {early} bytes in round 100, {late} in round 2000");

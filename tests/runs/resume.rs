@@ -221,7 +221,7 @@ fn runs_with_faults_end_as_if_they_had_not_been_stopped() {
         ("fedavg", &["partition.clients=4", "schedule.clients=3", "faults.kinds=[\"nan\", \"inf\"]"]),
         ("dsgld", &["partition.clients=4", "algorithm.particles=2", "federation.min_replies=2"]),
     ];
-    let (mut differ, mut told) = (Vec::new(), [0; 6]);
+    let (mut differ, mut counts) = (Vec::new(), [0; 6]);
     for (kind, more) in variants {
         for seed in ["seed=1", "seed=2", "seed=3"] {
             let dir = TempDir::new().unwrap();
@@ -237,12 +237,12 @@ fn runs_with_faults_end_as_if_they_had_not_been_stopped() {
                 &["clipped"],
                 &["quarantined"],
             ];
-            told.iter_mut().zip(words).for_each(|(told, words)| *told += of(words));
+            counts.iter_mut().zip(words).for_each(|(count, words)| *count += of(words));
         }
     }
-    println!("replays, dropouts, skipped, substitutes, clipped, quarantined: {told:?}");
+    println!("replays, dropouts, skipped, substitutes, clipped, quarantined: {counts:?}");
     assert!(differ.is_empty(), "{differ:#?}");
-    assert!(told.iter().all(|told| *told > 0), "{told:?}");
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
 }
 
 #[test]

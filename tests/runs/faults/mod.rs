@@ -53,14 +53,14 @@ fn stands(kind: &str, rest: &str) {
         }
         let injected: Vec<&Event> = log.events().filter(|event| event.kind == EventKind::Injected).collect();
         assert!(!injected.is_empty(), "{what}: nothing was injected");
-        let (happening, is_used) = answer_to(fault);
+        let (expected, is_used) = answer_to(fault);
         for event in injected {
             let round = &log.rounds[event.round - 1];
             let of_client = |what: EventKind| {
                 let same = |other: &&Event| (other.client, other.attempt) == (event.client, event.attempt);
                 round.events.iter().filter(same).any(|other| other.kind == what)
             };
-            assert!(happening.is_none_or(of_client), "{what}: {event:?} in {:?}", round.events);
+            assert!(expected.is_none_or(of_client), "{what}: {event:?} in {:?}", round.events);
             let refused = of_client(EventKind::Refused);
             assert_eq!(refused, of_client(EventKind::Quarantined), "{what}");
             // A negative variance is invalid, which only the algorithm's own check detects.

@@ -142,8 +142,9 @@ fn the_fleet_says_how_many_are_asked_at_once() {
     let clean = works(&text);
     for (width, want) in [(None, vec![10]), (Some(4), vec![4, 4, 2]), (Some(1), vec![1; 10]), (Some(0), vec![1; 10])] {
         let sizes = Sizes::default();
-        let told = sizes.clone();
-        let (log, end) = serve_over(&text, None, Some(&move |inside| Box::new(Narrow(inside, width, told.clone()))));
+        let recorded = sizes.clone();
+        let (log, end) =
+            serve_over(&text, None, Some(&move |inside| Box::new(Narrow(inside, width, recorded.clone()))));
         end.unwrap();
         let sizes = sizes.lock().unwrap();
         let questions = sizes.iter().filter(|(kind, _)| *kind == RequestKind::Question).map(|(_, size)| *size);

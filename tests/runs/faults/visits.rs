@@ -99,10 +99,10 @@ fn clients_without_the_end_of_a_round_learn_it_from_their_next_request() {
     for kind in federated() {
         let disturbed = text(kind, &faults(Fault::LostReply, "share = 0.5\nprobability = 0.5"));
         let disturbed = disturbed.replace("rounds = 5", "rounds = 12");
-        let told = works(&disturbed);
+        let local = works(&disturbed);
         let (remote, end) = serve_over(&disturbed, None, Some(&|inside| Box::new(Remote(inside))));
         end.unwrap();
-        assert!(remote.count(EventKind::Unanswered) > 0 && remote.states == told.states, "{kind}");
+        assert!(remote.count(EventKind::Unanswered) > 0 && remote.states == local.states, "{kind}");
     }
 }
 
@@ -197,8 +197,8 @@ fn requests_carry_the_last_round_that_counted() {
     let disturbed = text("fedavg", &faults(Fault::LostReply, "share = 0.5\nprobability = 0.5"));
     let disturbed = disturbed.replace("rounds = 5", "rounds = 12");
     let seen = Seen::default();
-    let heard = seen.clone();
-    let (log, end) = serve_over(&disturbed, None, Some(&move |inside| Box::new(Listens(inside, heard.clone()))));
+    let requests = seen.clone();
+    let (log, end) = serve_over(&disturbed, None, Some(&move |inside| Box::new(Listens(inside, requests.clone()))));
     end.unwrap();
     for (round, client, counted) in seen.lock().unwrap().iter().copied() {
         let before = log.rounds.iter().filter(|r| r.round < round && r.used.contains(&client));
