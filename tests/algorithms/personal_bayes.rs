@@ -1,5 +1,5 @@
 //! pFedBayes and pFedVEM: the mean-field Gaussians that they share against closed forms and finite differences, their
-//! visits against recursions that are written down here once more, their servers against numbers worked by hand.
+//! visits against independently implemented recursions, their servers against numbers computed by hand.
 
 use std::sync::Arc;
 

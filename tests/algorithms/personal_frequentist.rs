@@ -1,4 +1,4 @@
-//! FedProx, SCAFFOLD, FedPer, Per-FedAvg and pFedMe: recursions written down here once more on the host, with the
+//! FedProx, SCAFFOLD, FedPer, Per-FedAvg and pFedMe: recursions implemented independently on the host, with the
 //! model's own gradient and the same minibatches; fixed points in closed form; and the messages, states and
 //! predictions.
 
@@ -384,7 +384,8 @@ fn pfedme_is_its_recursion() {
     }
 }
 
-// ------------------------------------------------------------------------------------------------ limits and identities
+// ------------------------------------------------------------------------------------------------ limits and
+// identities
 
 /// θ after the rounds of [`VISITS`].
 fn after_visits(algorithm: &str) -> Vec<f64> {

@@ -1,5 +1,5 @@
 //! The relatives of DSVGD and its Monte Carlo and frequentist baselines: the toys of the DSVGD paper by quadrature, and
-//! equalities with recursions that are written down here once more.
+//! equalities with independently implemented recursions.
 
 use crate::common::{self, Tolerance, assert_close, bits, data, experiment, outcome, partition_of, values};
 use fedstein::backend::Flex;

@@ -1,8 +1,9 @@
-//! Mistakes in words, configs and data files: each is refused with what a user needs to mend it, and leaves nothing.
+//! Mistakes in arguments, configs and data files: each is refused with a message that helps to correct it, and leaves
+//! no files.
 
 use super::place::{Mnist, Place, TINY, gzip, idx, pets, prices};
 
-/// What `TINY` with these words is refused with.
+/// The message with which `TINY` with these arguments is refused.
 #[track_caller]
 fn refused(words: &str, with: &[&str]) {
     Place::new().refuses(&format!("{TINY} --out run {words}"), with);
@@ -114,7 +115,7 @@ fn unknown_commands_and_options_are_refused_with_the_nearest() {
     place.refuses("trian", &["'trian'", "'train'"]);
     place.refuses("train --sett rounds=2", &["'--sett'", "'--set'"]);
     place.refuses("train --quiet --json", &["--quiet", "--json"]);
-    // With too few words, the help lists the commands.
+    // With too few arguments, the help lists the commands.
     for line in ["", "data"] {
         let output = place.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2));

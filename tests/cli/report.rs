@@ -1,4 +1,4 @@
-//! `fedstein report`: on a run, on anybody's predictions, beside other runs.
+//! `fedstein report`: on a run, on predictions of other programs, and in comparison with other runs.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `fedstein train`: what it prints, what it leaves behind, and that the same words give the same run.
+//! `fedstein train`: its output, its files, and that the same arguments give the same run.
 
 use std::io::pipe;
 

@@ -1,4 +1,4 @@
-//! A temporary directory in which the binary runs, and what is asked of every run of it.
+//! A temporary directory in which the binary runs, and the checks of every run of it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -64,7 +64,7 @@ impl Place {
         names
     }
 
-    /// The binary with the words of a line, ready to run here.
+    /// The binary with the arguments of a line, ready to run in this directory.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fedstein"));
         command.args(line.split_whitespace()).current_dir(self.0.path()).env_remove("FEDSTEIN_DATA");
@@ -88,7 +88,7 @@ impl Place {
         self.ends(command, 2, words)
     }
 
-    /// Runs a line that must fail through no mistake in its words (exit code 1), and as cleanly.
+    /// Runs a line with valid arguments that must fail (exit code 1), as cleanly.
     pub fn fails(&self, line: &str, words: &[&str]) -> String {
         self.ends(&mut self.command(line), 1, words)
     }

@@ -1,4 +1,4 @@
-//! Two thousand rounds in one process: memory stays where it was, the record of every round included.
+//! Two thousand rounds in one process: memory does not grow, the record of every round included.
 
 use std::sync::Mutex;
 
@@ -28,7 +28,7 @@ impl Observer for Sizes {
     }
 }
 
-/// What happens once, as the first look at the test rows (round 50), is over by round 100.
+/// All allocations that happen once, such as those of the first evaluation (round 50), are over by round 100.
 #[test]
 fn two_thousand_rounds_leave_memory_flat() {
     let text = r#"

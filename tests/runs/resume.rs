@@ -1,4 +1,4 @@
-//! A run that is stopped, killed or fails, and then goes on, ends like one that never stopped: to the bit.
+//! A run that is stopped, killed or fails, and is then resumed, ends like one that was not stopped: to the bit.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,4 @@
-//! The sets that a user puts into the data directory: small copies of each layout through `load`, and the messages
-//! about those that are missing or wrong.
+//! Manually downloaded sets: small copies of each layout through `load`, and the messages about missing or wrong files.
 
 use fedstein_datasets::partition::ByColumn;
 use fedstein_datasets::{DataConfig, DataError, FeatureScale, PartitionScheme, Targets, TrainTest, load, partition};

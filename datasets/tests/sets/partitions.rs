@@ -87,7 +87,7 @@ fn any_config() -> impl Strategy<Value = PartitionScheme> {
 struct Refusal {
     /// Whether such data are always refused, or only where the draws leave a client without rows.
     is_certain: bool,
-    /// The words of the message.
+    /// The text of the message.
     words: String,
 }
 
@@ -129,7 +129,7 @@ fn refusal(config: &PartitionScheme, data: &Dataset) -> Option<Refusal> {
     }
 }
 
-/// A partition, or `None` where it was refused with the words that the data call for. Any other answer fails the test.
+/// A partition, or `None` where it was refused with the expected message. Any other result fails the test.
 fn assigned_or_refused(
     config: &PartitionScheme,
     data: &Dataset,

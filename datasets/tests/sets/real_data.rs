@@ -1,5 +1,5 @@
-//! The real files. Set `FEDSTEIN_DATA` to their directory; without it these tests say that they are skipped and pass,
-//! or fail where `FEDSTEIN_REQUIRE_DATA=1`. With a directory a missing file fails.
+//! The real files. Set `FEDSTEIN_DATA` to their directory; without it these tests report that they are skipped and
+//! pass, or fail where `FEDSTEIN_REQUIRE_DATA=1`. With a directory a missing file fails.
 
 use fedstein_datasets::format::cifar;
 use fedstein_datasets::format::csv::Task;

@@ -1,4 +1,4 @@
-//! Clients that do not answer questions, and clients that give no scores: the others go on without them.
+//! Clients that do not answer questions, and clients that send no scores: the run continues without them.
 
 use std::sync::{Arc, Mutex};
 

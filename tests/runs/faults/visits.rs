@@ -11,7 +11,7 @@ use fedstein::protocol::{Ask, ClientId, Reply, Request, Watch};
 
 use super::harness::*;
 
-/// In what a run whose visits are disturbed differs from the run in which those clients were not asked.
+/// The differences of a run with disturbed visits from the run in which those clients got no request.
 fn differences(kind: &str, text: &str, clean: &str, what: EventKind) -> Vec<String> {
     let disturbed = works(text);
     assert!(disturbed.count(what) > 0, "{kind}");
