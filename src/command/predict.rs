@@ -61,7 +61,7 @@ impl OnBackend for Job<'_> {
         // Particles and rows are finite, but predictions overflow where either is extremely large.
         let wrong = |error: &dyn std::fmt::Display| {
             RunError::Config(format!(
-                "{}: the run {} predicts nothing usable: {error}",
+                "{}: the predictions of the run {} cannot be used: {error}",
                 input.display(),
                 run.path.display()
             ))

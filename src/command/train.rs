@@ -28,7 +28,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         false => Artifacts::new(out.clone(), force, resolved),
     };
     let job = Job { experiment: &experiment, observer: &observer, artifacts: &mut artifacts };
-    let (evaluation, personal) = dispatch(&backend, job)?.map_err(|error| told(error, &observer))?;
+    let (evaluation, personal) = dispatch(&backend, job)?.map_err(|error| with_advice(error, &observer))?;
     let report = write_report(&out, &out.join(run_dir::REPORT))?;
 
     // With --json standard output holds only the JSON lines, and with --quiet nothing is printed.
@@ -47,14 +47,14 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
 }
 
 /// Converts the error, and appends how to resume where that is possible.
-fn told(error: RunError, observer: &Interruptible) -> CliError {
+fn with_advice(error: RunError, observer: &Interruptible) -> CliError {
     observer.finished();
-    match (CliError::from(error), observer.way_on()) {
-        (CliError::Failed(message), Some(way_on)) => CliError::Failed(format!("{message}\n{way_on}")),
-        (CliError::Interrupted(message), Some(way_on)) => CliError::Interrupted(format!("{message}\n{way_on}")),
-        (CliError::Interrupted(message), None) => {
-            CliError::Interrupted(format!("{message}; with checkpoint.enabled = false there is nothing to go on from"))
-        }
+    match (CliError::from(error), observer.resume_advice()) {
+        (CliError::Failed(message), Some(advice)) => CliError::Failed(format!("{message}\n{advice}")),
+        (CliError::Interrupted(message), Some(advice)) => CliError::Interrupted(format!("{message}\n{advice}")),
+        (CliError::Interrupted(message), None) => CliError::Interrupted(format!(
+            "{message}; with checkpoint.enabled = false there is no checkpoint to resume from"
+        )),
         (error, _) => error,
     }
 }

@@ -211,9 +211,9 @@ impl Personal {
 
     /// The blank columns of a round that is not scored.
     pub fn blank() -> Columns {
-        let nobody = PersonalScores::new(vec![ClientScores::new(1)]).expect("one client");
+        let empty = PersonalScores::new(vec![ClientScores::new(1)]).expect("one client");
         let others = ["validation_accuracy", "validation_nll", SCORED_CLIENTS];
-        let names = nobody.columns().into_iter().map(|(name, _)| name).chain(others);
+        let names = empty.columns().into_iter().map(|(name, _)| name).chain(others);
         names.map(|name| (name, None)).collect()
     }
 

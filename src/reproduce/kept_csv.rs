@@ -125,11 +125,11 @@ impl KeptCsv {
     /// # Errors
     /// A row does not belong to the figure.
     pub fn results<'a>(&self, figure: &'a Figure, grid: &'a Grid) -> Result<Results<'a>, KeptCsvError> {
-        let mut told = RoundObserver::new(figure, grid);
+        let mut reader = ResultsReader::new(figure, grid);
         for row in self.rows.iter().filter(|row| row.seed <= grid.seeds) {
-            told.take(row)?;
+            reader.take(row)?;
         }
-        told.finish()
+        reader.finish()
     }
 }
 
@@ -167,7 +167,7 @@ struct Run {
 }
 
 /// The content of the rows read so far.
-struct RoundObserver<'a> {
+struct ResultsReader<'a> {
     figure: &'a Figure,
     grid: &'a Grid,
     runs: Vec<BTreeMap<u64, Run>>,
@@ -181,7 +181,7 @@ struct RoundObserver<'a> {
     seen: BTreeSet<(String, String, String, u64, u64, String)>,
 }
 
-impl<'a> RoundObserver<'a> {
+impl<'a> ResultsReader<'a> {
     fn new(figure: &'a Figure, grid: &'a Grid) -> Self {
         let cells = grid.cells.len();
         Self {
