@@ -1,9 +1,9 @@
-//! Arrays in this process's memory: what travels, what is written down, and what devices are filled from.
+//! Arrays in host memory, which messages and checkpoints consist of and which are copied to devices.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Elements of an array, row-major.
+/// The elements of an array, row-major.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Values {
     /// 32-bit floats.
@@ -13,7 +13,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// Number of elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         match self {
             Self::F32(values) => values.len(),
@@ -21,7 +21,7 @@ impl Values {
         }
     }
 
-    /// Whether there is no element.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -34,7 +34,7 @@ impl Values {
         }
     }
 
-    /// Index of the first element that is not finite.
+    /// The index of the first element that is not finite.
     pub fn first_non_finite(&self) -> Option<usize> {
         match self {
             Self::F32(values) => values.iter().position(|value| !value.is_finite()),
@@ -46,14 +46,14 @@ impl Values {
 /// A host array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Array {
-    /// Sizes of the axes; particles are `[N, d]`.
+    /// The sizes of the axes; particles are `[N, d]`.
     pub shape: Vec<usize>,
     /// The elements, row-major.
     pub values: Values,
 }
 
 impl Array {
-    /// Size on the wire, without headers.
+    /// The number of bytes of the elements.
     pub fn bytes(&self) -> u64 {
         let width = match self.values {
             Values::F32(_) => 4,
@@ -63,7 +63,7 @@ impl Array {
     }
 }
 
-/// Why an array is not what is needed.
+/// The reason why an array of a message cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ArrayError {
@@ -73,7 +73,7 @@ pub enum ArrayError {
     /// Particles that are not a matrix.
     #[error("particles must be a matrix [N, d], not {0:?}")]
     NotMatrix(Vec<usize>),
-    /// Particles of another dimension, or none.
+    /// Particles of another dimension, or no particles.
     #[error("particles must be [N, {dim}] with N ≥ 1, not [{rows}, {columns}]")]
     Particles {
         /// The dimension d of the model.
@@ -86,14 +86,14 @@ pub enum ArrayError {
     /// An array of another shape.
     #[error("array \"{name}\" must be {expected:?}, not {found:?}")]
     Shape {
-        /// Its name.
+        /// The name of the array.
         name: String,
-        /// The shape that it should have.
+        /// The expected shape.
         expected: Vec<usize>,
-        /// Its shape.
+        /// The actual shape.
         found: Vec<usize>,
     },
-    /// Numbers that do not stand for what they should.
+    /// An array with invalid values.
     #[error("{0}")]
     Content(String),
 }

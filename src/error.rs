@@ -97,8 +97,8 @@ pub enum RunError {
     #[error("there is no client {0}")]
     NoClient(usize),
     /// The client is not selected in this round, so the server has no request for it.
-    #[error("client {0} is not asked in this round")]
-    NotAsked(usize),
+    #[error("client {0} is not selected in this round")]
+    NotSelected(usize),
     /// The client's computation panicked in an earlier round; it gives no further replies.
     #[error("client {0} stopped in an earlier round")]
     Stopped(usize),
@@ -136,7 +136,7 @@ impl RunError {
             | Self::Device(_)
             | Self::Array(_)
             | Self::NoClient(_)
-            | Self::NotAsked(_)
+            | Self::NotSelected(_)
             | Self::Stopped(_)
             | Self::Checkpoint(_)
             | Self::Output(_) => 1,

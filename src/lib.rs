@@ -1,15 +1,16 @@
 //! Federated Bayesian learning with Stein particles, on Burn.
 //!
-//! Every model is a set of N *particles*, whole parameter vectors moved by Stein variational gradient descent. Clients
-//! and server exchange particles, never data. Out come predictions with calibrated uncertainty, and a report on how far
-//! that uncertainty can be trusted.
+//! Every model is a set of N *particles*, whole parameter vectors that Stein variational gradient descent moves.
+//! Clients and server exchange particles, never data. A run writes predictions with their uncertainty, and a report on
+//! how well that uncertainty is calibrated.
 //!
 //! | to | begin with |
 //! |---|---|
 //! | run an experiment from a config | [`experiment::run()`] |
-//! | bring a model of one's own | [`models`], `Experiment::with_model`, `examples/own_model.rs` |
-//! | bring rows of one's own | [`datasets::TrainTest`], `Experiment::with_data`, `examples/own_data.rs` |
-//! | bring an algorithm of one's own | [`algorithm::Algorithm`], `Experiment::with_algorithm`, `examples/own_algorithm.rs` |
+//! | use your own model | [`models`], `Experiment::with_model`, `examples/own_model.rs` |
+//! | use your own data | [`datasets::TrainTest`], `Experiment::with_data`, `examples/own_data.rs` |
+//! | use your own algorithm | [`algorithm::Algorithm`], `Experiment::with_algorithm`, `examples/own_algorithm.rs` |
+//! | write the calibration report of a finished run | [`experiment::write_report`] |
 //! | score predictions and write a calibration report | [`report`] |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -28,7 +29,8 @@ pub mod random;
 pub mod rows;
 pub mod stein;
 
-// Reached by this repository's own command, tests and benchmarks; no part of the library, and free to change.
+// Used by this repository's own command, tests and benchmarks. These modules are not part of the library's interface
+// and may change.
 #[doc(hidden)]
 pub mod bench;
 #[doc(hidden)]

@@ -11,7 +11,7 @@ use fedstein::command::{STACK, execute};
 fn main() -> ExitCode {
     allocator::keep_freed_blocks();
     // The command itself runs on a worker thread: work that it splits then starts at once on this thread, where a call
-    // from outside the pool would wake a worker and wait for it, in every step anew.
+    // from outside the pool would wake a worker and wait for it, in every step.
     let run = || fedstein::cli::run(std::env::args_os(), execute);
     match rayon::ThreadPoolBuilder::new().stack_size(STACK).build_global() {
         Ok(()) => rayon::scope(|_| run()),

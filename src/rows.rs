@@ -1,4 +1,4 @@
-//! A client's own rows, and the order in which it reads them.
+//! The rows of a client, and the order in which it reads them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
 use crate::random::{Purpose, Streams};
 
-/// A whole training or test set, as models read it: features `[n, p]`, targets `[n, outputs]`, both row-major.
+/// A whole training or test set in the form that models take: features `[n, p]`, targets `[n, outputs]`, both
+/// row-major.
 #[derive(Clone, Debug)]
 pub struct Table {
     features: Arc<Vec<f32>>,
@@ -22,7 +23,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Classes become one-hot rows, real targets are standardised with the training set's mean and deviation.
+    /// A table of a data set. Classes become one-hot rows; real targets are standardised with the mean and the standard
+    /// deviation of the training set.
     pub fn new(data: Dataset, normalisation: &Normalisation) -> Self {
         let (rows, width) = (data.rows(), data.width());
         let (outputs, targets) = match &data.targets {
@@ -46,17 +48,17 @@ impl Table {
         Self { features: Arc::new(features), targets: Arc::new(targets), width, outputs }
     }
 
-    /// Number of rows n.
+    /// The number of rows n.
     pub fn rows(&self) -> usize {
         self.targets.len() / self.outputs
     }
 
-    /// Number of features p.
+    /// The number of features p.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Some rows on the device.
+    /// Uploads these rows to the device, `[rows, p]` and `[rows, outputs]`.
     pub fn batch<B: Backend>(&self, rows: impl ExactSizeIterator<Item = usize> + Clone, on: &Session<B>) -> Batch {
         let pick = |from: &[f32], width: usize| -> Vec<f32> {
             let mut picked = Vec::with_capacity(rows.len() * width);
@@ -70,7 +72,7 @@ impl Table {
     }
 }
 
-/// The rows of one client. The table is shared in memory by all clients of a simulation; the rows are not.
+/// The rows of one client. All clients of a simulation share one table in memory; each has its own row indices.
 #[derive(Clone, Debug)]
 pub struct Shard<B: Backend> {
     table: Table,
@@ -84,25 +86,25 @@ impl<B: Backend> Shard<B> {
         Self { table, rows: Arc::new(rows), session }
     }
 
-    /// Number of rows N_k.
+    /// The number of rows N_k.
     pub fn rows(&self) -> usize {
         self.rows.len()
     }
 
-    /// Uploads the rows at these positions of the shard.
+    /// Uploads the rows at these positions of the shard to the device.
     pub fn batch(&self, positions: &[usize]) -> Batch {
         self.table.batch(positions.iter().map(|position| self.rows[*position]), &self.session)
     }
 }
 
-/// Which rows answer a question about particles.
+/// The rows from which a client computes its answer to a question about particles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rows {
     /// All rows of the client.
     #[default]
     Full,
-    /// One minibatch, drawn anew each round.
+    /// One minibatch, which is drawn independently in each round.
     Minibatch,
 }
 
@@ -110,16 +112,16 @@ pub enum Rows {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// A new permutation each epoch; the position persists over rounds (BLR reference).
+    /// A new permutation in each epoch; the position persists over rounds (BLR reference).
     #[default]
     EpochPermutation,
-    /// Every visit starts again at row 0 and never shuffles (BNN reference).
+    /// In order from row 0 in every visit (BNN reference).
     SequentialRestart,
-    /// Independent draws without replacement inside a batch (FedWBA reference).
+    /// Independent minibatches, each without repeated rows (FedWBA reference).
     Iid,
 }
 
-/// Draws minibatches of fixed size from 0..rows.
+/// Minibatches of fixed size from the positions 0..rows of a shard.
 #[derive(Debug)]
 pub struct Minibatches {
     order: Order,
@@ -134,7 +136,7 @@ pub struct Minibatches {
 }
 
 impl Minibatches {
-    /// Minibatches of min(batch, rows) of a client's rows.
+    /// Minibatches of min(batch, rows) rows of a client.
     pub fn new(order: Order, rows: usize, batch: usize, streams: Streams, client: usize) -> Self {
         let mut minibatches = Self {
             order,
@@ -151,43 +153,46 @@ impl Minibatches {
         minibatches
     }
 
-    /// Rows in a minibatch.
+    /// The number of rows in a minibatch.
     pub fn batch(&self) -> usize {
         self.batch
     }
 
-    /// A minibatch for a question in this round, as positions in the shard; training reads on where it was.
-    pub fn aside(&self, round: usize) -> Vec<usize> {
+    /// A minibatch for a question in this round, as positions in the shard. It does not change the order of training.
+    pub fn question_batch(&self, round: usize) -> Vec<usize> {
         let mut rng = self.streams.rng(Purpose::Question, round, self.client);
         rand::seq::index::sample(&mut rng, self.rows.len(), self.batch).into_vec()
     }
 
-    /// A new visit of the server begins.
+    /// Begins a training visit.
     pub fn start_visit(&mut self, round: usize) {
         match self.order {
             Order::EpochPermutation => {}
             Order::SequentialRestart => self.position = 0,
             Order::Iid => {
-                // From the same order every time: a visit's draws depend on its round and client alone.
+                // The initial order is always the same: a visit's draws depend on its round and client alone.
                 self.rows.sort_unstable();
                 self.rng = self.streams.rng(Purpose::Minibatch, round, self.client);
             }
         }
     }
 
-    /// Where the next minibatch begins. The order of an epoch follows from its number, that of a visit from its round.
+    /// The position of the next minibatch. The order of an epoch is computed from its number, that of a visit from its
+    /// round.
     pub fn save(&self) -> State {
         State::default().with_count("epoch", self.epoch).with_count("position", self.position)
     }
 
-    /// Goes on where [`Self::save`] says.
+    /// Restores the position of [`Self::save`].
     ///
     /// # Errors
-    /// It says nothing, or a place beyond the client's rows.
+    /// The state has no position, or one beyond the client's rows.
     pub fn restore(&mut self, state: &State) -> Result<(), CheckpointError> {
         let (epoch, position, rows) = (state.count("epoch")?, state.count("position")?, self.rows.len());
         if position > rows {
-            return Err(CheckpointError::Content(format!("row {position} of a client with {rows} rows is next")));
+            return Err(CheckpointError::Content(format!(
+                "the next row is {position}, and the client has {rows} rows"
+            )));
         }
         self.epoch = epoch;
         self.start_epoch();
@@ -208,7 +213,7 @@ impl Minibatches {
     pub fn next_batch(&mut self) -> &[usize] {
         self.current.clear();
         if self.order == Order::Iid {
-            // Partial Fisher-Yates: the first `batch` places become a uniform draw without replacement.
+            // A partial Fisher-Yates shuffle: the first `batch` entries become a uniform draw without replacement.
             for place in 0..self.batch {
                 let other = self.rng.random_range(place..self.rows.len());
                 self.rows.swap(place, other);
@@ -258,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn iid_batches_hold_no_row_twice_and_repeat_with_the_seed() {
+    fn iid_batches_repeat_no_row_and_are_the_same_for_the_same_seed() {
         let draw = || {
             let mut minibatches = Minibatches::new(Order::Iid, 10, 6, Streams::new(3), 1);
             minibatches.start_visit(5);
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_where_it_was_saved_at_any_place() {
+    fn reading_continues_at_the_saved_position() {
         for order in [Order::EpochPermutation, Order::SequentialRestart, Order::Iid] {
             for batches in 0..9 {
                 let mut read = Minibatches::new(order, 10, 4, Streams::new(3), 1);
@@ -304,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_larger_than_the_client_is_the_client() {
+    fn a_batch_has_at_most_all_rows_of_the_client() {
         assert_eq!(Minibatches::new(Order::Iid, 4, 100, Streams::new(1), 0).batch(), 4);
     }
 }

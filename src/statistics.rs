@@ -1,5 +1,4 @@
-//! Statistics of a few numbers, most of them such that a minority of bad values cannot move them far: numbers in, a number
-//! out; distances in, weights out.
+//! Robust statistics of a few numbers: a minority of bad values changes most of them by a bounded amount.
 //!
 //! - The median and the trimmed mean of a coordinate: Yin, Chen, Ramchandran & Bartlett 2018, definitions 1 and 2.
 //! - The geometric median argmin_x Σ_k ω_k ‖x − x_k‖ by Weiszfeld's iteration x ← Σ_k w_k x_k / Σ_k w_k with
@@ -7,12 +6,13 @@
 //!   space with distances and weighted means: vectors here, sets of particles in [`crate::ot::robust`].
 //! - Clipping of a change's norm: Sun, Kairouz, Suresh & McMahan 2019, section 5.
 
-/// The mean; NaN of no values.
+/// The mean; NaN if there are no values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The median; of an even count the mean of the middle two. The values are reordered; there must be one.
+/// The median; for an even count the mean of the middle two values. The values are reordered; there must be at least
+/// one.
 pub fn median(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
     let is_odd = values.len() % 2 == 1;
@@ -24,45 +24,49 @@ pub fn median(values: &mut [f64]) -> f64 {
     lower + 0.5 * (*upper - lower)
 }
 
-/// The median of sorted values as ½·(lower + upper), with the middle two of an even count; `None` of no values.
+/// The median of sorted values as ½·(lower + upper), with the middle two of an even count; `None` if there are no
+/// values.
 ///
-/// [`median`] computes lower + ½·(upper − lower), which cannot overflow. The two may differ in the last bit, and each result
-/// that is written to a file keeps its own.
+/// [`median`] computes lower + ½·(upper − lower), which cannot overflow. The two may differ in the last bit; both are
+/// kept, so that numbers in files do not change.
 pub fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let upper = sorted.get(sorted.len() / 2)?;
     let lower = sorted.get((sorted.len() - 1) / 2)?;
     Some(0.5 * (lower + upper))
 }
 
-/// The mean without the `cut` smallest and the `cut` largest values. The values are reordered; more than 2·`cut`.
+/// The mean without the `cut` smallest and the `cut` largest values. The values are reordered; there must be more than
+/// 2·`cut` of them.
 pub fn trimmed_mean(values: &mut [f64], cut: usize) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let kept = &values[cut..values.len() - cut];
     kept.iter().sum::<f64>() / kept.len() as f64
 }
 
-/// How many of K are left out at either end: ⌊β·K⌋, less than half of them.
+/// The number of values that a trimmed mean leaves out at either end: ⌊β·K⌋ of K for the share β, and less than half.
 pub fn trimmed(share: f64, count: usize) -> usize {
     ((share * count as f64) as usize).min(count.saturating_sub(1) / 2)
 }
 
-/// What a change of this norm is multiplied with so that it is at most `bound` long.
+/// The factor by which a change of this norm is multiplied so that its norm is at most `bound`.
 pub fn clipping(norm: f64, bound: f64) -> f64 {
     if norm > bound { bound / norm } else { 1.0 }
 }
 
-/// Most iterations of Weiszfeld's.
+/// The largest number of iterations of Weiszfeld's algorithm.
 const ITERATIONS: usize = 100;
-/// Change of the weights, which sum to 1, that ends the iteration.
+/// The iteration has converged when the weights, which sum to 1, change by at most this much.
 const SETTLED: f64 = 1e-9;
-/// Least distance, in units of the first median distance.
+/// The least distance, in units of the first median distance.
 const NEAREST: f64 = 1e-9;
 
-/// The geometric median of points with weights ω, and the weights w, of sum 1, of which it is the mean.
+/// The geometric median of K points with weights ω, and the weights w `[K]`, of sum 1, of which it is the mean.
 ///
 /// # Arguments
-/// - `distances`: from a point to all K given ones.
-/// - `mean`: of the given points by these weights, which sum to 1; it is also told where the iteration is.
+/// - `start`: the first iterate.
+/// - `weights`: ω, `[K]`.
+/// - `distances`: computes the distances `[K]` from an iterate to the points.
+/// - `mean`: computes the mean of the points from the current iterate and the weights `[K]`, which sum to 1.
 ///
 /// # Errors
 /// Those of `distances` and `mean`.
@@ -76,11 +80,12 @@ pub fn geometric_median<P, E>(
     let mut floor = None;
     for iteration in 0..ITERATIONS {
         let apart = distances(&at)?;
-        // A start on one of the points would stay there: at first that point is as near as the nearest other one.
+        // The iteration would stay at a start on one of the points: in the first iteration that point's distance is
+        // taken as that of the nearest other one.
         let floor = *floor.get_or_insert_with(|| NEAREST * median(&mut apart.clone()));
         let nearest = apart.iter().copied().filter(|distance| *distance > floor).fold(f64::INFINITY, f64::min);
         if nearest == f64::INFINITY {
-            return Ok((at, used)); // all points are one
+            return Ok((at, used)); // All points are the same.
         }
         let least = if iteration == 0 { nearest } else { floor.max(f64::MIN_POSITIVE) };
         let raw: Vec<f64> = weights.iter().zip(&apart).map(|(weight, distance)| weight / distance.max(least)).collect();
@@ -89,7 +94,7 @@ pub fn geometric_median<P, E>(
         at = mean(&at, &next)?;
         let change: f64 = next.iter().zip(&used).map(|(next, used)| (next - used).abs()).sum();
         used = next;
-        // Equal distances at the start say nothing yet.
+        // Equal weights in the first iteration do not mean convergence.
         if iteration > 0 && change <= SETTLED {
             break;
         }
@@ -126,7 +131,7 @@ mod tests {
     fn a_trimmed_mean_leaves_out_both_ends() {
         assert_eq!(trimmed_mean(&mut [1e9, 1.0, 2.0, 3.0, -1e9], 1), 2.0);
         assert_eq!(trimmed_mean(&mut [1.0, 2.0, 6.0], 0), 3.0);
-        assert_eq!(trimmed_mean(&mut [5.0, 1.0, 9.0], 1), 5.0, "as much as can be trimmed is the median");
+        assert_eq!(trimmed_mean(&mut [5.0, 1.0, 9.0], 1), 5.0, "with the largest cut it is the median");
     }
 
     #[test]
@@ -138,15 +143,15 @@ mod tests {
 
     #[test]
     fn the_geometric_median_of_a_triangle_is_its_fermat_point() {
-        // All angles below 120 degrees: the point that sees every side under 120 degrees. For the isosceles triangle
-        // (-1, 0), (1, 0), (0, 2) it lies at height 1/√3.
+        // With all angles below 120 degrees, it is the point from which every side subtends 120 degrees. For the
+        // isosceles triangle (-1, 0), (1, 0), (0, 2) it lies at height 1/√3.
         let thirds = [1.0 / 3.0; 3];
         let triangle = [[-1.0, 0.0], [1.0, 0.0], [0.0, 2.0]];
         for start in [[0.0, 2.0], [-1.0, 0.0], [5.0, -3.0], [0.0, 0.6]] {
             let (at, _) = plane_median(&triangle, &thirds, start);
             assert!(at[0].abs() < 1e-6 && (at[1] - 1.0 / 3.0_f64.sqrt()).abs() < 1e-6, "{at:?} from {start:?}");
         }
-        // An angle of 120 degrees or more: that corner.
+        // With an angle of 120 degrees or more, it is that corner.
         let (at, weights) = plane_median(&[[-5.0, 0.0], [5.0, 0.0], [0.0, 0.5]], &thirds, [3.0, 3.0]);
         assert!(at[0].abs() < 1e-3 && (at[1] - 0.5).abs() < 1e-3, "{at:?}");
         assert!(weights[2] > 0.99, "{weights:?}");
@@ -162,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_point_has_a_bounded_say() {
+    fn a_far_point_has_bounded_influence() {
         let centre = |far: f64| {
             let points = [[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [far, 0.0]];
             plane_median(&points, &[0.2; 5], [0.0, 1.0]).0[0]

@@ -10,13 +10,13 @@ use crate::array::{Array, Values};
 /// One tensor of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedTensor {
-    /// Its name in the file.
+    /// The name in the file.
     pub name: String,
     /// The type of its elements.
     pub dtype: Dtype,
     /// The sizes of its axes.
     pub shape: Vec<usize>,
-    /// Its elements, row-major and little-endian.
+    /// The elements, row-major and little-endian.
     pub bytes: Vec<u8>,
 }
 

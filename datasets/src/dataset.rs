@@ -1,4 +1,4 @@
-//! Rows with targets on the host: what every file format and generator becomes, and what a partition divides.
+//! Rows with targets on the host: the result of every file format and generator, and the input of a partition.
 
 use crate::DataError;
 use ndarray::Array2;
@@ -6,17 +6,17 @@ use ndarray::Array2;
 /// A set of rows, held on the host.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    /// Name for tables and reports, e.g. `mnist`.
+    /// The name for tables and reports, e.g. `mnist`.
     pub name: String,
-    /// One row a sample: `[rows, p]`.
+    /// The features `[rows, p]`, one row per sample.
     pub features: Array2<f32>,
-    /// Shape of one row: `[28, 28]` for an image, `[p]` otherwise. Its product is `p`.
+    /// The shape of one row: `[28, 28]` for an image, `[p]` otherwise. Its product is `p`.
     pub feature_shape: Vec<usize>,
-    /// Names of the columns `[p]`, where the data come with them.
+    /// The names of the columns `[p]`, if the data have them.
     pub feature_names: Option<Vec<String>>,
-    /// What is to be predicted, one a row.
+    /// The targets, one per row.
     pub targets: Targets,
-    /// The natural client of each row, `0..K`, where the data come with one.
+    /// The natural client of each row, `0..K`, if the data have clients.
     pub clients: Option<Vec<usize>>,
 }
 
@@ -25,25 +25,25 @@ pub struct Dataset {
 pub enum Targets {
     /// Classification.
     Classes {
-        /// Class index of each row, `0..names.len()`.
+        /// The class index of each row, `0..names.len()`.
         labels: Vec<usize>,
-        /// One name a class.
+        /// One name per class.
         names: Vec<String>,
     },
     /// Regression.
     Real {
-        /// Value of each row, in the original scale and unit.
+        /// The value of each row, in the original scale and unit.
         values: Vec<f64>,
     },
-    /// Nothing to predict: the rows are themselves likelihoods (the toys of [`crate::synthetic::mixture`]).
+    /// There are no targets: the rows are themselves likelihoods (the toy densities of [`crate::synthetic::mixture`]).
     None {
-        /// Number of rows.
+        /// The number of rows.
         rows: usize,
     },
 }
 
 impl Targets {
-    /// Number of rows.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         match self {
             Targets::Classes { labels, .. } => labels.len(),
@@ -73,12 +73,12 @@ impl Targets {
 }
 
 impl Dataset {
-    /// One's own rows, without names of the features or natural clients.
+    /// A data set of these rows, without names of the features or natural clients.
     ///
     /// # Arguments
     /// - `name`: for tables and reports.
     /// - `features`: `[rows, p]`, finite.
-    /// - `targets`: one a row. Classes are numbers below the number of names; real values are finite.
+    /// - `targets`: one per row. Classes are numbers below the number of names; real values are finite.
     ///
     /// # Errors
     /// [`DataError::Rows`] where there are no rows or columns, where features and targets do not fit together, or where
@@ -90,17 +90,17 @@ impl Dataset {
         Ok(data)
     }
 
-    /// The same rows with names of the features `[p]`.
+    /// Sets the names of the features `[p]`.
     ///
     /// # Errors
-    /// [`DataError::Rows`] where there is not one name a column.
+    /// [`DataError::Rows`] where there is not one name per column.
     pub fn with_feature_names(mut self, names: Vec<String>) -> Result<Self, DataError> {
         self.feature_names = Some(names);
         self.check()?;
         Ok(self)
     }
 
-    /// The same rows, each of them an array of this shape: `[28, 28]` or `[3, 32, 32]` for images.
+    /// Sets the shape of each row: `[28, 28]` or `[3, 32, 32]` for images.
     ///
     /// # Errors
     /// [`DataError::Rows`] where the shape's product is not the number of columns.
@@ -110,20 +110,20 @@ impl Dataset {
         Ok(self)
     }
 
-    /// The same rows, each with its natural client `[rows]`, numbered from 0.
+    /// Sets the natural client of each row `[rows]`, numbered from 0.
     ///
     /// # Errors
-    /// [`DataError::Rows`] where there is not one client a row.
+    /// [`DataError::Rows`] where there is not one client per row.
     pub fn with_clients(mut self, clients: Vec<usize>) -> Result<Self, DataError> {
         self.clients = Some(clients);
         self.check()?;
         Ok(self)
     }
 
-    /// Whether the fields fit together.
+    /// Checks that the fields fit together.
     ///
     /// # Errors
-    /// [`DataError::Rows`] with the first that does not.
+    /// [`DataError::Rows`] with the first field that does not.
     pub(crate) fn check(&self) -> Result<(), DataError> {
         let (rows, width) = (self.rows(), self.width());
         let refuse = |problem: String| Err(DataError::Rows { name: self.name.clone(), problem });
@@ -165,12 +165,12 @@ impl Dataset {
         Ok(())
     }
 
-    /// Number of rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.features.nrows()
     }
 
-    /// Number of features `p`.
+    /// The number of features `p`.
     pub fn width(&self) -> usize {
         self.features.ncols()
     }
@@ -190,7 +190,7 @@ impl Dataset {
         }
     }
 
-    /// Number of classes, `None` when this is not classification.
+    /// The number of classes, `None` when this is not classification.
     pub fn classes(&self) -> Option<usize> {
         match &self.targets {
             Targets::Classes { names, .. } => Some(names.len()),
@@ -198,7 +198,7 @@ impl Dataset {
         }
     }
 
-    /// Class index of each row, `None` when this is not classification.
+    /// The class index of each row, `None` when this is not classification.
     pub fn labels(&self) -> Option<&[usize]> {
         match &self.targets {
             Targets::Classes { labels, .. } => Some(labels),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_know_their_length() {
+    fn targets_have_a_length() {
         assert_eq!(Targets::None { rows: 2 }.select(&[1]).len(), 1);
         let real = Targets::Real { values: vec![1.5, 2.5] };
         assert_eq!(real.select(&[1]), Targets::Real { values: vec![2.5] });

@@ -1,31 +1,31 @@
-//! One error type for the crate: what was wrong, where, and what would be right.
+//! The error type of the crate. A message states the problem, its place and a remedy.
 
 use std::path::PathBuf;
 
-/// Everything that can go wrong between a file and a set of client shards.
+/// An error in reading, downloading, preparing or partitioning data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
-    /// A file of a known data set is not below the data directory.
+    /// A file of a known data set is not in the data directory.
     #[error(
         "data set `{set}` is not there: looked for {}\n  run `fedstein data fetch {set}`, or name the directory that holds `{set}/` with --data-dir",
         .path.display()
     )]
     Missing {
-        /// Name of the data set.
+        /// The name of the data set.
         set: String,
-        /// The file that was looked for first.
+        /// The first file that was searched.
         path: PathBuf,
     },
-    /// A file of a known data set that cannot be fetched is not below the data directory.
+    /// A file of a known data set that is downloaded manually is not in the data directory.
     #[error(
-        "data set `{set}` is not there: looked for {}\n  it has no download: `fedstein data fetch {set}` says how to come by it; or name the directory that holds `{set}/` with --data-dir",
+        "data set `{set}` is not there: looked for {}\n  it is not downloaded automatically: `fedstein data fetch {set}` says how to get it; or name the directory that holds `{set}/` with --data-dir",
         .path.display()
     )]
     NoDownload {
-        /// Name of the data set.
+        /// The name of the data set.
         set: String,
-        /// The file that was looked for first.
+        /// The first file that was searched.
         path: PathBuf,
     },
     /// A file the user named does not exist.
@@ -36,12 +36,12 @@ pub enum DataError {
         /// The path as given.
         path: PathBuf,
     },
-    /// The operating system refused.
+    /// An operation of the operating system fails.
     #[error("{}: {source}", .path.display())]
     Io {
         /// File or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The gzip stream is damaged or ends early.
@@ -49,29 +49,29 @@ pub enum DataError {
     Gzip {
         /// The compressed file.
         path: PathBuf,
-        /// The decoder's words.
+        /// The decoder's message.
         detail: String,
     },
-    /// A gzipped file unpacks to more than its size warrants, or a pipe does not end.
+    /// A gzipped file unpacks to far more than its own size, or a pipe does not end.
     #[error("{}: more than {limit} bytes come out of it; {remedy}", .path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
-        /// Bytes that are read of it.
+        /// The number of bytes after which reading stops.
         limit: u64,
-        /// What to do about it.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The first four bytes are not the idx magic number that belongs here.
+    /// The first four bytes are not the expected idx magic number.
     #[error("{}: wrong idx magic number {found:#010x}, expected {expected:#010x} ({hint})", .path.display())]
     IdxMagic {
         /// The idx file.
         path: PathBuf,
-        /// What the file starts with (big-endian).
+        /// The first four bytes of the file (big-endian).
         found: u32,
-        /// What it should start with.
+        /// The expected number.
         expected: u32,
-        /// What the number that was found usually means.
+        /// The usual cause of the number that was found.
         hint: String,
     },
     /// The file ends within its header.
@@ -80,7 +80,7 @@ pub enum DataError {
         /// The idx file.
         path: PathBuf,
     },
-    /// The header claims more than this reader will ever hold.
+    /// The header claims more than this reader accepts.
     #[error("{}: the idx header claims {dims} = more than {limit} bytes; no such data set exists, the header is damaged", .path.display())]
     IdxTooLarge {
         /// The idx file.
@@ -99,10 +99,10 @@ pub enum DataError {
         dims: String,
         /// Data bytes the header announces.
         expected: u64,
-        /// Data bytes there are, or the most there can be: `at most n`.
+        /// The number of data bytes in the file, or its upper bound: `at most n`.
         found: String,
     },
-    /// The file goes on after the data its header announces.
+    /// The file continues after the data that its header announces.
     #[error("{}: trailing bytes: the idx header announces {expected} data bytes ({dims}), the file has more", .path.display())]
     IdxTrailing {
         /// The idx file.
@@ -119,9 +119,9 @@ pub enum DataError {
         images_path: PathBuf,
         /// File of the labels.
         labels_path: PathBuf,
-        /// Number of images.
+        /// The number of images.
         images: usize,
-        /// Number of labels.
+        /// The number of labels.
         labels: usize,
     },
     /// A file of CIFAR ends within a record.
@@ -137,14 +137,14 @@ pub enum DataError {
         record: usize,
         /// Where it begins in the unpacked file, from 0.
         byte: usize,
-        /// Bytes of it that are there.
+        /// The number of bytes of it in the file.
         found: usize,
         /// Bytes of a record.
         expected: usize,
-        /// What the file may be instead, or nothing.
+        /// A guess at the format of the file, or an empty text.
         hint: String,
     },
-    /// A label of CIFAR that there is not.
+    /// A label of CIFAR that is out of range.
     #[error("{}: record {record} (byte {byte}): {name} {label} is out of range, it must be 0 to {most}", .path.display())]
     CifarLabel {
         /// The file.
@@ -167,9 +167,9 @@ pub enum DataError {
         path: PathBuf,
         /// 1-based row (line of a text file).
         row: u64,
-        /// The label as it stands in the file.
+        /// The label in the file.
         label: String,
-        /// What would be right.
+        /// The expected content.
         allowed: String,
     },
     /// A line with another number of fields than the ones before it.
@@ -181,21 +181,21 @@ pub enum DataError {
         line: u64,
         /// Fields of this line.
         found: usize,
-        /// Fields a line should have.
+        /// The expected number of fields.
         expected: usize,
     },
-    /// A field that is not what its column holds.
+    /// A field whose content does not fit its column.
     #[error("{}: line {line}, column {column}: `{value}` is not {expected}", .path.display())]
     Field {
         /// The text file.
         path: PathBuf,
         /// 1-based line.
         line: u64,
-        /// 1-based column, with its name where there is one.
+        /// 1-based column, with its name if it has one.
         column: String,
         /// The field's text.
         value: String,
-        /// What would be right.
+        /// The expected content.
         expected: String,
     },
     /// A text file without a data row.
@@ -204,30 +204,30 @@ pub enum DataError {
         /// The text file.
         path: PathBuf,
     },
-    /// The columns of a file do not fit what was asked of it.
+    /// The columns of a file do not fit the configuration.
     #[error("{}: {problem}", .path.display())]
     Columns {
         /// The text file.
         path: PathBuf,
-        /// What does not fit, and what would.
+        /// The problem, and a remedy.
         problem: String,
     },
-    /// A key of the config has a value that cannot work.
+    /// A key of the config has an invalid value.
     #[error("{key} = {value}: {problem}")]
     Config {
         /// The key with its section, e.g. `data.test_fraction`.
         key: String,
-        /// The value it has.
+        /// Its value.
         value: String,
-        /// Why it cannot work, and what would.
+        /// The reason, and a remedy.
         problem: String,
     },
     /// More clients than rows.
     #[error("partition.clients = {clients}: there are only {rows} training rows; every client needs at least one")]
     TooManyClients {
-        /// Clients asked for.
+        /// The number of clients in the configuration.
         clients: usize,
-        /// Training rows there are.
+        /// The number of training rows.
         rows: usize,
     },
     /// The partition does not fit the data.
@@ -235,7 +235,7 @@ pub enum DataError {
     Partition {
         /// The partition's kind.
         kind: &'static str,
-        /// What does not fit, and what would.
+        /// The problem, and a remedy.
         problem: String,
     },
     /// A user's own rows do not fit together.
@@ -243,7 +243,7 @@ pub enum DataError {
     Rows {
         /// The name of the data set.
         name: String,
-        /// What does not fit, and what would.
+        /// The problem, and a remedy.
         problem: String,
     },
     /// A normalisation was applied to features of another width.
@@ -264,10 +264,10 @@ pub enum DataError {
         /// Columns of the features.
         found: usize,
     },
-    /// No such data set in the registry.
+    /// The registry has no data set of this name.
     #[error("no data set is called `{name}`; there are: {known}")]
     UnknownSet {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// All names, separated by commas.
         known: String,
@@ -278,26 +278,26 @@ pub enum DataError {
         /// The name.
         name: String,
     },
-    /// Files of a set that is not downloaded are not below the data directory.
+    /// Files of a set that is downloaded manually are not in the data directory.
     #[error(
-        "data set `{set}` cannot be fetched, its files are put in their place by hand\n  missing: {}{}\n  {how}",
+        "data set `{set}` is not downloaded automatically; please download its files\n  missing: {}{}\n  {how}",
         .missing.first().map(|path| path.display().to_string()).unwrap_or_default(),
         if .missing.len() > 1 { format!(" and {} more (`fedstein data info {set}`)", .missing.len() - 1) } else { String::new() }
     )]
-    ByHand {
-        /// Name of the data set.
+    ManualDownload {
+        /// The name of the data set.
         set: String,
-        /// The files that are not there.
+        /// The missing files.
         missing: Vec<PathBuf>,
-        /// Where to get them, and what they must hold.
+        /// The address of the files, and their format.
         how: String,
     },
     /// Every mirror failed.
     #[error("could not fetch {}:{}", .path.display(), .attempts.iter().map(|a| format!("\n  {a}")).collect::<String>())]
     Fetch {
-        /// The file that should have been there.
+        /// The file that was to be fetched.
         path: PathBuf,
-        /// One line a mirror: its address and what went wrong.
+        /// One line per mirror: its address and the reason.
         attempts: Vec<String>,
     },
     /// The last mirror that answered in full sent another file than the publisher's.
@@ -307,13 +307,13 @@ pub enum DataError {
         .attempts.iter().map(|a| format!("\n  {a}")).collect::<String>()
     )]
     Checksum {
-        /// The file that should have been there.
+        /// The file that was to be fetched.
         path: PathBuf,
         /// The publisher's checksum.
         expected: String,
-        /// The checksum of what came.
+        /// The checksum of the downloaded file.
         found: String,
-        /// One line a mirror: its address and what went wrong.
+        /// One line per mirror: its address and the reason.
         attempts: Vec<String>,
     },
 }

@@ -1,5 +1,6 @@
-//! Downloads the files of a data set. A file is either absent or whole and checked: bytes go to `FILE.part`, are
-//! summed, flushed to the disk, and only then take the final name. A `.part` that stays behind is resumed next time.
+//! Downloads the files of a data set. A file is either absent or complete and verified: bytes are written to
+//! `FILE.part`, checked against the checksum, flushed to the disk, and only then the file is renamed. An interrupted
+//! download leaves a `.part` file, which the next one resumes.
 
 use crate::DataError;
 use crate::registry::{self, DataFile, DataSet, FileStatus};
@@ -9,67 +10,68 @@ use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// What [`fetch`] is doing, for a progress bar or a log.
+/// The progress of [`fetch`], for a progress bar or a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// The file is there already and its checksum is right. (Of a set without a download: it is there.)
+    /// The file is present and its checksum is correct. (The checksum of a manually downloaded file is not computed.)
     Present {
-        /// Path below the data directory.
+        /// The path below the data directory.
         file: &'a str,
     },
-    /// A mirror answers.
+    /// A download from a mirror begins.
     Started {
-        /// Path below the data directory.
+        /// The path below the data directory.
         file: &'a str,
         /// The mirror's address.
         url: &'a str,
-        /// Bytes that an earlier try left behind and that are kept.
+        /// The number of bytes from an earlier attempt that are kept.
         resumed: u64,
-        /// Bytes of the whole file.
+        /// The number of bytes of the whole file.
         total: u64,
     },
-    /// Bytes have come.
+    /// Bytes were received.
     Received {
-        /// Path below the data directory.
+        /// The path below the data directory.
         file: &'a str,
-        /// Bytes so far.
+        /// The number of bytes so far.
         bytes: u64,
-        /// Bytes of the whole file.
+        /// The number of bytes of the whole file.
         total: u64,
     },
-    /// A mirror failed; the next try follows, if there is one.
+    /// A mirror failed. The next attempt follows, if there is one.
     Failed {
-        /// Path below the data directory.
+        /// The path below the data directory.
         file: &'a str,
         /// The mirror's address.
         url: &'a str,
-        /// Why.
+        /// The reason.
         reason: &'a str,
     },
-    /// The file is complete, checked and in its place.
+    /// The file is complete, verified and has its final name.
     Done {
-        /// Path below the data directory.
+        /// The path below the data directory.
         file: &'a str,
     },
 }
 
 const REDIRECTS: usize = 5;
-/// Tries of one mirror, as long as each brings new bytes.
+/// The number of attempts with one mirror, as long as each of them receives new bytes.
 const RESUMES: usize = 4;
 
-/// Fetches every file of a set that is not there yet, mirror after mirror. Sets without files are done at once; of a
-/// set without a download ([`DataSet::by_hand`]), whose files may be the user's own copies, it is only looked whether
-/// they are there.
+/// Downloads the missing files of a set, trying one mirror after the other. For a set without files nothing is done.
+/// The files of a manually downloaded set ([`DataSet::manual_download`]) may be the user's own copies: it is only
+/// checked that they are present.
 ///
 /// # Returns
 /// The files' final paths.
 ///
 /// # Errors
-/// A set without a download some of whose files are not there, a file name that leaves the data directory, a directory that cannot be written, and for each file that no mirror
-/// gave whole and with the publisher's checksum one line a mirror with the reason.
+/// A file of a manually downloaded set is missing, a file name leads outside the data directory, or the directory
+/// cannot be written. If no mirror delivers a file completely and with the publisher's checksum, the error has one line
+/// per mirror with the reason.
 pub fn fetch(set: &DataSet, data_dir: &Path, report: &mut dyn FnMut(Progress)) -> Result<Vec<PathBuf>, DataError> {
-    if let Some(how) = set.by_hand {
-        return look(set, how, data_dir, report);
+    if let Some(how) = set.manual_download {
+        return check_manual(set, how, data_dir, report);
     }
     let agent = agent();
     let mut paths = Vec::with_capacity(set.files.len());
@@ -86,8 +88,8 @@ pub fn fetch(set: &DataSet, data_dir: &Path, report: &mut dyn FnMut(Progress)) -
     Ok(paths)
 }
 
-/// The files of a set without a download, in whichever form they are there.
-fn look(
+/// The files of a manually downloaded set, in the form in which they are present.
+fn check_manual(
     set: &DataSet,
     how: &str,
     data_dir: &Path,
@@ -109,7 +111,7 @@ fn look(
     if missing.is_empty() {
         return Ok(paths);
     }
-    Err(DataError::ByHand { set: set.name.to_owned(), missing, how: how.to_owned() })
+    Err(DataError::ManualDownload { set: set.name.to_owned(), missing, how: how.to_owned() })
 }
 
 /// A path below the data directory, or an error.
@@ -124,7 +126,7 @@ fn safe(name: &str) -> Result<&Path, DataError> {
 fn agent() -> ureq::Agent {
     ureq::Agent::config_builder()
         .http_status_as_error(false)
-        // Redirects are followed by hand, where their scheme is checked.
+        // Redirects are followed by `get`, which checks their scheme.
         .max_redirects(0)
         .accept_encoding("identity")
         .user_agent(concat!("fedstein/", env!("CARGO_PKG_VERSION")))
@@ -135,13 +137,13 @@ fn agent() -> ureq::Agent {
         .new_agent()
 }
 
-/// Why one try at one mirror failed.
+/// The reason why an attempt with a mirror failed.
 enum Failure {
-    /// The mirror's fault; the next one may do better.
+    /// The mirror failed; the next one may succeed.
     Mirror(String),
-    /// The file came whole and is not the publisher's.
+    /// The file was received completely, but its checksum is not the publisher's.
     Checksum(String),
-    /// This machine's fault; no mirror will do better.
+    /// This machine failed; no mirror would succeed.
     Here(DataError),
 }
 
@@ -161,7 +163,7 @@ fn fetch_file(
         fs::create_dir_all(directory).map_err(|e| DataError::io(directory, e))?;
     }
     let part = part_of(path);
-    // A link that somebody put there would lead the bytes to where it points.
+    // Through a symbolic link, the bytes would be written to another place.
     if fs::symlink_metadata(&part).is_ok_and(|meta| !meta.is_file()) {
         remove(&part)?;
     }
@@ -179,7 +181,7 @@ fn fetch_file(
                 Failure::Checksum(found) => {
                     let reason = format!("wrong checksum {found}");
                     wrong = Some(found);
-                    // The old piece may have been the bad one.
+                    // The part from the earlier attempt may have been damaged.
                     (reason, resumed)
                 }
                 Failure::Mirror(reason) => (reason, length(&part) > before),
@@ -200,7 +202,7 @@ fn fetch_file(
     })
 }
 
-/// Brings `part` to the file's full length, from where it is if the mirror can.
+/// Downloads the rest of the file into `part`, or the whole file if the mirror cannot resume.
 fn download(
     agent: &ureq::Agent,
     file: &DataFile,
@@ -263,7 +265,7 @@ fn download(
     Ok(())
 }
 
-/// Refuses an answer that announces another length than is wanted, before a byte of it is written.
+/// Refuses a response whose announced length is not the expected one, before a byte of it is written.
 fn announced(response: &ureq::http::Response<ureq::Body>, wanted: u64) -> Result<(), Failure> {
     match response.body().content_length() {
         Some(length) if length != wanted => {
@@ -273,7 +275,7 @@ fn announced(response: &ureq::http::Response<ureq::Body>, wanted: u64) -> Result
     }
 }
 
-/// Asks for the bytes from `start` on, through at most [`REDIRECTS`] redirects, http or https only.
+/// Requests the bytes from `start` on, through at most [`REDIRECTS`] redirects, http or https only.
 fn get(agent: &ureq::Agent, url: &str, start: u64) -> Result<ureq::http::Response<ureq::Body>, Failure> {
     let mut url = url.to_owned();
     if !may_follow("", &url) {
@@ -299,7 +301,7 @@ fn get(agent: &ureq::Agent, url: &str, start: u64) -> Result<ureq::http::Respons
     Err(Failure::Mirror(format!("more than {REDIRECTS} redirects")))
 }
 
-/// Whether one may go from an address to the next: http to http or https, https to https only.
+/// Whether a redirect between two addresses is followed: http to http or https, https to https only.
 fn may_follow(from: &str, to: &str) -> bool {
     to.starts_with("https://") || (to.starts_with("http://") && !from.starts_with("https://"))
 }
@@ -309,7 +311,7 @@ fn scheme_wanted(from: &str) -> &'static str {
     if from.starts_with("https://") { "from https only https is followed" } else { "only http and https are followed" }
 }
 
-/// The address a redirect leads to.
+/// The address of a redirect.
 fn resolve(base: &str, location: &str) -> String {
     let scheme_end = base.find("://").map_or(0, |at| at + 3);
     let host_end = base[scheme_end..].find('/').map_or(base.len(), |at| scheme_end + at);
@@ -326,13 +328,13 @@ fn resolve(base: &str, location: &str) -> String {
     }
 }
 
-/// Whether a partial answer starts where it was asked to.
+/// Whether a partial response starts at the requested byte.
 fn starts_at(response: &ureq::http::Response<ureq::Body>, start: u64) -> bool {
     let range = response.headers().get("content-range").and_then(|value| value.to_str().ok());
     range.is_some_and(|range| range.starts_with(&format!("bytes {start}-")))
 }
 
-/// Checks a complete part and gives it the final name; a wrong one is removed.
+/// Verifies a complete part and renames it; a part with a wrong checksum is removed.
 fn settle(part: &Path, path: &Path, file: &DataFile) -> Result<(), Failure> {
     let found = sha256(part)?;
     if found != file.sha256 {
@@ -340,7 +342,7 @@ fn settle(part: &Path, path: &Path, file: &DataFile) -> Result<(), Failure> {
         return Err(Failure::Checksum(found));
     }
     fs::rename(part, path).map_err(|e| DataError::io(path, e))?;
-    // The rename itself must survive a power cut too; not every file system can be asked.
+    // The rename is flushed to the disk as well, on file systems that support it.
     if let Some(Ok(directory)) = path.parent().map(File::open) {
         let _ = directory.sync_all();
     }

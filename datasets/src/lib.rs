@@ -1,5 +1,5 @@
-//! Data for federated learning, without a tensor library: bytes become rows, rows are split into train and test,
-//! scaled by what the training rows say, and assigned to clients. Arrays are `ndarray`'s, on the host.
+//! Data for federated learning, without a tensor library: data sets are read, split into training and test rows, scaled
+//! with the statistics of the training rows, and assigned to clients. Arrays are `ndarray`'s, on the host.
 //!
 //! ```
 //! use fedstein_datasets::partition::{Cut, LabelsPerClient};
@@ -27,11 +27,11 @@
 //! # }
 //! ```
 //!
-//! Where rows come from is [`source`], which client holds which is [`partition`](mod@partition); one's own rows are
-//! [`Dataset::new`] and [`TrainTest::from_rows`].
+//! The data sets are in [`source`], the partitions in [`partition`](mod@partition). [`Dataset::new`] and
+//! [`TrainTest::from_rows`] are for your own rows.
 //!
 //! All randomness comes from the generator that the caller passes in: the same seed gives the same rows in the same
-//! order. Nothing here reads the clock, the environment or, [`fetch()`] apart, the network.
+//! order. This crate does not read the clock or the environment, and only [`fetch()`] uses the network.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

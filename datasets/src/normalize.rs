@@ -1,23 +1,24 @@
-//! Feature and target scales: taken from the training rows alone, applied to any rows, saved with a run.
+//! The scales of features and targets. They are computed from the training rows alone, applied to any rows, and saved
+//! with a run.
 
 use crate::{DataError, Targets};
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
 
-/// How raw data became what a model saw.
+/// The scales by which raw data were transformed for a model.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Normalisation {
-    /// Scale of the features.
+    /// The scale of the features.
     pub features: FeatureScale,
-    /// Scale of a regression target; `None` for classification.
+    /// The scale of a regression target; `None` for classification.
     pub target: Option<TargetScale>,
 }
 
-/// Scale of the features.
+/// The scale of the features.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FeatureScale {
-    /// As they are.
+    /// The features are not scaled.
     Identity,
     /// `scale * x + offset` everywhere.
     AffineAll {
@@ -28,21 +29,21 @@ pub enum FeatureScale {
     },
     /// `(x - shift[j]) / scale[j]` in column `j`.
     PerColumn {
-        /// Subtracted first, one a column.
+        /// Subtracted first, one per column.
         shift: Vec<f64>,
-        /// Divided by afterwards, one a column, never 0.
+        /// Divided by afterwards, one per column, never 0.
         scale: Vec<f64>,
     },
     /// `(x - shift[c]) / scale[c]` in channel `c`: a row is C blocks of equal length, one channel after the other.
     PerChannel {
-        /// Subtracted first, one a channel.
+        /// Subtracted first, one per channel.
         shift: Vec<f64>,
-        /// Divided by afterwards, one a channel, never 0.
+        /// Divided by afterwards, one per channel, never 0.
         scale: Vec<f64>,
     },
 }
 
-/// Scale of a regression target: a model sees `(y - mean) / sd`.
+/// The scale of a regression target: a model sees `(y - mean) / sd`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq)]
 pub struct TargetScale {
     /// Mean of the training targets.
@@ -73,13 +74,13 @@ impl FeatureScale {
         FeatureScale::PerColumn { shift, scale }
     }
 
-    /// Bytes by the mean and deviation of each channel of x / 255, as papers give them.
+    /// A scale of bytes by the mean and the standard deviation of each channel of x / 255, as in papers.
     pub fn of_pixels(mean: &[f64], sd: &[f64]) -> Self {
         let bytes = |values: &[f64]| values.iter().map(|value| 255.0 * value).collect();
         FeatureScale::PerChannel { shift: bytes(mean), scale: bytes(sd) }
     }
 
-    /// Bytes by the mean and deviation of x / 255 over all pixels, as the FedWBA code has them.
+    /// A scale of bytes by the mean and the standard deviation of x / 255 over all pixels, as in FedWBA's code.
     pub(crate) fn of_gray_pixels(mean: f64, sd: f64) -> Self {
         FeatureScale::AffineAll { scale: 1.0 / (255.0 * sd), offset: -mean / sd }
     }
@@ -87,8 +88,8 @@ impl FeatureScale {
     /// Scales raw features `[rows, p]` in place.
     ///
     /// # Errors
-    /// The features have another number of columns than the scale, or one that is not a multiple of its channels; they are
-    /// then left as they are.
+    /// The features have another number of columns than the scale, or one that is not a multiple of its channels. They
+    /// are then not changed.
     pub fn apply(&self, features: &mut Array2<f32>) -> Result<(), DataError> {
         match self {
             FeatureScale::Identity => {}
@@ -127,7 +128,7 @@ impl FeatureScale {
 }
 
 impl TargetScale {
-    /// The scale of regression targets, `None` for anything else.
+    /// The scale of regression targets; `None` for other targets.
     pub fn of(targets: &Targets) -> Option<Self> {
         match targets {
             Targets::Real { values } => Some(mean_sd(values.iter().copied())),
@@ -135,24 +136,25 @@ impl TargetScale {
         }
     }
 
-    /// Original scale to a model's.
+    /// Converts a value from the original scale to the model's.
     pub fn standardise(&self, y: f64) -> f64 {
         (y - self.mean) / self.sd
     }
 
-    /// A model's scale to the original. (A log density in the original scale is smaller by `ln sd`.)
+    /// Converts a value from the model's scale to the original. (A log density in the original scale is smaller by
+    /// `ln sd`.)
     pub fn restore(&self, z: f64) -> f64 {
         z * self.sd + self.mean
     }
 }
 
-/// Mean and standard deviation in two passes; no values give 0 and 1, equal values themselves and 1.
+/// The mean and the standard deviation in two passes: 0 and 1 without values, the value and 1 for equal values.
 fn mean_sd(mut values: impl Iterator<Item = f64> + Clone) -> TargetScale {
     let all = values.clone();
     let Some(first) = values.next() else {
         return TargetScale { mean: 0.0, sd: 1.0 };
     };
-    // Asked directly: the rounded mean of equal values can leave a deviation of a few ulps, by which one must not divide.
+    // Equal values are detected directly: with a rounded mean, their deviation may be a few ulps instead of 0.
     if values.all(|x| x == first) {
         return TargetScale { mean: first, sd: 1.0 };
     }
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_mnist_scale_leads_into_the_open_interval() {
+    fn the_mnist_scale_of_the_papers_maps_into_the_open_interval() {
         // x * 0.99 / 255 + 0.01, ALGORITHMS.md section 3.6
         let scale = FeatureScale::AffineAll { scale: 0.99 / 255.0, offset: 0.01 };
         let mut rows = array![[0., 255.]];
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn target_scales_go_there_and_back() {
+    fn target_scales_are_inverted_by_restore() {
         let scale = TargetScale::of(&Targets::Real { values: vec![1.0, 3.0] }).unwrap();
         assert_eq!((scale.mean, scale.sd), (2.0, 1.0));
         assert_eq!(scale.restore(scale.standardise(17.0)), 17.0);

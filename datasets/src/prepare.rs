@@ -1,4 +1,4 @@
-//! What all data sources have in common: the scale of the features, the limits on rows, and the config keys of both.
+//! The options of all data sources: the scale of the features, the limits on rows, and the config keys of both.
 
 use crate::FeatureScale;
 use fedstein_schema::Literal::{Float, Int, Text};
@@ -6,13 +6,13 @@ use fedstein_schema::{Accepts, COUNT_OR_ZERO, Interval, Key, key};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-/// Scale of the features. What depends on data is taken from the training rows alone, after `train_limit`.
+/// The scale of the features. Its statistics are computed from the training rows alone, after `train_limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Normalise {
-    /// What suits the data set: see each data source in [`crate::source`].
+    /// The default of the data set: see each data source in [`crate::source`].
     Auto,
-    /// As they are.
+    /// No scaling.
     None,
     /// (x − min) / (max − min) per column.
     Minmax,
@@ -28,7 +28,7 @@ pub enum Normalise {
 }
 
 impl Normalise {
-    /// The scale for training features `[rows, p]`; `None` for the kinds of scale that the data source must know.
+    /// The scale for training features `[rows, p]`; `None` for scales that depend on the data source.
     pub(crate) fn of_any_data(self, train: &Array2<f32>) -> Option<FeatureScale> {
         match self {
             Self::None => Some(FeatureScale::Identity),
@@ -39,7 +39,7 @@ impl Normalise {
         }
     }
 
-    /// The word for it in a config.
+    /// The name of the scale in a config.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -53,7 +53,7 @@ impl Normalise {
     }
 }
 
-/// `normalise`
+/// The key `normalise`.
 pub(crate) const NORMALISE: Key = key(
     "normalise",
     Accepts::Choice(&["auto", "none", "minmax", "standard", "mnist", "unit", "published"]),
@@ -61,7 +61,7 @@ pub(crate) const NORMALISE: Key = key(
     "Scaling of the features, learnt on training rows: `minmax` to [0, 1], `standard` to mean 0 and sd 1, `mnist` = x·0.99/255 + 0.01 ([D], [C]), `unit` = a pixel over its largest possible value (images), `published` = pixels by the published mean and sd of each channel ([W]; MNIST and CIFAR sets). `auto` is the scale that the data set's line in the table of kinds names.",
 );
 
-/// `test_fraction`
+/// The key `test_fraction`.
 pub(crate) const TEST_FRACTION: Key = key(
     "test_fraction",
     Accepts::Float(Interval::INSIDE_UNIT),
@@ -69,10 +69,10 @@ pub(crate) const TEST_FRACTION: Key = key(
     "Share of the rows held out for the test, drawn with `seed`.",
 );
 
-/// `train_limit`
+/// The key `train_limit`.
 pub(crate) const TRAIN_LIMIT: Key =
     key("train_limit", COUNT_OR_ZERO, Int(0), "Training rows to use, drawn with `seed` after the split; 0: all.");
 
-/// `test_limit`
+/// The key `test_limit`.
 pub(crate) const TEST_LIMIT: Key =
     key("test_limit", COUNT_OR_ZERO, Int(0), "Test rows to use, drawn with `seed` after the split; 0: all.");

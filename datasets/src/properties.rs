@@ -1,34 +1,34 @@
-//! What is known of data before they are read, or once they are: whether a model or a partition scheme fits them.
+//! The properties of data by which the configuration of a model or a partition scheme is checked.
 
-/// What a model and a partition scheme need to know of the rows of a data set.
+/// The properties of a data set that a model or a partition scheme depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataProperties {
-    /// What is to be predicted.
+    /// The kind of the target.
     pub target: TargetKind,
-    /// Whether every row comes with its natural client.
+    /// Whether every row has a natural client.
     pub natural_clients: bool,
     /// Whether the classes belong to superclasses.
     pub superclasses: bool,
 }
 
-/// What is to be predicted.
+/// The kind of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
-    /// One of so many classes; `None`: their number is known only when the rows are read.
+    /// A class, with the number of classes; `None` if that number is known only after the rows are read.
     Classes(Option<usize>),
     /// A number.
     Real,
-    /// Nothing: a row is itself a likelihood, as in the toy densities.
+    /// There is no target: a row is itself a likelihood, as in the toy densities.
     Likelihoods,
 }
 
 impl DataProperties {
-    /// Rows of so many classes, with neither natural clients nor superclasses.
+    /// The properties of rows with this number of classes, without natural clients or superclasses.
     pub const fn classes(count: usize) -> Self {
         Self { target: TargetKind::Classes(Some(count)), natural_clients: false, superclasses: false }
     }
 
-    /// Rows with numbers to predict, without natural clients.
+    /// The properties of rows with real targets, without natural clients.
     pub const REGRESSION: Self = Self { target: TargetKind::Real, natural_clients: false, superclasses: false };
 
     /// Whether the target is a number.
@@ -41,7 +41,7 @@ impl DataProperties {
         self.target == TargetKind::Likelihoods
     }
 
-    /// Number of classes, where the target is a class and their number is known.
+    /// The number of classes, where the target is a class and their number is known.
     pub fn known_classes(&self) -> Option<usize> {
         match self.target {
             TargetKind::Classes(count) => count,

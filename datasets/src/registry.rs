@@ -1,26 +1,26 @@
-//! The data sets that fedstein knows by name, and which of their files are in the data directory. Each set is described
-//! in its own file of [`crate::source`].
+//! The known data sets, and the state of their files in the data directory. Each set is described in its own file in
+//! [`crate::source`].
 
 use crate::DataError;
 use crate::source::DATA_SETS;
 pub use crate::source::{DataFile, DataSet, Origin};
 use std::path::{Path, PathBuf};
 
-/// What is in the data directory for one file.
+/// The state of one file in the data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileStatus {
-    /// There, with the right size where that is known.
+    /// The file is present, with the right size if that is known.
     Present,
-    /// Not there, but this other form of it, which serves as well.
+    /// The file is missing, but this other form of it is present and can be used.
     Alternative(PathBuf),
-    /// Not there, but this part of the set's rows, which serves for a start.
+    /// The file is missing, but this file with a part of the set's rows is present and can be used.
     Part(PathBuf),
-    /// Not there.
+    /// The file is missing.
     Missing,
-    /// There, but of another size: damaged, or not the publisher's. Of a set without a download perhaps a copy of the
-    /// user's own, which is read all the same.
+    /// The file has another size: it is damaged, or not the publisher's. In a manually downloaded set it may be the
+    /// user's own copy, which is read nevertheless.
     WrongSize {
-        /// The size it has.
+        /// The size of the file in bytes.
         bytes: u64,
     },
 }
@@ -30,7 +30,7 @@ pub fn sets() -> &'static [DataSet] {
     DATA_SETS
 }
 
-/// The data set of that name.
+/// The data set of this name.
 ///
 /// # Errors
 /// [`DataError::UnknownSet`] where there is none.
@@ -41,7 +41,7 @@ pub fn find(name: &str) -> Result<&'static DataSet, DataError> {
     })
 }
 
-/// What is below `data_dir` for each file of a set. Sizes only: `fetch` checks sums.
+/// The state of each file of a set in `data_dir`. Only sizes are checked; `fetch` verifies checksums.
 pub fn status(set: &DataSet, data_dir: &Path) -> Vec<(DataFile, FileStatus)> {
     let state = |file: &DataFile| match std::fs::metadata(data_dir.join(file.path)) {
         Ok(meta) if meta.is_file() && (meta.len() == file.bytes || !file.is_known()) => FileStatus::Present,
@@ -65,7 +65,7 @@ mod tests {
             assert_eq!(set.files.is_empty(), set.origin != Origin::Download, "{}", set.name);
             for file in set.files {
                 assert!(file.path.starts_with(&format!("{}/", set.name)), "{}", file.path);
-                match set.by_hand {
+                match set.manual_download {
                     Some(how) => assert!(file.mirrors.is_empty() && how.contains(set.name), "{}", file.path),
                     None => {
                         assert!(file.mirrors.len() >= 2 && file.mirrors.iter().all(|m| m.starts_with("http")));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_put_there_by_hand_are_reported_file_by_file() {
+    fn manually_downloaded_sets_are_reported_file_by_file() {
         let dir = tempfile::tempdir().unwrap();
         let states = |name| -> Vec<(DataFile, FileStatus)> { status(find(name).unwrap(), dir.path()) };
         assert_eq!((states("raetsch").len(), states("uci-regression").len(), states("vehicle").len()), (13, 18, 1));
@@ -100,21 +100,21 @@ mod tests {
             };
             assert_eq!(state, expected, "{}", file.path);
         }
-        // Nothing is known about the size of this one.
+        // The size of this file is not known.
         std::fs::write(dir.path().join("year-prediction/YearPredictionMSD.txt"), "2001").unwrap();
         assert_eq!(states("year-prediction")[0].1, FileStatus::Present);
         assert!(!states("year-prediction")[0].0.is_known());
     }
 
     #[test]
-    fn names_are_found_and_unknown_ones_answered_with_the_known() {
+    fn names_are_found_and_the_error_for_unknown_ones_lists_the_known() {
         assert_eq!(find("digits").unwrap().origin, Origin::Embedded);
         let message = find("minst").unwrap_err().to_string();
         assert!(message.contains("`minst`") && message.contains("mnist, fashion-mnist, cifar10"), "{message}");
     }
 
     #[test]
-    fn status_tells_present_alternative_missing_and_wrong_size() {
+    fn a_status_is_present_alternative_missing_or_wrong_size() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, bytes: usize| std::fs::write(dir.path().join(name), vec![0; bytes]).unwrap();
         std::fs::create_dir(dir.path().join("mnist")).unwrap();

@@ -1,4 +1,4 @@
-//! Rows into train and test, or into a subset.
+//! Splits of rows into training and test rows, and subsets of rows.
 
 use crate::{DataError, Dataset, Targets};
 use rand::Rng;
@@ -78,7 +78,7 @@ fn check_fraction(test_fraction: f64) -> Result<(), DataError> {
     Err(DataError::config("data.test_fraction", test_fraction, problem))
 }
 
-/// The rows that a list of test rows leaves, and those it names.
+/// Splits the rows by a list of test rows.
 ///
 /// # Arguments
 /// - `tests`: ascending, each below the number of rows.
@@ -125,7 +125,7 @@ pub fn distinct(data: &Dataset) -> Dataset {
     let mut seen = HashSet::with_capacity(data.rows());
     let rows: Vec<usize> = (0..data.rows())
         .filter(|&row| {
-            // -0 is 0, and nothing that was read is NaN: equal bits are then equal numbers.
+            // -0 is replaced by 0, and no value that was read is NaN: numbers are equal if and only if their bits are.
             let features: Vec<u32> = data.features.row(row).iter().map(|x| (x + 0.0).to_bits()).collect();
             let target = match &data.targets {
                 Targets::Classes { labels, .. } => labels[row] as u64,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_rows_of_a_list_are_the_test_and_the_others_the_training() {
+    fn the_rows_of_a_list_are_the_test_rows_and_the_others_the_training_rows() {
         let (train, test) = by_rows(&numbered(6), &[1, 4]);
         assert_eq!((rows_of(&train), rows_of(&test)), (vec![0, 2, 3, 5], vec![1, 4]));
     }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_that_there_are_not_are_refused() {
+    fn classes_that_do_not_exist_are_refused() {
         let message = |classes: &[usize]| only_classes(labelled(&[0, 2]), classes).unwrap_err().to_string();
         assert_eq!(message(&[4]), "data.classes = [4]: `numbered` has the classes 0 to 3");
         assert_eq!(message(&[2, 2]), "data.classes = [2, 2]: lists 2 twice");

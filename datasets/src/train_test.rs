@@ -1,5 +1,5 @@
-//! Training and test rows of one data set, on one scale: what a run works with. They come from [`load`](crate::load),
-//! or from a user's own rows.
+//! The training and test rows of a data set in the same scale, which are the input of a run. They come from
+//! [`load`](crate::load) or from a user's own rows.
 
 use crate::{DataError, Dataset, FeatureScale, Normalisation, Normalise, TargetScale, Targets, split};
 use rand::Rng;
@@ -7,22 +7,22 @@ use rand::Rng;
 /// Training and test rows of one data set.
 #[derive(Clone, Debug)]
 pub struct TrainTest {
-    /// Training rows, features scaled, real targets in the original scale.
+    /// The training rows. Features are scaled; real targets are in the original scale.
     pub train: Dataset,
-    /// Test rows, scaled by the same numbers, real targets in the original scale.
+    /// The test rows, scaled in the same way.
     pub test: Dataset,
-    /// The scales, for rows that come later and for predictions that go back.
+    /// The scales, for further rows and for predictions in the original scale.
     pub normalisation: Normalisation,
-    /// What a reader of results should know, one sentence each: that the files hold a part of the set.
+    /// Notes for the reader of results, one sentence each, such as that the files hold only a part of the set.
     pub notes: Vec<String>,
 }
 
 impl TrainTest {
-    /// Scales one's own training and test rows by what the training rows say.
+    /// Scales your own training and test rows with the statistics of the training rows.
     ///
     /// # Arguments
-    /// - `train`, `test`: rows as they are, such as [`Dataset::new`] makes them; both with the same columns and classes,
-    ///   and both with natural clients or neither.
+    /// - `train`, `test`: unscaled rows, such as those of [`Dataset::new`], with the same columns and classes. Either
+    ///   both have natural clients or neither.
     /// - `normalise`: `Auto` is `Standard`, or `None` where the rows are likelihoods without targets. `Unit` and
     ///   `Published` need a data set whose pixels are known and are refused.
     ///
@@ -39,7 +39,7 @@ impl TrainTest {
     /// let targets = |labels| Targets::Classes { labels, names: vec!["alder".into(), "birch".into()] };
     /// let train = Dataset::new("trees", array![[1.0, 20.0], [2.0, 10.0], [3.0, 30.0]], targets(vec![0, 1, 1]))?
     ///     .with_feature_names(vec!["height".into(), "width".into()])?
-    ///     .with_clients(vec![0, 0, 1])?; // whose row it is, for partition kind `by-column`
+    ///     .with_clients(vec![0, 0, 1])?; // the client of each row, for partition kind `by-column`
     /// let test = Dataset::new("trees", array![[2.0, 20.0]], targets(vec![0]))?
     ///     .with_feature_names(vec!["height".into(), "width".into()])?
     ///     .with_clients(vec![1])?;
@@ -65,10 +65,10 @@ impl TrainTest {
         Self::scaled(train, test, scale)
     }
 
-    /// Splits one's own rows at random into training and test rows, and scales both as [`TrainTest::from_rows`] does.
+    /// Splits your own rows at random into training and test rows, and scales both as [`TrainTest::from_rows`] does.
     ///
     /// # Arguments
-    /// - `test_fraction`: share of the rows for testing, between 0 and 1.
+    /// - `test_fraction`: the share of the rows for testing, between 0 and 1.
     ///
     /// # Errors
     /// A fraction that is not strictly between 0 and 1, fewer than two rows; those of [`TrainTest::from_rows`].
@@ -82,7 +82,7 @@ impl TrainTest {
         Self::from_rows(train, test, normalise)
     }
 
-    /// Applies a scale of the features to both, and takes that of a real target from the training rows.
+    /// Applies a scale of the features to both, and computes that of a real target from the training rows.
     ///
     /// # Errors
     /// The rows have another number of columns than the scale.
@@ -94,7 +94,7 @@ impl TrainTest {
     }
 }
 
-/// Whether a model of the training rows can be tested on the test rows.
+/// Checks that a model of the training rows can be tested on the test rows.
 fn fit_together(train: &Dataset, test: &Dataset) -> Result<(), DataError> {
     train.check()?;
     test.check()?;

@@ -33,7 +33,7 @@ pub struct Probit {
 /// Bayesian logistic regression for two classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlrConfig {
-    /// Number of features p.
+    /// The number of features p.
     pub features: usize,
     /// Shape a of the Gamma prior of ξ.
     pub gamma_shape: f64,
@@ -159,13 +159,13 @@ pub(crate) fn standard_normal(rng: &mut dyn Rng) -> f64 {
     StandardNormal.sample(rng)
 }
 
-/// Predictive probability of logistic regression.
+/// The predictive probability of logistic regression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Predictive {
-    /// Mean over particles.
+    /// The mean over the particles.
     Mean,
-    /// Mean over Gaussians around the particles.
+    /// The mean over Gaussians around the particles.
     Probit,
 }
 
@@ -174,18 +174,18 @@ pub enum Predictive {
 pub struct BlrSpec {
     /// Shape a of the Gamma prior of ξ.
     pub gamma_shape: f64,
-    /// Its rate b.
+    /// The rate b of that prior.
     pub gamma_rate: f64,
     /// Whether a constant feature is added.
     pub bias: bool,
-    /// How particles become a probability.
+    /// The predictive probability.
     pub predictive: Predictive,
-    /// λ of the probit predictive.
+    /// The standard deviation λ of the probit predictive.
     pub probit_lambda: f64,
 }
 
 impl BlrSpec {
-    /// Its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "blr",
         about: "Bayesian logistic regression, two classes.",

@@ -1,4 +1,5 @@
-//! Bayesian neural networks of dense layers, for classes or for real targets: f(x; θ) = W_L φ(… φ(W_1 x + b_1) …) + b_L.
+//! Bayesian neural networks of dense layers, for classes or for real targets:
+//! f(x; θ) = W_L φ(… φ(W_1 x + b_1) …) + b_L.
 //!
 //! Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: Kassab & Simeone section 6, ALGORITHMS
 //! 3.2-3.3.
@@ -27,7 +28,7 @@ use crate::stack::{MOST_PARAMETERS, too_many_parameters};
 /// A multilayer perceptron for every particle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BnnConfig {
-    /// Number of features p.
+    /// The number of features p.
     pub features: usize,
     /// Width of each hidden layer; empty gives a linear model.
     pub hidden: Vec<usize>,
@@ -181,22 +182,22 @@ impl Architecture for BnnConfig {
 /// `[model] kind = "bnn"`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BnnSpec {
-    /// Units of each hidden layer.
+    /// The number of units of each hidden layer.
     pub hidden: Vec<usize>,
-    /// After each hidden layer.
+    /// The activation after each hidden layer.
     pub activation: Activation,
-    /// λ_w.
+    /// The prior precision λ_w of weights and biases.
     pub weight_precision: NumberOr<PrecisionRule>,
-    /// Shape of the Gamma prior of a precision.
+    /// The shape of the Gamma prior of a precision.
     pub gamma_shape: f64,
-    /// Its rate.
+    /// The rate of that prior.
     pub gamma_rate: f64,
-    /// First weights.
+    /// The distribution of the initial weights.
     pub init: WeightInit,
 }
 
 impl BnnSpec {
-    /// Its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "bnn",
         about: "Bayesian network of dense layers, classification or regression.",
@@ -211,8 +212,12 @@ impl BnnSpec {
     };
 }
 
-const ACTIVATION: Key =
-    key("activation", Choice(&["relu", "tanh", "sigmoid", "gelu", "silu"]), T("relu"), "After each hidden layer.");
+const ACTIVATION: Key = key(
+    "activation",
+    Choice(&["relu", "tanh", "sigmoid", "gelu", "silu"]),
+    T("relu"),
+    "Activation after each hidden layer.",
+);
 
 impl ModelKind for BnnSpec {
     fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// A model cannot be built, or its configuration cannot be read.
+/// An error in building a model or in reading its configuration.
 #[derive(Debug, Error)]
 pub enum ModelError {
     /// A size that must be at least 1 is 0.
@@ -24,25 +24,25 @@ pub enum ModelError {
     /// The targets of a data set are not those that the model learns.
     #[error("model.kind = \"{kind}\" {needs}, but the data set `{data}` has {has}; {remedy}")]
     Targets {
-        /// The word for the model.
+        /// The kind of the model.
         kind: &'static str,
-        /// What it needs.
+        /// The requirement of the model.
         needs: &'static str,
         /// The name of the data set.
         data: String,
-        /// What that has.
+        /// The targets of the data set.
         has: String,
-        /// What would be right.
+        /// The remedy.
         remedy: &'static str,
     },
     /// A layer of a stack that cannot be read, or that does not fit the layer before it.
     #[error("layer {number} `{text}`: {problem}")]
     Layer {
-        /// Number of the layer, from 1.
+        /// The number of the layer, from 1.
         number: usize,
-        /// Text of the layer.
+        /// The text of the layer.
         text: String,
-        /// What is wrong and what would be right.
+        /// The problem and a remedy.
         problem: String,
     },
     /// The layers of a stack do not fit the data.
@@ -50,7 +50,7 @@ pub enum ModelError {
     Layers {
         /// The name of the data set.
         data: String,
-        /// The first thing that does not fit.
+        /// The first problem.
         error: Box<ModelError>,
     },
 }

@@ -34,7 +34,7 @@ pub enum Head {
 }
 
 impl Head {
-    /// Number of outputs of the last layer.
+    /// The number of outputs of the last layer.
     pub(crate) fn outputs(self) -> usize {
         match self {
             Self::Classes(classes) => classes,
@@ -42,7 +42,7 @@ impl Head {
         }
     }
 
-    /// The meaning of what `predict` returns.
+    /// The meaning of the predictions.
     pub(crate) fn task(self) -> Task {
         match self {
             Self::Classes(classes) => Task::Classification { classes },
@@ -58,7 +58,7 @@ impl Head {
         }
     }
 
-    /// Index of the block of log γ.
+    /// The index of the block of log γ.
     pub(crate) fn log_noise_precision(self, layout: &Layout) -> Option<usize> {
         layout.position(LOG_GAMMA)
     }
@@ -98,8 +98,8 @@ pub enum WeightPrecision {
 }
 
 impl WeightPrecision {
-    /// Draws the initial log λ_w into a flat particle, `[d]`. As in Liu & Wang's code, λ_w is drawn with `rate` used as a
-    /// *scale*. The prior is then weak at first (0.1); with the mean of its own distribution (10) it would shrink the
+    /// Draws the initial log λ_w into a flat particle, `[d]`. As in Liu & Wang's code, λ_w is drawn with `rate` used as
+    /// a *scale*. The prior is then weak at first (0.1); with the mean of its own distribution (10) it would shrink the
     /// weights from the first step.
     pub(crate) fn start(self, layout: &Layout, particle: &mut [f64], rng: &mut dyn Rng) {
         if let (Self::Learned { shape, rate }, Some(block)) = (self, layout.position(LOG_PRECISION)) {
@@ -107,7 +107,8 @@ impl WeightPrecision {
         }
     }
 
-    /// The unset parameter log λ_w, `[N, 1, 1]`, where it is learned; the module's field must be called `log_precision`.
+    /// The unset parameter log λ_w, `[N, 1, 1]`, where it is learned; the module's field must be called
+    /// `log_precision`.
     pub(crate) fn log_precision(self, particles: usize, device: &Device) -> Option<Param<Tensor<3>>> {
         match self {
             Self::Fixed(_) => None,

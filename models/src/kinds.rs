@@ -1,7 +1,7 @@
 //! The models that a config can name.
 //!
-//! A model's own file holds its configuration (one struct, which serde reads, with its keys beside the fields), the network
-//! and its tests. One line in the list below makes it known: reading, keys, reference and building follow from it.
+//! The file of a model holds its configuration (one struct, which serde reads, and its keys), the network and its
+//! tests. A line in the list below adds it to the configuration and to its reference.
 
 use std::sync::Arc;
 
@@ -14,38 +14,38 @@ use crate::head::{Head, WeightPrecision};
 use crate::model::Model;
 use crate::{BlrSpec, BnnSpec, MixtureSpec, ModelError, StackSpec};
 
-/// What a model must know of the data that it is built for.
+/// The properties of the data that a model is built for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataShape {
     /// The data set's name, for messages.
     pub name: String,
-    /// Shape of a row of features: `[H, W]`, `[C, H, W]`, or `[p]` where it is no image.
+    /// The shape of a row of features: `[H, W]` or `[C, H, W]` for an image, `[p]` otherwise.
     pub input: Vec<usize>,
-    /// What is to be predicted.
+    /// The kind of the targets.
     pub targets: TargetShape,
 }
 
-/// What is to be predicted.
+/// The kind of the targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetShape {
-    /// One of this many classes.
+    /// Classes, with their number.
     Classes(usize),
-    /// A real number.
+    /// Real numbers.
     Real,
-    /// Nothing: the rows are terms of a density.
+    /// There are no targets: the rows are terms of a density.
     None,
 }
 
 impl DataShape {
-    /// Number of features p.
+    /// The number of features p.
     pub fn features(&self) -> usize {
         self.input.iter().product()
     }
 
-    /// What stands on top of the last layer of a network for these targets.
+    /// The output head of a network for these targets.
     ///
     /// # Errors
-    /// There is nothing to predict.
+    /// There are no targets.
     pub(crate) fn head(&self, kind: &'static str, gamma_shape: f64, gamma_rate: f64) -> Result<Head, ModelError> {
         match self.targets {
             TargetShape::Classes(classes) => Ok(Head::Classes(classes)),
@@ -61,28 +61,28 @@ impl DataShape {
     }
 }
 
-/// A model as a config describes it.
+/// The configuration of a model.
 pub trait ModelKind {
-    /// The model for data of this shape.
+    /// Builds the model for data of this shape.
     ///
     /// # Errors
     /// The model does not fit the data.
     fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError>;
 
-    /// What can be said against the configuration before the data are known.
+    /// Checks the configuration as far as this is possible without the data.
     ///
     /// # Errors
-    /// The key that is wrong, and why.
+    /// A key is invalid; the error names it and the reason.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// Where a network's prior precision comes from, where it is not given as a number.
+/// The rule for a network's prior precision, if it is not given as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrecisionRule {
-    /// It is a coordinate of every particle.
+    /// The precision is a coordinate of every particle.
     Learned,
 }
 
@@ -103,10 +103,10 @@ pub(crate) const INIT: Key = key(
     "init",
     Choice(&["scaled-normal", "kaiming-uniform", "xavier-uniform"]),
     T("scaled-normal"),
-    "First weights: normal over √(fan-in + 1) ([D]), uniform within √(6/fan-in) ([W], dense networks) or within √(6/(fan-in + fan-out)) ([W], convolutional ones); biases 0.",
+    "Initial weights: normal over √(fan-in + 1) ([D]), uniform within √(6/fan-in) ([W], dense networks) or within √(6/(fan-in + fan-out)) ([W], convolutional ones); biases 0.",
 );
 
-/// The prior precision that a config names; `shape` and `rate` are those of its Gamma prior where it is learned.
+/// The configured prior precision; `shape` and `rate` are those of its Gamma prior if it is learned.
 pub(crate) fn precision(of: NumberOr<PrecisionRule>, shape: f64, rate: f64) -> WeightPrecision {
     match of {
         NumberOr::Fixed(precision) => WeightPrecision::Fixed(precision),

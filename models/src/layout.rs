@@ -15,7 +15,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Number of coordinates.
+    /// The number of coordinates.
     pub fn size(&self) -> usize {
         self.shape.iter().product()
     }
@@ -62,7 +62,7 @@ impl Layout {
         self.dim
     }
 
-    /// Index of the block with this name.
+    /// The index of the block with this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.blocks.iter().position(|block| block.name == name)
     }

@@ -1,12 +1,13 @@
 //! Bayesian models as Burn modules whose parameters carry a particle axis.
 //!
-//! In: particle blocks `[N, ...]` and a batch of rows. Out: per-particle log-likelihoods, their gradients (the
-//! *scores* that move the particles) and per-particle predictions. This crate knows nothing of clients, rounds or files.
+//! From particle blocks `[N, ...]` and a batch of rows, a model computes per-particle log-likelihoods, their gradients
+//! (the *scores* that move the particles) and per-particle predictions. This crate does not depend on clients, rounds
+//! or files.
 //!
 //! | for | implement | cost |
 //! |---|---|---|
 //! | another width, depth, convolution | a [`BnnConfig`] or [`StackConfig`] | one batched pass for all particles |
-//! | an ordinary Burn network | [`Forward`] and [`Replicated`] | one forward pass a particle |
+//! | an ordinary Burn network | [`Forward`] and [`Replicated`] | one forward pass per particle |
 //! | a network with a particle axis | [`ParticleModel`] and [`Architecture`] | one batched pass for all particles |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

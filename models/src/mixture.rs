@@ -130,7 +130,7 @@ impl Architecture for MixtureConfig {
     }
 }
 
-/// Components of each toy's likelihoods, at most.
+/// The largest number of components of a toy's likelihood.
 const COMPONENTS: usize = 2;
 
 /// `[model] kind = "mixture"`
@@ -141,7 +141,7 @@ pub struct MixtureSpec {
 }
 
 impl MixtureSpec {
-    /// Its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "mixture",
         about: "The toy densities of `mixture-1d` and `mixture-2d` themselves.",

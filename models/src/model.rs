@@ -16,7 +16,8 @@ use crate::prior::Prior;
 pub struct Batch {
     /// Features `[B, p]`.
     pub inputs: Tensor<2>,
-    /// Classification: one-hot classes `[B, C]`. Regression: standardised targets `[B, 1]`. Densities: `[B, 1]`, unused.
+    /// Classification: one-hot classes `[B, C]`. Regression: standardised targets `[B, 1]`. Densities: `[B, 1]`,
+    /// unused.
     pub targets: Tensor<2>,
 }
 
@@ -25,7 +26,7 @@ pub struct Batch {
 pub enum Task {
     /// `predict` returns log-probabilities `[N, B, C]`.
     Classification {
-        /// Number of classes C.
+        /// The number of classes C.
         classes: usize,
     },
     /// `predict` returns mean and log precision of a Gaussian, `[N, B, 2]`, in the standardised scale.
@@ -42,10 +43,10 @@ pub trait ParticleModel: Module {
     /// - returns `[N]`
     fn log_likelihood(&self, batch: &Batch) -> Tensor<1>;
 
-    /// Any function with the same gradient as [`Self::log_likelihood`] at these parameters; its value has no meaning. Where
-    /// the outputs z are natural parameters of the likelihood, as logits are, the gradient in z is the residual
-    /// y − E[y | z]. Σ z·residual with the residual off the tape has that gradient too, and needs neither the logarithm of
-    /// the forward pass nor the exponential of the backward pass.
+    /// Any function with the same gradient as [`Self::log_likelihood`] at these parameters; its value has no meaning.
+    /// Where the outputs z are natural parameters of the likelihood, as logits are, the gradient in z is the residual y
+    /// − E[y | z]. Σ z·residual with the residual off the tape has that gradient too, and needs neither the logarithm
+    /// of the forward pass nor the exponential of the backward pass.
     ///
     /// # Shapes
     /// - returns `[N]`
@@ -77,8 +78,8 @@ pub trait ParticleModel: Module {
         None
     }
 
-    /// The embedding of the rows: the activations that the last `head_layers` layers read. `None` for a model that has
-    /// none, and where no layer would be left below the head.
+    /// The embedding of the rows: the activations that the last `head_layers` layers read. `None` for a model without
+    /// an embedding, and if there is no layer below the head.
     ///
     /// # Shapes
     /// - `inputs`: `[B, p]`
@@ -96,14 +97,14 @@ pub trait Architecture: Debug + Send + Sync + 'static {
     /// A module for N = `particles` whose parameters have shapes but no values.
     fn module(&self, particles: usize, device: &Device) -> Self::Module;
 
-    /// The meaning of what `predict` returns.
+    /// The meaning of the predictions.
     fn task(&self) -> Task;
 
     /// The prior p0(θ).
     fn prior(&self, layout: &Layout) -> Prior;
 
-    /// ∇_θ Σ_rows log p(y | x, θ_n) by a formula, one `[N, size]` tensor a block, where the model has one: for
-    /// a small model autodiff takes longer than the gradient itself. `None`, the default, means autodiff.
+    /// ∇_θ Σ_rows log p(y | x, θ_n) by a formula, one `[N, size]` tensor per block. For a small model autodiff takes
+    /// longer than the gradient itself. `None`, the default, means autodiff.
     fn likelihood_gradient(&self, _particles: &[Tensor<2>], _batch: &Batch) -> Option<Vec<Tensor<2>>> {
         None
     }
@@ -124,21 +125,21 @@ pub trait Architecture: Debug + Send + Sync + 'static {
         Layout::of_particles(&self.module(1, &Device::flex()))
     }
 
-    /// Index of the block that holds log γ, the log noise precision of a regression, if there is one: it starts at
+    /// The index of the block that holds log γ, the log noise precision of a regression, if there is one: it starts at
     /// −log MSE of the initial network (ALGORITHMS 3.2).
     fn log_noise_precision(&self, _layout: &Layout) -> Option<usize> {
         None
     }
 }
 
-/// A model whose architecture is chosen at run time. Made by [`Network::new`] for every [`Architecture`].
+/// A model whose architecture is chosen at run time. [`Network::new`] builds it for every [`Architecture`].
 ///
-/// Particles come as one `[N, size]` tensor a block, in the order of [`Model::layout`].
+/// Particles are passed as one `[N, size]` tensor per block, in the order of [`Model::layout`].
 pub trait Model: Debug + Send + Sync {
     /// The parameter blocks of one particle.
     fn layout(&self) -> &Arc<Layout>;
 
-    /// The meaning of what `predict` returns.
+    /// The meaning of the predictions.
     fn task(&self) -> Task;
 
     /// The prior p0(θ).
@@ -147,9 +148,9 @@ pub trait Model: Debug + Send + Sync {
     /// One initial flat particle, length d.
     fn initial(&self, rng: &mut dyn Rng) -> Vec<f64>;
 
-    /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n), one `[N, size]` tensor a block. **This,
-    /// [`Model::row_curvature`] and [`Model::embedding_score`] are the only functions of fedstein that put tensors on the
-    /// autodiff tape**; the one backward pass frees it.
+    /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n), one `[N, size]` tensor per block. **This, [`Model::row_curvature`] and
+    /// [`Model::embedding_score`] are the only functions of fedstein that put tensors on the autodiff tape**; the one
+    /// backward pass frees it.
     fn likelihood_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Vec<Tensor<2>>;
 
     /// The Gauss-Newton curvature of the likelihood of these rows, `[B, p]`; `None` for a model without one. Labels are
@@ -177,8 +178,8 @@ pub trait Model: Debug + Send + Sync {
         None
     }
 
-    /// The vector-Jacobian product of [`Model::embed`]: ∇_θ Σ `cotangent` · embedding, one `[N, size]` tensor a block; 0
-    /// in the head's. `cotangent` is `[N, B, E]`.
+    /// The vector-Jacobian product of [`Model::embed`]: ∇_θ Σ `cotangent` · embedding, one `[N, size]` tensor per
+    /// block; 0 in the head's. `cotangent` is `[N, B, E]`.
     fn embedding_score(
         &self,
         _particles: &[Tensor<2>],
@@ -305,8 +306,8 @@ fn gradients<M: Module>(model: &M, total: Tensor<1>) -> Vec<Tensor<2>> {
     take.scores
 }
 
-/// Loads the blocks in order into a module's parameters. On the tape each block is a leaf of its own, because each slice
-/// of one big leaf would cost a zero-filled `[N, d]` in the backward pass.
+/// Loads the blocks in order into a module's parameters. On the tape each block is a leaf of its own, because each
+/// slice of one big leaf would cost a zero-filled `[N, d]` in the backward pass.
 struct LoadBlocks<'a> {
     blocks: std::slice::Iter<'a, Tensor<2>>,
     tracked: bool,

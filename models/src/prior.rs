@@ -1,7 +1,7 @@
 //! Priors p0(θ) in closed form: log density, score and draws.
 //!
-//! The log density is a sum of terms, each over some parameter blocks. Their scores are added to a likelihood score, so that
-//! the prior costs one pass over the parameters and no autodiff.
+//! The log density is a sum of terms, each over some parameter blocks. Their scores are added to a likelihood score, so
+//! that the prior costs one pass over the parameters and no autodiff.
 
 use burn::tensor::Tensor;
 use rand::{Rng, RngExt};
@@ -15,17 +15,17 @@ use crate::layout::Layout;
 pub enum PriorTerm {
     /// Every coordinate of the block ~ N(0, 1/precision).
     Normal {
-        /// Index of the block.
+        /// The index of the block.
         block: usize,
         /// λ > 0.
         precision: f64,
     },
-    /// Coordinates of `weights` ~ N(0, 1/ξ) given ξ, and ξ ~ Gamma(shape, rate); the particle holds log ξ.
-    /// Source: Kassab & Simeone section 6, ALGORITHMS 3.1; of networks Liu & Wang 2016. The Jacobian of log ξ is included.
+    /// Coordinates of `weights` ~ N(0, 1/ξ) given ξ, and ξ ~ Gamma(shape, rate); the particle holds log ξ. Source:
+    /// Kassab & Simeone section 6, ALGORITHMS 3.1; of networks Liu & Wang 2016. The Jacobian of log ξ is included.
     HierarchicalNormal {
         /// Indices of the blocks of weights w.
         weights: Vec<usize>,
-        /// Index of log ξ (one coordinate).
+        /// The index of log ξ (one coordinate).
         log_precision: usize,
         /// Gamma shape a.
         shape: f64,
@@ -34,7 +34,7 @@ pub enum PriorTerm {
     },
     /// γ ~ Gamma(shape, rate); the particle holds log γ, Jacobian included.
     LogGamma {
-        /// Index of log γ (one coordinate).
+        /// The index of log γ (one coordinate).
         block: usize,
         /// Gamma shape a0.
         shape: f64,
@@ -43,7 +43,7 @@ pub enum PriorTerm {
     },
     /// One block ~ N(mean, Σ), given by Σ⁻¹ (row-major) and a lower Cholesky factor of Σ for draws.
     Gaussian {
-        /// Index of the block.
+        /// The index of the block.
         block: usize,
         /// Mean, length of the block.
         mean: Vec<f64>,
@@ -52,9 +52,10 @@ pub enum PriorTerm {
         /// Lower Cholesky factor of Σ, row-major.
         cholesky: Vec<f64>,
     },
-    /// Every coordinate ~ U(low, high). Its score is 0 everywhere, also outside of the interval, as in the public code (`uniform_prior.outside`).
+    /// Every coordinate ~ U(low, high). Its score is 0 everywhere, also outside of the interval, as in the public code
+    /// (`uniform_prior.outside`).
     Uniform {
-        /// Index of the block.
+        /// The index of the block.
         block: usize,
         /// Lower end.
         low: f64,
@@ -77,10 +78,10 @@ impl Prior {
         Self { terms }
     }
 
-    /// λ and a remaining prior r such that p0 ∝ N(0, I/λ)·r, with the normal density over *all* coordinates. The score of
-    /// that density is −λθ, a multiple of the particles. λ is that of the first normal term that covers more than half of
-    /// the coordinates, or 0 where there is none. For a block with another prior r divides N(0, I/λ) out again, which is
-    /// cheap because such blocks are small.
+    /// λ and a remaining prior r such that p0 ∝ N(0, I/λ)·r, with the normal density over *all* coordinates. The score
+    /// of that density is −λθ, a multiple of the particles. λ is that of the first normal term that covers more than
+    /// half of the coordinates, or 0 where there is none. For a block with another prior r divides N(0, I/λ) out again,
+    /// which is cheap because such blocks are small.
     pub fn isotropic_part(&self, layout: &Layout) -> (f64, Self) {
         let normal = |term: &PriorTerm| match term {
             PriorTerm::Normal { block, precision } => Some((*block, *precision)),
@@ -104,7 +105,7 @@ impl Prior {
     /// `score` + `weight`·∇ log p0 at the particles.
     ///
     /// # Shapes
-    /// - `particles`, `score` and the result: one `[N, size]` tensor a block
+    /// - `particles`, `score` and the result: one `[N, size]` tensor per block
     pub fn add_score(&self, particles: &[Tensor<2>], mut score: Vec<Tensor<2>>, weight: f64) -> Vec<Tensor<2>> {
         for term in &self.terms {
             match term {
@@ -140,7 +141,7 @@ impl Prior {
     /// log p0 of each particle with all normalising constants.
     ///
     /// # Shapes
-    /// - `particles`: one `[N, size]` tensor a block
+    /// - `particles`: one `[N, size]` tensor per block
     /// - returns `[N]`
     pub fn log_density(&self, particles: &[Tensor<2>]) -> Tensor<1> {
         let rows = particles[0].dims()[0];
@@ -229,7 +230,7 @@ impl Prior {
     }
 }
 
-/// Number of coordinates of these blocks.
+/// The number of coordinates of these blocks.
 fn size(particles: &[Tensor<2>], blocks: &[usize]) -> f64 {
     blocks.iter().map(|block| particles[*block].dims()[1]).sum::<usize>() as f64
 }

@@ -1,6 +1,6 @@
-//! Any ordinary Burn module as a Bayesian model, with one forward pass a particle.
+//! Any ordinary Burn module as a Bayesian model, with one forward pass per particle.
 //!
-//! This is how users bring a network of their own, and the reference that the layers with a particle axis are tested against.
+//! This is the interface for users' own networks, and the reference in the tests of the layers with a particle axis.
 
 use std::fmt;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl<M> fmt::Debug for ReplicatedConfig<M> {
 /// N ordinary modules whose parameters are rows of shared `[N, size]` blocks.
 #[derive(Module, Debug)]
 pub struct Replicated<M: Forward> {
-    /// One `[N, size]` tensor a parameter of M, in visiting order.
+    /// One `[N, size]` tensor per parameter of M, in visiting order.
     pub blocks: Vec<Param<Tensor<2>>>,
     #[module(skip)]
     template: M,

@@ -1,10 +1,10 @@
 //! Convolutional Bayesian networks from a list of layers: f(x; θ) = layers, then a dense layer to the outputs.
 //!
-//! In: the shape of a row (`[C, H, W]`, `[H, W]` or `[p]`) and the layers ([`LayerSpec`]); [`StackConfig::check`] reports
-//! a layer that does not fit. Out: N networks evaluated at once. The first convolution sees the same images for all particles,
-//! later ones are grouped by particle, dense layers are those of [`Bnn`](crate::Bnn); a stack of dense layers is that
-//! network, bit for bit. On flex, in `f32`, a convolution with what follows it is one operation (`layer/lanes`).
-//! Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: ALGORITHMS 3.4-3.5.
+//! In: the shape of a row (`[C, H, W]`, `[H, W]` or `[p]`) and the layers ([`LayerSpec`]); [`StackConfig::check`]
+//! reports a layer that does not fit. Out: N networks evaluated at once. The first convolution sees the same images for
+//! all particles, later ones are grouped by particle, dense layers are those of [`Bnn`](crate::Bnn); a stack of dense
+//! layers is that network, bit for bit. On flex, in `f32`, a convolution with what follows it is one operation
+//! (`layer/lanes`). Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: ALGORITHMS 3.4-3.5.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ use crate::layout::Layout;
 use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::Prior;
 
-/// Most coordinates of a particle: tensors count them in 32 bits.
+/// The largest number of coordinates of a particle: tensors count them in 32 bits.
 pub(crate) const MOST_PARAMETERS: usize = i32::MAX as usize;
 
 /// The message for the layer with which a particle has more coordinates.
 pub(crate) fn too_many_parameters() -> String {
-    format!("with it a particle has more than {MOST_PARAMETERS} parameters, the most that there may be")
+    format!("with it a particle has more than {MOST_PARAMETERS} parameters, which is the maximum")
 }
 
 /// A network as a list of layers; the dense layer to the outputs is implied.
@@ -179,7 +179,7 @@ struct ConvBlock {
 }
 
 impl ConvBlock {
-    /// Largest side of a window, so that a byte can hold the index of a pixel in it.
+    /// The largest side of a window: a byte has to hold the index of a pixel in it.
     const WIDEST: usize = 16;
 
     /// The block that these steps begin with, and the steps after it.
@@ -254,7 +254,7 @@ impl Images {
     }
 
     /// With rows of data in lanes, or the images themselves where [`Lanes::can_hold`] is false.
-    #[allow(clippy::result_large_err)] // Not an error: the images themselves, handed back.
+    #[allow(clippy::result_large_err)] // `Err` is not an error: it returns the images themselves.
     fn into_lanes(self, layer: &ParticleConv) -> Result<Lanes, Self> {
         let weight = layer.weight.val();
         match self {
@@ -290,7 +290,8 @@ impl Stack {
         self.through(inputs, first, rest)
     }
 
-    /// Applies the convolutions and the first dense layers, without the functions after the last of these: `[N, out, B]`.
+    /// Applies the convolutions and the first dense layers, without the functions after the last of these. Returns
+    /// `[N, out, B]`.
     fn through(&self, inputs: Tensor<2>, first: &ParticleLinear, rest: &[ParticleLinear]) -> Tensor<3> {
         let [channels, height, width] = self.input;
         let rows = inputs.dims()[0];
@@ -418,28 +419,28 @@ impl Architecture for StackPlan {
 /// `[model] kind = "stack"`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StackSpec {
-    /// First to last, without the one to the outputs.
+    /// The layers from first to last, without the one to the outputs.
     pub layers: Vec<String>,
-    /// λ_w.
+    /// The prior precision λ_w of weights and biases.
     pub weight_precision: NumberOr<PrecisionRule>,
-    /// Shape of the Gamma prior of a precision.
+    /// The shape of the Gamma prior of a precision.
     pub gamma_shape: f64,
-    /// Its rate.
+    /// The rate of that prior.
     pub gamma_rate: f64,
-    /// First weights.
+    /// The distribution of the initial weights.
     pub init: WeightInit,
 }
 
 impl StackSpec {
-    /// Its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "stack",
-        about: "The same with convolutions and pools, layer by layer.",
+        about: "Bayesian network of listed layers, with convolutions and pooling.",
         keys: &[
             required(
                 "layers",
                 TextList { example: r#"["conv 16 5x5", "relu", "max-pool 2", "dense 84", "relu"]"# },
-                "First to last: `conv OUT KxK [stride S] [pad P | same]`, `max-pool K [stride S]`, `avg-pool K [stride S]` (stride K by default), `global-avg-pool`, `dense OUT`, `relu`, `tanh`, `sigmoid`, `gelu`, `silu`. The first dense layer flattens; the dense layer to the classes, or to the target, is implied.",
+                "The layers from first to last: `conv OUT KxK [stride S] [pad P | same]`, `max-pool K [stride S]`, `avg-pool K [stride S]` (stride K by default), `global-avg-pool`, `dense OUT`, `relu`, `tanh`, `sigmoid`, `gelu`, `silu`. The first dense layer flattens; the dense layer to the classes, or to the target, is implied.",
             ),
             WEIGHT_PRECISION,
             GAMMA_SHAPE,

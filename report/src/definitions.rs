@@ -1,4 +1,4 @@
-//! What every number of a report means, in a sentence each: printed in `report.json` and on the page.
+//! The definitions of all numbers of a report, in a sentence each, for `report.json` and the page.
 
 use crate::metrics::{Metric, View};
 
@@ -40,7 +40,7 @@ fn with_metrics(others: &[Placed], meaning: impl Fn(&Metric) -> Option<&'static 
     all.into_iter().map(|(_, definition)| definition).collect()
 }
 
-/// What a classification report defines beside the metrics.
+/// The definitions of a classification report besides the metrics.
 const CLASSES: &[Placed] = &[
     of(10, "n", "Rows", "Number of labelled rows in the report."),
     of(
@@ -65,13 +65,13 @@ const CLASSES: &[Placed] = &[
         230,
         "brier_decomposition",
         "Brier decomposition",
-        "mean (confidence - correct)^2 = uncertainty - resolution + reliability + within, exact over the same bins: the spread of right and wrong, what the bins tell apart, their calibration error, and what varies inside them.",
+        "mean (confidence - correct)^2 = uncertainty - resolution + reliability + within, exact over the same bins: the variance of the outcomes, the variance of the accuracy over bins, the calibration error, and the variation inside the bins.",
     ),
     of(
         280,
         "auroc_misclassification",
         "AUROC of mistakes",
-        "Probability that a wrong row has a lower confidence than a right one, ties count half; 0.5 is a coin.",
+        "Probability that a wrong row has a lower confidence than a right one, ties count half; 0.5 is chance level.",
     ),
     of(
         290,
@@ -95,7 +95,7 @@ const CLASSES: &[Placed] = &[
         320,
         "confidence_intervals",
         "Intervals",
-        "95 % percentile bootstrap over rows, seeded; they cover the luck of the test rows, not that of training.",
+        "95 % percentile bootstrap over rows, seeded; they cover the sampling of the test rows, not the variation between training runs.",
     ),
     of(
         330,
@@ -105,7 +105,7 @@ const CLASSES: &[Placed] = &[
     ),
 ];
 
-/// What a regression report defines beside the metrics.
+/// The definitions of a regression report besides the metrics.
 const TARGETS: &[Placed] = &[
     of(10, "n", "Rows", "Number of rows with a target in the report."),
     of(

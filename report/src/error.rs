@@ -1,4 +1,4 @@
-//! Why a report cannot be made.
+//! The error of this crate.
 
 use std::path::PathBuf;
 
@@ -7,22 +7,22 @@ use thiserror::Error;
 use crate::files::FileError;
 use crate::metrics::MetricError;
 
-/// Why a report could not be made or a predictions file cannot be read.
+/// An error in writing a report or in reading a predictions file.
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// A file or directory that cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A predictions file that is not what it should be.
+    /// An invalid predictions file.
     #[error("{}, line {line}{}: {problem}", path.display(), column.as_ref().map_or(String::new(), |c| format!(", column {c}")))]
     Input {
         /// The file.
         path: PathBuf,
         /// Line, counted from 1; the header is line 1.
         line: usize,
-        /// Name of the column, where one is to blame.
+        /// The name of the column, if the error is in one.
         column: Option<String>,
-        /// What is wrong and what would be right.
+        /// The problem and a remedy.
         problem: String,
     },
     /// Predictions that cannot be scored.

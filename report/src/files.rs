@@ -1,4 +1,4 @@
-//! Files: written whole or not at all, read whole, as text; and foreign text as a message quotes it.
+//! Atomic writing and bounded reading of files, and the quoting of foreign text in messages.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -24,11 +24,11 @@ impl FileError {
     }
 }
 
-/// Most bytes that are read from a file without a length, such as a pipe or a device.
+/// The largest number of bytes that are read from a file without a length, such as a pipe or a device.
 const WITHOUT_LENGTH: u64 = 1 << 31;
 
-/// Reads the whole of a file. A pipe is read too, but a device that never ends is refused after 2 GiB rather than read until
-/// the memory is full.
+/// Reads the whole of a file. A pipe is read too, but a device that never ends is refused after 2 GiB rather than read
+/// until the memory is full.
 ///
 /// # Errors
 /// The file cannot be read, or does not end.

@@ -1,8 +1,9 @@
-//! Scores and calibration reports for anybody's probabilistic predictions. No tensor library, no network.
+//! Scores and calibration reports for probabilistic predictions of any model, without a tensor library.
 //!
-//! Predictions come in as class probabilities with labels, or as means and precisions with targets. Out come proper scores
-//! and calibration errors ([`metrics`]), and a report: `report.json` for programs, `bins.csv` for spreadsheets, SVG
-//! pictures, and `report.html`, one file without scripts, for people. The command `fedstein report` writes the same files.
+//! Predictions are class probabilities with labels, or means and precisions with targets. From these the crate computes
+//! proper scores and calibration errors ([`metrics`]), and a report: `report.json` for programs, `bins.csv` for
+//! spreadsheets, SVG pictures, and `report.html`, one file without scripts, for people. The command `fedstein report`
+//! writes the same files.
 //!
 //! # A classification
 //!
@@ -12,7 +13,7 @@
 //!
 //! # let directory = tempfile::tempdir()?;
 //! # let directory = directory.path();
-//! // Probabilities `[rows, classes]`, row-major, and a label a row.
+//! // Probabilities `[rows, classes]`, row-major, and a label per row.
 //! let probabilities = vec![0.9, 0.1, 0.2, 0.8, 0.6, 0.4];
 //! let predictions = ClassPredictions::new(vec![0, 1, 1], 2, probabilities)?;
 //! let content = Content::Classification { predictions: &predictions, uncertainty: None };
@@ -30,7 +31,7 @@
 //!
 //! # let directory = tempfile::tempdir()?;
 //! # let directory = directory.path();
-//! // One Gaussian a row: mean and variance. An ensemble has more members, `[members, rows]`.
+//! // One Gaussian per row: mean and variance. An ensemble has more members, `[members, rows]`.
 //! let (mean, variance) = (vec![1.0, 2.5, 2.9], [0.5, 0.25, 0.5]);
 //! let precision = variance.map(|v: f64| 1.0 / v).to_vec();
 //! let targets = vec![1.3, 2.0, 3.1];
@@ -57,6 +58,7 @@ mod html;
 mod json;
 pub mod metrics;
 mod overall;
+pub mod record;
 mod report;
 mod run;
 mod svg;
@@ -71,8 +73,9 @@ pub use error::ReportError;
 pub use files::{FileError, quoted, read_text, read_whole, write_atomic};
 pub use json::SCHEMA_VERSION;
 pub use overall::Overall;
+pub use record::RoundRecord;
 pub use report::{Content, Report};
-pub use run::{Comparison, PartitionTable, PersonalRow, PersonalTable, RoundPoint, RunSummary};
+pub use run::{Comparison, PartitionTable, PersonalRow, PersonalTable, RunSummary};
 pub use svg::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke, curves_svg, partition_svg};
-pub use verdict::Verdict;
+pub use verdict::CalibrationVerdict;
 pub use write::{ReportFiles, verdict, write};

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_are_formatted_readably() {
         assert_eq!(thousands(116_202), "116,202");
         assert_eq!([999, 1_234, 9_999, 999_999].map(compact), ["999", "1.2k", "10k", "1.0M"]);
         assert_eq!([0.0, 0.123_456, -12.345_67, 1e-7].map(number), ["0.0000", "0.1235", "\u{2212}12.346", "1.000e-7"]);

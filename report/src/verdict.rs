@@ -1,17 +1,17 @@
-//! The headline in plain language: too sure or not sure enough, by how much, where, on how many
-//! rows.
+//! The headline in plain language: whether the model is too sure or not sure enough, by how much, in which range of
+//! confidence, and on how many rows.
 
 use serde::Serialize;
 
 use crate::metrics::{Bin, Calibration, CoverageRow, Interval};
 use crate::text::{percent, points, rows};
 
-/// Gaps below half a point are not worth a sentence.
+/// The smallest gap that is reported: half a point.
 const NOTABLE: f64 = 0.005;
 
 /// The headline in words, with the numbers behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct CalibrationVerdict {
     /// `over-confident`, `under-confident` or `calibrated on average`.
     pub kind: &'static str,
     /// One short line.
@@ -20,8 +20,8 @@ pub struct Verdict {
     pub text: String,
 }
 
-impl Verdict {
-    /// Judges the mean gap; it counts only where its bootstrap interval excludes 0.
+impl CalibrationVerdict {
+    /// The verdict on the mean gap, which counts only if its bootstrap interval excludes 0.
     pub(super) fn of_classes(calibration: &Calibration, interval: Option<Interval>) -> Self {
         let filled = || calibration.bins().iter().filter(|bin| bin.n > 0);
         let mean = |value: fn(&Bin) -> Option<f64>| {
@@ -63,8 +63,7 @@ impl Verdict {
         Self { kind, headline, text }
     }
 
-    /// Judges the 90 % intervals; a difference counts only beyond two standard errors of the
-    /// coverage.
+    /// The verdict on the 90 % intervals. A difference counts only beyond two standard errors of the coverage.
     pub(super) fn of_intervals(coverage: &[CoverageRow], n: usize) -> Self {
         let Some(row) = coverage.iter().find(|row| row.level == 0.9).or(coverage.last()) else {
             return Self { kind: "calibrated on average", headline: "No intervals".into(), text: String::new() };

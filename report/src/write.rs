@@ -6,7 +6,7 @@ use crate::analysis::Analysis;
 use crate::error::ReportError;
 use crate::files::{FileError, write_atomic};
 use crate::report::Report;
-use crate::verdict::Verdict;
+use crate::verdict::CalibrationVerdict;
 use crate::{csv, html, json, svg};
 
 /// The paths of a report's files.
@@ -30,7 +30,7 @@ pub struct ReportFiles {
 ///
 /// # Errors
 /// A number of bins outside the accepted range.
-pub fn verdict(report: &Report<'_>) -> Result<Verdict, ReportError> {
+pub fn verdict(report: &Report<'_>) -> Result<CalibrationVerdict, ReportError> {
     Ok(match Analysis::new(report)? {
         Analysis::Classification(analysis) => analysis.verdict,
         Analysis::Regression(analysis) => analysis.verdict,

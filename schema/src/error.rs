@@ -1,4 +1,4 @@
-//! What can be wrong with a config, each as one or two sentences that say where, what, and what would be right.
+//! The errors of a config. Each message says in one or two sentences where the mistake is and which values are allowed.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The file is not TOML.
@@ -21,13 +21,13 @@ pub enum ConfigError {
         at: String,
         /// Column, from 1.
         column: usize,
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
     /// `--set` without `=`.
     #[error("--set takes `key=value`, such as `algorithm.particles=50`; `{given}` has no `=`")]
     NotAnAssignment {
-        /// What was typed.
+        /// The text that was typed.
         given: String,
     },
     /// A section that does not exist.
@@ -39,7 +39,7 @@ pub enum ConfigError {
         section: String,
         /// "; did you mean …?"
         hint: String,
-        /// Those that exist.
+        /// The sections that exist.
         known: String,
     },
     /// A key that does not exist.
@@ -51,7 +51,7 @@ pub enum ConfigError {
         path: String,
         /// "; did you mean …?"
         hint: String,
-        /// Which keys there are.
+        /// The keys that exist.
         known: String,
     },
     /// A section's name used as a key.
@@ -85,9 +85,9 @@ pub enum ConfigError {
         at: String,
         /// `section.key`.
         path: String,
-        /// What was given.
+        /// The value that was given.
         given: String,
-        /// What is allowed.
+        /// The allowed values.
         allowed: String,
     },
     /// A key without a default that was not given.
@@ -101,10 +101,10 @@ pub enum ConfigError {
         section: Box<str>,
         /// The chosen kind.
         kind: Box<str>,
-        /// What is allowed.
+        /// The allowed values.
         allowed: String,
     },
-    /// Keys that are right one by one and wrong together.
+    /// Keys that are valid one by one but contradict each other.
     #[error("{0}")]
     Conflict(String),
     /// The table of keys and the typed config disagree: a mistake in this program.

@@ -1,15 +1,15 @@
-//! What a user gives: a config file, and what the command line changes in it.
+//! The user's input: a config file, and the overrides of the command line.
 
-/// A config file: the name that messages give it, and its text.
+/// A config file: its name in messages, and its text.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// As messages name it.
+    /// The name in messages.
     pub name: &'a str,
-    /// TOML.
+    /// The text, in TOML.
     pub text: &'a str,
 }
 
-/// What the command line changes in a config.
+/// The values of a config that the command line overrides.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     /// `key=value` of each `--set`, in order; the last of equal keys wins.

@@ -6,8 +6,8 @@ use super::value::{Accepts, Literal};
 
 /// One key of a section, as one kind of that section uses it.
 ///
-/// A key is described beside the field that it is read into, as a constant; what two kinds share is one constant that both
-/// name, each with its own default:
+/// A key is a constant beside the field that it is read into. A key that two kinds share is one constant, to which each
+/// kind may give its own default:
 ///
 /// ```
 /// use fedstein_schema::{COUNT, Key, Literal::Int, key};
@@ -22,13 +22,13 @@ pub struct Key {
     pub name: &'static str,
     /// The values it accepts.
     pub accepts: Accepts,
-    /// Its default in preset `sound`; `None`: it must be given.
+    /// Its default in preset `sound`; `None` for a key that must be given.
     pub default: Option<Literal>,
     /// Its default in preset `paper`, where that differs.
     pub paper: Option<Literal>,
     /// Its default in preset `reference`, where that differs.
     pub reference: Option<Literal>,
-    /// What it means, with unit and source.
+    /// Its meaning, with unit and source.
     pub doc: &'static str,
 }
 
@@ -71,7 +71,7 @@ impl Key {
         self
     }
 
-    /// Its default under a preset; `None`: it must be given.
+    /// Its default in a preset; `None` for a key that must be given.
     pub fn default_for(&self, preset: &str) -> Option<Value> {
         let of_preset = match preset {
             "paper" => self.paper,
@@ -87,12 +87,12 @@ impl Key {
     }
 }
 
-/// One of the things that a section's `kind` may name: an algorithm, a model, a data set, ….
+/// One of the values of a section's key `kind`: an algorithm, a model, a data set, ….
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Kind {
-    /// The word for it after `kind =`; `""` for the one kind of a section that has no `kind`.
+    /// Its name, the value of `kind`; `""` for the only kind of a section without a key `kind`.
     pub name: &'static str,
-    /// What it is, in a sentence.
+    /// A description in a sentence.
     pub about: &'static str,
     /// Its keys, in the order of a resolved config.
     pub keys: &'static [Key],
@@ -110,11 +110,11 @@ impl Kind {
 pub struct Section {
     /// Its name; `""` is the top of the file.
     pub name: &'static str,
-    /// What it is about.
+    /// A description in a sentence.
     pub about: &'static str,
-    /// The kind where none is written; `None` for a section without a key `kind`.
+    /// The default kind; `None` for a section without a key `kind`.
     pub default_kind: Option<&'static str>,
-    /// What its `kind` may name; exactly one, named `""`, for a section without a key `kind`.
+    /// Its kinds; exactly one, named `""`, for a section without a key `kind`.
     pub kinds: Vec<Kind>,
     /// The keys that every kind has, after its own.
     pub common: &'static [Key],
@@ -153,7 +153,7 @@ impl Section {
         self.kinds.iter().find(|kind| kind.name == name)
     }
 
-    /// The names of its kinds; none where there is no key `kind`.
+    /// The names of its kinds; empty for a section without a key `kind`.
     pub fn kind_names(&self) -> Vec<&'static str> {
         self.kinds.iter().map(|kind| kind.name).filter(|name| !name.is_empty()).collect()
     }
@@ -164,13 +164,13 @@ impl Section {
         self.kinds.iter().filter(uses).map(|kind| kind.name).collect()
     }
 
-    /// A key as `kind` describes it; where that kind has none of this name, as the first kind that has one.
+    /// The key of this name as `kind` describes it; if that kind has no such key, as the first kind that has one.
     pub fn key(&self, kind: &str, name: &str) -> Option<&'static Key> {
         let own = self.keys_of(kind).find(|key| key.name == name);
         own.or_else(|| self.kinds.iter().find_map(|kind| self.keys_of(kind.name).find(|key| key.name == name)))
     }
 
-    /// The names of all keys of all kinds, `kind` first where there is one, each once.
+    /// The names of all keys of all kinds without repetition; `kind` comes first if the section has it.
     pub fn key_names(&self) -> Vec<&'static str> {
         let mut names: Vec<&'static str> = self.default_kind.iter().map(|_| "kind").collect();
         for key in self.kinds.iter().flat_map(|kind| kind.keys).chain(self.common) {
@@ -190,7 +190,7 @@ impl Section {
 /// All sections, in the order of a resolved config.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
-    /// `""`, the top of the file, comes first.
+    /// The sections; `""`, the top of the file, comes first.
     pub sections: Vec<Section>,
 }
 
@@ -200,8 +200,8 @@ impl Schema {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// Every key of every kind with its path, each path once, in the order of a resolved config; `kind` itself is not
-    /// among them.
+    /// Every key of every kind with its path, without repetition, in the order of a resolved config. The keys `kind` are
+    /// not included.
     pub fn keys(&self) -> impl Iterator<Item = (String, &'static Key)> + '_ {
         self.sections.iter().flat_map(|section| {
             let names = section.key_names().into_iter();
@@ -223,7 +223,7 @@ impl Schema {
     }
 }
 
-/// `section.key` into its halves; the section of a top-level key is `""`.
+/// Splits `section.key` into section and key; the section of a top-level key is `""`.
 pub(crate) fn split(path: &str) -> (&str, &str) {
     path.split_once('.').unwrap_or(("", path))
 }

@@ -1,9 +1,11 @@
 //! The list of a section's kinds: one line makes a kind known.
 
-/// Declares the enum of a section's kinds, which serde reads from a table tagged by `kind`, and the list of their [`Kind`](crate::Kind)s.
+/// Declares the enum of a section's kinds, which serde reads from a table tagged by `kind`, and the list of their
+/// [`Kind`](crate::Kind)s.
 ///
-/// Each variant holds the configuration of one kind: a struct that serde reads, with an associated constant `KIND` of type
-/// [`Kind`](crate::Kind). After `dyn`, a trait that all of them implement; `as_dyn` gives access to it.
+/// Each variant holds the configuration of one kind: a struct that serde reads, with an associated constant `KIND` of
+/// type [`Kind`](crate::Kind). A trait that all of these structs implement may follow after `dyn`; the method `as_dyn`
+/// then gives access to it.
 ///
 /// ```
 /// use fedstein_schema::{COUNT, Kind, Literal::Int, key};
@@ -52,8 +54,8 @@ macro_rules! kinds {
         }
 
         impl $name {
-            /// What all kinds have in common.
-            #[allow(dead_code)] // Not every section asks.
+            /// The configuration as the trait that all kinds implement.
+            #[allow(dead_code)] // Not every section uses it.
             fn as_dyn(&self) -> &dyn $class {
                 match self {
                     $(Self::$variant(config) => config),+
@@ -69,16 +71,18 @@ macro_rules! kinds {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
-        #[allow(missing_docs)] // Each kind is documented where its configuration is.
         $vis enum $name {
-            $($variant($config)),+
+            $(
+                #[doc = concat!("The keys of `", stringify!($config), "`, which are documented in its own file.")]
+                $variant($config)
+            ),+
         }
 
         #[doc = concat!("The kinds of [`", stringify!($name), "`] with their keys.")]
         $vis const $kinds: &[$crate::Kind] = &[$(<$config>::KIND),+];
 
         impl $name {
-            /// What it is, with its keys.
+            /// The name of the kind, its description and its keys.
             $vis fn kind(&self) -> $crate::Kind {
                 match self {
                     $(Self::$variant(_) => <$config>::KIND),+
@@ -111,21 +115,21 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use toml::{Table, Value};
 
-/// A configuration with the word for its kind.
+/// A configuration with the name of its kind.
 #[derive(Debug, Serialize)]
 #[doc(hidden)]
 pub struct Tagged<'a, T> {
-    /// The word.
+    /// The name of the kind.
     pub kind: &'a str,
     /// The keys.
     #[serde(flatten)]
     pub keys: &'a T,
 }
 
-/// A table tagged by `kind`, as the word and the other keys.
+/// Splits a table tagged by `kind` into the name of the kind and the other keys.
 ///
 /// # Errors
-/// It is no table, or it has no text under `kind`.
+/// The value is not a table, or it has no text under `kind`.
 #[doc(hidden)]
 pub fn untag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(String, Table), D::Error> {
     let mut keys = Table::deserialize(deserializer)?;

@@ -1,4 +1,4 @@
-//! One source of values in (a file, or the command line), its keys with checked values out.
+//! Reads one source of values (a file or the command line) into keys with checked values.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::key::{Key, Schema, Section, join, split};
 use super::suggest::{list, nearest, shorten};
 use super::value::not_one_of;
 
-/// A key with the value that one source gives it.
+/// A key and the value that one source gives it.
 #[derive(Debug, Clone)]
 pub(super) struct Entry<'s> {
     pub section: &'s Section,
@@ -37,7 +37,7 @@ impl Entry<'_> {
     }
 }
 
-/// The values of one source, each right on its own.
+/// The values of one source. Each is valid by itself.
 #[derive(Debug)]
 pub(super) struct Layer<'s> {
     schema: &'s Schema,
@@ -45,7 +45,10 @@ pub(super) struct Layer<'s> {
 }
 
 impl<'s> Layer<'s> {
-    /// The keys of a config file, over which the command line has `typed`.
+    /// Reads the keys of a config file; `typed` are the values of the command line, which may choose another kind.
+    ///
+    /// # Errors
+    /// The text is not TOML, a section or key is unknown, or its key does not accept a value.
     pub fn from_file(schema: &'s Schema, source: Source<'_>, typed: &Layer<'_>) -> Result<Self, ConfigError> {
         let table: Table = source.text.parse().map_err(|error| syntax(source, &error))?;
         let lines = Lines::new(source);
@@ -74,7 +77,10 @@ impl<'s> Layer<'s> {
         Ok(layer)
     }
 
-    /// The keys given on the command line.
+    /// Reads the keys given on the command line.
+    ///
+    /// # Errors
+    /// An override has no `=`, its section or key is unknown, or its key does not accept the value.
     pub fn from_overrides(schema: &'s Schema, overrides: &Overrides) -> Result<Self, ConfigError> {
         let mut layer = Self { schema, entries: Vec::new() };
         for given in &overrides.set {
@@ -114,7 +120,10 @@ impl<'s> Layer<'s> {
         self.entries.extract_if(.., |entry| matches(entry)).map(|entry| entry.path()).collect()
     }
 
-    /// Refuses a key that the section's chosen kind does not use.
+    /// Checks that the section's chosen kind uses every key of the section.
+    ///
+    /// # Errors
+    /// [`ConfigError::NotUsed`] with the first key that the kind does not use.
     pub fn refuse_unused(&self, section: &Section, kind: &str) -> Result<(), ConfigError> {
         let unused = self.entries.iter().find(|entry| entry.section.name == section.name && !entry.is_used_by(kind));
         match unused {
@@ -173,7 +182,7 @@ impl<'s> Layer<'s> {
         !name.is_empty() && self.schema.section(name).is_some()
     }
 
-    /// What `--set path=text` means: TOML where it is TOML and the key is no text, else the text itself.
+    /// The value of `--set path=text`: parsed as TOML where possible, unless the key takes text; else the text itself.
     fn typed_value(&self, path: &str, text: &str) -> Value {
         let parsed = format!("value = {text}").parse::<Table>().ok().filter(|table| table.len() == 1);
         let takes_text = matches!(self.find(path, None), Some((_, Found::Key(key))) if key.accepts.takes_text());
@@ -227,14 +236,14 @@ impl<'s> Layer<'s> {
     }
 }
 
-/// What a path leads to.
+/// The key that a path names.
 enum Found {
     /// The section's `kind`.
     Kind,
     Key(&'static Key),
 }
 
-/// `value`, if it names a kind of the section; otherwise what would be right.
+/// Returns `value` if it names a kind of the section; otherwise the allowed values.
 fn one_of_the_kinds(section: &Section, value: &Value) -> Result<Value, String> {
     let names = section.kind_names();
     match value.as_str() {
@@ -259,7 +268,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
 }
 
-/// Where a file's keys stand.
+/// The line numbers of a file's keys.
 struct Lines<'a> {
     file: &'a str,
     lines: BTreeMap<String, usize>,
@@ -268,7 +277,7 @@ struct Lines<'a> {
 impl<'a> Lines<'a> {
     fn new(source: Source<'a>) -> Self {
         let mut lines = BTreeMap::new();
-        // The text has parsed already, so the empty map of the error case is never seen.
+        // The text was parsed before, so the empty map of the error case does not occur.
         if let Ok(table) = DeTable::parse(source.text) {
             for (name, value) in table.get_ref() {
                 lines.insert(name.get_ref().to_string(), line_of(source.text, name.span().start));

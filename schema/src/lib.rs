@@ -1,9 +1,9 @@
-//! Keys of a configuration: TOML text and command-line overrides in, a table with every key written out.
+//! Keys of a configuration: merges TOML text and command-line overrides into a table in which every key is written out.
 //!
-//! A [`Key`] says what may be written, what it means and what it is by default. A [`Kind`] (an algorithm, a model, a data
-//! set) lists its keys, a [`Section`] its kinds, a [`Schema`] its sections; [`Schema::resolve`] merges and checks, and
-//! [`Schema::reference`] writes the user's reference. Precedence, lowest first: defaults, preset, file, `--set`, `--seed`
-//! and `--backend`.
+//! A [`Key`] holds the accepted values, the meaning and the default. A [`Kind`] (an algorithm, a model, a data set) lists
+//! its keys, a [`Section`] its kinds, a [`Schema`] its sections. [`Schema::resolve`] merges and checks, and
+//! [`Schema::reference`] writes the user's reference. The precedence, lowest first: defaults, preset, file, `--set`,
+//! `--seed` and `--backend`.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -29,9 +29,9 @@ pub use value::{Accepts, Interval, Literal, NumberOr};
 #[doc(hidden)]
 pub use serde;
 
-/// Accepts a number of things of which there must be one; the limit is one that only a slip of the keyboard exceeds.
+/// Accepts a count of at least 1. Only a typing error exceeds the upper limit.
 pub const COUNT: Accepts = whole(1, 1_000_000_000);
-/// Accepts a number of things of which there may be none.
+/// Accepts a count of at least 0.
 pub const COUNT_OR_ZERO: Accepts = whole(0, 1_000_000_000);
 /// Accepts a number above 0.
 pub const POSITIVE: Accepts = Accepts::Float(Interval::POSITIVE);

@@ -1,4 +1,4 @@
-//! A schema in, the user's reference (`docs/configuration.md`) out.
+//! Writes the user's reference (`docs/configuration.md`) from a schema.
 
 use std::fmt::Write;
 
@@ -62,7 +62,7 @@ fn value(key: &Key) -> String {
     }
 }
 
-/// The default, and for whom or under which preset it is another one.
+/// The default, and the kinds and presets with another default.
 fn default(users: &[(&str, &Key)]) -> String {
     let of = |name: &str, literal: fn(&Key) -> Option<Literal>| -> Vec<String> {
         let values: Vec<Option<Literal>> = users.iter().map(|(_, key)| literal(key)).collect();
@@ -83,14 +83,14 @@ fn default(users: &[(&str, &Key)]) -> String {
     plain.into_iter().chain(paper).chain(reference).collect::<Vec<_>>().join("; ")
 }
 
-/// The value that occurs most often; `None` if it is one of those that do, otherwise the first of them.
+/// The value that occurs most often. Of equally frequent values `None` is preferred, then the first one.
 fn most_frequent(values: &[Option<Literal>]) -> Option<Literal> {
     let count = |value: &Option<Literal>| values.iter().filter(|other| *other == value).count();
     let most = values.iter().map(count).max()?;
     if count(&None) == most { None } else { *values.iter().find(|value| count(value) == most)? }
 }
 
-/// Who uses the key, and what it means to them.
+/// The kinds that use the key, and its meaning for each.
 fn meaning(section: &Section, users: &[(&str, &Key)]) -> String {
     let kinds: Vec<&str> = users.iter().map(|(kind, _)| *kind).collect();
     let only = if kinds.len() == section.kinds.len() { String::new() } else { format!("Only {}. ", list(&kinds)) };
@@ -113,7 +113,7 @@ fn code(literal: Literal) -> String {
     format!("`{}`", literal.to_value())
 }
 
-/// Text that a Markdown table can hold.
+/// The text, escaped for a Markdown table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

@@ -1,4 +1,4 @@
-//! A file and overrides merged over the defaults.
+//! Merges a file and overrides over the defaults.
 
 use toml::{Table, Value};
 
@@ -8,12 +8,12 @@ use super::key::{Schema, Section};
 use super::layer::Layer;
 use super::suggest::list;
 
-/// A config with nothing left implicit.
+/// A config in which every key is written out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// Top-level keys, then sections, in the order of the schema; each key that the chosen kinds use, and no other.
+    /// Top-level keys, then sections, in the order of the schema: exactly the keys that the chosen kinds use.
     pub table: Table,
-    /// What the user should know about how it came to be.
+    /// Notes for the user, such as keys that were dropped.
     pub notes: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl Schema {
         Layer::from_overrides(self, overrides).map(|_| ())
     }
 
-    /// When an override changes a section's kind, keys that the file wrote for its own kind have lost their meaning.
+    /// Drops the file's keys that have lost their meaning because an override changes their section's kind.
     fn drop_keys_of_former_kinds(&self, file: &mut Layer<'_>, typed: &Layer<'_>, notes: &mut Vec<String>) {
         for Section { name, default_kind, .. } in &self.sections {
             let (Some(default), Some(new)) = (default_kind, typed.word(name)) else { continue };
@@ -106,7 +106,7 @@ impl Resolved {
     }
 }
 
-/// A preset given on the command line changes defaults only: says so where the file's own words stand against it.
+/// Adds a note where a preset given on the command line has no effect, because the file writes the keys it would change.
 fn note_shadowed_preset(file: &Layer<'_>, typed: &Layer<'_>, preset: &str, notes: &mut Vec<String>) {
     if typed.get("", "preset").is_none() {
         return;

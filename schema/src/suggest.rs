@@ -1,13 +1,13 @@
-//! Words in, the nearest known word or a readable list out.
+//! Suggests the nearest known word, and formats lists of words for messages.
 
 use std::fmt::Write;
 
-/// Similarity (Jaro-Winkler, 0 to 1) from which a word counts as a slip for another.
+/// The similarity (Jaro-Winkler, 0 to 1) from which a word counts as a typing error for another.
 const CLOSE: f64 = 0.8;
 
-/// The candidate nearest to `word`, if one is near enough to be what was meant.
+/// The candidate nearest to `word`, if one is near enough for a typing error.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Longer input is no slip of a known word, and the comparison is quadratic.
+    // Longer input is not a typing error for a known word, and the comparison is quadratic.
     if word.len() > 100 {
         return None;
     }
@@ -31,10 +31,10 @@ pub fn list<'a>(words: impl IntoIterator<Item = &'a &'a str>) -> String {
     text
 }
 
-/// A value as it is quoted in a message: on one line, control characters spelt out, cut after 60 characters.
+/// A value as a message quotes it: on one line, with control characters escaped, cut after 60 characters.
 pub(super) fn shorten(text: &str) -> String {
     let plain = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
-    // One more than is kept, so that it is seen whether there is more.
+    // One character more than is kept shows whether the text goes on.
     let line: String = text.replace(['\n', '\r'], " ").chars().take(61).map(plain).collect();
     match line.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", &line[..end]),

@@ -1,4 +1,4 @@
-//! Layers, precedence and messages on a small schema.
+//! Tests of layers, precedence and messages on a small schema.
 
 use super::Accepts::{Bool, Choice, Float};
 use super::Literal::{Float as F, Int as I, Text as T};
@@ -57,7 +57,7 @@ fn a_resolved_config_resolves_to_itself() {
 }
 
 #[test]
-fn messages_name_place_key_and_what_would_be_right() {
+fn messages_name_place_key_and_a_remedy() {
     for (text, expected) in [
         ("[method]\nsteps = 0", "e.toml, line 2: `method.steps` cannot be 0; it must be a whole number from 1"),
         ("[method]\nnoise = 1.0", "`method.noise` is not used by method kind `plain`; it belongs to `noisy`"),
@@ -80,7 +80,7 @@ fn messages_name_place_key_and_what_would_be_right() {
 }
 
 #[test]
-fn an_override_of_the_kind_drops_what_the_file_wrote_for_its_own() {
+fn an_override_of_the_kind_drops_the_files_keys_of_its_own_kind() {
     let text = "[method]\nkind = \"noisy\"\npath = \"p\"\nnoise = 2.0\nsteps = 4";
     let resolved = resolve(text, &["method.kind=plain"]).unwrap();
     assert_eq!(resolved.table["method"].to_string(), "{ kind = \"plain\", steps = 4 }");
@@ -109,7 +109,7 @@ fn the_reference_names_each_key_once_with_its_kinds_and_defaults() {
 }
 
 #[test]
-fn the_nearest_word_is_a_slip_away_or_there_is_none() {
+fn a_word_is_suggested_for_a_typing_error_only() {
     let backends = ["flex", "ndarray", "wgpu", "cuda"];
     assert_eq!(nearest("gpu", backends), Some("wgpu"));
     assert_eq!(nearest("FLEX", backends), Some("flex"));

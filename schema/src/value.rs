@@ -1,4 +1,4 @@
-//! What a key accepts: a literal or a TOML value in, the value in its final form or the sentence about what would be right out.
+//! The values that a key accepts: checks a TOML value and converts it to its final form, or says what is allowed.
 
 use std::ops::Bound;
 
@@ -41,13 +41,13 @@ impl Literal {
     }
 }
 
-/// A number, or the word of a rule that computes one: what a field holds whose key accepts [`Accepts::NumberOr`].
+/// A number, or a rule that computes one: the type of a field whose key accepts [`Accepts::NumberOr`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum NumberOr<Rule> {
-    /// This number.
+    /// A number.
     Fixed(f64),
-    /// What this rule yields.
+    /// The result of a rule.
     Rule(Rule),
 }
 
@@ -139,9 +139,9 @@ pub enum Accepts {
         /// Fewest elements.
         length: usize,
     },
-    /// Texts, of which their reader says whether they can be read; the list may be empty.
+    /// Texts, which their reader checks; the list may be empty.
     TextList {
-        /// A list, as it is written, to complete "such as …".
+        /// An example in TOML, to complete "such as …".
         example: &'static str,
     },
     /// A real number, or one of these words.
@@ -149,7 +149,7 @@ pub enum Accepts {
 }
 
 impl Accepts {
-    /// What is allowed, to complete "it must be …".
+    /// The allowed values, to complete "it must be …".
     pub fn describe(self) -> String {
         match self {
             Self::Int { min, max: i64::MAX } => format!("a whole number of at least {min}"),
@@ -170,10 +170,10 @@ impl Accepts {
         }
     }
 
-    /// `value` in its final form (a whole number becomes a real one where the key is real).
+    /// Converts `value` to its final form (a whole number becomes a real one where the key is real).
     ///
     /// # Errors
-    /// What would be right, where `value` is not.
+    /// The allowed values, if `value` is not one of them.
     pub fn check(self, value: &Value) -> Result<Value, String> {
         let accepted = match (self, value) {
             (Self::Int { min, max }, Value::Integer(n)) => (min..=max).contains(n).then(|| value.clone()),
@@ -202,7 +202,7 @@ impl Accepts {
         accepted.ok_or_else(|| self.describe() + &self.hint(value))
     }
 
-    /// Whether `--set` may hand over its text as it was typed, though it reads as a TOML number or date.
+    /// Whether the value of `--set` is taken as text even where it could be read as a TOML number or date.
     pub(super) fn takes_text(self) -> bool {
         matches!(self, Self::Text { .. } | Self::Column { .. } | Self::Name | Self::Character)
     }
@@ -228,7 +228,7 @@ fn did_you_mean(given: &str, words: &[&str]) -> String {
 /// `value` as a real number, if it is one within the interval.
 fn number_in(interval: Interval, value: &Value) -> Option<Value> {
     let x = match value {
-        // Exact for everything below 2^53, beyond which no key here has a meaning.
+        // The conversion is exact below 2^53; no key has a meaning beyond that.
         #[allow(clippy::cast_precision_loss)]
         Value::Integer(n) => *n as f64,
         Value::Float(x) => *x,

@@ -68,9 +68,33 @@ impl DsgldConfig {
     pub const KIND: Kind = Kind {
         name: "dsgld",
         about: "Langevin chains that travel between clients (Ahn et al. 2014).",
-        keys: &[CHAINS, LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE, TEMPERATURE, STEP_SIZE, STEP_POWER, NOISE,
-key("gradient_scale", Choice(&["corrected", "reference"]), T("corrected"), "A worker's likelihood counts K times, for the rows of the others; or once, as in the public code.").reference(T("reference")),
-key("chains", Choice(&["ceil", "floor"]), T("ceil"), "Chains a worker gets: ⌈N/K⌉ (the text), or ⌊N/K⌋ and at least 1 (the public code: the rest do not move).").reference(T("floor")),],
+        keys: &[
+            CHAINS,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            STEP_SIZE,
+            STEP_POWER,
+            NOISE,
+            key(
+                "gradient_scale",
+                Choice(&["corrected", "reference"]),
+                T("corrected"),
+                "Factor on a worker's likelihood: K, which stands for the rows of the other workers; or 1, as in the \
+                 public code.",
+            )
+            .reference(T("reference")),
+            key(
+                "chains",
+                Choice(&["ceil", "floor"]),
+                T("ceil"),
+                "Chains per worker: ⌈N/K⌉ (the text), or ⌊N/K⌋ and at least 1 (the public code: the rest do not \
+                 move).",
+            )
+            .reference(T("floor")),
+        ],
     };
 
     /// The capabilities and the requirements of the method.
@@ -104,7 +128,7 @@ struct Server<B: Backend> {
 impl<B: Backend> Server<B> {
     fn at(&self, worker: ClientId) -> Result<&[usize], RunError> {
         let assigned = self.assigned.iter().find(|(client, _)| *client == worker);
-        let nobody = || RunError::NotAsked(worker);
+        let nobody = || RunError::NotSelected(worker);
         assigned.map(|(_, chains)| chains.as_slice()).ok_or_else(nobody)
     }
 }
@@ -174,7 +198,7 @@ impl Algorithm for DsgldConfig {
         self.temperature
     }
 
-    fn clients_a_round(&self, clients: usize) -> Option<usize> {
+    fn clients_per_round(&self, clients: usize) -> Option<usize> {
         Some(self.particles.div_ceil(self.share(clients)).min(clients))
     }
 

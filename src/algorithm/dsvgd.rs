@@ -61,7 +61,7 @@ pub struct DsvgdConfig {
     /// The kernel density estimate of the particles.
     #[serde(flatten)]
     pub density: DensityConfig,
-    /// The content of a factor beside the likelihood.
+    /// The content of a factor besides the likelihood.
     pub factors: Factors,
 }
 
@@ -75,7 +75,7 @@ pub(super) const FACTORS: Key = key(
     "factors",
     Choice(&["auto", "growing", "shared-prior", "with-prior", "paper"]),
     T("auto"),
-    "What a client's factor holds beside its likelihood: 1/K of the prior, so that the product of the factors is the posterior (for densities in which one centre has all the weight, d ≳ 10), with a precision that grows with the clients visited (`growing`) or is full from Θ^(0) on (`shared-prior`); the whole prior (`with-prior`: the public code; right for toys of one or two dimensions), or nothing (`paper`: the text; diverges). `auto`: `growing` where one centre has all the weight at each particle of Θ^(0), else `with-prior`.",
+    "What a client's factor holds besides its likelihood: 1/K of the prior, so that the product of the factors is the posterior (for densities in which one centre has all the weight, d ≳ 10), with a precision that grows with the clients visited (`growing`) or is full from Θ^(0) on (`shared-prior`); the whole prior (`with-prior`: the public code; right for toys of one or two dimensions), or nothing (`paper`: the text; diverges). `auto`: `growing` where one centre has all the weight at each particle of Θ^(0), else `with-prior`.",
 )
 .paper(T("paper"))
 .reference(T("with-prior"));
@@ -104,7 +104,7 @@ impl DsvgdConfig {
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
         tilted: true,
-        one_client_a_round: true,
+        one_client_per_round: true,
         replies: Replies::Different(REPLACES),
         ..Capabilities::FEDERATED
     };
@@ -151,8 +151,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.factor, &self.session)?;
         let cavity = self.cavity(&theta, request)?;
-        // Between visits only an optimiser that goes on is kept: the accumulators of a client are as large as its
-        // factor.
+        // Between visits the optimisers are kept only if they are not reset: the accumulators of a client are as large
+        // as its factor.
         let [mut local, mut distill] = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 

@@ -46,10 +46,20 @@ impl FedAdamConfig {
             BATCH,
             MINIBATCH,
             LIKELIHOOD_SCALE,
-            key("server_lr", POSITIVE, F(0.01), "η: step of the server, about its length in each coordinate."),
+            key(
+                "server_lr",
+                POSITIVE,
+                F(0.01),
+                "η: step size of the server, about the length of its step in each coordinate.",
+            ),
             key("server_beta1", Float(Interval::DECAY), F(0.9), "β1: decay of the average change."),
             key("server_beta2", Float(Interval::DECAY), F(0.99), "β2: decay of the average of squares."),
-            key("adaptivity", POSITIVE, F(1e-3), "τ: changes well below it take steps in proportion to them."),
+            key(
+                "adaptivity",
+                POSITIVE,
+                F(1e-3),
+                "τ: for changes well below τ, the steps are proportional to the changes.",
+            ),
         ],
     };
 
@@ -189,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn two_rounds_are_those_worked_out_by_hand() {
+    fn two_rounds_have_the_expected_values() {
         let (mut server, round) = server(1);
         // Δ = (3·0.4 + 1·0)/4 = 0.3; m = 0.03; v = 0.99·0.0625 + 0.01·0.09 = 0.062775.
         round(&mut server, &[(&[0.4], 3.0), (&[0.0], 1.0)]);
@@ -202,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn under_a_constant_change_each_coordinate_ends_with_the_step_of_its_closed_form() {
+    fn under_a_constant_change_the_step_of_each_coordinate_converges_to_its_closed_form() {
         let (mut server, round) = server(2);
         let change = [4.0, -0.05];
         for _ in 0..3000 {
@@ -218,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_goes_on_from_what_it_saved() {
+    fn a_restored_server_continues_identically() {
         let ((mut straight, round), (mut resumed, _)) = (server(2), server(2));
         round(&mut straight, &[(&[1.0, -2.0], 2.0)]);
         resumed.restore(&straight.save().unwrap()).unwrap();

@@ -52,7 +52,7 @@ impl FedAvgConfig {
                 "mix",
                 Choice(&["replace", "reference"]),
                 T("replace"),
-                "A single client's parameters replace the server's, or are mixed in by the client's share of all rows.",
+                "A single client's parameters replace the server's, or are averaged with them by the client's share of all rows.",
             )
             .reference(T("reference")),
         ],

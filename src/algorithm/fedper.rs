@@ -38,7 +38,7 @@ impl FedPerConfig {
     /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "fedper",
-        about: "Averaging of a base under personal last layers (Arivazhagan et al. 2019).",
+        about: "Averaging of the base layers; the last layers are personal (Arivazhagan et al. 2019).",
         keys: &[LOCAL_STEPS, BATCH_OF_TEN, MINIBATCH, MEAN_LOSS, PERSONAL_LAYERS],
     };
 

@@ -1,4 +1,4 @@
-//! FedProx: federated averaging whose clients are held near the parameters that they received.
+//! FedProx: federated averaging in which a proximal term keeps clients near the parameters that they received.
 //!
 //! Client: L steps on the mean loss L̄ plus (μ/2)‖θ_k − θ‖², by the score −∇L̄(θ_k) + μ(θ − θ_k). Server: as FedAvg.
 //! Source: Li et al. 2020 (Algorithm 2); ALGORITHMS 4.9. θ is sent to the clients, θ_k to the server.

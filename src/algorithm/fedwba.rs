@@ -104,7 +104,7 @@ pub struct FedWbaConfig {
     pub iterate: Iterate,
     /// The factor of equation (5).
     pub eq5: Eq5,
-    /// Layers, from 1, that carry one value for all particles.
+    /// The layers, counted from 1, that have the same value in all particles.
     pub shared_layers: Vec<usize>,
 }
 
@@ -113,22 +113,61 @@ impl FedWbaConfig {
     pub const KIND: Kind = Kind {
         name: "fedwba",
         about: "Particles and Wasserstein barycenters ([W]).",
-        keys: &[PARTICLE_COUNT.default(I(10)),
-LOCAL_STEPS.default(I(50)),
-BATCH,
-MINIBATCH.reference(T("iid")),
-LIKELIHOOD_SCALE.reference(T("batch-sum")),
-TEMPERATURE,
-KDE,
-KDE_BANDWIDTH.default(F(0.55)),
-KDE_DAMPING,
-KDE_CLIP,
-key("start", Choice(&["global", "own"]), T("global"), "Where a client's particles start in its round: at the global ones, or where it left its own (the text and the public code).").paper(T("own")).reference(T("own")),
-key("over", Choice(&["sampled", "all"]), T("sampled"), "Whose particles the barycenter is taken over: this round's clients, or all, those that never trained among them (the public code).").reference(T("all")),
-key("weights", Choice(&["uniform", "data-size"]), T("uniform"), "Weights of the clients in the barycenter."),
-key("iterate", Choice(&["fixed-point", "one-step"]), T("fixed-point"), "Assignment and average until they agree (at most 100 times: the public code), or once (the text).").paper(T("one-step")),
-key("eq5", Choice(&["N", "paper"]), T("N"), "Equation (5) with the factor N, or as printed, with 1/N: it shrinks the particles by N²."),
-key("shared_layers", IntList { min: 1 }, Ints(&[]), "Layers, counted from 1 at the input, that carry one value for all particles; the others are Bayesian ([W] Table 7)."),],
+        keys: &[
+            PARTICLE_COUNT.default(I(10)),
+            LOCAL_STEPS.default(I(50)),
+            BATCH,
+            MINIBATCH.reference(T("iid")),
+            LIKELIHOOD_SCALE.reference(T("batch-sum")),
+            TEMPERATURE,
+            KDE,
+            KDE_BANDWIDTH.default(F(0.55)),
+            KDE_DAMPING,
+            KDE_CLIP,
+            key(
+                "start",
+                Choice(&["global", "own"]),
+                T("global"),
+                "Initial particles of a client in its round: the global ones, or its own of its last round (the text \
+                 and the public code).",
+            )
+            .paper(T("own"))
+            .reference(T("own")),
+            key(
+                "over",
+                Choice(&["sampled", "all"]),
+                T("sampled"),
+                "Clients whose particles the barycenter is taken over: those of this round, or all, including those \
+                 that have never trained (the public code).",
+            )
+            .reference(T("all")),
+            key(
+                "weights",
+                Choice(&["uniform", "data-size"]),
+                T("uniform"),
+                "Weights of the clients in the barycenter.",
+            ),
+            key(
+                "iterate",
+                Choice(&["fixed-point", "one-step"]),
+                T("fixed-point"),
+                "Assignment and averaging until convergence (at most 100 times: the public code), or once (the text).",
+            )
+            .paper(T("one-step")),
+            key(
+                "eq5",
+                Choice(&["N", "paper"]),
+                T("N"),
+                "Equation (5) with the factor N, or as printed, with 1/N: it shrinks the particles by N².",
+            ),
+            key(
+                "shared_layers",
+                IntList { min: 1 },
+                Ints(&[]),
+                "Layers, counted from 1 at the input, that have the same value in all particles; the others are \
+                 Bayesian ([W] Table 7).",
+            ),
+        ],
     };
 
     /// The capabilities and the requirements of the method.

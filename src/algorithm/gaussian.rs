@@ -12,7 +12,7 @@
 //! # The prior
 //! q = p0·Π_k t_k needs p0 in the family. Terms that are (normal ones; coupled normals in the full family) enter q by
 //! their natural parameters, and their factors begin at 1. Every other term p' is known by its score alone: each of K
-//! factors holds p'^(1/K) beside its likelihood, f = −L_k/α + (1/K) log p'. At a fixed point every client has
+//! factors holds p'^(1/K) besides its likelihood, f = −L_k/α + (1/K) log p'. At a fixed point every client has
 //! η = η_cav,k + g_k(η), so η − η_exact = Σ_k η_k = Σ_k g_k(η), which is the condition of one client with all rows:
 //! PVI and GVI have the same fixed points. In the coordinates of such terms q begins as some Gaussian, a K-th of it in
 //! each factor, and no longer depends on it when each client was visited once:
@@ -59,7 +59,7 @@ use natural::{Gaussian, Natural, StepBound};
 use prior::DividedPrior;
 pub(super) use server::Server;
 
-/// The most dimensions in which a covariance is worth its d² numbers.
+/// The largest number of dimensions in which the d² numbers of a covariance are computed.
 const COVARIANCE: usize = 64;
 
 /// The constants of the local optimisation.
@@ -74,7 +74,7 @@ pub struct GaussianConfig {
 }
 
 /// The number of draws N.
-pub(super) const DRAWS: Key = PARTICLE_COUNT.doc("Draws N from q that predictions are made with.");
+pub(super) const DRAWS: Key = PARTICLE_COUNT.doc("Number of draws N from q for predictions.");
 /// The family of Gaussians.
 pub(super) const FAMILY: Key = key(
     "family",
@@ -91,7 +91,7 @@ pub(super) const DAMPING: Key = key(
 );
 /// The number of draws behind an expectation.
 pub(super) const EXPECTATION_SAMPLES: Key =
-    SAMPLES.doc("Draws behind an expectation; toys of one or two dimensions use quadrature instead.");
+    SAMPLES.doc("Number of draws per expectation; toy densities of one or two dimensions use quadrature instead.");
 
 /// The Gaussian after `steps` updates η ← (1 − ρ)η + ρ(η_cav + g(η)) of `q`. The cavity may be improper.
 ///
@@ -107,12 +107,12 @@ pub fn fit<E>(
     cavity: &Natural,
     steps: usize,
     damping: f64,
-    guard: &StepBound,
+    bound: &StepBound,
     mut expected: impl FnMut(&Gaussian, usize) -> Result<Expected, E>,
 ) -> Result<Gaussian, E> {
     for step in 0..steps {
         let target = cavity.plus(&expected(&q, step)?.factor(&q));
-        q = q.step(&target, damping, guard);
+        q = q.step(&target, damping, bound);
     }
     Ok(q)
 }
@@ -127,7 +127,7 @@ pub(super) struct Problem<B: Backend> {
     share: f64,
     /// The initial Gaussian q^(0).
     initial: Gaussian,
-    guard: StepBound,
+    bound: StepBound,
     rule: Rule,
     layout: Arc<Layout>,
     streams: Streams,
@@ -139,7 +139,7 @@ impl<B: Backend> Problem<B> {
     /// found at the same time may have an improper product.
     fn proper(&self, q: &Natural) -> Gaussian {
         let towards = || self.initial.step(q, 1.0, &StepBound::new(&self.initial, false));
-        q.clone().normalised().filter(|q| self.guard.holds(q)).unwrap_or_else(towards)
+        q.clone().normalised().filter(|q| self.bound.holds(q)).unwrap_or_else(towards)
     }
 
     /// The points z `[N, d]` of N(0, I) as particles of q.
@@ -193,7 +193,7 @@ impl<B: Backend> GaussianHalves<B> {
             steps,
             shared,
             share,
-            guard: StepBound::new(&initial, rule.is_sampled()),
+            bound: StepBound::new(&initial, rule.is_sampled()),
             initial,
             rule,
             layout,

@@ -77,9 +77,9 @@ pub fn bandwidth(of: NumberOr<KdeRule>) -> KdeBandwidth {
 pub const PARTICLE_COUNT: Key = key("particles", whole(1, 1_000_000), I(20), "Particles N.");
 /// The number of local steps L.
 pub const LOCAL_STEPS: Key =
-    key("local_steps", COUNT, I(200), "Steps L of a client in its round ([D]: 200, [W]'s code on MNIST: 50).");
+    key("local_steps", COUNT, I(200), "Local steps L of a client per round ([D]: 200, [W]'s code on MNIST: 50).");
 /// The batch size B.
-pub const BATCH: Key = key("batch", COUNT, I(100), "Rows of a minibatch; a client with fewer uses all it has.");
+pub const BATCH: Key = key("batch", COUNT, I(100), "Size of a minibatch; a client with fewer rows uses all of them.");
 /// The key `batch` with ten rows as default, as in PFLlib.
 pub const BATCH_OF_TEN: Key = BATCH.default(I(10));
 /// The order of a client's rows.
@@ -87,7 +87,7 @@ pub const MINIBATCH: Key = key(
     "minibatch",
     Choice(&["epoch-permutation", "sequential-restart", "iid"]),
     T("epoch-permutation"),
-    "Order of the rows: a permutation per epoch that goes on over rounds; the first rows anew every round (reference for BNNs); independent draws.",
+    "Order of the rows: a permutation per epoch, which continues over rounds; from the first row in every round (reference for BNNs); independent draws.",
 )
 .reference(T("sequential-restart"));
 /// The weight of a minibatch.
@@ -104,14 +104,14 @@ pub const TEMPERATURE: Key = key(
     "temperature",
     POSITIVE,
     F(1.0),
-    "α: the likelihood's score is divided by it; below 1 is colder, more certain.",
+    "α: the likelihood's score is divided by it; below 1, the posterior is more concentrated.",
 );
 /// The form of the density.
 pub const KDE: Key = key(
     "kde",
     Choice(&["exact", "reference", "off"]),
     T("exact"),
-    "Density of a set of particles: log-sum-exp; the public code's, which underflows to nothing beyond some 15 dimensions; no such terms.",
+    "Density of a set of particles: by log-sum-exp; as in the public code, which underflows to 0 beyond some 15 dimensions; or left out.",
 )
 .reference(T("reference"));
 /// The bandwidth λ.
@@ -119,7 +119,7 @@ pub const KDE_BANDWIDTH: Key = key(
     "kde_bandwidth",
     Accepts::NumberOr(Interval::POSITIVE, &["median", "scott"]),
     F(0.1),
-    "Standard deviation λ of the density's kernel: how fast what other clients contributed is forgotten ([D], [C], [W]: 0.55, right for toys and for clients alike; 0.1 for clients that differ; networks on many rows want about 4/√rows); or a rule that takes it from the particles.",
+    "Standard deviation λ of the density's kernel, which sets how fast the contributions of other clients are forgotten ([D], [C], [W]: 0.55, suited to toy densities and to clients with similar data; 0.1 suits clients with different data; networks on many rows need about 4/√rows); or a rule that computes it from the particles.",
 )
 .paper(F(0.55))
 .reference(F(0.55));
@@ -128,24 +128,24 @@ pub const KDE_DAMPING: Key = key(
     "kde_damping",
     Float(Interval::FRACTION),
     F(1.0),
-    "Factor on the difference of the two densities' scores; below 1 tames drift.",
+    "Factor on the difference of the two densities' scores; values below 1 reduce drift.",
 );
 /// The clipping bound c.
 pub const KDE_CLIP: Key = key(
     "kde_clip",
     Float(Interval::NOT_NEGATIVE),
     F(0.0),
-    "Longest allowed such difference, in units of √d/λ; 0: any.",
+    "Largest norm of that difference, in units of √d/λ; 0: no bound.",
 );
 /// The number of layers that stay at the client.
 pub const PERSONAL_LAYERS: Key =
     key("personal_layers", COUNT, I(1), "Layers, counted from the output, that stay at the client.");
 /// The number of draws behind an expectation.
-pub const SAMPLES: Key = key("samples", COUNT, I(10), "Draws behind an expectation.");
+pub const SAMPLES: Key = key("samples", COUNT, I(10), "Number of draws per expectation.");
 /// The weight μ or λ of a proximal term.
 pub const PROXIMAL: Key = key("proximal", POSITIVE, F(0.01), "Weight of the distance from the shared parameters.");
 /// The step size of a client's own parameters.
 pub const INNER_LR: Key = key("inner_lr", POSITIVE, F(0.01), "");
 /// The weight β of the clients' mean at the server.
 pub const SERVER_MIX: Key =
-    key("server_mix", Float(Interval::FRACTION), F(1.0), "β: how much of the clients' mean the server takes.");
+    key("server_mix", Float(Interval::FRACTION), F(1.0), "β: weight of the clients' mean in the server's update.");

@@ -26,14 +26,18 @@ pub(super) const STEP_SIZE: Key = key(
     "a0 of the Langevin step ε_t = a0 (½ + t)^-step_power ([D]: 0.01; MNIST `sgld` 0.001, `dsgld` 0.0005).",
 );
 /// The exponent with which step sizes fall.
-pub(super) const STEP_POWER: Key =
-    key("step_power", Float(Interval::NOT_NEGATIVE), F(0.55), "How fast Langevin steps shrink ([D]: 0.55); 0: not.");
+pub(super) const STEP_POWER: Key = key(
+    "step_power",
+    Float(Interval::NOT_NEGATIVE),
+    F(0.55),
+    "Exponent of the decay of Langevin steps ([D]: 0.55); 0: constant steps.",
+);
 /// The noise of a step.
 pub(super) const NOISE: Key = key(
     "noise",
     Choice(&["correct", "reference"]),
     T("correct"),
-    "Langevin noise: variance ε_t, anew for every coordinate; or the public code's, one number of sd ε_t²/N for all.",
+    "Langevin noise: independent for every coordinate, with variance ε_t; or as in the public code, one number of sd ε_t²/N for all coordinates.",
 )
 .reference(T("reference"));
 

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_layer_travels_once() {
+    fn a_shared_layer_is_sent_once() {
         let layout = cnn5();
         assert_eq!(layout.dim(), 629_016);
         let theta = counted(&layout, 10);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_make_the_whole_again() {
+    fn parts_are_joined_to_the_whole() {
         let layout = cnn5();
         let session = Session::<Flex>::open(Precision::F32).unwrap();
         let layers = Layers::of(&layout, &[2, 6]).unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_that_are_not_there_are_named() {
+    fn layers_that_do_not_exist_are_named() {
         for (shared, word) in [(0, "layer 0"), (7, "1 to 6")] {
             let error = Layers::of(&cnn5(), &[1, shared]).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("algorithm.shared_layers"), "{error}");

@@ -2,7 +2,7 @@
 //!
 //! Direction: the two-loop recursion from H_0 = (sᵀy/yᵀy)·I, Nocedal & Wright 2006, Algorithm 7.4 and eq. (7.20). Step:
 //! doubling and bisection to the weak Wolfe conditions, Lewis & Overton 2013, Algorithm 2.6; they make sᵀy > 0, which
-//! keeps H positive definite. Vectors live on the host, in f64.
+//! keeps H positive definite. Vectors are on the host, in f64.
 
 use std::collections::VecDeque;
 
@@ -111,7 +111,7 @@ fn direction(pairs: &VecDeque<Pair>, gradient: &[f64]) -> Vec<f64> {
     q
 }
 
-/// A point x + t·p with enough decrease and, if one is found, enough curvature; `None` if p is no descent direction.
+/// A point x + t·p with enough decrease and, if one is found, enough curvature; `None` if p is not a descent direction.
 fn search<E>(
     from: &Point,
     p: &[f64],
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_valley_of_rosenbrock_is_followed_to_its_end() {
+    fn the_minimum_of_rosenbrocks_function_is_found() {
         // f = Σ 100 (x_{i+1} − x_i²)² + (1 − x_i)², minimum 0 at (1, …, 1).
         let rosenbrock = |x: &[f64]| {
             let mut gradient = vec![0.0; x.len()];
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_turns_the_search_back() {
+    fn the_search_avoids_points_with_an_infinite_value() {
         // x − ln x, minimum 1 at x = 1; not finite for x ≤ 0. From 30, where f is nearly straight, quasi-Newton steps
         // lead far beyond the boundary at 0.
         let barrier = |x: &[f64]| {

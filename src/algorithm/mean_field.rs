@@ -221,7 +221,7 @@ pub fn noise<B: Backend>(
     Particles::from_array(&Array { shape: vec![count, layout.dim()], values }, layout, session).map_err(RunError::Array)
 }
 
-/// The function log(1 + e^x), without overflow and without losing a small e^x beside 1.
+/// The function log(1 + e^x), without overflow and accurate for small e^x.
 fn softplus(x: Tensor<2>) -> Tensor<2> {
     x.clone().clamp_min(0.0) + x.abs().neg().exp().log1p()
 }

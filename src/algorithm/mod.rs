@@ -83,7 +83,7 @@ pub trait Algorithm: Clone + fmt::Debug {
     }
 
     /// The number of clients in a round, out of `clients`; `None` for an algorithm that leaves it to the schedule.
-    fn clients_a_round(&self, _clients: usize) -> Option<usize> {
+    fn clients_per_round(&self, _clients: usize) -> Option<usize> {
         None
     }
 
@@ -93,7 +93,7 @@ pub trait Algorithm: Clone + fmt::Debug {
         HELD
     }
 
-    /// A note for the user on a choice that follows from the initial particles; `None` where there is none.
+    /// A note for the user on a choice that depends on the initial particles; `None` for algorithms without one.
     ///
     /// # Errors
     /// The device does not answer.
@@ -111,17 +111,17 @@ pub trait Algorithm: Clone + fmt::Debug {
 /// The capabilities and the requirements of an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// All rows are in one place: there is one client, whatever the partition.
+    /// All rows are in one place: there is one client with any partition.
     pub centralised: bool,
     /// Clients predict with parameters of their own.
     pub personal: bool,
     /// Clients have a tilted density, whose score the client selection can request.
     pub tilted: bool,
-    /// It is defined for one client a round.
-    pub one_client_a_round: bool,
-    /// It chooses itself how many clients take part in a round; see [`Algorithm::clients_a_round`].
+    /// The algorithm is defined for one client per round.
+    pub one_client_per_round: bool,
+    /// The algorithm itself sets the number of clients in a round; see [`Algorithm::clients_per_round`].
     pub chooses_clients: bool,
-    /// Its formulas hold for plain gradient steps only.
+    /// The algorithm's formulas hold for plain gradient steps only.
     pub plain_gradient_steps: bool,
     /// Particles interact through matrices `[N, N]`.
     pub pairs: bool,
@@ -134,12 +134,12 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// A method whose clients each move what they are sent, and whose server averages their replies.
+    /// A method whose clients update the arrays that they receive, and whose server averages their replies.
     pub const FEDERATED: Self = Self {
         centralised: false,
         personal: false,
         tilted: false,
-        one_client_a_round: false,
+        one_client_per_round: false,
         chooses_clients: false,
         plain_gradient_steps: false,
         pairs: true,
@@ -290,8 +290,8 @@ impl Algorithm for AlgorithmConfig {
         with_config!(self, _ => Ok(()), config => config.check())
     }
 
-    fn clients_a_round(&self, clients: usize) -> Option<usize> {
-        with_config!(self, _ => None, config => config.clients_a_round(clients))
+    fn clients_per_round(&self, clients: usize) -> Option<usize> {
+        with_config!(self, _ => None, config => config.clients_per_round(clients))
     }
 
     fn one_hot_advice(&self) -> &'static str {

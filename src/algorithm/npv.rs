@@ -60,7 +60,7 @@ impl NpvConfig {
         about: "Nonparametric variational inference on all rows in one place (Gershman et al. 2012).",
         keys: &[
             PARTICLE_COUNT.doc("Components N of the mixture."),
-            LOCAL_STEPS.default(I(100)).doc("Most iterations of L-BFGS in a round's sweep."),
+            LOCAL_STEPS.default(I(100)).doc("Largest number of iterations of L-BFGS in a round's sweep."),
             TEMPERATURE,
         ],
     };
@@ -367,7 +367,7 @@ fn relative_rounding<B: Backend>(session: &Session<B>) -> f64 {
     if session.dtype().size() == size_of::<f64>() { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
-/// The mean over coordinates of the prior's variance, estimated from draws; 1 where there is no prior.
+/// The mean over coordinates of the prior's variance, estimated from draws; 1 if there is no prior.
 fn prior_variance(model: &dyn Model, streams: Streams) -> f64 {
     let mut rng = streams.rng(Purpose::Trace, 0, 0);
     let d = model.layout().dim();

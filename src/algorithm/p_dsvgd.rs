@@ -1,4 +1,4 @@
-//! P-DSVGD, DSVGD of many clients at once. Source: Kassab & Simeone Algorithm 4, eq. (22); ALGORITHMS 4.4.
+//! P-DSVGD, DSVGD with several clients per round. Source: Kassab & Simeone Algorithm 4, eq. (22); ALGORITHMS 4.4.
 //!
 //! Every scheduled client does both loops of DSVGD from the server's Θ and sends its *factor* Θ_k. The server moves Θ
 //! by L_s steps of SVGD towards the product of prior and factors, q(θ) ∝ p0(θ)·Π_k t_k(θ).
@@ -56,7 +56,7 @@ const FACTOR_DAMPING: Key = key(
     "factor_damping",
     Accepts::NumberOr(Interval::FRACTION, &["by-clients"]),
     T("by-clients"),
-    "Share of its change that the factor of a client takes, as clients of one round all start from one Θ and their changes add up; `by-clients`: one over the clients of the round; 1: undamped ([D]).",
+    "Damping of the changes of the clients' factors, which add up because all clients of a round start from the same Θ; `by-clients`: one over the number of clients of the round; 1: undamped ([D]).",
 )
 .paper(F(1.0))
 .reference(F(1.0));
@@ -65,7 +65,7 @@ impl PDsvgdConfig {
     /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "p-dsvgd",
-        about: "DSVGD of many clients at once.",
+        about: "DSVGD with several clients per round.",
         keys: &[
             PARTICLE_COUNT,
             LOCAL_STEPS,

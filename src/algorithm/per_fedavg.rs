@@ -35,13 +35,13 @@ impl PerFedAvgConfig {
     /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "per-fedavg",
-        about: "Averaging of a start from which each client adapts (Fallah et al. 2020).",
+        about: "Averaging of an initialisation that each client adapts (Fallah et al. 2020).",
         keys: &[
             LOCAL_STEPS,
             BATCH_OF_TEN,
             MINIBATCH,
             MEAN_LOSS,
-            INNER_LR.doc("Step size of the adaptation; `optimizer.lr` is that of what is shared."),
+            INNER_LR.doc("Step size of the adaptation; `optimizer.lr` is that of the shared parameters."),
         ],
     };
 

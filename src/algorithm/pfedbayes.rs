@@ -63,13 +63,32 @@ impl PFedBayesConfig {
     pub const KIND: Kind = Kind {
         name: "pfedbayes",
         about: "Personal Gaussians around a shared Gaussian (Zhang et al. 2022).",
-        keys: &[PARTICLE_COUNT.default(I(10)).doc("Draws N that predictions are made with."), LOCAL_STEPS, BATCH, MINIBATCH, LIKELIHOOD_SCALE,
-SAMPLES.default(I(1)),
-SERVER_MIX,
-key("kl_weight", POSITIVE, F(10.0), "ζ: weight of KL(personal ‖ shared)."),
-key("initial_rho", Float(Interval::FINITE), F(-2.5), "ρ at the start; a standard deviation is ln(1 + e^ρ) (public code: -3).").reference(F(-3.0)),
-key("initial_sd", POSITIVE, F(0.1), "Standard deviation of the means at the start."),
-key("noise_variance", POSITIVE, F(1.0), "Variance of the noise behind a draw, in training and in prediction; 1 is the method, 1e-6 the unofficial public code (sd 0.001): next to a point.").reference(F(1e-6)),],
+        keys: &[
+            PARTICLE_COUNT.default(I(10)).doc("Number of draws N for predictions."),
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            SAMPLES.default(I(1)),
+            SERVER_MIX,
+            key("kl_weight", POSITIVE, F(10.0), "ζ: weight of KL(personal ‖ shared)."),
+            key(
+                "initial_rho",
+                Float(Interval::FINITE),
+                F(-2.5),
+                "Initial ρ; a standard deviation is ln(1 + e^ρ) (public code: -3).",
+            )
+            .reference(F(-3.0)),
+            key("initial_sd", POSITIVE, F(0.1), "Standard deviation of the initial means."),
+            key(
+                "noise_variance",
+                POSITIVE,
+                F(1.0),
+                "Variance of the noise of a draw, in training and in prediction: 1 in the method, 1e-6 in the \
+                 unofficial public code (sd 0.001), whose draws hardly differ from the mean.",
+            )
+            .reference(F(1e-6)),
+        ],
     };
 
     /// The capabilities and the requirements of the method.

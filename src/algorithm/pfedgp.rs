@@ -13,14 +13,14 @@
 //! | Gibbs draws of the Pólya-Gamma variables, 5 steps of 20 to 30 chains | their mean field, `inference_steps` updates |
 //! | loss: log predictive likelihood of a half of the rows given the other half | the bound on the marginal likelihood (their other objective, `marginal_likelihood`), of a minibatch |
 //! | exp E log σ(f), and 1 − that | E σ(f) |
-//! | all rows of a client behind a prediction | at most `inducing_rows`, each class by its share |
+//! | a prediction conditioned on all rows of a client | on at most `inducing_rows`, each class by its share |
 //! | SGD .05, momentum .9, decay .001, norm of a gradient at most 50, one step on all rows, a plain mean of clients | `[optimizer]` without decay and clip, `local_steps` minibatches, a mean by rows |
 //!
-//! Their embedding ends in a linear layer of its own. Here it ends where the head begins: in such a layer with a
+//! Their embedding ends in an additional linear layer. Here it ends where the head begins: in such a layer with a
 //! `stack` whose last layer is dense, in the last hidden layer with a `bnn`, which is worse where there is only one
 //! (docs/algorithms.md).
 //!
-//! Their optimiser starts anew at each visit and takes one step, so that its momentum has no effect. A row for which
+//! Their optimiser is reset at each visit and takes one step, so that its momentum has no effect. A row for which
 //! all units are 0 is embedded at 0 and has no gradient. The server's particles are the shared layers under the head of
 //! Θ^(0), which is never trained: their predictions have no meaning.
 
@@ -100,7 +100,7 @@ impl PFedGpConfig {
                 "inducing_rows",
                 COUNT,
                 I(500),
-                "Most training rows of a client behind a prediction: the cost is cubic in them.",
+                "Largest number of training rows of a client on which its predictions are conditioned; the cost is cubic in it.",
             ),
         ],
     };

@@ -2,8 +2,8 @@
 //!
 //! Client, from p = w as sent: L times draw a minibatch; R times p ← p − η_p(∇L̄(p) + λ(p − w)) on it; then
 //! w ← w − ηλ(w − p). The client keeps p, with which it predicts, and sends its w_k. Server:
-//! w ← (1−β)w + β·mean_{k ∈ S} w_k, with equal weights. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient steps for its inner
-//! problem); ALGORITHMS 4.9. w is sent to the clients, w_k to the server.
+//! w ← (1−β)w + β·mean_{k ∈ S} w_k, with equal weights. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient
+//! steps for its inner problem); ALGORITHMS 4.9. w is sent to the clients, w_k to the server.
 
 use fedstein_schema::Literal::{Float as F, Int as I};
 use fedstein_schema::{COUNT, Kind, key};
@@ -48,8 +48,8 @@ impl PFedMeConfig {
             MINIBATCH,
             MEAN_LOSS,
             PROXIMAL.default(F(15.0)).doc("λ: weight of the distance from the shared parameters."),
-            INNER_LR.doc("Step size of the personal parameters; `optimizer.lr` is that of what is shared."),
-            key("inner_steps", COUNT, I(5), "Personal steps on one minibatch."),
+            INNER_LR.doc("Step size of the personal parameters; `optimizer.lr` is that of the shared parameters."),
+            key("inner_steps", COUNT, I(5), "Number of personal steps on one minibatch."),
             SERVER_MIX,
         ],
     };

@@ -71,14 +71,16 @@ impl PFedVemConfig {
         name: "pfedvem",
         about: "Gaussian heads on a shared base (Zhu et al. 2023).",
         keys: &[
-            PARTICLE_COUNT.default(I(1)).doc("Draws N from the head that a client predicts with; 1 is the mean head."),
+            PARTICLE_COUNT
+                .default(I(1))
+                .doc("Number of draws N from the head for a client's predictions; 1 is the mean head."),
             LOCAL_STEPS,
             BATCH_OF_TEN,
             MINIBATCH,
             MEAN_LOSS,
             SAMPLES.default(I(5)),
             PERSONAL_LAYERS,
-            key("head_steps", COUNT, I(10), "Steps on the Gaussian head, each on all rows."),
+            key("head_steps", COUNT, I(10), "Number of steps on the Gaussian head, each on all rows."),
             key("head_lr", POSITIVE, F(0.001), "Step size of the steps on the head."),
             key("head_momentum", Float(Interval::DECAY), F(0.9), "Momentum of the steps on the head."),
         ],

@@ -11,9 +11,10 @@
 //!
 //! γ_t is shortened by bisection until the effective sample size is at least half of N. The last line draws from a
 //! kernel around the parent, shrunk so that mean m and standard deviation sd of a set do not change. The first child of
-//! a particle keeps its place. Were every particle jittered in every step, the noise would stay while γ_t → 0 lets the
-//! selection fade: on the paper's 1-D toy (N = 200, mean of 10 seeds) KL(q ‖ posterior) then rises from .04 after 10
-//! steps to .29 after 3,000; with copies alone it is .009 from the tenth step on. The method uses no gradients.
+//! a particle is not moved. If every particle were jittered in every step, the noise would persist while the selection
+//! vanishes with γ_t → 0: on the paper's 1-D toy (N = 200, mean of 10 seeds) KL(q ‖ posterior) then rises from .04
+//! after 10 steps to .29 after 3,000; if only copies are jittered, it is .009 from the tenth step on. The method uses
+//! no gradients.
 //! Source: Dai, He, Dai & Song 2016; the details are ours, ALGORITHMS 4.7.
 
 use fedstein_schema::Accepts::Float;
@@ -123,8 +124,8 @@ impl<B: Backend> Client<B> {
         let density = kde.log_density(theta)?;
         let gains: Vec<f64> = (0..theta.count()).map(|n| prior[n] + likelihood[n] - density[n]).collect();
         let longest = self.config.max_step.min(self.config.step_decay / t as f64);
-        let nobody = || RunError::Config(format!("mirror step {t}: no particle has a finite log p"));
-        let weights = mirror_weights(&gains, longest).ok_or_else(nobody)?;
+        let no_particle = || RunError::Config(format!("mirror step {t}: no particle has a finite log p"));
+        let weights = mirror_weights(&gains, longest).ok_or_else(no_particle)?;
 
         let mut rng = self.streams.rng(Purpose::Resample, t, 0);
         let parents = systematic(&weights, rng.random());
@@ -144,7 +145,7 @@ fn mirror_weights(gains: &[f64], longest: f64) -> Option<Vec<f64>> {
     if !top.is_finite() || gains.iter().any(|gain| gain.is_nan()) {
         return None;
     }
-    // A particle outside the prior's support has gain −∞ and weight 0 whatever γ.
+    // A particle outside the prior's support has gain −∞, and weight 0 with any γ.
     let weights = |step: f64| -> Vec<f64> {
         let weight = |gain: &f64| if gain.is_finite() { (step * (gain - top)).exp() } else { 0.0 };
         let weights: Vec<f64> = gains.iter().map(weight).collect();
@@ -256,7 +257,7 @@ mod tests {
     use rand::rngs::ChaCha12Rng;
 
     #[test]
-    fn a_long_step_is_shortened_until_half_of_the_particles_count() {
+    fn a_long_step_is_shortened_to_an_effective_sample_size_of_half_the_particles() {
         let gains: Vec<f64> = (0..100).map(|n| -10.0 * f64::from(n)).collect();
         // The step needs no shortening: w ∝ exp(γ·gain), ratio e^(−10γ) from one to the next.
         let free = mirror_weights(&gains, 1e-3).unwrap();
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn particles_outside_the_prior_die_and_numbers_that_are_none_are_refused() {
+    fn particles_outside_the_prior_have_weight_zero_and_invalid_gains_are_refused() {
         let weights = mirror_weights(&[0.0, f64::NEG_INFINITY, 0.0, f64::NEG_INFINITY], 1.0).unwrap();
         assert_eq!(weights, [0.5, 0.0, 0.5, 0.0]);
         assert_eq!(mirror_weights(&[-700.0], 1.0).unwrap(), [1.0]);
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn resampling_gives_everyone_his_share_up_to_one_child() {
+    fn resampling_gives_each_particle_its_expected_number_of_children_up_to_one() {
         let weights = [0.02, 0.4, 0.0, 0.33, 0.25];
         for u in [0.0, 0.3, 0.77, 1.0 - f64::EPSILON] {
             let parents = systematic(&weights, u);

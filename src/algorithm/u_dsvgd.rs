@@ -53,7 +53,7 @@ impl UDsvgdConfig {
     /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "u-dsvgd",
-        about: "DSVGD whose factors are remembered exactly; memory grows with the visits.",
+        about: "DSVGD with exact factors; memory grows with the number of visits.",
         keys: &[
             PARTICLE_COUNT,
             LOCAL_STEPS,
@@ -71,7 +71,7 @@ impl UDsvgdConfig {
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
         tilted: true,
-        one_client_a_round: true,
+        one_client_per_round: true,
         replies: Replies::Different(REPLACES),
         ..Capabilities::FEDERATED
     };

@@ -1,6 +1,6 @@
 //! W2: one DSVGD round on the network 784-100-10, exact densities with λ = 0.55, random minibatches.
 //!
-//! The client's half, as in a run, handles a server's request: L local steps, and the new factor in closed form. Its
+//! The client half handles a server's request as in a run: L local steps, and the new factor in closed form. Its
 //! factor and the global particles differ, so that no two densities are equal. Factors contain the prior
 //! (`with-prior`), which the yardstick's local score does not; this adds one term and no passes. The yardstick distils
 //! in L' further steps. W2c is the same round with densities off.
@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::protocol::{Ask, ClientHalf, Message, PARTICLES, Request, Setup};
 use crate::rows::Shard;
 
-/// N, B, N_k and L of a round.
+/// The sizes N, B, N_k and L of a round.
 #[derive(Clone, Copy)]
 struct Shape {
     count: usize,
@@ -37,14 +37,14 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
     let Shape { count, batch, steps, .. } = shape;
 
     let whole = bench.time(|| round.run(DENSITY))?;
-    let silent = bench.time(|| round.run(DensityConfig { kde: KdeMode::Off, ..DENSITY }))?;
+    let without = bench.time(|| round.run(DensityConfig { kde: KdeMode::Off, ..DENSITY }))?;
 
-    let share = 1.0 - median(&silent.milliseconds) / median(&whole.milliseconds);
+    let share = 1.0 - median(&without.milliseconds) / median(&whole.milliseconds);
     let cost = Networks::mnist(count).dsvgd_round(batch, steps, 0);
     let note = format!("density terms {:.0} %", 100.0 * share);
     Ok(vec![
-        bench.told(format!("W2 dsvgd-round L={steps}"), Some(cost), &whole).noted(note),
-        bench.told("W2c the same, densities off", None, &silent),
+        bench.line_of(format!("W2 dsvgd-round L={steps}"), Some(cost), &whole).noted(note),
+        bench.line_of("W2c the same, densities off", None, &without),
     ])
 }
 

@@ -1,8 +1,8 @@
 //! W5: one FedWBA round: 10 clients × N = 10 networks × 50 steps with B = 250 of 1200 rows, against the density of the
 //! global particles (W5a); then the barycenter of 50 clients' particles (W5b).
+//!
 //! The clients are the algorithm's own, in a fleet: in parallel on a CPU. The 40 others hold the same modes in another
 //! order, each with its own noise, so that the matching is not trivial.
-//! order, with noise of their own, so that there is something to match.
 
 use rand::seq::SliceRandom;
 

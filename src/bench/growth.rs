@@ -13,13 +13,13 @@ use crate::report::{AxisSpec, FigureLine, FigurePoint, LineFigure, Stroke};
 /// The size that is doubled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variable {
-    /// N, in an SVGD step of the network 784-100-10 on 100 rows.
+    /// The number of particles N, in an SVGD step of the network 784-100-10 on 100 rows.
     Particles,
-    /// d, in an SVGD step of 20 networks 784-H-10 on 100 rows, through H.
+    /// The dimension d, in an SVGD step of 20 networks 784-H-10 on 100 rows, through H.
     Dimension,
-    /// K, in a selection by Hilbert inner product, 10 networks and 100 rows a client.
+    /// The number of clients K, in a selection by Hilbert inner product with 10 networks and 100 rows per client.
     Clients,
-    /// B, in an SVGD step of 20 networks 784-100-10.
+    /// The size B of a minibatch, in an SVGD step of 20 networks 784-100-10.
     Batch,
 }
 

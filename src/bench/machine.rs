@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_time_leaves_out_idle_and_waiting_and_own_time_is_counted_behind_the_name() {
+    fn busy_time_excludes_idle_and_waiting_and_own_time_is_read_after_the_name() {
         let stat = "cpu  700 20 200 5000 300 10 30 40 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
         assert_eq!(busy_cores(stat), Some(10.0));
         let own = "17 (a (b) c) R 1 2 3 4 5 6 7 8 9 10 250 50 8 9 20 0 2 0";
@@ -117,7 +117,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn linux_answers_everything() {
+    fn linux_provides_all_values() {
         assert!(Activity::begin().foreign().is_some_and(|share| share >= 0.0));
         assert!(processor().is_some() && load().is_some() && peak_memory().is_some_and(|bytes| bytes > 1 << 20));
     }

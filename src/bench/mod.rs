@@ -1,9 +1,9 @@
 //! Times of the main computations of a federation: the workloads W1 to W7, each compared with the machine's limit.
 //!
-//! A bench takes an open device, a number of seconds, and a size; it returns one [`Line`] per measured quantity, its
-//! time beside its FLOPs and bytes. The timed code is what users run, on synthetic rows of the right shape. The same
-//! work in PyTorch and JAX ("yardsticks") has the same names, so that lines can be paired. `fedstein bench` prints the
-//! lines; `cargo bench` also counts allocations.
+//! A bench takes an open device, a number of seconds, and a size; it returns one [`Line`] per measured quantity, with
+//! its time, its FLOPs and its bytes. The timed code is the code of a run, on synthetic rows of the right shape. The
+//! same work in PyTorch and JAX ("yardsticks") has the same names, so that lines can be paired. `fedstein bench` prints
+//! the lines; `cargo bench` also counts allocations.
 //!
 //! | | what | file |
 //! |---|---|---|

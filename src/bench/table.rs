@@ -74,10 +74,10 @@ pub fn row(Line { record, cost, allocations }: &Line, ceilings: &Ceilings) -> St
 /// The explanation of the columns.
 pub fn explanation(lines: &[Line]) -> String {
     let mut text = "\nroofline: the work's operations at the matrix product's speed plus its bytes at the copy's;\n\
-                    achieved: roofline over median. foreign: cores that other processes took meanwhile.\n"
+                    achieved: roofline over median. foreign: cores that other processes used at the same time.\n"
         .to_owned();
     if lines.iter().any(|line| line.record.foreign.is_some_and(|share| share > DISTURBED)) {
-        text += "! more than a tenth of a core was not ours: repeat such a line on a quiet machine.\n";
+        text += "! other processes used more than a tenth of a core: repeat such a line on an idle machine.\n";
     }
     text
 }

@@ -9,7 +9,7 @@ fn tiny() -> Bench<Flex> {
 }
 
 #[test]
-fn every_workload_runs_and_tells_times_in_order() {
+fn every_workload_runs_and_its_times_are_in_order() {
     let bench = tiny();
     let mut names = Vec::new();
     for workload in Workload::ALL {

@@ -127,7 +127,7 @@ impl<B: Backend> Bench<B> {
         let mut timed = self.time(unit)?;
         timed.milliseconds.iter_mut().for_each(|value| *value /= parts as f64);
         timed.allocations = timed.allocations.map(|count| count / parts as f64);
-        Ok(self.told(name, Some(cost), &timed))
+        Ok(self.line_of(name, Some(cost), &timed))
     }
 
     /// Runs a unit repeatedly until the budget is spent.
@@ -162,8 +162,8 @@ impl<B: Backend> Bench<B> {
         Ok(Timed { milliseconds, foreign: activity.foreign(), allocations })
     }
 
-    /// Makes a line of the times.
-    pub(super) fn told(&self, name: impl Into<String>, cost: Option<Cost>, timed: &Timed) -> Line {
+    /// The line of these times.
+    pub(super) fn line_of(&self, name: impl Into<String>, cost: Option<Cost>, timed: &Timed) -> Line {
         let threads =
             if B::PARALLEL_CLIENTS { Threads::Cpu(rayon::current_num_threads()) } else { Threads::Gpu(B::NAME) };
         let times = &timed.milliseconds;

@@ -36,7 +36,7 @@ pub fn encode(state: &State) -> Result<Vec<u8>, CheckpointError> {
 /// Decodes the bytes that [`encode`] wrote.
 ///
 /// # Errors
-/// A message that says why the bytes are not the file of a state.
+/// The bytes are not the file of a state. The error is the reason in words.
 pub fn decode(bytes: &[u8]) -> Result<State, String> {
     let wrong = |error: safetensors::SafeTensorError| quoted(&error.to_string());
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(wrong)?;
@@ -74,7 +74,7 @@ mod tests {
     use crate::array::Values;
 
     #[test]
-    fn every_bit_comes_back() {
+    fn every_bit_is_read_back() {
         let strange = [f32::NAN, -0.0, f32::MIN_POSITIVE / 2.0, f32::INFINITY, 0.1];
         let state = State::default()
             .with_array("particles", Array { shape: vec![1, 5], values: Values::F32(strange.to_vec()) })

@@ -1,7 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a checkpoint cannot be written, or a run cannot resume from one.
+/// An error in writing a checkpoint, or in resuming a run from one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
@@ -10,7 +10,7 @@ pub enum CheckpointError {
     Missing(PathBuf),
     /// The checkpoints have another layout.
     #[error(
-        "{}: this is a checkpoint of format {found}, and this program reads format {expected}; go on with the program \
+        "{}: this is a checkpoint of format {found}, and this program reads format {expected}; resume with the program \
          that wrote it",
         path.display()
     )]
@@ -23,12 +23,12 @@ pub enum CheckpointError {
         expected: u64,
     },
     /// Keys that change the result differ; each item names one.
-    #[error("a run goes on with the configuration it began with, but these keys differ:{}", lines(.0))]
+    #[error("a run resumes with its own configuration, but these keys differ:{}", lines(.0))]
     Config(Vec<String>),
     /// The data differ from those of the checkpoint.
     #[error(
-        "the {what} not those of the checkpoint (sha256 {found:.12} instead of {expected:.12}): a run goes on with the \
-         data it began with"
+        "the {what} not those of the checkpoint (sha256 {found:.12} instead of {expected:.12}): a run resumes with its \
+         own data"
     )]
     Data {
         /// What differs: "training and test rows are" or "clients' rows are".
@@ -38,15 +38,15 @@ pub enum CheckpointError {
         /// The digest in the checkpoint.
         expected: String,
     },
-    /// The checkpoint lies beyond the last round that is asked for.
-    #[error("the checkpoint is of round {done}, rounds = {asked} is less; name as many rounds as the run is to have")]
+    /// The checkpoint lies beyond the last round of the configuration.
+    #[error("the checkpoint is of round {done}, rounds = {asked} is less; `rounds` is the total number of rounds")]
     Rounds {
         /// The checkpoint's round.
         done: usize,
-        /// The number of rounds asked for, the key `rounds`.
+        /// The key `rounds` of the configuration.
         asked: usize,
     },
-    /// No generation of checkpoints is usable; each item says why.
+    /// No generation of checkpoints is usable; each item gives the reason for one.
     #[error("no checkpoint can be used:{}", lines(.0))]
     Damaged(Vec<String>),
     /// A file is intact but its content is invalid.
@@ -86,7 +86,7 @@ impl CheckpointError {
     }
 }
 
-/// Puts each item on a line of its own.
+/// Each item on a separate line.
 fn lines(items: &[String]) -> String {
     items.iter().map(|item| format!("\n  {item}")).collect()
 }

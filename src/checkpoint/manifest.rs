@@ -68,7 +68,7 @@ impl Manifest {
         name.strip_prefix("round-")?.strip_suffix(".json")?.parse().ok()
     }
 
-    /// The manifest as text: the content, and its own sha256 beside it.
+    /// The manifest as text: the content and its sha256.
     ///
     /// # Errors
     /// Serialisation fails; no value of this type causes that.
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_comes_back_as_it_went_in() {
+    fn a_manifest_is_read_back_unchanged() {
         let text = manifest().to_text().unwrap();
         assert_eq!(Manifest::from_text("m".as_ref(), &text).unwrap(), manifest());
         assert_eq!(Manifest::round_of(&Manifest::name(12)), Some(12));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn another_format_is_named_and_no_damage() {
+    fn another_format_is_named_and_not_reported_as_damage() {
         let text = Manifest { format: 7, ..manifest() }.to_text().unwrap();
         let error = Manifest::from_text("m".as_ref(), &text).unwrap_err();
         assert!(error.is_usage() && error.to_string().contains("format 7"), "{error}");

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_comes_back_as_it_went_in() {
+    fn a_part_is_read_back_unchanged() {
         let part = State::default().with_counts("seen", [3, 1]).with_numbers("elbo", [-0.0]);
         let whole = State::default().with_part("server", part.clone()).with_count("round", 4);
         assert_eq!(whole.part("server"), part);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_undefined_stays_apart_from_what_is_not_a_number() {
+    fn undefined_values_are_distinct_from_nan() {
         let state = State::default().with_optional("metrics", &[Some(1.5), None, Some(f64::NAN)]);
         let back = state.optional("metrics").unwrap();
         assert_eq!(back[..2], [Some(1.5), None]);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_entry_is_named() {
         let state = State::default().with_counts("several", [1, 2]);
         for error in [state.count("position").unwrap_err(), state.count("several").unwrap_err()] {
             let message = error.to_string();

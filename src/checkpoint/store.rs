@@ -85,8 +85,8 @@ impl Store {
         codec::decode(&bytes_of(&self.dir, entry)?).map_err(|reason| content(&path, &reason))
     }
 
-    /// Writes a generation: `parts` anew, all others as in the generation before. When the call returns, it is on the
-    /// disk.
+    /// Writes a generation: `parts` are written, all others are those of the generation before. When the call returns,
+    /// it is on the disk.
     ///
     /// # Errors
     /// A state cannot be read or a file cannot be written; earlier generations stay unchanged.
@@ -160,7 +160,7 @@ impl Store {
         fs::remove_dir_all(&self.dir).map_err(CheckpointError::io("remove", &self.dir))
     }
 
-    /// Removes the checkpoint files that no generation lists. Files that no checkpoint has written stay.
+    /// Removes the checkpoint files that no generation lists. Files that were not written by a checkpoint are kept.
     fn prune(&self) -> Result<(), CheckpointError> {
         let mut used = BTreeSet::new();
         for generation in &self.generations {
@@ -199,7 +199,7 @@ fn bytes_of(dir: &Path, entry: &Entry) -> Result<Vec<u8>, CheckpointError> {
     let path = dir.join(&entry.file);
     // A name with a directory in it would lead outside this directory.
     if Path::new(&entry.file).components().count() != 1 || entry.file.starts_with('.') {
-        return Err(content(&path, "this is no file of a checkpoint"));
+        return Err(content(&path, "this is not a file of a checkpoint"));
     }
     let length = fs::metadata(&path).map_err(CheckpointError::io("read", &path))?.len();
     if length != entry.bytes {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn two_generations_stay_and_what_has_not_changed_is_not_written_again() {
+    fn two_generations_are_kept_and_unchanged_parts_are_not_written_again() {
         let dir = TempDir::new().unwrap();
         let store = store(&dir);
         let mut names = names(&store.dir).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn with_the_newest_damaged_the_one_before_is_taken_and_the_damage_named() {
+    fn if_the_newest_is_damaged_the_one_before_is_used_and_the_damage_named() {
         type Damage = fn(&Path);
         let damages: [(&str, Damage); 5] = [
             ("round-3.json", |path| fs::write(path, "{").unwrap()),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn with_both_damaged_both_are_named() {
+    fn if_both_are_damaged_both_are_named() {
         let dir = TempDir::new().unwrap();
         let path = store(&dir).dir;
         fs::remove_file(path.join("client-1-1.safetensors")).unwrap();
@@ -313,14 +313,14 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_none_it_says_so() {
+    fn a_missing_checkpoint_is_an_error() {
         let dir = TempDir::new().unwrap();
         let error = Store::open(&dir.path().join("checkpoint")).unwrap_err();
         assert!(matches!(error, CheckpointError::Missing(_)) && error.is_usage(), "{error}");
     }
 
     #[test]
-    fn a_generation_that_fails_leaves_those_before_and_no_file_of_its_own() {
+    fn a_generation_that_fails_leaves_the_earlier_ones_and_no_file_of_its_own() {
         let dir = TempDir::new().unwrap();
         let mut store = store(&dir);
         let before = names(&store.dir).unwrap().len();
@@ -338,11 +338,11 @@ mod tests {
         manifest.files.get_mut("server").unwrap().file = "../server.safetensors".into();
         fs::write(store.dir.join("round-3.json"), manifest.to_text().unwrap()).unwrap();
         let (_, notes) = Store::open(&store.dir).unwrap();
-        assert!(notes[0].contains("no file of a checkpoint"), "{notes:?}");
+        assert!(notes[0].contains("not a file of a checkpoint"), "{notes:?}");
     }
 
     #[test]
-    fn strangers_in_the_directory_stay() {
+    fn other_files_in_the_directory_are_kept() {
         let dir = TempDir::new().unwrap();
         let mut store = store(&dir);
         fs::write(store.dir.join("notes.txt"), "mine").unwrap();

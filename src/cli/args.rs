@@ -1,5 +1,5 @@
 //! The arguments of the command line, as clap parses them. Doc comments here are the text of `--help`.
-#![allow(rustdoc::invalid_html_tags)] // The doc comments are the texts of `--help`, which show `<name>` as it stands.
+#![allow(rustdoc::invalid_html_tags)] // The doc comments are the texts of `--help`, where `<name>` is not HTML.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,8 @@ use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
 use crate::bench::Workload;
 use crate::experiment::config::BACKENDS;
 
-/// Federated Bayesian learning with Stein particles: train over data that stays where it is, and see how far the result's confidence can be trusted.
+/// Federated Bayesian learning with Stein particles: train over data that stays where it is, and see how far the
+/// result's confidence can be trusted.
 #[derive(Debug, Parser)]
 #[command(name = "fedstein", version, arg_required_else_help = true)]
 pub struct Args {
@@ -28,7 +29,7 @@ pub enum Command {
         action: DataAction,
     },
     Reproduce(ReproduceArgs),
-    /// Say which backends are compiled in, which open on this machine, and on what hardware.
+    /// Show which backends are compiled in, which of them work on this machine, and the hardware.
     Backends,
     Bench(BenchArgs),
 }
@@ -49,7 +50,7 @@ pub struct TrainArgs {
     #[arg(value_name = "CONFIG.toml")]
     pub config: Option<PathBuf>,
 
-    /// Where to compute, instead of the config's `backend`
+    /// Backend to use instead of the config's `backend`
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
     pub backend: Option<String>,
 
@@ -57,14 +58,14 @@ pub struct TrainArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
-    /// Where the results go [default: runs/<name>]
+    /// Directory of the results [default: runs/<name>]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
     #[command(flatten)]
     pub data_dir: DataDir,
 
-    /// Instead of the config's `seed`
+    /// Seed to use instead of the config's `seed`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: Option<u64>,
 
@@ -72,15 +73,15 @@ pub struct TrainArgs {
     #[arg(long, conflicts_with = "json")]
     pub quiet: bool,
 
-    /// Print one JSON object a round on standard output, and nothing else there
+    /// Print one JSON object per round on standard output, and nothing else
     #[arg(long)]
     pub json: bool,
 
-    /// Replace the results of an earlier run in the same place
+    /// Replace the results of an earlier run in the same directory
     #[arg(long)]
     pub force: bool,
 
-    /// Go on with a run that was stopped, from its last checkpoint, or with one that has ended to more rounds
+    /// Resume a run that was stopped from its last checkpoint, or continue a finished run to more rounds
     #[arg(long, value_name = "RUN_DIR", conflicts_with_all = ["config", "out", "force"])]
     pub resume: Option<PathBuf>,
 }
@@ -89,7 +90,7 @@ pub struct TrainArgs {
 #[derive(Debug, ClapArgs)]
 #[command(group(ArgGroup::new("source").required(true).args(["run", "predictions"])))]
 #[command(after_help = "\
-The file of --predictions has the header `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes) and one row a sample.")]
+The file of --predictions has the header `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes) and one row per sample.")]
 pub struct ReportArgs {
     /// The directory of a run
     #[arg(value_name = "RUN_DIR")]
@@ -99,19 +100,19 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE.csv")]
     pub predictions: Option<PathBuf>,
 
-    /// Bins of confidence [default: the run's `evaluation.bins`, else 15]
+    /// Number of bins of confidence [default: the run's `evaluation.bins`, else 15]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub bins: Option<u16>,
 
-    /// Where the report goes [default: RUN_DIR/report, or <FILE>-report here]
+    /// Directory of the report [default: RUN_DIR/report, or <FILE>-report in the working directory]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Replace a report in the same place (RUN_DIR/report always is)
+    /// Replace a report in the same directory (RUN_DIR/report is always replaced)
     #[arg(long)]
     pub force: bool,
 
-    /// Show another run beside it; may be repeated
+    /// Compare with another run; may be repeated
     #[arg(long, value_name = "RUN_DIR")]
     pub compare: Vec<PathBuf>,
 
@@ -131,32 +132,32 @@ pub struct PredictArgs {
     #[arg(long, value_name = "FILE.csv")]
     pub input: PathBuf,
 
-    /// Where the predictions go [default: standard output]
+    /// File of the predictions [default: standard output]
     #[arg(long, value_name = "FILE.csv")]
     pub out: Option<PathBuf>,
 
-    /// Where to compute, instead of the run's backend
+    /// Backend to use instead of the run's
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
     pub backend: Option<String>,
 }
 
-/// Run a figure of the papers again: a picture a panel, all numbers, and a table beside the paper's.
+/// Reproduce a figure of the papers: a picture of each panel, all numbers, and a comparison with the paper.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
   fedstein reproduce list                                  every figure, its data and its number of runs
-  fedstein reproduce dsvgd/fig4 --quick                    its shape, in a minute or two
+  fedstein reproduce dsvgd/fig4 --quick                    the shape of its curves, in a minute or two
   fedstein reproduce dsvgd/fig4 --only twonorm --seeds 3   a part of it at the paper's size
   fedstein reproduce dsvgd/fig4 --from results/dsvgd/fig4/fig4.csv --out again
                                                            its table and pictures from kept numbers
 
-Runs that are done are kept: the same words go on where they were stopped. See docs/reproducing.md")]
+Finished runs are kept: the same command continues where it was stopped. See docs/reproducing.md")]
 pub struct ReproduceArgs {
     /// `list`, or a figure such as dsvgd/fig4
     #[arg(value_name = "list|PAPER/FIGURE")]
     pub item: String,
 
-    /// Much smaller than the paper's setting, one seed: shows the shape, judges nothing
+    /// Much smaller than the paper's setting, one seed: shows the shape of the curves and checks no claim
     #[arg(long, conflicts_with = "middle")]
     pub quick: bool,
 
@@ -164,30 +165,30 @@ pub struct ReproduceArgs {
     #[arg(long)]
     pub middle: bool,
 
-    /// Trials, with the seeds 1 to N [default: the figure's]
+    /// Number of trials, with the seeds 1 to N [default: the figure's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub seeds: Option<u64>,
 
-    /// Where to compute
+    /// Backend to use
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
     pub backend: Option<String>,
 
     #[command(flatten)]
     pub data_dir: DataDir,
 
-    /// Run nothing: judge and draw the numbers of a figure's kept CSV file (plain or .gz) again, at the file's scale
+    /// Run nothing: compare and draw the numbers of a figure's kept CSV file (plain or .gz), at the file's scale
     #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["quick", "middle", "backend", "only", "jobs"])]
     pub from: Option<PathBuf>,
 
-    /// Where figures and kept runs go [default: results, or results/quick, results/middle]
+    /// Directory of figures and kept runs [default: results, or results/quick, results/middle]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Only what has this in its name, panel/series or panel/case/series
+    /// Only runs with this in their name, panel/series or panel/case/series
     #[arg(long, value_name = "SUBSTRING")]
     pub only: Option<String>,
 
-    /// Runs at once; more need more memory and, for small models, less time
+    /// Number of runs at once; more need more memory and, for small models, less time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
 
@@ -196,7 +197,7 @@ pub struct ReproduceArgs {
     pub quiet: bool,
 }
 
-/// Time this machine: seven workloads beside its fastest matrix product and copy.
+/// Time seven workloads on this machine, and its fastest matrix product and copy.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Workloads:
@@ -211,29 +212,29 @@ Examples:
   fedstein bench --backend wgpu --json times.jsonl
   fedstein bench --growth                          time against N, d, K and B, with growth.svg
 
-Leave the machine alone meanwhile. See docs/performance.md")]
+Other work on the machine disturbs the times. See docs/performance.md")]
 pub struct BenchArgs {
-    /// Where to compute
+    /// Backend to use
     #[arg(long, value_name = "NAME", default_value = "flex", value_parser = PossibleValuesParser::new(BACKENDS))]
     pub backend: String,
 
-    /// Only these, such as W1,W3
+    /// Only these workloads, such as W1,W3
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub only: Vec<Workload>,
 
-    /// Threads of the CPU [default: all]
+    /// Number of CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 
-    /// Time for each line of the table; the longest units are timed three times whatever it says
+    /// Seconds for each line of the table; every unit is timed at least three times
     #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = seconds)]
     pub seconds: f64,
 
-    /// Append one JSON object a line of the table to a file
+    /// Append one JSON object per line of the table to a file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
-    /// Show how time grows with sizes instead, and draw it
+    /// Show and draw how time grows with sizes instead
     #[arg(long, value_name = "FILE.svg", num_args = 0..=1, default_missing_value = "growth.svg", conflicts_with_all = ["only", "json"])]
     pub growth: Option<PathBuf>,
 }
@@ -247,7 +248,7 @@ fn seconds(word: &str) -> Result<f64, String> {
 
 #[derive(Debug, Subcommand)]
 pub enum DataAction {
-    /// List the data sets and say which are at hand.
+    /// List the data sets and show which are on this machine.
     List {
         #[command(flatten)]
         data_dir: DataDir,
@@ -258,7 +259,7 @@ pub enum DataAction {
         #[command(flatten)]
         data_dir: DataDir,
     },
-    /// Download a data set and check its sums.
+    /// Download a data set and verify its checksums.
     Fetch {
         name: String,
         #[command(flatten)]
@@ -268,7 +269,7 @@ pub enum DataAction {
 
 #[derive(Debug, ClapArgs)]
 pub struct DataDir {
-    /// Where data sets lie [default: $FEDSTEIN_DATA, else data]
+    /// Directory of the data sets [default: $FEDSTEIN_DATA, else data]
     #[arg(long = "data-dir", value_name = "DIR")]
     pub path: Option<PathBuf>,
 }

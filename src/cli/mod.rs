@@ -144,7 +144,7 @@ pub struct Reproduce {
     pub out: Option<PathBuf>,
     /// A substring of the names to which the runs are restricted.
     pub only: Option<String>,
-    /// A CSV file that is judged and drawn instead of running.
+    /// A CSV file whose numbers are compared and drawn; nothing is run.
     pub from: Option<PathBuf>,
     /// The number of runs at once.
     pub jobs: usize,

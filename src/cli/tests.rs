@@ -26,7 +26,7 @@ fn report(line: &str) -> Report {
 }
 
 #[test]
-fn clap_finds_no_contradiction_in_the_arguments() {
+fn the_arguments_pass_claps_own_checks() {
     use clap::CommandFactory;
     Args::command().debug_assert();
 }

@@ -27,8 +27,8 @@ pub(super) fn data(typed: Data) -> Result<(), CliError> {
             if set.origin != Origin::Download {
                 return print_text(&format!("{}: {}, there is nothing to fetch\n", set.name, state(set, dir)));
             }
-            // A mirror that fails is not the user's mistake, so this is no usage error.
-            let paths = fetch(set, dir, &mut told).map_err(|error| CliError::Failed(error.to_string()))?;
+            // A failing mirror is not the user's mistake, so this is not a usage error.
+            let paths = fetch(set, dir, &mut show).map_err(|error| CliError::Failed(error.to_string()))?;
             let lines: String = paths.iter().map(|path| format!("{}\n", path.display())).collect();
             print_text(&lines)
         }
@@ -48,7 +48,7 @@ fn state(set: &DataSet, dir: &Path) -> &'static str {
         Origin::Generated => "generated",
         Origin::Own => "your file",
         Origin::Download => {
-            let (files, own) = (status(set, dir), set.by_hand.is_some());
+            let (files, own) = (status(set, dir), set.manual_download.is_some());
             let here = |status: &FileStatus| match status {
                 FileStatus::Present | FileStatus::Alternative(_) | FileStatus::Part(_) => true,
                 // A file of another size may be the user's own copy, which is read.
@@ -61,7 +61,7 @@ fn state(set: &DataSet, dir: &Path) -> &'static str {
                 (true, _) if part => "here, a part",
                 (true, _) => "here",
                 (false, true) if count > 0 => "partly here",
-                (false, true) => "by hand",
+                (false, true) => "manual download",
                 (false, false) => "to be fetched",
             }
         }
@@ -80,26 +80,26 @@ fn info(set: &DataSet, dir: &Path) -> String {
     for (file, status) in status(set, dir) {
         let state = match status {
             FileStatus::Present => "here".to_owned(),
-            FileStatus::Alternative(path) => format!("{} stands in for it", path.display()),
-            FileStatus::Part(path) => format!("{} stands in for it, a part of its rows", path.display()),
+            FileStatus::Alternative(path) => format!("{} is used instead", path.display()),
+            FileStatus::Part(path) => format!("{} is used instead, with a part of its rows", path.display()),
             FileStatus::Missing => "missing".to_owned(),
-            FileStatus::WrongSize { bytes } if set.by_hand.is_some() => format!("another copy: {bytes} bytes"),
+            FileStatus::WrongSize { bytes } if set.manual_download.is_some() => format!("another copy: {bytes} bytes"),
             FileStatus::WrongSize { bytes } => format!("damaged: {bytes} bytes"),
         };
         let sum = match file.is_known() {
             true => format!("{} bytes  sha256 {}", file.bytes, file.sha256),
-            false => "size and sum not known".to_owned(),
+            false => "size and checksum not known".to_owned(),
         };
         let _ = writeln!(text, "  {}  {sum}  {state}", dir.join(file.path).display());
     }
-    if let Some(how) = set.by_hand {
-        let _ = writeln!(text, "  by hand  {how}");
+    if let Some(how) = set.manual_download {
+        let _ = writeln!(text, "  manual   {how}");
     }
     text
 }
 
 /// Shows progress on standard error: one line per event, and one line that counts a download's bytes.
-fn told(progress: Progress) {
+fn show(progress: Progress) {
     let mut stderr = io::stderr().lock();
     // A failed write is ignored, because standard error may be closed.
     let _ = match progress {
@@ -108,6 +108,6 @@ fn told(progress: Progress) {
         Progress::Received { bytes, total, .. } if bytes == total => writeln!(stderr, "  {total} bytes"),
         Progress::Received { .. } => Ok(()),
         Progress::Failed { file, url, reason } => writeln!(stderr, "{file}: {url} failed: {reason}"),
-        Progress::Done { file } => writeln!(stderr, "{file}: complete, checksum right"),
+        Progress::Done { file } => writeln!(stderr, "{file}: complete, checksum correct"),
     };
 }

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use crate::experiment::RoundRecord;
 use crate::experiment::progress::Observer;
-use crate::experiment::record::RoundRecord;
 
 /// The exit code 128 + SIGINT, by the convention of shells.
 pub(super) const INTERRUPTED: i32 = 130;
@@ -40,11 +40,11 @@ impl Interruptible {
     }
 
     /// The advice on how to resume; `None` without a checkpoint.
-    pub fn way_on(&self) -> Option<String> {
+    pub fn resume_advice(&self) -> Option<String> {
         let saved = self.saved.load(Relaxed);
         let out = self.out.display();
         (saved > 0)
-            .then(|| format!("the checkpoint of round {saved} is whole; go on with: fedstein train --resume {out}"))
+            .then(|| format!("the checkpoint of round {saved} is complete; resume with: fedstein train --resume {out}"))
     }
 
     /// Installs the handlers: from now on a first signal ends the run, not the process; a second one ends the process.
@@ -61,10 +61,9 @@ impl Interruptible {
     fn abandon(&self, saved: usize) -> ! {
         self.shown.finished();
         let (round, rounds) = (self.round.load(Relaxed), self.rounds.load(Relaxed));
-        let way_on = self.way_on().unwrap_or_default();
-        let told = format!("interrupted in round {round} of {rounds}, after round {saved}\n{way_on}");
+        let advice = self.resume_advice().unwrap_or_default();
         // A failed write is ignored, because standard error may be closed; the exit code remains.
-        let _ = writeln!(io::stderr(), "{told}");
+        let _ = writeln!(io::stderr(), "interrupted in round {round} of {rounds}, after round {saved}\n{advice}");
         std::process::exit(INTERRUPTED);
     }
 }
@@ -92,7 +91,7 @@ impl Observer for Interruptible {
         if saved > 0 && saved + 1 == round {
             self.abandon(saved);
         }
-        self.note(&format!("stopping after round {round}; once more ends at once and loses what no checkpoint has"));
+        self.note(&format!("stopping after round {round}; a second interrupt ends at once and loses unsaved rounds"));
     }
 
     fn finished_round(&self, record: &RoundRecord) {

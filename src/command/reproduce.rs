@@ -73,17 +73,17 @@ pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
     if failures.is_empty() {
         return Ok(());
     }
-    let told: String = failures.iter().map(|failure| format!("\n  {}: {}", failure.label, failure.problem)).collect();
-    Err(CliError::Failed(format!("{} of {total} runs failed; the figure shows the others{told}", failures.len())))
+    let list: String = failures.iter().map(|failure| format!("\n  {}: {}", failure.label, failure.problem)).collect();
+    Err(CliError::Failed(format!("{} of {total} runs failed; the figure shows the others{list}", failures.len())))
 }
 
-/// Judges and draws a kept CSV file.
+/// Compares the numbers of a kept CSV file with the paper, and draws them.
 fn again(figure: &Figure, file: &Path, typed: &Reproduce) -> Result<(), CliError> {
     let wrong = |error| CliError::Usage(format!("{}: {error}", file.display()));
     let csv = KeptCsv::open(file).map_err(wrong)?;
     let scale = csv.scale;
     if scale == Scale::Middle && figure.middle.is_none() {
-        let message = format!("{}: its scale is middle, and `{}` has no such form", file.display(), figure.id);
+        let message = format!("{}: its scale is middle, which `{}` does not have", file.display(), figure.id);
         return Err(CliError::Usage(message));
     }
     let seeds = typed.seeds.unwrap_or_else(|| figure.seeds.at(scale).max(csv.seeds));
@@ -137,9 +137,9 @@ fn listing(data_dir: &Path) -> Result<String, CliError> {
         let mut data: Vec<String> = Vec::new();
         for (table, _) in full.data() {
             let needed = Needed::of(&table, data_dir);
-            let told = format!("{} ({})", needed.name, needed.state());
-            if !data.contains(&told) {
-                data.push(told);
+            let entry = format!("{} ({})", needed.name, needed.state());
+            if !data.contains(&entry) {
+                data.push(entry);
             }
         }
         let mut runs = format!("{} quick", grid(Scale::Quick).count());

@@ -17,8 +17,8 @@ use crate::stein::{Bandwidth, Distances, Score};
 /// Weights below this are set to 0 in f32. They change no sum by a bit, since the rounding of f32 is 2^−24.
 const NEGLIGIBLE_WEIGHT: f64 = 1.0 / (1u64 << 40) as f64;
 
-/// A centre whose exponent is smaller than the largest by this much has a weight far below [`NEGLIGIBLE_WEIGHT`]. All such
-/// weights together are below the last bit of f64 beside a weight of 1.
+/// A centre whose exponent is smaller than the largest by this much has a weight far below [`NEGLIGIBLE_WEIGHT`]. All
+/// such weights together are less than the last bit of a weight of 1 in f64.
 const NEGLIGIBLE_GAP: f64 = 64.0;
 
 /// A density counts as one-hot where at each centre the sum of all other weights, relative to its own, is below this.
@@ -61,14 +61,15 @@ pub struct KdeConfig {
 #[derive(Clone, Debug)]
 pub struct Kde<B: Backend> {
     mode: KdeMode,
-    /// The centres θ_j minus their mean, `[M, d]`, so that f32 keeps its digits for the differences. Products and scores read
-    /// no second array of this size, which would not fit the cache.
+    /// The centres θ_j minus their mean, `[M, d]`, so that f32 keeps its digits for the differences. Products and
+    /// scores read no second array of this size, which would not fit the cache.
     offsets: Particles<B>,
     /// The mean of the centres, `[1, d]`.
     mean: Particles<B>,
     /// λ.
     lambda: f64,
-    /// mean·offset_j + ½‖offset_j‖², `[M]`: θ·offset_j minus this is −½‖θ − θ_j‖² up to a term that all j have in common.
+    /// mean·offset_j + ½‖offset_j‖², `[M]`: θ·offset_j minus this is −½‖θ − θ_j‖² up to a term that all j have in
+    /// common.
     shift: Array1<f64>,
     /// ‖θ_j − θ_l‖, `[M, M]`.
     apart: Array2<f64>,
@@ -160,8 +161,9 @@ impl<B: Backend> Kde<B> {
         Ok(TruncatedWeights { values, reach })
     }
 
-    /// How far every particle with these exponents `[N, M]` may move while one centre keeps all of its weight; 0 where it does
-    /// not have all of it. `largest` is the largest absolute value of the products that the exponents come from.
+    /// How far every particle with these exponents `[N, M]` may move while one centre keeps all of its weight; 0 where
+    /// it does not have all of it. `largest` is the largest absolute value of the products that the exponents come
+    /// from.
     ///
     /// A displacement δ changes x_j − x_l = θ·(θ_j − θ_l)/λ² + … by at most ‖δ‖·‖θ_j − θ_l‖/λ².
     fn reach(&self, exponents: &Array2<f64>, largest: f64) -> f64 {

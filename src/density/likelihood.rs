@@ -1,4 +1,4 @@
-//! The likelihood of a client's rows and the prior beside it, with scores by autodiff through the model.
+//! The likelihood of a client's rows and the prior, with scores by autodiff through the model.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::particles::Particles;
 use crate::rows::{Minibatches, Rows, Shard};
 use crate::stein::Score;
 
-/// Number of rows whose scores are computed at once where all rows take part.
+/// The number of rows whose scores are computed at once, where all rows are used.
 const CHUNK: usize = 1000;
 
 /// The factor by which the sum over a minibatch estimates the sum over all N_k rows of a client.
@@ -40,7 +40,7 @@ impl LikelihoodScale {
     }
 }
 
-/// The tempered log-likelihood −(1/α) L_k(θ) of one client, and log p0(θ) beside it.
+/// The tempered log-likelihood −(1/α) L_k(θ) of one client, and log p0(θ).
 #[derive(Debug)]
 pub struct Likelihood<B: Backend> {
     model: Arc<dyn Model>,
@@ -77,8 +77,8 @@ impl<B: Backend> Likelihood<B> {
         if prior_weight > 0.0 { score.plus(Score::multiple(at.count(), -lambda * prior_weight)) } else { score }
     }
 
-    /// [`Self::next_score`] as one set `[N, d]`, for N in the thousands, where the `[N, N]` coefficients of a [`Score`] would be
-    /// too large.
+    /// [`Self::next_score`] as one set `[N, d]`, for N in the thousands, where the `[N, N]` coefficients of a [`Score`]
+    /// would be too large.
     pub fn next_gradient(&mut self, at: &Particles<B>, prior_weight: f64) -> Particles<B> {
         let batch = self.draw();
         self.gradient_on(&batch, at, prior_weight)
@@ -109,12 +109,12 @@ impl<B: Backend> Likelihood<B> {
     }
 
     /// The score whose estimates the minibatches give, which is −(1/α) ∇L_k(θ) with [`LikelihoodScale::Full`], plus
-    /// `prior_weight`·∇ log p0(θ), `[N, d]`. It is computed from all rows or from one minibatch of this round; the order of the
-    /// minibatches for training does not change.
+    /// `prior_weight`·∇ log p0(θ), `[N, d]`. It is computed from all rows or from one minibatch of this round; the
+    /// order of the minibatches for training does not change.
     pub fn score_in(&self, at: &Particles<B>, rows: Rows, round: usize, prior_weight: f64) -> Particles<B> {
         let mut score = match rows {
             Rows::Minibatch => {
-                let batch = self.shard.batch(&self.minibatches.aside(round));
+                let batch = self.shard.batch(&self.minibatches.question_batch(round));
                 self.model.likelihood_score(at.blocks(), &batch, self.scale)
             }
             Rows::Full => {

@@ -53,9 +53,9 @@ impl Config {
 
     /// Builds the schedule of `[schedule]` over K clients, for an algorithm that does not choose its clients itself.
     pub fn schedule(&self, algorithm: &impl Algorithm, clients: usize, streams: Streams) -> Box<dyn Schedule> {
-        match algorithm.clients_a_round(clients) {
+        match algorithm.clients_per_round(clients) {
             Some(per_round) => Box::new(Random::new(clients, per_round, streams)),
-            None => self.schedule.build(ScheduleSetup { clients, streams, moving: self.kernel.median_rule() }),
+            None => self.schedule.build(ScheduleSetup { clients, streams, svgd_bandwidth: self.kernel.median_rule() }),
         }
     }
 
@@ -104,7 +104,7 @@ impl Config {
         let kinds = kinds.iter().filter_map(|word| Fault::named(word)).collect();
         let requests = requests.iter().filter_map(|word| RequestKind::named(word)).collect();
         let (share, probability, factor, delay) = (*share, *probability, *factor, *delay);
-        let config = faults::FaultsConfig { kinds, requests, share, probability, factor, delay };
+        let config = faults::FaultSettings { kinds, requests, share, probability, factor, delay };
         FaultPlan::new(config, clients, algorithm.changes, streams)
     }
 

@@ -1,8 +1,8 @@
 //! Reads a resolved table of keys into the typed experiment; [`Config::check`] finds keys that are invalid only in
 //! combination.
 //!
-//! Each section's keys stand beside the struct that they are read into: an algorithm's in its own file, a model's in its own
-//! file, and so on for schedules, data sets and partitions; the rest in this folder.
+//! The keys of a section are declared in the file of the struct that they are read into: each algorithm, model,
+//! schedule, data set and partition has its own file; the other sections are in this folder.
 
 mod checkpoint;
 mod evaluation;
@@ -107,7 +107,7 @@ const TOP: &[Key] = &[
         "preset",
         Choice(&["sound", "paper", "reference"]),
         T("sound"),
-        "Sets the defaults of the keys on which the papers' text (`paper`), their public code (`reference`) and a sound method differ; a key that is written down wins over the preset.",
+        "Sets the defaults of the keys on which the papers' text (`paper`), their public code (`reference`) and a sound method differ; a key that is set explicitly takes precedence over the preset.",
     ),
     key("seed", whole(0, i64::MAX), I(1), "All random numbers of the run follow from it, the same on every backend."),
     key("rounds", COUNT, I(10), "Rounds of communication I; with `svgd`, which has none, it multiplies `local_steps`."),
@@ -115,7 +115,7 @@ const TOP: &[Key] = &[
         "backend",
         Choice(BACKENDS),
         T("flex"),
-        "Where tensors live: `flex` and `ndarray` on the CPU, `wgpu` (Vulkan, Metal, DX12) and `cuda` on a GPU; `--backend` overrides it.",
+        "Device of the tensors: `flex` and `ndarray` on the CPU, `wgpu` (Vulkan, Metal, DX12) and `cuda` on a GPU; `--backend` overrides it.",
     ),
     key(
         "precision",
@@ -161,7 +161,7 @@ pub fn schema() -> &'static Schema {
     &SCHEMA
 }
 
-/// Loads configs for a program that brings an algorithm or rows of its own.
+/// Loads configs for a program with an algorithm or data of its own.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigLoader {
     algorithm: Option<Kind>,
@@ -206,8 +206,8 @@ impl Config {
         ConfigLoader::default().load(source, overrides)
     }
 
-    /// Reads the `config.toml` of a run. It may be that of a program with an algorithm of its own, whose keys are then taken
-    /// as they stand.
+    /// Reads the `config.toml` of a run. It may be that of a program with an algorithm of its own, whose keys are then
+    /// not checked.
     ///
     /// # Errors
     /// The text is not a config, or it names an algorithm that is unknown here and misses keys.
@@ -226,8 +226,8 @@ impl Config {
     /// [`ConfigLoader::with_algorithm`].
     ///
     /// # Errors
-    /// [`ConfigError::Conflict`] where `[algorithm]` names another kind; [`ConfigError::Internal`] where the keys do not fit
-    /// the type.
+    /// [`ConfigError::Conflict`] where `[algorithm]` names another kind; [`ConfigError::Internal`] where the keys do
+    /// not fit the type.
     pub fn own_algorithm<A: Algorithm + DeserializeOwned>(&self, kind: Kind) -> Result<A, ConfigError> {
         match &self.algorithm {
             AlgorithmConfig::Own(own) if own.kind == kind.name => {
@@ -292,8 +292,8 @@ impl Config {
         self.check_for(&self.algorithm, None)
     }
 
-    /// As [`Self::check`], for an algorithm that need not be the one in `[algorithm]`, and for rows that need not be those
-    /// of `[data]`.
+    /// As [`Self::check`], for an algorithm that need not be the one in `[algorithm]`, and for rows that need not be
+    /// those of `[data]`.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -326,7 +326,7 @@ impl Config {
 
     fn schedule_conflict(&self, algorithm: &str, can: Capabilities, clients: Option<usize>) -> Option<String> {
         let (scheduled, schedule) = (self.schedule.clients(), self.schedule.kind().name);
-        if can.one_client_a_round && scheduled != 1 {
+        if can.one_client_per_round && scheduled != 1 {
             return Some(format!(
                 "algorithm kind `{algorithm}` moves one client a round, but `schedule.clients` is {scheduled}; it must be 1 \
                  (`p-dsvgd` moves several)"
@@ -423,7 +423,7 @@ impl Config {
         }
         let late = self.faults.kinds.iter().any(|word| word == Fault::Straggler.word());
         (late && self.federation.deadline == 0.0).then(|| {
-            "`faults.kinds` has \"straggler\", but nothing is late without a `federation.deadline`; it must be greater than 0"
+            "`faults.kinds` has \"straggler\", which has no effect without a `federation.deadline`; it must be greater than 0"
                 .into()
         })
     }
@@ -464,8 +464,8 @@ impl Config {
         let kind = self.partition_kind();
         if scheme.natural_clients && !data.natural_clients {
             return Some(format!(
-                "partition kind `{kind}` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the column that \
-                 tells whose row it is"
+                "partition kind `{kind}` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the column \
+                 with the client of each row"
             ));
         }
         if scheme.by_class && data.is_regression() {

@@ -116,8 +116,8 @@ impl Advice {
     /// The state is incomplete.
     pub fn restore(state: &State) -> Result<Self, CheckpointError> {
         let said = state.counts("said")?;
-        let is_said = |advice: usize| said.get(advice).is_some_and(|said| *said != 0);
-        Ok(Self { one_hot: is_said(0), constant: is_said(1), uniform: is_said(2) })
+        let was_given = |advice: usize| said.get(advice).is_some_and(|said| *said != 0);
+        Ok(Self { one_hot: was_given(0), constant: was_given(1), uniform: was_given(2) })
     }
 
     /// The warnings due after this round that were not given before.
@@ -137,11 +137,13 @@ impl Advice {
         if indicators.constant_share > 0.9 && !self.constant {
             self.constant = true;
             let alone = indicators.off_diagonal_mass < ALONE;
-            let way_out =
-                if alone { "; schedule.bandwidth = \"median\" lets the particles feel each other" } else { "" };
+            let remedy = match alone {
+                true => "; with schedule.bandwidth = \"median\" the kernel between different particles does not vanish",
+                false => "",
+            };
             advice.push(format!(
-                "round {}: {:.0} % of the mean selection indicator is a constant of the kernel and tells no client from \
-                 another{way_out}",
+                "round {}: {:.0} % of the mean selection indicator is a constant of the kernel and does not distinguish \
+                 the clients{remedy}",
                 round.round,
                 100.0 * indicators.constant_share
             ));
@@ -151,7 +153,7 @@ impl Advice {
         if reasons.is_some_and(all_but_equal) && indicators.absent.is_empty() && !self.uniform {
             self.uniform = true;
             advice.push(format!(
-                "round {}: the clients' probabilities are all but equal: this selection costs traffic and chooses at random",
+                "round {}: the clients' probabilities are almost equal: this selection costs traffic and chooses at random",
                 round.round
             ));
         }

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_has_its_place_whatever_the_chunk_and_the_format() {
+    fn every_row_has_its_place_with_any_chunk_and_format() {
         for rows in [0, 1, 17, 128, 300] {
             let exact = predicted::<Flex>(Precision::F64, rows, 1000);
             assert_eq!(exact.len(), 3 * rows * 4);

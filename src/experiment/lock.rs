@@ -30,8 +30,8 @@ impl Lock {
     /// Locks an existing directory.
     ///
     /// # Errors
-    /// Another process holds the lock, or the lock file cannot be opened. A file system without locks is no error: see
-    /// [`Self::warning`].
+    /// Another process holds the lock, or the lock file cannot be opened. A file system without locks is not an error:
+    /// see [`Self::warning`].
     pub(super) fn take(directory: &Path) -> Result<Self, LockError> {
         let path = directory.join(LOCK);
         loop {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_no_lock_and_a_lock_that_is_dropped_leaves_nothing() {
+    fn the_file_of_a_killed_process_is_not_a_lock_and_a_dropped_lock_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(LOCK), "process 1 on elsewhere, a longer signature than ours").unwrap();
         let lock = Lock::take(dir.path()).unwrap();
@@ -152,7 +152,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_lock_whose_file_was_replaced_leaves_the_new_one_alone() {
+    fn a_lock_whose_file_was_replaced_does_not_remove_the_new_one() {
         let dir = tempfile::tempdir().unwrap();
         let first = Lock::take(dir.path()).unwrap();
         fs::remove_file(dir.path().join(LOCK)).unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_without_locks_is_worth_a_warning() {
+    fn a_file_system_without_locks_causes_a_warning() {
         let dir = tempfile::tempdir().unwrap();
         let mut lock = Lock::take(dir.path()).unwrap();
         lock.unsupported = Some("not supported".into());

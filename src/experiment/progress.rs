@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::record::RoundRecord;
+use crate::report::RoundRecord;
 
 /// Observes the progress of a run. The methods are called from several threads; they must not slow a step down or make
 /// the run fail.
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn json_lines_hold_one_object_a_round_and_nothing_else() {
+    fn json_lines_hold_one_object_per_round_and_nothing_else() {
         let observer = JsonLines::new(Vec::new());
         observer.started(2, "a note for standard error");
         observer.round(1, &[0]);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn json_lines_go_silent_when_nobody_reads() {
+    fn json_lines_stop_when_the_reader_is_gone() {
         struct Closed;
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

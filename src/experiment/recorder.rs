@@ -11,6 +11,7 @@ use crate::federation::fleet::Fleet;
 use crate::federation::server::{Round, RoundObserver};
 use crate::metrics::{Evaluation, PersonalScores};
 use crate::protocol::{ClientId, RequestKind, ServerHalf};
+use crate::report::RoundRecord;
 use crate::schedule::Schedule;
 
 use super::artifact::Artifacts;
@@ -21,7 +22,6 @@ use super::evaluate::{Evaluator, Predicted};
 use super::history::History;
 use super::personal::{Personal, PersonalResults};
 use super::progress::Observer;
-use super::record::RoundRecord;
 
 /// Evaluates and records every round.
 pub(super) struct RunRecorder<'a, B: Backend> {
@@ -36,15 +36,15 @@ pub(super) struct RunRecorder<'a, B: Backend> {
     notes: Notes,
 }
 
-/// The evaluated columns of a round, and the events of the requests behind them.
-type Looked = (Vec<(&'static str, Option<f64>)>, Vec<Event>);
+/// The evaluated columns of a round, and the events of the requests for scores.
+type EvaluatedColumns = (Vec<(&'static str, Option<f64>)>, Vec<Event>);
 
 /// The warning about a client that did not answer a question or gave no scores.
 fn absence(event: &Event) -> Option<String> {
     let absent = [EventKind::Unanswered, EventKind::Late, EventKind::Stale, EventKind::Refused, EventKind::Failed];
     let left_out_of = match event.request {
         RequestKind::Training => return None,
-        RequestKind::Question => "the choice of clients",
+        RequestKind::Question => "the selection of clients",
         RequestKind::Scores => "the personal scores",
     };
     let reason = event.detail.as_deref().unwrap_or("no reply came");
@@ -109,7 +109,12 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
 
     /// Evaluates the test rows and, where `personal` is set, every client's own rows. Returns the columns of both, and
     /// the events of the requests for scores.
-    fn look(&mut self, round: usize, server: &dyn ServerHalf<B>, policy: &FaultPolicy) -> Result<Looked, RunError> {
+    fn evaluate(
+        &mut self,
+        round: usize,
+        server: &dyn ServerHalf<B>,
+        policy: &FaultPolicy,
+    ) -> Result<EvaluatedColumns, RunError> {
         let predicted = self.evaluator.predict(server.particles(), &server.posterior())?;
         let evaluation = self.evaluator.evaluate(&predicted)?;
         let (mut columns, mut events) = (evaluation.columns(), Vec::new());
@@ -154,7 +159,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     pub fn finish(mut self, server: &dyn ServerHalf<B>, policy: &FaultPolicy) -> Result<RunResults, RunError> {
         if self.notes.latest.is_none() && !self.notes.rounds.is_empty() {
             // The events of these requests were already recorded in their round, so they are discarded.
-            self.look(self.notes.rounds.round(), server, policy)?;
+            self.evaluate(self.notes.rounds.round(), server, policy)?;
         }
         let seconds = self.seconds();
         let Notes { personal, rounds, latest, .. } = self.notes;
@@ -212,7 +217,7 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         let (mut metrics, mut spread, mut scoring) = (Evaluation::default().columns(), None, Vec::new());
         metrics.extend(self.notes.personal.iter().flat_map(|_| Personal::blank()));
         if due {
-            (metrics, scoring) = self.look(round.round, server, &round.policy)?;
+            (metrics, scoring) = self.evaluate(round.round, server, &round.policy)?;
             spread = Some(server.particles().spread()?);
         }
         metrics.extend(diagnosis::columns(&round, spread));

@@ -66,7 +66,7 @@ const CONTENTS: &[&str] = &[
     LOCK,
 ];
 
-/// Why a run's directory cannot be used.
+/// The reason why a run's directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunDirError {
@@ -127,7 +127,7 @@ pub struct RunDir {
     existed: bool,
     /// The parents that were created with it, the innermost first.
     parents: Vec<PathBuf>,
-    /// The directory beside it that holds the files which `--force` replaces.
+    /// The directory next to it that holds the files which `--force` replaces.
     former: Option<PathBuf>,
     /// The lock. It is the last field, so that it is released after everything else.
     lock: Lock,
@@ -299,7 +299,7 @@ fn is_temporary(name: &str) -> bool {
     name.ends_with(".tmp") && CONTENTS.iter().any(of)
 }
 
-/// Moves the content of a directory into a new directory beside it, either completely or not at all.
+/// Moves the content of a directory into a new directory next to it, either completely or not at all.
 fn set_aside(path: &Path) -> Result<PathBuf, RunDirError> {
     // The canonical path gives `.` and `..` a parent and a name too.
     let full = path.canonicalize().map_err(io_error("read", path))?;
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_in_use_is_refused_by_whoever_comes_second_and_untouched() {
+    fn a_directory_in_use_is_refused_and_not_changed() {
         let root = temp();
         let path = root.path().join("runs/run");
         let mut first = RunDir::create(&path, false).unwrap();
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_lock_is_left_in_a_directory_that_was_replaced_given_back_or_only_locked() {
+    fn no_lock_file_is_left_in_a_directory_that_was_replaced_restored_or_only_locked() {
         let root = temp();
         let path = former_run(&root);
         fs::write(path.join(LOCK), "process 1").unwrap();
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_kept_stays() {
+    fn a_run_that_is_kept_is_not_removed() {
         let root = temp();
         let path = root.path().join("runs/a");
         let mut dir = RunDir::create(&path, false).unwrap();
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn force_puts_the_former_run_back_when_the_new_one_fails_early() {
+    fn force_restores_the_former_run_when_the_new_one_fails_early() {
         let root = temp();
         let path = former_run(&root);
         drop(RunDir::create(&path, true).unwrap());
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_goes_on_in_its_directory_without_what_was_half_written() {
+    fn a_run_resumes_in_its_directory_without_partial_files() {
         let root = temp();
         let path = former_run(&root);
         fs::write(path.join(".summary.json.4711-0.tmp"), "{").unwrap();

@@ -1,4 +1,5 @@
-//! Scores a client's own predictor on the client's own held-out rows. In: a [`Predictor`]. Out: a message of sums, no rows.
+//! Scores a client's own predictor on the client's own held-out rows: a [`Predictor`] in, sums of scores out. No row of
+//! the data leaves the client.
 
 use std::sync::Arc;
 
@@ -14,14 +15,14 @@ use crate::particles::Particles;
 use crate::protocol::{Message, PARTICLES, Predictor, Request};
 use crate::rows::Table;
 
-/// Held-out rows: a table, its targets as the metrics read them, and the rows of each client.
+/// Held-out rows: a table, its targets in the form that the metrics take, and the rows of each client.
 #[derive(Debug)]
 pub struct HeldOut {
     /// Features and encoded targets.
     pub table: Table,
     /// The targets, in the units of the data.
     pub targets: Targets,
-    /// Rows of the table, by client.
+    /// The indices of each client's rows in the table.
     pub rows: Vec<Vec<usize>>,
 }
 
@@ -36,21 +37,21 @@ pub struct ClientEvaluator<B: Backend> {
     pub test: HeldOut,
     /// The validation rows, by which the best round is chosen.
     pub validation: HeldOut,
-    /// Units of real targets.
+    /// The units of real targets.
     pub scale: Scale,
-    /// Rows predicted at once.
+    /// The number of rows that are predicted at once.
     pub chunk: usize,
-    /// Bins of confidence.
+    /// The number of bins of confidence.
     pub bins: usize,
 }
 
-/// The name under which the sums over test rows travel.
+/// The name of the array with the sums over the test rows.
 pub const TEST_SCORES: &str = "test_scores";
-/// The name under which the sums over validation rows travel.
+/// The name of the array with the sums over the validation rows.
 pub const VALIDATION_SCORES: &str = "validation_scores";
 
 impl<B: Backend> ClientEvaluator<B> {
-    /// Sums of scores over the test and the validation rows of the client that is asked, `[number of sums]` each.
+    /// The sums of scores over the test and the validation rows of the request's client, `[number of sums]` each.
     ///
     /// # Errors
     /// The published particles are missing, the device does not answer, or the predictions cannot be scored.
@@ -103,5 +104,5 @@ impl<B: Backend> ClientEvaluator<B> {
     }
 }
 
-/// Rows `[B, p]` in, predictive parameters `[S, B, outputs]` of S components out.
+/// A function from rows `[B, p]` to the predictive parameters `[S, B, outputs]` of S components.
 type Predict<'a> = dyn Fn(Tensor<2>) -> Result<Tensor<3>, RunError> + 'a;

@@ -1,14 +1,16 @@
-//! Robust rules: what is done to replies before an algorithm sees them, so that a few poisoned ones have bounded influence.
+//! Robust rules, which are applied to the replies before an algorithm sees them and bound the influence of a few
+//! poisoned ones.
 //!
-//! Validated requests and replies in, replies out:
-//! - `norm-clip`: each array's change, reply − sent (the array itself where it is a change already), is shortened to c times
-//!   the median length of the round's changes, or of the latest accepted ones in a round of one or two replies. Lengths
-//!   are root mean squares, so that replies with different numbers of rows compare. Source: Sun et al. 2019.
+//! The input are the validated requests and replies of a round, the output are replies:
+//! - `norm-clip`: the change of each array, reply − sent (or the array itself where it already is a change), is
+//!   shortened to c times the median length of the round's changes. In a round with one or two replies, the median is
+//!   that of the latest accepted changes. Lengths are root mean squares, so that arrays with different numbers of rows
+//!   can be compared. Source: Sun et al. 2019.
 //! - `median`, `trimmed`: every reply is replaced by the coordinate-wise median or β-trimmed mean of all replies of the
-//!   round, so that a server that averages, with whatever weights, takes over that. Source: Yin et al. 2018.
+//!   round. Any weighted average of the replies is then equal to that median or mean. Source: Yin et al. 2018.
 //!
-//! FedWBA's particles have no common numbering; its server has a median and a trimmed barycenter of its own
-//! ([`crate::ot::robust`]).
+//! The particles of FedWBA's clients are not numbered alike; its server has a median and a trimmed barycenter of its
+//! own ([`crate::ot::robust`]).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,27 +21,27 @@ use crate::array::{Array, Values};
 use crate::protocol::{Message, Reply, Request};
 use crate::statistics::{clipping, median, trimmed, trimmed_mean};
 
-/// How replies are combined.
+/// The robust rule by which replies are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Robust {
-    /// As the algorithm says.
+    /// The replies are combined by the algorithm alone.
     #[default]
     None,
     /// Changes are shortened to this many times the median length.
     NormClip(f64),
-    /// Coordinate-wise median.
+    /// The coordinate-wise median.
     Median,
-    /// Coordinate-wise mean without this share of the replies at either end.
+    /// The coordinate-wise mean without this share of the replies at either end.
     Trimmed(f64),
 }
 
-/// Fewest lengths that have a median worth the name.
+/// The least number of lengths for which a median is taken.
 const ENOUGH: usize = 3;
-/// Lengths remembered an array.
+/// The number of lengths that are kept for each array.
 const REMEMBERED: usize = 50;
 
-/// The lengths of the latest accepted changes, by array, as they were after clipping: as bits, which every file format
-/// keeps exactly.
+/// The lengths of the latest accepted changes after clipping, by array. They are stored as bits, which every file
+/// format keeps exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Norms(BTreeMap<String, VecDeque<u64>>);
 
@@ -57,7 +59,7 @@ impl Norms {
     }
 }
 
-/// The replies as the algorithm sees them.
+/// Applies the robust rule to the replies.
 pub(super) fn combine(
     robust: Robust,
     changes: &[&str],
@@ -94,7 +96,7 @@ fn clip(
         };
         let origins: Vec<Option<Vec<f64>>> = requests.iter().map(origin).collect();
         let moved: Vec<f64> = origins.iter().zip(&*replies).map(|(from, reply)| length(from, reply, name)).collect();
-        // Clients that learned nothing say nothing about what is usual.
+        // Changes of length 0 do not count in the median.
         let mut known: Vec<f64> = moved.iter().copied().filter(|norm| *norm > 0.0).collect();
         if known.len() < ENOUGH {
             known = norms.latest(name);
@@ -118,7 +120,7 @@ fn clip(
     }
 }
 
-/// Root mean square of an array's change.
+/// The root mean square of an array's change.
 fn length(from: &Option<Vec<f64>>, reply: &Reply, name: &str) -> f64 {
     let Some(array) = reply.message.arrays.get(name) else { return 0.0 };
     let values = array.values.to_f64();
@@ -129,7 +131,7 @@ fn length(from: &Option<Vec<f64>>, reply: &Reply, name: &str) -> f64 {
     (squares / values.len().max(1) as f64).sqrt()
 }
 
-/// from + scale·(to − from), from 0 where there is no origin.
+/// Replaces an array by from + scale·(array − from); without `from`, the array is multiplied by the scale.
 pub(super) fn scale_change(array: &mut Array, from: Option<&[f64]>, scale: f64) {
     let from = |at: usize| from.map_or(0.0, |from| from[at]);
     match &mut array.values {
@@ -142,7 +144,7 @@ pub(super) fn scale_change(array: &mut Array, from: Option<&[f64]>, scale: f64) 
     }
 }
 
-/// Gives every reply the same arrays: the statistic of each coordinate over all replies.
+/// Replaces the arrays of every reply by the statistic of each coordinate over all replies.
 fn replace(replies: &mut [Reply], statistic: impl Fn(&mut [f64]) -> f64) {
     let Some(first) = replies.first() else { return };
     let mut common = Message::default();
@@ -211,20 +213,20 @@ mod tests {
         assert_eq!(events.len(), 1);
         assert!((events[0].client, events[0].kind) == (0, EventKind::Clipped));
         assert!((events[0].value.unwrap() - 0.4).abs() < 1e-12);
-        // What is a change already has no origin.
+        // An array that already is a change is not compared with what was sent.
         let (replies, _) = combined(Robust::NormClip(1.0), &["particles"], &[10.0], &[&[9.0], &[1.0], &[2.0]]);
         assert_eq!(replies, [vec![2.0], vec![1.0], vec![2.0]]);
     }
 
     #[test]
-    fn clients_that_learned_nothing_do_not_hold_the_others_back() {
+    fn changes_of_length_zero_do_not_count_in_the_median() {
         let of: [&[f32]; 7] = [&[0.0], &[1.0], &[0.0], &[2.0], &[0.0], &[0.0], &[9.0]];
         let (replies, _) = combined(Robust::NormClip(1.0), &[], &[0.0], &of);
         assert_eq!(replies.concat(), [0.0, 1.0, 0.0, 2.0, 0.0, 0.0, 2.0]);
     }
 
     #[test]
-    fn a_lone_reply_is_measured_against_those_before_it_once_there_are_three() {
+    fn a_single_reply_is_clipped_by_the_lengths_of_earlier_ones_once_there_are_three() {
         let (mut norms, mut events, mut got) = (Norms::default(), Vec::new(), Vec::new());
         for change in [1.0, 2.0, 3.0, 100.0, 100.0] {
             let (requests, mut replies) = round(&[0.0], &[&[change]]);

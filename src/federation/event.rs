@@ -8,29 +8,29 @@ use crate::protocol::{ClientId, RequestKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
-    /// The fault injector disturbed a request, which the server does not know. The detail is the fault.
+    /// The fault injector disturbed a request. The server does not know of it. The detail is the name of the fault.
     Injected,
     /// There was no reply.
     Unanswered,
-    /// The reply came after the deadline; it is ignored.
+    /// The reply came after the deadline and is ignored.
     Late,
-    /// A second reply to one request; it is ignored.
+    /// A second reply to one request, which is ignored.
     Duplicate,
-    /// A reply of another run, round or state, or of a client that was not asked; it is ignored.
+    /// A reply of another run, round or state, or of a client without a request. It is ignored.
     Stale,
-    /// The reply answers its request, and cannot be used.
+    /// The reply answers its request, but it cannot be used.
     Refused,
-    /// The client could not do its part.
+    /// The client could not handle the request.
     Failed,
-    /// The client is quarantined; the value is for how many rounds after this one.
+    /// The client is quarantined; the value is the number of rounds after this one.
     Quarantined,
-    /// The schedule selected a client that is quarantined; it was not asked.
+    /// The schedule selected a quarantined client, which received no request.
     Skipped,
-    /// The client was asked in the place of others.
+    /// The client replaces a selected one.
     Substitute,
     /// The reply's change was shortened by `norm-clip`; the value is the factor, the smallest one over its arrays.
     Clipped,
-    /// How far the reply lies from the others: the value is its outlier score.
+    /// The reply got an outlier score, which is the value.
     Scored,
 }
 
@@ -43,16 +43,16 @@ pub struct Event {
     pub attempt: usize,
     /// The client.
     pub client: ClientId,
-    /// What the client was asked for; left out of `events.jsonl` where it was asked to train.
+    /// The kind of the request; left out of `events.jsonl` for training requests.
     #[serde(skip_serializing_if = "is_training")]
     pub request: RequestKind,
-    /// Its kind.
+    /// The kind of the event.
     #[serde(rename = "event")]
     pub kind: EventKind,
-    /// The reason, as a sentence.
+    /// The reason in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The size, if the kind has one.
+    /// The value, if the kind has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
 }
@@ -63,24 +63,24 @@ impl Event {
         Self { round, attempt, client, request: RequestKind::Training, kind, detail: None, value: None }
     }
 
-    /// The same event of a request of this kind.
+    /// Sets the kind of the request.
     pub fn of_request(mut self, request: RequestKind) -> Self {
         self.request = request;
         self
     }
 
-    /// Whether it is of a training request, rather than of a question or of scores.
+    /// Whether the event belongs to a training request.
     pub fn is_of_training(&self) -> bool {
         is_training(&self.request)
     }
 
-    /// The event with its reason.
+    /// Sets the reason.
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// The event with its size; a value that is NaN or infinite is left out.
+    /// Sets the value; NaN and infinite values are left out.
     pub fn with_value(mut self, value: f64) -> Self {
         self.value = value.is_finite().then_some(value);
         self

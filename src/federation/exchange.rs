@@ -1,8 +1,8 @@
-//! Sends requests and collects replies: each request gets the one reply that counts, everything else becomes events.
+//! Sends requests and collects replies: one outcome per request, and an event for every reply that is not used.
 //!
 //! Replies are taken in the order of arrival. Three kinds are ignored: replies to another run, round or state, replies
-//! after the deadline, and second replies to one request. The first reply in time is validated ([`validate`]) and counts,
-//! whether it is good or bad. Every reply that arrives counts as traffic.
+//! after the deadline, and second replies to one request. The first reply in time is validated ([`validate`]) and
+//! decides the outcome, whether it is usable or not. Every reply that arrives counts as traffic.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use super::validate::{answers, validate};
 use crate::error::RunError;
 use crate::protocol::{Ask, ClientId, Question, Reply, Request, RequestKind, Watch};
 
-/// What became of a request.
+/// The outcome of a request, with the reason where there is no usable reply.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum RequestOutcome {
     /// A valid reply.
     Usable(Reply),
     /// A reply that cannot be used.
     Refused(String),
-    /// The client could not do its part.
+    /// The client could not handle the request.
     Failed(String),
-    /// There is no reply that counts.
+    /// There is no reply, or it was ignored.
     Missing(String),
 }
 
-impl Outcome {
+impl RequestOutcome {
     /// The reply that can be used, if there is one.
     pub fn usable(self) -> Option<Reply> {
         match self {
@@ -35,7 +35,7 @@ impl Outcome {
     }
 }
 
-/// Bytes of arrays and indicators.
+/// The bytes of arrays and indicators.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traffic {
     /// From the server to the clients, one copy for each.
@@ -44,13 +44,13 @@ pub(super) struct Traffic {
     pub up: u64,
 }
 
-/// Size of an indicator on the wire: one 32-bit float.
+/// The size of an indicator in bytes: one 32-bit float.
 const NUMBER_BYTES: u64 = 4;
 
-/// One outcome a request, in the order of the requests; no two of them go to one client, and all are of one kind.
+/// One outcome per request, in the order of the requests. The requests are of one kind and go to different clients.
 ///
 /// # Errors
-/// Anything but the failure of a client.
+/// Any error other than the failure of a client.
 pub(super) fn exchange(
     fleet: &dyn Fleet,
     requests: &[Request],
@@ -58,12 +58,12 @@ pub(super) fn exchange(
     watch: Watch,
     traffic: &mut Traffic,
     events: &mut Vec<Event>,
-) -> Result<Vec<Outcome>, RunError> {
+) -> Result<Vec<RequestOutcome>, RunError> {
     traffic.down += requests.iter().map(|request| request.message.bytes()).sum::<u64>();
     let places: BTreeMap<ClientId, usize> =
         requests.iter().enumerate().map(|(place, request)| (request.client, place)).collect();
-    let mut outcomes: Vec<Option<Outcome>> = requests.iter().map(|_| None).collect();
-    // Why a reply was ignored, for clients from which no other reply comes.
+    let mut outcomes: Vec<Option<RequestOutcome>> = requests.iter().map(|_| None).collect();
+    // The reason why a reply was ignored, for clients without another reply.
     let mut ignored: Vec<Option<String>> = requests.iter().map(|_| None).collect();
     let first = requests.first().map(|request| (request.round, request.attempt, request.ask.kind()));
     let (round, attempt, kind) = first.unwrap_or((0, 1, RequestKind::Training));
@@ -79,7 +79,7 @@ pub(super) fn exchange(
                     && slot.is_none()
                 {
                     events.push(event(client, EventKind::Failed).with_detail(&reason));
-                    *slot = Some(Outcome::Failed(reason));
+                    *slot = Some(RequestOutcome::Failed(reason));
                 }
                 continue;
             }
@@ -103,27 +103,27 @@ pub(super) fn exchange(
             events.push(event(client, EventKind::Duplicate));
         } else {
             outcomes[place] = Some(match validate(&requests[place], reply) {
-                Ok(reply) => Outcome::Usable(reply),
+                Ok(reply) => RequestOutcome::Usable(reply),
                 Err(RunError::Client { reason, .. }) => {
                     events.push(event(client, EventKind::Refused).with_detail(&reason));
-                    Outcome::Refused(reason)
+                    RequestOutcome::Refused(reason)
                 }
                 Err(other) => return Err(other),
             });
         }
     }
-    let settle = |((outcome, ignored), request): ((Option<Outcome>, Option<String>), &Request)| {
+    let settle = |((outcome, ignored), request): ((Option<RequestOutcome>, Option<String>), &Request)| {
         outcome.unwrap_or_else(|| {
             if ignored.is_none() {
                 events.push(event(request.client, EventKind::Unanswered));
             }
-            Outcome::Missing(ignored.unwrap_or_else(|| "no reply came".into()))
+            RequestOutcome::Missing(ignored.unwrap_or_else(|| "no reply came".into()))
         })
     };
     Ok(outcomes.into_iter().zip(ignored).zip(requests).map(settle).collect())
 }
 
-/// A discrepancy is a number, and all that its client sends.
+/// The bytes of a reply's number: a discrepancy is the only content of its reply.
 fn number_bytes(ask: &Ask) -> u64 {
     if matches!(ask, Ask::Answer(Question::Discrepancy { .. })) { NUMBER_BYTES } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! The server's rules against faults, and what it remembers of its clients: bad replies, and which visits counted.
+//! The server's rules against faults, and its record of the clients: quarantines, and which replies were aggregated.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use super::combine::{Norms, Robust};
 use super::quarantine::Quarantine;
 use crate::protocol::{ClientId, Request};
 
-/// When a round closes, which clients are asked again, and how replies are combined.
+/// The rules by which a round closes, clients are asked again, and replies are combined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// Seconds after which a round takes no more replies; `None` waits for all.
+    /// The number of seconds after which replies to a request are ignored; `None` waits for all.
     pub deadline: Option<f64>,
-    /// Fewest usable replies that close a round, or all of the selection where that is fewer.
+    /// The number of usable replies that a round needs. If fewer clients are selected, all of them are needed.
     pub min_replies: usize,
-    /// How often a round with fewer is repeated before the run fails.
+    /// How often a round with fewer usable replies is repeated before the run fails.
     pub repeats: usize,
-    /// Rounds of quarantine after a second bad reply in a row; see [`Quarantine`].
+    /// The number of rounds of quarantine after a second bad reply in a row; see [`Quarantine`].
     pub backoff: usize,
     /// The robust rule that is applied to the replies before the algorithm sees them.
     pub robust: Robust,
-    /// Arrays of a reply that are changes already, not new values of what was sent.
+    /// The names of the arrays of a reply that are changes, rather than new values of the arrays that were sent.
     pub changes: &'static [&'static str],
     /// Whether every reply gets an outlier score.
     pub outlier_scores: bool,
@@ -41,12 +41,12 @@ impl Default for Rules {
     }
 }
 
-/// What the server remembers of its clients and its run: a part of its state, saved and restored with it.
+/// The server's record of its clients and its run: a part of its state, which is saved and restored with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientReliability {
     /// The quarantined clients.
     pub quarantine: Quarantine,
-    /// Lengths of earlier changes, for the bound of `norm-clip`.
+    /// The lengths of earlier changes, for the bound of `norm-clip`.
     pub norms: Norms,
     /// The last round in which a training reply was aggregated, by client.
     pub counted: BTreeMap<ClientId, usize>,
@@ -54,12 +54,12 @@ pub struct ClientReliability {
     pub nonce: u64,
 }
 
-/// The rules, and what is remembered of the clients.
+/// The rules and the record of the clients.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultPolicy {
     /// The rules.
     pub rules: Rules,
-    /// The number of the configuration; see [`Self::number`].
+    /// The fingerprint of the configuration; see [`Self::number`].
     pub run: u64,
     pub(super) reliability: ClientReliability,
 }
@@ -70,13 +70,13 @@ impl FaultPolicy {
         Self { rules, run, reliability: ClientReliability::default() }
     }
 
-    /// The policy of a run that is distinguished by this number from others of the same configuration.
+    /// Sets the number that distinguishes this run from others of the same configuration.
     pub fn with_nonce(mut self, nonce: u64) -> Self {
         self.reliability.nonce = nonce;
         self
     }
 
-    /// The number of the run, which every request and reply carries.
+    /// The number of the run, which every request and reply contains.
     pub fn number(&self) -> u64 {
         self.run ^ self.reliability.nonce
     }
@@ -86,18 +86,18 @@ impl FaultPolicy {
         self.reliability.counted.get(&client).copied().unwrap_or(0)
     }
 
-    /// The request with the number of the run and what its client has to know of its last visit.
+    /// The request with the number of the run and the last round in which the client's reply was aggregated.
     pub fn stamped(&self, request: Request) -> Request {
         Request { run: self.number(), counted: self.counted(request.client), ..request }
     }
 
-    /// What a checkpoint has to hold.
+    /// The record of the clients, for a checkpoint.
     pub fn save(&self) -> ClientReliability {
         self.reliability.clone()
     }
 
-    /// Goes on from a checkpoint.
-    pub fn restore(&mut self, conduct: ClientReliability) {
-        self.reliability = conduct;
+    /// Restores the record of a checkpoint.
+    pub fn restore(&mut self, reliability: ClientReliability) {
+        self.reliability = reliability;
     }
 }

@@ -1,9 +1,9 @@
-//! A fault injector: a fleet around a fleet that disturbs the requests and replies of some clients.
+//! A fault injector: a fleet that wraps another fleet and disturbs the requests and replies of some clients.
 //!
-//! Training requests are disturbed and, where that is wanted, questions and scores; the clients' states are not. Which
-//! request is disturbed, and how, follows from the run's seed and (kind of request, round, client, attempt) only: the
-//! faults are the same at any number of threads, and in a run that was resumed. Nothing waits: a straggler's delay is a
-//! number on its reply.
+//! Training requests are disturbed and, if so configured, questions and requests for scores; the clients' states are
+//! not. The fault of a request depends only on the run's seed and on (kind of request, round, client, attempt): the
+//! faults are the same at any number of threads, and in a run that was resumed. The injector does not wait: a
+//! straggler's delay is added to the seconds in its reply.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -21,19 +21,19 @@ use crate::error::RunError;
 use crate::protocol::{ClientId, Message, Reply, Request, RequestKind, Watch};
 use crate::random::{Purpose, Streams};
 
-/// What goes wrong with a request.
+/// A fault of a request or its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
     /// The request does not reach the client.
     Dropout,
-    /// The reply comes late.
+    /// The reply arrives late.
     Straggler,
-    /// The reply comes twice.
+    /// The reply arrives twice.
     Duplicate,
-    /// The reply comes after those of the other clients.
+    /// The reply arrives after those of the other clients.
     Reordered,
-    /// The reply is of the round before.
+    /// The reply belongs to the round before.
     Stale,
     /// One element is NaN.
     Nan,
@@ -45,18 +45,18 @@ pub enum Fault {
     WrongDtype,
     /// The arrays have one row too many.
     WrongN,
-    /// The change is many times as long.
+    /// The change is multiplied by a large factor.
     HugeNorm,
     /// The change has the opposite sign.
     SignFlip,
-    /// The reply repeats the first one that was to be disturbed, under the stamps of this round.
+    /// The reply has the content of the client's first disturbed reply, with the numbers of this round.
     Replay,
-    /// The client does its part, and the reply does not arrive.
+    /// The client handles the request, but its reply does not arrive.
     LostReply,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 14] = [
         Self::Dropout,
         Self::Straggler,
@@ -74,7 +74,7 @@ impl Fault {
         Self::LostReply,
     ];
 
-    /// The word for it in a config.
+    /// The name of the fault in a config.
     pub fn word(self) -> &'static str {
         match self {
             Self::Dropout => "dropout",
@@ -94,8 +94,8 @@ impl Fault {
         }
     }
 
-    /// Whether it can happen to a request of this kind; faults of a change happen to training only.
-    fn happens_to(self, request: RequestKind) -> bool {
+    /// Whether the fault applies to a request of this kind; faults of a change apply to training only.
+    fn applies_to(self, request: RequestKind) -> bool {
         let anywhere = [
             Self::Dropout,
             Self::LostReply,
@@ -109,69 +109,69 @@ impl Fault {
         request == RequestKind::Training || anywhere.contains(&self)
     }
 
-    /// The fault that a word names.
+    /// The fault with this name.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.word() == word)
     }
 }
 
-/// Which faults, at how many clients, how often and how strongly.
+/// The settings of the fault injector.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FaultsConfig {
-    /// One of these, equally likely; none: no faults.
+pub struct FaultSettings {
+    /// The faults, of which each disturbed request gets one with equal probability. Without any, there are no faults.
     pub kinds: Vec<Fault>,
-    /// Which requests are disturbed.
+    /// The kinds of requests that are disturbed.
     pub requests: Vec<RequestKind>,
-    /// Share of the clients that are ever disturbed, rounded up.
+    /// The share of the clients whose requests are disturbed; their number is rounded up.
     pub share: f64,
-    /// Probability that a request to one of them is.
+    /// The probability that a request to one of these clients is disturbed.
     pub probability: f64,
-    /// What a huge change is multiplied with.
+    /// The factor of [`Fault::HugeNorm`].
     pub factor: f64,
-    /// Seconds by which a straggler is late.
+    /// The delay of [`Fault::Straggler`] in seconds.
     pub delay: f64,
 }
 
-/// The faults of one run: which, and at which clients.
+/// The faults of one run and the clients that they affect.
 #[derive(Clone, Debug)]
 pub struct FaultPlan {
-    config: FaultsConfig,
+    settings: FaultSettings,
     affected: BTreeSet<ClientId>,
-    /// Arrays of a reply that are changes already.
+    /// The arrays of a reply that are changes, rather than new values of the arrays that were sent.
     changes: &'static [&'static str],
     streams: Streams,
 }
 
 impl FaultPlan {
-    /// The faults of K clients; `None` where no kind of fault, or no client, is to be disturbed. `changes` names the arrays
-    /// of a reply that are changes already.
+    /// The faults of K clients; `None` for settings without faults or without affected clients. `changes` names the
+    /// arrays of a reply that are changes, rather than new values of the arrays that were sent.
     pub fn new(
-        config: FaultsConfig,
+        settings: FaultSettings,
         clients: usize,
         changes: &'static [&'static str],
         streams: Streams,
     ) -> Option<Self> {
-        let count = ((config.share * clients as f64).ceil() as usize).min(clients);
-        if config.kinds.is_empty() || count == 0 {
+        let count = ((settings.share * clients as f64).ceil() as usize).min(clients);
+        if settings.kinds.is_empty() || count == 0 {
             return None;
         }
         let mut rng = streams.rng(Purpose::Faults, 0, 0);
         let affected = rand::seq::index::sample(&mut rng, clients, count).into_iter().collect();
-        Some(Self { config, affected, changes, streams })
+        Some(Self { settings, affected, changes, streams })
     }
 
-    /// The clients that are ever disturbed.
+    /// The clients whose requests may be disturbed.
     pub fn affected(&self) -> impl Iterator<Item = ClientId> {
         self.affected.iter().copied()
     }
 
-    /// The fault of this request, and a number that says where.
+    /// The fault of this request and the position of the element that it changes.
     fn fault(&self, request: &Request) -> Option<(Fault, usize)> {
         let kind = request.ask.kind();
-        if !self.config.requests.contains(&kind) || !self.affected.contains(&request.client) {
+        if !self.settings.requests.contains(&kind) || !self.affected.contains(&request.client) {
             return None;
         }
-        let faults: Vec<Fault> = self.config.kinds.iter().copied().filter(|fault| fault.happens_to(kind)).collect();
+        let faults: Vec<Fault> = self.settings.kinds.iter().copied().filter(|fault| fault.applies_to(kind)).collect();
         if faults.is_empty() {
             return None;
         }
@@ -183,27 +183,27 @@ impl FaultPlan {
         let mut rng = self.streams.rng(purpose, request.round, request.client);
         let mut draw = || (rng.random::<f64>(), rng.random::<u32>() as usize, rng.random::<u32>() as usize);
         let (hit, which, place) = (1..request.attempt).fold(draw(), |_, _| draw());
-        (hit < self.config.probability).then(|| (faults[which % faults.len()], place))
+        (hit < self.settings.probability).then(|| (faults[which % faults.len()], place))
     }
 }
 
-/// A fleet whose clients are disturbed.
+/// A fleet whose requests and replies are disturbed.
 #[derive(Debug)]
 pub struct Faulty<F> {
     fleet: F,
     plan: FaultPlan,
-    /// The first message of every affected client, for replays.
+    /// The first disturbed reply of every affected client, for replays.
     first: Mutex<BTreeMap<ClientId, Message>>,
     events: Mutex<Vec<Event>>,
 }
 
 impl<F> Faulty<F> {
-    /// Faults around a fleet.
+    /// Wraps a fleet.
     pub fn new(fleet: F, plan: FaultPlan) -> Self {
         Self { fleet, plan, first: Mutex::default(), events: Mutex::default() }
     }
 
-    /// One reply with its fault.
+    /// Applies a fault to a reply. Returns whether the reply was disturbed.
     fn disturb(&self, request: &Request, reply: &mut Reply, (fault, place): (Fault, usize)) -> bool {
         let plan = &self.plan;
         let mut sent = |scale: f64| {
@@ -215,9 +215,9 @@ impl<F> Faulty<F> {
         };
         match fault {
             Fault::Dropout | Fault::LostReply | Fault::Duplicate | Fault::Reordered => {}
-            Fault::Straggler => reply.seconds += plan.config.delay,
+            Fault::Straggler => reply.seconds += plan.settings.delay,
             Fault::Stale => reply.round -= 1,
-            Fault::HugeNorm => sent(plan.config.factor),
+            Fault::HugeNorm => sent(plan.settings.factor),
             Fault::SignFlip => sent(-1.0),
             Fault::Nan => spoil(&mut reply.message, place, f64::NAN),
             Fault::Inf => spoil(&mut reply.message, place, f64::INFINITY),
@@ -226,7 +226,7 @@ impl<F> Faulty<F> {
             Fault::WrongN => reply.message.arrays.values_mut().for_each(one_row_more),
             Fault::Replay => {
                 let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-                // A first reply has nothing to repeat.
+                // The first reply is kept and not disturbed.
                 let Some(message) = first.get(&request.client) else {
                     first.insert(request.client, reply.message.clone());
                     return false;
@@ -311,10 +311,10 @@ impl<F: Fleet> Fleet for Faulty<F> {
     }
 }
 
-/// The part of the injector's state that is of the fleet around which it stands.
+/// The part of the injector's state that belongs to the wrapped fleet.
 const INNER: &str = "inner";
 
-/// Puts a value at some place of some array; without arrays, in the place of some number.
+/// Replaces one element of one array by a value; in a message without arrays, one of its numbers.
 fn spoil(message: &mut Message, place: usize, value: f64) {
     if message.arrays.is_empty() {
         let count = message.scalars.len().max(1);

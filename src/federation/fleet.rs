@@ -1,4 +1,4 @@
-//! Who executes the server's requests.
+//! Fleets, which execute the server's requests, and the fleet of clients in this process.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
@@ -13,33 +13,39 @@ use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::protocol::{Ask, ClientHalf, ClientId, Reply, Request, Watch};
 
-/// Carries requests to clients and brings what comes back: the boundary between a server and wherever clients live.
+/// Delivers requests to clients and returns their replies. It is the server's only connection to its clients, in this
+/// process or elsewhere.
 ///
-/// A server knows its clients by this trait alone. A fleet around a fleet passes on every method.
+/// A fleet that wraps another fleet forwards every method.
 pub trait Fleet {
-    /// What arrives, in any order: replies, late, twice or of former rounds, and the failures of clients
-    /// ([`RunError::Client`]); a request may stay without an answer. Any other error ends the run.
+    /// Sends the requests and returns what arrives, in any order: replies, which may be late, duplicates or of earlier
+    /// rounds, and the failures of clients. A request may have no reply.
     ///
     /// Requests to several clients mostly share one message ([`Request::message`]): a fleet that sends bytes may encode
     /// it once for all requests of the same [`Request::state`].
+    ///
+    /// # Errors
+    /// The elements of the result are errors: [`RunError::Client`] for a client that fails. Any other error ends the
+    /// run.
     fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>>;
 
-    /// What the fleet itself has done to requests and replies since it was last asked.
+    /// The events that the fleet itself has caused since the last call.
     fn events(&self) -> Vec<Event> {
         Vec::new()
     }
 
-    /// Most questions, or requests for scores, that are sent at once: their answers are in memory together.
+    /// The largest number of questions, or of requests for scores, in one call of [`Self::dispatch`]. Their replies are
+    /// in memory at the same time.
     fn at_once(&self) -> usize {
         usize::MAX
     }
 
-    /// A round is over, and the training replies of these clients were aggregated. A client that is not told learns it
-    /// with its next request ([`Request::counted`]).
+    /// Reports the end of a round in which the training replies of these clients were aggregated. A client that does
+    /// not get this report learns the same from its next request ([`Request::counted`]).
     fn settle(&self, _round: usize, _counted: &[ClientId]) {}
 
-    /// What a client keeps between rounds, for a checkpoint; of a visit that is not settled nothing. A client that
-    /// outlives the server and keeps its state itself has none to give, as in this default.
+    /// The state that a client keeps between rounds, for a checkpoint, without a visit that is not settled. The default
+    /// is an empty state, for clients that keep their state themselves when the server stops.
     ///
     /// # Errors
     /// There is no such client, or it does not answer.
@@ -47,33 +53,33 @@ pub trait Fleet {
         Ok(State::default())
     }
 
-    /// Gives a client what [`Self::save`] has returned.
+    /// Restores a client's state of [`Self::save`].
     ///
     /// # Errors
-    /// There is no such client, it does not answer, or the state is not one of its kind.
+    /// There is no such client, it does not answer, or the state does not belong to its kind of client.
     fn restore(&self, _client: ClientId, _state: &State) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// What the fleet itself remembers, apart from its clients.
+    /// The state of the fleet itself, without its clients.
     fn save_own(&self) -> State {
         State::default()
     }
 
-    /// Takes over what [`Self::save_own`] has returned.
+    /// Restores the state of [`Self::save_own`].
     ///
     /// # Errors
-    /// The state is not one of this fleet.
+    /// The state does not belong to this fleet.
     fn restore_own(&self, _state: &State) -> Result<(), RunError> {
         Ok(())
     }
 }
 
-/// Clients of this process that are asked at once: the scores with which all of K clients answer a question would need
-/// more memory than everything else. The same at any number of threads, for events to have the same order.
+/// The number of clients of this process that answer a question at once. The answers of all K clients would need more
+/// memory than everything else. The number does not depend on the number of threads, nor does the order of events.
 const ASKED_AT_ONCE: usize = 16;
 
-/// All clients in this process: in parallel on a CPU, one after the other on a GPU.
+/// A fleet with all clients in this process. They run in parallel on a CPU and one after the other on a GPU.
 pub struct InProcess<B: Backend> {
     clients: Vec<Mutex<Client<B>>>,
     evaluator: Option<ClientEvaluator<B>>,
@@ -85,7 +91,7 @@ impl<B: Backend> InProcess<B> {
         Self { clients: clients.into_iter().map(|half| Mutex::new(Client::new(half))).collect(), evaluator: None }
     }
 
-    /// The same fleet, whose clients hold rows out to score themselves on.
+    /// Sets the evaluator, for clients that hold out rows and score their own predictors on them.
     pub fn with_evaluator(mut self, evaluator: ClientEvaluator<B>) -> Self {
         self.evaluator = Some(evaluator);
         self
@@ -100,7 +106,7 @@ impl<B: Backend> InProcess<B> {
         let (round, client) = (request.round, request.client);
         let failed = |reason: String| RunError::Client { round, client, reason };
         let asked = self.clients.get(client).ok_or_else(|| failed("there is no such client".into()))?;
-        // A client that panicked in an earlier round left its state half-changed: it does not answer again.
+        // The state of a client that panicked in an earlier round is undefined: such a client does not answer again.
         let mut asked = asked.lock().map_err(|_| failed("the client stopped in an earlier round".into()))?;
         let reply = match &request.ask {
             Ask::Train => asked.train(request, watch),
@@ -138,7 +144,7 @@ impl<B: Backend> Fleet for InProcess<B> {
     fn settle(&self, round: usize, counted: &[ClientId]) {
         let counted: BTreeSet<ClientId> = counted.iter().copied().collect();
         for (id, client) in self.clients.iter().enumerate() {
-            // A client that panicked does not answer again, and one whose visit stays open says why when it is asked.
+            // A client that panicked does not answer again. A visit that stays open is reported with the next request.
             if let Ok(mut client) = client.lock() {
                 let _ = client.settle(round, counted.contains(&id));
             }

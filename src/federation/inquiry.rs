@@ -1,20 +1,21 @@
 //! Requests other than training: questions before a selection, and scores. They do not change the clients' states.
 //!
-//! A client without a usable answer in time does not end the run: it is left out, and an event says why. Only training
-//! replies count for the quarantine.
+//! A client without a usable answer in time is left out, and an event records the reason; the run continues. Only
+//! training replies count for the quarantine.
 
 use super::event::Event;
-use super::exchange::{Outcome, Traffic, exchange};
+use super::exchange::{RequestOutcome, Traffic, exchange};
 use super::fault_policy::FaultPolicy;
 use super::fleet::Fleet;
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::protocol::{Ask, ClientId, Reply, Request, ServerHalf, SharedMessage};
 
-/// Asks clients, as many at once as the fleet takes. One reply for each client, `None` for one without a usable reply.
+/// Sends a request to each of the clients, in batches of the fleet's size ([`Fleet::at_once`]). Returns one reply for
+/// each client, `None` for a client without a usable reply.
 ///
 /// # Errors
-/// Anything but the failure of a client.
+/// Any error other than the failure of a client.
 pub(super) fn ask_clients(
     fleet: &dyn Fleet,
     policy: &FaultPolicy,
@@ -27,7 +28,7 @@ pub(super) fn ask_clients(
         let requests = some.iter().map(|client| Ok(policy.stamped(request(*client)?)));
         let requests = requests.collect::<Result<Vec<_>, RunError>>()?;
         let outcomes = exchange(fleet, &requests, policy.rules.deadline, &|_, _| {}, traffic, events)?;
-        replies.extend(outcomes.into_iter().map(Outcome::usable));
+        replies.extend(outcomes.into_iter().map(RequestOutcome::usable));
     }
     Ok(replies)
 }
@@ -35,18 +36,18 @@ pub(super) fn ask_clients(
 /// The scores of the clients' own predictors.
 #[derive(Debug)]
 pub struct Scores {
-    /// One reply for each client, `None` for one without a usable reply.
+    /// One reply for each client, `None` for a client without a usable reply.
     pub replies: Vec<Option<Reply>>,
-    /// Events of requests and replies.
+    /// The events of requests and replies.
     pub events: Vec<Event>,
 }
 
-/// Asks clients for the scores of their own predictors, given what the server publishes.
+/// Asks clients for the scores of their own predictors, given the message that the server publishes.
 ///
-/// This is no part of the training, so its traffic is not counted.
+/// The scores are not part of the training, so their traffic is not counted.
 ///
 /// # Errors
-/// Anything but the failure of a client.
+/// Any error other than the failure of a client.
 pub fn ask_for_scores<B: Backend>(
     fleet: &dyn Fleet,
     policy: &FaultPolicy,

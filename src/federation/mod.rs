@@ -1,4 +1,4 @@
-//! Server, clients and what passes between them.
+//! The server, the clients and the messages between them.
 
 pub mod client_evaluator;
 pub mod combine;

@@ -1,15 +1,16 @@
-//! How far a reply lies from the others: a kernel Stein discrepancy against a robust Gaussian.
+//! Outlier scores of replies: a kernel Stein discrepancy against a robust Gaussian.
 //!
-//! In go the replies of a round, each seen as the n rows of its largest array in w dimensions; out comes a number for each
-//! of them. The rows of a reply are compared with N(m, s²I): m is the coordinate-wise median of the replies' mean rows,
-//! s² the median over all rows of ‖θ − m‖²/w; a lone reply is compared with what was sent, its rows' mean and their median
-//! distance. With z = (θ − m)/s, score −z and the kernel k = (1 + r²/w)^(−½),
+//! The input are the replies of a round, each as the n rows of its largest array in w dimensions; the output is one
+//! number for each reply. The rows of a reply are compared with N(m, s²I): m is the coordinate-wise median of the
+//! replies' mean rows, s² the median over all rows of ‖θ − m‖²/w. A single reply is compared with the rows that were
+//! sent: their mean and their median distance. With z = (θ − m)/s, score −z and the kernel k = (1 + r²/w)^(−½),
 //!
 //! score = KSD²/w = (1/(n²w)) Σ_ij [k z_i·z_j − … + tr ∇∇k]   (a V-statistic; for n = 1 it is ‖z‖²/w + 1/w),
 //!
-//! about 1 for a single row at a typical distance, far above that of the others for an outlier. It is a diagnosis and no
-//! rule: a client with unusual rows is an outlier too. The discrepancy is that of Liu, Lee & Jordan 2016 and Chwialkowski,
-//! Strathmann & Gretton 2016, with the kernel of Gorham & Mackey 2017; the robust Gaussian is ours.
+//! which is about 1 for a single row at a typical distance, and far above the others' for an outlier. The score is for
+//! diagnosis only and rejects no reply: a client with unusual rows is an outlier too. The discrepancy is that of Liu,
+//! Lee & Jordan 2016 and Chwialkowski, Strathmann & Gretton 2016, with the kernel of Gorham & Mackey 2017; the robust
+//! Gaussian is our own.
 
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl Rows {
     }
 }
 
-/// One score a reply; `None` where the rows that they are compared with have no spread.
+/// One score per reply; `None` where the rows that they are compared with have no spread.
 ///
 /// # Errors
 /// The device does not answer.
@@ -135,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_set_is_compared_with_what_was_sent() {
+    fn a_single_reply_is_compared_with_what_was_sent() {
         let sent = vec![-1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, -1.0];
         let same = scores((&[4, 2], sent.clone()), vec![sent.clone()])[0].unwrap();
         let far = scores((&[4, 2], sent.clone()), vec![sent.iter().map(|value| value + 10.0).collect()])[0].unwrap();
         assert!(same < 1.0 && far > 50.0, "{same} {far}");
-        // One particle has no spread to be measured in.
+        // One particle has no spread.
         assert_eq!(scores((&[1, 2], vec![0.0, 0.0]), vec![vec![1.0, 0.0]]), [None]);
     }
 }

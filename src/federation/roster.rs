@@ -1,26 +1,26 @@
-//! Which clients are asked in a round, and which ones next if too few replies can be used.
+//! The clients of a round: which clients get a request, and which ones replace them if too few replies can be used.
 //!
-//! The first attempt goes to the selected clients that are not quarantined. If these are fewer than needed, and whenever
-//! a round is repeated, other clients take their places, in this order: clients not asked yet, by number from the first
-//! selected one on, cyclically; clients that did not reply; clients quarantined in earlier rounds, those released soonest
-//! first; clients whose reply of this round was refused, since the reply may have been damaged on its way. A client whose
-//! own computation failed is not asked twice in a round.
+//! The first attempt goes to the selected clients that are not quarantined. If these are fewer than needed, and
+//! whenever a round is repeated, other clients take their places, in this order: clients without a request in this
+//! round, by number from the first selected one on, cyclically; clients that did not reply; clients quarantined in
+//! earlier rounds, those released soonest first; clients whose reply of this round was refused, since the reply may
+//! have been damaged in transit. A client whose own computation failed gets no second request in a round.
 
 use std::collections::BTreeMap;
 
 use super::quarantine::Quarantine;
 use crate::protocol::ClientId;
 
-/// What became of a client's reply in this round.
+/// The status of a client's reply in this round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplyStatus {
-    /// The reply counts.
+    /// The reply can be used.
     Usable,
     /// There was no reply in time.
     Missing,
     /// The reply cannot be used.
     Refused,
-    /// The client could not do its part.
+    /// The client could not handle the request.
     Failed,
 }
 
@@ -29,40 +29,40 @@ pub(super) enum ReplyStatus {
 pub(super) struct Roster<'a> {
     round: usize,
     selected: &'a [ClientId],
-    /// K.
+    /// The number of clients K.
     clients: usize,
     status: BTreeMap<ClientId, ReplyStatus>,
 }
 
-/// Who is asked in an attempt.
+/// The clients of one attempt at a round.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Attempt {
-    /// The clients asked, in the order of the requests.
+    /// The clients that get a request, in the order of the requests.
     pub asked: Vec<ClientId>,
-    /// Clients that the schedule selected and that are quarantined.
+    /// The clients that the schedule selected and that are quarantined.
     pub skipped: Vec<ClientId>,
 }
 
 impl<'a> Roster<'a> {
-    /// The clients that the schedule chose of K.
+    /// A roster with the clients that the schedule selected of K.
     pub fn new(round: usize, selected: &'a [ClientId], clients: usize) -> Self {
         Self { round, selected, clients, status: BTreeMap::new() }
     }
 
-    /// Notes what became of a reply.
+    /// Records the status of a reply.
     pub fn note(&mut self, client: ClientId, status: ReplyStatus) {
         self.status.insert(client, status);
     }
 
-    /// Number of usable replies so far.
+    /// The number of usable replies so far.
     pub fn usable(&self) -> usize {
         self.status.values().filter(|status| **status == ReplyStatus::Usable).count()
     }
 
-    /// Who is asked first, where `need` replies are needed.
+    /// The first attempt, where `need` replies are needed.
     pub fn first(&self, quarantine: &Quarantine, need: usize) -> Attempt {
-        let sits_out = |client: &&ClientId| quarantine.holds(**client, self.round);
-        let (skipped, mut asked): (Vec<ClientId>, Vec<ClientId>) = self.selected.iter().partition(sits_out);
+        let quarantined = |client: &&ClientId| quarantine.contains(**client, self.round);
+        let (skipped, mut asked): (Vec<ClientId>, Vec<ClientId>) = self.selected.iter().partition(quarantined);
         if asked.len() < need {
             let missing = need - asked.len();
             let others: Vec<ClientId> = self.candidates(quarantine).filter(|other| !asked.contains(other)).collect();
@@ -71,7 +71,7 @@ impl<'a> Roster<'a> {
         Attempt { asked, skipped }
     }
 
-    /// Who is asked when the round repeats, where `missing` more replies are needed; nobody where nobody is left.
+    /// The clients of a repeated attempt, where `missing` more replies are needed; empty if no client is left.
     pub fn again(&self, quarantine: &Quarantine, missing: usize) -> Vec<ClientId> {
         self.candidates(quarantine).take(missing).collect()
     }
@@ -80,14 +80,14 @@ impl<'a> Roster<'a> {
         let first = self.selected.first().copied().unwrap_or(0);
         let all: Vec<ClientId> = (0..self.clients).map(|turn| (first + turn) % self.clients).collect();
         let status = |client: &ClientId| self.status.get(client).copied();
-        let sits_out = |client: &ClientId| quarantine.holds(*client, self.round);
+        let is_quarantined = |client: &ClientId| quarantine.contains(*client, self.round);
         let of = |keep: &dyn Fn(&ClientId) -> bool| all.iter().copied().filter(keep).collect::<Vec<_>>();
-        let fresh = of(&|client| status(client).is_none() && !sits_out(client));
+        let fresh = of(&|client| status(client).is_none() && !is_quarantined(client));
         let missing = of(&|client| status(client) == Some(ReplyStatus::Missing));
-        let mut resting = of(&|client| status(client).is_none() && sits_out(client));
-        resting.sort_by_key(|client| quarantine.until(*client));
+        let mut quarantined = of(&|client| status(client).is_none() && is_quarantined(client));
+        quarantined.sort_by_key(|client| quarantine.until(*client));
         let refused = of(&|client| status(client) == Some(ReplyStatus::Refused));
-        [fresh, missing, resting, refused].into_iter().flatten()
+        [fresh, missing, quarantined, refused].into_iter().flatten()
     }
 }
 
@@ -96,15 +96,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_sits_out_is_skipped_and_replaced_only_where_too_few_are_left() {
+    fn quarantined_clients_are_skipped_and_replaced_only_if_too_few_are_left() {
         let mut quarantine = Quarantine::default();
-        quarantine.offend(1, 1, 4);
-        quarantine.offend(1, 2, 4);
+        quarantine.record_bad_reply(1, 1, 4);
+        quarantine.record_bad_reply(1, 2, 4);
         let attempt = |selected: &[ClientId], need| Roster::new(3, selected, 4).first(&quarantine, need);
         assert_eq!(attempt(&[0, 1, 2], 2), Attempt { asked: vec![0, 2], skipped: vec![1] });
         assert_eq!(attempt(&[0, 1, 2], 3), Attempt { asked: vec![0, 2, 3], skipped: vec![1] });
         assert_eq!(attempt(&[1], 1), Attempt { asked: vec![2], skipped: vec![1] });
-        assert_eq!(Roster::new(7, &[1], 4).first(&quarantine, 1).asked, [1], "its time is over");
+        assert_eq!(Roster::new(7, &[1], 4).first(&quarantine, 1).asked, [1], "the quarantine is over");
         assert_eq!(Roster::new(3, &[1], 2).first(&quarantine, 1).asked, [0]);
         let alone = Quarantine::default();
         assert_eq!(Roster::new(3, &[0], 1).first(&alone, 1), Attempt { asked: vec![0], skipped: vec![] });
@@ -114,7 +114,7 @@ mod tests {
     fn a_repeated_round_asks_new_clients_then_those_that_did_not_reply_then_the_quarantined_then_the_refused() {
         let mut quarantine = Quarantine::default();
         for round in [1, 2] {
-            quarantine.offend(3, round, 8);
+            quarantine.record_bad_reply(3, round, 8);
         }
         let mut roster = Roster::new(3, &[4, 0, 1], 6);
         for (client, status) in [(4, ReplyStatus::Usable), (0, ReplyStatus::Missing), (1, ReplyStatus::Refused)] {

@@ -1,4 +1,5 @@
-//! What the server remembers of its clients, and messages, as a [`State`] and back, bit for bit.
+//! Conversions between a [`State`] and the server's record of its clients, and between a [`State`] and messages. They
+//! are exact to the bit.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +11,22 @@ use crate::checkpoint::{CheckpointError, State};
 use crate::protocol::{ClientId, Message};
 
 impl ClientReliability {
-    /// As a state; a good record is nothing to keep.
+    /// The record as a state, which is empty for the default record.
     ///
     /// # Errors
-    /// None that this type can cause; serialising is fallible in general.
+    /// The serialisation fails, which does not happen for this type.
     pub fn to_state(&self) -> Result<State, CheckpointError> {
         if *self == Self::default() {
             return Ok(State::default());
         }
-        // Whole numbers alone: lengths are kept as their bits.
+        // JSON keeps the record exactly, because it consists of integers: lengths are stored as their bits.
         Ok(State::default().with_words("conduct", serde_json::to_string(self).map_err(wrong)?))
     }
 
-    /// Out of what [`Self::to_state`] has returned.
+    /// The record of a state of [`Self::to_state`].
     ///
     /// # Errors
-    /// The state is another.
+    /// The state does not hold such a record.
     pub fn from_state(state: &State) -> Result<Self, CheckpointError> {
         if state.is_empty() {
             return Ok(Self::default());
@@ -34,7 +35,7 @@ impl ClientReliability {
     }
 }
 
-/// One message of each of some clients, as a state.
+/// A state with one message for each of some clients.
 pub(super) fn of_messages(messages: &BTreeMap<ClientId, Message>) -> State {
     if messages.is_empty() {
         return State::default();
@@ -44,10 +45,10 @@ pub(super) fn of_messages(messages: &BTreeMap<ClientId, Message>) -> State {
     messages.iter().fold(clients, part)
 }
 
-/// Out of what [`of_messages`] has returned.
+/// The messages of a state of [`of_messages`].
 ///
 /// # Errors
-/// A message is not whole.
+/// A message is incomplete.
 pub(super) fn to_messages(state: &State) -> Result<BTreeMap<ClientId, Message>, CheckpointError> {
     if !state.has(CLIENTS) {
         return Ok(BTreeMap::new());
@@ -56,7 +57,7 @@ pub(super) fn to_messages(state: &State) -> Result<BTreeMap<ClientId, Message>, 
     state.counts(CLIENTS)?.into_iter().map(message).collect()
 }
 
-/// Whose messages they are.
+/// The entry with the ids of the clients.
 const CLIENTS: &str = "clients";
 
 fn of_message(message: &Message) -> State {
@@ -75,7 +76,7 @@ fn to_message(state: &State) -> Result<Message, CheckpointError> {
 }
 
 fn wrong(error: Error) -> CheckpointError {
-    CheckpointError::Content(format!("the clients' conduct: {error}"))
+    CheckpointError::Content(format!("the server's record of its clients (`conduct`): {error}"))
 }
 
 #[cfg(test)]
@@ -85,7 +86,7 @@ mod tests {
     use crate::checkpoint::codec::{decode, encode};
 
     #[test]
-    fn what_an_injector_repeats_comes_back_to_the_bit_out_of_a_file() {
+    fn messages_are_read_back_from_a_file_to_the_bit() {
         let awkward = [0.1 + 0.2, -0.0, 1.0 / 3.0, 5e-324, 31.245_270_191_439_438];
         let single = Array { shape: vec![1, 3], values: Values::F32(vec![0.1, -0.0, 1e-42]) };
         let double = Array { shape: vec![5, 1], values: Values::F64(awkward.to_vec()) };
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_that_has_seen_nothing_bad_keeps_nothing_and_another_form_of_conduct_is_refused() {
+    fn the_default_record_is_an_empty_state_and_a_malformed_record_is_refused() {
         let state = ClientReliability::default().to_state().unwrap();
         assert!(state.is_empty());
         assert_eq!(ClientReliability::from_state(&state).unwrap(), ClientReliability::default());

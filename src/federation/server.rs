@@ -1,7 +1,7 @@
 //! The loop over rounds: ask → select → configure → (fleet) → validate → combine → aggregate → settle → observe.
 //!
-//! The server's state changes in `aggregate` only, which is called with enough usable replies to one and the same state,
-//! or not at all: a round that cannot close does not change the server. [`Rules`] say how many replies are enough.
+//! The server's state changes in `aggregate` only, which is called once there are enough usable replies to the same
+//! state: a round that cannot close does not change the server. [`Rules`] set how many replies are enough.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::combine::combine;
 use super::event::{Event, EventKind};
-use super::exchange::{Outcome, Traffic, exchange};
+use super::exchange::{RequestOutcome, Traffic, exchange};
 use super::fault_policy::{FaultPolicy, Rules};
 use super::fleet::Fleet;
 use super::inquiry::ask_clients;
@@ -21,84 +21,84 @@ use crate::error::RunError;
 use crate::protocol::{Ask, ClientId, Question, ROWS, Reply, Request, ServerHalf, SharedMessage, Watch};
 use crate::schedule::{Indicators, Schedule, Selection};
 
-/// What happened in a round.
+/// The record of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
     /// Round, from 1.
     pub round: usize,
-    /// Which clients were selected to train, and why.
+    /// The clients that were selected to train, with the reasons.
     pub selection: Selection,
     /// The clients whose replies were aggregated, in this order. No other client has changed.
     pub used: Vec<ClientId>,
-    /// The clients whose reply could not be used, each with the reason; the round went on without them.
+    /// The clients without a usable reply, each with the reason. The round was completed without them.
     pub rejected: Vec<(ClientId, String)>,
-    /// Number of attempts at the round.
+    /// The number of attempts at the round.
     pub attempts: usize,
-    /// Events of its requests and replies.
+    /// The events of the round's requests and replies.
     pub events: Vec<Event>,
     /// The selection indicators, if the clients were asked for them.
     pub indicators: Option<Indicators>,
-    /// Seconds that questions and selection took.
+    /// The seconds that the questions and the selection took.
     pub selection_seconds: f64,
-    /// Numbers by name: the mean over the trained clients of those that they sent, and the server's own.
+    /// Numbers by name: the mean over the trained clients of the numbers in their replies, and the server's own.
     pub numbers: BTreeMap<String, f64>,
-    /// Bytes of arrays and indicators from the server to the clients, one copy for each.
+    /// The bytes of arrays and indicators from the server to the clients, one copy for each client.
     pub downlink_bytes: u64,
-    /// Bytes of arrays and indicators from the clients to the server.
+    /// The bytes of arrays and indicators from the clients to the server.
     pub uplink_bytes: u64,
-    /// Bytes that the server's half keeps between rounds.
+    /// The bytes that the server half keeps between rounds.
     pub server_bytes: u64,
-    /// The server's rules, and what it remembers of its clients after the round.
+    /// The server's rules and its record of the clients after the round.
     pub policy: FaultPolicy,
 }
 
-/// Is told of every round as it starts and ends.
+/// An observer of the rounds, which is called as each round starts and ends.
 pub trait RoundObserver<B: Backend> {
-    /// A round begins with these clients.
+    /// Called when a round begins, with the selected clients.
     fn round_started(&mut self, round: usize, clients: &[ClientId]);
-    /// A round ended; `server` has its results. Nothing changes until this returns.
+    /// Called when a round has ended. `server` is in the state after the round; nothing changes until this returns.
     ///
     /// # Errors
-    /// The round cannot be evaluated or written down, or the user wants the run to end.
+    /// The round cannot be evaluated or written, or the user wants the run to end.
     fn round_ended(
         &mut self,
         round: Round,
         server: &dyn ServerHalf<B>,
         schedule: &dyn Schedule,
     ) -> Result<(), RunError>;
-    /// The run ends in the middle of a round; these are the events of that round.
+    /// Called when the run fails within a round, with the events of that round.
     ///
     /// # Errors
-    /// The events cannot be written down.
+    /// The events cannot be written.
     fn run_failed(&mut self, _events: &[Event]) -> Result<(), RunError> {
         Ok(())
     }
 }
 
-/// A federation: the server's half of an algorithm, the schedule and the fleet of clients.
+/// A federation: the server half of an algorithm, the schedule and the fleet of clients.
 #[allow(missing_debug_implementations)] // Halves and schedules are trait objects.
 pub struct Federation<'a, B: Backend> {
     /// The algorithm's server half.
     pub server: &'a mut dyn ServerHalf<B>,
-    /// Chooses the clients of a round.
+    /// The schedule, which selects the clients of a round.
     pub schedule: &'a mut dyn Schedule,
-    /// Carries requests to clients.
+    /// The fleet, which delivers requests to clients.
     pub fleet: &'a dyn Fleet,
-    /// Rows N_k of every client, by id: K of them.
+    /// The number of rows N_k of each of the K clients, by id.
     pub rows: &'a [usize],
-    /// What clients are asked for diagnosis if the schedule has no question of its own.
+    /// The question for diagnosis, which is asked if the schedule has no question of its own.
     pub diagnosis: Option<Question>,
-    /// The rules against faults, and what the server remembers of its clients.
+    /// The rules against faults and the server's record of its clients.
     pub policy: &'a mut FaultPolicy,
     /// The server's device.
     pub session: Session<B>,
 }
 
 impl<B: Backend> Federation<'_, B> {
-    /// Runs these rounds, of which 1 is the first of a run; `watch` is told of every local step.
+    /// Runs these rounds, where 1 is the first round of a run. `watch` is called at every local step.
     ///
     /// # Errors
-    /// Too few clients give usable replies, the server's half or the observer fails, or the device does not answer.
+    /// Too few clients give usable replies, the server half or the observer fails, or the device does not answer.
     pub fn serve(
         &mut self,
         rounds: RangeInclusive<usize>,
@@ -153,10 +153,10 @@ impl<B: Backend> Federation<'_, B> {
         Ok(())
     }
 
-    /// Asks clients until there are enough usable replies.
+    /// Sends training requests until there are enough usable replies.
     ///
     /// # Errors
-    /// There are too few after all attempts; the server has not changed.
+    /// There are too few usable replies after all attempts. The server has not changed.
     fn gather(
         &mut self,
         round: usize,
@@ -168,12 +168,12 @@ impl<B: Backend> Federation<'_, B> {
         let Rules { deadline, min_replies, repeats, .. } = self.policy.rules;
         let needed = min_replies.min(selected.len()).max(1);
         let mut roster = Roster::new(round, selected, self.rows.len());
-        let mut call = roster.first(&self.policy.reliability.quarantine, needed);
-        self.server.begin(round, &call.asked)?;
+        let mut attempt = roster.first(&self.policy.reliability.quarantine, needed);
+        self.server.begin(round, &attempt.asked)?;
         loop {
             gathered.attempts += 1;
-            gathered.note_call(round, &call, selected);
-            let requests = self.requests(round, gathered.attempts, &call.asked)?;
+            gathered.note_attempt(round, &attempt, selected);
+            let requests = self.requests(round, gathered.attempts, &attempt.asked)?;
             let outcomes = exchange(self.fleet, &requests, deadline, watch, traffic, &mut gathered.events)?;
             for (request, outcome) in requests.into_iter().zip(outcomes) {
                 let client = request.client;
@@ -191,11 +191,12 @@ impl<B: Backend> Federation<'_, B> {
                 return Err(gathered.failure(round, usable, needed));
             }
             // A client that is asked again takes no other client's place.
-            let absent = call.asked.iter().filter(|client| !gathered.used.contains(client) && !next.contains(client));
-            for (absent, by) in absent.zip(next.iter().filter(|client| !call.asked.contains(client))) {
+            let asked = &attempt.asked;
+            let absent = asked.iter().filter(|client| !gathered.used.contains(client) && !next.contains(client));
+            for (absent, by) in absent.zip(next.iter().filter(|client| !asked.contains(client))) {
                 self.server.substitute(*absent, *by);
             }
-            call = Attempt { asked: next, skipped: Vec::new() };
+            attempt = Attempt { asked: next, skipped: Vec::new() };
         }
     }
 
@@ -208,36 +209,37 @@ impl<B: Backend> Federation<'_, B> {
         clients.iter().map(request).collect()
     }
 
-    /// Sorts a reply into used and rejected ones, and notes why.
-    fn classify_reply(&mut self, gathered: &mut Gathered, request: Request, outcome: Outcome) -> ReplyStatus {
+    /// Adds a reply to the used or the rejected ones, with events.
+    fn classify_reply(&mut self, gathered: &mut Gathered, request: Request, outcome: RequestOutcome) -> ReplyStatus {
         let (client, round) = (request.client, request.round);
         let event = |what| Event::new(round, request.attempt, client, what);
         let outcome = match outcome {
-            Outcome::Usable(reply) => match self.check(&reply) {
-                Ok(()) => Outcome::Usable(reply),
+            RequestOutcome::Usable(reply) => match self.check(&reply) {
+                Ok(()) => RequestOutcome::Usable(reply),
                 Err(reason) => {
                     gathered.events.push(event(EventKind::Refused).with_detail(&reason));
-                    Outcome::Refused(reason)
+                    RequestOutcome::Refused(reason)
                 }
             },
             other => other,
         };
         let (status, reason) = match outcome {
-            Outcome::Usable(reply) => {
-                self.policy.reliability.quarantine.clear(client);
+            RequestOutcome::Usable(reply) => {
+                self.policy.reliability.quarantine.record_usable_reply(client);
                 gathered.rejected.retain(|(rejected, _)| *rejected != client);
                 gathered.used.push(client);
                 gathered.requests.push(request);
                 gathered.replies.push(reply);
                 return ReplyStatus::Usable;
             }
-            Outcome::Missing(reason) => (ReplyStatus::Missing, reason),
-            Outcome::Refused(reason) => (ReplyStatus::Refused, reason),
-            Outcome::Failed(reason) => (ReplyStatus::Failed, reason),
+            RequestOutcome::Missing(reason) => (ReplyStatus::Missing, reason),
+            RequestOutcome::Refused(reason) => (ReplyStatus::Refused, reason),
+            RequestOutcome::Failed(reason) => (ReplyStatus::Failed, reason),
         };
         if status != ReplyStatus::Missing {
-            let rest = self.policy.reliability.quarantine.offend(client, round, self.policy.rules.backoff);
-            gathered.events.push(event(EventKind::Quarantined).with_value(rest as f64));
+            let backoff = self.policy.rules.backoff;
+            let rounds = self.policy.reliability.quarantine.record_bad_reply(client, round, backoff);
+            gathered.events.push(event(EventKind::Quarantined).with_value(rounds as f64));
         }
         gathered.first.get_or_insert_with(|| RunError::Client { round, client, reason: reason.clone() });
         gathered.rejected.retain(|(rejected, _)| *rejected != client);
@@ -245,7 +247,7 @@ impl<B: Backend> Federation<'_, B> {
         status
     }
 
-    /// Whether the server can use a valid reply: it claims the client's number of rows, and passes the algorithm's own check.
+    /// Checks a valid reply: its number of rows is the client's, and the algorithm's own check accepts it.
     fn check(&self, reply: &Reply) -> Result<(), String> {
         let (claimed, rows) = (reply.message.scalars.get(ROWS), self.rows.get(reply.client));
         if let (Some(claimed), Some(rows)) = (claimed, rows)
@@ -256,7 +258,7 @@ impl<B: Backend> Federation<'_, B> {
         self.server.check(reply)
     }
 
-    /// Scores the replies as outliers, if wanted, and applies the robust rule to them.
+    /// Computes outlier scores, if these are configured, and applies the robust rule to the replies.
     fn apply_robust_rule(&mut self, gathered: &mut Gathered) -> Result<(), RunError> {
         let FaultPolicy { rules, reliability, .. } = &mut *self.policy;
         let Gathered { requests, replies, events, .. } = gathered;
@@ -271,7 +273,7 @@ impl<B: Backend> Federation<'_, B> {
         Ok(())
     }
 
-    /// Broadcasts Θ and asks every client; a client that gives no usable answer is absent from the indicators.
+    /// Sends Θ and the question to every client. A client without a usable answer is absent from the indicators.
     fn ask(
         &self,
         round: usize,
@@ -287,7 +289,7 @@ impl<B: Backend> Federation<'_, B> {
     }
 }
 
-/// What the clients of a round are sent. What all are sent is encoded once, when the first of them is asked.
+/// The messages for the clients of a round. The message for all clients is built once, with the first request.
 struct Outgoing<'a, B: Backend> {
     server: &'a dyn ServerHalf<B>,
     round: usize,
@@ -311,10 +313,10 @@ impl<'a, B: Backend> Outgoing<'a, B> {
     }
 }
 
-/// The replies of a round that were collected so far.
+/// The replies of a round that have been collected so far.
 #[derive(Default)]
 struct Gathered {
-    /// The requests that the replies answer.
+    /// The requests of the replies, in the same order.
     requests: Vec<Request>,
     replies: Vec<Reply>,
     used: Vec<ClientId>,
@@ -326,15 +328,16 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn note_call(&mut self, round: usize, call: &Attempt, selected: &[ClientId]) {
-        let attempt = self.attempts;
-        let event = |client: &ClientId, what| Event::new(round, attempt, *client, what);
-        self.events.extend(call.skipped.iter().map(|client| event(client, EventKind::Skipped)));
-        let others = call.asked.iter().filter(|client| !selected.contains(client));
+    fn note_attempt(&mut self, round: usize, attempt: &Attempt, selected: &[ClientId]) {
+        let number = self.attempts;
+        let event = |client: &ClientId, what| Event::new(round, number, *client, what);
+        self.events.extend(attempt.skipped.iter().map(|client| event(client, EventKind::Skipped)));
+        let others = attempt.asked.iter().filter(|client| !selected.contains(client));
         self.events.extend(others.map(|client| event(client, EventKind::Substitute)));
     }
 
-    /// Why the round could not close: a single attempt's own reason where nothing was usable.
+    /// The error of a round that could not close: the first reason itself after a single attempt without usable
+    /// replies.
     fn failure(&mut self, round: usize, usable: usize, needed: usize) -> RunError {
         let attempts = self.attempts;
         match self.first.take() {

@@ -1,14 +1,14 @@
-//! Checks of a reply before an algorithm sees it: it answers this request, and its arrays have the right shapes and types
-//! and finite values.
+//! Checks of a reply before an algorithm sees it: the reply answers this request, and its arrays have the right shapes
+//! and types and finite values.
 
 use crate::array::Values;
 use crate::error::RunError;
 use crate::protocol::{Ask, DISCREPANCY, PARTICLES, Question, ROWS, Reply, Request};
 
-/// Whether a reply answers this request and no other.
+/// Checks that a reply answers this request.
 ///
 /// # Errors
-/// In words: the reply is of another run, round or client, or answers another state of the server.
+/// The reply belongs to another run, round or client, or answers another state of the server. The error is a sentence.
 pub fn answers(request: &Request, reply: &Reply) -> Result<(), String> {
     if (reply.round, reply.client) != (request.round, request.client) {
         return Err(format!("the reply is of round {}, client {}", reply.round, reply.client));
@@ -22,8 +22,8 @@ pub fn answers(request: &Request, reply: &Reply) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a reply that does not answer its request: another run, round, client or state, arrays that are missing or of
-/// another shape or type than those that were sent, numbers that are missing or not finite, a negative number of rows.
+/// Refuses a reply of another run, round, client or state, with arrays that are missing or have another shape or type
+/// than those that were sent, with numbers that are missing or not finite, or with a negative number of rows.
 ///
 /// # Errors
 /// [`RunError::Client`] with the first reason.
@@ -36,8 +36,8 @@ pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     if discrepancy && !reply.message.scalars.contains_key(DISCREPANCY) {
         return refuse(format!("the reply lacks the number \"{DISCREPANCY}\""));
     }
-    // A discrepancy or a score of a client comes without parameters, a likelihood's score in the place of the particles;
-    // training brings back everything that was sent.
+    // Replies with a discrepancy or with scores of a client have no parameters; a likelihood's score has the shape of the
+    // particles; a training reply has all arrays of the request.
     let echoes = |name: &str| match request.ask {
         Ask::Train => true,
         Ask::Answer(Question::LikelihoodScore { .. }) => name == PARTICLES,

@@ -1,30 +1,30 @@
-//! A client of this process whose training visits count as a whole or not at all.
+//! A client of this process whose training visits count entirely or not at all.
 //!
 //! After a visit, the client keeps its state before the visit and its reply until it learns whether the reply was
-//! aggregated. Meanwhile the same request gets the same reply, without a step. If the reply was not aggregated, the visit
-//! is taken back. The client learns this at the end of the round ([`Client::settle`]) or from the next request
-//! ([`Request::counted`]), whichever comes first. A visit that fails leaves the client unchanged.
+//! aggregated. Until then, the same request gets the same reply without further training. If the reply was not
+//! aggregated, the visit is rolled back. The client learns this at the end of the round ([`Client::settle`]) or from
+//! the next request ([`Request::counted`]), whichever comes first. A visit that fails leaves the client unchanged.
 
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::protocol::{CLIENT_BYTES, ClientHalf, Reply, Request, Watch};
 
-/// A client half, and its last visit while that is open.
+/// A client half, and its last visit while it is open.
 pub(super) struct Client<B: Backend> {
     half: Box<dyn ClientHalf<B>>,
     visit: Option<OpenVisit>,
 }
 
-/// A visit of which it is not known yet whether it counts.
+/// A visit whose reply may or may not be aggregated.
 struct OpenVisit {
-    /// The half's state before it.
+    /// The half's state before the visit.
     before: State,
     reply: Reply,
 }
 
 impl OpenVisit {
-    /// Whether this is the request that it answered: training for the same state in the same round of the same run.
+    /// Whether this is the request of the visit: training for the same state in the same round of the same run.
     fn answers(&self, request: &Request) -> bool {
         let Reply { run, round, state, .. } = self.reply;
         (run, round, state) == (request.run, request.round, request.state)
@@ -32,15 +32,15 @@ impl OpenVisit {
 }
 
 impl<B: Backend> Client<B> {
-    /// A client that has not been visited since its half was built or restored.
+    /// A client without an open visit.
     pub fn new(half: Box<dyn ClientHalf<B>>) -> Self {
         Self { half, visit: None }
     }
 
-    /// The client's part of a round.
+    /// Handles a training request.
     ///
     /// # Errors
-    /// The half fails; it is then as it was before.
+    /// The half fails. Its state is then the one before the request.
     pub fn train(&mut self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
         if let Some(visit) = self.visit.as_ref().filter(|visit| visit.answers(request)) {
             return Ok(visit.reply.clone());
@@ -59,10 +59,10 @@ impl<B: Backend> Client<B> {
         }
     }
 
-    /// The half as this request finds it: without the last visit, unless the request says that it counted.
+    /// The half for this request. The last visit is rolled back, unless the request says that its reply was aggregated.
     ///
     /// # Errors
-    /// The last visit cannot be taken back.
+    /// The last visit cannot be rolled back.
     pub fn half(&mut self, request: &Request) -> Result<&mut dyn ClientHalf<B>, RunError> {
         if let Some(OpenVisit { reply, .. }) = &self.visit {
             self.close((request.run, request.counted) == (reply.run, reply.round))?;
@@ -70,10 +70,10 @@ impl<B: Backend> Client<B> {
         Ok(&mut *self.half)
     }
 
-    /// A round is over: its visit counted, or is taken back.
+    /// Closes the visit of a round: its reply was aggregated, or the visit is rolled back.
     ///
     /// # Errors
-    /// The visit cannot be taken back; it stays open.
+    /// The visit cannot be rolled back; it stays open.
     pub fn settle(&mut self, round: usize, counts: bool) -> Result<(), RunError> {
         match &self.visit {
             Some(visit) if visit.reply.round == round => self.close(counts),
@@ -92,17 +92,17 @@ impl<B: Backend> Client<B> {
         }
     }
 
-    /// Gives the half its state back.
+    /// Restores the half's state.
     ///
     /// # Errors
-    /// The state is not one of this half.
+    /// The state does not belong to this half.
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.visit = None;
         self.half.restore(state)
     }
 
     fn close(&mut self, counts: bool) -> Result<(), RunError> {
-        // Where it cannot be taken back it stays open: the next request tries again, and says why it fails.
+        // A visit that cannot be rolled back stays open: the next request tries again and reports the reason.
         if let Some(visit) = self.visit.as_ref().filter(|_| !counts) {
             self.half.restore(&visit.before)?;
         }
@@ -117,7 +117,7 @@ mod tests {
     use crate::backend::Flex;
     use crate::protocol::{Ask, Message, Predictor};
 
-    /// Counts its visits; one in a round that ends in 3 fails when its state has changed already.
+    /// Counts its visits. A visit in a round whose number ends in 3 fails after its state has changed.
     struct Counter(usize);
 
     impl ClientHalf<Flex> for Counter {
@@ -143,7 +143,7 @@ mod tests {
         Request { counted, ..Request::new(round, 0, Ask::Train, Message::default().with_scalar("round", round as f64)) }
     }
 
-    /// The number of visits that the reply to a request tells of; `None` where the visit fails.
+    /// The number of visits in the reply to a request; `None` if the visit fails.
     fn visits(client: &mut Client<Flex>, request: &Request) -> Option<f64> {
         client.train(request, &|_, _| {}).ok().map(|reply| reply.message.scalars["visits"])
     }
@@ -161,7 +161,7 @@ mod tests {
         let mut client = client();
         assert_eq!(visits(&mut client, &request(3, 0)), None);
         assert_eq!((kept(&client), visits(&mut client, &request(4, 0))), (0, Some(1.0)));
-        // It fails after one that counted, and after one that did not.
+        // The visit fails after one whose reply was aggregated, and after one whose reply was not.
         assert_eq!(visits(&mut client, &request(13, 4)), None);
         assert_eq!((kept(&client), visits(&mut client, &request(14, 4))), (1, Some(2.0)));
         assert_eq!(visits(&mut client, &request(23, 4)), None);
@@ -169,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn the_same_request_has_the_same_reply_and_any_other_one_is_a_visit() {
+    fn the_same_request_has_the_same_reply_and_any_other_request_is_a_visit() {
         let mut client = client();
         let first = request(1, 0);
         assert_eq!([visits(&mut client, &first), visits(&mut client, &first)], [Some(1.0); 2]);
         let again = Request { attempt: 2, ..first.clone() };
         assert_eq!(visits(&mut client, &again), Some(1.0));
-        // Another state, another run: the visit before did not count.
+        // With another state, run or round, the visit before is rolled back.
         for other in [Request { state: 5, ..first.clone() }, Request { run: 5, ..first.clone() }, request(2, 0)] {
             assert_eq!((visits(&mut client, &other), kept(&client)), (Some(1.0), 0));
         }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_is_restored_knows_of_no_visit() {
+    fn a_restored_client_has_no_open_visit() {
         let mut client = client();
         visits(&mut client, &request(1, 0));
         client.restore(&State::default().with_count("visits", 7)).unwrap();

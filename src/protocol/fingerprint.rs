@@ -1,13 +1,14 @@
-//! 64 bits that stand for a message: words in, a number out that differs where one word differs.
+//! A 64-bit fingerprint of a sequence of words, which differs wherever a single word differs.
 //!
 //! Four lanes of x ← (x ⋘ 23 ⊕ word)·odd, side by side so that multiplications overlap, and the finaliser of SplitMix64
 //! (Steele, Lea & Flood 2014) over them. Each lane is a bijection of its words in turn: two messages of one shape that
-//! differ in a single word never share a lane's end. For accidents, not against forgers.
+//! differ in a single word never have the same lanes at the end. The fingerprint detects accidents; it is not secure
+//! against forgery.
 
 /// Odd multipliers: the fractional part of the golden ratio, and those of SplitMix64 and xxHash64.
 const ODD: [u64; 4] = [0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB, 0xC2B2_AE3D_27D4_EB4F];
 
-/// The lanes of a fingerprint in the making.
+/// The lanes of a fingerprint that is being computed.
 #[derive(Debug)]
 pub(super) struct Fingerprint {
     lanes: [u64; 4],
@@ -20,18 +21,18 @@ impl Default for Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes in one word.
+    /// Adds one word.
     pub fn word(&mut self, word: u64) {
         self.words([word, 0, 0, 0]);
     }
 
-    /// Takes in text, its end included.
+    /// Adds a text with its length.
     pub fn text(&mut self, text: &str) {
         self.word(text.len() as u64);
         text.bytes().for_each(|byte| self.word(u64::from(byte)));
     }
 
-    /// Takes in 32-bit floats.
+    /// Adds 32-bit floats.
     pub fn singles(&mut self, values: &[f32]) {
         self.word(32);
         self.word(values.len() as u64);
@@ -43,7 +44,7 @@ impl Fingerprint {
         chunks.remainder().iter().for_each(|value| self.word(u64::from(value.to_bits())));
     }
 
-    /// Takes in 64-bit floats.
+    /// Adds 64-bit floats.
     pub fn doubles(&mut self, values: &[f64]) {
         self.word(64);
         self.word(values.len() as u64);
@@ -54,7 +55,7 @@ impl Fingerprint {
         chunks.remainder().iter().for_each(|value| self.word(value.to_bits()));
     }
 
-    /// The number.
+    /// The fingerprint.
     pub fn finish(&self) -> u64 {
         let mut hash = 0_u64;
         for lane in self.lanes {

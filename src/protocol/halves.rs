@@ -11,9 +11,9 @@ use crate::particles::Particles;
 /// Called by a client with the number of local steps done and their total.
 pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// The server's side of an algorithm.
+/// The server half of an algorithm.
 pub trait ServerHalf<B: Backend>: Send {
-    /// Begins a round with these clients.
+    /// Begins a round with the selected clients.
     ///
     /// # Errors
     /// The algorithm cannot work with these clients.
@@ -21,24 +21,25 @@ pub trait ServerHalf<B: Backend>: Send {
         Ok(())
     }
 
-    /// What every client is sent in a round, Θ with what belongs to it: encoded once, whoever is asked.
+    /// The message that every client receives in a round. It is built once per round.
     ///
     /// # Errors
     /// The device does not answer.
     fn configure(&self, round: usize) -> Result<Message, RunError>;
 
-    /// What one client is sent instead; `None` where it is sent what all are.
+    /// The message for a single client in place of [`Self::configure`]'s; `None` for a client without a message of its
+    /// own.
     ///
     /// # Errors
-    /// The device does not answer, or there is nothing for this client.
+    /// The device does not answer, or this client has no part in the round.
     fn configure_for(&self, _round: usize, _client: ClientId) -> Result<Option<Message>, RunError> {
         Ok(None)
     }
 
-    /// A client is asked in the place of another one that gave no usable reply.
+    /// Replaces a client of the round that gave no usable reply by another one.
     fn substitute(&mut self, _absent: ClientId, _by: ClientId) {}
 
-    /// The algorithm's own check of a reply, beside those that hold for all algorithms.
+    /// Checks a reply by the algorithm's own rules, in addition to the checks for all algorithms.
     ///
     /// # Errors
     /// A sentence that says why the reply cannot be used.
@@ -46,16 +47,16 @@ pub trait ServerHalf<B: Backend>: Send {
         Ok(())
     }
 
-    /// Takes the validated replies of a round, in the order of selection.
+    /// Aggregates the validated replies of a round, which come in the order of selection.
     ///
     /// # Errors
     /// A reply cannot be read, a computation diverges, or the device does not answer.
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError>;
 
-    /// The global particles Θ: what predictions are made with.
+    /// The global particles Θ `[N, d]`, with which predictions are made.
     fn particles(&self) -> &Particles<B>;
 
-    /// What every client is sent to predict with: Θ.
+    /// The message with which clients predict. By default it holds Θ.
     ///
     /// # Errors
     /// The device does not answer.
@@ -63,81 +64,81 @@ pub trait ServerHalf<B: Backend>: Send {
         message_of(self.particles())
     }
 
-    /// q as a density over θ, where it is more than its particles.
+    /// The posterior q as a density over θ, where it is more than the particles.
     fn posterior(&self) -> Posterior {
         Posterior::Particles
     }
 
-    /// What the server noticed in the last round, by name; columns of `rounds.csv` where `experiment::diagnosis` has them.
+    /// Diagnostics of the last round by name. Those that `experiment::diagnosis` knows are columns of `rounds.csv`.
     fn numbers(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 
-    /// Bytes of what the server keeps between rounds.
+    /// The number of bytes that the server keeps between rounds.
     fn state_bytes(&self) -> u64 {
         self.particles().bytes()
     }
 
-    /// What it needs to go on after a break: all that rounds change and that does not follow from the rest.
+    /// The state for a checkpoint: everything that rounds change and that cannot be computed from the rest.
     ///
     /// # Errors
     /// The device does not answer.
     fn save(&self) -> Result<State, RunError>;
 
-    /// Takes over what [`Self::save`] of a half that was built alike has returned.
+    /// Restores the state of [`Self::save`]. The half that was saved was built from the same configuration.
     ///
     /// # Errors
-    /// The state is not one of such a half.
+    /// The state does not belong to such a half.
     fn restore(&mut self, state: &State) -> Result<(), RunError>;
 }
 
-/// A client's side of an algorithm.
+/// The client half of an algorithm.
 pub trait ClientHalf<B: Backend>: Send {
-    /// Does the client's part of a round.
+    /// Handles a training request and returns the reply.
     ///
     /// # Errors
     /// The request cannot be read, a computation diverges, or the device does not answer.
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError>;
 
-    /// With what this client predicts on its own rows, given what the server published; leaves the client as it was.
+    /// The predictor of this client on its own rows, given the published message. The client's state does not change.
     ///
     /// # Errors
-    /// What was published cannot be read, or the device does not answer.
+    /// The message cannot be read, or the device does not answer.
     fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
         Ok(Predictor::Published)
     }
 
-    /// Answers a question about the particles in the request; leaves the client as it was.
+    /// Answers a question about the particles in the request. It does not change the client's state.
     ///
     /// # Errors
-    /// The algorithm has no answer to this question, or the device does not answer.
+    /// The algorithm's clients cannot answer this question, or the device does not answer.
     fn answer(&mut self, _request: &Request, _question: &Question) -> Result<Message, RunError> {
         Err(RunError::Config("this algorithm's clients have no tilted density to be asked about".into()))
     }
 
-    /// Bytes of what the client keeps between rounds, its rows apart.
+    /// The number of bytes that the client keeps between rounds, without its rows.
     fn state_bytes(&self) -> u64 {
         0
     }
 
-    /// What it needs to go on after a break, or as if its last visit had not been: all that rounds change and that does
-    /// not follow from the rest.
+    /// The state for a checkpoint, and for discarding a visit: everything that visits change and that cannot be
+    /// computed from the rest.
     ///
     /// # Errors
     /// The device does not answer.
     fn save(&self) -> Result<State, RunError>;
 
-    /// Takes over what [`Self::save`] of a half that was built alike has returned.
+    /// Restores the state of [`Self::save`]. The half that was saved was built from the same configuration.
     ///
     /// # Errors
-    /// The state is not one of such a half.
+    /// The state does not belong to such a half.
     fn restore(&mut self, state: &State) -> Result<(), RunError>;
 }
 
-/// Both sides, ready to run.
+/// Both halves of an algorithm.
 pub struct Halves<B: Backend> {
-    /// The server.
+    /// The server half.
     pub server: Box<dyn ServerHalf<B>>,
-    /// The clients, by id.
+    /// The client halves, by id.
     pub clients: Vec<Box<dyn ClientHalf<B>>>,
 }

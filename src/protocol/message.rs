@@ -1,4 +1,4 @@
-//! What travels between server and clients: named arrays and named numbers, nothing else.
+//! The messages between server and clients, which consist of named arrays and named numbers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,27 +23,27 @@ pub struct Message {
 }
 
 impl Message {
-    /// The message with one more array.
+    /// Adds an array.
     pub fn with_array(mut self, name: &str, array: Array) -> Self {
         self.arrays.insert(name.to_owned(), array);
         self
     }
 
-    /// Size of the arrays on the wire, without headers.
+    /// The number of bytes of the arrays, without headers.
     pub fn bytes(&self) -> u64 {
         self.arrays.values().map(Array::bytes).sum()
     }
 
-    /// The message with one more number.
+    /// Adds a number.
     pub fn with_scalar(mut self, name: &str, value: f64) -> Self {
         self.scalars.insert(name.to_owned(), value);
         self
     }
 
-    /// A fingerprint of the message, which two different messages share only by accident; less than 0.1 ms a megabyte.
+    /// A fingerprint of the names, shapes, types and bits of all values, which is the same on every machine. Two
+    /// different messages share it only by accident. It takes less than 0.1 ms per megabyte.
     ///
-    /// Names, shapes, types and the bits of all values go in; it is the same on every machine. It is no cryptographic
-    /// hash: whoever wants another message with the same number finds one.
+    /// The fingerprint is not a cryptographic hash: another message with the same number is easily constructed.
     pub fn fingerprint(&self) -> u64 {
         let mut print = Fingerprint::default();
         for (name, array) in &self.arrays {
@@ -61,16 +61,16 @@ impl Message {
         print.finish()
     }
 
-    /// The array of that name.
+    /// The array of this name.
     ///
     /// # Errors
-    /// There is none.
+    /// The message has no array of this name.
     pub fn array(&self, name: &str) -> Result<&Array, ArrayError> {
         self.arrays.get(name).ok_or_else(|| ArrayError::Missing(name.to_owned()))
     }
 }
 
-/// A message on its way to any number of clients: held in memory once, and its fingerprint taken once.
+/// A message for any number of clients. It is held in memory once, and its fingerprint is computed once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedMessage {
     message: Arc<Message>,
@@ -83,7 +83,7 @@ impl From<Message> for SharedMessage {
     }
 }
 
-/// What the server asks a client before it selects the clients of a round.
+/// A question of the server to a client before the selection of the clients of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Question {
     /// The squared Stein discrepancy between the particles and the client's tilted density p̃_k: one number.
@@ -102,19 +102,19 @@ pub enum Question {
     },
 }
 
-/// What a request asks for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Ask {
     /// The client's part of a round.
     #[default]
     Train,
-    /// An answer to a question; the client's state stays as it is.
+    /// An answer to a question. It does not change the client's state.
     Answer(Question),
-    /// How well the client's own predictor does on its own rows held out; the client's state stays as it is.
+    /// The scores of the client's own predictor on its own held-out rows. They do not change the client's state.
     Score,
 }
 
-/// The kinds of request, as events and configs name them.
+/// The kinds of requests, by the names that events and configs use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestKind {
@@ -128,10 +128,10 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Training, Self::Question, Self::Scores];
 
-    /// The word for it in a config.
+    /// The name of the kind in a config.
     pub fn word(self) -> &'static str {
         match self {
             Self::Training => "training",
@@ -140,7 +140,7 @@ impl RequestKind {
         }
     }
 
-    /// The kind that a word names.
+    /// The kind with this name.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
@@ -157,23 +157,23 @@ impl Ask {
     }
 }
 
-/// The server asks a client.
+/// A request of the server to a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// The run that it belongs to; 0 where there is but one.
+    /// The number of the run; 0 where there is only one run.
     pub run: u64,
     /// The last round in which a training reply of this client was aggregated; 0 where none was. A client that has
-    /// trained since takes that visit back: it did not count.
+    /// trained since then discards the later visit.
     pub counted: usize,
     /// Round, from 1.
     pub round: usize,
     /// The attempt at the round, from 1.
     pub attempt: usize,
-    /// The client that is asked.
+    /// The client to which the request is sent.
     pub client: ClientId,
-    /// [`Message::fingerprint`] of what is sent: the state that an answer answers.
+    /// The [`Message::fingerprint`] of the message, which identifies the server's state.
     pub state: u64,
-    /// What the client is asked for.
+    /// The purpose of the request.
     pub ask: Ask,
     /// The message of the algorithm's server half; clones of the request share it.
     #[serde(with = "shared")]
@@ -181,20 +181,20 @@ pub struct Request {
 }
 
 impl Request {
-    /// The first attempt at asking a client, with the fingerprint of the message.
+    /// The request of a first attempt, with the fingerprint of the message.
     pub fn new(round: usize, client: ClientId, ask: Ask, message: impl Into<SharedMessage>) -> Self {
         let SharedMessage { message, fingerprint: state } = message.into();
         Self { run: 0, counted: 0, round, attempt: 1, client, state, ask, message }
     }
 
-    /// An answer to this request that takes no time.
+    /// A reply to this request that takes no time.
     pub fn reply(&self, message: Message) -> Reply {
         let &Self { run, round, client, state, .. } = self;
         Reply { run, round, client, state, seconds: 0.0, message }
     }
 }
 
-/// A client answers.
+/// A reply of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// The run of the request.
@@ -203,7 +203,7 @@ pub struct Reply {
     pub round: usize,
     /// The client that replies.
     pub client: ClientId,
-    /// The fingerprint of the state that it answers.
+    /// The fingerprint of the server's state in the request.
     pub state: u64,
     /// Seconds from the request to the reply, by the clock of the fleet: 0 where all clients are in this process.
     pub seconds: f64,
@@ -211,7 +211,7 @@ pub struct Reply {
     pub message: Message,
 }
 
-/// A shared message is written down as a message.
+/// Serialises a shared message as a plain message.
 mod shared {
     use std::sync::Arc;
 
@@ -219,10 +219,18 @@ mod shared {
 
     use super::Message;
 
+    /// Serialises the message.
+    ///
+    /// # Errors
+    /// Those of the serializer.
     pub fn serialize<S: Serializer>(message: &Arc<Message>, serializer: S) -> Result<S::Ok, S::Error> {
         Message::serialize(message, serializer)
     }
 
+    /// Deserialises a message.
+    ///
+    /// # Errors
+    /// The data are not a message.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Message>, D::Error> {
         Message::deserialize(deserializer).map(Arc::new)
     }
@@ -233,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_and_a_reply_survive_the_wire_to_the_bit() {
+    fn a_request_and_a_reply_are_serialised_to_the_bit() {
         let array = Array { shape: vec![1, 3], values: Values::F32(vec![0.1, -0.0, 1e-42]) };
         let message = Message::default().with_array("particles", array).with_scalar("seen", 1.0 / 3.0);
         let request = Request { attempt: 2, ..Request::new(7, 3, Ask::Train, message.clone()) };

@@ -1,8 +1,8 @@
-//! What server and clients have agreed on: the two halves of an algorithm, and the messages that pass between them.
+//! The protocol between server and clients: the two halves of an algorithm, and the messages between them.
 //!
 //! An algorithm implements [`ServerHalf`] and [`ClientHalf`] and builds them from a [`Setup`]. A
 //! [`Request`] carries the server's [`Message`] to one client, a [`Reply`] carries the client's back: named arrays and
-//! named numbers, never rows. [`crate::federation`] is the loop that moves them; nothing here knows how they travel.
+//! named numbers, never rows. [`crate::federation`] sends them; this module does not depend on how.
 
 mod fingerprint;
 mod halves;

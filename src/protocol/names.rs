@@ -1,35 +1,35 @@
-//! The names under which arrays and numbers travel and are kept, and what packs and unpacks the commonest of them.
+//! The names of arrays and numbers in messages and states, and functions that pack and unpack the most common ones.
 
 use super::message::Message;
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::particles::Particles;
 
-/// The name under which particles travel.
+/// The name of particles in messages.
 pub const PARTICLES: &str = "particles";
 
-/// The name under which a reply carries N_k, the number of rows of its client.
+/// The name of N_k in a reply, the number of rows of its client.
 pub const ROWS: &str = "rows";
 
-/// The name under which a client's squared Stein discrepancy travels.
+/// The name of a client's squared Stein discrepancy in a reply.
 pub const DISCREPANCY: &str = "discrepancy";
 
-/// The name under which a reply carries the number of bytes that its client keeps between rounds.
+/// The name, in a reply, of the number of bytes that its client keeps between rounds.
 pub const CLIENT_BYTES: &str = "client_bytes";
 
-/// The name under which a client reports the effective number of centres in the density of its cavity: 1 is one-hot.
+/// The name, in a reply, of the effective number of centres in the density of the client's cavity: 1 is one-hot.
 pub const KDE_ESS: &str = "kde_ess";
 
-/// The name under which a client reports the mean length of its target's score at the start of a visit.
+/// The name, in a reply, of the mean norm of the target's score at the start of a visit.
 pub const SCORE_NORM: &str = "score_norm";
 
-/// The part of a client's state that says where its rows are read.
+/// The name of the part of a client's state that holds the position in the order of its rows.
 pub const BATCHES: &str = "batches";
 
-/// The part of a state that an optimiser remembers.
+/// The name of the part of a state that holds an optimiser's state.
 pub const OPTIMIZER: &str = "optimizer";
 
-/// Reads the particles, `[N, d]`, out of a message; `like` has their layout.
+/// Reads the particles `[N, d]` from a message; `like` has the same layout.
 ///
 /// # Errors
 /// The message has no particles, or they are not of this layout.
@@ -41,7 +41,7 @@ pub fn particles_of<B: Backend>(
     Ok(Particles::from_array(message.array(PARTICLES)?, like.layout(), session)?)
 }
 
-/// A message that carries particles, `[N, d]`. Waits for the device.
+/// A message that holds particles `[N, d]`. The call waits for the device.
 ///
 /// # Errors
 /// The device does not answer.
@@ -49,7 +49,7 @@ pub fn message_of<B: Backend>(particles: &Particles<B>) -> Result<Message, RunEr
     Ok(Message::default().with_array(PARTICLES, particles.to_array()?))
 }
 
-/// A reply with what a client noticed on its visit, where it did.
+/// Adds the diagnostics of a visit to a reply, where they are known.
 pub fn diagnosed(reply: Message, score_norm: Option<f64>, kde_ess: Option<f64>) -> Message {
     let numbers = [(SCORE_NORM, score_norm), (KDE_ESS, kde_ess)];
     let known = numbers.into_iter().filter_map(|(name, value)| Some((name, value?)));

@@ -1,4 +1,4 @@
-//! What a run ends with: predictors and the posterior.
+//! The results of an algorithm: predictors and the posterior.
 
 use burn::tensor::Tensor;
 
@@ -6,21 +6,21 @@ use crate::backend::Backend;
 use crate::error::RunError;
 use crate::particles::Particles;
 
-/// How a client predicts.
+/// The predictor of a client.
 #[allow(missing_debug_implementations)] // Holds a closure.
 pub enum Predictor<B: Backend> {
-    /// With the particles that the server published.
+    /// The particles that the server published.
     Published,
-    /// With particles of its own.
+    /// Particles of its own.
     Own(Particles<B>),
-    /// Rows `[B, p]` in, log-probabilities `[S, B, C]` of S predictive components out.
+    /// A function from rows `[B, p]` to log-probabilities `[S, B, C]` of S predictive components.
     Rows(Box<dyn Fn(Tensor<2>) -> Result<Tensor<3>, RunError>>),
 }
 
-/// What the global posterior q is.
+/// The form of the global posterior q.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Posterior {
-    /// Particles; a density only with a kernel around each.
+    /// Particles, which have a density only by a kernel density estimate.
     Particles,
     /// N(mean, covariance).
     Gaussian {

@@ -1,4 +1,4 @@
-//! What every algorithm is built from.
+//! The objects from which every algorithm is built.
 
 use std::sync::Arc;
 
@@ -12,43 +12,44 @@ use crate::random::Streams;
 use crate::rows::{Minibatches, Order, Shard};
 use crate::stein::Svgd;
 
-/// How clients turn their rows into scores.
+/// The settings by which clients compute scores from their rows.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalData {
-    /// Rows B in a minibatch.
+    /// The number of rows B of a minibatch.
     pub batch: usize,
-    /// In which order rows are read.
+    /// The order in which rows are read.
     pub order: Order,
-    /// How a minibatch stands for all rows.
+    /// The weight of a minibatch's likelihood.
     pub scale: LikelihoodScale,
-    /// α.
+    /// The temperature α.
     pub temperature: f64,
 }
 
-/// What every algorithm starts from.
+/// The objects from which every algorithm is built.
 pub struct Setup<B: Backend> {
     /// The model.
     pub model: Arc<dyn Model>,
     /// The clients' rows, by id.
     pub shards: Vec<Shard<B>>,
-    /// Θ^(0).
+    /// The initial particles Θ^(0), `[N, d]`.
     pub initial: Particles<B>,
     /// The open device.
     pub session: Session<B>,
-    /// The run's random numbers.
+    /// The random streams of the run.
     pub streams: Streams,
-    /// Kernel and step rule.
+    /// The kernel and the optimiser.
     pub svgd: Svgd,
-    /// Whether the optimiser starts afresh at each visit.
+    /// Whether the optimiser's state is new in each visit.
     pub reset_optimizer: bool,
-    /// Whether clients are scored on rows of their own, so that those that can predict with what they uploaded keep it.
+    /// Whether clients are scored on their own rows. Clients that predict with the particles they uploaded then keep
+    /// them.
     pub personal: bool,
-    /// The robust rule of a server that has rules of its own ([`Replies::OwnRule`](crate::algorithm::Replies::OwnRule)).
+    /// The robust rule of a server that has its own rules ([`Replies::OwnRule`](crate::algorithm::Replies::OwnRule)).
     pub robust: Option<RobustBarycenter>,
 }
 
 impl<B: Backend> Setup<B> {
-    /// One likelihood a client, by id. The rows are taken out of the setup.
+    /// The likelihoods of all clients, by id. The rows are moved out of the setup.
     pub fn likelihoods(&mut self, data: LocalData) -> Vec<Likelihood<B>> {
         let (model, streams) = (&self.model, self.streams);
         let shards = std::mem::take(&mut self.shards).into_iter().enumerate();

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_its_first_file_and_how_to_get_it() {
+    fn missing_data_are_named_with_the_first_file_and_how_to_get_it() {
         let dir = tempfile::tempdir().unwrap();
         let mnist = needed("kind = \"mnist\"", dir.path());
         assert_eq!((mnist.state(), mnist.missing.len()), ("missing", 4));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_or_embedded_is_here_and_what_is_not_known_is_not() {
+    fn generated_and_embedded_data_are_present_and_unknown_data_are_not() {
         let nowhere = Path::new("nowhere");
         for kind in ["digits", "twonorm", "mixture-1d"] {
             assert_eq!(needed(&format!("kind = \"{kind}\""), nowhere).advice(), "");

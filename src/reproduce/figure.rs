@@ -13,7 +13,7 @@ use toml::{Table, Value};
 /// The name of the metric "density".
 pub const DENSITY: &str = "density";
 
-/// Why a figure cannot be built.
+/// The reason why a figure cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
     /// No figure has this name.

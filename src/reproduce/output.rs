@@ -44,12 +44,12 @@ pub fn write(results: &Results<'_>, scale: Scale, directory: &Path) -> Result<Wr
     }
     let (rows, summaries) = (judge(results, scale), summaries(results));
     put("table.csv", &table_csv(&results.figure.also, &rows, &summaries, scale))?;
-    let mut told = table_md(results, &rows, &summaries, &pictures, scale);
+    let mut text = table_md(results, &rows, &summaries, &pictures, scale);
     if !results.failures.is_empty() {
-        told += "\n## Runs that failed\n\n";
-        results.failures.iter().for_each(|failure| told += &format!("- {failure}\n"));
+        text += "\n## Runs that failed\n\n";
+        results.failures.iter().for_each(|failure| text += &format!("- {failure}\n"));
     }
-    let table = put("table.md", &told)?;
+    let table = put("table.md", &text)?;
     Ok(Written { table, pictures, rows })
 }
 
@@ -263,16 +263,16 @@ fn curves_md(text: &mut String, summaries: &[Summary]) {
 
 /// Writes the distinct notes of the runs, with the number of runs that gave each.
 fn notes_md(text: &mut String, results: &Results<'_>) {
-    let told = &results.notes;
-    if told.is_empty() {
+    let notes = &results.notes;
+    if notes.is_empty() {
         return;
     }
     *text += "\n## Said by the runs\n\n";
-    for (note, runs) in told.iter().take(MOST_NOTES) {
+    for (note, runs) in notes.iter().take(MOST_NOTES) {
         let _ = writeln!(text, "- {note} ({runs} of the curves and points)");
     }
-    if told.len() > MOST_NOTES {
-        let _ = writeln!(text, "- and {} more, in the kept results", told.len() - MOST_NOTES);
+    if notes.len() > MOST_NOTES {
+        let _ = writeln!(text, "- and {} more, in the kept results", notes.len() - MOST_NOTES);
     }
 }
 

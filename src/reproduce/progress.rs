@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::grid::Run;
+use crate::experiment::RoundRecord;
 use crate::experiment::progress::Observer;
-use crate::experiment::record::RoundRecord;
 
 /// Ticks of the bar per run.
 const TICKS: u64 = 1000;
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_read_well() {
+    fn durations_are_formatted_readably() {
         assert_eq!([0.04, 11.6, 119.0, 150.0, 8000.0].map(span), ["0.0 s", "12 s", "119 s", "2 min", "2.2 h"]);
     }
 }

@@ -22,7 +22,7 @@ fn resolved(id: &str, scale: Scale) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_figure_of_the_papers_is_there_and_says_what_it_shows() {
+fn every_figure_of_the_papers_exists_and_has_a_description() {
     let dsvgd = (2..=20).map(|n| format!("dsvgd/fig{n}"));
     let selection = (2..=5).map(|n| format!("selection/fig{n}"));
     let others =
@@ -33,9 +33,9 @@ fn every_figure_of_the_papers_is_there_and_says_what_it_shows() {
         let figure = find(id).unwrap_or_else(|error| panic!("{error}"));
         assert!(!figure.title.is_empty() && !figure.choices.is_empty(), "{id}");
         assert!(!figure.targets.is_empty() || !figure.claims.is_empty(), "{id} checks nothing");
-        for (word, told) in [("/fig", "Fig."), ("/table", "Table")] {
+        for (word, label) in [("/fig", "Fig."), ("/table", "Table")] {
             if let Some((_, number)) = id.rsplit_once(word) {
-                assert!(figure.paper.ends_with(&format!("{told} {number}")), "{id}: {}", figure.paper);
+                assert!(figure.paper.ends_with(&format!("{label} {number}")), "{id}: {}", figure.paper);
             }
         }
     }
@@ -149,7 +149,7 @@ fn config(figure: &Figure, name: &str, scale: Scale) -> Config {
 }
 
 #[test]
-fn later_layers_win_and_keys_of_a_kind_that_was_left_are_dropped() {
+fn later_layers_take_precedence_and_keys_of_a_replaced_kind_are_dropped() {
     let figure = parse(SMALL).unwrap();
     let steps = |config: &Config| match &config.algorithm {
         AlgorithmConfig::Dsvgd(dsvgd) => (dsvgd.particles, dsvgd.local.local_steps, dsvgd.distill_steps),
@@ -186,7 +186,7 @@ fn a_sweep_over_a_key_that_a_method_does_not_have_is_one_run() {
 }
 
 #[test]
-fn a_sweep_over_words_and_numbers_stands_in_its_order() {
+fn a_sweep_over_words_and_numbers_keeps_its_order() {
     let places = |values: &str| -> Vec<Option<f64>> {
         let text = SMALL.replace("full = [2, 4]", &format!("full = [{values}]"));
         let figure = parse(&text.replace("\"algorithm.particles\"", "\"kernel.bandwidth\"")).unwrap();
@@ -235,7 +235,7 @@ fn an_unknown_key_is_refused_by_its_name() {
 }
 
 #[test]
-fn what_a_figure_refers_to_must_exist() {
+fn references_of_a_figure_must_exist() {
     let with = |more: &str| parse(&format!("{SMALL}{more}")).unwrap_err();
     let claim = |rest: &str| with(&format!("[[claim]]\nwhat = \"w\"\nsource = \"[X]\"\n{rest}"));
     assert!(claim("panel = \"nowhere\"\ngreater = [\"svgd\", \"dsvgd\"]").contains("no panel `nowhere`"));
@@ -247,13 +247,13 @@ fn what_a_figure_refers_to_must_exist() {
     assert!(with(&format!("{target}metric = \"acuracy\"\nvalue = 1")).contains("did you mean `accuracy`"));
     assert!(with(target).contains("it takes `value`"));
     assert!(with("[[panel]]\nid = \"sweep\"\ntitle = \"twice\"\ny = \"nll\"").contains("`sweep` stands there twice"));
-    assert!(with("[[panel]]\nid = \"a/b\"\ntitle = \"t\"\ny = \"nll\"").contains("`a/b` is no name"));
+    assert!(with("[[panel]]\nid = \"a/b\"\ntitle = \"t\"\ny = \"nll\"").contains("`a/b` is not a name"));
     assert!(with("[[panel]]\nid = \"p\"\ntitle = \"t\"\nx = \"sweep\"\ny = \"nll\"").contains("go together"));
     assert!(parse("from = \"gone\"\ntitle = \"T\"\npaper = \"P\"").unwrap_err().contains("no figure `gone`"));
 }
 
 #[test]
-fn a_figure_from_another_takes_its_runs_and_shows_what_it_likes() {
+fn a_figure_from_another_has_its_runs_and_its_own_panels() {
     let text =
         "from = \"small\"\ntitle = \"T\"\npaper = \"P\"\ny = \"nll\"\nshown = [\"svgd\"]\npanels = [\"rounds\"]\n";
     let figure = parse(text).unwrap();

@@ -1,6 +1,6 @@
 //! The verdict on a number or an assertion of the paper.
 //!
-//! An order of two curves is judged by the differences seed by seed: their mean d and its standard error s over n
+//! An order of two curves is checked by the differences seed by seed: their mean d and its standard error s over n
 //! seeds. With n ≥ 3 it is *confirmed* where d has the asserted sign and |d| > 2s, *agrees* where only the sign is
 //! right, is *within error* where the sign is not and |d| ≤ 2s, and *contradicted* beyond. With one or two seeds s is
 //! not reliable: the verdict then states their number and the sign. A difference of exactly 0 does not have the
@@ -91,7 +91,7 @@ impl Verdict {
         differences.into_iter().map(Difference::verdict).max_by_key(weakness).unwrap_or(Self::NoValue)
     }
 
-    /// Whether the verdict judges a number or an order, rather than saying why none is judged.
+    /// Whether the verdict is a judgement on a number or an order, rather than the reason why there is none.
     pub fn is_judgement(self) -> bool {
         self < Self::NotJudged
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_is_no_judgement_and_no_difference_is_not_the_asserted_order() {
+    fn nan_is_undecided_and_no_difference_is_not_the_asserted_order() {
         assert_eq!(verdict(&[1.0, f64::NAN, 3.0]), Verdict::NoValue);
         assert_eq!(verdict(&[f64::INFINITY]), Verdict::NoValue);
         assert_eq!(verdict(&[0.0, 0.0, 0.0]), Verdict::WithinError);

@@ -1,6 +1,6 @@
-//! HIP selection: a client goes next with a probability in proportion to the inner product of its SVGD direction with
-//! the mean direction of all, the decrease of the *global* free energy in its step. Source: Yang et al. Algorithm 2,
-//! eq. (24). Where inner products are negative (24) is no distribution: see [`Negative`].
+//! HIP selection: clients are drawn with probabilities proportional to the inner product of their SVGD direction with
+//! the mean direction of all clients, which is the decrease of the *global* free energy in a client's step. Source:
+//! Yang et al. Algorithm 2, eq. (24). With negative inner products (24) is not a distribution: see [`Negative`].
 
 use fedstein_schema::Accepts::{self, Choice};
 use fedstein_schema::Literal::Text as T;
@@ -18,28 +18,28 @@ use crate::stein::Kernel;
 /// `[schedule] kind = "hip"`
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HipConfig {
-    /// How clients are compared and drawn.
+    /// The comparison and the draw of clients.
     #[serde(flatten)]
     pub informed: InformedConfig,
-    /// What becomes of negative inner products.
+    /// The treatment of negative inner products.
     pub negative: NegativePolicy,
-    /// τ of the softmax.
+    /// The temperature τ of the softmax.
     pub softmax_temperature: NumberOr<SoftmaxRule>,
 }
 
-/// What becomes of negative inner products.
+/// The treatment of negative inner products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NegativePolicy {
-    /// Cut to 0.
+    /// They are cut to 0.
     Clip,
-    /// All raised by the smallest.
+    /// The smallest is subtracted from all.
     Shift,
-    /// A softmax.
+    /// A softmax of all.
     Softmax,
 }
 
-/// Rule for the temperature of the softmax.
+/// A rule for the temperature of the softmax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SoftmaxRule {
@@ -48,10 +48,10 @@ pub enum SoftmaxRule {
 }
 
 impl HipConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "hip",
-        about: "Drawn in proportion to the inner product of a client's direction with the mean direction ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
+        about: "Drawn with probabilities proportional to the inner product of a client's direction with the mean direction ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
         keys: &[
             CLIENTS,
             KERNEL,
@@ -62,7 +62,7 @@ impl HipConfig {
                 "negative",
                 Choice(&["clip", "shift", "softmax"]),
                 T("clip"),
-                "What makes a distribution of negative inner products: cut to 0, raised by the smallest, or a softmax.",
+                "Treatment of negative inner products: cut to 0, all values shifted by the smallest, or a softmax.",
             ),
             key(
                 "softmax_temperature",
@@ -91,21 +91,21 @@ impl ScheduleKind for HipConfig {
             (NegativePolicy::Softmax, NumberOr::Fixed(tau)) => Negative::Softmax { temperature: Some(*tau) },
             (NegativePolicy::Softmax, NumberOr::Rule(SoftmaxRule::Sd)) => Negative::Softmax { temperature: None },
         };
-        let (kernel, draw) = (informed.kernel(setup.moving), informed.draw(setup.streams));
+        let (kernel, draw) = (informed.kernel(setup.svgd_bandwidth), informed.draw(setup.streams));
         Box::new(Hip { kernel, rows: informed.rows, negative, draw })
     }
 }
 
-/// P_k = HIP_k / Σ_m HIP_m.
+/// HIP selection: P_k = HIP_k / Σ_m HIP_m.
 #[derive(Clone, Copy, Debug)]
 pub struct Hip {
     /// The kernel of the inner product.
     pub kernel: Kernel,
-    /// The rows behind a client's score.
+    /// The rows from which a client computes its score.
     pub rows: Rows,
-    /// What becomes of negative values.
+    /// The treatment of negative values.
     pub negative: Negative,
-    /// How probabilities become clients.
+    /// The draw of the clients.
     pub draw: Draw,
 }
 

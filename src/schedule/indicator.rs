@@ -1,5 +1,5 @@
-//! How much each client has to say, from what all of them answered: the squared Stein discrepancy (KSD) or the Hilbert
-//! inner product (HIP). Source: Yang et al. eq. (13)-(24); ALGORITHMS 5.1-5.3.
+//! Selection indicators, computed from the clients' answers: the squared Stein discrepancy (KSD) or the Hilbert inner
+//! product (HIP). Source: Yang et al. eq. (13)-(24); ALGORITHMS 5.1-5.3.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,38 +9,40 @@ use crate::particles::Particles;
 use crate::protocol::{ClientId, DISCREPANCY, Message, Question, Reply};
 use crate::stein::{Kernel, SteinForm, SteinProduct};
 
-/// What an indicator measures.
+/// The kinds of indicators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// S_k = ‖φ_k‖²_H, the discrepancy between Θ and the client's tilted density.
+    /// S_k = ‖φ_k‖²_H, the squared Stein discrepancy between Θ and the client's tilted density.
     Ksd,
     /// ⟨φ_k, φ'⟩_H of the client's likelihood and the mean over all clients' likelihoods.
     Hip,
 }
 
-/// One number a client, and what the kernel says about their worth.
+/// One number per client, and diagnostics of the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Indicators {
-    /// What is measured.
+    /// The kind of the indicators.
     pub measure: Measure,
-    /// S_k or HIP_k, `[K]`; 0 for the absent.
+    /// S_k or HIP_k, `[K]`; 0 for the absent clients.
     pub values: Vec<f64>,
-    /// Who gave no usable answer, in ascending order: their weight is 0.
+    /// The clients without a usable answer, in ascending order. Their probability is 0.
     pub absent: Vec<ClientId>,
-    /// The share of the mean value that is the same for every client whatever its rows: the kernel's trace terms.
+    /// The share of the mean value that does not depend on the clients' rows: the kernel's trace terms.
     pub constant_share: f64,
-    /// Σ_{i≠j} K_ij / N²: 0 where particles do not feel each other, and the indicator is a gradient's norm.
+    /// Σ_{i≠j} K_ij / N²: 0 where the kernel between different particles vanishes, so that an indicator is the norm of
+    /// a gradient.
     pub off_diagonal_mass: f64,
-    /// h of the kernel.
+    /// The bandwidth h of the kernel.
     pub bandwidth: f64,
 }
 
-/// The name under which scores travel: that of the particles that they answer.
+/// The name of the array with a client's scores, which is that of the particles in the question.
 const SCORES: &str = "particles";
 
 impl Indicators {
-    /// The clients' replies to a question about the particles Θ, in the order of the clients; `None` for the absent.
+    /// The indicators of the clients' replies to a question about the particles Θ. The replies are in the order of the
+    /// clients, `None` for the absent.
     ///
     /// # Errors
     /// A reply lacks its answer, the kernel has no Stein form, or the device does not answer.
@@ -72,7 +74,7 @@ impl Indicators {
         let (mut left, absent) = (values.into_iter(), (0..replies.len()).filter(|k| replies[*k].is_none()).collect());
         Ok(Self {
             measure,
-            // NaN where nobody answered.
+            // NaN if no client answered.
             constant_share: form.constant() / mean,
             off_diagonal_mass: form.off_diagonal_mass(),
             bandwidth: form.bandwidth(),
@@ -81,18 +83,18 @@ impl Indicators {
         })
     }
 
-    /// Who answered, in ascending order.
+    /// The clients that answered, in ascending order.
     pub fn answered(&self) -> Vec<ClientId> {
         (0..self.values.len()).filter(|client| self.absent.binary_search(client).is_err()).collect()
     }
 
-    /// The values of those that answered, in the order of the clients.
+    /// The values of the clients that answered, in ascending order of the clients.
     pub fn known(&self) -> Vec<f64> {
         self.answered().into_iter().map(|client| self.values[client]).collect()
     }
 }
 
-/// A client's answer to a question about Θ, from its score there.
+/// A client's answer to a question about Θ, computed from its score `[N, d]` at Θ.
 ///
 /// # Errors
 /// The kernel has no Stein form, or the device does not answer.
@@ -110,7 +112,7 @@ pub(crate) fn answer<B: Backend>(
     }
 }
 
-/// HIP_k = ⟨φ_k, φ'⟩ with S' = (1/K) Σ_m S_m (24), over those whose scores are there.
+/// HIP_k = ⟨φ_k, φ'⟩ with S' = (1/K) Σ_m S_m (24), for the scores S_k `[N, d]` of K clients.
 ///
 /// # Errors
 /// The device does not answer.

@@ -1,4 +1,4 @@
-//! How clients are compared and drawn: the configuration that KSD and HIP selection share.
+//! The configuration that KSD and HIP selection share: the comparison and the draw of clients.
 
 use fedstein_schema::Accepts::{self, Choice, Float};
 use fedstein_schema::Literal::{Float as F, Text as T};
@@ -10,23 +10,27 @@ use crate::random::Streams;
 use crate::rows::Rows;
 use crate::stein::{Bandwidth, Kernel, Rule};
 
-/// The kernel in which clients are compared.
+/// The kernel with which clients are compared.
 pub(super) const KERNEL: Key = key(
     "kernel",
     Choice(&["rbf", "imq"]),
     T("rbf"),
-    "Kernel in which clients are compared: exp(-r²/h) or (1 + r²/h)^-½.",
+    "Kernel with which clients are compared: exp(-r²/h) or (1 + r²/h)^-½.",
 );
-/// Its standard deviation.
+/// The standard deviation of that kernel.
 pub(super) const BANDWIDTH: Key = key(
     "bandwidth",
     Accepts::NumberOr(Interval::POSITIVE, &["median"]),
     T("median"),
-    "Its standard deviation σ, h = 2σ² ([C] may mean 0.55, in which beyond some 50 dimensions particles no longer feel each other); or the median rule with which SVGD moves.",
+    "Standard deviation σ of that kernel, h = 2σ² ([C] may mean 0.55, with which the kernel between different particles vanishes beyond some 50 dimensions); or the median rule of SVGD's kernel.",
 );
-/// The rows behind an answer.
-pub(super) const ROWS: Key =
-    key("rows", Choice(&["full", "minibatch"]), T("full"), "The rows behind a client's answer: all, or one minibatch.");
+/// The rows from which an answer is computed.
+pub(super) const ROWS: Key = key(
+    "rows",
+    Choice(&["full", "minibatch"]),
+    T("full"),
+    "The rows from which a client computes its answer: all, or one minibatch.",
+);
 /// The uniform share of the draw.
 pub(super) const FLOOR: Key = key(
     "floor",
@@ -35,22 +39,22 @@ pub(super) const FLOOR: Key = key(
     "Share of the draw that is uniform: no client's probability falls below floor/K.",
 );
 
-/// How clients are compared and drawn: what `ksd` and `hip` share.
+/// The keys that `ksd` and `hip` share: the comparison and the draw of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct InformedConfig {
-    /// Clients a round.
+    /// The number of clients per round.
     pub clients: usize,
-    /// The kernel in which they are compared.
+    /// The kernel with which they are compared.
     pub kernel: SelectionKernel,
-    /// Its standard deviation σ: h = 2σ².
+    /// The standard deviation σ of that kernel: h = 2σ².
     pub bandwidth: NumberOr<SelectionRule>,
-    /// The rows behind an answer.
+    /// The rows from which an answer is computed.
     pub rows: Rows,
     /// The uniform share of the draw.
     pub floor: f64,
 }
 
-/// Kernel in which clients are compared.
+/// The kernel with which clients are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SelectionKernel {
@@ -60,19 +64,19 @@ pub enum SelectionKernel {
     Imq,
 }
 
-/// Rule for the standard deviation of that kernel.
+/// A rule for the standard deviation of that kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SelectionRule {
-    /// Median heuristic: the kernel in which SVGD moves.
+    /// The median heuristic: the bandwidth rule of SVGD's kernel.
     Median,
 }
 
 impl InformedConfig {
-    /// The kernel; `moving` is the bandwidth rule of SVGD's own.
-    pub(super) fn kernel(&self, moving: Bandwidth) -> Kernel {
+    /// The kernel with which clients are compared.
+    pub(super) fn kernel(&self, svgd_bandwidth: Bandwidth) -> Kernel {
         let bandwidth = match self.bandwidth {
-            NumberOr::Rule(SelectionRule::Median) => moving,
+            NumberOr::Rule(SelectionRule::Median) => svgd_bandwidth,
             NumberOr::Fixed(sd) => Bandwidth { rule: Rule::Fixed(2.0 * sd * sd), ..Bandwidth::default() },
         };
         match self.kernel {
@@ -81,7 +85,7 @@ impl InformedConfig {
         }
     }
 
-    /// How probabilities become clients.
+    /// The draw of the clients.
     pub(super) fn draw(&self, streams: Streams) -> Draw {
         Draw { per_round: self.clients, floor: self.floor, streams }
     }

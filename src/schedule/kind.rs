@@ -1,4 +1,4 @@
-//! What every schedule that a config can name has in common.
+//! The interface of the schedules that a config can name.
 
 use fedstein_schema::Literal::Int as I;
 use fedstein_schema::{COUNT, Key, key};
@@ -7,31 +7,35 @@ use super::Schedule;
 use crate::random::Streams;
 use crate::stein::Bandwidth;
 
-/// What a schedule is built from beside its own configuration.
+/// The inputs from which a schedule is built, besides its own configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleSetup {
-    /// Clients K.
+    /// The number of clients K.
     pub clients: usize,
-    /// The run's random numbers.
+    /// The run's random streams.
     pub streams: Streams,
-    /// The bandwidth rule of the kernel in which SVGD moves, for `bandwidth = "median"`.
-    pub moving: Bandwidth,
+    /// The bandwidth rule of SVGD's kernel, for `bandwidth = "median"`.
+    pub svgd_bandwidth: Bandwidth,
 }
 
-/// A schedule as a config describes it.
+/// The configuration of a schedule.
 pub trait ScheduleKind {
-    /// Clients a round.
+    /// The number of clients per round.
     fn clients(&self) -> usize;
 
-    /// Whether it asks the clients for their tilted densities.
+    /// Whether the schedule asks the clients about their tilted densities.
     fn is_informed(&self) -> bool {
         false
     }
 
-    /// The schedule.
+    /// Builds the schedule.
     fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule>;
 }
 
-/// Clients a round.
-pub(super) const CLIENTS: Key =
-    key("clients", COUNT, I(1), "Clients a round; `dsvgd` and `u-dsvgd` are defined for one; `dsgld` decides itself.");
+/// The number of clients per round.
+pub(super) const CLIENTS: Key = key(
+    "clients",
+    COUNT,
+    I(1),
+    "Number of clients per round; `dsvgd` and `u-dsvgd` are defined for one; `dsgld` ignores it.",
+);

@@ -1,7 +1,7 @@
 //! The schedules that a config can name.
 //!
-//! A schedule's own file holds its configuration (one struct, which serde reads, with its keys beside the fields), the
-//! choice and its tests. One line in the list below makes it known.
+//! The file of a schedule holds its configuration (one struct, which serde reads, and its keys), its selection rule and
+//! its tests. A line in the list below adds it to the configuration.
 
 use super::Schedule;
 use super::hip::HipConfig;
@@ -21,17 +21,17 @@ fedstein_schema::kinds! {
 }
 
 impl ScheduleConfig {
-    /// Clients a round.
+    /// The number of clients per round.
     pub fn clients(&self) -> usize {
         self.as_dyn().clients()
     }
 
-    /// Whether it asks the clients for their tilted densities.
+    /// Whether the schedule asks the clients about their tilted densities.
     pub fn is_informed(&self) -> bool {
         self.as_dyn().is_informed()
     }
 
-    /// The schedule.
+    /// Builds the schedule.
     pub fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule> {
         self.as_dyn().build(setup)
     }

@@ -1,5 +1,6 @@
-//! KSD selection: a client goes next with a probability in proportion to the discrepancy between the global particles
-//! and its tilted density, the largest decrease of its free energy in a step. Source: Yang et al. Algorithm 1, eq. (17).
+//! KSD selection: clients are drawn with probabilities proportional to the Stein discrepancy between the global
+//! particles and their tilted density, which is the largest decrease of a client's free energy in a step. Source: Yang
+//! et al. Algorithm 1, eq. (17).
 
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
@@ -15,16 +16,16 @@ use crate::stein::Kernel;
 /// `[schedule] kind = "ksd"`
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KsdConfig {
-    /// How clients are compared and drawn.
+    /// The comparison and the draw of clients.
     #[serde(flatten)]
     pub informed: InformedConfig,
 }
 
 impl KsdConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "ksd",
-        about: "Drawn in proportion to the Stein discrepancy between Θ and a client's tilted density ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
+        about: "Drawn with probabilities proportional to the Stein discrepancy between Θ and a client's tilted density ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
         keys: &[CLIENTS, KERNEL, BANDWIDTH, ROWS, FLOOR],
     };
 }
@@ -40,18 +41,19 @@ impl ScheduleKind for KsdConfig {
 
     fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule> {
         let Self { informed } = self;
-        Box::new(Ksd { kernel: informed.kernel(setup.moving), rows: informed.rows, draw: informed.draw(setup.streams) })
+        let (kernel, draw) = (informed.kernel(setup.svgd_bandwidth), informed.draw(setup.streams));
+        Box::new(Ksd { kernel, rows: informed.rows, draw })
     }
 }
 
-/// P_k = S_k / Σ_m S_m.
+/// KSD selection: P_k = S_k / Σ_m S_m.
 #[derive(Clone, Copy, Debug)]
 pub struct Ksd {
     /// The kernel of the discrepancy.
     pub kernel: Kernel,
-    /// The rows behind a client's score.
+    /// The rows from which a client computes its score.
     pub rows: Rows,
-    /// How probabilities become clients.
+    /// The draw of the clients.
     pub draw: Draw,
 }
 
@@ -61,7 +63,7 @@ impl Schedule for Ksd {
     }
 
     fn select(&mut self, round: usize, indicators: Option<&Indicators>) -> Selection {
-        // A V-statistic is not negative: the policy has nothing to do.
+        // A V-statistic is never negative, so the treatment of negative values has no effect.
         indicators.map_or_else(|| Vec::new().into(), |indicators| self.draw.select(round, indicators, Negative::Clip))
     }
 }

@@ -1,4 +1,4 @@
-//! Schedules: which clients are asked in a round.
+//! Schedules, which select the clients of a round.
 
 mod hip;
 pub mod indicator;
@@ -23,37 +23,38 @@ pub use weigh::{Draw, Negative, Reasons};
 use crate::checkpoint::{CheckpointError, State};
 use crate::protocol::{ClientId, Question};
 
-/// Chooses the clients of a round.
+/// A rule that selects the clients of a round.
 pub trait Schedule: Send {
-    /// What every client is asked before the choice; `None` for schedules that need to know nothing.
+    /// The question to every client before the selection; `None` for schedules without one.
     fn question(&self) -> Option<Question> {
         None
     }
 
-    /// The clients of this round, without repetition. Rounds count from 1; `indicators` answer [`Schedule::question`].
+    /// The clients of this round, without repetition. Rounds are counted from 1; `indicators` are the answers to
+    /// [`Schedule::question`].
     fn select(&mut self, round: usize, indicators: Option<&Indicators>) -> Selection;
 
-    /// What it needs to go on after a break: nothing, where a choice follows from round and indicators alone. A schedule
-    /// that remembers anything has to say it here, and to take it back in [`Self::restore`].
+    /// The state for a checkpoint. It is empty for a schedule whose selection depends on the round and the indicators
+    /// alone.
     fn save(&self) -> State {
         State::default()
     }
 
-    /// Takes over what [`Self::save`] has returned.
+    /// Restores the state of [`Self::save`].
     ///
     /// # Errors
-    /// The state is not one of this schedule.
+    /// The state does not belong to this schedule.
     fn restore(&mut self, _state: &State) -> Result<(), CheckpointError> {
         Ok(())
     }
 }
 
-/// The clients of a round.
+/// The selected clients of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
-    /// In the order in which they take part.
+    /// The clients, in the order in which they take part.
     pub clients: Vec<ClientId>,
-    /// How they came to be chosen, where they were weighed.
+    /// The probabilities of the selection, for schedules with indicators.
     pub reasons: Option<Reasons>,
 }
 

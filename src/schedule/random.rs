@@ -9,13 +9,14 @@ use crate::random::{Purpose, Streams};
 /// `[schedule] kind = "random"`
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RandomConfig {
-    /// Clients a round.
+    /// The number of clients per round.
     pub clients: usize,
 }
 
 impl RandomConfig {
-    /// What it is, with its keys.
-    pub const KIND: Kind = Kind { name: "random", about: "Drawn without replacement every round.", keys: &[CLIENTS] };
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind =
+        Kind { name: "random", about: "Drawn uniformly without replacement in every round.", keys: &[CLIENTS] };
 }
 
 impl ScheduleKind for RandomConfig {
@@ -28,7 +29,7 @@ impl ScheduleKind for RandomConfig {
     }
 }
 
-/// Clients drawn uniformly without replacement, anew each round.
+/// A uniform draw of clients without replacement in each round.
 #[derive(Clone, Copy, Debug)]
 pub struct Random {
     clients: usize,
@@ -37,7 +38,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// A schedule over K clients; `per_round` is cut to K.
+    /// A schedule over K clients, of which min(`per_round`, K) are selected in each round.
     pub fn new(clients: usize, per_round: usize, streams: Streams) -> Self {
         Self { clients, per_round: per_round.min(clients), streams }
     }
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_repeats_no_client_and_every_client_gets_its_turn() {
+    fn a_round_repeats_no_client_and_all_clients_are_equally_likely() {
         let mut schedule = Random::new(5, 2, Streams::new(9));
         let mut visits = [0; 5];
         for round in 1..=400 {
@@ -63,7 +64,7 @@ mod tests {
             assert_ne!(selected[0], selected[1]);
             selected.iter().for_each(|client| visits[*client] += 1);
         }
-        // 160 visits each on average, standard deviation below 10: six of them leave no false alarm.
+        // The mean is 160 visits each, the standard deviation below 10: the bounds are six standard deviations away.
         assert!(visits.iter().all(|count| (100..220).contains(count)), "{visits:?}");
         assert_eq!(schedule.select(7, None), Random::new(5, 2, Streams::new(9)).select(7, None));
     }

@@ -8,20 +8,19 @@ use super::{Indicators, Schedule, Selection};
 /// `[schedule] kind = "round-robin"`
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RoundRobinConfig {
-    /// The client whose turn is first, modulo K.
+    /// The first client, modulo K.
     pub first: usize,
-    /// Clients a round.
+    /// The number of clients per round.
     pub clients: usize,
 }
 
 impl RoundRobinConfig {
-    /// What it is, with its keys.
+    /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "round-robin",
-        about: "In turn.",
+        about: "All clients in turn.",
         keys: &[
-            key("first", COUNT_OR_ZERO, I(0), "The client whose turn is first, modulo K (the public code: 1).")
-                .reference(I(1)),
+            key("first", COUNT_OR_ZERO, I(0), "The first client, modulo K (the public code: 1).").reference(I(1)),
             CLIENTS,
         ],
     };
@@ -37,7 +36,7 @@ impl ScheduleKind for RoundRobinConfig {
     }
 }
 
-/// Clients in turn: `first`, `first` + 1, ..., modulo K; `per_round` of them a round.
+/// All clients in turn: `first`, `first` + 1, ..., modulo K; `per_round` of them in each round.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRobin {
     clients: usize,
@@ -46,7 +45,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// A schedule over K clients; `per_round` is cut to K.
+    /// A schedule over K clients, of which min(`per_round`, K) are selected in each round.
     pub fn new(clients: usize, per_round: usize, first: usize) -> Self {
         Self { clients, per_round: per_round.min(clients), first }
     }
@@ -64,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_are_visited_in_turn_from_the_first() {
+    fn clients_are_selected_in_turn_from_the_first() {
         let mut schedule = RoundRobin::new(3, 1, 1);
         let visits: Vec<_> = (1..=5).flat_map(|round| schedule.select(round, None).clients).collect();
         assert_eq!(visits, [1, 2, 0, 1, 2]);
     }
 
     #[test]
-    fn several_clients_a_round_never_repeat_within_it() {
+    fn a_round_repeats_no_client() {
         let mut schedule = RoundRobin::new(3, 5, 0);
         assert_eq!(schedule.select(1, None).clients, [0, 1, 2]);
     }

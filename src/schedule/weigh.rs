@@ -1,4 +1,4 @@
-//! From indicators to probabilities to a draw: what KSD and HIP selection share.
+//! From indicators to probabilities to a draw of clients, for KSD and HIP selection.
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -7,66 +7,66 @@ use super::Selection;
 use super::indicator::{Indicators, Measure};
 use crate::random::{Purpose, Streams};
 
-/// What becomes of negative indicators, which (24) turns into no distribution.
+/// The treatment of negative indicators, with which (24) is not a distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Negative {
-    /// P_k ∝ max(S_k, 0): a client whose update would undo the others' is not asked.
+    /// P_k ∝ max(S_k, 0): a client whose update opposes the mean direction is not selected.
     #[default]
     Clip,
     /// P_k ∝ S_k − min S.
     Shift,
     /// P_k ∝ exp(S_k/τ).
     Softmax {
-        /// τ > 0; `None` takes the standard deviation of S, so that units do not matter.
+        /// τ > 0; `None` stands for the standard deviation of S, which makes P independent of the units of S.
         temperature: Option<f64>,
     },
 }
 
-/// What was done to get a distribution.
+/// The way in which the indicators were turned into probabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// P_k = S_k/ΣS, as printed.
+    /// P_k = S_k/ΣS, as in the paper.
     Proportional,
     /// Negative values were cut to 0.
     Clipped,
-    /// All values were raised by a constant.
+    /// A constant was added to all values.
     Shifted,
     /// A softmax.
     Softmax,
-    /// The values say nothing (all equal, none positive, or not finite): every client is as likely.
+    /// All clients are equally likely, because the values are all equal, not finite, or without a positive one.
     Uniform,
 }
 
-/// Why these clients.
+/// The probabilities from which clients were drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reasons {
-    /// P, `[K]`; 0 for those that gave no answer while others did.
+    /// P, `[K]`; 0 for clients without an answer, if others answered.
     pub probabilities: Vec<f64>,
-    /// What was done to get it.
+    /// The way in which P was computed.
     pub action: Action,
-    /// Δ/ε = Σ_k S_k P_k − mean S: what the bound on the decrease of the free energy gains over a uniform choice;
+    /// Δ/ε = Σ_k S_k P_k − mean S: the gain over uniform selection in the bound on the decrease of the free energy;
     /// (18) for KSD, (25) for HIP.
     pub gain: f64,
-    /// Entropy of P over the logarithm of the number of clients that answered: 1 where selection is uniform.
+    /// The entropy of P over the logarithm of the number of clients that answered: 1 for uniform probabilities.
     pub entropy: f64,
-    /// Number of negative indicators.
+    /// The number of negative indicators.
     pub negative: usize,
 }
 
-/// How probabilities become clients.
+/// The draw of clients by their probabilities.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw {
-    /// Clients a round; more than one are drawn without replacement.
+    /// The number of clients per round. They are drawn without replacement.
     pub per_round: usize,
-    /// No client is less likely than `floor` over the number of those that answered.
+    /// The least probability of a client is `floor` over the number of clients that answered.
     pub floor: f64,
-    /// The run's random numbers.
+    /// The run's random streams.
     pub streams: Streams,
 }
 
 impl Draw {
-    /// Weighs the indicators of those that answered and draws among them; where nobody did, every client is as likely.
+    /// Draws clients among those that answered, by their indicators. If no client answered, all are equally likely.
     pub fn select(&self, round: usize, indicators: &Indicators, negative: Negative) -> Selection {
         let mut answered = indicators.answered();
         if answered.is_empty() {
@@ -90,7 +90,7 @@ impl Draw {
         Selection { clients, reasons: Some(Reasons { probabilities, action, gain, entropy, negative }) }
     }
 
-    /// Inverse distribution function, again and again over those that are left: places among the probabilities.
+    /// Draws without replacement by the inverse distribution function. Returns indices into the probabilities.
     fn draw(&self, round: usize, probabilities: &[f64]) -> Vec<usize> {
         let mut rng = self.streams.rng(Purpose::Schedule, round, 0);
         let mut left = probabilities.to_vec();
@@ -98,7 +98,7 @@ impl Draw {
         for _ in 0..self.per_round.min(left.len()) {
             let total: f64 = left.iter().sum();
             if total <= 0.0 {
-                // Everyone with a chance is drawn: the rest are as likely as each other.
+                // All clients of positive probability are drawn: the rest are equally likely.
                 (0..left.len()).filter(|place| !drawn.contains(place)).for_each(|place| left[place] = 1.0);
             }
             let total: f64 = left.iter().sum();
@@ -107,7 +107,7 @@ impl Draw {
                 at -= p;
                 at < 0.0 && *p > 0.0
             });
-            // Rounding may leave `at` at 0 behind the last one.
+            // With rounding errors `at` may still not be negative after the last one.
             let last = left.iter().rposition(|p| *p > 0.0);
             let Some(place) = hit.or(last) else { break };
             drawn.push(place);
@@ -117,7 +117,7 @@ impl Draw {
     }
 }
 
-/// (17) and (24): P_k = S_k/ΣS, after the policy for negative values.
+/// The probabilities `[K]` of (17) and (24), P_k = S_k/ΣS, with this treatment of negative values.
 pub fn probabilities(values: &[f64], negative: Negative) -> (Vec<f64>, Action) {
     let uniform = || (vec![1.0 / values.len() as f64; values.len()], Action::Uniform);
     if values.iter().any(|value| !value.is_finite()) {

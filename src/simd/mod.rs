@@ -1,13 +1,14 @@
-//! Loops over long particles on the CPU, with SIMD vectors: Gram matrices and SVGD steps in one pass over the coordinates.
+//! Loops over long particles on the CPU, with SIMD vectors: Gram matrices and SVGD steps in one pass over the
+//! coordinates.
 //!
-//! Besides a likelihood's score, two operations take most of the time: products of particles with particles, `[N, d]` by
-//! `[d, M]`, and small matrices times particles, `[N, M]` by `[M, d]`, followed by the optimiser's element-wise rule.
-//! General matrix products repack such thin operands, and each element-wise operation is another pass over memory. Here
-//! both operations work on tiles of columns that stay in the cache.
+//! Besides a likelihood's score, two operations take most of the time: products of particles with particles, `[N, d]`
+//! by `[d, M]`, and small matrices times particles, `[N, M]` by `[M, d]`, followed by the optimiser's element-wise
+//! rule. General matrix products repack such thin operands, and each element-wise operation is another pass over
+//! memory. Here both operations work on tiles of columns that stay in the cache.
 //!
 //! Every function has an equivalent in plain tensors, which is used on other devices and in f64;
-//! `tests/numerics/host_loops.rs` compares the two. Results have the same bits at any number of threads: each column is computed by itself, and sums over
-//! columns are taken tile by tile in a fixed order.
+//! `tests/numerics/host_loops.rs` compares the two. Results have the same bits at any number of threads: each column is
+//! computed by itself, and sums over columns are taken tile by tile in a fixed order.
 
 mod ascent;
 mod differences;
@@ -35,8 +36,8 @@ const WORTH_THREADS: usize = 1 << 20;
 /// Number of f32 in a cache line.
 const LINE: usize = 16;
 
-/// `count` values of `room`, which has [`LINE`] more, starting at a cache line: a vector that crosses two lines takes two
-/// reads.
+/// `count` values of `room`, which has [`LINE`] more, starting at a cache line: a vector that crosses two lines takes
+/// two reads.
 fn aligned(room: &mut [f32], count: usize) -> &mut [f32] {
     let start = room.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
     &mut room[start..start + count]

@@ -1,6 +1,7 @@
 //! The bandwidth h of the kernel k = exp(−r²/h) by the median heuristics of the papers and of their codes.
 //!
-//! h is computed on the host, in f64, from the squared distances. Source: ALGORITHMS 2.2, which also lists the edge cases.
+//! h is computed on the host, in f64, from the squared distances. Source: ALGORITHMS 2.2, which also lists the edge
+//! cases.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,8 +44,8 @@ pub struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// h for these distances, always finite and positive. Where the rule gives no positive number (most particles are equal,
-    /// or N = 1), h is the mean of the positive distances over ln(N+1), or 1 where there are none.
+    /// h for these distances, always finite and positive. Where the rule gives no positive number (most particles are
+    /// equal, or N = 1), h is the mean of the positive distances over ln(N+1), or 1 where there are none.
     ///
     /// `power` is 2 for kernels of r² and 1 for the Laplacian kernel of r.
     pub fn evaluate(&self, distances: &Distances, power: i32) -> f64 {
@@ -65,7 +66,7 @@ impl Bandwidth {
         // Squaring the median of the distances differs from the median of the squares where two values are averaged.
         let of_distances = matches!(self.rule, Rule::Paper | Rule::FullMatrix) || power == 1;
         let value = |r2: f64| if of_distances { r2.sqrt() } else { r2 };
-        // Of all N² values sorted, the zeros of the diagonal come first and every pair stands there twice.
+        // Of all N² values sorted, the zeros of the diagonal come first, and every pair occurs twice.
         let count = if pairs { distances.pairs().len() } else { n * n };
         let place = |rank: usize| if pairs { Some(rank) } else { rank.checked_sub(n).map(|above| above / 2) };
         let median =
@@ -102,9 +103,9 @@ fn two_of(values: &[f64], lower: Option<usize>, upper: Option<usize>) -> [f64; 2
     }
 }
 
-/// A subset of the values that holds those of this rank and of the rank before, and how many values are smaller than the
-/// whole subset. The subset lies between two values of a sample. It is all values where they are few, or where the sample
-/// misses the rank.
+/// A subset of the values that holds those of this rank and of the rank before, and how many values are smaller than
+/// the whole subset. The subset lies between two values of a sample. It is all values where they are few, or where the
+/// sample misses the rank.
 fn around(values: &[f64], rank: usize) -> (Vec<f64>, usize) {
     const SAMPLE: usize = 128;
     // Three standard deviations of the rank of a median in such a sample.
@@ -129,8 +130,8 @@ fn around(values: &[f64], rank: usize) -> (Vec<f64>, usize) {
     if first < rank && rank < first + count { (kept, first) } else { all() }
 }
 
-/// The bandwidth where the rule gives no positive number: the mean of the positive values over ln(N+1), or 1 where there are
-/// none.
+/// The bandwidth where the rule gives no positive number: the mean of the positive values over ln(N+1), or 1 where
+/// there are none.
 fn fallback(distances: &Distances, power: i32) -> f64 {
     let positive = distances.pairs().iter().filter(|r2| **r2 > 0.0);
     let values = positive.map(|r2| if power == 1 { r2.sqrt() } else { *r2 });
@@ -147,7 +148,8 @@ mod tests {
 
     #[test]
     fn the_values_of_every_rank_are_those_of_the_sorted_values() {
-        // Three cases: values in no order, each a few times (1031 and 499 are prime); nearly all equal; in ascending order.
+        // Three cases: values in no order, each a few times (1031 and 499 are prime); nearly all equal; in ascending
+        // order.
         let scattered: Vec<f64> = (0..3000).map(|i| f64::from(i * 499 % 1031)).collect();
         let equal: Vec<f64> = (0..3000).map(|i| f64::from(u8::from(i % 700 == 0))).collect();
         let ordered: Vec<f64> = (0..3000).map(|i| f64::from(i).sqrt()).collect();

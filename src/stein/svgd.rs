@@ -54,7 +54,7 @@ pub enum SvgdError {
     },
 }
 
-/// The largest norm of a score with which a loop goes on. Its square is still finite in f32.
+/// The largest norm of a score with which a loop continues. Its square is still finite in f32.
 pub const MAX_SCORE_NORM: f64 = 1e15;
 
 /// Steps from one check of the scores' norms to the next; a check takes a pass over the coordinates and waits for the
@@ -70,8 +70,8 @@ impl Svgd {
     /// - `after`: called after each step with the number of steps done.
     ///
     /// # Errors
-    /// A particle or a score is not finite, a score's norm is larger than [`MAX_SCORE_NORM`], `score` fails, or reading from
-    /// the device fails. `state` is then that of the failed step.
+    /// A particle or a score is not finite, a score's norm is larger than [`MAX_SCORE_NORM`], `score` fails, or reading
+    /// from the device fails. `state` is then that of the failed step.
     pub fn run<B: Backend, E: From<SvgdError>>(
         &self,
         mut particles: Particles<B>,
@@ -95,7 +95,8 @@ impl Svgd {
             if let Some(kernel) = phi.kernel.as_ref().filter(|kernel| !kernel.values.sum().is_finite()) {
                 let bad = kernel.values.rows().into_iter().position(|row| !row.iter().all(|k| k.is_finite()));
                 if let Some(first) = bad {
-                    // One particle that is not finite makes the mean, and with it every distance, NaN: check the particles.
+                    // One particle that is not finite makes the mean, and with it every distance, NaN: check the
+                    // particles.
                     let particle = first_non_finite(&particles).map_err(device)?.unwrap_or(first);
                     return Err(SvgdError::NotFinite { step: step - 1, particle }.into());
                 }

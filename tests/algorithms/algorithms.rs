@@ -140,7 +140,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
     #[test]
-    fn the_direction_does_not_care_how_particles_are_numbered(
+    fn the_direction_does_not_depend_on_the_numbering_of_particles(
         kernel in stationary(), n in 1usize..9, d in 1usize..6, turn in 0usize..9, seed in any::<u64>(),
     ) {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn the_direction_does_not_care_where_the_origin_is(
+    fn the_direction_does_not_depend_on_the_origin(
         kernel in stationary(), n in 1usize..9, d in 1usize..6, shift in -100.0f64..100.0, seed in any::<u64>(),
     ) {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
@@ -400,7 +400,7 @@ fn small_dsvgd(rounds: usize, clients: usize, keys: &str) -> Experiment {
 }
 
 #[test]
-fn a_density_that_underflows_is_no_density() {
+fn a_density_that_underflows_has_no_effect() {
     // ALGORITHMS 8.2: at d = 502 the public codes' factor is exactly 0 in f32, so Θ is that of no densities, bit for
     // bit. With 20 particles fedstein knows it beforehand and skips the densities; with 5 it computes with 1e-250.
     for particles in [5, 20] {
@@ -526,7 +526,7 @@ fn the_public_codes_mixing_moves_by_the_clients_share_of_all_rows() {
 }
 
 #[test]
-fn factors_that_share_the_prior_do_no_harm_on_clients_alike() {
+fn factors_that_share_the_prior_are_accurate_for_similar_clients() {
     let run = |keys: &str| {
         let text = format!(
             r#"

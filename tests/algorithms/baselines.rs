@@ -122,7 +122,7 @@ impl Model for Observations {
 // -------------------------------------------------------------------------------------------------------------- NPV
 
 #[test]
-fn npv_beats_every_single_gaussian_on_the_toy() {
+fn npv_is_closer_to_the_toy_than_every_single_gaussian() {
     // The best Gaussian has KL .0773 (ALGORITHMS 7.4). With N = 10, forty starts of an independent program all end at
     // .011.
     for seed in 1..=3 {
@@ -158,7 +158,7 @@ fn npv_is_as_accurate_as_svgd_on_twonorm() {
 }
 
 #[test]
-fn npv_rests_once_a_sweep_changes_nothing() {
+fn npv_stops_once_a_sweep_changes_nothing() {
     let particles = |rounds| values(&outcome(&toy(2, rounds, "kind = \"npv\"\nparticles = 4")).particles);
     let (early, late) = (particles(30), particles(31));
     assert!(early == late, "the 31st sweep moves the means");
@@ -271,7 +271,7 @@ fn every_chain_of_dsgld_moves_in_every_round() {
 }
 
 #[test]
-fn a_round_of_dsgld_carries_every_chain_down_and_up_once() {
+fn a_round_of_dsgld_sends_every_chain_to_a_client_and_back_once() {
     for (n, k) in [(8, 4), (10, 4), (3, 8)] {
         let (_, outcome) = moved(n, k, "ceil");
         let bytes = (n * 3 * 4) as u64;

@@ -10,8 +10,7 @@ use burn::tensor::{Device, Tensor};
 use fedstein::backend::Flex;
 use fedstein::experiment::config::{AlgorithmConfig, OptimizerConfig, Reset};
 use fedstein::experiment::progress::Observer;
-use fedstein::experiment::record::RoundRecord;
-use fedstein::experiment::{Experiment, run};
+use fedstein::experiment::{Experiment, RoundRecord, run};
 use fedstein::models::{Architecture, Batch, Layout, Network, ParticleModel, Prior, PriorTerm, Task};
 use fedstein::protocol::{Ask, ClientId, Predictor, Request};
 use tempfile::TempDir;
@@ -182,7 +181,7 @@ impl Rounds {
 const GROWING: &str = "kind = \"dsvgd\"\nfactors = \"growing\"\nkde_bandwidth = 0.1";
 
 #[test]
-fn clients_that_say_nothing_do_not_move_a_growing_posterior() {
+fn uninformative_clients_do_not_move_a_growing_posterior() {
     // The first client has the likelihood N(1, 1/50), all others constant ones: the posterior after its visit is that
     // of all rows.
     for count in [10, 50] {
@@ -230,7 +229,7 @@ fn the_fixed_point_of_factors_with_the_whole_prior_is_the_one_that_is_documented
 // ------------------------------------------------------------------------------------------------------ P-DSVGD
 
 #[test]
-fn many_clients_at_once_approach_the_posterior_steadily() {
+fn several_clients_per_round_approach_the_posterior_steadily() {
     // Undamped, the server moves Θ by the sum over 20 clients of r_k/((K − 1)/(Kλ²) + H): 14.9 times too far.
     let keys = "kind = \"p-dsvgd\"\nfactors = \"growing\"\nkde_bandwidth = 0.1\nserver_steps = 60";
     let errors = |mean: fn(f64) -> f64, rounds: usize, damping: &str| {
@@ -320,14 +319,14 @@ impl Observer for Notes {
 }
 
 /// The last particles, and the messages of the run.
-fn told(experiment: &Experiment) -> (Vec<u64>, Vec<String>) {
+fn outcome_of(experiment: &Experiment) -> (Vec<u64>, Vec<String>) {
     let notes = Notes::default();
     let outcome = run::<Flex>(experiment, &notes, None).unwrap();
     (bits(&outcome), notes.0.into_inner().unwrap())
 }
 
 #[test]
-fn the_form_of_the_factors_follows_from_the_densities_and_is_said() {
+fn the_form_of_the_factors_follows_from_the_densities_and_is_reported() {
     let toy = |factors: &str| {
         experiment(&format!(
             "rounds = 2\nprecision = \"f64\"\ndata = {{ kind = \"mixture-1d\" }}\npartition = {{ kind = \"by-column\" }}\n\
@@ -342,7 +341,7 @@ fn the_form_of_the_factors_follows_from_the_densities_and_is_said() {
         ("growing", digits(""), digits("factors = \"growing\"")),
         ("with-prior", digits("kde = \"reference\""), digits("kde = \"reference\"\nfactors = \"with-prior\"")),
     ] {
-        let ((bits, notes), (want, silent)) = (told(&unsaid), told(&said));
+        let ((bits, notes), (want, silent)) = (outcome_of(&unsaid), outcome_of(&said));
         assert!(bits == want, "{chosen}");
         let about =
             |notes: &[String]| notes.iter().any(|note| note.contains(&format!("algorithm.factors = \"{chosen}\"")));
@@ -355,7 +354,7 @@ fn the_form_of_the_factors_follows_from_the_densities_and_is_said() {
 fn the_advice_about_one_hot_densities_depends_on_the_form_of_the_factors() {
     let advice = |keys: &str| {
         let experiment = small_digits(1, &format!("[algorithm]\nparticles = 4\nlocal_steps = 3\n{keys}"));
-        told(&experiment).1.into_iter().filter(|note| note.contains("one-hot")).collect::<Vec<_>>()
+        outcome_of(&experiment).1.into_iter().filter(|note| note.contains("one-hot")).collect::<Vec<_>>()
     };
     let growing = advice("kind = \"dsvgd\"\nfactors = \"shared-prior\"");
     assert!(growing.len() == 1 && growing[0].contains("a smaller one forgets less"), "{growing:?}");
@@ -364,7 +363,8 @@ fn the_advice_about_one_hot_densities_depends_on_the_form_of_the_factors() {
         let keys = format!("kind = \"dsvgd\"\nfactors = \"{form}\"");
         let mut experiment = small_digits(2, &format!("[algorithm]\nparticles = 4\nlocal_steps = 3\n{keys}"));
         experiment.config.rounds = 2;
-        let notes: Vec<String> = told(&experiment).1.into_iter().filter(|note| note.contains("one-hot")).collect();
+        let notes: Vec<String> =
+            outcome_of(&experiment).1.into_iter().filter(|note| note.contains("one-hot")).collect();
         assert!(notes.len() == 1, "{notes:?}");
         assert!(!notes[0].contains("forgets less") && notes[0].contains("\"growing\""), "{notes:?}");
     }

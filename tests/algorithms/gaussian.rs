@@ -46,10 +46,10 @@ impl Conjugate {
         factor: &Natural,
         steps: usize,
         damping: f64,
-        guard: &StepBound,
+        bound: &StepBound,
     ) -> (Gaussian, Natural) {
         let cavity = q.natural().minus(factor);
-        let moved = fit(q.clone(), &cavity, steps, damping, guard, |q, _| Ok::<_, ()>(self.expected(q))).unwrap();
+        let moved = fit(q.clone(), &cavity, steps, damping, bound, |q, _| Ok::<_, ()>(self.expected(q))).unwrap();
         let factor = moved.natural().minus(&cavity);
         (moved, factor)
     }
@@ -75,13 +75,13 @@ fn check_visits(case: &Case) {
         _ => (Family::Full, 1, case.number("damping")),
     };
     let mut q = isotropic(family, d, case.number("prior_variance"));
-    let guard = StepBound::new(&q, false);
+    let bound = StepBound::new(&q, false);
     let mut factors = vec![Natural::flat(family, d); clients.len()];
     let visits = case.expected("visits").as_array().unwrap();
     assert_eq!(visits.len(), order.len());
     for (visit, (client, want)) in order.into_iter().zip(visits).enumerate() {
         assert_eq!(want["client"].as_u64().unwrap() as usize, client);
-        (q, factors[client]) = clients[client].visit(&q, &factors[client], steps, damping, &guard);
+        (q, factors[client]) = clients[client].visit(&q, &factors[client], steps, damping, &bound);
         let compare = |key: &str, got: Vec<f64>| {
             if !want[key].is_null() {
                 let what = format!("{}, visit {visit}, {key}", case.name());
@@ -106,9 +106,9 @@ fn check_visits(case: &Case) {
 fn check_parallel(case: &Case) {
     let (d, clients) = conjugate_clients(case);
     let q = isotropic(Family::Full, d, case.number("prior_variance"));
-    let guard = StepBound::new(&q, false);
+    let bound = StepBound::new(&q, false);
     let sum = clients.iter().fold(q.natural().clone(), |sum, client| {
-        let (moved, _) = client.visit(&q, &Natural::flat(Family::Full, d), 1, 1.0, &guard);
+        let (moved, _) = client.visit(&q, &Natural::flat(Family::Full, d), 1, 1.0, &bound);
         sum.plus(&moved.natural().minus(q.natural()))
     });
     let pooled = sum.normalised().unwrap();
@@ -231,7 +231,7 @@ impl Mixture {
 }
 
 /// The Gaussian closest to cavity · Π likelihoods, 150 steps from q.
-fn closest(q: &Gaussian, cavity: &Natural, likelihoods: &[&Mixture], damping: f64, guard: &StepBound) -> Gaussian {
+fn closest(q: &Gaussian, cavity: &Natural, likelihoods: &[&Mixture], damping: f64, bound: &StepBound) -> Gaussian {
     let nodes = Nodes::quadrature(q.mean().len()).unwrap();
     let expected = |q: &Gaussian, _| {
         let mut gradients = Array2::zeros(nodes.points.raw_dim());
@@ -240,7 +240,7 @@ fn closest(q: &Gaussian, cavity: &Natural, likelihoods: &[&Mixture], damping: f6
         }
         Ok::<_, ()>(Expected::new(q, &nodes, gradients.view()))
     };
-    fit(q.clone(), cavity, 150, damping, guard, expected).unwrap()
+    fit(q.clone(), cavity, 150, damping, bound, expected).unwrap()
 }
 
 struct Toy {
@@ -271,9 +271,9 @@ fn the_closest_gaussian_to_a_toy_posterior_is_the_golden_one() {
     let mut compared = 0;
     for case in &golden("toy_posteriors") {
         let Some(toy) = Toy::new(case) else { continue };
-        let guard = StepBound::new(&toy.prior, false);
+        let bound = StepBound::new(&toy.prior, false);
         let likelihoods = [&toy.likelihoods[0], &toy.likelihoods[1]];
-        let q = closest(&toy.prior, toy.prior.natural(), &likelihoods, 0.5, &guard);
+        let q = closest(&toy.prior, toy.prior.natural(), &likelihoods, 0.5, &bound);
         let want = case.expected("gaussian_vi");
         let covariance: Vec<f64> = q.covariance().to_full().into_iter().collect();
         if case.name().starts_with("1-D") {
@@ -297,14 +297,14 @@ fn partitioned_inference_agrees_with_the_golden_toys_visit_by_visit() {
     for case in &golden("toy_posteriors") {
         let Some(toy) = Toy::new(case) else { continue };
         let visits = case.expected("pvi").as_array().cloned().unwrap_or_default();
-        let guard = StepBound::new(&toy.prior, false);
+        let bound = StepBound::new(&toy.prior, false);
         let mut q = toy.prior.clone();
         let mut factors = [Natural::flat(Family::Full, 1), Natural::flat(Family::Full, 1)];
         let Tolerance { rtol, .. } = case.tolerance(Precision::F64);
         for want in &visits {
             let client = want["client"].as_u64().unwrap() as usize - 1;
             let cavity = q.natural().minus(&factors[client]);
-            q = closest(&q, &cavity, &[&toy.likelihoods[client]], 1.0, &guard);
+            q = closest(&q, &cavity, &[&toy.likelihoods[client]], 1.0, &bound);
             factors[client] = q.natural().minus(&cavity);
             let got = [q.mean()[0], q.covariance().to_diagonal()[0].sqrt()];
             let want = [want["mean"].as_f64().unwrap(), want["sd"].as_f64().unwrap()];

@@ -286,7 +286,7 @@ fn logistic_regressions_of_pvi_and_gvi_agree() {
 }
 
 #[test]
-fn a_start_in_which_all_rows_are_saturated_is_left_again() {
+fn an_initial_state_with_saturated_rows_is_overcome() {
     // A softmax regression whose weights begin with a deviation of 10: its likelihood is almost linear there, and
     // estimates of its curvature are mostly noise. Where steps may move the mean as far as such an estimate indicates,
     // the NLL is 1.0 after five rounds, 2.5 with another seed.

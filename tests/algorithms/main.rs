@@ -1,4 +1,4 @@
-//! Every algorithm against what is known of it: posteriors in closed form, recursions that are written down once more,
+//! Every algorithm against what is known of it: posteriors in closed form, independently implemented recursions,
 //! equalities between algorithms.
 
 mod algorithms;

@@ -59,7 +59,7 @@ fn a_global_model_is_scored_on_each_clients_labels() {
 }
 
 #[test]
-fn columns_stand_in_every_round_and_are_blank_where_nothing_was_scored() {
+fn columns_exist_in_every_round_and_are_blank_where_nothing_was_scored() {
     let outcome = outcome(&experiment(FEDAVG));
     let accuracy = |round: usize| outcome.rounds[round - 1].metric("personal_accuracy");
     assert_eq!(accuracy(1), None);
@@ -144,7 +144,7 @@ const THREE: &str = r#"
 "#;
 
 #[test]
-fn a_reply_that_cannot_be_used_is_left_out_and_the_round_goes_on() {
+fn a_reply_that_cannot_be_used_is_left_out_and_the_round_continues() {
     let spoils: [(Spoil, &str); 5] = [
         (|reply| set_first(reply, f32::NAN), "not finite"),
         (|reply| set_first(reply, f32::INFINITY), "not finite"),
@@ -170,7 +170,7 @@ fn a_reply_that_cannot_be_used_is_left_out_and_the_round_goes_on() {
 }
 
 #[test]
-fn without_the_rejected_client_the_server_is_where_the_others_bring_it() {
+fn without_the_rejected_client_the_server_aggregates_the_others() {
     let rejected = serve(THREE, 1, |reply| set_first(reply, f32::NAN)).unwrap();
     let others = THREE.replace(r#""round-robin", clients = 3"#, r#""round-robin", clients = 2, first = 2"#);
     let asked = serve(&others, 9, |_| {}).unwrap();

@@ -1,5 +1,5 @@
 //! pFedBayes and pFedVEM: the mean-field Gaussians that they share against closed forms and finite differences, their
-//! visits against recursions that are written down here once more, their servers against numbers worked by hand.
+//! visits against independently implemented recursions, their servers against numbers computed by hand.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ fn both_gradients_of_the_kl_are_its_finite_differences() {
 }
 
 #[test]
-fn a_deviation_survives_its_raw_number() {
+fn a_deviation_is_recovered_from_its_raw_parameter() {
     for (precision, digits) in [(Precision::F64, 1e-12), (Precision::F32, 1e-6)] {
         let session = Session::open(precision).unwrap();
         for sd in [1e-6, 1e-3, 1.0, 30.0, 1e4] {
@@ -301,7 +301,7 @@ fn reparametrised_gradients_are_finite_differences_of_the_objective_with_the_sam
 }
 
 #[test]
-fn where_the_prior_weighs_nothing_a_client_climbs_its_own_likelihood() {
+fn without_weight_of_the_prior_a_client_maximises_its_own_likelihood() {
     let (steps, lr, batch) = (7, 2e-3, 20);
     let algorithm = format!(
         "kind = \"pfedbayes\"\nlocal_steps = {steps}\nbatch = {batch}\nkl_weight = 1e-300\nsamples = 2\n{STILL}"
@@ -321,7 +321,7 @@ fn where_the_prior_weighs_nothing_a_client_climbs_its_own_likelihood() {
 }
 
 #[test]
-fn where_the_prior_weighs_all_a_client_and_its_copy_of_w_meet() {
+fn with_full_weight_of_the_prior_a_client_and_its_copy_of_w_coincide() {
     let algorithm = format!("kind = \"pfedbayes\"\nlocal_steps = 300\nkl_weight = 1e9\n{STILL}");
     let mut stage = Stage::of(&digits(1, &algorithm, "kind = \"adam\"\nlr = 0.005"));
     stage.visit(1, 0);
@@ -372,7 +372,7 @@ fn the_copy_of_w_follows_the_clients_gaussian() {
 }
 
 #[test]
-fn w_is_mixed_with_the_mean_of_the_replies_that_came() {
+fn w_is_mixed_with_the_mean_of_the_received_replies() {
     let mut stage = Stage::of(&digits(1, "kind = \"pfedbayes\"\nserver_mix = 0.25\ninitial_rho = -3.0", ""));
     let sent = stage.halves.server.configure(1).unwrap();
     let mean = array(&sent, "mean");
@@ -394,7 +394,7 @@ fn w_is_mixed_with_the_mean_of_the_replies_that_came() {
 }
 
 #[test]
-fn the_first_means_have_the_deviation_that_the_config_says_and_predictions_are_draws() {
+fn the_initial_means_have_the_configured_deviation_and_predictions_are_draws() {
     let text = "kind = \"pfedbayes\"\ninitial_sd = 0.2\ninitial_rho = 0.5\nparticles = 50\nnoise_variance = 4.0";
     let stage = Stage::of(&digits(1, text, ""));
     let mean = array(&stage.halves.server.configure(1).unwrap(), "mean");
@@ -431,7 +431,7 @@ fn a_client_of_pfedbayes_predicts_with_the_servers_draws_until_it_has_a_gaussian
 // -------------------------------------------------------------------------------------------------------- pFedVEM
 
 #[test]
-fn the_width_of_a_heads_prior_is_what_the_formula_says() {
+fn the_width_of_a_heads_prior_follows_the_formula() {
     // A head that does not move: σ = 1 and μ_k = μ at its first visit, so ρ² = 1; then μ is 2 away, so ρ² = 1 + 4.
     let algorithm = "kind = \"pfedvem\"\nlocal_steps = 1\nhead_steps = 1\nhead_lr = 1e-300\nsamples = 1";
     let mut stage = Stage::of(&digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-3"));
@@ -552,7 +552,7 @@ fn a_client_of_pfedvem_puts_its_own_head_on_the_published_base() {
 }
 
 #[test]
-fn a_head_that_runs_away_is_an_error_that_names_its_step_size() {
+fn a_head_that_diverges_is_an_error_that_names_its_step_size() {
     let algorithm = "kind = \"pfedvem\"\nlocal_steps = 1\nhead_lr = 1e300";
     let mut stage = Stage::of(&digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-2"));
     let message = stage.halves.server.configure(1).unwrap();
@@ -584,7 +584,7 @@ const BAYES: &str = "kind = \"pfedbayes\"\nlocal_steps = 5\nparticles = 3";
 const VEM: &str = "kind = \"pfedvem\"\nlocal_steps = 5\nparticles = 3";
 
 #[test]
-fn what_travels_has_the_bytes_that_the_formulas_say() {
+fn messages_have_the_bytes_of_the_formulas() {
     let d = 64 * 6 + 6 + 60 + 10;
     for (algorithm, down, up) in [(BAYES, 2 * d, 2 * d), (VEM, d, d + 1)] {
         for (precision, width) in [("f32", 4), ("f64", 8)] {
@@ -611,7 +611,7 @@ fn runs_have_the_same_bits_on_one_thread_and_on_two() {
 }
 
 #[test]
-fn clients_do_better_on_their_own_labels_with_what_is_theirs() {
+fn clients_predict_their_own_labels_better_with_personal_parameters() {
     for (algorithm, optimizer) in [
         ("kind = \"pfedbayes\"\nlocal_steps = 50\nbatch = 50\nkl_weight = 1.0", "kind = \"adam\"\nlr = 1e-2"),
         ("kind = \"pfedvem\"\nlocal_steps = 100\nbatch = 10", "kind = \"sgd\"\nlr = 0.05"),

@@ -223,7 +223,7 @@ fn equal_replies_are_their_own_barycenter_and_eq_5_as_printed_shrinks_it() {
 }
 
 #[test]
-fn a_permuted_set_is_matched_and_the_round_says_so() {
+fn a_permuted_set_is_matched_and_the_round_reports_it() {
     let mut site = Site::new(&digits("", ""));
     let set: Vec<f64> = (0..3 * D).map(|i| (i as f64).sin()).collect();
     let turned = [&set[D..], &set[..D]].concat();
@@ -239,7 +239,7 @@ fn a_permuted_set_is_matched_and_the_round_says_so() {
 }
 
 #[test]
-fn a_round_tells_what_the_server_did_and_counts_what_travelled() {
+fn a_round_records_the_servers_diagnostics_and_the_traffic() {
     let run = outcome(&digits("", "[schedule]\nkind = \"random\"\nclients = 2"));
     let bytes = (2 * 3 * D * 8) as u64;
     for round in &run.rounds {
@@ -260,7 +260,7 @@ fn a_round_tells_what_the_server_did_and_counts_what_travelled() {
 }
 
 #[test]
-fn what_the_server_keeps_grows_only_where_the_barycenter_is_over_all() {
+fn the_servers_state_grows_only_if_the_barycenter_is_over_all_clients() {
     let set = (3 * D * 8) as u64;
     for (over, kept) in [("sampled", [1, 1, 1]), ("all", [2, 4, 5])] {
         let mut site = Site::new(&digits(&format!("over = \"{over}\""), ""));
@@ -286,7 +286,7 @@ fn a_reply_with_another_number_of_particles_is_refused() {
 // ------------------------------------------------------------------------------------------------------- the client
 
 #[test]
-fn a_single_particle_climbs_its_likelihood_and_the_pull_of_the_global_one() {
+fn a_single_particle_maximises_its_likelihood_and_the_global_density() {
     // N = 1: θ ← θ + ε (∇ log p(D_k | θ) + clip(ρ (θ̄ − θ)/λ²)), and nothing of p0.
     let (lr, lambda, damping) = (1e-3, 0.4, 0.5);
     for (start, clip) in [("global", 0.0), ("own", 0.0), ("own", 1e-4)] {
@@ -381,7 +381,7 @@ fn without_density_and_from_its_own_particles_a_client_is_svgd_on_its_rows_to_th
 }
 
 #[test]
-fn the_public_codes_density_says_nothing_to_a_network() {
+fn the_public_codes_density_has_no_effect_on_a_network() {
     // ALGORITHMS 8.2: its factor is 0 beyond some 500 dimensions, so that the barycenter never reaches a client.
     let run = |kde: &str| bits(&outcome(&digits(&format!("start = \"own\"\nkde = \"{kde}\""), "")));
     assert!(run("reference") == run("off"));
@@ -429,7 +429,7 @@ fn a_visit_that_fails_leaves_the_client_as_it_was() {
 }
 
 #[test]
-fn a_client_that_diverges_is_left_out_and_the_round_goes_on() {
+fn a_client_that_diverges_is_left_out_and_the_round_continues() {
     let dir = tempfile::tempdir().unwrap();
     let run = |scheduled: usize| {
         // Client 2 holds features beyond what a network in f32 can square.
@@ -502,7 +502,7 @@ fn shared_layers_move_along_the_mean_score_and_bayesian_ones_by_svgd_among_thems
 }
 
 #[test]
-fn a_shared_layer_is_averaged_with_the_clients_weights_and_travels_once() {
+fn a_shared_layer_is_averaged_with_the_clients_weights_and_sent_once() {
     let mut site = Site::new(&digits("shared_layers = [2]\nweights = \"data-size\"\nover = \"all\"", ""));
     let shared_of = |reply: &Reply| reply.message.arrays["shared"].values.to_f64();
     let replies = site.round(1, &[3, 1]);
@@ -533,7 +533,7 @@ fn with_all_layers_shared_there_is_one_network_without_a_density() {
 }
 
 #[test]
-fn a_layer_that_is_not_there_is_refused() {
+fn a_layer_that_does_not_exist_is_refused() {
     let error = try_run(&digits("shared_layers = [1, 3]", "")).unwrap_err();
     assert!(error.to_string().contains("algorithm.shared_layers names layer 3"), "{error}");
     assert_eq!(error.exit_code(), 2);
@@ -553,7 +553,7 @@ fn runs_are_the_same_to_the_bit_with_any_number_of_threads() {
 }
 
 #[test]
-fn other_seeds_are_other_runs() {
+fn other_seeds_give_other_runs() {
     let with = |seed: u64| {
         let mut experiment = digits("", "");
         experiment.config.seed = seed;

@@ -1,4 +1,4 @@
-//! FedProx, SCAFFOLD, FedPer, Per-FedAvg and pFedMe: recursions written down here once more on the host, with the
+//! FedProx, SCAFFOLD, FedPer, Per-FedAvg and pFedMe: recursions implemented independently on the host, with the
 //! model's own gradient and the same minibatches; fixed points in closed form; and the messages, states and
 //! predictions.
 
@@ -384,7 +384,8 @@ fn pfedme_is_its_recursion() {
     }
 }
 
-// ------------------------------------------------------------------------------------------------ limits and identities
+// ------------------------------------------------------------------------------------------------ limits and
+// identities
 
 /// θ after the rounds of [`VISITS`].
 fn after_visits(algorithm: &str) -> Vec<f64> {
@@ -510,7 +511,7 @@ fn bowls(method: (&str, &str), steps: usize) -> (Federation, Vec<Vec<f64>>) {
 }
 
 #[test]
-fn fedprox_settles_between_a_clients_optimum_and_what_it_was_sent() {
+fn fedprox_converges_between_a_clients_optimum_and_the_sent_parameters() {
     // argmin ½‖θ − m‖² + (μ/2)‖θ − θ_0‖² = (m + μθ_0)/(1 + μ); 200 steps leave (1 − .3·1.7)^200 of the way.
     let (mut fed, means) = bowls(METHODS[0], 200);
     let mu = 0.7;
@@ -522,7 +523,7 @@ fn fedprox_settles_between_a_clients_optimum_and_what_it_was_sent() {
 }
 
 #[test]
-fn pfedme_personal_parameters_settle_where_the_moreau_envelope_says() {
+fn pfedme_personal_parameters_converge_to_the_moreau_envelopes_minimiser() {
     // In a bowl, p = (m_k + λw_k)/(1 + λ) at the solved inner problem, and w_k falls to m_k by the factor
     // 1 − ηλ/(1 + λ) a step: 200 inner steps of .2 solve it.
     let (eta, lambda, steps) = (LR, 1.5, 5);
@@ -563,7 +564,7 @@ fn the_bytes_of_a_visit_are_those_of_the_table() {
 }
 
 #[test]
-fn before_its_first_visit_a_client_predicts_with_what_everybody_has() {
+fn before_its_first_visit_a_client_predicts_with_the_shared_parameters() {
     for method in METHODS {
         let mut fed = Federation::of(&algorithm(method, 1));
         let start = fed.start.clone();
@@ -577,7 +578,7 @@ fn before_its_first_visit_a_client_predicts_with_what_everybody_has() {
 }
 
 #[test]
-fn asking_for_a_predictor_changes_nothing() {
+fn building_a_predictor_changes_nothing() {
     for method in METHODS {
         let after = |asked: usize| {
             let mut fed = Federation::of(&algorithm(method, 3));

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::common::{data, experiment, outcome, partition_of, try_run, values};
 use burn::tensor::Tensor;
-use fedstein::algorithm::Algorithm;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
 use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, objective};
 use fedstein::algorithm::pfedgp::embedding::Embedding;
 use fedstein::algorithm::pfedgp::kernel::Rbf;
 use fedstein::algorithm::pfedgp::polya_gamma::Posterior;
 use fedstein::algorithm::pfedgp::stratified;
+use fedstein::algorithm::{Algorithm, AlgorithmConfig};
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::experiment::Experiment;
@@ -74,7 +74,7 @@ fn a_factor_solves_at_every_size_around_its_blocks() {
 }
 
 #[test]
-fn what_is_not_positive_definite_has_no_factor() {
+fn a_matrix_that_is_not_positive_definite_has_no_factor() {
     for bad in [array![[1.0, 2.0], [2.0, 1.0]], array![[1.0, 1.0], [1.0, 1.0]], array![[f64::NAN]], array![[-1.0]]] {
         assert!(Cholesky::of(&bad).is_none(), "{bad}");
     }
@@ -257,7 +257,7 @@ fn the_gradient_of_the_bound_in_the_activations_is_that_of_differences() {
 }
 
 #[test]
-fn activations_without_a_direction_are_embedded_at_zero_and_pull_at_nothing() {
+fn activations_without_a_direction_are_embedded_at_zero_and_have_no_gradient() {
     let embedding = Embedding::of(array![[0.0, 0.0], [3.0, 4.0]]);
     assert_eq!(embedding.unit(), array![[0.0, 0.0], [0.6, 0.8]]);
     let pulled = embedding.pull_back(array![[1.0, 2.0], [1.0, 2.0]]);
@@ -339,7 +339,7 @@ fn a_logistic_regression_gives_no_embedding() {
 // --------------------------------------------------------------------------------------------------------------- tree
 
 #[test]
-fn classes_that_lie_together_part_last() {
+fn classes_that_are_close_are_separated_last() {
     // Class means at 0, 10, 1, 11 on a line, and one at 100.
     let rows = array![[0.0], [10.0], [1.0], [11.0], [99.0], [101.0]];
     let labels = [3, 4, 5, 6, 9, 9];
@@ -363,7 +363,7 @@ fn a_tree_does_not_depend_on_the_order_of_the_rows() {
 }
 
 #[test]
-fn classes_with_one_mean_are_parted_in_their_order() {
+fn classes_with_one_mean_are_separated_in_their_order() {
     let tree = class_tree(&[0, 1, 2], &Array2::zeros((3, 2)), &[0, 1, 2]);
     assert_eq!(tree[0], Fork { left: vec![0, 1], right: vec![2] });
     assert_eq!(tree.len(), 2);
@@ -400,7 +400,7 @@ fn assert_distributions(log: &Array2<f64>) {
 }
 
 #[test]
-fn rings_are_told_apart() {
+fn rings_are_separated() {
     let mut rng = rng(8);
     let (rows, labels) = rings(400, 4, &mut rng);
     let classifier = Classifier::fit(gp(8.0, 0.5, 20), &rows, &labels, 4).unwrap();
@@ -578,27 +578,38 @@ fn personal_accuracy(halves: &mut Halves<Flex>, test: &Table, answers: &[usize],
 }
 
 #[test]
-fn the_clients_learn_an_embedding_and_tell_their_digits_apart() {
-    let experiment = digits(1, "");
-    let (mut halves, test, answers) = halves(&experiment, None);
-    let before = personal_accuracy(&mut halves, &test, &answers, &experiment);
-    for round in 1..=10 {
-        let reply = |client: usize, half: &mut Box<dyn fedstein::protocol::ClientHalf<Flex>>| {
-            let request = Request { round, ..request(halves.server.configure(round).unwrap(), client, Ask::Train) };
-            request.reply(half.handle(&request, &|_, _| {}).unwrap())
-        };
-        let replies = halves.clients.iter_mut().enumerate().map(|(id, half)| reply(id, half)).collect();
-        halves.server.aggregate(replies).unwrap();
+fn the_clients_learn_an_embedding_that_separates_their_digits() {
+    // One round's accuracy depends on the last bits of the processor's arithmetic by a percent or two: the bound is on the
+    // mean of three seeds and five rounds, with minibatches and inducing rows that are nearly all of a client's rows.
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    for seed in 2..=4 {
+        let mut experiment = digits(1, "");
+        experiment.config.seed = seed;
+        let AlgorithmConfig::Pfedgp(config) = &mut experiment.config.algorithm else { panic!("pFedGP") };
+        (config.local.batch, config.inducing_rows) = (240, 280);
+        let (mut halves, test, answers) = halves(&experiment, None);
+        first.extend(personal_accuracy(&mut halves, &test, &answers, &experiment));
+        for round in 1..=10 {
+            let reply = |client: usize, half: &mut Box<dyn fedstein::protocol::ClientHalf<Flex>>| {
+                let request = Request { round, ..request(halves.server.configure(round).unwrap(), client, Ask::Train) };
+                request.reply(half.handle(&request, &|_, _| {}).unwrap())
+            };
+            let replies = halves.clients.iter_mut().enumerate().map(|(id, half)| reply(id, half)).collect();
+            halves.server.aggregate(replies).unwrap();
+            if round > 5 {
+                last.extend(personal_accuracy(&mut halves, &test, &answers, &experiment));
+            }
+        }
     }
-    let after = personal_accuracy(&mut halves, &test, &answers, &experiment);
-    println!("digits: {before:.3?} before, {after:.3?} after");
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    assert!(mean(&after) > 0.95, "{after:?}");
-    assert!(mean(&after) > mean(&before), "{before:?}, {after:?}");
+    let (before, after) = (mean(&first), mean(&last));
+    println!("digits: {before:.3} before, {after:.3} in rounds 6 to 10");
+    assert!(after > 0.95, "{after}: {last:?}");
+    assert!(after > before, "{before}, {after}");
 }
 
 #[test]
-fn only_the_base_travels() {
+fn only_the_base_is_sent() {
     let run = outcome(&digits(2, ""));
     for round in &run.rounds {
         assert_eq!((round.downlink_bytes, round.uplink_bytes), (3 * BASE as u64 * 4, 3 * BASE as u64 * 4));
@@ -622,7 +633,7 @@ fn the_server_averages_by_rows() {
 }
 
 #[test]
-fn a_client_of_one_class_sends_back_what_it_was_sent() {
+fn a_client_of_one_class_returns_the_parameters_unchanged() {
     let experiment = digits(1, "");
     let fedstein::datasets::Targets::Classes { labels, .. } = data(&experiment.config).train.targets else {
         panic!("classes")

@@ -1,5 +1,5 @@
 //! The relatives of DSVGD and its Monte Carlo and frequentist baselines: the toys of the DSVGD paper by quadrature, and
-//! equalities with recursions that are written down here once more.
+//! equalities with independently implemented recursions.
 
 use crate::common::{self, Tolerance, assert_close, bits, data, experiment, outcome, partition_of, values};
 use fedstein::backend::Flex;
@@ -118,7 +118,7 @@ fn the_kl_of_a_toy_is_that_of_a_quadrature_of_its_own() {
 }
 
 #[test]
-fn svgd_comes_as_close_to_the_1d_posterior_as_the_table_says() {
+fn svgd_is_as_close_to_the_1d_posterior_as_in_the_table() {
     // ALGORITHMS 7.4, 800 iterations.
     for (which, want) in [(Toy::Uniform1d, 0.015), (Toy::Gaussian1d, 0.029)] {
         let run = outcome(&toy(which, "kind = \"svgd\"\nparticles = 200\nlocal_steps = 200", 1, 4, PAPER));
@@ -337,7 +337,7 @@ fn column(outcome: &Outcome<Flex>, name: &str) -> Vec<u64> {
 }
 
 #[test]
-fn what_a_client_keeps_grows_with_its_visits_in_u_dsvgd_alone() {
+fn the_state_of_a_client_grows_with_its_visits_only_in_u_dsvgd() {
     for (precision, size) in [("f32", 4), ("f64", 8)] {
         let set = 4 * D * size;
         let run = |kind: &str| {
@@ -356,7 +356,7 @@ fn what_a_client_keeps_grows_with_its_visits_in_u_dsvgd_alone() {
 }
 
 #[test]
-fn u_dsvgd_without_densities_remembers_nothing() {
+fn u_dsvgd_without_densities_keeps_no_state() {
     let keys = "kind = \"u-dsvgd\"\nparticles = 4\nlocal_steps = 2\nkde = \"off\"";
     assert_eq!(column(&outcome(&digits(keys, "f32", 4, "")), "client_bytes"), [0; 4]);
     // Then it is local SVGD on p0·p_k, as DSVGD is.
@@ -405,7 +405,7 @@ fn the_whole_prior_is_shared_by_a_single_client() {
 }
 
 #[test]
-fn the_server_of_p_dsvgd_keeps_a_factor_of_every_client_that_it_met() {
+fn the_server_of_p_dsvgd_keeps_a_factor_of_every_client_that_took_part() {
     for (precision, size) in [("f32", 4), ("f64", 8)] {
         let keys = "kind = \"p-dsvgd\"\nparticles = 4\nlocal_steps = 2\ndistill_steps = 2\nserver_steps = 2";
         let set = 4 * D * size;
@@ -480,7 +480,7 @@ fn langevin_chains_sample_the_posterior() {
 }
 
 #[test]
-fn langevin_steps_shrink_as_the_paper_says() {
+fn langevin_steps_decay_as_in_the_paper() {
     // θ_{t+1} = θ_t + (ε_t/2)·score + ε_t²·z with the public code's noise, ε_t = a0 (½ + t)^(−0.55).
     const A0: f64 = 1e-3;
     let after = |rounds: usize, steps: usize| {
@@ -562,7 +562,7 @@ fn twins(kind: &str, keys: &str) -> Vec<f64> {
 }
 
 #[test]
-fn a_workers_gradient_stands_for_the_rows_of_all() {
+fn a_workers_gradient_represents_the_rows_of_all() {
     let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-4);
     // The reference noise is a number of size ε²/N ~ 1e-6 a step for the chains of a worker: here it is all that
     // differs.

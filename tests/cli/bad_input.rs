@@ -1,8 +1,9 @@
-//! Mistakes in words, configs and data files: each is refused with what a user needs to mend it, and leaves nothing.
+//! Mistakes in arguments, configs and data files: each is refused with a message that helps to correct it, and leaves
+//! no files.
 
 use super::place::{Mnist, Place, TINY, gzip, idx, pets, prices};
 
-/// What `TINY` with these words is refused with.
+/// The message with which `TINY` with these arguments is refused.
 #[track_caller]
 fn refused(words: &str, with: &[&str]) {
     Place::new().refuses(&format!("{TINY} --out run {words}"), with);
@@ -27,7 +28,7 @@ fn an_unknown_key_is_refused_with_the_nearest() {
 }
 
 #[test]
-fn a_value_of_the_wrong_type_is_refused_with_what_belongs_there() {
+fn a_value_of_the_wrong_type_is_refused_with_the_expected_type() {
     refused("--set rounds=two", &["`rounds` cannot be \"two\"", "a whole number"]);
     refused("--set algorithm.particles=2.5", &["`algorithm.particles` cannot be 2.5", "a whole number"]);
     refused("--set algorithm.particles=\"5\"", &["`algorithm.particles` cannot be \"5\"", "a whole number"]);
@@ -109,12 +110,12 @@ fn a_config_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn words_that_are_no_command_or_option_are_refused_with_the_nearest() {
+fn unknown_commands_and_options_are_refused_with_the_nearest() {
     let place = Place::new();
     place.refuses("trian", &["'trian'", "'train'"]);
     place.refuses("train --sett rounds=2", &["'--sett'", "'--set'"]);
     place.refuses("train --quiet --json", &["--quiet", "--json"]);
-    // With too few words, the help lists the commands.
+    // With too few arguments, the help lists the commands.
     for line in ["", "data"] {
         let output = place.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
@@ -171,7 +172,7 @@ fn small_idx_files_train_with_gzip_and_without() {
 }
 
 #[test]
-fn a_missing_data_set_is_refused_with_where_it_was_looked_for_and_how_to_get_it() {
+fn a_missing_data_set_is_refused_with_its_path_and_how_to_get_it() {
     for file in [IMAGES, "t10k-labels-idx1-ubyte"] {
         let words = [&format!("sets/mnist/{file}"), "`fedstein data fetch mnist`", "--data-dir"];
         mnist_refused(&Mnist::new().without(file), &words);
@@ -183,7 +184,7 @@ fn a_missing_data_set_is_refused_with_where_it_was_looked_for_and_how_to_get_it(
 }
 
 #[test]
-fn a_truncated_idx_file_is_refused_with_what_is_there() {
+fn a_truncated_idx_file_is_refused_with_its_length() {
     let whole = Mnist::new().file(IMAGES).to_vec();
     let words = [IMAGES, "truncated", "480 data bytes (30 x 4 x 4)", "there are 84"];
     mnist_refused(&Mnist::new().with(IMAGES, &whole[..100]), &words);
@@ -213,7 +214,7 @@ fn a_header_that_claims_2_to_the_31_items_is_refused_without_the_memory_for_them
 }
 
 #[test]
-fn damaged_gzip_is_called_so() {
+fn damaged_gzip_is_reported() {
     let packed = gzip(Mnist::new().file(IMAGES));
     let mut flipped = packed.clone();
     flipped[200] ^= 0xff;
@@ -251,7 +252,7 @@ fn a_ragged_table_is_refused_with_the_line() {
 }
 
 #[test]
-fn a_cell_that_is_no_number_is_refused_with_line_and_column() {
+fn a_cell_that_is_not_a_number_is_refused_with_line_and_column() {
     for cell in ["tall", "", "nan", "inf", "1e99"] {
         let text = format!("a,b,y\n1,2,u\n3,{cell},v\n5,6,u\n");
         table_refused(text, "--set data.target=y", &["mine.csv: line 3, column 2 (b)", &format!("`{cell}`"), "number"]);
@@ -272,7 +273,7 @@ fn a_target_that_is_not_given_or_not_there_is_refused_with_the_columns() {
 }
 
 #[test]
-fn a_table_that_is_no_table_is_refused() {
+fn a_file_that_is_not_a_table_is_refused() {
     table_refused("", "--set data.target=0", &["mine.csv", "no data rows"]);
     table_refused("a,y\n", "--set data.target=y", &["mine.csv", "no data rows"]);
     table_refused("y\n1\n2\n", "--set data.target=y", &["mine.csv", "no column is left for the features"]);

@@ -13,7 +13,7 @@ fn an_unknown_workload_is_refused_with_the_list() {
 }
 
 #[test]
-fn words_that_make_no_bench_are_refused() {
+fn invalid_arguments_of_bench_are_refused() {
     let place = Place::new();
     place.refuses("bench --threads 0", &["--threads", "1..=1024"]);
     for seconds in ["0", "-1", "nan", "1e9", "long"] {
@@ -24,7 +24,7 @@ fn words_that_make_no_bench_are_refused() {
 }
 
 #[test]
-fn a_bench_prints_a_table_and_appends_a_record_a_line() {
+fn a_bench_prints_a_table_and_appends_one_record_per_line() {
     let place = Place::new();
     place.write("times.jsonl", "{\"name\": \"before\"}\n");
     let printed = place.works("bench --only w3 --seconds 0.01 --threads 1 --json times.jsonl").stdout;

@@ -38,7 +38,7 @@ fn list_names_the_directory_and_every_set_with_its_state() {
 }
 
 #[test]
-fn info_tells_source_licence_files_and_sums_of_every_set() {
+fn info_shows_source_licence_files_and_checksums_of_every_set() {
     let place = Place::new();
     for set in SETS {
         let printed = place.works(&format!("data info {set}")).stdout;

@@ -38,7 +38,7 @@ fn predictions_of_the_test_rows_are_those_that_the_run_made() {
 }
 
 #[test]
-fn a_trained_model_tells_the_kinds_apart() {
+fn a_trained_model_separates_the_classes() {
     let place = Place::new();
     place.write("pets.csv", pets(60)).write("more.csv", pets(17));
     let train = format!("train {PETS} --set rounds=4 --set algorithm.particles=5 --set optimizer.lr=0.05 --out run");
@@ -143,7 +143,7 @@ fn predictions_never_replace_their_input() {
 }
 
 #[test]
-fn a_directory_that_is_no_finished_run_is_refused_with_the_file() {
+fn a_directory_without_a_finished_run_is_refused_with_the_file() {
     let place = classification();
     place.refuses("predict gone --input more.csv", &["gone/summary.json", "finished run"]);
     place.refuses("predict pets.csv --input more.csv", &["pets.csv/summary.json", "finished run"]);

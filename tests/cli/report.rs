@@ -1,5 +1,6 @@
-//! `fedstein report`: on a run, on anybody's predictions, beside other runs.
+//! `fedstein report`: on a run, on predictions of other programs, and in comparison with other runs.
 
+use fedstein::experiment::write_report;
 use serde_json::Value;
 
 use super::place::{Place, TINY, assert_near, numbers, prices};
@@ -14,7 +15,7 @@ const FILES: [&str; 4] = ["bins.csv", "reliability.svg", "report.html", "report.
 const BINARY: &str = "label,p_1\n1,0.91\n0,0.22\n1,0.37\n0,0.64\n";
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// The form of a report: keys, finite numbers, nulls in empty bins only, files that need no network.
@@ -75,7 +76,7 @@ fn assert_sound(place: &Place, directory: &str, bins: usize) -> Value {
 }
 
 #[test]
-fn a_report_on_a_run_holds_what_the_issue_lists() {
+fn a_report_on_a_run_holds_all_sections() {
     let place = Place::new();
     place.works(&format!("{TINY} --out run --quiet"));
     let report = assert_sound(&place, "run/report", 15);
@@ -93,6 +94,14 @@ fn a_report_on_a_run_holds_what_the_issue_lists() {
     let printed = place.works("report run");
     assert_eq!(printed.stdout, "run/report/report.html\n");
     assert!(place.bytes("run/report/report.json") == before);
+    // A program that calls the library writes the same.
+    let files = write_report(&place.path("run"), &place.path("own/report")).unwrap().unwrap();
+    assert_eq!(files.html, place.path("own/report/report.html"));
+    assert_eq!(place.names("own/report"), place.names("run/report"));
+    for name in place.names("run/report") {
+        assert!(place.bytes(&format!("own/report/{name}")) == place.bytes(&format!("run/report/{name}")), "{name}");
+    }
+    assert_eq!(write_report(&place.path("gone"), &place.path("own/report")).unwrap_err().exit_code(), 2);
     place.works("report run --title Ours");
     assert_eq!(place.json("run/report/report.json")["title"], "Ours");
 }
@@ -158,7 +167,7 @@ fn a_runs_own_predictions_give_the_same_numbers_as_the_run() {
 }
 
 #[test]
-fn other_runs_stand_beside_a_run_or_predictions() {
+fn a_run_or_predictions_are_compared_with_other_runs() {
     let place = Place::new();
     place.works(&format!("{TINY} --out a --quiet --set name=first"));
     place.works(&format!("{TINY} --out b --quiet --set name=second --seed 2"));

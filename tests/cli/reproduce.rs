@@ -62,9 +62,9 @@ fn a_figure_from_its_kept_numbers_is_the_same_bytes() {
     place.write("former.csv", former);
     place.works("reproduce dsvgd/fig2 --from former.csv --out former");
     assert_eq!(place.bytes("former/dsvgd/fig2/round-2.svg"), place.bytes("out/dsvgd/fig2/round-2.svg"));
-    let told = place.text("former/dsvgd/fig2/table.md");
+    let table = place.text("former/dsvgd/fig2/table.md");
     let verdict = |what: &str| {
-        let row = told.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {told}"));
+        let row = table.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {table}"));
         row.split(" | ").nth(6).unwrap().to_owned()
     };
     assert_eq!(verdict("KL after round 2"), "needs a run");
@@ -72,14 +72,14 @@ fn a_figure_from_its_kept_numbers_is_the_same_bytes() {
 }
 
 #[test]
-fn an_order_is_judged_by_its_error_and_its_number_of_seeds() {
+fn an_order_is_checked_by_its_error_and_its_number_of_seeds() {
     let place = Place::new();
     let judged = |values: &[[f64; 3]]| {
         place.write("fig5.csv", three_series(values));
         place.works("reproduce dsvgd/fig5 --from fig5.csv --out out");
-        let told = place.text("out/dsvgd/fig5/table.md");
+        let table = place.text("out/dsvgd/fig5/table.md");
         ["FedAvg is slowed", "with unequal labels DSVGD is ahead"].map(|what| {
-            let row = told.lines().find(|line| line.starts_with("| covertype") && line.contains(what)).unwrap();
+            let row = table.lines().find(|line| line.starts_with("| covertype") && line.contains(what)).unwrap();
             let cells: Vec<&str> = row.split(" | ").collect();
             (cells[5].to_owned(), cells[6].replace('*', ""))
         })
@@ -145,7 +145,7 @@ fn the_list_has_every_figure_with_its_data_and_its_runs() {
 }
 
 #[test]
-fn a_quick_figure_leaves_numbers_pictures_and_a_table_that_judges_nothing() {
+fn a_quick_figure_writes_numbers_pictures_and_a_table_without_verdicts() {
     let place = Place::new();
     let printed = place.works(DENSITIES);
     assert!(printed.stdout.contains("table   out/dsvgd/fig2/table.md"), "{}", printed.stdout);
@@ -168,14 +168,14 @@ fn a_quick_figure_leaves_numbers_pictures_and_a_table_that_judges_nothing() {
 
     let svg = place.text("out/dsvgd/fig2/round-2.svg");
     assert!(svg.contains("quick, not the paper") && svg.contains("after round 2"));
-    let told = place.text("out/dsvgd/fig2/table.md");
-    assert!(told.contains("shown, not judged") && told.contains("| not judged |") && told.contains("| not run |"));
-    assert!(!told.contains("confirmed |"), "{told}");
+    let table = place.text("out/dsvgd/fig2/table.md");
+    assert!(table.contains("shown, not judged") && table.contains("| not judged |") && table.contains("| not run |"));
+    assert!(!table.contains("confirmed |"), "{table}");
     assert!(place.text("out/dsvgd/fig2/table.csv").contains("KL after round 2,[R]"));
 }
 
 #[test]
-fn what_has_been_run_is_not_run_again_and_half_a_result_is() {
+fn finished_runs_are_not_run_again_and_incomplete_results_are() {
     let place = Place::new();
     place.works(DENSITIES);
     let before = timeless(&place, "out/dsvgd/fig2/fig2.csv");
@@ -217,18 +217,18 @@ fn runs_at_once_give_the_same_numbers() {
 fn a_panel_over_rounds_of_generated_data_is_run_beside_one_whose_data_are_missing() {
     let place = Place::new();
     let words = ["covertype: looked for nowhere/covertype/covtype.data.gz", "fedstein data fetch covertype"];
-    let told = place.refuses("reproduce dsvgd/fig5 --quick --data-dir nowhere", &words);
-    assert!(told.contains("--data-dir or FEDSTEIN_DATA") && told.contains("--only twonorm"), "{told}");
+    let message = place.refuses("reproduce dsvgd/fig5 --quick --data-dir nowhere", &words);
+    assert!(message.contains("--data-dir or FEDSTEIN_DATA") && message.contains("--only twonorm"), "{message}");
     place.works("reproduce dsvgd/fig5 --quick --data-dir nowhere --only twonorm/fedavg --out out");
     assert_eq!(place.names("out/dsvgd/fig5"), ["fig5.csv", "table.csv", "table.md", "twonorm.svg"]);
     let table = shown(&place, "out/dsvgd/fig5/fig5.csv");
     let rounds = numbers(&column(&table, "x"));
     // Four kinds of FedAvg over the twelve rounds of the quick form.
     assert_eq!(rounds, (0..4).flat_map(|_| (1..=12).map(f64::from)).collect::<Vec<_>>());
-    let told = place.text("out/dsvgd/fig5/table.md");
+    let table = place.text("out/dsvgd/fig5/table.md");
     assert!(
-        told.contains("## Curves in numbers") && told.contains("| twonorm | FedAvg, iid | log_likelihood | 1 |"),
-        "{told}"
+        table.contains("## Curves in numbers") && table.contains("| twonorm | FedAvg, iid | log_likelihood | 1 |"),
+        "{table}"
     );
 }
 
@@ -242,9 +242,9 @@ fn a_table_shows_calibration_and_bytes_beside_every_target() {
     let mnist = Mnist::new().with("train-images-idx3-ubyte", images);
     mnist.with("train-labels-idx1-ubyte", idx(0x801, &[300], &labels)).write(&place, "data");
     place.works("reproduce fedwba/table1 --quick --only mnist-k50/fedavg --out out --data-dir data");
-    let told = place.text("out/fedwba/table1/table.md");
-    let row = told.lines().find(|line| line.starts_with("| mnist-k50 | FedAvg: accuracy, Table 1 |")).unwrap();
-    let header = told.lines().find(|line| line.starts_with("| panel | target |")).unwrap();
+    let table = place.text("out/fedwba/table1/table.md");
+    let row = table.lines().find(|line| line.starts_with("| mnist-k50 | FedAvg: accuracy, Table 1 |")).unwrap();
+    let header = table.lines().find(|line| line.starts_with("| panel | target |")).unwrap();
     let at = |name: &str| header.split(" | ").position(|cell| cell == name).unwrap();
     let cells: Vec<&str> = row.split(" | ").collect();
     // Weights and biases of 16-100-10, four bytes each, from one client: 10,840 bytes.
@@ -256,7 +256,7 @@ fn a_table_shows_calibration_and_bytes_beside_every_target() {
 }
 
 #[test]
-fn mistakes_are_refused_with_what_would_be_right() {
+fn mistakes_are_refused_with_a_remedy() {
     let place = Place::new();
     place.refuses("reproduce dsvgd/fg4", &["no figure `dsvgd/fg4`", "did you mean `dsvgd/fig4`?", "reproduce list"]);
     place.refuses("reproduce dsvgd/fig1", &["no figure `dsvgd/fig1`", "reproduce list"]);

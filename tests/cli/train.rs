@@ -1,4 +1,4 @@
-//! `fedstein train`: what it prints, what it leaves behind, and that the same words give the same run.
+//! `fedstein train`: its output, its files, and that the same arguments give the same run.
 
 use std::io::pipe;
 
@@ -65,11 +65,11 @@ fn training_prints_progress_on_standard_error_and_the_table_on_standard_output()
 }
 
 #[test]
-fn json_prints_one_object_a_round_and_nothing_else_on_standard_output() {
+fn json_prints_one_object_per_round_and_nothing_else_on_standard_output() {
     let place = Place::new();
     let rounds = json_rounds(&place.works(&format!("{TINY} --out run --json")).stdout);
     assert_eq!(rounds.len(), 2);
-    let table = place.table("run/rounds.csv");
+    let (table, summary) = (place.table("run/rounds.csv"), place.json("run/summary.json"));
     for (index, round) in rounds.iter().enumerate() {
         assert_eq!((&round["round"], &round["clients"]), (&Value::from(index + 1), &Value::from(vec![index])));
         for key in ["accuracy", "nll", "ece", "brier", "uplink_bytes", "downlink_bytes", "seconds"] {
@@ -78,6 +78,10 @@ fn json_prints_one_object_a_round_and_nothing_else_on_standard_output() {
         // The same numbers as in the file.
         let accuracy = table[0].iter().position(|name| name == "accuracy").unwrap();
         assert_near(numbers(&table[index + 1][accuracy..=accuracy])[0], round["accuracy"].as_f64().unwrap(), 1e-15);
+        // The headline metrics of the round stand in the summary too.
+        let point = summary["rounds"][index].as_object().unwrap();
+        assert!(point.keys().eq(["round", "accuracy", "nll", "ece", "rmse"]), "{point:?}");
+        assert!(point.iter().all(|(key, value)| value == &round[key]), "{point:?}");
     }
 }
 
@@ -133,7 +137,7 @@ fn the_same_seed_gives_the_same_run_on_any_number_of_threads() {
 }
 
 #[test]
-fn several_clients_a_round_give_the_same_run_on_any_number_of_threads() {
+fn several_clients_per_round_give_the_same_run_on_any_number_of_threads() {
     let place = Place::new();
     let fedavg = "train --set algorithm.kind=fedavg --set algorithm.local_steps=5 --set rounds=2 --set schedule.kind=random --set schedule.clients=4 --quiet";
     works(place.command(&format!("{fedavg} --out a")).env("RAYON_NUM_THREADS", "1"));
@@ -236,7 +240,7 @@ fn a_run_leaves_a_table_of_what_each_client_trains_validates_and_is_tested_on() 
 }
 
 #[test]
-fn a_changed_kind_is_told_with_the_keys_that_it_drops() {
+fn a_changed_kind_is_reported_with_the_keys_that_it_drops() {
     let printed = Place::new()
         .works("train --set algorithm.kind=fedavg --set rounds=1 --set algorithm.local_steps=2 --out run --json");
     for word in ["algorithm.kind is now `fedavg`", "`algorithm.particles`", "`algorithm.distill_steps`"] {
@@ -276,7 +280,7 @@ fn force_replaces_a_run_and_nothing_else() {
 }
 
 #[test]
-fn a_run_may_go_to_the_directory_that_we_stand_in() {
+fn a_run_may_be_written_to_the_working_directory() {
     let place = Place::new();
     place.works(&format!("{TINY} --out . --quiet"));
     assert_eq!(place.names("."), FILES);
@@ -294,7 +298,7 @@ fn particles_that_diverge_fail_the_run_with_the_step_and_leave_nothing() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_standard_output_is_not_a_failure() {
     let place = Place::new();
     place.works(&format!("{TINY} --out run --quiet"));
     place.write("rows.csv", format!("{}\n", ["1"; 64].join(",")));

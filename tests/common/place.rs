@@ -1,4 +1,4 @@
-//! A temporary directory in which the binary runs, and what is asked of every run of it.
+//! A temporary directory in which the binary runs, and the checks of every run of it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -64,7 +64,7 @@ impl Place {
         names
     }
 
-    /// The binary with the words of a line, ready to run here.
+    /// The binary with the arguments of a line, ready to run in this directory.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fedstein"));
         command.args(line.split_whitespace()).current_dir(self.0.path()).env_remove("FEDSTEIN_DATA");
@@ -88,7 +88,7 @@ impl Place {
         self.ends(command, 2, words)
     }
 
-    /// Runs a line that must fail through no mistake in its words (exit code 1), and as cleanly.
+    /// Runs a line with valid arguments that must fail (exit code 1), as cleanly.
     pub fn fails(&self, line: &str, words: &[&str]) -> String {
         self.ends(&mut self.command(line), 1, words)
     }
@@ -97,18 +97,18 @@ impl Place {
         let before = content(self.0.path());
         let output = command.output().unwrap();
         let stderr = String::from_utf8(output.stderr.clone()).unwrap();
-        let told = describe(command, &output);
-        assert_eq!(output.status.code(), Some(code), "{told}");
-        assert!(output.stdout.is_empty(), "{told}");
-        assert!(!stderr.contains("panicked"), "{told}");
-        assert!(stderr.lines().any(|line| line.starts_with("error: ")), "{told}");
+        let description = describe(command, &output);
+        assert_eq!(output.status.code(), Some(code), "{description}");
+        assert!(output.stdout.is_empty(), "{description}");
+        assert!(!stderr.contains("panicked"), "{description}");
+        assert!(stderr.lines().any(|line| line.starts_with("error: ")), "{description}");
         for word in words {
-            assert!(stderr.contains(word), "no \"{word}\" in {told}");
+            assert!(stderr.contains(word), "no \"{word}\" in {description}");
         }
         let after = content(self.0.path());
         let names = |files: &BTreeMap<PathBuf, Option<Vec<u8>>>| files.keys().cloned().collect::<Vec<_>>();
-        assert_eq!(names(&before), names(&after), "files before and after {told}");
-        assert!(before == after, "a file was changed by {told}");
+        assert_eq!(names(&before), names(&after), "files before and after {description}");
+        assert!(before == after, "a file was changed by {description}");
         stderr
     }
 }
@@ -116,9 +116,9 @@ impl Place {
 /// Runs a command that must end well.
 pub fn works(command: &mut Command) -> Printed {
     let output = command.output().unwrap();
-    let told = describe(command, &output);
-    assert!(output.status.success(), "{told}");
-    assert!(!told.contains("panicked"), "{told}");
+    let description = describe(command, &output);
+    assert!(output.status.success(), "{description}");
+    assert!(!description.contains("panicked"), "{description}");
     Printed { stdout: String::from_utf8(output.stdout).unwrap(), stderr: String::from_utf8(output.stderr).unwrap() }
 }
 
@@ -128,7 +128,7 @@ pub fn cells(csv: &str) -> Vec<Vec<String>> {
 
 /// The numbers of some cells.
 pub fn numbers(cells: &[String]) -> Vec<f64> {
-    cells.iter().map(|cell| cell.parse().unwrap_or_else(|_| panic!("`{cell}` is no number"))).collect()
+    cells.iter().map(|cell| cell.parse().unwrap_or_else(|_| panic!("`{cell}` is not a number"))).collect()
 }
 
 #[track_caller]

@@ -157,7 +157,7 @@ fn a_resolved_config_lists_top_level_keys_then_sections_in_the_order_of_the_tabl
 }
 
 #[test]
-fn presets_set_the_switches_and_a_written_key_wins() {
+fn presets_set_the_switches_and_an_explicit_key_takes_precedence() {
     let config = load("preset = \"reference\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
     assert_eq!((dsvgd.density.kde, dsvgd.local.minibatch), (KdeMode::Reference, Order::SequentialRestart));
@@ -191,7 +191,7 @@ fn defaults_depend_on_the_kind_where_the_table_says_so() {
 }
 
 #[test]
-fn set_wins_over_the_file_and_the_last_set_over_the_first() {
+fn set_takes_precedence_over_the_file_and_the_last_set_over_the_first() {
     let set = ["seed=8", "algorithm.kde_bandwidth=median", "seed=9", "model.hidden=[100, 50]", "name=2024"];
     let (config, _) = load_with("seed = 7", &set).unwrap();
     assert_eq!((config.seed, config.name.as_str()), (9, "2024"));
@@ -395,7 +395,7 @@ fn keys_that_are_wrong_together_are_answered_with_both() {
 }
 
 #[test]
-fn a_mistake_is_found_even_where_set_overrides_it() {
+fn an_error_is_found_even_where_set_overrides_it() {
     assert!(error_with("rounds = 0", &["rounds=5"]).contains("line 1"));
 }
 

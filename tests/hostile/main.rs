@@ -330,10 +330,10 @@ fn damage_checkpoints(budget: Budget) -> (usize, usize) {
             let (opened, most) = peak(|| Store::open(&run.join("checkpoint")).map(drop));
             fs::write(&path, &good).unwrap();
             assert!(most <= 64 * size + ROOM, "{name}: {most} bytes held for {size}");
-            // A space more in a manifest is no damage.
+            // An additional space in a manifest does no harm.
             if bytes != good && !name.ends_with(".json") {
-                let Err(CheckpointError::Damaged(told)) = &opened else { panic!("{name}: {opened:?}") };
-                assert!(told.len() == 1 && told[0].contains(name.as_str()), "{told:?}");
+                let Err(CheckpointError::Damaged(problems)) = &opened else { panic!("{name}: {opened:?}") };
+                assert!(problems.len() == 1 && problems[0].contains(name.as_str()), "{problems:?}");
             }
             opened.err().iter().for_each(|error| assert_plain(&error.to_string()));
 
@@ -358,7 +358,7 @@ fn damage_checkpoints(budget: Budget) -> (usize, usize) {
 }
 
 #[test]
-fn damaged_checkpoints_are_refused_and_their_decoders_stand_damage() {
+fn damaged_checkpoints_are_refused_and_their_decoders_do_not_panic() {
     let (read, refused) = damage_checkpoints(Budget::Cases(3_000));
     assert!(read > 100 && refused > 1_500, "{read} read, {refused} refused");
 }
@@ -398,17 +398,17 @@ fn damage_for_the_binary(budget: Budget) -> ([usize; 3], usize) {
             // Neither a report nor a prediction looks at the checkpoint.
             for (command, line) in lines.iter().enumerate().skip(if of_checkpoint { 2 } else { 0 }) {
                 let output = fedstein(dir.path(), line);
-                let told = String::from_utf8(output.stderr).unwrap();
+                let stderr = String::from_utf8(output.stderr).unwrap();
                 let shown = String::from_utf8_lossy(&bytes);
                 match output.status.code() {
                     Some(0) => fine[command] += 1,
                     Some(2) => refused += 1,
                     // The one generation that a finished run keeps is damaged, and there is none to go back to.
-                    Some(1) if of_checkpoint && told.contains("no checkpoint can be used") => refused += 1,
-                    code => panic!("{line} with {run}/{name} ended with {code:?}: {told}\n{shown}"),
+                    Some(1) if of_checkpoint && stderr.contains("no checkpoint can be used") => refused += 1,
+                    code => panic!("{line} with {run}/{name} ended with {code:?}: {stderr}\n{shown}"),
                 }
-                assert!(!told.contains("panicked"), "{line} with {run}/{name}: {told}\n{shown}");
-                assert!(!told.chars().any(|c| c.is_control() && c != '\n'), "{told:?}");
+                assert!(!stderr.contains("panicked"), "{line} with {run}/{name}: {stderr}\n{shown}");
+                assert!(!stderr.chars().any(|c| c.is_control() && c != '\n'), "{stderr:?}");
             }
             fs::write(&path, &good).unwrap();
         }
@@ -429,7 +429,7 @@ fn the_binary_with_damaged_runs_for_as_long_as_told() {
 }
 
 #[test]
-fn sizes_that_nobody_can_mean_are_refused_before_anything_is_allocated() {
+fn absurd_sizes_are_refused_before_anything_is_allocated() {
     let dir = runs();
     for (change, words) in [
         ("model.hidden=[9000000000000000000]", "layer 1 `dense 9000000000000000000`"),
@@ -443,9 +443,9 @@ fn sizes_that_nobody_can_mean_are_refused_before_anything_is_allocated() {
         ("model.kind=stack --set model.layers=[\"dense_1000000\"]", "model.layers"),
     ] {
         let output = fedstein(dir.path(), &format!("train --quiet --set rounds=1 --set {change} --out big"));
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{change}: {told}");
-        assert!(told.contains(words), "{change}: {told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{change}: {stderr}");
+        assert!(stderr.contains(words), "{change}: {stderr}");
         assert!(!dir.path().join("big").exists(), "{change}");
     }
     let card = dir.path().join("classes/model.json");
@@ -464,9 +464,9 @@ fn sizes_that_nobody_can_mean_are_refused_before_anything_is_allocated() {
         assert_ne!(text, good, "{change:?}");
         fs::write(&card, text).unwrap();
         let output = fedstein(dir.path(), "predict classes --input new.csv");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{change:?}: {told}");
-        assert!(told.contains(words), "{change:?}: {told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{change:?}: {stderr}");
+        assert!(stderr.contains(words), "{change:?}: {stderr}");
     }
 }
 
@@ -479,9 +479,9 @@ fn a_device_without_end_is_refused_within_bounded_memory() {
     fs::remove_file(&particles).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &particles).unwrap();
     let output = fedstein(dir.path(), "predict classes --input new.csv");
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("particles.safetensors: more than 2147483648 bytes, and no end"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("particles.safetensors: more than 2147483648 bytes, and no end"), "{stderr}");
 }
 
 #[cfg(unix)]
@@ -493,18 +493,18 @@ fn a_link_in_a_run_does_not_lead_its_report_elsewhere() {
     fs::remove_dir_all(&report).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &report).unwrap();
     let output = fedstein(dir.path(), "report classes");
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("is a link; name where the report goes with --out"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("is a link; name where the report goes with --out"), "{stderr}");
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
 }
 
 #[test]
-fn a_message_drives_no_terminal() {
+fn a_message_has_no_control_characters() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("bad.toml"), "\"\\u001b[2J\" = 1\n").unwrap();
     let output = fedstein(dir.path(), "train bad.toml");
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains(r"\u{1b}[2J") && !told.contains('\u{1b}'), "{told:?}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains(r"\u{1b}[2J") && !stderr.contains('\u{1b}'), "{stderr:?}");
 }

@@ -1,4 +1,5 @@
-//! Memory that stays where it was. A binary of its own, because a resident size is that of the whole process.
+//! Memory that does not grow. The tests are a binary of their own, because a resident size is that of the whole
+//! process.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -36,7 +36,7 @@ fn two_hundred_scores_and_as_many_predictions_leave_memory_flat() {
         let before = resident();
         (0..200).for_each(|_| work());
         let (Some(before), Some(after)) = (before, resident()) else {
-            println!("skipped: this system does not tell a process's resident size");
+            println!("skipped: this system does not report a process's resident size");
             return;
         };
         let grown = after as f64 - before as f64;

@@ -1,4 +1,4 @@
-//! Two thousand rounds in one process: memory stays where it was, the record of every round included.
+//! Two thousand rounds in one process: memory does not grow, the record of every round included.
 
 use std::sync::Mutex;
 
@@ -6,8 +6,7 @@ use crate::common::experiment;
 use crate::{alone, resident};
 use fedstein::backend::Flex;
 use fedstein::experiment::progress::Observer;
-use fedstein::experiment::record::RoundRecord;
-use fedstein::experiment::run;
+use fedstein::experiment::{RoundRecord, run};
 use fedstein::protocol::ClientId;
 
 /// Resident size at the beginning of some rounds.
@@ -28,7 +27,7 @@ impl Observer for Sizes {
     }
 }
 
-/// What happens once, as the first look at the test rows (round 50), is over by round 100.
+/// All allocations that happen once, such as those of the first evaluation (round 50), are over by round 100.
 #[test]
 fn two_thousand_rounds_leave_memory_flat() {
     let text = r#"
@@ -56,7 +55,7 @@ fn two_thousand_rounds_leave_memory_flat() {
     assert_eq!(outcome.rounds.len(), 2000);
     let sizes = sizes.0.into_inner().unwrap();
     let [(100, early), (2000, late)] = sizes[..] else {
-        println!("skipped: this system does not tell a process's resident size");
+        println!("skipped: this system does not report a process's resident size");
         return;
     };
     println!("resident: {early} bytes in round 100, {late} in round 2000");

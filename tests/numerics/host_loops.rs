@@ -206,7 +206,7 @@ fn results_are_the_same_bits_at_any_number_of_threads() {
 }
 
 #[test]
-fn a_set_that_someone_else_holds_is_not_changed() {
+fn a_set_that_is_shared_is_not_changed() {
     let x = set(&rows(5, 1), Precision::F32);
     let (held, before) = (x.clone(), values(&x));
     let phi = direction(&Kernel::default(), &x, score(&x, Precision::F32, 4.0)).unwrap();

@@ -124,7 +124,7 @@ fn a_score_beyond_its_bound_stops_the_loop_before_the_particles_move() {
 }
 
 #[test]
-fn a_loop_that_leaves_the_range_of_f32_between_two_looks_is_stopped_by_its_kernel() {
+fn a_loop_that_leaves_the_range_of_f32_between_two_checks_is_stopped_by_its_kernel() {
     let svgd = Svgd { kernel: Kernel::default(), optimizer: Optimizer::Sgd { lr: 1.0 } };
     let done = Cell::new(0);
     // Small at the first look, then beyond f32 within a few steps.

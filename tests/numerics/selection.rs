@@ -427,7 +427,7 @@ proptest! {
     }
 
     #[test]
-    fn a_draw_repeats_nobody_and_takes_those_with_a_chance_first(
+    fn a_draw_repeats_no_client_and_takes_those_of_positive_probability_first(
         given in indicators(), per_round in 1usize..12, round in 1usize..1000,
     ) {
         let selection = draw(per_round, 0.0).select(round, &measured(Measure::Hip, given.clone()), Negative::Clip);
@@ -446,7 +446,7 @@ proptest! {
 }
 
 #[test]
-fn values_that_say_nothing_leave_the_choice_uniform() {
+fn uninformative_values_leave_the_selection_uniform() {
     for values in [vec![f64::NAN, 1.0], vec![1.0, f64::INFINITY], vec![0.0, 0.0], vec![-1.0, -3.0]] {
         let (p, action) = probabilities(&values, Negative::Clip);
         assert_eq!((p, action), (vec![0.5, 0.5], Action::Uniform), "{values:?}");
@@ -459,7 +459,7 @@ fn values_that_say_nothing_leave_the_choice_uniform() {
 }
 
 #[test]
-fn the_softmax_over_standard_deviations_does_not_care_for_units() {
+fn the_softmax_over_standard_deviations_does_not_depend_on_units() {
     let given = [-3.0, 0.5, 2.0, 7.0];
     let (_, variance) = moments(&given);
     let of = |scale: f64| probabilities(&given.map(|value| scale * value), Negative::Softmax { temperature: None }).0;
@@ -496,7 +496,7 @@ fn clients_are_drawn_as_often_as_their_probabilities_say() {
 }
 
 #[test]
-fn the_second_of_two_is_drawn_from_those_that_are_left() {
+fn the_second_of_two_is_drawn_from_the_rest() {
     const ROUNDS: usize = 20_000;
     let p = [0.5, 0.3, 0.2];
     let measure = measured(Measure::Ksd, p.to_vec());

@@ -388,7 +388,7 @@ fn an_embedding_is_what_the_last_layer_reads_and_there_is_none_below_the_first_d
     assert!(embedded > 3, "{embedded}");
 }
 
-// ------------------------------------------------------------------------------------------------------- layers in words
+// --------------------------------------------------------------------------------------------------- layers in words
 
 #[test]
 fn a_layer_reads_as_it_is_written() {
@@ -413,16 +413,16 @@ fn a_layer_reads_as_it_is_written() {
 }
 
 #[test]
-fn a_text_that_is_no_layer_is_refused_with_what_would_be_right() {
+fn an_invalid_layer_is_refused_with_the_valid_forms() {
     let form = "it must read `conv OUT KxK [stride S] [pad P | same]`";
     for (text, problem) in [
         (
             "convolution 16 5x5",
-            "it is no layer; a layer is one of `conv OUT KxK [stride S] [pad P | same]`, `max-pool K",
+            "it is not a layer; a layer is one of `conv OUT KxK [stride S] [pad P | same]`, `max-pool K",
         ),
         ("Relu", "`global-avg-pool`, `dense OUT`, `relu`, `tanh`, `sigmoid`, `gelu`, `silu`"),
-        ("", "it is no layer"),
-        ("relu 2", "it is no layer"),
+        ("", "it is not a layer"),
+        ("relu 2", "it is not a layer"),
         ("flatten", "a dense layer flattens its input by itself"),
         ("conv 16", form),
         ("conv 16 5x5 padding 1", form),
@@ -452,7 +452,7 @@ fn a_text_that_is_no_layer_is_refused_with_what_would_be_right() {
 }
 
 #[test]
-fn shapes_that_do_not_meet_are_refused_with_the_layer_and_its_input() {
+fn shapes_that_do_not_fit_are_refused_with_the_layer_and_its_input() {
     let wide = "conv 1000000 3x3";
     for (input, layers, problem) in [
         (
@@ -484,7 +484,7 @@ fn shapes_that_do_not_meet_are_refused_with_the_layer_and_its_input() {
         (
             &[8, 8],
             &["dense 20", "relu", "conv 4 3x3"],
-            "layer 3 `conv 4 3x3`: its input is 20 units, no image; convolutions and pools stand before the first dense layer",
+            "layer 3 `conv 4 3x3`: its input is 20 units, not an image; convolutions and pools must be before the first dense layer",
         ),
         (
             &[32, 32],
@@ -504,7 +504,7 @@ fn shapes_that_do_not_meet_are_refused_with_the_layer_and_its_input() {
 }
 
 #[test]
-fn shapes_that_just_meet_are_accepted() {
+fn shapes_that_just_fit_are_accepted() {
     for (input, layers, to_dense) in [
         (&[5, 5][..], &["conv 4 5x5"][..], 4),
         (&[3, 3], &["conv 4 5x5 pad 1"], 4),
@@ -529,7 +529,7 @@ fn shapes_that_just_meet_are_accepted() {
 const SMALL: &str = "kind = \"stack\"\nlayers = [\"conv 4 3x3\", \"relu\", \"max-pool 2\", \"conv 6 2x2\", \"relu\", \"dense 12\", \"relu\"]";
 
 #[test]
-fn a_config_with_a_text_that_is_no_layer_is_refused_by_its_key() {
+fn a_config_with_an_invalid_layer_is_refused_by_its_key() {
     let check = |model: &str| {
         let text = format!("[model]\nkind = \"stack\"\n{model}\n");
         Config::load(Source { name: "mine.toml", text: &text }, &Overrides::default()).map(|_| ()).map_err(Box::new)
@@ -537,7 +537,7 @@ fn a_config_with_a_text_that_is_no_layer_is_refused_by_its_key() {
     assert!(check("layers = [\"conv 4 3x3\", \"relu\"]").is_ok());
     assert!(check("layers = []\ninit = \"xavier-uniform\"").is_ok());
     for (model, words) in [
-        ("layers = [\"relu\", \"conw 4 3x3\"]", &["`model.layers`: layer 2 `conw 4 3x3`: it is no layer"][..]),
+        ("layers = [\"relu\", \"conw 4 3x3\"]", &["`model.layers`: layer 2 `conw 4 3x3`: it is not a layer"][..]),
         (
             "layers = \"relu\"",
             &["mine.toml, line 3", "`model.layers` cannot be", "a list of texts, such as [\"conv 16"],
@@ -552,7 +552,7 @@ fn a_config_with_a_text_that_is_no_layer_is_refused_by_its_key() {
 }
 
 #[test]
-fn layers_that_do_not_fit_the_data_end_a_run_before_it_leaves_anything() {
+fn layers_that_do_not_fit_the_data_end_a_run_before_it_writes_files() {
     let refused = |data: &str, layers: &str, words: &[&str]| {
         let place = Place::new();
         place.write("mine.toml", format!("[data]\nkind = \"{data}\"\n[model]\nkind = \"stack\"\nlayers = {layers}\n"));

@@ -108,7 +108,7 @@ fn check_assignment(case: &Case, precision: Precision) {
 fn check_permutation(got: &[usize], case: &Case) {
     let mut columns = got.to_vec();
     columns.sort_unstable();
-    assert!(columns.into_iter().eq(0..got.len()), "{}: {got:?} is no permutation", case.name());
+    assert!(columns.into_iter().eq(0..got.len()), "{}: {got:?} is not a permutation", case.name());
     if !case.expected("perm").is_null() {
         let want: Vec<usize> = flat(case.expected("perm")).into_iter().map(|column| column as usize).collect();
         assert_eq!(got, want, "{}", case.name());
@@ -290,7 +290,7 @@ proptest! {
 }
 
 #[test]
-fn a_worse_matching_than_the_best_is_found_out_by_the_exchange_check() {
+fn a_suboptimal_matching_is_detected_by_the_exchange_check() {
     let cost = array![[4.0, 1.0, 3.0], [2.0, 0.0, 5.0], [3.0, 2.0, 2.0]];
     assert!(gain_of_exchange(&cost, &[0, 1, 2]) > 0.0);
     assert_eq!(gain_of_exchange(&cost, &[1, 0, 2]), 0.0);
@@ -306,7 +306,7 @@ fn ties_go_to_the_lowest_index() {
 }
 
 #[test]
-fn a_transposed_view_is_read_as_it_looks() {
+fn a_transposed_view_is_read_in_its_logical_order() {
     let cost = array![[1.0, 5.0, 9.0], [2.0, 9.0, 8.0], [7.0, 3.0, 9.0]];
     let whole = assign(cost.view()).unwrap();
     let turned = assign(cost.t()).unwrap();
@@ -315,7 +315,7 @@ fn a_transposed_view_is_read_as_it_looks() {
 }
 
 #[test]
-fn costs_that_make_no_problem_are_errors() {
+fn invalid_costs_are_errors() {
     let of = |cost: Array2<f64>| assign(cost.view()).unwrap_err().to_string();
     assert!(of(Array2::zeros((0, 0))).contains("no entries"));
     assert!(of(Array2::zeros((0, 3))).contains("no entries"));
@@ -458,7 +458,7 @@ fn the_weights_of_clients_that_do_not_count_are_0() {
 }
 
 #[test]
-fn duplicates_and_identical_clients_come_to_rest() {
+fn the_iteration_converges_for_duplicates_and_identical_clients() {
     let twice = array![[1.0, 2.0], [1.0, 2.0], [-3.0, 0.5], [-3.0, 0.5]];
     let clients = vec![twice.clone(); 3];
     let got = solve(&clients, None, &twice);
@@ -472,7 +472,7 @@ fn duplicates_and_identical_clients_come_to_rest() {
 }
 
 #[test]
-fn diagnostics_are_what_they_say() {
+fn diagnostics_have_their_definitions() {
     // From 0 and 10 client 0 is met in order, at 1 + 1, and client 1 crosswise, at 4 + 4.
     let clients = [array![[-1.0], [11.0]], array![[12.0], [2.0]]];
     let got = solve(&clients, None, &array![[0.0], [10.0]]);
@@ -526,7 +526,7 @@ fn sets_that_do_not_belong_together_are_named() {
 }
 
 #[test]
-fn particles_that_are_no_numbers_are_named() {
+fn particles_that_are_not_finite_are_named() {
     let good = Array2::from_shape_fn((3, 2), |(i, j)| (i * 2 + j) as f64);
     for value in [f64::NAN, f64::INFINITY, 1e200] {
         let mut bad = good.clone();
@@ -540,7 +540,7 @@ fn particles_that_are_no_numbers_are_named() {
 }
 
 #[test]
-fn settings_that_make_no_barycenter_are_errors() {
+fn invalid_settings_of_a_barycenter_are_errors() {
     let set = Array2::from_shape_fn((3, 2), |(i, j)| (i * 2 + j) as f64);
     let two = [set.clone(), set.clone()];
     let weighted =

@@ -268,7 +268,7 @@ fn particles_that_begin_at_one_place_run() {
 }
 
 #[test]
-fn steps_that_are_far_too_long_fail_by_their_key_and_never_in_silence() {
+fn far_too_long_steps_fail_with_their_key_and_never_silently() {
     let dir = tempfile::tempdir().unwrap();
     write_rows(dir.path(), "classification", false);
     for kind in algorithms() {
@@ -379,7 +379,7 @@ fn keys_that_contradict_each_other_are_refused_by_their_names() {
 }
 
 #[test]
-fn p_dsvgd_refuses_densities_that_say_nothing_in_so_many_dimensions() {
+fn p_dsvgd_refuses_densities_that_are_uninformative_in_so_many_dimensions() {
     let text = "preset = \"reference\"\nrounds = 1\n[algorithm]\nkind = \"p-dsvgd\"\nlocal_steps = 1";
     let error = try_run(&experiment(text)).unwrap_err().to_string();
     for word in ["p-dsvgd", "`algorithm.kde`", "d = 3760", "\"exact\""] {
@@ -388,7 +388,7 @@ fn p_dsvgd_refuses_densities_that_say_nothing_in_so_many_dimensions() {
 }
 
 #[test]
-fn a_schedule_of_all_clients_is_the_same_whoever_chooses() {
+fn a_schedule_of_all_clients_is_the_same_for_every_kind() {
     // Where all take part, only the order may differ, and P-DSVGD keeps its factors by client.
     let run = |schedule: &str| {
         let keys = "particles = 4\nlocal_steps = 2\ndistill_steps = 2\nserver_steps = 2\nbatch = 20";

@@ -1,4 +1,4 @@
-//! A run that is stopped, killed or fails, and then goes on, ends like one that never stopped: to the bit.
+//! A run that is stopped, killed or fails, and is then resumed, ends like one that was not stopped: to the bit.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,9 +14,8 @@ use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
 use fedstein::experiment::artifact::Artifacts;
 use fedstein::experiment::progress::{Observer, Quiet};
-use fedstein::experiment::record::RoundRecord;
 use fedstein::experiment::schema::{Overrides, Source};
-use fedstein::experiment::{Config, Experiment, Outcome, run};
+use fedstein::experiment::{Config, Experiment, Outcome, RoundRecord, run};
 use fedstein::federation::fault_policy::ClientReliability;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
@@ -170,7 +169,7 @@ fn every_algorithm_ends_as_if_it_had_not_been_stopped_after_every_round() {
 }
 
 #[test]
-fn so_do_their_variants() {
+fn the_variants_of_algorithms_end_as_if_they_had_not_been_stopped() {
     let variants: &[(&str, &[&str])] = &[
         ("dsvgd", &["precision=f64", "optimizer.kind=adam"]),
         ("dsvgd", &["schedule.kind=hip", "schedule.rows=minibatch", "algorithm.factors=growing"]),
@@ -207,7 +206,7 @@ fn events(path: &Path, words: &[&str]) -> usize {
 }
 
 #[test]
-fn so_do_runs_with_faults_whose_quarantine_and_replays_reach_over_the_stops() {
+fn runs_with_faults_end_as_if_they_had_not_been_stopped() {
     let lone = ["schedule.clients=1", "federation.robust=norm-clip"];
     let variants: &[(&str, &[&str])] = &[
         // Lone replies are clipped to what was usual before the stop.
@@ -221,7 +220,7 @@ fn so_do_runs_with_faults_whose_quarantine_and_replays_reach_over_the_stops() {
         ("fedavg", &["partition.clients=4", "schedule.clients=3", "faults.kinds=[\"nan\", \"inf\"]"]),
         ("dsgld", &["partition.clients=4", "algorithm.particles=2", "federation.min_replies=2"]),
     ];
-    let (mut differ, mut told) = (Vec::new(), [0; 6]);
+    let (mut differ, mut counts) = (Vec::new(), [0; 6]);
     for (kind, more) in variants {
         for seed in ["seed=1", "seed=2", "seed=3"] {
             let dir = TempDir::new().unwrap();
@@ -237,16 +236,16 @@ fn so_do_runs_with_faults_whose_quarantine_and_replays_reach_over_the_stops() {
                 &["clipped"],
                 &["quarantined"],
             ];
-            told.iter_mut().zip(words).for_each(|(told, words)| *told += of(words));
+            counts.iter_mut().zip(words).for_each(|(count, words)| *count += of(words));
         }
     }
-    println!("replays, dropouts, skipped, substitutes, clipped, quarantined: {told:?}");
+    println!("replays, dropouts, skipped, substitutes, clipped, quarantined: {counts:?}");
     assert!(differ.is_empty(), "{differ:#?}");
-    assert!(told.iter().all(|told| *told > 0), "{told:?}");
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
 }
 
 #[test]
-fn a_round_that_fails_again_after_a_stop_tells_the_same() {
+fn a_round_that_fails_again_after_a_stop_has_the_same_events() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("run");
     let strict = ["schedule.clients=3", "faults.kinds=[\"nan\"]", "faults.probability=0.2", "faults.share=1", "seed=5"];
@@ -263,7 +262,7 @@ fn a_round_that_fails_again_after_a_stop_tells_the_same() {
 }
 
 #[test]
-fn a_toy_with_a_posterior_of_its_own_ends_alike() {
+fn a_toy_with_a_posterior_density_ends_as_if_it_had_not_been_stopped() {
     let toy = |kind: &str| {
         let mut overrides = small(kind, &["data.kind=mixture-1d", "model.kind=mixture"]);
         let dropped = ["data.train", "data.test", "partition.", "schedule.", "evaluation."];
@@ -290,7 +289,7 @@ fn a_toy_with_a_posterior_of_its_own_ends_alike() {
 }
 
 #[test]
-fn a_run_that_has_ended_goes_on_to_more_rounds_as_if_they_had_been_asked_for_at_once() {
+fn a_finished_run_continues_to_more_rounds_as_if_it_had_not_ended() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("run");
     let rounds = |rounds: &str| small("fedavg", &[rounds, "evaluation.every=1"]);
@@ -320,7 +319,7 @@ fn nonce(path: &Path) -> u64 {
 }
 
 #[test]
-fn two_runs_of_one_config_have_different_numbers_and_the_same_results_and_a_run_that_goes_on_keeps_its_own() {
+fn two_runs_of_one_config_have_different_numbers_and_a_resumed_run_keeps_its_own() {
     let dir = TempDir::new().unwrap();
     let run_at = |name: &str, rounds: &str, resumes: bool| {
         let (experiment, mut artifacts) = on(&small("fedavg", &[rounds]), &dir.path().join(name), resumes);
@@ -348,7 +347,7 @@ fn of_many_clients_only_those_that_trained_are_written() {
 }
 
 #[test]
-fn with_the_newest_checkpoint_damaged_a_run_goes_on_from_the_one_before() {
+fn if_the_newest_checkpoint_is_damaged_a_run_resumes_from_the_one_before() {
     let (dir, overrides) = (TempDir::new().unwrap(), small("scaffold", &[]));
     let path = dir.path().join("run");
     for resumes in [false, true, true] {
@@ -449,18 +448,18 @@ fn interrupted(place: &Place, every_seconds: &str, name: &str) -> Output {
 
 #[cfg(unix)]
 #[test]
-fn without_checkpoints_ctrl_c_says_that_nothing_is_left_to_go_on_from() {
+fn without_checkpoints_ctrl_c_reports_that_the_run_cannot_be_resumed() {
     let place = Place::new();
     let ended = interrupted(&place, "0 --set checkpoint.enabled=false", "INT");
     let stderr = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(130), "{stderr}");
-    assert!(stderr.contains("interrupted after round") && stderr.contains("nothing to go on from"), "{stderr}");
+    assert!(stderr.contains("interrupted after round") && stderr.contains("no checkpoint to resume from"), "{stderr}");
     assert!(!stderr.contains("--resume") && !place.path("INT/checkpoint").exists(), "{stderr}");
 }
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_and_sigterm_leave_a_checkpoint_and_say_how_to_go_on() {
+fn ctrl_c_and_sigterm_leave_a_checkpoint_and_show_how_to_resume() {
     let place = Place::new();
     // With a checkpoint of the last round the present one is abandoned; without, it is finished and saved.
     for (name, every_seconds) in [("INT", "0"), ("TERM", "1e9")] {
@@ -478,7 +477,7 @@ fn ctrl_c_and_sigterm_leave_a_checkpoint_and_say_how_to_go_on() {
 }
 
 #[test]
-fn a_second_process_in_a_run_directory_is_refused_and_told_which_one_is_in_it() {
+fn a_second_process_in_a_run_directory_is_refused_with_the_first_ones_name() {
     let place = Place::new();
     place.works(&format!("train {SMALL} --set rounds=2 --out straight"));
     let (mut child, mut lines) = json_rounds(&place, &format!("train {SMALL} --set rounds=100000 --out run"));
@@ -511,7 +510,7 @@ fn a_second_process_in_a_run_directory_is_refused_and_told_which_one_is_in_it() 
 }
 
 #[test]
-fn what_would_change_the_result_is_refused_with_the_list_of_differences() {
+fn keys_that_change_the_result_are_refused_with_the_list_of_differences() {
     let place = Place::new();
     place.works(&format!("train {SMALL} --set rounds=2 --out run"));
     let words = ["optimizer.lr: 0.001 → 0.1", "seed: 1 → 7", "algorithm.particles: 4 → 5"];
@@ -568,7 +567,7 @@ fn fails_and_goes_on(place: &Place, mut command: Command, words: &[&str], want: 
     let ended = command.output().unwrap();
     let stderr = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(1), "{stderr}");
-    for word in words.iter().chain(&["round 2 is whole", "fedstein train --resume run"]) {
+    for word in words.iter().chain(&["round 2 is complete", "fedstein train --resume run"]) {
         assert!(stderr.contains(word), "no \"{word}\" in {stderr}");
     }
     let _ = fs::remove_dir(place.path("run/checkpoint/server-3.safetensors"));

@@ -80,7 +80,7 @@ fn selection_costs_the_bytes_that_the_paper_counts() {
 }
 
 #[test]
-fn asking_leaves_the_clients_as_they_were() {
+fn questions_do_not_change_the_clients() {
     for algorithm in ["dsvgd", "u-dsvgd", "p-dsvgd"] {
         for order in ["epoch-permutation", "iid", "sequential-restart"] {
             let run = |clients: usize, schedule: &str| {
@@ -292,7 +292,7 @@ fn the_first_rounds_inner_products_are_those_of_the_likelihoods() {
 }
 
 #[test]
-fn the_median_rule_of_selection_is_that_of_the_kernel_in_which_svgd_moves() {
+fn the_median_rule_of_selection_is_that_of_svgds_kernel() {
     let (theta, scores) = logistic_scores("kind = \"dsvgd\"\nfactors = \"with-prior\"");
     let prior = logistic_prior(&theta);
     // (median of the pair distances)² / ln N
@@ -357,7 +357,7 @@ fn unequal(big: usize, faint: f64, schedule: &str) -> Outcome<Flex> {
 }
 
 #[test]
-fn a_client_with_far_more_to_say_is_chosen_more_often() {
+fn a_client_with_a_far_larger_indicator_is_selected_more_often() {
     for (what, big, faint) in [("ten times the rows", 200, 1.0), ("features fifty times as large", 20, 0.02)] {
         for kind in ["ksd", "hip"] {
             let outcome = unequal(big, faint, &format!("kind = \"{kind}\""));
@@ -373,7 +373,7 @@ fn a_client_with_far_more_to_say_is_chosen_more_often() {
 }
 
 #[test]
-fn every_choice_is_written_down_with_its_reasons() {
+fn every_selection_is_written_with_its_reasons() {
     let dir = tempfile::tempdir().unwrap();
     let experiment = digits("dsvgd", 4, 5, "[schedule]\nkind = \"hip\"\nnegative = \"softmax\"\nfloor = 0.1");
     let text = toml::to_string(&experiment.config).unwrap();

@@ -1,9 +1,13 @@
-//! The licences of all dependencies against the list of deny.toml, as cargo-deny would check them, without cargo-deny.
+//! Checks the licences of all dependencies against the list of deny.toml, as cargo-deny would.
 
 use crate::{Failure, cargo, output, read};
 
-/// Every package in the tree of dependencies has a licence that deny.toml allows. The tree is that of this platform and of
-/// default features; `--all` takes every platform and feature, for which cargo may have to download packages.
+/// Checks that every package in the tree of dependencies has a licence that deny.toml allows. The tree is that of this
+/// platform and of default features; `--all` takes every platform and feature, for which cargo may have to download
+/// packages.
+///
+/// # Errors
+/// A licence is not allowed or not a valid expression, or cargo fails.
 pub fn check(words: &[String]) -> Result<(), Failure> {
     let list = List::parse(&read("deny.toml")?);
     let mut command =

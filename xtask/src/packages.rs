@@ -1,4 +1,4 @@
-//! What `cargo package` would publish: licences and a README in each crate, and nothing that a user has no use for.
+//! Checks what `cargo package` would publish: licences and a README in each crate, and no files without use for a user.
 
 use crate::{Failure, cargo, output, root};
 use std::path::Path;
@@ -20,7 +20,10 @@ const ALLOWED: [&str; 10] = [
     "tests/",
 ];
 
-/// Lists every crate that is published and compares.
+/// Compares the files of every published crate with [`NEEDED`] and [`ALLOWED`].
+///
+/// # Errors
+/// A package lacks a file or has one that is not allowed, or cargo fails.
 pub fn check(_: &[String]) -> Result<(), Failure> {
     for name in members()? {
         let listed = output(&mut cargo(&["package", "--list", "--allow-dirty", "--package", &name]))?;
@@ -53,7 +56,7 @@ fn members() -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// What a package lacks and what it has too much.
+/// One line for each file that a package lacks, and for each that it must not have.
 fn problems(files: &[&str]) -> Vec<String> {
     let lacking = NEEDED.iter().filter(|needed| !files.contains(needed)).map(|needed| format!("{needed} is missing"));
     let known = |file: &str| {
@@ -69,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_and_what_is_too_much_is_named() {
+    fn missing_and_superfluous_files_are_named() {
         let whole = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "src/lib.rs"];
         assert!(problems(&whole).is_empty());
         assert_eq!(problems(&whole[1..]), ["Cargo.toml is missing"]);

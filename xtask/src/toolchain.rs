@@ -1,8 +1,11 @@
-//! One version of Rust: the oldest that the crates promise to compile with is the one that they are tested with.
+//! Checks that the crates are tested with the oldest version of Rust that they promise to compile with.
 
 use crate::{Failure, read};
 
-/// `channel` of rust-toolchain.toml is `rust-version` of the workspace.
+/// Checks that `channel` of rust-toolchain.toml equals `rust-version` of the workspace.
+///
+/// # Errors
+/// The versions differ, or a file does not state one.
 pub fn check(_: &[String]) -> Result<(), Failure> {
     let value = |file: &str, key: &str| -> Result<String, Failure> {
         let text = read(file)?;

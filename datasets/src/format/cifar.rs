@@ -1,6 +1,7 @@
 //! The *binary version* of CIFAR-10 and CIFAR-100: records of one label byte (CIFAR-10) or a coarse and a fine one
-//! (CIFAR-100), then 3,072 pixels: 1,024 red, 1,024 green, 1,024 blue, each row by row. In: a file, gzipped or not.
-//! Out: its records, every label in range. Source of the format: <https://www.cs.toronto.edu/~kriz/cifar.html>.
+//! (CIFAR-100), then 3,072 pixels: 1,024 red, 1,024 green, 1,024 blue, each row by row. The input is a file, gzipped or
+//! not, the output are its records, with all labels in range. Source of the format:
+//! <https://www.cs.toronto.edu/~kriz/cifar.html>.
 //!
 //! There is no header, so only the length and the labels can be wrong. That a fine label belongs to its coarse one is
 //! not checked.
@@ -10,12 +11,12 @@ use crate::DataError;
 use std::io::Read;
 use std::path::Path;
 
-/// Pixels of an image, 3 × 32 × 32.
+/// The number of pixels of an image, 3 × 32 × 32.
 pub const PIXELS: usize = 3072;
-/// Records that a file may have; the publisher's largest has 50,000.
+/// The largest number of records in a file; the publisher's largest file has 50,000.
 pub const MOST: usize = 100_000;
 
-/// What stands before the pixels of a record.
+/// The labels before the pixels of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// One label, 0 to 9.
@@ -25,12 +26,12 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Bytes of a record.
+    /// The number of bytes of a record.
     pub const fn record(self) -> usize {
         self.labels().len() + PIXELS
     }
 
-    /// Name and number of the labels before the pixels, in their order; the last is what is to be predicted.
+    /// The name and the number of values of each label before the pixels, in their order; the last is the target.
     const fn labels(self) -> &'static [(&'static str, u8)] {
         match self {
             Layout::Cifar10 => &[("label", 10)],
@@ -54,23 +55,23 @@ pub struct Records {
 }
 
 impl Records {
-    /// Number of records.
+    /// The number of records.
     pub fn rows(&self) -> usize {
         self.bytes.len() / self.layout.record()
     }
 
-    /// Class of every record, the fine label of CIFAR-100.
+    /// The class of every record, which is the fine label of CIFAR-100.
     pub fn labels(&self) -> impl Iterator<Item = usize> {
         let last = self.layout.labels().len() - 1;
         self.records().map(move |record| usize::from(record[last]))
     }
 
-    /// Superclass of every record of CIFAR-100; for CIFAR-10, which has none, its class.
+    /// The superclass of every record of CIFAR-100; for CIFAR-10, which has none, the class.
     pub fn coarse(&self) -> impl Iterator<Item = usize> {
         self.records().map(|record| usize::from(record[0]))
     }
 
-    /// Pixels of every record, `PIXELS` bytes each.
+    /// The pixels of every record, `PIXELS` bytes each.
     pub fn pixels(&self) -> impl Iterator<Item = &[u8]> {
         let labels = self.layout.labels().len();
         self.records().map(move |record| &record[labels..])
@@ -84,8 +85,9 @@ impl Records {
 /// Reads a file of records.
 ///
 /// # Errors
-/// A file that ends within a record, a label out of range, no record or more than [`MOST`], damaged gzip, and whatever
-/// the system says. Each names the file; the first two the record, from 1, and the byte of the unpacked file, from 0.
+/// The file ends within a record, a label is out of range, there is no record or more than [`MOST`], the gzip stream is
+/// damaged, or the file cannot be read. The first two errors name the record, from 1, and the byte of the unpacked
+/// file, from 0.
 pub fn read(path: &Path, layout: Layout) -> Result<Records, DataError> {
     let source = open(path)?;
     let (length, limit) = (layout.record(), MOST * layout.record());
@@ -140,7 +142,7 @@ mod tests {
     use std::io::Write;
     use tempfile::TempDir;
 
-    /// Records whose pixels are all their number.
+    /// Records whose pixels are all equal to the number of the record.
     fn records(layout: Layout, rows: usize) -> Vec<u8> {
         (0..rows as u8)
             .flat_map(|row| {

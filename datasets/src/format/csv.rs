@@ -1,5 +1,6 @@
-//! A user's own table: any delimiter, quotes, a header or none, gzipped or not. In: a file and which columns are
-//! target and client. Out: features `[rows, p]`, targets, natural clients. Every complaint names line and column.
+//! A user's own table: any delimiter, quotes, with or without a header, gzipped or not. The input is a file with the
+//! columns of target and client, the output are features `[rows, p]`, targets and natural clients. Every error names
+//! the line and the column.
 
 use super::header::Header;
 use super::lines::Lines;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What the target column holds.
+/// The type of the target column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
@@ -19,33 +20,33 @@ pub enum Task {
     Regression,
 }
 
-/// Which columns of a file are what.
+/// The format of a file and the meaning of its columns.
 #[derive(Clone, Debug)]
 pub struct CsvOptions<'a> {
-    /// One ASCII character between the fields.
+    /// The ASCII character between the fields.
     pub delimiter: u8,
-    /// Whether the first line names the columns.
+    /// Whether the first line holds the column names.
     pub header: Header,
-    /// Target column: its name, or its index from 0, negative from the end (`-1` is the last).
+    /// The target column: its name, or its index from 0, negative from the end (`-1` is the last).
     pub target: &'a str,
-    /// Column of the natural client, in the same way; empty where there is none.
+    /// The column of the natural client, given in the same way; empty if there is none.
     pub client: &'a str,
-    /// What the target column holds.
+    /// The type of the target column.
     pub task: Task,
 }
 
-/// What a file held.
+/// The content of a file.
 #[derive(Clone, Debug)]
 pub struct CsvTable {
     /// `[rows, p]`, without target and client.
     pub features: Array2<f32>,
-    /// Names of the feature columns, where there is a header.
+    /// The names of the feature columns, if there is a header.
     pub names: Option<Vec<String>>,
     /// Regression: the targets. Empty for classification.
     pub values: Vec<f64>,
     /// Classification: an index into the [`Names`] of the classes. Empty for regression.
     pub labels: Vec<usize>,
-    /// An index into the [`Names`] of the clients. Empty where there is no client column.
+    /// An index into the [`Names`] of the clients. Empty if there is no client column.
     pub clients: Vec<usize>,
 }
 
@@ -67,8 +68,8 @@ impl Names {
         id
     }
 
-    /// The texts in their final order and, for each index handed out so far, its place in it. Sorted as numbers
-    /// when all are numbers (`1` and `1.0` are then one, spelt as it came first), as text otherwise.
+    /// The texts in their final order and, for each index assigned so far, its position in that order. The texts are
+    /// sorted as numbers if all are numbers (`1` and `1.0` are then one, in its first spelling), as text otherwise.
     pub fn sorted(&self) -> (Vec<String>, Vec<usize>) {
         let numbers: Option<Vec<f64>> =
             self.texts.iter().map(|t| t.parse().ok().filter(|v: &f64| v.is_finite())).collect();
@@ -99,8 +100,8 @@ impl Names {
 ///   take the final order from [`Names::sorted`].
 ///
 /// # Errors
-/// No such column, no feature column, no data row, a line with another number of fields, a feature or a
-/// regression target that is not a finite number, an empty label or client.
+/// A column does not exist, there is no feature column or no data row, a line has another number of fields, a feature
+/// or a regression target is not a finite number, or a label or client is empty.
 pub fn read(
     path: &Path,
     options: &CsvOptions,
@@ -147,18 +148,17 @@ pub fn read(
 ///
 /// # Arguments
 /// - `width`: the number of features `p`.
-/// - `names`: their names `[p]`, where the model knows them. A file with a header gives each by its name, in any
-///   order, beside any other columns; a file without one gives them by position.
+/// - `names`: their names `[p]`, if the model has them. In a file with a header, features are found by name, in any
+///   order and among any other columns; in a file without one, by position.
 /// - `delimiter`: one ASCII character between the fields.
-/// - `ignore`: columns that are not features, such as target and client. A name is left out wherever the header
-///   has it; indices (from 0, negative from the end) are left out only when the file has that many columns too many.
+/// - `ignore`: columns that are not features, such as target and client. Columns with these names are left out; indices
+///   (from 0, negative from the end) are left out only if the file has that many additional columns.
 ///
 /// # Returns
-/// Raw values `[rows, p]`: apply the run's normalisation next.
+/// The raw values `[rows, p]`, to which the run's normalisation has to be applied.
 ///
 /// # Errors
-/// No such file, another number of columns, a field that is not a finite number, no data row; each names line and
-/// column.
+/// The file does not exist or has another number of columns, a field is not a finite number, or there is no data row.
 pub fn read_features(
     path: &Path,
     width: usize,
@@ -181,7 +181,7 @@ pub fn read_features(
     lines.finish(features, width)
 }
 
-/// Whether each column can be told from the others by its name.
+/// Whether all names are distinct.
 fn distinct(names: &[String]) -> bool {
     let different: std::collections::HashSet<&String> = names.iter().collect();
     different.len() == names.len()
@@ -189,7 +189,8 @@ fn distinct(names: &[String]) -> bool {
 
 fn by_name(lines: &Lines, names: &[String]) -> Result<Vec<usize>, DataError> {
     let header = lines.names.as_deref().unwrap_or_default();
-    // `None` where a name stands twice, which `named` then says; asking `named` each time would be quadratic.
+    // `None` for a name that occurs twice, for which `named` then reports an error. Calling `named` for each name would
+    // take quadratic time.
     let mut places: HashMap<&str, Option<usize>> = HashMap::with_capacity(header.len());
     for (column, name) in header.iter().enumerate() {
         places.entry(name).and_modify(|place| *place = None).or_insert(Some(column));
@@ -201,7 +202,7 @@ fn by_name(lines: &Lines, names: &[String]) -> Result<Vec<usize>, DataError> {
     names.iter().map(column).collect()
 }
 
-/// All columns but those to ignore.
+/// All columns except those to ignore.
 fn by_position(lines: &Lines, width: usize, ignore: &[&str]) -> Result<Vec<usize>, DataError> {
     let ignore: Vec<&str> = ignore.iter().copied().filter(|key| !key.is_empty()).collect();
     let mut taken: Vec<usize> = match &lines.names {

@@ -1,32 +1,32 @@
-//! IDX, the format of MNIST: a magic number, one big-endian `u32` a dimension, then one byte an item, the last
-//! dimension running fastest. In: a file, gzipped or not. Out: its dimensions and bytes.
+//! IDX, the format of MNIST: a magic number, one big-endian `u32` for each dimension, then one byte for each item, in
+//! row-major order. The input is a file, gzipped or not, the output are its dimensions and bytes.
 //!
-//! The header is believed only as far as the file's length bears it out: memory grows with the bytes that
-//! arrive, never with the number a header claims. Source of the format: <http://yann.lecun.com/exdb/mnist/>.
+//! The header is checked against the file's length: memory grows with the bytes that are read, never with the number in
+//! a header. Source of the format: <http://yann.lecun.com/exdb/mnist/>.
 
 use super::{open, read_error};
 use crate::DataError;
 use std::io::Read;
 use std::path::Path;
 
-/// Magic number of images: unsigned bytes, three dimensions (rows, height, width).
+/// The magic number of images: unsigned bytes, three dimensions (rows, height, width).
 pub const IMAGES: u32 = 0x0000_0803;
-/// Magic number of labels: unsigned bytes, one dimension.
+/// The magic number of labels: unsigned bytes, one dimension.
 pub const LABELS: u32 = 0x0000_0801;
-/// Largest accepted number of data bytes.
+/// The largest accepted number of data bytes.
 pub const LIMIT: u64 = 1 << 31;
 
-/// What an idx file of unsigned bytes holds.
+/// The content of an idx file of unsigned bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idx {
-    /// Size of each dimension; the first is the number of rows.
+    /// The size of each dimension; the first is the number of rows.
     pub dims: Vec<usize>,
-    /// One byte an item, the last dimension running fastest.
+    /// The items, one byte each, in row-major order.
     pub data: Vec<u8>,
 }
 
 impl Idx {
-    /// The file's bytes: what [`read`] reads back.
+    /// The bytes of a file with this content.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0, 0, 8, self.dims.len() as u8];
         for &dim in &self.dims {
@@ -36,7 +36,7 @@ impl Idx {
         bytes
     }
 
-    /// Number of rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.dims.first().copied().unwrap_or(0)
     }
@@ -45,11 +45,11 @@ impl Idx {
 /// Reads an idx file of unsigned bytes.
 ///
 /// # Arguments
-/// - `magic`: [`IMAGES`] or [`LABELS`], whichever belongs here.
+/// - `magic`: the expected magic number, [`IMAGES`] or [`LABELS`].
 ///
 /// # Errors
-/// Another magic number, a header that claims more than [`LIMIT`], fewer or more bytes than the header
-/// announces, damaged gzip, and whatever the system says. Each names the file.
+/// The magic number is another, the header claims more than [`LIMIT`], the file has fewer or more bytes than the header
+/// announces, the gzip stream is damaged, or the file cannot be read.
 pub fn read(path: &Path, magic: u32) -> Result<Idx, DataError> {
     let source = open(path)?;
     let (gzipped, at_most) = (source.gzipped, source.at_most);
@@ -95,10 +95,10 @@ pub fn read(path: &Path, magic: u32) -> Result<Idx, DataError> {
     Ok(Idx { dims: dims.iter().map(|&dim| dim as usize).collect(), data })
 }
 
-/// Images and their labels.
+/// Reads images and their labels.
 ///
 /// # Returns
-/// The images as `[rows, height, width]` and one class index a row, all below `classes`.
+/// The images as `[rows, height, width]` and one class index per row, all below `classes`.
 ///
 /// # Errors
 /// Those of [`read`], another number of labels than images, a label that is not below `classes`.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_files_say_how_much_is_there() {
+    fn the_error_for_a_truncated_file_states_its_length() {
         let whole = images().to_bytes();
         assert!(
             complaint(&whole[..whole.len() - 1], IMAGES).contains("announces 12 data bytes (3 x 2 x 2), there are 11")
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_magic_number_says_what_it_is() {
+    fn the_error_for_a_wrong_magic_number_explains_it() {
         assert!(complaint(&images().to_bytes(), LABELS).contains("images and labels may be swapped"));
         assert!(complaint(&[3, 8, 0, 0, 0, 0], IMAGES).contains("little-endian"));
         assert!(complaint(b"label,pixel", IMAGES).contains("wrong idx magic number 0x6c616265, expected 0x00000803"));
     }
 
     #[test]
-    fn damaged_gzip_is_called_so() {
+    fn damaged_gzip_is_reported() {
         let mut flipped = gzip(&images().to_bytes());
         let last = flipped.len() - 6;
         flipped[last] ^= 0xff; // in the checksum

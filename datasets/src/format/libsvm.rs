@@ -1,4 +1,4 @@
-//! LIBSVM's text: `label index:value index:value ...`, indices from 1, what is left out is 0.
+//! LIBSVM's text format: `label index:value index:value ...`, with indices from 1; omitted values are 0.
 //! Source: <https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/>.
 
 use super::read_text;
@@ -7,26 +7,26 @@ use crate::DataError;
 use ndarray::Array2;
 use std::path::Path;
 
-/// How many times the text's bytes the dense features may take, beyond [`ROOM`]. (Covertype, 54 features with some 12
-/// given a line, takes twice its text.) Without this bound two bytes, a label and a line end, would become `width`
-/// numbers.
+/// The bytes of the dense features as a multiple of the bytes of the text, beyond [`ROOM`]. (Covertype, 54 features
+/// with some 12 given in each line, takes twice its text.) Without this bound two bytes, a label and a line end, would
+/// become `width` numbers.
 const DENSE_TIMES: usize = 16;
-/// Bytes that the dense features of any text may take.
+/// The bytes that the dense features of any text may take.
 const ROOM: usize = 1 << 20;
 
-/// Reads `width` features and a class a line.
+/// Reads `width` features and a class from each line.
 ///
 /// # Arguments
 /// - `class_of`: the class index of a label, `None` for a label that does not belong here.
 /// - `allowed`: the labels that do, in words, for the error message.
 ///
 /// # Returns
-/// Features `[rows, width]` and one class index a row.
+/// Features `[rows, width]` and one class index per row.
 ///
 /// # Errors
-/// An index outside `1..=width` or not larger than the one before it, a value that is not a finite number, an
-/// unknown label, no rows, rows so empty that the dense table were many times the text, damaged gzip. Each names file
-/// and line.
+/// An index is outside `1..=width` or not larger than the one before it, a value is not a finite number, a label is
+/// unknown, there are no rows, the rows are so sparse that the dense table would be many times the text, or the gzip
+/// stream is damaged.
 pub fn read(
     path: &Path,
     width: usize,
@@ -39,7 +39,7 @@ pub fn read(
 /// [`read`] on bytes that are already in memory; `path` is only for messages.
 ///
 /// # Errors
-/// As [`read`], but for the file itself.
+/// Those of [`read`], except for errors in reading the file.
 pub fn parse(
     path: &Path,
     bytes: &[u8],
@@ -92,7 +92,7 @@ pub fn parse(
     Ok((features, labels))
 }
 
-/// The 1-based index and the value of one field, or what would be right.
+/// The 1-based index and the value of one field, or the expected content.
 fn pair(field: &[u8], last: usize, width: usize) -> Result<(usize, f32), String> {
     let colon = field.iter().position(|&b| b == b':').ok_or("index:value")?;
     let at = integer(&field[..colon])
@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_zero() {
+    fn omitted_values_are_zero() {
         let (x, y) = parse_three("+1 1:0.5 3:-2 \n-1 2:7 # a comment\n\n1\n").unwrap();
         assert_eq!(x, array![[0.5, 0., -2.], [0., 7., 0.], [0., 0., 0.]]);
         assert_eq!(y, vec![1, 0, 1]);
     }
 
     #[test]
-    fn lines_of_a_label_alone_become_no_table_of_many_times_their_size() {
+    fn a_table_of_many_times_the_size_of_its_text_is_refused() {
         let read = |lines: usize| parse(Path::new("t"), "1\n".repeat(lines).as_bytes(), 54, "1", |_| Some(0));
         // A row is 216 bytes dense and 2 in the text: 2^20 / (216 - 16 * 2) = 5,698 rows are within the bound.
         assert_eq!(read(5_698).unwrap().1.len(), 5_698);

@@ -1,5 +1,5 @@
-//! A table line by line through the csv crate: the header, columns by name or index, numbers, and complaints that
-//! name line and column.
+//! A table, read line by line with the csv crate: the header, columns by name or index, numbers, and errors that name
+//! line and column.
 
 use super::header::Header;
 use super::table::text;
@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// A file line by line, all of the first line's width.
+/// The lines of a file, which all have as many fields as the first one.
 pub(super) struct Lines {
     path: PathBuf,
     gzipped: bool,
@@ -22,21 +22,21 @@ pub(super) struct Lines {
     record: ByteRecord,
     /// 1-based line of `record`.
     line: u64,
-    /// `record` was looked at but not yet handed out.
+    /// Whether `record` was read in advance.
     waiting: bool,
-    /// Line 1 was taken for data by [`Header::Auto`].
+    /// Whether [`Header::Auto`] took the first line as data.
     guessed_data: bool,
-    /// Fields a line.
+    /// The number of fields per line.
     pub width: usize,
     /// The header.
     pub names: Option<Vec<String>>,
 }
 
 impl Lines {
-    /// Opens a file; its first line says how many fields a line has.
+    /// Opens a file. Its first line sets the number of fields per line.
     ///
     /// # Errors
-    /// A file that cannot be read, or is empty.
+    /// The file cannot be read, or is empty.
     pub fn open(path: &Path, delimiter: u8) -> Result<Self, DataError> {
         let source = open(path)?;
         let newlines = Rc::new(RefCell::new(Newlines::default()));
@@ -71,7 +71,7 @@ impl Lines {
             csv::ErrorKind::Io(error) => read_error(&self.path, self.gzipped, error),
             other => DataError::Columns { path: self.path.clone(), problem: format!("not a table: {other:?}") },
         })?;
-        // The csv crate's own line is that of the end of the last record, off by the empty lines between.
+        // The line of the csv crate is that of the end of the last record; empty lines in between are missing from it.
         let ends = self.reader.position().byte();
         self.line = self.newlines.borrow_mut().line(ends);
         self.line -= self.record.iter().flatten().filter(|&&b| b == b'\n').count() as u64;
@@ -96,10 +96,10 @@ impl Lines {
         self.guessed_data = header == Header::Auto && !is_header;
     }
 
-    /// The column of a name or an index; a name comes first.
+    /// The column of this name or index. A name takes precedence.
     ///
     /// # Errors
-    /// No such column, or a name that several columns bear.
+    /// There is no such column, or several columns have this name.
     pub fn column(&self, key: &str) -> Result<usize, DataError> {
         let column = self.named(key)?.or_else(|| place(key, self.width));
         column.ok_or_else(|| self.no_column(key))
@@ -108,7 +108,7 @@ impl Lines {
     /// The column of a name in the header, if there is one.
     ///
     /// # Errors
-    /// A name that several columns bear.
+    /// Several columns have this name.
     pub fn named(&self, name: &str) -> Result<Option<usize>, DataError> {
         let names = self.names.as_deref().unwrap_or_default();
         let mut columns = (0..names.len()).filter(|&column| names[column] == name);
@@ -128,10 +128,10 @@ impl Lines {
         self.columns(format!("no column `{key}`: {known}"))
     }
 
-    /// Goes to the next data row; `false` at the end.
+    /// Advances to the next data row; `false` at the end.
     ///
     /// # Errors
-    /// A file that cannot be read on, or a line of another width.
+    /// The file cannot be read, or a line has another number of fields.
     pub fn next(&mut self) -> Result<bool, DataError> {
         if !std::mem::take(&mut self.waiting) && !self.advance()? {
             return Ok(false);
@@ -143,18 +143,26 @@ impl Lines {
         Ok(true)
     }
 
+    /// Reads a finite number in double precision.
+    ///
+    /// # Errors
+    /// [`DataError::Field`] where the field is not a finite number.
     pub fn number(&self, column: usize) -> Result<f64, DataError> {
         let field = &self.record[column];
         let value: Option<f64> = std::str::from_utf8(field).ok().and_then(|text| text.parse().ok());
         value.filter(|value| value.is_finite()).ok_or_else(|| self.bad(column, self.wanted()))
     }
 
+    /// Reads a finite number in single precision.
+    ///
+    /// # Errors
+    /// [`DataError::Field`] where the field is not a finite number, or is beyond the range of `f32`.
     pub fn feature(&self, column: usize) -> Result<f32, DataError> {
         let value = self.number(column)? as f32;
         if value.is_finite() { Ok(value) } else { Err(self.bad(column, "a number below 3.4e38".to_owned())) }
     }
 
-    /// What a number's place should hold.
+    /// The expected content of a field that must be a number.
     fn wanted(&self) -> String {
         match self.guessed_data && self.line == 1 {
             true => "a finite number (if this line is a header, say so)".to_owned(),
@@ -162,6 +170,10 @@ impl Lines {
         }
     }
 
+    /// Reads a name; `what` describes it in the error.
+    ///
+    /// # Errors
+    /// [`DataError::Field`] where the field is empty or not UTF-8.
     pub fn name(&self, column: usize, what: &str) -> Result<String, DataError> {
         match std::str::from_utf8(&self.record[column]) {
             Ok("") => Err(self.bad(column, what.to_owned())),
@@ -182,10 +194,15 @@ impl Lines {
         }
     }
 
+    /// An error about the columns of this file.
     pub fn columns(&self, problem: String) -> DataError {
         DataError::Columns { path: self.path.clone(), problem }
     }
 
+    /// The features `[rows, width]`, given in row-major order.
+    ///
+    /// # Errors
+    /// [`DataError::Empty`] where there are no features.
     pub fn finish(&self, features: Vec<f32>, width: usize) -> Result<Array2<f32>, DataError> {
         if features.is_empty() {
             return Err(DataError::Empty { path: self.path.clone() });
@@ -206,7 +223,7 @@ fn is_number(field: &str) -> bool {
     field.parse::<f64>().is_ok()
 }
 
-/// Whether a field of the first line reads like a column's name: neither a number nor a mark for a missing value.
+/// Whether a field of the first line looks like a column's name: neither a number nor a mark for a missing value.
 fn is_name(field: &str) -> bool {
     const MISSING: [&str; 7] = ["", "na", "n/a", "?", "null", "none", "-"];
     !is_number(field) && !MISSING.contains(&field.to_lowercase().as_str())
@@ -218,7 +235,7 @@ fn listed(names: &[String]) -> String {
     if names.len() > 12 { format!("{shown} and {} more", names.len() - 12) } else { shown }
 }
 
-/// Where the line ends of a stream are, as far as it was read ahead.
+/// The offsets of the line ends of a stream, as far as it has been read.
 #[derive(Default)]
 struct Newlines {
     /// Bytes read so far.
@@ -240,7 +257,7 @@ impl Newlines {
     }
 }
 
-/// A reader that notes the line ends it hands on.
+/// A reader that records the line ends in the bytes that it reads.
 struct Counted {
     inner: Box<dyn Read>,
     newlines: Rc<RefCell<Newlines>>,

@@ -1,4 +1,4 @@
-//! Files in, numbers out: one module a format. A file may be gzipped whatever its name says.
+//! File formats, one module for each. A file is recognised as gzipped by its content, not by its name.
 
 pub mod cifar;
 pub mod csv;
@@ -15,18 +15,18 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// No text file of a known data set is near this size decompressed (Covertype: 75 MB). A pipe or a device, which has no
-/// length, is read no further either.
+/// The largest number of bytes that are read from a text file, a pipe or a device. The decompressed text files of the
+/// known data sets are far smaller (Covertype: 75 MB).
 const TEXT_LIMIT: u64 = 1 << 31;
 
-/// What any gzipped file may unpack to, however small it is.
+/// The number of bytes that any gzipped file may unpack to.
 const UNPACKED_ALWAYS: u64 = 16 << 20;
 
-/// How many times its own size a gzipped file may unpack to beyond that. Of the known sets titanic has most, 33 times,
-/// with 24 distinct rows in 2,201; MNIST's labels have 2, Covertype 7.
+/// The number of times its own size that a gzipped file may unpack to beyond that. The largest of the known sets is 33,
+/// of titanic with 24 distinct rows in 2,201; MNIST's labels have 2, Covertype 7.
 const UNPACKED_TIMES: u64 = 128;
 
-/// Deflate never expands more than this many times (zlib's documentation: 1032:1).
+/// The largest expansion of deflate (zlib's documentation: 1032:1).
 const DEFLATE_MOST: u64 = 1032;
 
 /// The bytes of a file, decompressed where they start with gzip's magic number.
@@ -35,14 +35,14 @@ pub(crate) struct Source {
     pub reader: Box<dyn Read>,
     /// Whether the file is gzipped.
     pub gzipped: bool,
-    /// The most bytes that `reader` can yield.
+    /// The largest number of bytes that `reader` can yield.
     pub at_most: u64,
 }
 
-/// Opens a file; the content decides whether it is decompressed.
+/// Opens a file, which is decompressed if its content is gzipped.
 ///
 /// # Errors
-/// A file that cannot be read, or a directory.
+/// The file cannot be read, or is a directory.
 pub(crate) fn open(path: &Path) -> Result<Source, DataError> {
     let file = File::open(path).map_err(|e| DataError::io(path, e))?;
     let meta = file.metadata().map_err(|e| DataError::io(path, e))?;
@@ -60,20 +60,20 @@ pub(crate) fn open(path: &Path) -> Result<Source, DataError> {
         };
         Source { reader: Box::new(Bounded { inner: MultiGzDecoder::new(file), left: limit, limit }), gzipped, at_most }
     } else {
-        // A file of /proc is a file without a length, too.
+        // Files in /proc have no length either.
         let limit = if meta.is_file() { length.max(TEXT_LIMIT) } else { TEXT_LIMIT };
         Source { reader: Box::new(Bounded { inner: file, left: limit, limit }), gzipped, at_most: length }
     })
 }
 
-/// A reader that refuses to go on after so many bytes.
+/// A reader that fails after a limit of bytes.
 struct Bounded<R> {
     inner: R,
     left: u64,
     limit: u64,
 }
 
-/// What [`Bounded`] says at its end.
+/// The error of [`Bounded`] at its limit.
 #[derive(Debug, thiserror::Error)]
 #[error("more than {limit} bytes")]
 struct TooLong {
@@ -89,7 +89,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// A read error in the words of what was being read.
+/// Converts a read error into an error of this crate.
 pub(crate) fn read_error(path: &Path, gzipped: bool, error: io::Error) -> DataError {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     if let Some(TooLong { limit }) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
@@ -109,10 +109,10 @@ pub(crate) fn read_error(path: &Path, gzipped: bool, error: io::Error) -> DataEr
     DataError::io(path, error)
 }
 
-/// The whole of a text file, decompressed.
+/// The whole content of a text file, decompressed.
 ///
 /// # Errors
-/// A file that cannot be read or is too long, damaged gzip.
+/// The file cannot be read or is too long, or the gzip stream is damaged.
 pub(crate) fn read_text(path: &Path) -> Result<Vec<u8>, DataError> {
     let source = open(path)?;
     let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! Lists of test rows: line k (from 0) has the rows of test split k, numbered from 0, with spaces between them. The
-//! standard splits of the UCI regression sets come like this.
+//! Lists of test rows: line k (from 0) has the rows of test split k, numbered from 0, with spaces between them. This is
+//! the format of the standard splits of the UCI regression sets.
 
 use super::read_text;
 use super::table::not;
@@ -9,12 +9,12 @@ use std::path::Path;
 /// The test rows of split `split`, ascending.
 ///
 /// # Arguments
-/// - `rows`: how many rows there are to split.
+/// - `rows`: the number of rows to split.
 /// - `key`: the config key that asks for the split.
 ///
 /// # Errors
-/// No such split, a field that is not a row number below `rows`, a row listed twice, a split that leaves no row for
-/// training or none for the test, damaged gzip.
+/// The split does not exist, a field is not a row number below `rows`, a row is listed twice, the split has no training
+/// or no test row, or the gzip stream is damaged.
 pub fn read(path: &Path, split: usize, rows: usize, key: &str) -> Result<Vec<usize>, DataError> {
     let bytes = read_text(path)?;
     let lines: Vec<(usize, &[u8])> = bytes
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_there_is() {
+    fn errors_name_the_splits_and_rows_that_exist() {
         let message = |text: &str, split| read_ten(text, split).unwrap_err();
         let absent = message("1\n2\n", 2);
         assert!(

@@ -1,5 +1,5 @@
-//! Numbers between commas, fast: for the published tables whose columns are known (Covertype: 581,012 × 55).
-//! No header, no quotes, no `String` a field. A user's own files go through [`super::csv`].
+//! A fast reader of comma-separated numbers without header or quotes, for the published tables whose columns are known
+//! (Covertype: 581,012 × 55). It allocates no `String` for a field. A user's own files are read by [`super::csv`].
 
 use super::read_text;
 use crate::DataError;
@@ -13,11 +13,11 @@ use std::path::Path;
 /// - `allowed`: the labels that do, in words, for the error message.
 ///
 /// # Returns
-/// Features `[rows, width]` and one class index a row.
+/// Features `[rows, width]` and one class index per row.
 ///
 /// # Errors
-/// A line with another number of columns, a field that is not a finite number, an unknown label, no rows, damaged
-/// gzip. Each names file, line and column.
+/// A line has another number of columns, a field is not a finite number, a label is unknown, there are no rows, or the
+/// gzip stream is damaged. Each error names the file, the line and the column.
 pub fn read(
     path: &Path,
     width: usize,
@@ -30,7 +30,7 @@ pub fn read(
 /// [`read`] on bytes that are already in memory; `path` is only for messages.
 ///
 /// # Errors
-/// As [`read`], but for the file itself.
+/// Those of [`read`], except for errors in reading the file.
 pub fn parse(
     path: &Path,
     bytes: &[u8],
@@ -51,7 +51,7 @@ pub fn parse(
     Ok((rectangle(path, features, labels.len(), width)?, labels))
 }
 
-/// Where the target of a regression table stands.
+/// The position of the target in a regression table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetColumn {
     /// Before the features.
@@ -63,10 +63,10 @@ pub enum TargetColumn {
 /// Reads `width` features and a real target.
 ///
 /// # Returns
-/// Features `[rows, width]` and one target a row.
+/// Features `[rows, width]` and one target per row.
 ///
 /// # Errors
-/// As [`read`].
+/// Those of [`read`].
 pub fn read_regression(path: &Path, width: usize, target: TargetColumn) -> Result<(Array2<f32>, Vec<f64>), DataError> {
     let bytes = read_text(path)?;
     let target = if target == TargetColumn::First { 0 } else { width };
@@ -83,12 +83,12 @@ pub fn read_regression(path: &Path, width: usize, target: TargetColumn) -> Resul
     Ok((rectangle(path, features, values.len(), width)?, values))
 }
 
-/// What a table with natural clients holds.
+/// The content of a table with natural clients.
 #[derive(Clone, Debug)]
 pub struct OfClients {
     /// `[rows, width]`.
     pub features: Array2<f32>,
-    /// One class index a row.
+    /// One class index per row.
     pub labels: Vec<usize>,
     /// The natural client of each row.
     pub clients: Vec<usize>,
@@ -97,11 +97,11 @@ pub struct OfClients {
 /// Reads a first column of clients, `width` features and a last column of integer labels.
 ///
 /// # Arguments
-/// - `clients`: how many there are; they are numbered from 0.
+/// - `clients`: the number of clients, which are numbered from 0.
 /// - `allowed`, `class_of`: as in [`read`].
 ///
 /// # Errors
-/// As [`read`], and a client that is not a number below `clients`.
+/// Those of [`read`], and a client that is not a number below `clients`.
 pub fn read_of_clients(
     path: &Path,
     clients: usize,
@@ -129,7 +129,7 @@ pub fn read_of_clients(
     Ok(OfClients { features: rectangle(path, features, labels.len(), width)?, labels, clients: of_row })
 }
 
-/// Hands on every field with its 1-based line and its column from 0; empty lines are passed over.
+/// Passes on every field with its 1-based line and its column from 0; empty lines are skipped.
 fn each_field(
     path: &Path,
     bytes: &[u8],
@@ -150,7 +150,7 @@ fn each_field(
             }
             found += 1;
         }
-        // Of a table of another width, this is the news, and not that its columns hold something else.
+        // In a table of another width, this error is more helpful than one about the content of its columns.
         if found != columns {
             return Err(DataError::Ragged { path: path.to_path_buf(), line, found, expected: columns });
         }
@@ -159,8 +159,8 @@ fn each_field(
     Ok(())
 }
 
-/// Room for the features: the first row's length tells about how many rows follow; never more numbers than the bytes
-/// can hold.
+/// A buffer for the features. Its capacity is estimated from the length of the first row, and bounded by the number of
+/// bytes.
 fn room(bytes: &[u8], width: usize) -> Vec<f32> {
     let first = bytes.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).find(|row| !row.is_empty()).unwrap_or_default();
     Vec::with_capacity(bytes.len() / (first.len() + 1).max(2 * width) * width)
@@ -192,7 +192,7 @@ fn class(
     })
 }
 
-/// A finite number; digits alone take the short way.
+/// A finite number; a number of digits alone is read by a faster path.
 pub(super) fn number(field: &[u8]) -> Option<f32> {
     if let [digit @ b'0'..=b'9'] = field {
         return Some(f32::from(digit - b'0'));
@@ -234,13 +234,13 @@ fn not_a_number(path: &Path, line: u64, column: usize, field: &[u8]) -> DataErro
     not(path, line, column, field, "a finite number".to_owned())
 }
 
-/// A field that is not what its column (from 0) holds.
+/// The error for a field whose content does not fit its column (from 0).
 pub(super) fn not(path: &Path, line: u64, column: usize, field: &[u8], expected: String) -> DataError {
     let column = (column + 1).to_string();
     DataError::Field { path: path.to_path_buf(), line, column, value: text(field), expected }
 }
 
-/// A field for a message: readable, and not longer than a message should be.
+/// A field as readable text of limited length, for a message.
 pub(crate) fn text(field: &[u8]) -> String {
     let field = field.trim_ascii();
     // 40 characters are at most 160 bytes.
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_target_stands_first_or_last() {
+    fn a_real_target_is_the_first_or_the_last_column() {
         let file = on_disk("2001,0.5,-1e1\r\n1999.25,3,4\n");
         let (x, y) = read_regression(file.path(), 2, TargetColumn::First).unwrap();
         assert_eq!((x, y), (array![[0.5, -10.], [3., 4.]], vec![2001.0, 1999.25]));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_stand_first_and_labels_last() {
+    fn clients_are_the_first_column_and_labels_the_last() {
         let read = |text: &str| {
             let class_of = |label| usize::try_from(label).ok().filter(|&class| class < 2);
             read_of_clients(on_disk(text).path(), 3, 2, "0 and 1", class_of)

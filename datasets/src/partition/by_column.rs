@@ -1,4 +1,4 @@
-//! `by-column`: the clients that the data come with, in their order. A client without training rows is left out.
+//! `by-column`: the natural clients of the data, in their order. A client without training rows is left out.
 
 use super::test_rows::TestRows;
 use super::{Partition, Scheme, SchemeProperties, VALIDATION};
@@ -7,7 +7,7 @@ use fedstein_schema::Kind;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-/// The clients that the data come with.
+/// The natural clients of the data.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct ByColumn {}
 
@@ -33,7 +33,7 @@ impl Scheme for ByColumn {
         let Some(&last) = of_row.iter().max() else {
             return Err(refuse("there are no training rows".to_owned()));
         };
-        // A BTreeMap and not a vector of `last` lists: the numbers need not be close together.
+        // A BTreeMap, because the numbers of the clients may have large gaps.
         let mut clients = std::collections::BTreeMap::<usize, Vec<usize>>::new();
         for (row, &client) in of_row.iter().enumerate() {
             clients.entry(client).or_default().push(row);

@@ -10,7 +10,7 @@ pub(super) struct Classes<'a> {
 }
 
 impl<'a> Classes<'a> {
-    /// From the targets of the rows that `kind` assigns.
+    /// The classes of the targets of the rows that `kind` assigns.
     ///
     /// # Errors
     /// [`DataError::Partition`] where the targets are not classes.
@@ -28,8 +28,8 @@ impl<'a> Classes<'a> {
     }
 }
 
-/// Where n rows are divided among clients with these weights `[K]`: K + 1 boundaries from 0 to n, at the rounded-down
-/// cumulative shares.
+/// The boundaries `[K + 1]`, from 0 to n, by which n rows are divided among clients with these weights `[K]`: the
+/// cumulative shares, rounded down.
 pub(super) fn boundaries(n: usize, weights: &[f64]) -> Vec<usize> {
     let total: f64 = weights.iter().sum();
     let mut cuts = Vec::with_capacity(weights.len() + 1);
@@ -37,7 +37,7 @@ pub(super) fn boundaries(n: usize, weights: &[f64]) -> Vec<usize> {
     let mut sum = 0.0;
     for weight in weights {
         sum += weight;
-        // A share that is a whole number must not be rounded down by the last bit of a sum.
+        // A cumulative share that is a whole number must not be rounded down because of a rounding error.
         let cut = (n as f64 * (sum / total) + 1e-9) as usize;
         cuts.push(cut.clamp(cuts[cuts.len() - 1], n));
     }
@@ -45,8 +45,8 @@ pub(super) fn boundaries(n: usize, weights: &[f64]) -> Vec<usize> {
     cuts
 }
 
-/// Gives every empty client one row of the client that holds most at that moment: as few rows move as can.
-/// Needs at least as many rows as clients. Returns `(client, donor)` of each row moved.
+/// Moves one row from the client that currently holds the most to each empty client. There must be at least as many
+/// rows as clients. Returns `(client, donor)` of each row moved.
 pub(super) fn fill_empty(clients: &mut [Vec<usize>], rng: &mut impl Rng) -> Vec<(usize, usize)> {
     use rand::RngExt;
     use std::cmp::Reverse;

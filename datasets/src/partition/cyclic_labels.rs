@@ -1,9 +1,9 @@
-//! `cyclic-labels`: the classes with training rows, in their order, go round and round, c to each client: client k of K
-//! holds the classes at ck, ck + 1, ..., ck + c - 1, modulo their number C; a class's rows, shuffled, are shared equally
-//! by its holders. (The client-selection paper's MNIST; ALGORITHMS.md section 1.6, `digits(c)`.)
+//! `cyclic-labels`: the classes with training rows are assigned cyclically, in their order, c to each client: client k
+//! of K holds the classes at ck, ck + 1, ..., ck + c - 1, modulo their number C; a class's rows, shuffled, are shared
+//! equally by the clients that hold it. (The client-selection paper's MNIST; ALGORITHMS.md section 1.6, `digits(c)`.)
 //!
-//! Where c divides C there are only C / c different sets of classes: digits 0 to 8 with c = 3 make {0,1,2}, {3,4,5},
-//! {6,7,8}.
+//! If c divides C, there are only C / c different sets of classes: for digits 0 to 8 with c = 3 these are {0,1,2},
+//! {3,4,5}, {6,7,8}.
 
 use super::classes::Classes;
 use super::holders::{self, Shares};
@@ -14,21 +14,21 @@ use fedstein_schema::Kind;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-/// As [`LabelsPerClient`](super::LabelsPerClient), but the classes are assigned in their order, round and round, and not
-/// from shuffled lists: client k holds c consecutive classes from the ck-th on. The client-selection paper's MNIST:
-/// digits 0 to 8, three a client, 27 or 120 clients.
+/// As [`LabelsPerClient`](super::LabelsPerClient), but the classes are assigned cyclically in their order, and not from
+/// shuffled lists: client k holds c consecutive classes from the ck-th on. The client-selection paper's MNIST:
+/// digits 0 to 8, three per client, 27 or 120 clients.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct CyclicLabels {
-    /// Number of clients K.
+    /// The number of clients K.
     pub clients: usize,
-    /// Distinct classes a client.
+    /// The number of distinct classes per client.
     pub labels: usize,
 }
 
 impl Scheme for CyclicLabels {
     const KIND: Kind = Kind {
         name: "cyclic-labels",
-        about: "As `labels-per-client`, but the labels are assigned in their order, round and round ([C]).",
+        about: "As `labels-per-client`, but the labels are assigned in their order, cyclically ([C]).",
         keys: &[CLIENTS, LABELS, VALIDATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;

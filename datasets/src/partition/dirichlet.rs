@@ -1,8 +1,8 @@
 //! `dirichlet`: the shares of each class over the clients are drawn from Dir(α, ..., α), class by class (Hsu, Qi and
 //! Brown, *Measuring the effects of non-identical data distribution for federated visual classification*, 2019).
 //!
-//! Drawn at most 100 times until every client holds a row; after that, of all draws the one with the fewest empty
-//! clients is repaired by moving one row to each. It always ends, however many clients and however small α.
+//! The shares are drawn at most 100 times until every client holds a row. If no draw succeeds, the one with the fewest
+//! empty clients is repaired by moving one row to each of them.
 
 use super::classes::{Classes, boundaries, fill_empty, moved_notes};
 use super::test_rows::TestRows;
@@ -21,13 +21,18 @@ const DRAWS: usize = 100;
 /// Each class is shared by the clients in proportions drawn from a symmetric Dirichlet distribution.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Dirichlet {
-    /// Number of clients K.
+    /// The number of clients K.
     pub clients: usize,
-    /// Concentration: 0.1 is very uneven, 100 nearly even.
+    /// The concentration parameter: 0.1 gives very uneven shares, 100 nearly even ones.
     pub alpha: f64,
 }
 
-const ALPHA: Key = key("alpha", POSITIVE, Float(0.5), "Concentration: small is skewed, large is even.");
+const ALPHA: Key = key(
+    "alpha",
+    POSITIVE,
+    Float(0.5),
+    "Concentration parameter: small values give skewed shares, large values even ones.",
+);
 
 impl Scheme for Dirichlet {
     const KIND: Kind = Kind {

@@ -2,9 +2,10 @@
 //! The classes are assigned as in `cyclic-labels`: client k holds those at ck, ck + 1, ..., ck + c - 1, modulo their
 //! number. The training rows are shuffled once, and a client holds the first 10,000 of its classes in that order.
 //!
-//! So clients with the same classes hold the SAME rows, and rows beyond the 10,000 belong to no client. This is the only
-//! kind that is not a disjoint cover; the notes say how far it is from one. (The code's CIFAR-100 has another rule, all
-//! classes of two superclasses, and its clients are tested on 2,500 rows of their classes; both are not followed here.)
+//! So clients with the same classes hold the SAME rows, and rows beyond the 10,000 belong to no client. This is the
+//! only kind that is not a disjoint cover; the notes say how far it is from one. (The code's CIFAR-100 has another
+//! rule, all classes of two superclasses, and its clients are tested on 2,500 rows of their classes; both are not
+//! followed here.)
 
 use super::classes::Classes;
 use super::test_rows::TestRows;
@@ -17,7 +18,7 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Rows of a client.
+/// The number of rows of a client.
 const ROWS: usize = 10_000;
 
 /// The split of FedWBA's public code, which is NOT disjoint: clients with the same classes, which are assigned as in
@@ -25,9 +26,9 @@ const ROWS: usize = 10_000;
 /// five labels all even clients hold the same rows of the classes 0 to 4 and all odd ones the same of 5 to 9.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct FedwbaReference {
-    /// Number of clients K.
+    /// The number of clients K.
     pub clients: usize,
-    /// Distinct classes a client.
+    /// The number of distinct classes per client.
     pub labels: usize,
 }
 
@@ -62,7 +63,7 @@ impl Scheme for FedwbaReference {
             .enumerate()
             .flat_map(|(class, rows)| rows.iter().map(move |&row| (row, class)))
             .collect();
-        // In the order of the rows, as the code shuffles them, and not class by class.
+        // The rows are taken in the shuffled order of all rows, as in the public code, and not class by class.
         order.sort_unstable();
         order.shuffle(rng);
         let mut rows = vec![Vec::new(); self.clients];

@@ -1,5 +1,5 @@
-//! What the schemes with a few classes a client have in common. In: the classes of each client. Out: the partition in
-//! which a class's rows are shared by the clients that hold it.
+//! The common part of the schemes with a few classes per client. The input are the classes of each client, the output
+//! is the partition in which a class's rows are shared by the clients that hold it.
 
 use super::Partition;
 use super::classes::{Classes, boundaries};
@@ -8,25 +8,25 @@ use rand::seq::{SliceRandom, index};
 use rand::{Rng, RngExt};
 use std::collections::VecDeque;
 
-/// In which parts the holders of a class share its rows.
+/// The shares in which the holders of a class divide its rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shares {
-    /// Equal ones.
+    /// Equal shares.
     Equal,
-    /// Between distinct places, all equally likely: every holder gets a row. (pFedVEM's code draws one set of places for
-    /// all classes, which are of equal size there; here each class has its own.)
+    /// Shares between distinct boundaries, all of which are equally likely: every holder gets a row. (pFedVEM's code
+    /// draws one set of boundaries for all classes, which are of equal size there; here each class has its own.)
     Random,
-    /// Proportional to draws from U(low, high).
+    /// Shares proportional to draws from U(low, high).
     Uniform {
-        /// Smallest weight.
+        /// The smallest weight.
         low: f64,
-        /// Largest weight.
+        /// The largest weight.
         high: f64,
     },
 }
 
 impl Shares {
-    /// Where `count` rows are cut for their holders: boundaries from 0 to `count`.
+    /// The boundaries `[holders + 1]`, from 0 to `count`, by which `count` rows are divided.
     fn cuts(self, count: usize, holders: usize, rng: &mut impl Rng) -> Vec<usize> {
         let weights = match self {
             Shares::Random if count >= holders => {
@@ -45,7 +45,7 @@ impl Shares {
 /// The classes that can be assigned: those with training rows.
 ///
 /// # Errors
-/// Fewer of them than a client is to hold, or a client that is to hold none.
+/// There are fewer of them than a client is to hold, or a client is to hold none.
 pub(super) fn present(classes: &Classes, labels: usize) -> Result<Vec<usize>, DataError> {
     let present: Vec<usize> = (0..classes.rows.len()).filter(|&class| !classes.rows[class].is_empty()).collect();
     if labels == 0 || labels > present.len() {
@@ -55,9 +55,8 @@ pub(super) fn present(classes: &Classes, labels: usize) -> Result<Vec<usize>, Da
     Ok(present)
 }
 
-/// `labels` distinct classes for each client, drawn from shuffled lists of all classes, one list after the other. Every
-/// class is drawn when the clients together hold enough of them: one is passed over only by a client that holds it
-/// already.
+/// `labels` distinct classes for each client, drawn from shuffled lists of all classes, one list after the other. A
+/// class is skipped only by a client that already holds it: with enough draws, every class is held by a client.
 pub(super) fn draw(classes: &[usize], clients: usize, labels: usize, rng: &mut impl Rng) -> Vec<Vec<usize>> {
     let mut left: VecDeque<usize> = VecDeque::new();
     let mut of_clients = Vec::with_capacity(clients);
@@ -84,7 +83,7 @@ pub(super) fn draw(classes: &[usize], clients: usize, labels: usize, rng: &mut i
 /// - `held`: the distinct classes of each client.
 ///
 /// # Errors
-/// A class with rows that no client holds, a client that gets no row.
+/// No client holds a class that has rows, or a client gets no row.
 pub(super) fn share(
     kind: &'static str,
     mut classes: Classes,

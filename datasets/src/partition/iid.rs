@@ -8,10 +8,10 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-/// Shuffled blocks of equal size, up to one row.
+/// Shuffled blocks whose sizes differ by at most one row.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Iid {
-    /// Number of clients K.
+    /// The number of clients K.
     pub clients: usize,
 }
 

@@ -1,5 +1,5 @@
-//! `label-ratio`: two classes in another mix at each client. Two forms, see [`LabelRatio`]: `[1, 9]` (client-selection
-//! paper, BLR) and one percentage a client (DSVGD paper, Fig. 5).
+//! `label-ratio`: two classes with different shares at each client. There are two forms, see [`LabelRatio`]: `[1, 9]`
+//! (client-selection paper, BLR) and one percentage per client (DSVGD paper, Fig. 5).
 
 use super::classes::{Classes, boundaries, fill_empty, moved_notes};
 use super::test_rows::TestRows;
@@ -11,20 +11,20 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-/// Two classes, mixed differently at each client.
+/// Two classes with different shares at each client.
 ///
-/// Two numbers `[a, b]` are the mix within a client: client k holds a : b, where b is the share of class 0 for
-/// even k and of class 1 for odd k. `[1, 9]` is the client-selection paper's. Clients' sizes are chosen so that
-/// the mix is exact (up to whole rows) and all rows are used; where the classes are too unbalanced for that,
-/// both classes are shared with weights a and b instead, and a note says what came out.
+/// Two numbers `[a, b]` are the ratio within a client: client k holds a : b, where b is the share of class 0 for even k
+/// and of class 1 for odd k. `[1, 9]` is the client-selection paper's. The sizes of the clients are chosen so that the
+/// ratio is exact (up to whole rows) and all rows are used. If the classes are too unbalanced for that, both classes
+/// are shared with weights a and b instead, and a note reports the ratios.
 ///
-/// K numbers (K > 2) say how the clients share class 0, in percent or any other unit; class 1 is shared by
-/// the same list read backwards. `[40, 40, 10, 10]` is Fig. 5 of the DSVGD paper.
+/// K numbers (K > 2) are the clients' shares of class 0, in percent or any other unit, and in reverse order of class 1.
+/// `[40, 40, 10, 10]` is Fig. 5 of the DSVGD paper.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct LabelRatio {
-    /// Number of clients K.
+    /// The number of clients K.
     pub clients: usize,
-    /// `[a, b]`, or one number a client.
+    /// `[a, b]`, or one number per client.
     pub ratio: Vec<f64>,
 }
 
@@ -32,7 +32,7 @@ const RATIO: Key = key(
     "ratio",
     Accepts::FloatList { each: Interval::NOT_NEGATIVE, length: 2 },
     Floats(&[1.0, 9.0]),
-    "Two classes: `[a, b]` mixes them a : b at a client, the other way round at the next ([C]: 1:9); K numbers are the clients' shares of the first class, and read backwards of the second ([D] Fig. 5: `[40, 40, 10, 10]`).",
+    "`[a, b]`: the clients hold the two classes in the ratios a : b and b : a in turn ([C]: 1:9). K numbers: the clients' shares of the first class, and in reverse order of the second ([D] Fig. 5: `[40, 40, 10, 10]`).",
 );
 
 impl Scheme for LabelRatio {
@@ -55,7 +55,7 @@ impl Scheme for LabelRatio {
         let usable = ratio.iter().all(|share| *share >= 0.0 && share.is_finite()) && ratio.iter().sum::<f64>() > 0.0;
         if !usable || !(ratio.len() == 2 || ratio.len() == clients) {
             let problem =
-                format!("must be two numbers, e.g. [1, 9], or one a client ({clients}); none negative, not all 0");
+                format!("must be two numbers, e.g. [1, 9], or one per client ({clients}); none negative, not all 0");
             return Err(DataError::config("partition.ratio", format!("{ratio:?}"), problem));
         }
         let counts = [classes.rows[0].len(), classes.rows[1].len()];
@@ -76,7 +76,7 @@ impl Scheme for LabelRatio {
 
         let mut rows = vec![Vec::new(); clients];
         for (class, weights) in weights.iter().enumerate() {
-            // All weights of a class can be 0 only for [0, b] and one client, which then takes everything.
+            // All weights of a class can be 0 only for [0, b] and one client, which then gets all rows.
             let weights = if weights.iter().sum::<f64>() > 0.0 { weights.clone() } else { vec![1.0; clients] };
             classes.rows[class].shuffle(rng);
             let cuts = boundaries(counts[class], &weights);
@@ -90,12 +90,12 @@ impl Scheme for LabelRatio {
     }
 }
 
-/// How many rows of each class each client gets, so that client k holds `minority : majority` exactly, class k mod 2
-/// being the majority, and all rows are used.
+/// The number of rows of each class for each client, so that client k holds `minority : majority` exactly, where class
+/// k mod 2 is the majority, and all rows are used.
 ///
 /// Even clients all have size s, odd ones size t, which the two class totals determine:
 /// E·p·s + O·q·t = n₀ and E·q·s + O·p·t = n₁, with p, q the shares of majority and minority and E, O the numbers of
-/// even and odd clients. `None` where a size would be less than a row.
+/// even and odd clients. `None` if a size would be less than a row.
 fn mixed(counts: [usize; 2], clients: usize, minority: f64, majority: f64) -> Option<[Vec<f64>; 2]> {
     let (p, q) = (majority / (majority + minority), minority / (majority + minority));
     let (even, odd) = (clients.div_ceil(2) as f64, (clients / 2) as f64);

@@ -1,6 +1,6 @@
 //! `labels-per-client`: every client gets c distinct classes, drawn from shuffled lists of all classes; a class's rows,
-//! shuffled, are shared by its holders. (FedWBA's partition; ALGORITHMS.md section 1.6, `labels(c)`.) The shares are equal
-//! or, as in pFedVEM, random.
+//! shuffled, are shared by its holders. (FedWBA's partition; ALGORITHMS.md section 1.6, `labels(c)`.) The shares are
+//! equal or, as in pFedVEM, random.
 
 use super::classes::Classes;
 use super::holders::{self, Shares};
@@ -15,21 +15,21 @@ use serde::{Deserialize, Serialize};
 /// Every client holds a few classes; a class's rows are shared by its holders.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct LabelsPerClient {
-    /// Number of clients K.
+    /// The number of clients K.
     pub clients: usize,
-    /// Distinct classes a client.
+    /// The number of distinct classes per client.
     pub labels: usize,
-    /// Whether they share equally.
+    /// The shares of the clients that hold a class.
     pub cut: Cut,
 }
 
-/// How the holders of a class share its rows.
+/// The shares in which the holders of a class divide its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cut {
-    /// Equally, up to one row.
+    /// Equal shares, up to one row.
     Equal,
-    /// At random places, all equally likely; every holder gets a row.
+    /// Shares between random boundaries, all of which are equally likely; every holder gets a row.
     Random,
 }
 

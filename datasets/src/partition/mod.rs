@@ -1,10 +1,11 @@
-//! Which client holds which rows. In: a [`PartitionConfig`], the training rows, a random source. Out: a [`Partition`], a
-//! disjoint cover of the training rows: every row belongs to exactly one client, and no client is empty
-//! (`fedwba-reference` alone assigns the same rows to many). A share of each client's rows can be held out for its own
-//! validation, and [`Partition::with_tests`] names the test rows on which each client's own model is judged.
+//! The assignment of rows to clients: a [`PartitionConfig`], the training rows and a random generator in, a
+//! [`Partition`] out. It is a disjoint cover of the training rows: every row belongs to exactly one client, and no
+//! client is empty (only `fedwba-reference` assigns the same rows to several clients). A share of each client's rows
+//! can be held out for its own validation, and [`Partition::with_tests`] selects the test rows on which each client's
+//! own model is evaluated.
 //!
-//! A partition scheme is one file: its config struct, its keys, its rule. A new one is such a file, its `mod` line and its
-//! line in the list `schemes!`.
+//! A partition scheme is one file with its config struct, its keys and its rule. A new scheme needs its file, a `mod`
+//! line and a line in the list `schemes!`.
 
 mod by_column;
 mod classes;
@@ -32,18 +33,19 @@ use test_rows::TestRows;
 pub use labels_per_client::Cut;
 pub use rows::Partition;
 
-/// Which rows are whose (ALGORITHMS.md section 1.6). No key has a default here: the caller writes all of them.
+/// The configuration of a partition (ALGORITHMS.md section 1.6). No key has a default here: the caller sets all of
+/// them.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct PartitionConfig {
-    /// How the training rows are assigned to clients.
+    /// The scheme by which training rows are assigned to clients.
     #[serde(flatten)]
     pub scheme: PartitionScheme,
-    /// Share of each client's rows that is held out from its training, at least 0 and less than 1. One row stays for
-    /// training, however large the share.
+    /// The share of each client's rows that is held out from its training, at least 0 and less than 1. At least one row
+    /// remains for training.
     pub validation: f64,
 }
 
-/// `validation`, the last key of every kind.
+/// The key `validation`, the last key of every kind.
 const VALIDATION: Key = key(
     "validation",
     Accepts::Float(Interval::DECAY),
@@ -51,18 +53,18 @@ const VALIDATION: Key = key(
     "Share of each client's rows, label by label, that is held out from its training; 0: none.",
 );
 
-/// `clients`
-const CLIENTS: Key = key("clients", COUNT, Int(10), "Clients K.");
+/// The key `clients`.
+const CLIENTS: Key = key("clients", COUNT, Int(10), "Number of clients K.");
 
-/// `labels`
-const LABELS: Key = key("labels", COUNT, Int(3), "Distinct labels a client holds.");
+/// The key `labels`.
+const LABELS: Key = key("labels", COUNT, Int(3), "Number of distinct labels per client.");
 
-/// What a partition scheme needs of the data, and what can be said of its clients.
+/// The requirements of a partition scheme, and the properties of its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemeProperties {
-    /// Whether it assigns rows by their class, so that the targets must be classes.
+    /// Whether the scheme assigns rows by their class, so that the targets must be classes.
     pub by_class: bool,
-    /// Whether its clients are those that the data come with.
+    /// Whether the clients are the natural clients of the data.
     pub natural_clients: bool,
     /// Whether the classes must belong to superclasses.
     pub superclasses: bool,
@@ -71,37 +73,37 @@ pub struct SchemeProperties {
 }
 
 impl SchemeProperties {
-    /// Any rows in disjoint shares.
+    /// The properties of schemes for any rows with disjoint shares.
     const PLAIN: Self = Self { by_class: false, natural_clients: false, superclasses: false, disjoint: true };
-    /// Rows of classes in disjoint shares.
+    /// The properties of schemes for rows with classes, with disjoint shares.
     const BY_CLASS: Self = Self { by_class: true, ..Self::PLAIN };
 }
 
-/// How rows are assigned to clients (ALGORITHMS.md section 1.6).
+/// A scheme by which rows are assigned to clients (ALGORITHMS.md section 1.6).
 pub(crate) trait Scheme {
-    /// Its word after `kind =` and its config keys, in the order of a resolved config.
+    /// The value of `kind` and the config keys, in the order of a resolved config.
     const KIND: Kind;
-    /// What it needs of the data.
+    /// The requirements of the scheme.
     const PROPERTIES: SchemeProperties;
-    /// Which test rows are whose.
+    /// The rule for the test rows of the clients.
     const TEST_ROWS: TestRows;
 
-    /// Number of clients asked for, `None` where the data decide.
+    /// The configured number of clients; `None` where it depends on the data.
     fn clients(&self) -> Option<usize>;
 
     /// Assigns the training rows; `clients` is at least 1 and at most the number of rows where the shares are disjoint.
     ///
     /// # Errors
-    /// Targets that the scheme cannot work with, parameters out of range.
+    /// The scheme cannot use these targets, or a parameter is out of range.
     fn assign(&self, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError>;
 }
 
-/// Makes known the partition schemes of a list: each with its word after `kind =`, its module and its config struct.
+/// Declares the partition schemes of a list: each with its value of `kind`, its module and its config struct.
 macro_rules! schemes {
     ($($word:literal => $module:ident::$variant:ident),+ $(,)?) => {
         $(pub use $module::$variant;)+
 
-        /// How rows are assigned to clients (ALGORITHMS.md section 1.6).
+        /// The scheme by which rows are assigned to clients (ALGORITHMS.md section 1.6).
         #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
         #[serde(tag = "kind")]
         pub enum PartitionScheme {
@@ -120,28 +122,28 @@ macro_rules! schemes {
             }
 
             impl From<$variant> for PartitionConfig {
-                /// Nothing is held out for validation.
+                /// A partition without validation rows.
                 fn from(scheme: $variant) -> Self {
                     PartitionScheme::$variant(scheme).into()
                 }
             }
         )+
 
-        /// What `kind` may name in `[partition]`, with the keys of each.
+        /// The values of `kind` in `[partition]`, with the keys of each.
         pub const PARTITION_KINDS: &[Kind] = &[$(<$variant as Scheme>::KIND),+];
 
         impl PartitionScheme {
-            /// The word after `kind =`.
+            /// The value of `kind`.
             pub fn kind(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$variant as Scheme>::KIND.name),+ }
             }
 
-            /// What it needs of the data.
+            /// The requirements of the scheme.
             pub fn properties(&self) -> SchemeProperties {
                 match self { $(Self::$variant(_) => <$variant as Scheme>::PROPERTIES),+ }
             }
 
-            /// Number of clients asked for, `None` where the data decide.
+            /// The configured number of clients; `None` where it depends on the data.
             pub fn clients(&self) -> Option<usize> {
                 match self { $(Self::$variant(scheme) => scheme.clients()),+ }
             }
@@ -170,18 +172,18 @@ schemes! {
 }
 
 impl From<PartitionScheme> for PartitionConfig {
-    /// Nothing is held out for validation.
+    /// A partition without validation rows.
     fn from(scheme: PartitionScheme) -> Self {
         PartitionConfig { scheme, validation: 0.0 }
     }
 }
 
-/// Assigns the training rows to clients, and holds out what is asked for validation. The rows of a client, training and
-/// validation together, are the same with and without validation.
+/// Assigns the training rows to clients, and holds out the configured share for validation. The rows of a client,
+/// training and validation together, are the same with and without validation.
 ///
 /// # Errors
-/// No clients, more clients than rows, targets that the kind cannot work with (all but `iid` and `by-column` need
-/// classes), parameters out of range.
+/// There are no clients or more clients than rows, the kind cannot use these targets (all but `iid` and `by-column`
+/// need classes), or a parameter is out of range.
 pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
     let scheme = &config.scheme;
     if let Some(clients) = scheme.clients() {
@@ -189,7 +191,7 @@ pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) 
         if clients == 0 {
             return Err(DataError::config("partition.clients", clients, "must be at least 1"));
         }
-        // Where clients share rows, there are enough for all of them.
+        // If clients share rows, there may be more clients than rows.
         if clients > rows && scheme.properties().disjoint {
             return Err(DataError::TooManyClients { clients, rows });
         }
@@ -198,24 +200,24 @@ pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) 
 }
 
 impl Partition {
-    /// Names the test rows of each client, and says in a note which clients have none.
+    /// Selects the test rows of each client. A note lists the clients without test rows.
     ///
     /// - `labels-per-client`, `cyclic-labels`, `superclass-labels`, `fedwba-reference`: all test rows of the classes of
     ///   which the client holds rows; clients with the same class share them.
     /// - `pfedgp`: the test rows of a class in the shares of its training rows, disjoint.
-    /// - `dirichlet`, `label-ratio`: a sample of the test rows, as large as can be, whose mix of classes is the client's.
-    ///   Clients' samples overlap.
+    /// - `dirichlet`, `label-ratio`: the largest sample of the test rows with the client's proportions of classes. The
+    ///   samples of clients overlap.
     /// - `by-column`: the test rows of the same natural client.
     /// - `iid`: all test rows.
     ///
-    /// The rows are numbers within `test`, those of training and validation within `train`: no row is in both, since the
-    /// sets are separate (of two files that hold equal rows nothing is known).
+    /// The rows are indices into `test`, those of training and validation indices into `train`. The two sets are
+    /// separate; equal rows in both of them are not detected.
     ///
     /// # Arguments
     /// - `config`, `train`: those of [`partition`].
     ///
     /// # Errors
-    /// Test rows with other classes than the training rows, or without the clients that the training rows have.
+    /// The test rows have other classes than the training rows, or no clients although the training rows have them.
     pub fn with_tests(
         mut self,
         config: &PartitionConfig,

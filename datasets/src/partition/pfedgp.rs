@@ -1,5 +1,5 @@
-//! `pfedgp`: pFedGP's partition. As in `labels-per-client`, every client gets c distinct classes; the holders of a class
-//! share its rows in proportions drawn from U(0.4, 0.6), and its test rows in the same.
+//! `pfedgp`: pFedGP's partition. As in `labels-per-client`, every client gets c distinct classes. The holders of a
+//! class share its rows in proportions drawn from U(0.4, 0.6), and its test rows in the same proportions.
 
 use super::classes::Classes;
 use super::holders::{self, Shares};
@@ -11,20 +11,20 @@ use fedstein_schema::Literal::Int;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-/// As [`LabelsPerClient`](super::LabelsPerClient), but a class is shared in parts proportional to U(0.4, 0.6), its test
-/// rows in the same parts (pFedGP).
+/// As [`LabelsPerClient`](super::LabelsPerClient), but the rows of a class are shared in parts proportional to draws
+/// from U(0.4, 0.6), and its test rows in the same parts (pFedGP).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Pfedgp {
-    /// Number of clients K.
+    /// The number of clients K.
     pub clients: usize,
-    /// Distinct classes a client.
+    /// The number of distinct classes per client.
     pub labels: usize,
 }
 
 impl Scheme for Pfedgp {
     const KIND: Kind = Kind {
         name: "pfedgp",
-        about: "A few labels a client, shared in parts that vary by U(0.4, 0.6), in training and test.",
+        about: "A few labels per client; the clients with a label share its rows in parts that vary by U(0.4, 0.6), in training and test.",
         keys: &[CLIENTS, LABELS.default(Int(5)), VALIDATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;

@@ -1,4 +1,4 @@
-//! What a partition scheme yields: the rows of each client.
+//! The result of a partition scheme: the rows of each client.
 
 use crate::Targets;
 use serde::{Deserialize, Serialize};
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 /// The rows of each client: of the training set for training and validation, of the test set for its test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// Training rows of each client, ascending.
+    /// The training rows of each client, ascending.
     pub(super) clients: Vec<Vec<usize>>,
-    /// Rows of each client that are held out from its training, ascending.
+    /// The rows of each client that are held out from its training, ascending.
     #[serde(default)]
     pub(super) validation: Vec<Vec<usize>>,
-    /// Rows of the test set for each client, ascending; no lists until [`Partition::with_tests`].
+    /// The rows of the test set for each client, ascending; without lists before [`Partition::with_tests`].
     #[serde(default)]
     pub(super) tests: Vec<Vec<usize>>,
-    /// What a reader of results should know, one sentence each: which client was short, and why.
+    /// Notes for the reader of results, one sentence each, such as which client has few rows, and the reason.
     pub notes: Vec<String>,
 }
 
 impl Partition {
-    /// From each client's rows in any order.
+    /// A partition with these rows for each client, in any order.
     pub(super) fn new(mut clients: Vec<Vec<usize>>, notes: Vec<String>) -> Self {
         for rows in &mut clients {
             rows.sort_unstable();
@@ -33,8 +33,8 @@ impl Partition {
         &self.clients
     }
 
-    /// Of `rows` training rows all but those held out for validation, ascending: what a method with all rows in one place
-    /// trains on.
+    /// All of `rows` training rows but those held out for validation, ascending: the training rows of a method with all
+    /// rows in one place.
     pub fn pooled(&self, rows: usize) -> Vec<usize> {
         let mut kept = vec![true; rows];
         self.validation.iter().flatten().filter(|&&row| row < rows).for_each(|&row| kept[row] = false);
@@ -49,7 +49,7 @@ impl Partition {
         &self.validation[k]
     }
 
-    /// Rows of the test set for client `k`, ascending; empty where it has none, and before [`Partition::with_tests`].
+    /// The rows of the test set for client `k`, ascending; empty if it has none, and before [`Partition::with_tests`].
     ///
     /// # Panics
     /// When there is no client `k`.
@@ -58,12 +58,12 @@ impl Partition {
         self.tests.get(k).map_or(&[], Vec::as_slice)
     }
 
-    /// Training and validation rows of client `k`: all that were assigned to it.
+    /// The training and validation rows of client `k`, which are all rows that were assigned to it.
     pub(super) fn assigned(&self, k: usize) -> impl Iterator<Item = usize> {
         self.clients[k].iter().chain(&self.validation[k]).copied()
     }
 
-    /// Training rows a client and class `[K, C]`; one column where the targets are not classes.
+    /// The numbers of training rows per client and class `[K, C]`; one column if the targets are not classes.
     ///
     /// # Panics
     /// When `targets` are not those of the rows that were assigned.
@@ -72,7 +72,7 @@ impl Partition {
     }
 }
 
-/// How many of some rows are of each class `[C]`; one number where the targets are not classes.
+/// The number of these rows in each class `[C]`; one number if the targets are not classes.
 pub(super) fn count(rows: impl Iterator<Item = usize>, targets: &Targets) -> Vec<usize> {
     match targets {
         Targets::Classes { labels, names } => {

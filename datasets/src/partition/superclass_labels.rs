@@ -1,6 +1,6 @@
-//! `superclass-labels`: every client gets c distinct superclasses, drawn from shuffled lists of all superclasses, and of
-//! each one class, drawn from shuffled lists of its classes; a class's rows, shuffled, are shared equally by its holders.
-//! (The FedWBA paper's CIFAR-100, c = 10; ALGORITHMS.md section 1.6, `superclass(10)`.)
+//! `superclass-labels`: every client gets c distinct superclasses, drawn from shuffled lists of all superclasses, and
+//! of each one class, drawn from shuffled lists of its classes; a class's rows, shuffled, are shared equally by its
+//! holders. (The FedWBA paper's CIFAR-100, c = 10; ALGORITHMS.md section 1.6, `superclass(10)`.)
 
 use super::classes::Classes;
 use super::holders::{self, Shares};
@@ -14,19 +14,19 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 /// Every client holds a few classes of CIFAR-100, no two of them of one superclass; a class's rows are shared equally
-/// by its holders. The FedWBA paper's CIFAR-100: ten a client.
+/// by its holders. The FedWBA paper's CIFAR-100: ten per client.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct SuperclassLabels {
-    /// Number of clients K.
+    /// The number of clients K.
     pub clients: usize,
-    /// Superclasses a client, one class of each.
+    /// The number of superclasses per client, with one class of each.
     pub labels: usize,
 }
 
 impl Scheme for SuperclassLabels {
     const KIND: Kind = Kind {
         name: "superclass-labels",
-        about: "A few labels of `cifar100` a client, each of another superclass ([W]: 10).",
+        about: "A few labels of `cifar100` per client, each of a different superclass ([W]: 10).",
         keys: &[CLIENTS, LABELS.default(Int(10)), VALIDATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties { superclasses: true, ..SchemeProperties::BY_CLASS };
@@ -55,7 +55,7 @@ impl Scheme for SuperclassLabels {
         }
 
         let all: Vec<usize> = (0..members.len()).collect();
-        // What is left of each superclass's shuffled list.
+        // The rest of each superclass's shuffled list.
         let mut left = vec![Vec::new(); members.len()];
         let mut held = Vec::with_capacity(self.clients);
         for superclasses in holders::draw(&all, self.clients, self.labels, rng) {

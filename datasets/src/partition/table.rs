@@ -6,14 +6,14 @@ use crate::Targets;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Classes that get a column each.
+/// The largest number of classes that have a column each.
 const WIDE: usize = 12;
 
 impl Partition {
-    /// The training rows a client and class as a table for a terminal: a line a client, a column a class, their sum, and
-    /// how many rows the client has for validation and test, where any are named. The last line counts distinct rows, so
-    /// what several clients share counts once. Of more than 30 clients the first 15 and the last 10 are shown; of more
-    /// than 12 classes, how many the client holds.
+    /// The numbers of training rows per client and class as a table for a terminal, with one line per client, one
+    /// column per class, their sum, and the numbers of validation and test rows if there are any. The last line counts
+    /// distinct rows, so that rows of several clients count once. Of more than 30 clients the first 15 and the last 10
+    /// are shown; for more than 12 classes, only the number of classes of each client.
     ///
     /// # Panics
     /// When `targets` are not those of the rows that were assigned.
@@ -56,7 +56,7 @@ impl Partition {
     }
 }
 
-/// The cells of the classes: one each, or one for all.
+/// The cells of the classes: one for each class, or one for all.
 fn by_class(counts: &[usize], classes: usize) -> Vec<String> {
     match classes {
         0 => Vec::new(),
@@ -69,7 +69,7 @@ fn distinct(clients: &[Vec<usize>]) -> BTreeSet<usize> {
     clients.iter().flatten().copied().collect()
 }
 
-/// Columns flush right, two spaces apart; `gap` goes in after the first 15 clients.
+/// Aligns the columns to the right with two spaces between them; `gap` is inserted after the first 15 clients.
 fn aligned(lines: &[Vec<String>], gap: Option<String>) -> String {
     let length = |text: &String| text.chars().count();
     let width = |column: usize| lines.iter().map(|line| length(&line[column])).max().unwrap_or(0);

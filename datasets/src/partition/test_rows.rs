@@ -1,5 +1,6 @@
-//! The test rows of each client, on which its own model is judged ([`Partition::with_tests`] says which). In: a partition
-//! of the training rows, these rows and the test rows. Out: rows of the test set for each client, ascending, and notes.
+//! The test rows of each client, on which its own model is evaluated; see [`Partition::with_tests`]. The input is a
+//! partition of the training rows with these rows and the test rows; the output are the rows of the test set for each
+//! client, ascending, and notes.
 
 use super::Partition;
 use super::classes::{Classes, boundaries};
@@ -8,25 +9,25 @@ use crate::{DataError, Dataset};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-/// Which test rows are whose.
+/// The rule for the test rows of the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TestRows {
-    /// Every client is tested on all of them.
+    /// All test rows for every client.
     All,
-    /// Those of the same natural client.
+    /// The test rows of the same natural client.
     OfNaturalClient,
-    /// All of the classes of which a client holds training rows.
+    /// All test rows of the classes of which a client holds training rows.
     OfHeldClasses,
-    /// Those of each class, in the shares of its training rows.
+    /// The test rows of each class, in the shares of its training rows.
     InSharesOfClasses,
-    /// A sample with the client's mix of classes.
+    /// A sample with the client's proportions of classes.
     OfMix,
 }
 
-/// Test rows of each client of a partition of this kind, and notes.
+/// The test rows of each client of a partition of this kind, and notes.
 ///
 /// # Errors
-/// Test rows with other classes than the training rows, or without the clients that the training rows have.
+/// The test rows have other classes than the training rows, or no clients although the training rows have them.
 pub(super) fn of_clients(
     rule: TestRows,
     kind: &'static str,
@@ -72,7 +73,7 @@ pub(super) fn of_clients(
     Ok((tests, notes))
 }
 
-/// The classes of which clients hold training rows, but of which there is no test row.
+/// A note on the classes of which clients hold training rows, but of which there is no test row.
 fn untested(classes: &Classes, counts: &[Vec<usize>]) -> Option<String> {
     let without = |&class: &usize| classes.rows[class].is_empty() && counts.iter().any(|counts| counts[class] > 0);
     let names: Vec<&str> = (0..classes.rows.len()).filter(without).map(|class| classes.names[class].as_str()).collect();
@@ -80,13 +81,13 @@ fn untested(classes: &Classes, counts: &[Vec<usize>]) -> Option<String> {
         .then(|| format!("no test rows of the classes {}: no client is tested on them", names.join(", ")))
 }
 
-/// All test rows of the classes of which a client has any.
+/// All test rows of the classes of which a client has training rows.
 fn of_held(classes: &Classes, counts: &[usize]) -> Vec<usize> {
     let held = classes.rows.iter().zip(counts).filter(|&(_, &count)| count > 0);
     held.flat_map(|(rows, _)| rows.iter().copied()).collect()
 }
 
-/// The test rows of each class in the shares of its training rows; `counts` are the latter `[K, C]`.
+/// The test rows of each class in the shares of its training rows, whose numbers are `counts` `[K, C]`.
 fn in_shares(mut classes: Classes, counts: &[Vec<usize>], rng: &mut impl Rng) -> Vec<Vec<usize>> {
     let mut tests = vec![Vec::new(); counts.len()];
     for (class, rows) in classes.rows.iter_mut().enumerate() {
@@ -102,12 +103,12 @@ fn in_shares(mut classes: Classes, counts: &[Vec<usize>], rng: &mut impl Rng) ->
     tests
 }
 
-/// A sample of the test rows with the client's mix of classes, as large as the scarcest class allows: of class c
-/// ⌊m·n_c⌋ rows, where m = min t_c/n_c over the classes with training rows n_c and test rows t_c.
+/// A sample of the test rows with the client's proportions of classes, as large as the scarcest class allows: of class
+/// c ⌊m·n_c⌋ rows, where m = min t_c/n_c over the classes with training rows n_c and test rows t_c.
 fn of_mix(classes: &Classes, counts: &[usize], rng: &mut impl Rng) -> Vec<usize> {
     let both = || classes.rows.iter().zip(counts).filter(|(rows, count)| !rows.is_empty() && **count > 0);
     let Some((scarce, per)) = both().map(|(rows, &count)| (rows.len(), count)).min_by(|a, b| {
-        // t_a / n_a against t_b / n_b, exactly.
+        // Compares t_a / n_a with t_b / n_b exactly.
         (a.0 as u128 * b.1 as u128).cmp(&(b.0 as u128 * a.1 as u128))
     }) else {
         return Vec::new();
@@ -122,7 +123,7 @@ fn of_mix(classes: &Classes, counts: &[usize], rng: &mut impl Rng) -> Vec<usize>
     sample
 }
 
-/// The test rows of the natural client that each client is.
+/// The test rows of the natural clients.
 fn of_natural_clients(
     kind: &'static str,
     partition: &Partition,
@@ -130,7 +131,7 @@ fn of_natural_clients(
     test: &Dataset,
 ) -> Result<Vec<Vec<usize>>, DataError> {
     let (Some(trained), Some(tested)) = (&train.clients, &test.clients) else {
-        let problem = "the test rows do not tell whose they are; they need the column of the training rows".to_owned();
+        let problem = "the test rows have no clients; they need the client column of the training rows".to_owned();
         return Err(DataError::Partition { kind, problem });
     };
     let mut of_client = std::collections::BTreeMap::<usize, Vec<usize>>::new();

@@ -1,19 +1,19 @@
-//! Rows that each client keeps from its training for validation. In: a partition and a share v. Out: the same partition
-//! with ⌊nv + ½⌋ of each client's n rows set aside, but never its last one.
+//! The rows that each client holds out from its training for validation: for a share v, ⌊nv + ½⌋ of a client's n rows,
+//! but never its last one.
 //!
-//! A client's classes are held out in the same share, to within a row each: its rows, class by class and shuffled within
-//! a class, stand in a line, and those at which ⌊iv + ½⌋ grows are taken. Clients with the same rows (`fedwba-reference`)
-//! hold out the same ones, so that no client trains on rows that another validates with.
+//! A client's classes are held out in the same share, to within one row each: its rows are listed class by class,
+//! shuffled within a class, and the rows i at which ⌊iv + ½⌋ increases are held out. Clients with the same rows
+//! (`fedwba-reference`) hold out the same ones, so that no client trains on validation rows of another one.
 
 use super::Partition;
 use crate::{DataError, Targets};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-/// Sets aside a share of each client's rows.
+/// Holds out a share of each client's rows.
 ///
 /// # Errors
-/// A share that is not at least 0 and less than 1.
+/// The share is not at least 0 and less than 1.
 pub(super) fn hold_out(
     mut partition: Partition,
     share: f64,
@@ -43,7 +43,7 @@ pub(super) fn hold_out(
     Ok(partition)
 }
 
-/// `(kept, held out)`, both ascending.
+/// The rows `(kept, held out)`, both ascending.
 fn split(rows: &[usize], share: f64, targets: &Targets, rng: &mut impl Rng) -> (Vec<usize>, Vec<usize>) {
     let mut line = rows.to_vec();
     line.shuffle(rng);

@@ -3,38 +3,38 @@
 //! set is decided by counting them: a result on a part is not one on the set, so the name says so and a note does.
 
 use super::Rows;
-use super::files::{put_there, put_there_packed};
+use super::files::{find_file, find_gzipped_file};
 use crate::format::cifar::{self, Layout, PIXELS};
 use crate::format::{first_file, read_text};
 use crate::{DataError, Dataset, Targets};
 use ndarray::Array2;
 use std::path::{Path, PathBuf};
 
-/// Channels, height and width.
+/// The number of channels, the height and the width.
 const SHAPE: [usize; 3] = [3, 32, 32];
-/// A part of the training images, where the whole is not there.
+/// A file with a part of the training images, which is used if the whole set is missing.
 const PART: &str = "train_20pct.bin";
-/// Images of the whole sets.
+/// The numbers of images of the whole sets.
 const TRAIN: usize = 50_000;
 const TEST: usize = 10_000;
 
-/// Which set, and what its files are called.
+/// A set and the names of its files.
 pub(super) struct Set {
     pub name: &'static str,
     pub layout: Layout,
     pub train: &'static [&'static str],
     pub test: &'static str,
-    /// File of the class names, one a line; need not be there.
+    /// The file of the class names, one per line, which is optional.
     pub names: &'static str,
     pub classes: &'static [&'static str],
 }
 
-/// Training and test images `[rows, 3072]`, pixels 0 to 255; a note where they are not the whole set.
+/// The training and test images `[rows, 3072]` with pixels from 0 to 255, and a note if they are not the whole set.
 ///
 /// # Errors
 /// A missing or damaged file, a wrong number of class names.
 pub(super) fn read(set: &Set, data_dir: &Path) -> Result<Rows, DataError> {
-    let test = put_there_packed(data_dir, set.name, set.test)?;
+    let test = find_gzipped_file(data_dir, set.name, set.test)?;
     let train = training_files(set, data_dir)?;
     let classes = class_names(set, data_dir)?;
     let (mut train, mut test) = (half(set, &train, &classes)?, half(set, &[test], &classes)?);
@@ -52,12 +52,12 @@ pub(super) fn read(set: &Set, data_dir: &Path) -> Result<Rows, DataError> {
     Ok(Rows { train, test, notes })
 }
 
-/// All files of the whole set, else the part.
+/// The files of the whole set, or the file with a part.
 fn training_files(set: &Set, data_dir: &Path) -> Result<Vec<PathBuf>, DataError> {
     let whole: Result<Vec<PathBuf>, DataError> =
-        set.train.iter().map(|name| put_there_packed(data_dir, set.name, name)).collect();
-    let part = || put_there(data_dir, set.name, PART, &[&format!("{PART}.gz")]).map(|path| vec![path]);
-    // Without either, what is missing is the whole set.
+        set.train.iter().map(|name| find_gzipped_file(data_dir, set.name, name)).collect();
+    let part = || find_file(data_dir, set.name, PART, &[&format!("{PART}.gz")]).map(|path| vec![path]);
+    // If both are missing, the error names the files of the whole set.
     whole.or_else(|missing| part().map_err(|_| missing))
 }
 
@@ -76,7 +76,7 @@ fn class_names(set: &Set, data_dir: &Path) -> Result<Vec<String>, DataError> {
     Ok(names)
 }
 
-/// The rows of some files, one after the other.
+/// The rows of these files, one file after the other.
 fn half(set: &Set, files: &[PathBuf], classes: &[String]) -> Result<Dataset, DataError> {
     let (mut labels, mut pixels) = (Vec::new(), Vec::new());
     for path in files {
@@ -95,7 +95,7 @@ fn half(set: &Set, files: &[PathBuf], classes: &[String]) -> Result<Dataset, Dat
     })
 }
 
-/// A file of CIFAR's training images, whose sum is not known, and the part that may stand there instead.
+/// A file of CIFAR's training images, whose checksum is not known, and the part that may be used instead.
 macro_rules! cifar_train {
     ($set:literal, $name:literal) => {
         $crate::source::DataFile {

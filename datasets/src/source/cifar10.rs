@@ -1,7 +1,8 @@
-//! CIFAR-10 (A. Krizhevsky, *Learning multiple layers of features from tiny images*, 2009): small photographs of ten kinds of things.
+//! CIFAR-10 (A. Krizhevsky, *Learning multiple layers of features from tiny images*, 2009): small photographs in ten
+//! classes.
 
 use super::cifar::{self, Set, cifar_train};
-use super::set::by_hand;
+use super::set::manual_file;
 use super::{CLASSES, DataFile, DataSet, Origin, Rows, Source};
 use crate::format::cifar::Layout;
 use crate::prepare::{NORMALISE, TEST_LIMIT, TRAIN_LIMIT};
@@ -11,24 +12,24 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// CIFAR-10: 50,000 + 10,000 images of 3×32×32, ten kinds of things, the publisher's split. Put there by hand; a part
-/// of the training images will do and is called so.
+/// CIFAR-10: 50,000 + 10,000 images of 3×32×32, ten classes, the publisher's split. Manual download. A part of the
+/// training images can be used, which a note then reports.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Cifar10 {
-    /// Classes to keep, in train and test; empty for all. Classes are not renumbered: there are still ten.
+    /// Classes to keep, in train and test; an empty list keeps all. Classes are not renumbered: there remain ten.
     pub classes: Vec<usize>,
-    /// Scale of the pixels; `auto` is `published`.
+    /// The scale of the pixels; `auto` is `published`.
     pub normalise: Normalise,
-    /// Training rows to keep, 0 for all.
+    /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 
 impl Source for Cifar10 {
     const KIND: Kind = Kind {
         name: "cifar10",
-        about: "Small photographs: 50,000 + 10,000 images of 3x32x32, 10 classes, in the publisher's split; put there by hand. Scale `auto`: `published`.",
+        about: "Small photographs: 50,000 + 10,000 images of 3x32x32, 10 classes, in the publisher's split; manual download. Scale `auto`: `published`.",
         keys: &[CLASSES, NORMALISE, TRAIN_LIMIT, TEST_LIMIT],
     };
     const SET: DataSet = DataSet {
@@ -38,7 +39,7 @@ impl Source for Cifar10 {
         licence: "none stated; its author asks for the citation",
         origin: Origin::Download,
         files: FILES,
-        by_hand: Some(HOW),
+        manual_download: Some(HOW),
     };
 
     fn properties(&self) -> DataProperties {
@@ -78,7 +79,7 @@ const HOW: &str = "\
      https://www.cs.toronto.edu/~kriz/cifar.html and unpack data_batch_1.bin to data_batch_5.bin and test_batch.bin into \
      cifar10/ below the data directory; each may be gzipped\n  \
      a part of the training images may stand for the five batches as cifar10/train_20pct.bin or .bin.gz: \
-     docs/data.md, \"By hand\"";
+     docs/data.md, \"Manual downloads\"";
 
 const FILES: &[DataFile] = &[
     cifar_train!("cifar10", "data_batch_1.bin"),
@@ -86,5 +87,9 @@ const FILES: &[DataFile] = &[
     cifar_train!("cifar10", "data_batch_3.bin"),
     cifar_train!("cifar10", "data_batch_4.bin"),
     cifar_train!("cifar10", "data_batch_5.bin"),
-    by_hand!("cifar10/test_batch.bin", 28256339, "27ae0e1ce42c156c20a7e87f67dc90a50876ca6a755a60c608fc646a4ec4b937"),
+    manual_file!(
+        "cifar10/test_batch.bin",
+        28256339,
+        "27ae0e1ce42c156c20a7e87f67dc90a50876ca6a755a60c608fc646a4ec4b937"
+    ),
 ];

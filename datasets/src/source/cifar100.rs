@@ -1,8 +1,8 @@
-//! CIFAR-100 (A. Krizhevsky, *Learning multiple layers of features from tiny images*, 2009): small photographs of a hundred kinds of
-//! things, which belong to twenty superclasses.
+//! CIFAR-100 (A. Krizhevsky, *Learning multiple layers of features from tiny images*, 2009): small photographs in a
+//! hundred classes, which belong to twenty superclasses.
 
 use super::cifar::{self, Set, cifar_train};
-use super::set::by_hand;
+use super::set::manual_file;
 use super::{CLASSES, DataFile, DataSet, Origin, Rows, Source};
 use crate::format::cifar::Layout;
 use crate::prepare::{NORMALISE, TEST_LIMIT, TRAIN_LIMIT};
@@ -12,23 +12,23 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// CIFAR-100: as CIFAR-10, a hundred classes in twenty superclasses.
+/// CIFAR-100: like CIFAR-10, with a hundred classes in twenty superclasses.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Cifar100 {
-    /// Classes to keep, in train and test; empty for all. Classes are not renumbered: there are still a hundred.
+    /// Classes to keep, in train and test; an empty list keeps all. Classes are not renumbered: there remain a hundred.
     pub classes: Vec<usize>,
-    /// Scale of the pixels; `auto` is `published`.
+    /// The scale of the pixels; `auto` is `published`.
     pub normalise: Normalise,
-    /// Training rows to keep, 0 for all.
+    /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 
 impl Source for Cifar100 {
     const KIND: Kind = Kind {
         name: "cifar100",
-        about: "Small photographs: 50,000 + 10,000 images of 3x32x32, 100 classes in 20 superclasses, in the publisher's split; put there by hand. Scale `auto`: `published`.",
+        about: "Small photographs: 50,000 + 10,000 images of 3x32x32, 100 classes in 20 superclasses, in the publisher's split; manual download. Scale `auto`: `published`.",
         keys: &[CLASSES, NORMALISE, TRAIN_LIMIT, TEST_LIMIT],
     };
     const SET: DataSet = DataSet {
@@ -38,7 +38,7 @@ impl Source for Cifar100 {
         licence: "none stated; its author asks for the citation",
         origin: Origin::Download,
         files: FILES,
-        by_hand: Some(HOW),
+        manual_download: Some(HOW),
     };
 
     fn properties(&self) -> DataProperties {
@@ -85,7 +85,7 @@ const FINE: [&str; 100] = [
     "train", "trout", "tulip", "turtle", "wardrobe", "whale", "willow_tree", "wolf", "woman", "worm",
 ];
 
-/// Superclass, 0 to 19 in the order of the publisher's table, of each class of CIFAR-100.
+/// The superclass of each class of CIFAR-100, 0 to 19 in the order of the publisher's table.
 #[rustfmt::skip]
 const SUPERCLASS: [usize; 100] = [
      4,  1, 14,  8,  0,  6,  7,  7, 18,  3,  3, 14,  9, 18,  7, 11,  3,  9,  7, 11,
@@ -96,7 +96,7 @@ const SUPERCLASS: [usize; 100] = [
 ];
 
 impl Dataset {
-    /// Superclass of each class `[C]`, `None` where the classes have none; CIFAR-100's have.
+    /// The superclass of each class `[C]` of CIFAR-100; `None` for other classes.
     pub fn superclasses(&self) -> Option<&'static [usize]> {
         match &self.targets {
             Targets::Classes { names, .. } => names.iter().eq(&FINE).then_some(&SUPERCLASS),
@@ -109,9 +109,9 @@ const HOW: &str = "\
      get cifar-100-binary.tar.gz (161 MB) from https://www.cs.toronto.edu/~kriz/cifar.html and unpack train.bin and \
      test.bin into cifar100/ below the data directory; each may be gzipped\n  \
      a part of the training images may stand for train.bin as cifar100/train_20pct.bin or .bin.gz: docs/data.md, \
-     \"By hand\"";
+     \"Manual downloads\"";
 
 const FILES: &[DataFile] = &[
     cifar_train!("cifar100", "train.bin"),
-    by_hand!("cifar100/test.bin", 27979709, "86cd7b10cb12d31e5d18cb66320fc8e4230c191f38c697dbb537454a914c6e68"),
+    manual_file!("cifar100/test.bin", 27979709, "86cd7b10cb12d31e5d18cb66320fc8e4230c191f38c697dbb537454a914c6e68"),
 ];

@@ -17,13 +17,13 @@ const WIDTH: usize = 54;
 /// class 2, LIBSVM's label 2), class 1 (+1) the other six (LIBSVM's label 1).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Covertype {
-    /// Scale of the features; `auto` is `minmax`.
+    /// The scale of the features; `auto` is `minmax`.
     pub normalise: Normalise,
-    /// Share of the rows for testing.
+    /// The share of the rows for testing.
     pub test_fraction: f64,
-    /// Training rows to keep, 0 for all.
+    /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 
@@ -57,7 +57,7 @@ impl Source for Covertype {
             ],
             part: &[],
         }],
-        by_hand: None,
+        manual_download: None,
     };
 
     fn properties(&self) -> DataProperties {
@@ -73,7 +73,7 @@ impl Source for Covertype {
     }
 }
 
-/// Covertype from whichever of its published forms is in `<data_dir>/covertype/`.
+/// Reads Covertype in any of its published forms in `<data_dir>/covertype/`.
 fn covertype(data_dir: &Path) -> Result<Dataset, DataError> {
     const TWO_CLASSES: [&str; 2] = ["covtype.binary.csv.gz", "covtype.binary.csv"];
     const SEVEN_CLASSES: [&str; 2] = ["covtype.data.gz", "covtype.data"];
@@ -103,7 +103,7 @@ fn covertype(data_dir: &Path) -> Result<Dataset, DataError> {
     })
 }
 
-/// The first file, by name, with `libsvm` among the dots of its name (`covtype.libsvm.binary`, `x.libsvm.gz`).
+/// The first file, by name, with `libsvm` as a part of its name between dots (`covtype.libsvm.binary`, `x.libsvm.gz`).
 fn libsvm_file(directory: &Path) -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(directory)
         .ok()?

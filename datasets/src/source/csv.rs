@@ -16,34 +16,34 @@ use std::path::{Path, PathBuf};
 /// A user's own table.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Csv {
-    /// The file; compressed with gzip or not.
+    /// The file, which may be compressed with gzip.
     pub path: PathBuf,
-    /// A separate file of test rows with the same columns; empty for none, then `test_fraction` splits.
+    /// A separate file of test rows with the same columns. If empty, the rows are split by `test_fraction`.
     pub test_path: String,
-    /// Target column: its name, or its index from 0, negative from the end (`-1` is the last).
+    /// The target column: its name, or its index from 0, negative from the end (`-1` is the last).
     pub target: String,
-    /// Whether the first line names the columns.
+    /// Whether the first line holds the column names.
     pub header: Header,
-    /// What the target column holds.
+    /// The type of the target column.
     pub task: Task,
-    /// One character between the fields; `tab` is accepted.
+    /// The character between the fields; `tab` is accepted.
     pub delimiter: String,
-    /// Column of each row's natural client, as `target`; empty for none. It is not a feature.
+    /// The column of each row's natural client, given like `target`; empty for none. It is not a feature.
     pub client_column: String,
-    /// Scale of the features; `auto` is `standard`.
+    /// The scale of the features; `auto` is `standard`.
     pub normalise: Normalise,
-    /// Share of the rows for testing; not used with `test_path`.
+    /// The share of the rows for testing; not used with `test_path`.
     pub test_fraction: f64,
-    /// Training rows to keep, 0 for all.
+    /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 
 const PATH: Key = required(
     "path",
     Accepts::Text { may_be_empty: false },
-    "The CSV file, seen from the working directory; may be compressed with gzip.",
+    "The CSV file, relative to the working directory; may be compressed with gzip.",
 );
 
 const TARGET: Key = required(
@@ -63,17 +63,17 @@ const HEADER: Key = key(
     "header",
     Accepts::Choice(&["auto", "yes", "no"]),
     Text("auto"),
-    "Whether the first row names the columns; `auto`: it does if the target is given by name or the row's features are not numbers.",
+    "Whether the first row holds the column names; `auto`: yes if the target is given by name or the row's features are not numbers.",
 );
 
 const DELIMITER: Key =
-    key("delimiter", Accepts::Character, Text(","), "What separates two cells, such as `,` or `;` or `tab`.");
+    key("delimiter", Accepts::Character, Text(","), "The separator of cells, such as `,` or `;` or `tab`.");
 
 const CLIENT_COLUMN: Key = key(
     "client_column",
     Accepts::Column { may_be_empty: true },
     Text(""),
-    "The column that tells whose row it is, for partition `by-column`; never a feature. `\"\"`: none.",
+    "The column with the client of each row, for partition `by-column`; it is not a feature. `\"\"`: none.",
 );
 
 const TEST_PATH: Key = key(
@@ -108,7 +108,7 @@ impl Source for Csv {
         licence: "yours",
         origin: Origin::Own,
         files: &[],
-        by_hand: None,
+        manual_download: None,
     };
 
     fn properties(&self) -> DataProperties {
@@ -141,7 +141,7 @@ impl Source for Csv {
 /// The byte of a delimiter, which may be written `tab`.
 ///
 /// # Errors
-/// More than one character, or one that stands in numbers or quotes.
+/// More than one character, or one that occurs in numbers or quotes.
 pub fn delimiter(text: &str) -> Result<u8, DataError> {
     match text {
         "tab" | "\\t" => Ok(b'\t'),
@@ -156,8 +156,8 @@ pub fn delimiter(text: &str) -> Result<u8, DataError> {
     }
 }
 
-/// A user's table, and the separate table of test rows where there is one. Classes and natural clients are
-/// numbered over both.
+/// A user's table, and the separate table of test rows if there is one. Classes and natural clients are numbered over
+/// both.
 fn read(path: &Path, test_path: &str, columns: &CsvOptions) -> Result<(Dataset, Option<Dataset>), DataError> {
     let (mut classes, mut clients) = (Names::default(), Names::default());
     let mut read_file = |key: &str, path: &Path| -> Result<CsvTable, DataError> {

@@ -15,15 +15,15 @@ const DIGITS: &[u8] = include_bytes!("../../data/digits.csv.gz");
 /// 8×8 digits, embedded in the crate: 1,797 rows of 64 pixels from 0 to 16.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Digits {
-    /// Classes to keep; empty for all. Classes are not renumbered: there are still ten.
+    /// Classes to keep; an empty list keeps all. Classes are not renumbered: there remain ten.
     pub classes: Vec<usize>,
-    /// Scale of the pixels; `auto` is `unit`.
+    /// The scale of the pixels; `auto` is `unit`.
     pub normalise: Normalise,
-    /// Share of the rows for testing.
+    /// The share of the rows for testing.
     pub test_fraction: f64,
-    /// Training rows to keep, 0 for all.
+    /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 
@@ -40,7 +40,7 @@ impl Source for Digits {
         licence: "CC BY 4.0 (data), BSD-3-Clause (scikit-learn's copy)",
         origin: Origin::Embedded,
         files: &[],
-        by_hand: None,
+        manual_download: None,
     };
 
     fn properties(&self) -> DataProperties {

@@ -1,4 +1,4 @@
-//! What Breiman's three generators have in common: the number of rows, and their split.
+//! The options of Breiman's three generators: the number of rows, and their split.
 
 use super::Rows;
 use crate::{DataError, Dataset, split};
@@ -10,7 +10,7 @@ use rand::Rng;
 pub(super) const BREIMAN: &str =
     "L. Breiman, Bias, variance, and arcing classifiers, 1996; Classification and regression trees, 1984";
 
-/// `rows`
+/// The key `rows`.
 pub(super) const ROWS: Key = key(
     "rows",
     whole(2, 1_000_000_000),
@@ -18,10 +18,10 @@ pub(super) const ROWS: Key = key(
     "Rows to generate, training and test together (default: Rätsch's sizes).",
 );
 
-/// Draws so many rows and splits them at random.
+/// Draws this number of rows and splits them at random.
 ///
 /// # Errors
-/// Fewer than two rows or more than most machines hold; what [`split::train_test`] refuses.
+/// There are fewer than two rows or more than 20 million; or the error is one of [`split::train_test`].
 pub(super) fn split<R: Rng>(
     draw: impl Fn(usize, &mut R) -> Dataset,
     rows: usize,

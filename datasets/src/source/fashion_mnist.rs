@@ -15,13 +15,13 @@ const NAMES: [&str; 10] =
 /// Fashion-MNIST: 60,000 + 10,000 images of 28×28, ten kinds of clothes, the publisher's split.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct FashionMnist {
-    /// Classes to keep, in train and test; empty for all. Classes are not renumbered: there are still ten.
+    /// Classes to keep, in train and test; an empty list keeps all. Classes are not renumbered: there remain ten.
     pub classes: Vec<usize>,
-    /// Scale of the pixels; `auto` is `mnist`.
+    /// The scale of the pixels; `auto` is `mnist`.
     pub normalise: Normalise,
-    /// Training rows to keep, 0 for all.
+    /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 
@@ -63,7 +63,7 @@ impl Source for FashionMnist {
                 "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"
             ),
         ],
-        by_hand: None,
+        manual_download: None,
     };
 
     fn properties(&self) -> DataProperties {
@@ -88,7 +88,7 @@ impl Source for FashionMnist {
     }
 }
 
-// The publisher's S3 web site speaks http only; the checksum makes that safe.
+// The publisher's S3 web site supports http only; the checksum makes that safe.
 macro_rules! fashion_file {
     ($stem:literal, $dotted:literal, $bytes:literal, $sha256:literal) => {
         idx_file!(

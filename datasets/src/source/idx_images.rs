@@ -1,4 +1,4 @@
-//! MNIST and what has its layout: four idx files, images and labels for training and test.
+//! Data sets in the layout of MNIST: four idx files, images and labels for training and test.
 
 use crate::format::{first_file, idx};
 use crate::{DataError, Dataset, Targets};

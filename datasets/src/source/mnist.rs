@@ -12,13 +12,13 @@ use std::path::Path;
 /// MNIST: 60,000 + 10,000 images of 28×28, classes `0` to `9`, the publisher's split.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Mnist {
-    /// Classes to keep, in train and test; empty for all. Classes are not renumbered: there are still ten.
+    /// Classes to keep, in train and test; an empty list keeps all. Classes are not renumbered: there remain ten.
     pub classes: Vec<usize>,
-    /// Scale of the pixels; `auto` is `mnist`.
+    /// The scale of the pixels; `auto` is `mnist`.
     pub normalise: Normalise,
-    /// Training rows to keep, 0 for all.
+    /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 
@@ -60,7 +60,7 @@ impl Source for Mnist {
                 "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
             ),
         ],
-        by_hand: None,
+        manual_download: None,
     };
 
     fn properties(&self) -> DataProperties {

@@ -1,8 +1,9 @@
-//! Where rows come from: one file a data source, with its config keys, what is known of its rows, the files it needs and
-//! how they are read. A new source is one file, its `mod` line and its line in the list `data_sources!`.
+//! The data sources. Each is one file with its config keys, the properties of its rows, the files that it needs and the
+//! code that reads them. A new source needs its file, a `mod` line and a line in the list `data_sources!`.
 //!
-//! Every config struct has the fields `normalise`, `train_limit` and `test_limit`. No key has a default here: the caller
-//! writes all of them. `train_limit` and `test_limit` keep a seeded random subset of that many rows; 0 keeps all.
+//! Every config struct has the fields `normalise`, `train_limit` and `test_limit`. No key has a default here: the
+//! caller writes all of them. `train_limit` and `test_limit` keep a seeded random subset of that many rows; 0 keeps
+//! all.
 
 mod cifar;
 mod cifar10;
@@ -40,27 +41,27 @@ pub use raetsch::{RaetschSet, RaetschSplit};
 pub use set::{DataFile, DataSet, Origin};
 pub use uci_regression::UciSet;
 
-/// What a data source says of itself, and how its rows are read.
+/// A data source: its description, and the code that reads its rows.
 pub(crate) trait Source {
-    /// Its word after `kind =` and its config keys, in the order of a resolved config.
+    /// The value of `kind` and the config keys, in the order of a resolved config.
     const KIND: Kind;
-    /// Whose data they are, and which files they need: what `fedstein data` tells.
+    /// The description for `fedstein data`: the authors and the files.
     const SET: DataSet;
 
-    /// What is known of the rows before they are read.
+    /// The properties of the rows, which are known before they are read.
     fn properties(&self) -> DataProperties;
 
-    /// What scale `auto` is.
+    /// The scale for `auto`.
     fn auto_scale(&self) -> Normalise {
         Normalise::None
     }
 
-    /// The largest value of a pixel, for scale `unit`; `None` where the rows are not images.
+    /// The largest value of a pixel, for scale `unit`; `None` if the rows are not images.
     fn largest_value(&self) -> Option<f64> {
         None
     }
 
-    /// The scale by the published mean and deviation of the pixels; `None` where there are none.
+    /// The scale by the published mean and standard deviation of the pixels; `None` if there are none.
     fn published_scale(&self) -> Option<FeatureScale> {
         None
     }
@@ -68,15 +69,15 @@ pub(crate) trait Source {
     /// The training and test rows, before limits and scale.
     ///
     /// # Errors
-    /// A missing or damaged file, a value that cannot work.
+    /// A file is missing or damaged, or a value of the configuration is invalid.
     fn read(&self, data_dir: &Path, rng: &mut impl Rng) -> Result<Rows, DataError>;
 }
 
-/// Training and test rows as they are read.
+/// Training and test rows before scaling.
 pub(crate) struct Rows {
     train: Dataset,
     test: Dataset,
-    /// What a reader of results should know, one sentence each.
+    /// Notes for the reader of results, one sentence each.
     notes: Vec<String>,
 }
 
@@ -87,14 +88,14 @@ impl From<(Dataset, Dataset)> for Rows {
 }
 
 impl Rows {
-    /// Only the rows of some classes, of a set that its publisher split; an empty list keeps all.
+    /// Keeps the rows of some classes; an empty list keeps all.
     fn of_classes(self, classes: &[usize]) -> Result<Self, DataError> {
         let (train, test) = (split::only_classes(self.train, classes)?, split::only_classes(self.test, classes)?);
         Ok(Self { train, test, notes: self.notes })
     }
 }
 
-/// `classes`
+/// The key `classes`.
 const CLASSES: Key = key(
     "classes",
     Accepts::IntList { min: 0 },
@@ -102,12 +103,12 @@ const CLASSES: Key = key(
     "Classes to keep in training and test, not renumbered ([C]: 0 to 8); `[]`: all.",
 );
 
-/// Makes known the data sources of a list: each with its word after `kind =`, its module and its config struct.
+/// Declares the data sources of a list: each with its value of `kind`, its module and its config struct.
 macro_rules! data_sources {
     ($($word:literal => $module:ident::$variant:ident),+ $(,)?) => {
         $(pub use $module::$variant;)+
 
-        /// Which data, and how they are prepared.
+        /// The configuration of the data and their preparation.
         #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
         #[serde(tag = "kind")]
         pub enum DataConfig {
@@ -124,24 +125,24 @@ macro_rules! data_sources {
             }
         })+
 
-        /// What `kind` may name in `[data]`, with the keys of each.
+        /// The values of `kind` in `[data]`, with the keys of each.
         pub const DATA_KINDS: &[Kind] = &[$(<$variant as Source>::KIND),+];
 
         /// The data set of each kind.
         pub(crate) static DATA_SETS: &[DataSet] = &[$(<$variant as Source>::SET),+];
 
         impl DataConfig {
-            /// The word after `kind =`.
+            /// The value of `kind`.
             pub fn kind(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$variant as Source>::KIND.name),+ }
             }
 
-            /// What is known of the rows before they are read.
+            /// The properties of the rows, which are known before they are read.
             pub fn properties(&self) -> DataProperties {
                 match self { $(Self::$variant(config) => config.properties()),+ }
             }
 
-            /// The scale asked for.
+            /// The configured scale.
             pub fn normalise(&self) -> Normalise {
                 match self { $(Self::$variant(config) => config.normalise),+ }
             }
@@ -155,11 +156,11 @@ macro_rules! data_sources {
         /// Reads, splits, limits and scales, in this order.
         ///
         /// # Arguments
-        /// - `data_dir`: the directory that holds `mnist/`, `covertype/` and the like, one directory a kind.
+        /// - `data_dir`: the directory that holds `mnist/`, `covertype/` and so on, one directory for each kind.
         /// - `rng`: the only source of randomness (split, limits, generators).
         ///
         /// # Errors
-        /// A missing or damaged file, a value that cannot work, a file that is not what the config says it is.
+        /// A file is missing, damaged or does not fit the config, or a value of the config is invalid.
         pub fn load(config: &DataConfig, data_dir: &Path, rng: &mut impl Rng) -> Result<TrainTest, DataError> {
             match config { $(DataConfig::$variant(source) => prepared(config, source, data_dir, rng)),+ }
         }
@@ -185,7 +186,7 @@ data_sources! {
     "mixture-2d" => mixture::Mixture2d,
 }
 
-// Here and not beside the type: that classes have superclasses is known by the names of CIFAR-100's.
+// This is not in the file of the type, because it depends on the class names of CIFAR-100.
 impl DataProperties {
     /// The properties of rows that have been read.
     pub fn of(data: &Dataset) -> Self {
@@ -212,7 +213,7 @@ fn prepared<S: Source>(
     Ok(TrainTest { notes, ..TrainTest::scaled(train, test, scale)? })
 }
 
-/// The scale's numbers, from the training rows where they depend on data.
+/// The configured scale, with its statistics from the training rows.
 fn scale<S: Source>(source: &S, asked: Normalise, train: &Dataset) -> Result<FeatureScale, DataError> {
     let normalise = if asked == Normalise::Auto { source.auto_scale() } else { asked };
     let known = match normalise {
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_before_the_rows_are_read_is_so() {
+    fn properties_known_before_the_rows_are_read_are_correct() {
         let (normalise, rows, test_fraction, train_limit, test_limit) = (Normalise::Auto, 99, 0.2, 0, 0);
         let configs: [DataConfig; 6] = [
             Digits { classes: vec![], normalise, test_fraction, train_limit, test_limit }.into(),

@@ -1,7 +1,7 @@
 //! Rätsch's thirteen two-class benchmarks (G. Rätsch, T. Onoda, K.-R. Müller, *Soft margins for AdaBoost*, 2001).
 
-use super::files::put_there_packed;
-use super::set::by_hand;
+use super::files::find_gzipped_file;
+use super::set::manual_file;
 use super::signs::{SIGN_NAMES, SIGNS, sign};
 use super::{DataFile, DataSet, Origin, Rows, Source};
 use crate::format::table;
@@ -13,26 +13,26 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// One of Rätsch's thirteen benchmarks, two classes: class 0 is his −1, class 1 his +1. Put there by hand.
+/// One of Rätsch's thirteen benchmarks, two classes: class 0 is his −1, class 1 his +1. Manual download.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Raetsch {
-    /// Which one.
+    /// The benchmark.
     pub set: RaetschSet,
-    /// Keep each distinct (features, label) row once, before the split: the sizes of the repackaged
-    /// `benchmarks.mat`, which papers quote (breast cancer 263, image 2,086, splice 2,991, flare solar 144,
-    /// titanic 24). The other sets have no row twice.
+    /// Whether each distinct (features, label) row is kept once, before the split. This gives the sizes of the
+    /// repackaged `benchmarks.mat`, which papers quote (breast cancer 263, image 2,086, splice 2,991, flare solar 144,
+    /// titanic 24). The other sets have no duplicate rows.
     pub distinct: bool,
-    /// A share of the rows, or Rätsch's sizes; his need all rows.
+    /// The kind of the split. Rätsch's sizes need all rows.
     pub split: RaetschSplit,
-    /// Share of the rows for testing; not used with Rätsch's sizes.
+    /// The share of the rows for testing; not used with Rätsch's sizes.
     pub test_fraction: f64,
-    /// Scale of the features; `auto` is `standard` for the sets of measured values or codes (diabetis,
+    /// The scale of the features; `auto` is `standard` for the sets of measured values or codes (diabetis,
     /// flare-solar, heart, splice), whose columns are of very different sizes, and `none` for the others, which
-    /// are of unit variance already. (The DSVGD paper used all of them as they are.)
+    /// are of unit variance already. (The DSVGD paper scaled none of them.)
     pub normalise: Normalise,
-    /// Training rows to keep, 0 for all.
+    /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 
@@ -74,7 +74,7 @@ const SPLIT: Key = key(
 impl Source for Raetsch {
     const KIND: Kind = Kind {
         name: "raetsch",
-        about: "One of Rätsch's 13 benchmarks: 215 to 7,400 rows of 2 to 60 features, 2 classes; put there by hand. Scale `auto`: `standard` for diabetis, flare-solar, heart and splice, else `none`.",
+        about: "One of Rätsch's 13 benchmarks: 215 to 7,400 rows of 2 to 60 features, 2 classes; manual download. Scale `auto`: `standard` for diabetis, flare-solar, heart and splice, else `none`.",
         keys: &[
             WHICH,
             DISTINCT,
@@ -93,7 +93,7 @@ impl Source for Raetsch {
         licence: "the UCI originals CC BY 4.0; twonorm, ringnorm, titanic (DELVE): none stated",
         origin: Origin::Download,
         files: FILES,
-        by_hand: Some(HOW),
+        manual_download: Some(HOW),
     };
 
     fn properties(&self) -> DataProperties {
@@ -110,7 +110,7 @@ impl Source for Raetsch {
     }
 }
 
-/// One of Rätsch's benchmarks. Sizes: all rows × features.
+/// One of Rätsch's benchmarks. The sizes are all rows × features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RaetschSet {
@@ -142,22 +142,22 @@ pub enum RaetschSet {
     Waveform,
 }
 
-/// How the rows of a benchmark of Rätsch's are split.
+/// The split of a benchmark of Rätsch's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RaetschSplit {
-    /// At random, a share of the rows for testing: the DSVGD paper's 80 : 20.
+    /// A random split with a share of the rows for testing: the DSVGD paper's 80 : 20.
     Random,
-    /// At random, as many rows for training and testing as in Rätsch's realisations. (His own lists of rows are not
-    /// used.)
+    /// A random split with the numbers of training and test rows of Rätsch's realisations. (His own lists of rows are
+    /// not used.)
     Raetsch,
 }
 
-/// What is known of a set: features, rows of Rätsch's training and test halves, whether the values are as measured.
+/// The number of features of a set, the numbers of Rätsch's training and test rows, and whether the values are raw.
 struct Facts(usize, usize, usize, bool);
 
 impl RaetschSet {
-    /// The word after `set =`, and the file's name before `.csv.gz`.
+    /// The value of `set`, and the file's name before `.csv.gz`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Banana => "banana",
@@ -194,15 +194,15 @@ impl RaetschSet {
         }
     }
 
-    /// Whether the file has measured values or codes, of very different sizes, where the others are standardised.
+    /// Whether the file has raw values or codes, of very different sizes; the other files are standardised.
     pub fn is_raw(self) -> bool {
         self.facts().3
     }
 
-    /// The split of all rows.
+    /// Splits all rows.
     ///
     /// # Errors
-    /// Another number of rows than Rätsch's sizes add up to; what [`split::train_test`] refuses.
+    /// The number of rows is not the sum of Rätsch's sizes; or the error is one of [`split::train_test`].
     fn split(
         self,
         all: &Dataset,
@@ -227,9 +227,9 @@ impl RaetschSet {
     }
 }
 
-/// All rows of a set, or each distinct (features, label) row once: the sizes of the repackaged `benchmarks.mat`.
+/// All rows of a set, or each distinct (features, label) row once.
 fn read(set: RaetschSet, distinct: bool, data_dir: &Path) -> Result<Dataset, DataError> {
-    let path = put_there_packed(data_dir, "raetsch", &format!("{}.csv", set.name()))?;
+    let path = find_gzipped_file(data_dir, "raetsch", &format!("{}.csv", set.name()))?;
     let width = set.facts().0;
     let (features, labels) = table::read(&path, width, SIGNS, sign)?;
     let all = Dataset {
@@ -244,23 +244,23 @@ fn read(set: RaetschSet, distinct: bool, data_dir: &Path) -> Result<Dataset, Dat
 }
 
 const HOW: &str = "\
-     raetsch/NAME.csv.gz, gzipped or not: no header, a row a line, numbers between commas, the features and then the \
+     raetsch/NAME.csv.gz, gzipped or not: no header, one row per line, comma-separated numbers, the features and then the \
      label -1 or +1; only the set that is used must be there\n  \
      from benchmarks.mat of https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets, or from UCI and DELVE: \
-     docs/data.md, \"By hand\"";
+     docs/data.md, \"Manual downloads\"";
 
 const FILES: &[DataFile] = &[
-    by_hand!("raetsch/banana.csv", 55546, "5204e4563cc9c1248c84e5faaf86fe016509350371e0652f7c161d6a10873662"),
-    by_hand!("raetsch/breast-cancer.csv", 1809, "914f7bcdb0cc33ac686bf523aaa56d0771dc512ce021a9081ac879077256bbb1"),
-    by_hand!("raetsch/diabetis.csv", 8622, "41d3fe45fcc175dce6e404a3e431ed7ea02e3d36c4ef355608f1dfa9d380f943"),
-    by_hand!("raetsch/flare-solar.csv", 1695, "bf7a1689e7b306a183667e1d7e42d7edbe9ff2f2db8895603dac0ad346bcbdb3"),
-    by_hand!("raetsch/german.csv", 21277, "bf4a7e954bcb86b4b9cee1ec039eddaa3320e69d15337133c744d7ceef57f15d"),
-    by_hand!("raetsch/heart.csv", 2854, "b3e6943e83c2244ef771986d48a3fded38317d310021856e02dd539c07d935a0"),
-    by_hand!("raetsch/image.csv", 160101, "a3ac1f73dd11698ca5fbe03de6bc268c5d2d7633b57fc105a7661b92b46190ee"),
-    by_hand!("raetsch/ringnorm.csv", 720458, "fa08f952edf1d8d016c05c1d68efc7c638421ddebd4fc7df55f867a52635dd2b"),
-    by_hand!("raetsch/splice.csv", 65909, "970f680010a1c20ea104d5222c8ca07f9b7daf6373dc19f19265a93b0cfe0144"),
-    by_hand!("raetsch/thyroid.csv", 3459, "a682119165b0ae660844f3985cec55f1812dfd582a475495a5ddc391de1e6427"),
-    by_hand!("raetsch/titanic.csv", 2409, "f93577641ec9dc71b260962d283fe32592d51b00f47ff85ffddf5637490cfd0c"),
-    by_hand!("raetsch/twonorm.csv", 405386, "01706f9320dfdf095a0cfa35ffb3ffaf27fa55d2a3222c2590f0d9c1307f132a"),
-    by_hand!("raetsch/waveform.csv", 470067, "204eace686363d978d7576a6d9a48cfcf059355ea731782ca7c6c8b797654174"),
+    manual_file!("raetsch/banana.csv", 55546, "5204e4563cc9c1248c84e5faaf86fe016509350371e0652f7c161d6a10873662"),
+    manual_file!("raetsch/breast-cancer.csv", 1809, "914f7bcdb0cc33ac686bf523aaa56d0771dc512ce021a9081ac879077256bbb1"),
+    manual_file!("raetsch/diabetis.csv", 8622, "41d3fe45fcc175dce6e404a3e431ed7ea02e3d36c4ef355608f1dfa9d380f943"),
+    manual_file!("raetsch/flare-solar.csv", 1695, "bf7a1689e7b306a183667e1d7e42d7edbe9ff2f2db8895603dac0ad346bcbdb3"),
+    manual_file!("raetsch/german.csv", 21277, "bf4a7e954bcb86b4b9cee1ec039eddaa3320e69d15337133c744d7ceef57f15d"),
+    manual_file!("raetsch/heart.csv", 2854, "b3e6943e83c2244ef771986d48a3fded38317d310021856e02dd539c07d935a0"),
+    manual_file!("raetsch/image.csv", 160101, "a3ac1f73dd11698ca5fbe03de6bc268c5d2d7633b57fc105a7661b92b46190ee"),
+    manual_file!("raetsch/ringnorm.csv", 720458, "fa08f952edf1d8d016c05c1d68efc7c638421ddebd4fc7df55f867a52635dd2b"),
+    manual_file!("raetsch/splice.csv", 65909, "970f680010a1c20ea104d5222c8ca07f9b7daf6373dc19f19265a93b0cfe0144"),
+    manual_file!("raetsch/thyroid.csv", 3459, "a682119165b0ae660844f3985cec55f1812dfd582a475495a5ddc391de1e6427"),
+    manual_file!("raetsch/titanic.csv", 2409, "f93577641ec9dc71b260962d283fe32592d51b00f47ff85ffddf5637490cfd0c"),
+    manual_file!("raetsch/twonorm.csv", 405386, "01706f9320dfdf095a0cfa35ffb3ffaf27fa55d2a3222c2590f0d9c1307f132a"),
+    manual_file!("raetsch/waveform.csv", 470067, "204eace686363d978d7576a6d9a48cfcf059355ea731782ca7c6c8b797654174"),
 ];

@@ -13,15 +13,15 @@ use std::path::Path;
 /// Breiman's ringnorm, drawn ([`breiman::ringnorm`]).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Ringnorm {
-    /// Rows to draw, train and test together.
+    /// The number of rows to draw, training and test together.
     pub rows: usize,
-    /// Scale of the features; `auto` is `none`.
+    /// The scale of the features; `auto` is `none`.
     pub normalise: Normalise,
-    /// Share of the rows for testing.
+    /// The share of the rows for testing.
     pub test_fraction: f64,
-    /// Training rows to keep, 0 for all.
+    /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 

@@ -1,25 +1,26 @@
-//! What `fedstein data` tells of a data set: whose it is, which files it needs and where those come from. Checksums and
-//! sizes are the publishers'; of files without a download, those of the copies that fedstein was tested with, and
-//! another copy of the right format is read as well.
+//! The description of a data set, which `fedstein data` prints: its authors, its files and their addresses. Checksums
+//! and sizes are the publishers'. Those of manually downloaded files are of the copies with which fedstein was tested;
+//! another copy in the same format is read as well.
 
-/// One data set.
+/// The description of a data set.
 #[derive(Clone, Copy, Debug)]
 pub struct DataSet {
-    /// Its name: the `kind` in `[data]`, the argument of `fedstein data fetch`.
+    /// The name: the `kind` in `[data]` and the argument of `fedstein data fetch`.
     pub name: &'static str,
-    /// One line: what, how many rows, how many features.
+    /// One line with the subject and the numbers of rows and features.
     pub summary: &'static str,
-    /// Who made it, and the publication to cite.
+    /// The authors, and the publication to cite.
     pub source: &'static str,
-    /// Licence, as its publisher states it.
+    /// The licence, as its publisher states it.
     pub licence: &'static str,
-    /// Where its rows come from.
+    /// The origin of the rows.
     pub origin: Origin,
-    /// What has to be in the data directory; empty unless [`Origin::Download`]. Of `raetsch` and `uci-regression`,
-    /// which are several tables, only the files of the one that is used.
+    /// The files in the data directory; empty unless [`Origin::Download`]. Of `raetsch` and `uci-regression`, which
+    /// have several tables, only the files of the table in use are needed.
     pub files: &'static [DataFile],
-    /// Where the files are not downloaded: how a user comes by them and what they must hold. `None` otherwise.
-    pub by_hand: Option<&'static str>,
+    /// Instructions for a manual download and the format of the files; `None` for sets that [`fetch`](crate::fetch())
+    /// downloads.
+    pub manual_download: Option<&'static str>,
 }
 
 impl DataSet {
@@ -32,50 +33,51 @@ impl DataSet {
             licence: "drawn from the run's seed: none",
             origin: Origin::Generated,
             files: &[],
-            by_hand: None,
+            manual_download: None,
         }
     }
 }
 
-/// Where rows come from.
+/// The origin of the rows of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// From files below the data directory: fetched from the publisher or, with [`DataSet::by_hand`], put there.
+    /// Files in the data directory, which are fetched from the publisher or, with [`DataSet::manual_download`], by the
+    /// user.
     Download,
     /// Part of the program.
     Embedded,
     /// Drawn from the run's seed.
     Generated,
-    /// From a file the user names.
+    /// A file that the user names.
     Own,
 }
 
 /// One file of a data set.
 #[derive(Clone, Copy, Debug)]
 pub struct DataFile {
-    /// Path below the data directory, with `/`.
+    /// The path below the data directory, with `/`.
     pub path: &'static str,
-    /// Size; 0 where it is not known ([`DataFile::is_known`]).
+    /// The size; 0 if it is not known ([`DataFile::is_known`]).
     pub bytes: u64,
-    /// SHA-256, lower-case hexadecimal; empty where it is not known.
+    /// The SHA-256 in lower-case hexadecimal digits; empty if it is not known.
     pub sha256: &'static str,
-    /// Where to get it; tried in turn. Whatever answers, the checksum decides. Empty where it is put there by hand.
+    /// The addresses, which are tried in turn until the checksum is correct. Empty for a manual download.
     pub mirrors: &'static [&'static str],
-    /// Other files that are read in its place, below the data directory.
+    /// Other files in the data directory that are read in its place.
     pub alternatives: &'static [&'static str],
-    /// Files with a part of the set's rows, which are read where the whole is not there; a note then says so.
+    /// Files with a part of the set's rows, which are read if the whole file is missing. The run then has a note.
     pub part: &'static [&'static str],
 }
 
 impl DataFile {
-    /// Whether size and checksum are known. A file of which they are not is never fetched.
+    /// Whether size and checksum are known. Other files are never fetched.
     pub fn is_known(&self) -> bool {
         !self.sha256.is_empty()
     }
 }
 
-/// A file that is put there by hand, gzipped; it is read unpacked as well.
-macro_rules! by_hand {
+/// A manually downloaded file, gzipped; it is read unpacked as well.
+macro_rules! manual_file {
     ($path:literal, $bytes:literal, $sha256:literal) => {
         $crate::source::DataFile {
             path: concat!($path, ".gz"),
@@ -88,4 +90,4 @@ macro_rules! by_hand {
     };
 }
 
-pub(super) use by_hand;
+pub(super) use manual_file;

@@ -1,6 +1,6 @@
-//! Labels −1 and +1, as several published tables have them.
+//! Labels −1 and +1, which several published tables have.
 
-/// What `-1` and `+1` are called; the index is the class.
+/// The names of the classes −1 and +1; the index is the class.
 pub(super) const SIGN_NAMES: [&str; 2] = ["-1", "+1"];
 /// The labels of a two-class table, in words.
 pub(super) const SIGNS: &str = "-1 and +1";

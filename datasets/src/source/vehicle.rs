@@ -1,9 +1,9 @@
-//! Vehicles told apart by 23 sensors, which are the clients (M. Duarte, Y. H. Hu, *Vehicle classification in
-//! distributed sensor networks*, 2004). Only the training part that the repository litian96/ditto once held is known
-//! to us: published numbers, on some 43,700 rows, cannot be reproduced with it.
+//! Vehicles classified by 23 sensors, which are the clients (M. Duarte, Y. H. Hu, *Vehicle classification in
+//! distributed sensor networks*, 2004). Only the training part that the repository litian96/ditto once held is
+//! available: published numbers, on some 43,700 rows, cannot be reproduced with it.
 
-use super::files::put_there_packed;
-use super::set::by_hand;
+use super::files::find_gzipped_file;
+use super::set::manual_file;
 use super::signs::{SIGN_NAMES, SIGNS, sign};
 use super::{DataFile, DataSet, Origin, Rows, Source};
 use crate::format::table;
@@ -15,28 +15,29 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const CLIENTS: usize = 23;
-/// 50 acoustic and 50 seismic.
+/// The number of features, 50 acoustic and 50 seismic.
 const WIDTH: usize = 100;
 
 /// Vehicles by 23 sensors, two classes: 1,860 rows of 100 numbers with their natural clients, split within each
-/// client. Put there by hand. Only the training part that one repository once held: published numbers cannot be
-/// reproduced with it.
+/// client. Manual download. Only the training part that one repository once held is available; published numbers cannot
+/// be reproduced with it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Vehicle {
-    /// Share of each client's rows for testing; a client keeps at least one for training.
+    /// The share of each client's rows for testing; a client keeps at least one for training.
     pub test_fraction: f64,
-    /// Scale of the features; `auto` is `none`: the publisher standardised each client's.
+    /// The scale of the features; `auto` is `none`: the publisher standardised each client's.
     pub normalise: Normalise,
-    /// Training rows to keep, 0 for all; drawn from all clients together, so that one may lose all its rows.
+    /// The number of training rows to keep, 0 for all; they are drawn from all clients together, so that one may lose
+    /// all its rows.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 
 impl Source for Vehicle {
     const KIND: Kind = Kind {
         name: "vehicle",
-        about: "Vehicles by 23 sensors, which are the natural clients: 1,860 rows (a part) of 100 features, 2 classes; put there by hand. Scale `auto`: `none`.",
+        about: "Vehicles by 23 sensors, which are the natural clients: 1,860 rows (a part) of 100 features, 2 classes; manual download. Scale `auto`: `none`.",
         keys: &[
             NORMALISE,
             TEST_FRACTION.doc("Share of each client's rows held out for the test, drawn with `seed`."),
@@ -51,7 +52,7 @@ impl Source for Vehicle {
         licence: "none stated",
         origin: Origin::Download,
         files: FILES,
-        by_hand: Some(HOW),
+        manual_download: Some(HOW),
     };
 
     fn properties(&self) -> DataProperties {
@@ -65,7 +66,7 @@ impl Source for Vehicle {
 
 /// All rows with their natural clients.
 fn read(data_dir: &Path) -> Result<Dataset, DataError> {
-    let path = put_there_packed(data_dir, "vehicle", "vehicle-23-ditto-train.csv")?;
+    let path = find_gzipped_file(data_dir, "vehicle", "vehicle-23-ditto-train.csv")?;
     let table = table::read_of_clients(&path, CLIENTS, WIDTH, SIGNS, sign)?;
     Ok(Dataset {
         name: "vehicle".to_owned(),
@@ -78,12 +79,12 @@ fn read(data_dir: &Path) -> Result<Dataset, DataError> {
 }
 
 const HOW: &str = "\
-     vehicle/vehicle-23-ditto-train.csv.gz, gzipped or not: no header, a row a line, numbers between commas, the client \
+     vehicle/vehicle-23-ditto-train.csv.gz, gzipped or not: no header, one row per line, comma-separated numbers, the client \
      0 to 22, 100 features and the label -1 or +1\n  \
      from data/vehicle/data/train/mytrain.json of https://github.com/litian96/ditto, commit \
-     602f571de561f7796104860108dfa91182bfbcd8: docs/data.md, \"By hand\"";
+     602f571de561f7796104860108dfa91182bfbcd8: docs/data.md, \"Manual downloads\"";
 
-const FILES: &[DataFile] = &[by_hand!(
+const FILES: &[DataFile] = &[manual_file!(
     "vehicle/vehicle-23-ditto-train.csv",
     1673047,
     "3f915012d0ae6e7f99c1ab7f51876e4160971cbc4adf3c30a953fd1c999a1182"

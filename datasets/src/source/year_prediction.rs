@@ -1,6 +1,6 @@
 //! YearPredictionMSD: the year of a song from 90 numbers about its sound (T. Bertin-Mahieux, UCI 203, 2011).
 
-use super::files::put_there;
+use super::files::find_file;
 use super::{DataFile, DataSet, Origin, Rows, Source};
 use crate::format::table::{self, TargetColumn};
 use crate::prepare::{NORMALISE, TEST_LIMIT, TRAIN_LIMIT};
@@ -12,26 +12,26 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const WIDTH: usize = 90;
-/// Training rows, which come first; no producer is in both parts.
+/// The number of training rows, which come first; no producer is in both parts.
 const TRAIN: usize = 463_715;
 const TEST: usize = 51_630;
 
-/// YearPredictionMSD: the year of a song from 90 numbers, 463,715 + 51,630 rows, the publisher's split. Put there
-/// by hand.
+/// YearPredictionMSD: the year of a song from 90 numbers, 463,715 + 51,630 rows, the publisher's split. Manual
+/// download.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct YearPrediction {
-    /// Scale of the features; `auto` is `standard`.
+    /// The scale of the features; `auto` is `standard`.
     pub normalise: Normalise,
-    /// Training rows to keep, 0 for all.
+    /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
-    /// Test rows to keep, 0 for all.
+    /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
 
 impl Source for YearPrediction {
     const KIND: Kind = Kind {
         name: "year-prediction",
-        about: "The year of a song from its sound: 463,715 + 51,630 rows of 90 features, regression, in the publisher's split; put there by hand. Scale `auto`: `standard`.",
+        about: "The year of a song from its sound: 463,715 + 51,630 rows of 90 features, regression, in the publisher's split; manual download. Scale `auto`: `standard`.",
         keys: &[NORMALISE, TRAIN_LIMIT, TEST_LIMIT],
     };
     const SET: DataSet = DataSet {
@@ -41,7 +41,7 @@ impl Source for YearPrediction {
         licence: "CC BY 4.0 at UCI (not checked)",
         origin: Origin::Download,
         files: FILES,
-        by_hand: Some(HOW),
+        manual_download: Some(HOW),
     };
 
     fn properties(&self) -> DataProperties {
@@ -57,10 +57,10 @@ impl Source for YearPrediction {
     }
 }
 
-/// Train and test as the publisher splits them, by position.
+/// The training and test rows of the publisher's split, which is by position.
 fn read(data_dir: &Path) -> Result<(Dataset, Dataset), DataError> {
     let others = ["YearPredictionMSD.txt.gz", "YearPredictionMSD.csv", "YearPredictionMSD.csv.gz"];
-    let path = put_there(data_dir, "year-prediction", "YearPredictionMSD.txt", &others)?;
+    let path = find_file(data_dir, "year-prediction", "YearPredictionMSD.txt", &others)?;
     split_by_position(&path, TRAIN, TEST)
 }
 

@@ -1,6 +1,6 @@
-//! Breiman's three generators. In: a number of rows and a random source. Out: a [`Dataset`] whose classes are
-//! equally likely. Source: L. Breiman, *Bias, variance, and arcing classifiers*, Technical report 460, Berkeley,
-//! 1996; *Classification and regression trees*, 1984, section 2.6 (waveform).
+//! Breiman's three generators: a number of rows and a random generator in, a [`Dataset`] with equally likely classes
+//! out. Source: L. Breiman, *Bias, variance, and arcing classifiers*, Technical report 460, Berkeley, 1996;
+//! *Classification and regression trees*, 1984, section 2.6 (waveform).
 
 use crate::{Dataset, Targets};
 use ndarray::Array2;
@@ -95,7 +95,7 @@ mod tests {
 
     const ROWS: usize = 100_000;
 
-    /// Share of rows that a rule gets wrong.
+    /// The share of rows that a rule misclassifies.
     fn error_rate(data: &Dataset, rule: impl Fn(&[f32]) -> usize) -> f64 {
         let labels = data.labels().unwrap();
         let wrong = data.features.rows().into_iter().zip(labels).filter(|(x, y)| rule(x.as_slice().unwrap()) != **y);

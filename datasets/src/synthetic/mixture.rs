@@ -9,7 +9,7 @@
 use crate::{DataError, Dataset, Targets};
 use ndarray::Array2;
 
-/// Components a row has room for.
+/// The number of components in a row.
 const SLOTS: usize = 2;
 
 /// A weighted sum of Gaussian densities in `d` dimensions; weights need not sum to 1.
@@ -25,7 +25,7 @@ struct Component {
     mean: Vec<f64>,
     /// `d * d`, row by row.
     covariance: Vec<f64>,
-    /// Lower Cholesky factor of the covariance, `d * d`, row by row.
+    /// The lower Cholesky factor of the covariance, `d * d`, row by row.
     cholesky: Vec<f64>,
 }
 
@@ -33,8 +33,8 @@ impl GaussianMixture {
     /// A mixture from its components `(weight, mean [d], covariance [d * d])`.
     ///
     /// # Errors
-    /// No component or more than two, a dimension that does not fit, a weight that is negative or not finite, all
-    /// weights 0, a covariance that is not symmetric and positive definite.
+    /// There is no component or more than two, a dimension does not fit, a weight is negative or not finite, all
+    /// weights are 0, or a covariance is not symmetric and positive definite.
     pub fn new(dimension: usize, components: &[(f64, &[f64], &[f64])]) -> Result<Self, DataError> {
         let refuse = |problem: String| DataError::config("mixture", format!("{components:?}"), problem);
         if dimension == 0 || components.is_empty() || components.len() > SLOTS {
@@ -60,12 +60,12 @@ impl GaussianMixture {
         Ok(GaussianMixture { dimension, components: built })
     }
 
-    /// Dimension `d` of the space the density lives on.
+    /// The dimension `d` of the density's space.
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// Numbers in a row of dimension `d`.
+    /// The number of values in a row of dimension `d`.
     pub fn row_width(dimension: usize) -> usize {
         SLOTS * (1 + dimension + dimension * dimension)
     }
@@ -73,7 +73,7 @@ impl GaussianMixture {
     /// The mixture of a row (layout: see the module). f32 keeps about seven digits of each number.
     ///
     /// # Errors
-    /// A row of another length, and those of [`GaussianMixture::new`].
+    /// The row has another length; or the error is one of [`GaussianMixture::new`].
     pub fn from_row(row: &[f32], dimension: usize) -> Result<Self, DataError> {
         let width = Self::row_width(dimension);
         if row.len() != width {
@@ -104,7 +104,7 @@ impl GaussianMixture {
         row
     }
 
-    /// Natural logarithm of the weighted sum of densities at a point `[d]`; NaN for a point of another length.
+    /// The natural logarithm of the weighted sum of densities at a point `[d]`; NaN for a point of another length.
     pub fn log_density(&self, point: &[f64]) -> f64 {
         if point.len() != self.dimension {
             return f64::NAN;
@@ -135,7 +135,7 @@ impl Component {
     }
 }
 
-/// Lower factor of a symmetric positive definite matrix, `None` for any other.
+/// The lower Cholesky factor of a symmetric positive definite matrix; `None` for other matrices.
 fn cholesky(d: usize, matrix: &[f64]) -> Option<Vec<f64>> {
     let mut factor = vec![0.0; d * d];
     for i in 0..d {
@@ -177,7 +177,7 @@ fn known(dimension: usize, components: &[(f64, &[f64], &[f64])]) -> GaussianMixt
     GaussianMixture::new(dimension, components).expect("the paper's covariances are positive definite")
 }
 
-/// The toy as a data set: one row a client (layout: see the module), natural clients 0 and 1, no targets.
+/// The toy as a data set: one row per client (layout: see the module), natural clients 0 and 1, no targets.
 pub fn dataset(name: &str, likelihoods: &[GaussianMixture; 2]) -> Dataset {
     let rows: Vec<Vec<f32>> = likelihoods.iter().map(GaussianMixture::to_row).collect();
     let width = rows[0].len();
@@ -195,7 +195,7 @@ pub fn dataset(name: &str, likelihoods: &[GaussianMixture; 2]) -> Dataset {
 mod tests {
     use super::*;
 
-    /// Product of a prior and both likelihoods over a grid of `n` points a side on `low..high`, times the cell.
+    /// The product of a prior and both likelihoods on a grid of `n` points per side in `low..high`, times the cell.
     fn quadrature(toy: &[GaussianMixture; 2], low: f64, high: f64, n: usize, prior: impl Fn(&[f64]) -> f64) -> f64 {
         let step = (high - low) / (n - 1) as f64;
         let at = |i: usize| low + step * i as f64;
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_goes_there_and_back() {
+    fn a_row_and_its_mixture_convert_into_each_other() {
         for (toy, d) in [(paper_1d(), 1), (paper_2d(), 2)] {
             for mixture in toy {
                 let row = mixture.to_row();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_set_has_one_row_a_client() {
+    fn the_data_set_has_one_row_per_client() {
         let data = dataset("mixture-2d", &paper_2d());
         assert_eq!((data.rows(), data.width(), data.clients), (2, 14, Some(vec![0, 1])));
         assert_eq!(data.targets, Targets::None { rows: 2 });
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mixture_is_refused() {
+    fn invalid_mixtures_are_refused() {
         let bad: [(f64, &[f64], &[f64]); 5] = [
             (-1.0, &[0.0, 0.0], &[1.0, 0.0, 0.0, 1.0]),
             (0.0, &[0.0, 0.0], &[1.0, 0.0, 0.0, 1.0]),

@@ -1,4 +1,4 @@
-//! Data that are drawn, not read.
+//! Generated data.
 
 pub mod breiman;
 pub mod mixture;

@@ -290,7 +290,7 @@ fn a_decompression_bomb_is_refused_before_it_has_unpacked_more_than_16_mib() {
 }
 
 #[test]
-fn a_well_packed_file_of_a_few_mebibytes_is_no_bomb() {
+fn a_well_compressed_file_of_a_few_mebibytes_is_read() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("same.csv.gz");
     let packed = gzip("0,0,1\n0,0,-1\n".repeat(1 << 20).as_bytes());
@@ -301,7 +301,7 @@ fn a_well_packed_file_of_a_few_mebibytes_is_no_bomb() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_read_to_its_end_and_a_directory_is_none() {
+fn a_pipe_is_read_to_its_end_and_a_directory_is_refused() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("pipe");
     if !std::process::Command::new("mkfifo").arg(&path).status().is_ok_and(|status| status.success()) {

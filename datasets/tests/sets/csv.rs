@@ -71,7 +71,7 @@ fn headers_quotes_spaces_and_other_delimiters_are_read() {
 }
 
 #[test]
-fn a_header_is_recognised_and_can_be_said() {
+fn a_header_is_recognised_or_configured() {
     let rows = |text: &str, said| all_rows(&read(text, set!(header = said)).unwrap()).len();
     assert_eq!(rows("a,b,y\n1,2,0\n3,4,1\n", Header::Auto), 2);
     assert_eq!(rows(",b,y\n1,2,0\n3,4,1\n", Header::Auto), 2);
@@ -160,7 +160,7 @@ fn a_separate_test_file_shares_classes_and_must_have_the_same_columns() {
 }
 
 #[test]
-fn natural_clients_are_numbered_and_are_no_feature() {
+fn natural_clients_are_numbered_and_are_not_a_feature() {
     let text = "site,x,y\nb,1,0\na,2,1\nb,3,0\na,4,1\n";
     let data = read(text, set!(client_column = "site".into(), test_fraction = 0.25)).unwrap();
     assert_eq!(data.train.width(), 1);
@@ -201,7 +201,7 @@ fn columns_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn config_values_that_cannot_work_are_refused_by_their_key() {
+fn invalid_config_values_are_refused_by_their_key() {
     let message = |change: fn(&mut DataConfig, &Path)| read("1,0\n2,1\n", change).unwrap_err().to_string();
     assert!(message(set!(delimiter = ", ".into())).contains("data.delimiter"));
     assert!(message(set!(delimiter = "1".into())).contains("data.delimiter"));
@@ -219,7 +219,7 @@ fn file(dir: &TempDir, text: &str) -> PathBuf {
 }
 
 #[test]
-fn gzipped_tables_are_read_and_damaged_ones_called_so() {
+fn gzipped_tables_are_read_and_damaged_ones_reported() {
     let dir = TempDir::new().unwrap();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(b"1,2\n3,4\n").unwrap();

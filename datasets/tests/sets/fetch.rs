@@ -125,7 +125,7 @@ fn set_of(path: &'static str, mirrors: &[String]) -> DataSet {
         licence: "",
         origin: Origin::Download,
         files: vec![file].leak(),
-        by_hand: None,
+        manual_download: None,
     }
 }
 
@@ -317,7 +317,7 @@ fn mirrors_of_another_scheme_and_names_outside_the_directory_are_refused() {
 }
 
 #[test]
-fn nobody_listening_is_an_error_with_the_address() {
+fn a_mirror_without_a_server_is_an_error_with_the_address() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/file", listener.local_addr().unwrap());
     drop(listener);
@@ -327,7 +327,7 @@ fn nobody_listening_is_an_error_with_the_address() {
 }
 
 #[test]
-fn a_set_without_a_download_says_what_is_missing_and_how_to_come_by_it() {
+fn a_manual_download_names_the_missing_files_and_how_to_get_them() {
     let dir = TempDir::new().unwrap();
     let set = |name| fedstein_datasets::registry::find(name).unwrap();
     let message = |name| get(set(name), dir.path()).unwrap_err().to_string();
@@ -343,7 +343,7 @@ fn a_set_without_a_download_says_what_is_missing_and_how_to_come_by_it() {
 }
 
 #[test]
-fn a_users_own_copy_counts_as_there_whatever_its_size() {
+fn a_users_own_copy_is_used_with_any_size() {
     let dir = TempDir::new().unwrap();
     for (set, file) in [("year-prediction", "YearPredictionMSD.txt"), ("vehicle", "vehicle-23-ditto-train.csv")] {
         std::fs::create_dir(dir.path().join(set)).unwrap();

@@ -1,8 +1,8 @@
 //! Data sets through the public interface: reading, fetching, partitions, and the real files where they are present.
 
-mod by_hand;
 mod csv;
 mod fetch;
+mod manual_download;
 mod partitions;
 mod real_data;
 mod sets;

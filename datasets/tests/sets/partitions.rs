@@ -87,7 +87,7 @@ fn any_config() -> impl Strategy<Value = PartitionScheme> {
 struct Refusal {
     /// Whether such data are always refused, or only where the draws leave a client without rows.
     is_certain: bool,
-    /// The words of the message.
+    /// The text of the message.
     words: String,
 }
 
@@ -129,7 +129,7 @@ fn refusal(config: &PartitionScheme, data: &Dataset) -> Option<Refusal> {
     }
 }
 
-/// A partition, or `None` where it was refused with the words that the data call for. Any other answer fails the test.
+/// A partition, or `None` where it was refused with the expected message. Any other result fails the test.
 fn assigned_or_refused(
     config: &PartitionScheme,
     data: &Dataset,
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn a_client_has_the_labels_it_was_promised(
+    fn each_client_has_the_configured_number_of_labels(
         clients in 1usize..40, labels in 1usize..10, classes in 2usize..11, seed: u64,
     ) {
         prop_assume!(labels <= classes && clients * labels >= classes);
@@ -193,7 +193,7 @@ proptest! {
 }
 
 #[test]
-fn another_seed_deals_other_rows() {
+fn another_seed_gives_another_partition() {
     let data = with_counts(&[100, 100]);
     for config in [
         PartitionScheme::Iid(Iid { clients: 4 }),
@@ -234,7 +234,7 @@ fn one_to_nine_is_exact_and_alternates() {
 }
 
 #[test]
-fn cyclic_hands_follow_the_order_of_the_classes_that_have_rows() {
+fn cyclic_labels_follow_the_order_of_the_classes_that_have_rows() {
     // Digits 0 to 8 of ten, as in the client-selection paper: class 9 has no client.
     let mut counts = vec![60; 9];
     counts.push(0);
@@ -258,7 +258,7 @@ fn cyclic_hands_follow_the_order_of_the_classes_that_have_rows() {
 }
 
 #[test]
-fn a_ratio_that_no_cover_reaches_is_approached_and_noted() {
+fn an_unattainable_ratio_is_approximated_with_a_note() {
     let data = with_counts(&[990, 10]);
     let assigned =
         assign(&PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![1.0, 9.0] }), &data, 1).unwrap();
@@ -267,7 +267,7 @@ fn a_ratio_that_no_cover_reaches_is_approached_and_noted() {
 }
 
 #[test]
-fn figure_5_of_the_dsvgd_paper_deals_40_40_10_10_percent() {
+fn figure_5_of_the_dsvgd_paper_assigns_40_40_10_10_percent() {
     let config = PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![40.0, 40.0, 10.0, 10.0] });
     let assigned = assign(&config, &with_counts(&[1000, 2000]), 1).unwrap();
     let counts = assigned.counts(&with_counts(&[1000, 2000]).targets);
@@ -275,7 +275,7 @@ fn figure_5_of_the_dsvgd_paper_deals_40_40_10_10_percent() {
 }
 
 #[test]
-fn dirichlet_with_many_clients_ends_and_says_who_was_short() {
+fn dirichlet_with_many_clients_ends_and_notes_the_clients_with_few_rows() {
     let data = with_counts(&[100; 3]);
     let assigned = assign(&PartitionScheme::Dirichlet(Dirichlet { clients: 300, alpha: 0.001 }), &data, 1).unwrap();
     assert_cover(&assigned, 300);
@@ -286,7 +286,7 @@ fn dirichlet_with_many_clients_ends_and_says_who_was_short() {
 }
 
 #[test]
-fn a_large_alpha_deals_evenly_and_a_small_one_does_not() {
+fn a_large_alpha_gives_even_shares_and_a_small_one_does_not() {
     let data = with_counts(&[1000, 1000]);
     let spread = |alpha| {
         let assigned = assign(&PartitionScheme::Dirichlet(Dirichlet { clients: 10, alpha }), &data, 1).unwrap();
@@ -312,7 +312,7 @@ fn natural_clients_are_kept_and_those_without_rows_left_out() {
 }
 
 #[test]
-fn refusals_say_both_numbers_and_what_would_be_right() {
+fn errors_state_both_numbers_and_a_remedy() {
     let data = with_counts(&[5, 5, 5]);
     assert!(message(PartitionScheme::Iid(Iid { clients: 16 }), &data).contains("16: there are only 15 training rows"));
     assert!(message(PartitionScheme::Iid(Iid { clients: 0 }), &data).contains("at least 1"));
@@ -329,7 +329,7 @@ fn refusals_say_both_numbers_and_what_would_be_right() {
     assert!(message(ratio(vec![1.0, 9.0]), &data).contains("two classes, these data have 3"));
     let two = with_counts(&[5, 5]);
     for bad in [vec![1.0], vec![1.0, 2.0, 3.0], vec![-1.0, 2.0], vec![0.0, 0.0], vec![f64::NAN, 1.0]] {
-        assert!(message(ratio(bad), &two).contains("two numbers, e.g. [1, 9], or one a client (4)"));
+        assert!(message(ratio(bad), &two).contains("two numbers, e.g. [1, 9], or one per client (4)"));
     }
     for alpha in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(message(PartitionScheme::Dirichlet(Dirichlet { clients: 2, alpha }), &data).contains("above 0"));
@@ -395,7 +395,7 @@ fn fingerprint(partition: &Partition) -> u64 {
 }
 
 #[test]
-fn a_seed_deals_today_what_it_dealt_in_0_1() {
+fn a_seed_gives_the_same_partition_as_in_0_1() {
     // Computed by the version before clients had validation and test rows of their own.
     let seven = labelled((0..500).map(|row| (row * row + 3 * row + row / 7) % 7).collect(), 7);
     let two = labelled((0..500).map(|row| usize::from((row * row + row / 3) % 5 < 2)).collect(), 2);
@@ -463,7 +463,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn training_and_validation_rows_are_what_was_dealt_and_one_row_stays(
+    fn training_and_validation_rows_are_those_assigned_and_one_row_stays(
         config in any_config(),
         labels in (2usize..7).prop_flat_map(|classes| {
             (Just(classes), proptest::collection::vec(0..classes, 1..300))
@@ -491,7 +491,7 @@ proptest! {
     }
 
     #[test]
-    fn a_client_is_tested_on_the_classes_it_was_dealt_and_on_no_others(
+    fn a_client_is_tested_on_exactly_the_classes_assigned_to_it(
         config in any_config(),
         (classes, train, test) in (2usize..7).prop_flat_map(|classes| {
             let labels = |least| proptest::collection::vec(0..classes, least..200);
@@ -569,7 +569,7 @@ fn a_random_cut_gives_every_holder_a_row_and_unequal_shares() {
 }
 
 #[test]
-fn pfedgp_deals_a_class_in_like_shares_and_its_test_rows_in_the_same() {
+fn pfedgp_divides_a_class_in_similar_shares_and_its_test_rows_in_the_same() {
     let (train, test) = (with_counts(&[5000; 10]), with_counts(&[1000; 10]));
     let config =
         PartitionConfig { scheme: PartitionScheme::Pfedgp(Pfedgp { clients: 10, labels: 2 }), validation: 0.2 };
@@ -625,7 +625,7 @@ fn the_reference_split_of_fedwba_gives_the_same_rows_to_all_even_clients() {
 }
 
 #[test]
-fn a_mixed_client_is_tested_on_its_own_mix_with_as_many_rows_as_there_are() {
+fn a_client_is_tested_on_the_largest_sample_with_its_class_proportions() {
     let (train, test) = (with_counts(&[4000, 4000]), with_counts(&[300, 500]));
     let config = PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio: vec![1.0, 9.0] }).into();
     let partition = with_tests(&config, &train, &test, 1);
@@ -646,7 +646,7 @@ fn clients_without_test_rows_are_named_and_those_of_a_column_keep_their_own() {
     let assigned = || partition(&config, &train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
     let error =
         assigned().with_tests(&config, &train, &test, &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
-    assert!(error.contains("`by-column`") && error.contains("do not tell whose they are"), "{error}");
+    assert!(error.contains("`by-column`") && error.contains("the test rows have no clients"), "{error}");
     test.clients = Some(vec![3, 3, 0, 2]);
     let partition = with_tests(&config, &train, &test, 1);
     assert_eq!([partition.test(0), partition.test(1), partition.test(2)], [&[2][..], &[], &[0, 1]]);
@@ -663,7 +663,7 @@ fn clients_without_test_rows_are_named_and_those_of_a_column_keep_their_own() {
 }
 
 #[test]
-fn a_regression_dealt_at_random_is_tested_on_all_test_rows() {
+fn iid_clients_of_a_regression_are_tested_on_all_test_rows() {
     let mut data = with_counts(&[6]);
     data.targets = Targets::Real { values: vec![0.5; 6] };
     let config = PartitionConfig { scheme: PartitionScheme::Iid(Iid { clients: 2 }), validation: 0.34 };
@@ -677,7 +677,7 @@ fn a_regression_dealt_at_random_is_tested_on_all_test_rows() {
 }
 
 #[test]
-fn labels_and_shares_that_there_are_not_are_refused_by_key() {
+fn impossible_labels_and_shares_are_refused_by_key() {
     let data = with_counts(&[50, 50, 50]);
     let message = message(PartitionScheme::SuperclassLabels(SuperclassLabels { clients: 5, labels: 2 }), &data);
     assert!(message.contains("no superclasses; cifar100 has"), "{message}");

@@ -1,5 +1,5 @@
-//! The real files. Set `FEDSTEIN_DATA` to their directory; without it these tests say that they are skipped and pass,
-//! or fail where `FEDSTEIN_REQUIRE_DATA=1`. With a directory a missing file fails.
+//! The real files. Set `FEDSTEIN_DATA` to their directory; without it these tests report that they are skipped and
+//! pass, or fail where `FEDSTEIN_REQUIRE_DATA=1`. With a directory a missing file fails.
 
 use fedstein_datasets::format::cifar;
 use fedstein_datasets::format::csv::Task;
@@ -154,7 +154,7 @@ fn natural_clients(train: &Dataset) -> Vec<usize> {
 }
 
 #[test]
-fn digits_0_to_8_of_mnist_are_dealt_cyclically_three_a_client() {
+fn digits_0_to_8_of_mnist_are_assigned_cyclically_three_per_client() {
     let Some(dir) = data_dir() else { return };
     let config = DataConfig::Mnist(Mnist {
         classes: (0..9).collect(),
@@ -176,7 +176,7 @@ fn digits_0_to_8_of_mnist_are_dealt_cyclically_three_a_client() {
 }
 
 #[test]
-fn covertype_is_dealt_one_to_nine_without_leaving_a_row_out() {
+fn covertype_is_partitioned_one_to_nine_without_leaving_a_row_out() {
     let Some(dir) = data_dir() else { return };
     let config = DataConfig::Covertype(Covertype {
         normalise: Normalise::None,
@@ -344,7 +344,7 @@ fn every_vehicle_client_keeps_rows_and_gives_a_fifth_to_the_test() {
 }
 
 #[test]
-fn the_registry_knows_the_size_of_every_file_that_is_put_there_by_hand() {
+fn the_registry_knows_the_size_of_every_manually_downloaded_file() {
     let Some(dir) = data_dir() else { return };
     for name in ["raetsch", "uci-regression", "vehicle", "cifar10", "cifar100"] {
         for (file, state) in registry::status(registry::find(name).unwrap(), &dir) {
@@ -475,7 +475,7 @@ fn a_vehicle_client_is_tested_on_its_own_rows() {
 }
 
 #[test]
-fn what_is_known_before_the_rows_are_read_is_so() {
+fn properties_known_before_the_rows_are_read_are_correct() {
     let Some(dir) = data_dir() else { return };
     let mnist = Mnist { classes: vec![], normalise: Normalise::Auto, train_limit: 9, test_limit: 9 };
     let vehicle = Vehicle { test_fraction: 0.2, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 };

@@ -201,7 +201,7 @@ fn generators_are_split_and_not_scaled_where_they_are_standard_already() {
 }
 
 #[test]
-fn mixtures_are_one_row_a_client_in_train_and_test() {
+fn mixtures_are_one_row_per_client_in_train_and_test() {
     let text = |kind: &str, normalise: &str, limit: usize| {
         format!(r#"{{"kind":"{kind}","normalise":"{normalise}","train_limit":{limit},"test_limit":0}}"#)
     };

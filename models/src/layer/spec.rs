@@ -15,26 +15,26 @@ const DENSE: &str = "dense OUT";
 /// The largest number in a layer's text: a larger one is taken for a typing error.
 const LARGEST: usize = 1_000_000;
 
-/// A layer as a config describes it. Its text is that of [`FromStr`], and of [`Display`](fmt::Display) again.
+/// A layer of a config, which [`FromStr`] reads from its text and [`Display`](fmt::Display) writes as its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerSpec {
     /// `conv OUT KxK [stride S] [pad P | same]`: kernels are height x width; `same` pads an odd kernel so that, with
     /// stride 1, the image keeps its size.
     Conv {
-        /// Channels of the output.
+        /// The number of output channels.
         outputs: usize,
-        /// Height and width of the kernel.
+        /// The height and the width of the kernel.
         kernel: [usize; 2],
-        /// Pixels from one position to the next.
+        /// The number of pixels from one position to the next.
         stride: usize,
-        /// Rows and columns of zeros on each side.
+        /// The numbers of rows and columns of zeros on each side.
         pad: [usize; 2],
     },
-    /// `max-pool K [stride S]`, `avg-pool K [stride S]` (stride K where it is not written), `global-avg-pool`.
+    /// `max-pool K [stride S]`, `avg-pool K [stride S]` (the default stride is K), `global-avg-pool`.
     Pool(Pool),
-    /// `dense OUT`; flattens what it is given.
+    /// `dense OUT`, which flattens its input.
     Dense {
-        /// Units.
+        /// The number of units.
         outputs: usize,
     },
     /// `relu`, `tanh`, ...
@@ -57,7 +57,7 @@ impl LayerSpec {
     /// The shape of the layer's output.
     ///
     /// # Errors
-    /// A sentence that says why the layer does not fit its input.
+    /// The layer does not fit its input; the error is a sentence.
     pub(crate) fn output(self, input: Shape) -> Result<Shape, String> {
         match self {
             Self::Activation(_) => Ok(input),
@@ -83,7 +83,7 @@ impl LayerSpec {
         }
     }
 
-    /// Number of weights and biases of one particle; `None` where a `usize` cannot hold it.
+    /// The number of weights and biases of one particle; `None` if a `usize` cannot hold it.
     pub(crate) fn parameters(self, input: Shape) -> Option<usize> {
         let (outputs, fan_in) = match (self, input) {
             (Self::Conv { outputs, kernel: [high, wide], .. }, Shape::Image([channels, ..])) => {
@@ -96,13 +96,13 @@ impl LayerSpec {
     }
 }
 
-/// Positions of a window, down and across; `None` where it is larger than the image.
+/// The numbers of positions of a window, down and across; `None` if it is larger than the image.
 fn windows(image: [usize; 2], window: [usize; 2], stride: usize, pad: [usize; 2]) -> Option<[usize; 2]> {
     let count = |axis: usize| Some((image[axis] + 2 * pad[axis]).checked_sub(window[axis])? / stride + 1);
     Some([count(0)?, count(1)?])
 }
 
-/// The shape of what lies between two layers, for one row of one particle.
+/// The shape of the values between two layers, for one row of one particle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Features of a row that is not an image.
@@ -123,7 +123,7 @@ impl Shape {
         }
     }
 
-    /// Number of values; `None` where a `usize` cannot hold it.
+    /// The number of values; `None` if a `usize` cannot hold it.
     pub(crate) fn size(self) -> Option<usize> {
         match self {
             Self::Features(size) | Self::Units(size) => Some(size),
@@ -134,13 +134,13 @@ impl Shape {
     /// Channels, height and width.
     ///
     /// # Errors
-    /// A sentence that says why this is not an image.
+    /// This is not an image; the error is a sentence.
     pub(crate) fn image(self) -> Result<[usize; 3], String> {
         match self {
             Self::Image(image) => Ok(image),
             Self::Features(size) => Err(format!("it needs an image, but a row has {size} features and no image shape")),
             Self::Units(size) => Err(format!(
-                "its input is {size} units, no image; convolutions and pools stand before the first dense layer"
+                "its input is {size} units, not an image; convolutions and pools must be before the first dense layer"
             )),
         }
     }
@@ -157,7 +157,7 @@ impl fmt::Display for Shape {
 }
 
 impl FromStr for LayerSpec {
-    /// A sentence that says what is wrong and what would be right.
+    /// A sentence with the problem and a remedy.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -179,7 +179,7 @@ impl FromStr for LayerSpec {
             ["avg-pool", ..] => Err(must_read(AVG_POOL)),
             ["global-avg-pool", ..] => Err(must_read(GLOBAL_AVG_POOL)),
             ["dense", ..] => Err(must_read(DENSE)),
-            ["flatten", ..] => Err("it is no layer: a dense layer flattens its input by itself".to_owned()),
+            ["flatten", ..] => Err("it is not a layer: a dense layer flattens its input by itself".to_owned()),
             words => {
                 let known = Activation::WORDS.iter().find(|(word, _)| words == [*word]);
                 known.map(|(_, activation)| Self::Activation(*activation)).ok_or_else(grammar)
@@ -223,7 +223,7 @@ fn conv(outputs: &str, kernel: &str, mut options: &[&str]) -> Result<LayerSpec, 
     Ok(LayerSpec::Conv { outputs, kernel, stride: stride.unwrap_or(1), pad: pad.unwrap_or([0, 0]) })
 }
 
-/// Size and stride of a pool.
+/// The size and the stride of a pool.
 fn window(size: &str, options: &[&str], form: &str) -> Result<(usize, usize), String> {
     let size = number(size, 1)?;
     match options {
@@ -248,7 +248,7 @@ fn grammar() -> String {
     let forms = [CONV, MAX_POOL, AVG_POOL, GLOBAL_AVG_POOL, DENSE];
     let activations = Activation::WORDS.iter().map(|(word, _)| *word);
     let list: Vec<String> = forms.into_iter().chain(activations).map(|form| format!("`{form}`")).collect();
-    format!("it is no layer; a layer is one of {}", list.join(", "))
+    format!("it is not a layer; a layer is one of {}", list.join(", "))
 }
 
 impl fmt::Display for LayerSpec {

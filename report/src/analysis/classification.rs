@@ -10,18 +10,18 @@ use crate::metrics::{
     TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of, score_intervals,
 };
 use crate::overall::Overall;
-use crate::verdict::Verdict;
+use crate::verdict::CalibrationVerdict;
 
 /// Up to this number of rows the bootstrap draws 1,000 times, beyond it 200 times.
 const MANY_ROWS: usize = 20_000;
-/// Fewer rows than this cannot be split into a half that fits and a half that judges.
+/// The least number of rows that are split into one half for fitting and one for evaluation.
 const FEWEST_ROWS_TO_SPLIT: usize = 20;
 
 /// All numbers of a classification report.
 #[derive(Debug, Clone, Serialize)]
 pub struct ClassAnalysis {
     /// The headline in words.
-    pub verdict: Verdict,
+    pub verdict: CalibrationVerdict,
     /// The headline numbers.
     pub overall: Overall,
     /// Bootstrap intervals of the headline numbers.
@@ -30,7 +30,7 @@ pub struct ClassAnalysis {
     pub bins: Vec<Bin>,
     /// Equal-mass bins; their edges are the smallest and largest confidence inside.
     pub equal_mass_bins: Vec<Bin>,
-    /// Where the top-label Brier score comes from.
+    /// The decomposition of the top-label Brier score.
     pub brier_decomposition: Option<BrierDecomposition>,
     /// Scores of every class, `[C]`.
     pub classes: Vec<ClassRow>,
@@ -40,7 +40,7 @@ pub struct ClassAnalysis {
     pub selective: Selective,
     /// The numbers that need the particles.
     pub uncertainty: Option<UncertaintySummary>,
-    /// What one temperature would change; `None` with too few rows to split.
+    /// The effect of temperature scaling; `None` with too few rows to split.
     pub temperature_scaling: Option<TemperatureDiagnosis>,
 }
 
@@ -57,8 +57,8 @@ pub struct Selective {
     pub aurc: Option<f64>,
 }
 
-/// What one temperature would change. T is fitted on a seeded half of the rows and judged on the other
-/// half. No other number of the report uses it.
+/// The effect of temperature scaling. T is fitted on a seeded half of the rows and evaluated on the other half. No
+/// other number of the report uses it.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct TemperatureDiagnosis {
     /// The fit on the first half.
@@ -100,7 +100,7 @@ impl ClassAnalysis {
             .transpose()?
             .flatten();
         Ok(Self {
-            verdict: Verdict::of_classes(scored.top(), intervals.get("signed_gap")),
+            verdict: CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap")),
             overall: overall(&scored, bins),
             confidence_intervals: intervals,
             brier_decomposition: metrics::brier_decomposition(confidence, correct, bins)?,

@@ -7,7 +7,7 @@ use crate::metrics::{
     interval_calibration, level_grid, pit_histogram, quantile_calibration,
 };
 use crate::overall::Overall;
-use crate::verdict::Verdict;
+use crate::verdict::CalibrationVerdict;
 
 /// Bins of the PIT histogram.
 const PIT_BINS: usize = 20;
@@ -18,7 +18,7 @@ const LEVELS: usize = 100;
 #[derive(Debug, Clone, Serialize)]
 pub struct RegressionAnalysis {
     /// The headline in words.
-    pub verdict: Verdict,
+    pub verdict: CalibrationVerdict,
     /// Particles of the predictive.
     #[serde(skip)]
     pub particles: usize,
@@ -44,7 +44,7 @@ impl RegressionAnalysis {
         pit_histogram(pit, bins)?;
         let coverage = coverage_table(predictions, &COVERAGE_LEVELS)?;
         Ok(Self {
-            verdict: Verdict::of_intervals(&coverage, predictions.rows()),
+            verdict: CalibrationVerdict::of_intervals(&coverage, predictions.rows()),
             particles: predictions.particles(),
             overall: Overall::new(predictions.rows(), sizes, |metric| {
                 metric.targets.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(&scored))

@@ -17,7 +17,8 @@ const HEADER: &str = "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes";
 /// `label,p_1`, `p_0 = 1 - p_1`.
 ///
 /// # Errors
-/// Names the file, the line (the header is line 1), the column and what would be right.
+/// The file cannot be read or is invalid. The error names the file, the line (the header is line 1), the column and the
+/// expected content.
 pub fn read_predictions(path: &Path) -> Result<ClassPredictions, ReportError> {
     let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
     let at = |line: usize, column: Option<&str>, problem: String| input(path, line, column, problem);
@@ -89,7 +90,7 @@ impl Columns {
             }
             let shown = quoted(name);
             let problem = if header[1..=class].contains(&name) {
-                format!("`{shown}` appears twice; `{expected}` comes here")
+                format!("`{shown}` appears twice; `{expected}` is expected here")
             } else if header.contains(&expected.as_str()) {
                 format!("`{shown}` stands where `{expected}` belongs; the columns are in the order of the classes")
             } else {
@@ -146,7 +147,7 @@ impl Columns {
 fn probability(text: &str) -> Result<f64, String> {
     let value: f64 = text
         .parse()
-        .map_err(|_| format!("`{}` is not a number; a probability such as 0.25 belongs here", quoted(text)))?;
+        .map_err(|_| format!("`{}` is not a number; a probability such as 0.25 is expected", quoted(text)))?;
     if (0.0..=1.0).contains(&value) {
         // Adding 0 turns -0 into 0.
         Ok(value + 0.0)
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_about_a_bad_file_names_the_place_and_what_would_be_right() {
+    fn the_error_about_a_bad_file_names_the_place_and_the_expected_content() {
         let head = "label,p_0,p_1\n0,0.5,0.5\n";
         let row = |line: &str| format!("{head}{line}\n");
         let cases = [
@@ -230,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_file_comes_back_to_the_same_bits(rows in prop::collection::vec((0_usize..3, 0.0..=1.0_f64, 0.0..=1.0_f64), 1..20)) {
+        fn a_file_is_read_back_to_the_bit(rows in prop::collection::vec((0_usize..3, 0.0..=1.0_f64, 0.0..=1.0_f64), 1..20)) {
             let labels = rows.iter().map(|row| row.0).collect();
             let probabilities = rows.iter().flat_map(|(_, a, b)| [a * b, a * (1.0 - b), 1.0 - a]).collect();
             let predictions = ClassPredictions::new(labels, 3, probabilities).unwrap();

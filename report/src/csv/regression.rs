@@ -8,8 +8,8 @@ use crate::error::ReportError;
 use crate::files::{FileError, quoted, read_whole, write_atomic};
 use crate::metrics::RegressionPredictions;
 
-/// Writes the predictions of a regression: header `target,mean_0,precision_0,...`, one row for each sample and one Gaussian
-/// for each particle, on the scale of the data.
+/// Writes the predictions of a regression: header `target,mean_0,precision_0,...`, one row for each sample and one
+/// Gaussian for each particle, on the scale of the data.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -32,7 +32,7 @@ pub fn write_regression(path: &Path, predictions: &RegressionPredictions) -> Res
 /// Reads what [`write_regression`] wrote, to the same bits.
 ///
 /// # Errors
-/// Names the file, the line and what would be right.
+/// The file cannot be read or is invalid. The error names the file, the line and the expected content.
 pub fn read_regression(path: &Path) -> Result<RegressionPredictions, ReportError> {
     let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
     let at = |line: usize, column: Option<&str>, problem: String| input(path, line, column, problem);
@@ -67,7 +67,7 @@ fn component(column: usize, text: &str) -> Result<f64, String> {
     let is_precision = column > 0 && column.is_multiple_of(2);
     match (value.is_finite(), is_precision && value <= 0.0) {
         (true, false) => Ok(value),
-        (true, true) => Err(format!("{value} is no precision; precisions are greater than 0")),
+        (true, true) => Err(format!("{value} is not a precision; precisions are greater than 0")),
         (false, _) => Err(format!("{value} is not finite")),
     }
 }
@@ -106,7 +106,7 @@ mod tests {
             ("1,2", "p.csv, line 3: 2 fields, where the header has 3"),
             ("1,x,2", "line 3, column mean_0: `x` is not a number"),
             ("inf,1,2", "line 3, column target: inf is not finite"),
-            ("1,1,0", "line 3, column precision_0: 0 is no precision; precisions are greater than 0"),
+            ("1,1,0", "line 3, column precision_0: 0 is not a precision; precisions are greater than 0"),
             ("1,1,NaN", "line 3, column precision_0: NaN is not finite"),
             ("1,\u{1b}[2J,1", r"line 3, column mean_0: `\u{1b}[2J` is not a number"),
         ] {

@@ -28,7 +28,7 @@ pub(super) fn cards(body: &mut Body, analysis: &ClassAnalysis) {
     };
     body.cards(&overall.in_view(View::Card).into_iter().map(card).collect::<Vec<_>>());
     body.raw(&format!(
-        "<p class=\"note\">Small print below a number: its 95 % interval over {} resamples of the rows.</p>",
+        "<p class=\"note\">In small print below a number: its 95 % interval over {} resamples of the rows.</p>",
         count(range.resamples)
     ));
 }
@@ -67,11 +67,11 @@ fn temperature(body: &mut Body, analysis: &ClassAnalysis) {
     let Some(t) = &analysis.temperature_scaling else {
         return;
     };
-    body.heading("Would one temperature help?");
+    body.heading("Temperature scaling");
     let helps = t.evaluated_nll_after < t.evaluated_nll_before;
     let direction = if t.fit.temperature > 1.0 { "softer" } else { "sharper" };
     let mut text = format!(
-        "Fitted on {}, judged on the other {}: T = {} makes every probability {direction} and changes the NLL from {} to {} and the ECE \
+        "Fitted on {}, evaluated on the other {}: T = {} makes every probability {direction} and changes the NLL from {} to {} and the ECE \
          from {} to {}. ",
         rows(t.fit_rows),
         rows(t.evaluated_rows),
@@ -82,18 +82,18 @@ fn temperature(body: &mut Body, analysis: &ClassAnalysis) {
         or_dash(t.evaluated_ece_after),
     );
     if t.fit.at_limit {
-        text += "The search ended at its limit, so the true optimum lies beyond. ";
+        text += "The search ended at its limit: the optimum is beyond it. ";
     }
-    text += if helps { "It helps. " } else { "It does not help. " };
-    text += "Accuracy stays as it is, and no other number in this report uses it.";
+    text += if helps { "The NLL improves. " } else { "The NLL does not improve. " };
+    text += "The accuracy does not change, and no other number in this report uses the temperature.";
     body.paragraph(&text);
 }
 
 fn uncertainty(body: &mut Body, analysis: &ClassAnalysis) {
-    body.heading("Does the doubt find the mistakes?");
+    body.heading("Uncertainty and mistakes");
     let s = &analysis.selective;
     let mut cards = vec![
-        Card::new("AUROC of mistakes", or_dash(s.auroc_misclassification), "by confidence; 0.5 is a coin".into()),
+        Card::new("AUROC of mistakes", or_dash(s.auroc_misclassification), "by confidence; 0.5 is chance level".into()),
         Card::new("FPR at 95 % TPR", or_dash(s.fpr95), "mistakes that pass".into()),
         Card::new("AURC", or_dash(s.aurc), "lower is better".into()),
     ];
@@ -107,8 +107,8 @@ fn uncertainty(body: &mut Body, analysis: &ClassAnalysis) {
         }
         Some(u) => cards.extend([
             Card::new("Entropy", or_dash(u.entropy), "nats: aleatoric + epistemic".into()),
-            Card::new("Aleatoric", or_dash(u.aleatoric), "nats: the data's".into()),
-            Card::new("Epistemic", or_dash(u.mutual_information), "nats: the particles'".into()),
+            Card::new("Aleatoric", or_dash(u.aleatoric), "nats: noise in the data".into()),
+            Card::new("Epistemic", or_dash(u.mutual_information), "nats: disagreement of particles".into()),
             Card::new(
                 "Disagreement",
                 u.disagreement.map_or(NOTHING.to_owned(), percent),
@@ -125,15 +125,15 @@ fn brier(body: &mut Body, analysis: &ClassAnalysis) {
     let Some(d) = &analysis.brier_decomposition else {
         return;
     };
-    body.heading("Where the top-label Brier score comes from");
+    body.heading("Decomposition of the top-label Brier score");
     let row = |name: &str, value: f64, meaning: &str| vec![escape(name), number(value), escape(meaning)];
     body.table_of_words(
         &["Part", "Value", "Meaning"],
         &[
-            row("Uncertainty", d.uncertainty, "spread of right and wrong"),
-            row("\u{2212} Resolution", d.resolution, "what the bins tell apart"),
+            row("Uncertainty", d.uncertainty, "variance of the outcomes"),
+            row("\u{2212} Resolution", d.resolution, "variance of the accuracy over bins"),
             row("+ Reliability", d.reliability, "calibration error"),
-            row("+ Within bins", d.within, "what the bins cannot see"),
+            row("+ Within bins", d.within, "variation inside the bins"),
             row("= Brier, top label", d.brier, "mean (confidence \u{2212} correct)\u{b2}"),
         ],
     );

@@ -12,7 +12,7 @@ use crate::report::Report;
 use crate::run::{Comparison, PersonalRow, PersonalTable, RunSummary};
 use crate::svg::{Picture, STYLE};
 use crate::text::{escape, number, percent, points, thousands};
-use crate::verdict::Verdict;
+use crate::verdict::CalibrationVerdict;
 
 const PAGE_STYLE: &str = include_str!("page.css");
 
@@ -48,7 +48,7 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
         personal_section(&mut body, personal);
     }
     if let Some(curves) = pictures.curves {
-        body.heading("Over the rounds");
+        body.heading("Metrics over rounds");
         body.picture(curves);
     }
     match analysis {
@@ -56,7 +56,7 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
         Analysis::Regression(a) => regression::details(&mut body, a),
     }
     if let Some(partition) = pictures.partition {
-        body.heading("Who holds what");
+        body.heading("Partition of the data");
         body.picture(partition);
     }
     if let Some(run) = &report.run {
@@ -74,7 +74,7 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
     )
 }
 
-fn verdict_box(body: &mut Body, verdict: &Verdict) {
+fn verdict_box(body: &mut Body, verdict: &CalibrationVerdict) {
     let class = match verdict.kind {
         "over-confident" => "over",
         "under-confident" => "under",
@@ -97,7 +97,7 @@ fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Compa
     if others.is_empty() {
         return;
     }
-    body.heading("Beside other runs");
+    body.heading("Comparison with other runs");
     let own = analysis.overall().in_view(View::Comparison);
     let header: Vec<&str> = std::iter::once("Run").chain(own.iter().map(|(metric, _)| metric.heading())).collect();
     let mut rows = vec![Vec::from_iter(
@@ -111,14 +111,14 @@ fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Compa
 }
 
 fn personal_section(body: &mut Body, table: &PersonalTable) {
-    body.heading("Each client for itself");
+    body.heading("Personalised predictions");
     body.paragraph(
         "Every client's own predictor on that client's own test rows. The numbers above are those of the server's global \
          particles on all test rows.",
     );
     if let Some((scored, clients)) = table.scored {
         body.paragraph(&format!(
-            "Of the {clients} clients {scored} gave their scores in round {}: the others are in none of its numbers.",
+            "Of the {clients} clients, {scored} sent their scores in round {}; its numbers leave out the others.",
             table.last_round
         ));
     }

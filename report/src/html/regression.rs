@@ -29,5 +29,5 @@ pub(super) fn details(body: &mut Body, analysis: &RegressionAnalysis) {
             vec![percent(row.level), percent(row.coverage), points(row.coverage - row.level), or_dash(row.mean_width)]
         })
         .collect();
-    body.table(&["Promised", "Observed", "Difference (points)", "Mean width"], &table);
+    body.table(&["Nominal", "Observed", "Difference (points)", "Mean width"], &table);
 }

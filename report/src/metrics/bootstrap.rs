@@ -24,12 +24,12 @@ pub struct Interval {
 /// * `resamples`: number of draws; 1,000 for 95 %
 /// * `level`: mass between the two percentiles, such as 0.95
 /// * `count`: number of statistics `S`
-/// * `statistics`: writes the statistics `[S]` of the drawn row indices `[rows]`; values that are not finite are left out
-///   of their percentiles
+/// * `statistics`: writes the statistics `[S]` of the drawn row indices `[rows]`; values that are not finite are left
+///   out of their percentiles
 /// * `rng`: the source of the draws, so that a report can be repeated
 ///
 /// # Returns
-/// One interval a statistic, `[S]`; `None` where no resample gave a number.
+/// One interval per statistic, `[S]`; `None` where no resample gave a number.
 ///
 /// # Errors
 /// No rows, or a level outside (0, 1).

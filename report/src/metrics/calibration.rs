@@ -1,4 +1,4 @@
-//! Calibration: does a confidence of 0.8 come true in 80 of 100 cases?
+//! Calibration: whether predictions with a confidence of 0.8 are right in 80 of 100 cases.
 //!
 //! Bins are `((j-1)/B, j/B]` with edges that are the `f64` quotients `j/B`; a confidence of 0
 //! belongs to the first bin. Sources: Naeini et al. 2015 and Guo et al. 2017 (ECE, MCE), Nixon et
@@ -353,13 +353,13 @@ fn one_vs_rest(predictions: &ClassPredictions, class: usize, bins: usize) -> Res
 pub struct BrierDecomposition {
     /// `mean (confidence - correct)^2`.
     pub brier: f64,
-    /// `acc (1 - acc)`: what no forecast can remove.
+    /// `acc (1 - acc)`: the variance of the outcomes, which no forecast can remove.
     pub uncertainty: f64,
-    /// `sum_j (n_j/n) (acc_j - acc)^2`: how far the bins tell right from wrong.
+    /// `sum_j (n_j/n) (acc_j - acc)^2`: the variance of the accuracy over the bins.
     pub resolution: f64,
     /// `sum_j (n_j/n) (conf_j - acc_j)^2`: the calibration error.
     pub reliability: f64,
-    /// `sum_j (n_j/n) [var_j(conf) - 2 cov_j(conf, correct)]`: what the bins cannot see.
+    /// `sum_j (n_j/n) [var_j(conf) - 2 cov_j(conf, correct)]`: the variation inside the bins.
     pub within: f64,
 }
 

@@ -18,7 +18,7 @@ pub fn accuracy(predictions: &ClassPredictions) -> f64 {
 /// Mean over particles of each particle's accuracy: the number that the reference programs print.
 ///
 /// # Errors
-/// Labels out of range or not one a row.
+/// Labels out of range or not one per row.
 pub fn accuracy_mean_particle(log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<f64, MetricError> {
     check_length("labels", labels.len(), log_probs.rows())?;
     check_labels(labels, log_probs.classes())?;
@@ -58,7 +58,7 @@ pub fn nll(predictions: &ClassPredictions) -> NegativeLogLikelihood {
 /// the floor.
 ///
 /// # Errors
-/// Labels out of range or not one a row.
+/// Labels out of range or not one per row.
 pub fn gibbs_nll(log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<f64, MetricError> {
     check_length("labels", labels.len(), log_probs.rows())?;
     check_labels(labels, log_probs.classes())?;

@@ -25,8 +25,8 @@ pub struct ClientScores {
 const SUMS: usize = 7;
 
 impl ClientScores {
-    /// The scores of no row, with this many bins of confidence, from 1 to [`MAX_BINS`]; other numbers become the nearest of
-    /// these.
+    /// The scores of no row, with this many bins of confidence, from 1 to [`MAX_BINS`]; other numbers become the
+    /// nearest of these.
     pub fn new(bins: usize) -> Self {
         Self {
             rows: 0.0,
@@ -47,7 +47,7 @@ impl ClientScores {
     /// * `labels`: `[n]`
     ///
     /// # Errors
-    /// Labels out of range or not one a row.
+    /// Labels out of range or not one per row.
     pub fn add_classes(&mut self, log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<(), MetricError> {
         check_length("labels", labels.len(), log_probs.rows())?;
         check_labels(labels, log_probs.classes())?;
@@ -90,8 +90,8 @@ impl ClientScores {
         self.confidence.merge(&other.confidence);
     }
 
-    /// The sums as a message carries them, `[7 + 3 * bins]`: seven numbers, then rows, right predictions and confidence of
-    /// every bin.
+    /// The sums as a message carries them, `[7 + 3 * bins]`: seven numbers, then rows, right predictions and confidence
+    /// of every bin.
     pub fn to_values(&self) -> Vec<f64> {
         let classes = f64::from(u8::from(self.classes));
         let sums =

@@ -1,11 +1,11 @@
-//! Why predictions cannot be scored, and the checks of arrays.
+//! The error of predictions that cannot be scored, and the checks of arrays.
 
 use thiserror::Error;
 
-/// Why a set of predictions cannot be scored. Rows, classes and particles are counted from 0.
+/// The reason why a set of predictions cannot be scored. Rows, classes and particles are counted from 0.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum MetricError {
-    /// There is nothing to score.
+    /// There are no rows.
     #[error("there are no rows to score")]
     NoRows,
     /// A set of particles without particles.
@@ -125,7 +125,7 @@ pub(super) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// Arithmetic mean, `None` of nothing.
+/// The arithmetic mean; `None` if there are no values.
 pub(super) fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
     let n = values.len();
     if n == 0 { None } else { finite(values.sum::<f64>() / n as f64) }

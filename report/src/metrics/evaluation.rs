@@ -27,7 +27,7 @@ impl Evaluation {
     /// * `bins`: number of calibration bins
     ///
     /// # Errors
-    /// Labels out of range or not one a row; a number of bins outside `1..=`[`super::MAX_BINS`].
+    /// Labels out of range or not one per row; a number of bins outside `1..=`[`super::MAX_BINS`].
     pub fn classification(log_probs: &ParticleLogProbs, labels: &[usize], bins: usize) -> Result<Self, MetricError> {
         Ok(Self::of_scored(&ScoredClasses::of_particles(log_probs, labels, bins)?))
     }

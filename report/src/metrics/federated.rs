@@ -58,7 +58,7 @@ pub fn summarise_clients(clients: &[ClientValue], direction: Direction) -> Clien
 }
 
 /// Standard error of a mean over trials, `sd / sqrt(k)` with the `k - 1` standard deviation; `None`
-/// for fewer than two values. A report states `k` beside it.
+/// for fewer than two values. A report also states `k`.
 pub fn standard_error(values: &[f64]) -> Option<f64> {
     let k = values.len() as f64;
     if values.len() < 2 {

@@ -1,10 +1,10 @@
-//! What a metric is: key, name, unit, meaning, better direction and function. `table.rs` lists them all.
+//! The description of a metric: key, name, unit, meaning, better direction and function. `table.rs` lists all metrics.
 
 use super::client_scores::ClientScores;
 use super::federated::Direction;
 use super::scored::{ScoredClasses, ScoredTargets};
 
-/// A metric: everything that evaluation, report, terminal and figures know about it.
+/// A metric, with all its properties for evaluation, report, terminal and figures.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
     /// Key in JSON and name of the column, such as `nll`.
@@ -17,9 +17,9 @@ pub struct Metric {
     pub title: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// A few words beside its value in a terminal; empty where it is not shown there.
+    /// A short description next to the value in a terminal; empty if the metric is not shown there.
     pub note: &'static str,
-    /// A few words below its value on the page, where no interval stands there.
+    /// A short description below the value on the page, for metrics without an interval.
     pub small_print: &'static str,
     /// Which values are the better ones; `None` where neither small nor large ones are.
     pub better: Option<Direction>,
@@ -29,7 +29,7 @@ pub struct Metric {
     pub targets: Option<TargetMetric>,
     /// The metric of the clients' own predictors.
     pub personal: Option<PersonalMetric>,
-    /// Where it appears and at which place: smaller numbers first.
+    /// The views in which the metric appears, with its place in each: smaller numbers first.
     pub places: &'static [(View, u16)],
 }
 
@@ -114,7 +114,7 @@ pub struct PersonalColumn {
     pub over: Over,
     /// Name in a table; empty where it is not shown there.
     pub name: &'static str,
-    /// A few words beside the number.
+    /// A short description next to the number.
     pub note: &'static str,
 }
 
@@ -130,7 +130,7 @@ pub enum Over {
 }
 
 impl Metric {
-    /// A metric that says nothing yet; entries of the table fill in what they have.
+    /// An empty metric, of which the entries of the table set some fields.
     pub(super) const EMPTY: Self = Self {
         key: "",
         name: "",

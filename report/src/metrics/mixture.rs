@@ -1,4 +1,4 @@
-//! Checked predictions of a regression: a mixture of normals and a target a row.
+//! Checked predictions of a regression: a mixture of normals and a target per row.
 
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ impl RegressionPredictions {
         Ok(Self { particles, rows, mean, precision, target })
     }
 
-    /// The predictions behind a network's outputs: a mean and the logarithm of a precision a row.
+    /// The predictions behind a network's outputs: a mean and the logarithm of a precision per row.
     ///
     /// # Arguments
     /// * `outputs`: `[particles, n, 2]`, row-major

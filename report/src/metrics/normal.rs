@@ -51,9 +51,9 @@ const LARGE_DENOMINATOR: [f64; 5] = [
     6.051_834_131_244_132e-2,
     2.335_204_976_268_691_8e-3,
 ];
-/// Up to here the odd series of erf, beyond it erfc.
+/// Up to this argument the odd series of erf is used, beyond it erfc.
 const SMALL: f64 = 0.46875;
-/// erfc underflows to 0 beyond.
+/// Beyond this argument erfc underflows to 0.
 const UNDERFLOW: f64 = 26.543;
 
 /// Error function `2/sqrt(pi) * integral_0^x exp(-t^2) dt`.

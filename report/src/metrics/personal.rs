@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_survive_the_wire_and_other_numbers_are_refused() {
+    fn sums_are_read_back_from_their_values_and_other_numbers_are_refused() {
         let sent = scores(&[[0.9, 0.1], [0.4, 0.6]], &[0, 0]);
         let came = ClientScores::from_values(&sent.to_values()).unwrap();
         assert_eq!(came.to_values(), sent.to_values());

@@ -36,7 +36,7 @@ impl ClassPredictions {
     /// Checks and keeps the predictions of `labels.len()` rows.
     ///
     /// # Arguments
-    /// * `labels`: true classes, `0..classes`, one a row
+    /// * `labels`: true classes, `0..classes`, one per row
     /// * `probabilities`: `[n, classes]`, row-major
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl ClassPredictions {
         self.probabilities.chunks_exact(self.classes)
     }
 
-    /// Predicted class, its probability and whether it is right, a row each.
+    /// Predicted class, its probability and whether it is right, one per row.
     pub fn top_label(&self) -> TopLabel {
         let predicted: Vec<usize> = self.rows().map(argmax).collect();
         let confidence = self.rows().zip(&predicted).map(|(row, &class)| row[class]).collect();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn probability_zero_of_a_particle_is_welcome_and_nan_is_not() -> Result<(), MetricError> {
+    fn probability_zero_of_a_particle_is_accepted_and_nan_is_not() -> Result<(), MetricError> {
         let certain = ParticleLogProbs::new(2, 1, 2, vec![0.0, f64::NEG_INFINITY, f64::NEG_INFINITY, 0.0])?;
         assert_eq!(certain.ensemble(), [0.5, 0.5]);
         let nan = ParticleLogProbs::new(1, 1, 2, vec![f64::NAN, 0.0]);

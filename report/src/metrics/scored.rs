@@ -57,7 +57,7 @@ impl<'a> ScoredClasses<'a> {
     /// * `bins`: number of calibration bins
     ///
     /// # Errors
-    /// Labels out of range or not one a row; a number of bins outside `1..=`[`super::MAX_BINS`].
+    /// Labels out of range or not one per row; a number of bins outside `1..=`[`super::MAX_BINS`].
     pub fn of_particles(log_probs: &ParticleLogProbs, labels: &'a [usize], bins: usize) -> Result<Self, MetricError> {
         check_length("labels", labels.len(), log_probs.rows())?;
         check_labels(labels, log_probs.classes())?;

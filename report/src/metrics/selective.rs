@@ -29,9 +29,8 @@ pub fn auroc(score: &[f64], positive: &[bool]) -> Result<Option<f64>, MetricErro
     Ok(finite(halves as f64 / 2.0 / positives as f64 / negatives as f64))
 }
 
-/// Smallest false positive rate at a true positive rate of at least 95 %: the share of negatives
-/// that score at least the
-/// `ceil(0.95 n_pos)`-th largest positive; `None` when one class is absent.
+/// The smallest false positive rate at a true positive rate of at least 95 %: the share of negatives that score at
+/// least as high as the `ceil(0.95 n_pos)`-th largest positive; `None` when one class is absent.
 ///
 /// # Errors
 /// Lengths that differ or a score that is not finite.

@@ -1,8 +1,9 @@
-//! The table of metrics. **Adding a metric is adding one entry**: [`ROUND`] for one that is computed after every evaluated
-//! round, [`REPORT`](super::REPORT) for one that only a report computes.
+//! The table of metrics. **A new metric is one entry**: in [`ROUND`] for one that is computed after every evaluated
+//! round, in [`REPORT`](super::REPORT) for one that only a report computes.
 //!
-//! The entries of [`ROUND`] stand in the order of the fields of a saved [`Evaluation`]; [`Metric::places`] orders columns,
-//! report and page. Keys and orders are part of the file formats, so existing ones stay and new entries follow.
+//! The entries of [`ROUND`] are in the order of the fields of a saved [`Evaluation`]; [`Metric::places`] orders
+//! columns, report and page. Keys and orders are part of the file formats, so existing ones do not change and new
+//! entries follow.
 
 use serde::{Deserialize, Serialize};
 

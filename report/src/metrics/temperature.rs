@@ -119,14 +119,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_are_all_right_end_at_the_limit() -> Result<(), MetricError> {
+    fn rows_that_are_all_correct_end_at_the_limit() -> Result<(), MetricError> {
         let fit = fit_temperature(&[1.0, 0.0, 0.0, 1.0], &[0, 1], 2)?;
         assert!(fit.at_limit && fit.temperature < 0.06);
         Ok(())
     }
 
     #[test]
-    fn a_certain_mistake_becomes_movable() -> Result<(), MetricError> {
+    fn a_certain_mistake_is_corrected_by_the_temperature() -> Result<(), MetricError> {
         let predictions = ClassPredictions::new(vec![1], 2, vec![1.0, 0.0])?;
         let fit = fit_temperature(&logits_of(&predictions), predictions.labels(), 2)?;
         assert!(fit.nll_after < fit.nll_before && fit.temperature > 1.0);

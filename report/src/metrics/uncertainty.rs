@@ -132,7 +132,7 @@ impl UncertaintySummary {
     /// Summarises a particle set on labelled rows.
     ///
     /// # Errors
-    /// Labels out of range or not one a row.
+    /// Labels out of range or not one per row.
     pub fn new(log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<Self, MetricError> {
         let rows = RowUncertainty::new(log_probs);
         let average = |values: &[f64]| mean(values.iter().copied());

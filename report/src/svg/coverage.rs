@@ -1,5 +1,4 @@
-//! The calibration plot of a regression: promised against observed coverage, and the PIT histogram
-//! below.
+//! The calibration plot of a regression: nominal against observed coverage, and the PIT histogram below.
 
 use super::reliability::shorten;
 use super::{Axis, Picture, WIDTH, nice_ticks};
@@ -67,7 +66,7 @@ fn levels(picture: &mut Picture, analysis: &RegressionAnalysis, x: &Axis, top: f
     picture.text("fs-muted", x.at(0.96), y.at(0.05), "end", "below: too narrow, over-confident");
     picture.line("fs-axis", (x.at(0.0), bottom), (x.at(1.0), bottom));
     picture.line("fs-axis", (x.at(0.0), bottom), (x.at(0.0), top));
-    picture.text("fs-text", x.at(0.5), bottom + 38.0, "middle", "Promised: level of the central interval");
+    picture.text("fs-text", x.at(0.5), bottom + 38.0, "middle", "Nominal level of the central interval");
     picture.text_upwards("fs-text", 18.0, y.at(0.5), "Observed: share of targets inside");
 }
 

@@ -17,11 +17,11 @@ const STYLE: &str = include_str!("figure.css");
 /// An axis of a figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AxisSpec {
-    /// What it shows, with its unit.
+    /// The label, with the unit.
     pub label: String,
     /// Logarithmic, base 10; values that are not positive are left out.
     pub log: bool,
-    /// Its ends; `None`: those of the data.
+    /// The ends of the axis; `None` for those of the data.
     pub range: Option<(f64, f64)>,
 }
 
@@ -46,31 +46,31 @@ pub enum Stroke {
 /// A point of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FigurePoint {
-    /// Where.
+    /// The position on the horizontal axis.
     pub x: f64,
-    /// How high.
+    /// The position on the vertical axis.
     pub y: f64,
-    /// Half of the band's height; 0 for none.
+    /// Half of the band's height; 0 for no band.
     pub spread: f64,
 }
 
 /// One series of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureLine {
-    /// Its name in the legend.
+    /// The name in the legend.
     pub name: String,
-    /// How it is drawn.
+    /// The style of the line.
     pub stroke: Stroke,
-    /// Its points, in the order in which the line runs.
+    /// The points, in the order of the line.
     pub points: Vec<FigurePoint>,
 }
 
 /// Lines over two axes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineFigure {
-    /// Its heading.
+    /// The heading.
     pub title: String,
-    /// What to know about it, in a line.
+    /// A description in one line.
     pub subtitle: String,
     /// The horizontal axis.
     pub x: AxisSpec,
@@ -78,7 +78,7 @@ pub struct LineFigure {
     pub y: AxisSpec,
     /// The series, in the order of their colours.
     pub lines: Vec<FigureLine>,
-    /// Draws y = x.
+    /// Whether the line y = x is drawn.
     pub diagonal: bool,
 }
 
@@ -137,7 +137,7 @@ impl LineFigure {
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
     log: bool,
-    /// In the units of the data.
+    /// The ends in the units of the data.
     ends: (f64, f64),
     ticks: Vec<f64>,
     axis: Axis,
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_without_a_point_is_none() {
+    fn a_figure_without_a_point_is_not_drawn() {
         assert_eq!(figure(vec![]).svg(), None);
         assert_eq!(figure(vec![line(Stroke::Marked, &[])]).svg(), None);
         assert_eq!(figure(vec![line(Stroke::Marked, &[(1.0, f64::NAN)])]).svg(), None);

@@ -1,6 +1,6 @@
 //! The densities of a visit: the global q, the client's factor t_k, the cavity q/t_k, and the factor after the visit.
 //!
-//! All centres stay fixed during the visit. [`Factors`] lists what a factor holds beside the client's likelihood;
+//! All centres stay fixed during the visit. [`Factors`] lists what a factor holds besides the client's likelihood;
 //! docs/algorithms.md ("dsvgd") derives every formula of this file.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::particles::Particles;
 use crate::statistics::mean;
 use crate::stein::Score;
 
-/// The content of a client's factor beside its likelihood.
+/// The content of a client's factor besides its likelihood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Factors {
@@ -292,9 +292,9 @@ impl<B: Backend> Cavity<B> {
     }
 
     /// The particles `[N, d]` of the factor t_k·q_new/q, given the particles `moved` `[N, d]` of q_new. They have a
-    /// closed form for a single client, and where each centre of these densities has all the weight at itself; otherwise
-    /// the result is `None`. In the second case the score of the new factor, ∇ log t_k + ∇ log q_new − ∇ log q, is zero
-    /// at
+    /// closed form for a single client, and where each centre of these densities has all the weight at itself;
+    /// otherwise the result is `None`. In the second case the score of the new factor, ∇ log t_k + ∇ log q_new − ∇ log
+    /// q, is zero at
     ///
     /// Θ_k,new = Θ_k + κ(c_new − c),
     ///
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn the_clip_is_in_units_of_the_lambda_of_the_configuration() {
         // The widening of λ by the form must not matter: a bound that jumped with the number of clients visited would
-        // mean another thing in every round.
+        // have a different meaning in every round.
         let (model, theta) = particle(0.5);
         let (_, factor) = particle(900.0);
         let (lambda, clip) = (0.2, 3.0);

@@ -24,8 +24,8 @@ impl Nodes {
     /// The trapezoidal rule in one or two dimensions: 81 points of [−8, 8], or 57² of [−7, 7]²; `None` for d > 2.
     ///
     /// It converges as e^(−2πδ/h) where f is analytic in a strip of half-width δ. The logarithm of a mixture has
-    /// singularities beside the real axis, which spoil polynomials: on the toy of Fig. 9 the mean of the best Gaussian
-    /// is off by 2·10⁻⁹, with 80 nodes of Gauss and Hermite by 7·10⁻⁵.
+    /// singularities near the real axis, for which quadrature with polynomials is inaccurate: on the toy of Fig. 9 the
+    /// error in the mean of the best Gaussian is 2·10⁻⁹, and 7·10⁻⁵ with 80 Gauss-Hermite nodes.
     pub fn quadrature(d: usize) -> Option<Self> {
         let axis = |half: f64, count: usize| {
             let step = 2.0 * half / (count - 1) as f64;
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_quadratic_is_its_own_factor() {
-        // f = −½ θᵀAθ + bᵀθ: ∇f = b − Aθ, and the factor is (b, A) from wherever it is looked at.
+        // f = −½ θᵀAθ + bᵀθ: ∇f = b − Aθ, and the factor is (b, A) at any expansion point.
         let (a, b) = (array![[2.0, 0.7], [0.7, 1.0]], array![0.3, -1.0]);
         let covariance = Symmetric::Full(array![[0.5, -0.2], [-0.2, 0.9]]);
         let q = Gaussian::new(array![4.0, -3.0], &covariance).unwrap();

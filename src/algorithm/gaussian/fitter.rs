@@ -89,6 +89,6 @@ impl<B: Backend> Fitter<B> {
             watch(step + 1, *steps);
             Ok(Expected::new(q, &nodes, gradients.view()))
         };
-        fit(problem.proper(q), cavity, *steps, problem.config.damping, &problem.guard, expected)
+        fit(problem.proper(q), cavity, *steps, problem.config.damping, &problem.bound, expected)
     }
 }

@@ -171,13 +171,13 @@ impl Gaussian {
 
     /// η ← (1 − ρ)η + ρ·target, with the largest share ≤ ρ that the bound admits: coordinate by coordinate in the
     /// mean field, by halving otherwise.
-    pub fn step(&self, target: &Natural, share: f64, guard: &StepBound) -> Self {
-        match (&self.natural.precision, &target.precision, &guard.floor) {
+    pub fn step(&self, target: &Natural, share: f64, bound: &StepBound) -> Self {
+        match (&self.natural.precision, &target.precision, &bound.floor) {
             (Symmetric::Diagonal(from), Symmetric::Diagonal(to), Symmetric::Diagonal(floor)) => {
                 let share = |j: usize| {
                     let (from, to) = (from[j], to[j]);
                     let gradient = target.eta1[j] - to * self.mean[j];
-                    guard.share(share, from, to, gradient, floor[j])
+                    bound.share(share, from, to, gradient, floor[j])
                 };
                 let shares = Array1::from_shape_fn(from.len(), share);
                 let mix = |from: &Array1<f64>, to: &Array1<f64>| from + &(&shares * &(to - from));
@@ -188,7 +188,7 @@ impl Gaussian {
             _ => {
                 let shares = (0..HALVINGS).map(|halvings| share * 0.5f64.powi(halvings as i32));
                 let candidates = shares.map(|share| self.natural.combine(1.0 - share, target, share));
-                let accepted = candidates.filter_map(Natural::normalised).find(|next| guard.accepts(self, next));
+                let accepted = candidates.filter_map(Natural::normalised).find(|next| bound.accepts(self, next));
                 accepted.unwrap_or_else(|| self.clone())
             }
         }
@@ -198,9 +198,9 @@ impl Gaussian {
 /// A bound on a step that keeps q a Gaussian, and near the point at which its expectations were taken.
 ///
 /// Likelihoods need not be log-concave, nor estimates of their curvature negative: the precision of a target may be
-/// anything. No step takes more than half of q's precision away, and none leaves less than a thousandth of what q began
-/// with. Both bounds are relative: they mean the same in every unit of θ. Factors have no bounds, because those would
-/// move the fixed point.
+/// anything. No step takes more than half of q's precision away, and none leaves less than a thousandth of the initial
+/// precision. Both bounds are relative, so they do not depend on the units of θ. Factors have no bounds, because those
+/// would move the fixed point.
 #[derive(Clone, Debug)]
 pub struct StepBound {
     /// The precision that must be left, `[d, d]`.
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_brings_back_what_was_put_in() {
+    fn a_message_is_read_back_unchanged() {
         for (family, precision) in [
             (Family::MeanField, Symmetric::Diagonal(array![1.0, -2.0])),
             (Family::Full, full(array![[1.0, 0.5], [0.5, -3.0]])),
@@ -285,16 +285,16 @@ mod tests {
     }
 
     #[test]
-    fn a_step_towards_what_is_no_gaussian_stays_proper() {
+    fn a_step_towards_an_improper_target_stays_proper() {
         let mean_field = Gaussian::new(array![1.0, 2.0], &Symmetric::Diagonal(array![1.0, 0.25])).unwrap();
         let coupled = Gaussian::new(array![1.0, 2.0], &full(array![[1.0, 0.3], [0.3, 0.25]])).unwrap();
         for (q, family) in [(mean_field, Family::MeanField), (coupled, Family::Full)] {
-            let guard = StepBound::new(&q, false);
+            let bound = StepBound::new(&q, false);
             let improper =
                 Natural { eta1: array![5.0, -5.0], precision: Symmetric::diagonal(family, array![-10.0, 7.0]) };
             let mut wide = q.clone();
             for _ in 0..100 {
-                wide = wide.step(&improper, 1.0, &guard);
+                wide = wide.step(&improper, 1.0, &bound);
             }
             // The floor is a thousandth of the first precision; halving ends within a factor 2 of it.
             let narrowest = q.natural().precision.to_full();
@@ -307,12 +307,12 @@ mod tests {
     #[test]
     fn a_precision_below_the_floor_may_rise_by_its_share_and_no_more() {
         let diagonal = |precision: f64| Symmetric::Diagonal(array![1.0 / precision]);
-        let guard = StepBound::new(&Gaussian::new(array![0.0], &diagonal(1.0)).unwrap(), false);
+        let bound = StepBound::new(&Gaussian::new(array![0.0], &diagonal(1.0)).unwrap(), false);
         let q = Gaussian::new(array![0.0], &diagonal(1e-4)).unwrap();
-        assert!(!guard.holds(&q));
+        assert!(!bound.holds(&q));
         for (to, want) in [(5e-4, 3e-4), (2.0, 1.00005), (0.5e-4, 1e-4)] {
             let target = Natural { eta1: array![0.0], precision: Symmetric::Diagonal(array![to]) };
-            let got = q.step(&target, 0.5, &guard).natural().precision.to_diagonal()[0];
+            let got = q.step(&target, 0.5, &bound).natural().precision.to_diagonal()[0];
             assert!((got / want - 1.0).abs() < 1e-12, "{got}, not {want}");
         }
     }

@@ -17,18 +17,23 @@ pub struct CheckpointConfig {
 }
 
 const KEYS: &[Key] = &[
-    key("enabled", Bool, B(true), "Whether there are any. Without them a run that stops starts again."),
+    key(
+        "enabled",
+        Bool,
+        B(true),
+        "Whether checkpoints are written. Without them, a run that was stopped has to start again.",
+    ),
     key(
         "every_seconds",
         Float(Interval::NOT_NEGATIVE),
         F(30.0),
-        "A round that ends this many seconds after the last checkpoint, or later, is followed by one; 0: every round. So are the last round and a Ctrl-C.",
+        "Seconds between checkpoints: a round that ends this long after the last checkpoint, or later, is followed by one; 0: every round. The last round and Ctrl-C are always followed by one.",
     ),
     key(
         "keep",
         Bool,
         B(true),
-        "Whether the last one stays when the run has ended, so that `--resume` with more `rounds` can add to it.",
+        "Whether the last checkpoint is kept when the run has ended, so that `--resume` with more `rounds` can continue it.",
     ),
 ];
 
@@ -36,7 +41,7 @@ const KEYS: &[Key] = &[
 pub(super) fn section() -> Section {
     Section::plain(
         "checkpoint",
-        "What a run leaves behind to go on from with `fedstein train --resume RUN_DIR`; these keys change no result, and `--resume` may change them.",
+        "The checkpoints, from which `fedstein train --resume RUN_DIR` continues a run; these keys change no result, and `--resume` may change them.",
         KEYS,
     )
 }

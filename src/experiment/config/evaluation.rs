@@ -49,7 +49,7 @@ const KEYS: &[Key] = &[
         "discrepancy",
         Bool,
         B(false),
-        "Asks every client every round for the Stein discrepancy between Θ and its tilted density, over all its rows; the schedules `ksd` and `hip` have a question of their own, which goes first. The answers count as traffic.",
+        "Asks every client every round for the Stein discrepancy between Θ and its tilted density, over all its rows; the schedules `ksd` and `hip` have a question of their own, which takes precedence. The answers count as traffic.",
     ),
     key(
         "personal",
@@ -61,5 +61,5 @@ const KEYS: &[Key] = &[
 
 /// The schema of the section.
 pub(super) fn section() -> Section {
-    Section::plain("evaluation", "When and how the test rows are looked at.", KEYS)
+    Section::plain("evaluation", "When and how the test rows are evaluated.", KEYS)
 }

@@ -27,35 +27,35 @@ const KEYS: &[Key] = &[
         "kinds",
         TextList { example: r#"["dropout", "nan"]"# },
         Texts(&[]),
-        "What goes wrong with a visit, each as likely: `dropout` (the request is lost), `straggler`, `duplicate`, `reordered`, `stale` (of the round before), `nan`, `inf`, `wrong-shape`, `wrong-dtype`, `wrong-n` (a row too many), `huge-norm` (the change times `factor`), `sign-flip` (of the change), `replay` (an old reply under new stamps), `lost-reply` (the client trains, and the reply does not arrive). `[]`: nothing.",
+        "The injected faults, each equally likely: `dropout` (the request is lost), `straggler`, `duplicate`, `reordered`, `stale` (of the round before), `nan`, `inf`, `wrong-shape`, `wrong-dtype`, `wrong-n` (a row too many), `huge-norm` (the change times `factor`), `sign-flip` (of the change), `replay` (an old reply with the numbers of this round), `lost-reply` (the client trains, but its reply does not arrive). `[]`: none.",
     ),
     key(
         "requests",
         TextList { example: r#"["training", "question"]"# },
         Texts(&["training"]),
-        "Which requests are disturbed: `training`, `question` (before a selection, or `evaluation.discrepancy`), `scores` (`evaluation.personal`). The last two take `dropout`, `lost-reply`, `straggler`, `duplicate`, `reordered`, `stale`, `nan` and `inf`; the other kinds leave them as they are.",
+        "The requests that are disturbed: `training`, `question` (before a selection, or `evaluation.discrepancy`), `scores` (`evaluation.personal`). The last two take `dropout`, `lost-reply`, `straggler`, `duplicate`, `reordered`, `stale`, `nan` and `inf`; the other kinds do not affect them.",
     ),
     key(
         "share",
         Float(Interval::FRACTION),
         F(0.3),
-        "Share of the clients that are ever disturbed, rounded up, drawn with `seed`.",
+        "Share of the clients whose requests are disturbed; their number is rounded up, and they are drawn with `seed`.",
     ),
     key(
         "probability",
         Float(Interval::FRACTION),
         F(1.0),
-        "Probability that a request to one of them is, drawn with `seed` by kind of request, round, client and attempt.",
+        "Probability that a request to one of these clients is disturbed, drawn with `seed` by kind of request, round, client and attempt.",
     ),
-    key("factor", POSITIVE, F(100.0), "What a `huge-norm` change is multiplied with."),
-    key("delay", POSITIVE, F(60.0), "Seconds by which a `straggler` is late, in simulated time."),
+    key("factor", POSITIVE, F(100.0), "Factor by which `huge-norm` multiplies a change."),
+    key("delay", POSITIVE, F(60.0), "Delay of a `straggler` in seconds of simulated time."),
 ];
 
 /// The schema of the section.
 pub(super) fn section() -> Section {
     Section::plain(
         "faults",
-        "Faults that are injected between server and clients, to study what they do; none by default.",
+        "Faults that are injected between server and clients, to study their effects; none by default.",
         KEYS,
     )
 }

@@ -14,7 +14,7 @@ pub struct FederationConfig {
     pub min_replies: usize,
     /// The number of repetitions of a round before the run fails.
     pub repeats: usize,
-    /// The number of rounds for which a client that failed is not asked.
+    /// The number of rounds of quarantine after a second bad reply in a row.
     pub backoff: usize,
     /// The rule by which replies are combined.
     pub robust: RobustRule,
@@ -45,44 +45,44 @@ const KEYS: &[Key] = &[
         "deadline",
         Float(Interval::NOT_NEGATIVE),
         F(0.0),
-        "Seconds after which a round takes no more replies, nor answers to questions, nor scores; 0: it waits for all. Clients in this process answer at once, but for injected stragglers: nobody waits.",
+        "Seconds after which replies, answers to questions and scores are ignored; 0: the server waits for all. Clients in this process answer at once; the delay of injected stragglers is simulated.",
     ),
     key(
         "min_replies",
         COUNT,
         I(1),
-        "Fewest usable replies that close a round, at most `schedule.clients`. With fewer the server keeps its state, and the round repeats with others in the place of those that failed.",
+        "Usable replies that a round needs, at most `schedule.clients`. With fewer, the server's state does not change, and the round is repeated with other clients in the place of those that failed.",
     ),
     key("repeats", COUNT_OR_ZERO, I(5), "How often a round is repeated before the run fails."),
     key(
         "backoff",
         COUNT_OR_ZERO,
         I(1),
-        "Rounds that a client sits out after its second bad reply in a row, twice as many after every further one, at most 64; a usable reply ends it. 0: none. Silence is no bad reply.",
+        "Rounds of quarantine after a client's second bad reply in a row, twice as many after every further one, at most 64; a usable reply resets the count. 0: no quarantine. A missing reply is not a bad one.",
     ),
     key(
         "robust",
         Choice(&["none", "norm-clip", "median", "trimmed"]),
         T("none"),
-        "What a few poisoned replies are kept from doing: `norm-clip` shortens changes to `robust_clip` times their median length; `median` and `trimmed` take coordinate-wise medians and trimmed means in the place of means, with `fedwba` the Wasserstein median and the barycenter without the outermost sets. The last two need three clients a round or more, and are refused where replies are no estimates of one thing: `dsvgd`, `u-dsvgd`, `p-dsvgd`, `pvi`, `dsgld`.",
+        "Rule that bounds the influence of a few poisoned replies: `norm-clip` shortens changes to `robust_clip` times their median length; `median` and `trimmed` replace means by coordinate-wise medians and trimmed means, with `fedwba` by the Wasserstein median and the barycenter without the outermost sets. The last two need at least three clients per round, and are refused where replies do not estimate the same quantity: `dsvgd`, `u-dsvgd`, `p-dsvgd`, `pvi`, `dsgld`.",
     ),
     key(
         "robust_clip",
         POSITIVE,
         F(1.0),
-        "Longest change, in median lengths of the round's changes; in a round of one or two replies, of the latest 50 accepted ones, once there are three.",
+        "Largest length of a change, in median lengths of the round's changes; in a round of one or two replies, of the latest 50 accepted changes, once there are three.",
     ),
     key(
         "robust_trim",
         Float(Interval::HALF),
         F(0.3),
-        "Share of the replies that is left out at either end (`fedwba`: that is farthest from the median set).",
+        "Share of the replies that is left out at either end (`fedwba`: the share that is farthest from the median set).",
     ),
     key(
         "outlier_scores",
         Bool,
         B(false),
-        "Whether every reply gets an outlier score, its Stein discrepancy from a robust Gaussian of the round: a column of rounds.csv (the largest), and events.jsonl. It decides nothing.",
+        "Whether every reply gets an outlier score, its Stein discrepancy from a robust Gaussian of the round: a column of rounds.csv (the largest), and events.jsonl. It has no effect on the run.",
     ),
 ];
 
@@ -90,7 +90,7 @@ const KEYS: &[Key] = &[
 pub(super) fn section() -> Section {
     Section::plain(
         "federation",
-        "The server's rules against clients that fail: when a round closes, who is asked again, how replies are combined.",
+        "The server's rules against failing clients: when a round closes, which clients are asked again, and how replies are combined.",
         KEYS,
     )
 }

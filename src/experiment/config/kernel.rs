@@ -86,7 +86,7 @@ const GRADIENT: Key = key(
     "gradient",
     Choice(&["correct", "reference"]),
     T("correct"),
-    "The kernel's gradient, or the slip for it in [W]'s code.",
+    "The kernel's gradient, or the incorrect one of [W]'s code.",
 );
 
 /// The schema of the section and its kinds.

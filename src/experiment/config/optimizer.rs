@@ -82,7 +82,7 @@ pub enum Reset {
 
 const LR: Key = key("lr", POSITIVE, F(1e-3), "Step size ε ([D]: BNN 1e-3, BLR 0.05).");
 const EPSILON: Key =
-    key("epsilon", POSITIVE, F(1e-6), "What is added to the root of the squares ([D]: BNN 1e-6, BLR 1e-9).");
+    key("epsilon", POSITIVE, F(1e-6), "Constant that is added to the root of the squares ([D]: BNN 1e-6, BLR 1e-9).");
 const MOMENTUM: Key =
     key("momentum", Float(Interval::DECAY), F(0.9), "Decay of the moving average of squares ([D]: 0.9).");
 const INIT: Key = key(
@@ -101,7 +101,7 @@ const RESET: Key = key(
     "reset",
     Choice(&["per-visit", "never"]),
     T("per-visit"),
-    "Whether a client forgets its averages between visits (reference: it does).",
+    "Whether a client resets its averages at every visit (reference: it does).",
 );
 
 /// The schema of the section and its kinds.

@@ -105,7 +105,7 @@ struct ClaimFile {
     note: String,
 }
 
-/// The word that stands for the exact density of a toy in the place of a series.
+/// The name of the exact density of a toy in the place of a series.
 const EXACT: &str = "exact";
 
 impl Figure {
@@ -388,7 +388,7 @@ fn known_metric(name: &str) -> Result<(), String> {
         return Ok(());
     }
     let hint = nearest(name, known()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-    Err(format!("`{name}` is no metric{hint}"))
+    Err(format!("`{name}` is not a metric{hint}"))
 }
 
 /// Parses `metric` or `metric statistic`.
@@ -442,7 +442,7 @@ fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), String> {
     for name in names {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || name == EXACT || !name.chars().all(fits) {
-            return Err(format!("`{name}` is no name: lower-case letters, digits and `-`, and not `{EXACT}`"));
+            return Err(format!("`{name}` is not a name: lower-case letters, digits and `-`, and not `{EXACT}`"));
         }
         if seen.contains(&name) {
             return Err(format!("`{name}` stands there twice"));

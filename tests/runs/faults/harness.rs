@@ -50,7 +50,7 @@ pub fn text(kind: &str, more: &str) -> String {
         SMALL.iter().filter(|(name, _)| of_kind(name)).map(|(name, value)| format!("{name} = {value}\n")).collect();
     let optimizer = if needs_plain_steps(kind) { "kind = \"sgd\"\nlr = 0.05" } else { "lr = 0.01" };
     let (rounds, clients) =
-        if algorithms_that(|can| can.one_client_a_round).contains(&kind) { (2 * K + 1, 1) } else { (5, 5) };
+        if algorithms_that(|can| can.one_client_per_round).contains(&kind) { (2 * K + 1, 1) } else { (5, 5) };
     format!(
         r#"
         name = "faults"

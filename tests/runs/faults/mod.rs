@@ -53,17 +53,17 @@ fn stands(kind: &str, rest: &str) {
         }
         let injected: Vec<&Event> = log.events().filter(|event| event.kind == EventKind::Injected).collect();
         assert!(!injected.is_empty(), "{what}: nothing was injected");
-        let (happening, is_used) = answer_to(fault);
+        let (expected, is_used) = answer_to(fault);
         for event in injected {
             let round = &log.rounds[event.round - 1];
             let of_client = |what: EventKind| {
                 let same = |other: &&Event| (other.client, other.attempt) == (event.client, event.attempt);
                 round.events.iter().filter(same).any(|other| other.kind == what)
             };
-            assert!(happening.is_none_or(of_client), "{what}: {event:?} in {:?}", round.events);
+            assert!(expected.is_none_or(of_client), "{what}: {event:?} in {:?}", round.events);
             let refused = of_client(EventKind::Refused);
             assert_eq!(refused, of_client(EventKind::Quarantined), "{what}");
-            // A negative variance is no variance: the one thing that an algorithm itself sees.
+            // A negative variance is invalid, which only the algorithm's own check detects.
             let seen = kind == "pfedvem" && matches!(fault, Fault::SignFlip | Fault::HugeNorm) && refused;
             let again = round.attempts > event.attempt;
             assert!(round.used.contains(&event.client) == (is_used && !seen) || again, "{what}: {event:?}");
@@ -78,12 +78,12 @@ fn federated_algorithms_end_with_finite_states_under_every_fault_at_three_client
 }
 
 #[test]
-fn with_all_rows_in_one_place_a_fault_is_answered_by_asking_again() {
+fn with_all_rows_in_one_place_a_fault_leads_to_a_repeated_request() {
     centralised().iter().for_each(|kind| stands(kind, "probability = 0.4"));
 }
 
 #[test]
-fn dropouts_leave_the_server_where_a_run_without_the_lost_clients_would() {
+fn after_dropouts_the_server_is_that_of_a_run_without_the_lost_clients() {
     for kind in comparable() {
         let lossy = works(&text(kind, &faults(Fault::Dropout, "share = 0.3\nprobability = 0.6")));
         assert!(lossy.count(EventKind::Unanswered) > 0, "{kind}");
@@ -95,7 +95,7 @@ fn dropouts_leave_the_server_where_a_run_without_the_lost_clients_would() {
 }
 
 #[test]
-fn the_chains_of_a_lost_worker_rest() {
+fn the_chains_of_a_lost_worker_do_not_move() {
     // Chains are assigned before a client is lost, so the chains of the others move as in a round without faults.
     let (clean, lossy) = (works(&text("dsgld", "")), works(&text("dsgld", &faults(Fault::Dropout, "share = 0.5"))));
     let lost = lossy.rounds[0].rejected.len();
@@ -122,7 +122,7 @@ fn a_worker_that_takes_a_lost_ones_place_takes_its_chain() {
 }
 
 #[test]
-fn second_replies_and_another_order_change_nothing() {
+fn duplicates_and_another_order_change_nothing() {
     for kind in federated() {
         let clean = works(&text(kind, ""));
         for fault in [Fault::Duplicate, Fault::Reordered] {
@@ -155,7 +155,7 @@ fn all(rounds: usize, more: &str) -> String {
 }
 
 #[test]
-fn a_client_that_keeps_sending_nonsense_is_asked_more_and_more_rarely() {
+fn a_client_with_repeated_bad_replies_is_quarantined_for_longer_each_time() {
     let log = works(&all(16, "[faults]\nkinds = [\"nan\"]\nshare = 0.1"));
     let refused: Vec<usize> = log.rounds.iter().filter(|r| r.rejected.len() == 1).map(|r| r.round).collect();
     // The client fails in 1 and is asked again in 2; then it is skipped for 1, 2, 4 and 8 rounds.
@@ -200,7 +200,7 @@ fn a_round_with_too_few_replies_is_repeated_with_others_and_keeps_the_good_ones(
 }
 
 #[test]
-fn a_quorum_that_does_not_come_ends_the_run_with_the_last_good_state() {
+fn a_missing_quorum_ends_the_run_with_the_last_good_state() {
     let more =
         "[faults]\nkinds = [\"nan\"]\nshare = 0.6\nprobability = 0.4\n[federation]\nmin_replies = 9\nrepeats = 1";
     let (log, end) = serve(&all(40, more), None);
@@ -215,7 +215,7 @@ fn a_quorum_that_does_not_come_ends_the_run_with_the_last_good_state() {
 }
 
 #[test]
-fn a_straggler_counts_where_the_deadline_lets_it() {
+fn a_straggler_counts_only_before_the_deadline() {
     let late = |deadline: usize| {
         works(&all(3, &format!("[faults]\nkinds = [\"straggler\"]\ndelay = 60\n[federation]\ndeadline = {deadline}")))
     };
@@ -227,7 +227,7 @@ fn a_straggler_counts_where_the_deadline_lets_it() {
 }
 
 #[test]
-fn what_the_server_and_the_injector_remember_survives_being_saved() {
+fn the_states_of_the_server_and_the_injector_are_saved_and_restored() {
     let log = works(&all(4, "[faults]\nkinds = [\"nan\"]\n[federation]\nrobust = \"norm-clip\""));
     let conduct = &log.rounds[3].policy.save();
     let text = serde_json::to_string(conduct).unwrap();
@@ -238,7 +238,7 @@ fn what_the_server_and_the_injector_remember_survives_being_saved() {
 }
 
 #[test]
-fn an_injector_remembers_what_it_repeats_and_without_faults_there_is_none() {
+fn an_injector_saves_what_it_replays_and_without_faults_there_is_no_injector() {
     let planned = |text: &str| {
         let config = experiment(text).config;
         config.fault_plan(config.algorithm.capabilities(), K, Streams::new(1))
@@ -281,7 +281,7 @@ fn robust_rules_keep_huge_updates_from_moving_the_server() {
 }
 
 #[test]
-fn a_lone_poisoned_reply_is_clipped_to_what_was_usual_before_it() {
+fn a_single_poisoned_reply_is_clipped_by_the_lengths_of_earlier_ones() {
     let attack = "[faults]\nkinds = [\"huge-norm\"]\nshare = 0.1";
     let clean = works(&text("dsvgd", "")).last();
     let none = distance(&works(&text("dsvgd", attack)).last(), &clean);
@@ -322,7 +322,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn rules_that_make_no_sense_are_refused_by_name() {
+fn invalid_rules_are_refused_by_name() {
     for (kind, more, words) in [
         ("dsvgd", "robust = \"median\"", "one client a round replaces the global particles"),
         ("u-dsvgd", "robust = \"trimmed\"", "one client a round replaces the global particles"),
@@ -347,7 +347,7 @@ fn rules_that_make_no_sense_are_refused_by_name() {
 }
 
 #[test]
-fn the_files_of_a_run_tell_what_happened_at_any_number_of_threads() {
+fn the_files_of_a_run_record_the_faults_at_any_number_of_threads() {
     let place = tempfile::TempDir::new().unwrap();
     let kinds =
         "[faults]\nkinds = [\"nan\", \"dropout\", \"duplicate\", \"sign-flip\"]\n[federation]\noutlier_scores = true";

@@ -1,4 +1,4 @@
-//! Clients that do not answer questions, and clients that give no scores: the others go on without them.
+//! Clients that do not answer questions, and clients that send no scores: the run continues without them.
 
 use std::sync::{Arc, Mutex};
 
@@ -67,7 +67,7 @@ fn a_client_that_does_not_answer_has_weight_0_and_an_event() {
 }
 
 #[test]
-fn where_nobody_answers_every_client_is_as_likely() {
+fn if_no_client_answers_all_are_equally_likely() {
     for schedule in [INFORMED[0], INFORMED[2], INFORMED[4]] {
         let log = works(&asked(schedule, r#"["dropout"]"#, "share = 1").replace("\"dsvgd\"", "\"p-dsvgd\""));
         for round in &log.rounds {
@@ -80,7 +80,7 @@ fn where_nobody_answers_every_client_is_as_likely() {
 }
 
 #[test]
-fn with_one_answer_the_mean_direction_is_that_clients_own() {
+fn with_one_answer_the_mean_direction_is_that_of_its_client() {
     let hip = |faults: &str| works(&asked(INFORMED[2], r#"["dropout"]"#, faults).replace("\"dsvgd\"", "\"p-dsvgd\""));
     let log = hip("share = 0.9");
     let alone = log.rounds[0].indicators.as_ref().unwrap();
@@ -106,7 +106,7 @@ fn questions_that_are_not_answered_change_nothing_where_they_only_diagnose() {
 }
 
 #[test]
-fn faults_of_visits_are_what_they_were_whether_questions_are_disturbed_or_not() {
+fn faults_of_visits_do_not_depend_on_faults_of_questions() {
     let of_visits = |requests: &str| {
         let more = format!("[faults]\nkinds = [\"dropout\", \"nan\", \"sign-flip\"]\nrequests = {requests}");
         let log =
@@ -142,8 +142,9 @@ fn the_fleet_says_how_many_are_asked_at_once() {
     let clean = works(&text);
     for (width, want) in [(None, vec![10]), (Some(4), vec![4, 4, 2]), (Some(1), vec![1; 10]), (Some(0), vec![1; 10])] {
         let sizes = Sizes::default();
-        let told = sizes.clone();
-        let (log, end) = serve_over(&text, None, Some(&move |inside| Box::new(Narrow(inside, width, told.clone()))));
+        let recorded = sizes.clone();
+        let (log, end) =
+            serve_over(&text, None, Some(&move |inside| Box::new(Narrow(inside, width, recorded.clone()))));
         end.unwrap();
         let sizes = sizes.lock().unwrap();
         let questions = sizes.iter().filter(|(kind, _)| *kind == RequestKind::Question).map(|(_, size)| *size);
@@ -163,7 +164,7 @@ fn scored(more: &str) -> String {
 const LOST_SCORES: &str = "[faults]\nkinds = [\"lost-reply\"]\nrequests = [\"scores\"]\nshare = 0.3";
 
 #[test]
-fn personal_scores_are_those_of_the_clients_that_answered_and_say_how_many() {
+fn personal_scores_are_those_of_the_clients_that_answered_and_state_their_number() {
     let (clean, lossy) = (outcome(&experiment(&scored(""))), outcome(&experiment(&scored(LOST_SCORES))));
     let count = |run: &fedstein::experiment::Outcome<_>| run.rounds.last().unwrap().metric("scored_clients");
     assert_eq!((count(&clean), count(&lossy)), (Some(10.0), Some(7.0)));
@@ -186,7 +187,7 @@ fn personal_scores_are_those_of_the_clients_that_answered_and_say_how_many() {
 }
 
 #[test]
-fn without_any_scores_the_personal_columns_are_blank_and_the_run_goes_on() {
+fn without_any_scores_the_personal_columns_are_blank_and_the_run_continues() {
     let nobody = outcome(&experiment(&scored(&LOST_SCORES.replace("0.3", "1"))));
     let last = nobody.rounds.last().unwrap();
     assert_eq!((last.metric("scored_clients"), last.metric("personal_nll")), (Some(0.0), None));

@@ -11,7 +11,7 @@ use fedstein::protocol::{Ask, ClientId, Reply, Request, Watch};
 
 use super::harness::*;
 
-/// In what a run whose visits are disturbed differs from the run in which those clients were not asked.
+/// The differences of a run with disturbed visits from the run in which those clients got no request.
 fn differences(kind: &str, text: &str, clean: &str, what: EventKind) -> Vec<String> {
     let disturbed = works(text);
     assert!(disturbed.count(what) > 0, "{kind}");
@@ -47,7 +47,7 @@ fn variant(kind: &str, keys: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_visit_that_did_not_count_leaves_client_and_server_where_a_run_without_it_would() {
+fn a_visit_that_did_not_count_has_no_effect_on_client_and_server() {
     for (fault, what) in [(Fault::Straggler, EventKind::Late), (Fault::LostReply, EventKind::Unanswered)] {
         let disturbed = faults(fault, "share = 0.3\nprobability = 0.6");
         let plain = comparable().flat_map(|kind| differences(kind, &text(kind, &disturbed), &text(kind, ""), what));
@@ -73,7 +73,7 @@ fn a_lost_reply_is_a_lost_request() {
 }
 
 #[test]
-fn a_refused_visit_is_taken_back_too() {
+fn a_refused_visit_is_rolled_back_too() {
     for kind in comparable() {
         // With backoff 0 no client is skipped, so that only the script differs.
         let disturbed = format!("{}backoff = 0", faults(Fault::Nan, "share = 0.3\nprobability = 0.6"));
@@ -95,14 +95,14 @@ impl Fleet for Remote<'_> {
 }
 
 #[test]
-fn clients_that_are_not_told_learn_it_with_their_next_request() {
+fn clients_without_the_end_of_a_round_learn_it_from_their_next_request() {
     for kind in federated() {
         let disturbed = text(kind, &faults(Fault::LostReply, "share = 0.5\nprobability = 0.5"));
         let disturbed = disturbed.replace("rounds = 5", "rounds = 12");
-        let told = works(&disturbed);
+        let local = works(&disturbed);
         let (remote, end) = serve_over(&disturbed, None, Some(&|inside| Box::new(Remote(inside))));
         end.unwrap();
-        assert!(remote.count(EventKind::Unanswered) > 0 && remote.states == told.states, "{kind}");
+        assert!(remote.count(EventKind::Unanswered) > 0 && remote.states == local.states, "{kind}");
     }
 }
 
@@ -126,7 +126,7 @@ impl Fleet for Twice<'_> {
 }
 
 #[test]
-fn a_repeated_request_has_the_same_reply_without_a_step() {
+fn a_repeated_request_has_the_same_reply_without_further_training() {
     for kind in federated().into_iter().chain(centralised()) {
         let once = works(&text(kind, ""));
         let (twice, end) = serve_over(&text(kind, ""), None, Some(&|inside| Box::new(Twice(inside))));
@@ -197,8 +197,8 @@ fn requests_carry_the_last_round_that_counted() {
     let disturbed = text("fedavg", &faults(Fault::LostReply, "share = 0.5\nprobability = 0.5"));
     let disturbed = disturbed.replace("rounds = 5", "rounds = 12");
     let seen = Seen::default();
-    let heard = seen.clone();
-    let (log, end) = serve_over(&disturbed, None, Some(&move |inside| Box::new(Listens(inside, heard.clone()))));
+    let requests = seen.clone();
+    let (log, end) = serve_over(&disturbed, None, Some(&move |inside| Box::new(Listens(inside, requests.clone()))));
     end.unwrap();
     for (round, client, counted) in seen.lock().unwrap().iter().copied() {
         let before = log.rounds.iter().filter(|r| r.round < round && r.used.contains(&client));

@@ -9,15 +9,16 @@ use super::tile::{Contraction, Correlation, OUTPUTS};
 use super::{LANES, Scratch};
 use crate::simd::dispatch;
 
-/// Blocks of 16 rows whose gradients are summed by one task. It is a constant, so that the order of sums does not depend
-/// on the number of threads.
+/// Blocks of 16 rows whose gradients are summed by one task. It is a constant, so that the order of sums does not
+/// depend on the number of threads.
 const CHUNK: usize = 4;
-/// Pixels of a map that are worked on at once: four outputs of so many lanes stay in the first-level cache.
+/// The number of pixels of a map that are processed at once: four outputs of this many lanes stay in the first-level
+/// cache.
 const STRIP: usize = 96;
-/// Pixels of a map that are worked on at once where all outputs are read.
+/// The number of pixels of a map that are processed at once where all outputs are read.
 const SHORT_STRIP: usize = 16;
 
-/// What the forward pass kept, and the gradient of its output.
+/// The saved results of the forward pass, and the gradient of its output.
 #[derive(Clone, Copy)]
 pub(super) struct Output<'a> {
     /// `[N, blocks, out, H', W', 16]`

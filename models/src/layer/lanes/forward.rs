@@ -21,7 +21,7 @@ pub(super) struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// Number of particles N.
+    /// The number of particles N.
     pub fn particles(&self, plan: &Plan) -> usize {
         self.weights.len() / plan.weights()
     }
@@ -34,7 +34,8 @@ impl Input<'_> {
     }
 }
 
-/// The block's output `[N, blocks, out, H', W', 16]`, and the picked pixels in the same shape if `keep` is true, else none.
+/// The block's output `[N, blocks, out, H', W', 16]`, and the picked pixels in the same shape if `keep` is true, else
+/// none.
 ///
 /// # Shapes
 /// - `bias`: `[N, out]`
@@ -121,8 +122,8 @@ impl WithSimd for ForwardTask<'_> {
     }
 }
 
-/// A row of the output from the rows of the map that its windows cover. The first of equal values is the maximum, and NaN
-/// is larger than every number, as in Burn.
+/// A row of the output from the rows of the map that its windows cover. The first of equal values is the maximum, and
+/// NaN is larger than every number, as in Burn.
 #[inline(always)]
 fn maxima<S: Simd>(simd: S, plan: &Plan, sums: &[S::f32s], bias: S::f32s, out: &mut [S::f32s], chosen: &mut [S::u32s]) {
     let ([window, step], across, parts) = (plan.block.pool, plan.map[1], LANES / S::F32_LANES);

@@ -31,10 +31,10 @@ const LANES: usize = 16;
 /// Images whose rows of data lie in lanes.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
-    /// `[N, blocks, C, H, W, 16]`, N = 1 where all particles see the same images. The rows that fill up the last block are
-    /// zeros at first; their values are never read.
+    /// `[N, blocks, C, H, W, 16]`, N = 1 where all particles see the same images. The rows that fill up the last block
+    /// are zeros at first; their values are never read.
     images: Tensor<6>,
-    /// Number of rows B.
+    /// The number of rows B.
     rows: usize,
 }
 
@@ -78,14 +78,14 @@ impl Lanes {
         Self { images: f(self.images), rows: self.rows }
     }
 
-    /// Back to `[B, N·C, H, W]`.
+    /// Converts back to `[B, N·C, H, W]`.
     pub fn into_images(self) -> Tensor<4> {
         let [particles, blocks, channels, height, width, _] = self.images.dims();
         let images = self.images.permute([1, 5, 0, 2, 3, 4]);
         images.reshape([blocks * LANES, particles * channels, height, width]).narrow(0, 0, self.rows)
     }
 
-    /// What a dense layer reads, `[N, C·H·W, B]`.
+    /// The input of a dense layer, `[N, C·H·W, B]`.
     pub fn into_features(self) -> Tensor<3> {
         let [particles, blocks, channels, height, width, _] = self.images.dims();
         let features = self.images.permute([0, 2, 3, 4, 1, 5]);

@@ -1,4 +1,5 @@
-//! The sizes of a convolution block and the offsets that its loops read: in lanes of 16 rows, from the start of an image.
+//! The sizes of a convolution block and the offsets that its loops read: in lanes of 16 rows, from the start of an
+//! image.
 
 use super::LANES;
 
@@ -91,7 +92,7 @@ impl Plan {
         self.outputs * self.pooled[0] * self.pooled[1] * LANES
     }
 
-    /// Number of weights of a particle.
+    /// The number of weights of a particle.
     pub fn weights(&self) -> usize {
         self.outputs * self.taps.len()
     }

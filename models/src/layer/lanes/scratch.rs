@@ -1,6 +1,6 @@
-//! Memory that one task leaves to the next.
+//! Memory that is reused from one task to the next.
 
-/// Numbers that begin on a cache line: a vector of 16 then never lies across two.
+/// Numbers that are aligned to cache lines: a vector of 16 then never crosses two of them.
 #[derive(Default)]
 pub(super) struct Scratch {
     numbers: Vec<f32>,

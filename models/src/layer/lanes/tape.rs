@@ -24,7 +24,7 @@ pub(super) fn is_on_flex<const D: usize>(tensor: &Tensor<D>) -> bool {
     }
 }
 
-/// The block, on the tape where one of its tensors is.
+/// The block, on the tape if one of its tensors is.
 pub(super) fn on_tape(images: Tensor<6>, weight: Tensor<5>, bias: Tensor<2>, block: BlockOptions) -> Tensor<6> {
     const ON_FLEX: &str = "images that lanes can hold are on flex, and so are the weights of their model";
     if !(images.is_autodiff() || weight.is_autodiff() || bias.is_autodiff()) {
@@ -49,7 +49,7 @@ pub(super) fn on_tape(images: Tensor<6>, weight: Tensor<5>, bias: Tensor<2>, blo
     Tensor::from_primitive::<Autodiff<Flex>>(output)
 }
 
-/// What the backward pass needs of the forward pass.
+/// The results of the forward pass that the backward pass needs.
 #[derive(Clone, Debug)]
 struct SavedForward {
     plan: Plan,

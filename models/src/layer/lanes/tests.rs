@@ -1,4 +1,4 @@
-//! A block against the four operations that it stands for, and against itself on other numbers of threads.
+//! Compares a block with the four operations that it replaces, and with itself on other numbers of threads.
 
 use burn::module::Param;
 use burn::tensor::activation::relu;

@@ -1,5 +1,4 @@
-//! The sets that a user puts into the data directory: small copies of each layout through `load`, and the messages
-//! about those that are missing or wrong.
+//! Manually downloaded sets: small copies of each layout through `load`, and the messages about missing or wrong files.
 
 use fedstein_datasets::partition::ByColumn;
 use fedstein_datasets::{DataConfig, DataError, FeatureScale, PartitionScheme, Targets, TrainTest, load, partition};
@@ -133,7 +132,7 @@ fn a_regression_set_is_split_by_a_line_of_its_list_or_at_random() {
 const VEHICLE: &str = r#"{"kind":"vehicle","test_fraction":0.2,"normalise":"auto","train_limit":0,"test_limit":0}"#;
 
 #[test]
-fn vehicles_are_split_within_each_client_and_dealt_by_column() {
+fn vehicles_are_split_within_each_client_and_partitioned_by_column() {
     let dir = TempDir::new().unwrap();
     assert!(message(VEHICLE, &dir).contains("vehicle/vehicle-23-ditto-train.csv.gz"));
     let line = |client: usize, row: usize| {
