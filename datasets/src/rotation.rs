@@ -40,12 +40,11 @@ impl Rotation {
         }
         moment /= features.nrows() as f64;
         if !moment.iter().all(|value| value.is_finite()) {
-            return Err(DataError::Config("`data.rotate` = \"principal\" needs features that are finite".into()));
+            return Err(refused("a feature of the training rows is not finite"));
         }
         let matrix = DMatrix::from_iterator(width, width, moment.iter().copied());
-        let eigen = SymmetricEigen::try_new(matrix, f64::EPSILON, 1000 * width).ok_or_else(|| {
-            DataError::Config("`data.rotate`: the eigenvalues of the features' second moment were not found".into())
-        })?;
+        let eigen = SymmetricEigen::try_new(matrix, f64::EPSILON, 1000 * width)
+            .ok_or_else(|| refused("the eigenvalues of the features' second moment were not found; use \"none\""))?;
         let mut order: Vec<usize> = (0..width).collect();
         order.sort_by(|a, b| eigen.eigenvalues[*b].total_cmp(&eigen.eigenvalues[*a]));
         let mut matrix = Array2::zeros((width, width));
@@ -63,11 +62,11 @@ impl Rotation {
     /// A rotation that was saved: Q, `[p, p]`.
     ///
     /// # Errors
-    /// [`DataError::Config`] where the matrix is not square, or is not orthogonal to 10⁻³.
-    pub fn from_matrix(matrix: Array2<f32>) -> Result<Self, DataError> {
+    /// A sentence, where the matrix is not square, or is not orthogonal to 10⁻³.
+    pub fn from_matrix(matrix: Array2<f32>) -> Result<Self, String> {
         let (rows, columns) = matrix.dim();
         if rows != columns {
-            return Err(DataError::Config(format!("a rotation is a square matrix, not {rows} × {columns}")));
+            return Err(format!("a rotation is a square matrix, not {rows} × {columns}"));
         }
         let wide = matrix.mapv(f64::from);
         let product = wide.t().dot(&wide);
@@ -77,7 +76,7 @@ impl Rotation {
         });
         match orthogonal {
             true => Ok(Self { matrix }),
-            false => Err(DataError::Config("a rotation is an orthogonal matrix, and this one is not".into())),
+            false => Err("a rotation is an orthogonal matrix, and this one is not".into()),
         }
     }
 
@@ -101,6 +100,11 @@ impl Rotation {
         }
         Ok(())
     }
+}
+
+/// The error of a rotation that cannot be computed.
+fn refused(problem: &str) -> DataError {
+    DataError::config("data.rotate", "principal", problem)
 }
 
 /// The indices of rows in groups of [`CHUNK`].

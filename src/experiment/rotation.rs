@@ -74,5 +74,5 @@ pub(super) fn read(path: &Path) -> Result<Rotation, RunError> {
         return Err(wrong(format!("tensor \"{MATRIX}\" is {:?}, not F32", view.dtype())));
     };
     let matrix = Array2::from_shape_vec((*rows, *columns), values).map_err(|error| wrong(error.to_string()))?;
-    Rotation::from_matrix(matrix).map_err(|error| wrong(error.to_string()))
+    Rotation::from_matrix(matrix).map_err(wrong)
 }

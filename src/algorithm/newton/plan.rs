@@ -253,7 +253,7 @@ impl Plan {
             self.layers.iter().zip(self.moment_of_layers(moments)).map(|(layer, moment)| match layer.shared {
                 true => moment.sum_dim(1),
                 false => {
-                    let identity = Tensor::<2>::eye(layer.inputs, (&moment.device(), moment.dtype()));
+                    let identity = Tensor::<2>::eye(layer.inputs, &moment.device()).cast(moment.dtype());
                     (moment * identity.reshape([1, layer.inputs * layer.inputs])).sum_dim(1)
                 }
             });

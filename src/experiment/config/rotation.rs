@@ -6,7 +6,10 @@ use fedstein_schema::{Key, key};
 use serde::{Deserialize, Serialize};
 
 /// The keys of `[data]` that every data set has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// A run of an earlier version has neither: its features are as they were after scaling.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RotationConfig {
     /// The basis.
     pub rotate: Rotate,
@@ -15,20 +18,22 @@ pub struct RotationConfig {
 }
 
 /// The basis in which models see the features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rotate {
     /// The features as they are after scaling.
+    #[default]
     None,
     /// The principal axes of the training rows.
     Principal,
 }
 
 /// The rows from which a basis is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RotateFrom {
     /// The training rows of all clients: each sends the sum of x xᵀ over its rows once.
+    #[default]
     AllClients,
     /// The training rows of client 0 alone.
     FirstClient,
