@@ -11,7 +11,7 @@ use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The choice of CPU or GPU as a type parameter: one zero-sized type a Burn device.
+/// The choice of CPU or GPU as a type parameter: one zero-sized type per Burn device.
 pub trait Backend: Copy + Debug + Default + Send + Sync + 'static {
     /// The value of `--backend`.
     const NAME: &'static str;
