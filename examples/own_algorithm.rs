@@ -3,6 +3,8 @@
 //!
 //! cargo run --release --example own_algorithm
 
+use std::path::Path;
+
 use fedstein::algorithm::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH};
 use fedstein::algorithm::local::{self, LocalLoop};
 use fedstein::algorithm::{Algorithm, Capabilities};
@@ -10,7 +12,7 @@ use fedstein::backend::{Backend, Flex, Session};
 use fedstein::checkpoint::State;
 use fedstein::error::RunError;
 use fedstein::experiment::schema::{Accepts, Interval, Key, Kind, Literal, key};
-use fedstein::experiment::{Artifacts, ConfigLoader, Experiment, Overrides, Quiet, Source, run};
+use fedstein::experiment::{Artifacts, ConfigLoader, Experiment, Overrides, Quiet, Source, run, write_report};
 use fedstein::particles::Particles;
 use fedstein::protocol::{Halves, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of};
 use serde::Deserialize;
@@ -96,12 +98,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let source = Source { name: "own_algorithm", text: CONFIG };
     let (config, resolved) = ConfigLoader::default().with_algorithm(KIND).load(source, &Overrides::default())?;
     let algorithm: MovingAverage = config.own_algorithm(KIND)?;
-    let mut artifacts = Artifacts::new("runs/moving-average".into(), true, resolved);
+    let directory = Path::new("runs/moving-average");
+    let mut artifacts = Artifacts::new(directory.into(), true, resolved);
     let experiment = Experiment::new(config, "data").with_algorithm(algorithm);
     let outcome = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts))?;
     for round in &outcome.rounds {
         println!("round {}: accuracy {:.3}", round.round, round.metric("accuracy").unwrap_or(f64::NAN));
     }
-    println!("`fedstein report runs/moving-average` writes its calibration report");
+    if let Some(files) = write_report(directory, &directory.join("report"))? {
+        println!("report  {}", files.html.display());
+    }
     Ok(())
 }

@@ -3,14 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::{Bin, Evaluation};
+use crate::record::{RoundRecord, points};
 
 /// The run that made the predictions.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RunSummary {
     /// The resolved config, shown as it is.
     pub config_toml: String,
-    /// One point for each evaluated round, in order.
-    pub rounds: Vec<RoundPoint>,
+    /// The records of the rounds, in order; `report.json` has their headline metrics.
+    #[serde(with = "points")]
+    pub rounds: Vec<RoundRecord>,
     /// The number of rows of every class at every client.
     pub partition: Option<PartitionTable>,
     /// Scores of the clients' own predictors, in a personalised run.
@@ -19,29 +21,6 @@ pub struct RunSummary {
     pub facts: Vec<(String, String)>,
     /// Other runs beside this one, at most three in a picture.
     pub compare: Vec<Comparison>,
-}
-
-/// Numbers of one round, `None` where not measured.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct RoundPoint {
-    /// The round.
-    pub round: usize,
-    /// Accuracy of the ensemble.
-    pub accuracy: Option<f64>,
-    /// Negative log-likelihood, nats.
-    pub nll: Option<f64>,
-    /// Expected calibration error.
-    pub ece: Option<f64>,
-    /// Root mean squared error.
-    pub rmse: Option<f64>,
-}
-
-impl RoundPoint {
-    /// The numbers of a round that a curve shows.
-    pub fn new(round: usize, evaluation: &Evaluation) -> Self {
-        let Evaluation { accuracy, nll, ece, rmse, .. } = *evaluation;
-        Self { round, accuracy, nll, ece, rmse }
-    }
 }
 
 /// Rows of every class at every client.
@@ -94,6 +73,7 @@ pub struct Comparison {
     pub evaluation: Evaluation,
     /// Its equal-width bins for the reliability diagram; empty for a regression.
     pub bins: Vec<Bin>,
-    /// Its curve over rounds; may be empty.
-    pub rounds: Vec<RoundPoint>,
+    /// The records of its rounds, for its curves; may be empty.
+    #[serde(with = "points")]
+    pub rounds: Vec<RoundRecord>,
 }

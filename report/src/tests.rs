@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::metrics::{ClassPredictions, Evaluation, RegressionPredictions, Scale, equal_width};
@@ -23,7 +23,7 @@ fn run() -> RunSummary {
     let evaluation = Evaluation::of_predictions(&predictions, 15).unwrap();
     let top = predictions.top_label();
     let bins = equal_width(&top.confidence, &top.correct, 15).unwrap().bins().to_vec();
-    let rounds = vec![RoundPoint::new(1, &evaluation), RoundPoint { round: 2, ..RoundPoint::default() }];
+    let rounds = vec![RoundRecord::new(1, evaluation.columns()), RoundRecord { round: 2, ..RoundRecord::default() }];
     RunSummary {
         personal: None,
         config_toml: "name = \"<script>alert(1)</script>\"".into(),
@@ -81,6 +81,22 @@ fn the_json_has_what_a_reader_relies_on() {
     assert_eq!(json["temperature_scaling"]["fit_rows"], 30);
     assert_eq!(json["confidence_intervals"]["resamples"], 1000);
     assert!((json["overall"]["accuracy"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-12);
+}
+
+#[test]
+fn the_json_has_the_headline_metrics_of_every_round() {
+    let dir = tempfile::tempdir().unwrap();
+    let predictions = predictions();
+    let first = RoundRecord::new(1, [("nll", Some(0.25)), ("accuracy", Some(0.5)), ("ece", None), ("kl", Some(2.0))]);
+    let mut run = run();
+    run.rounds = vec![first, RoundRecord { round: 2, clients: vec![3], ..RoundRecord::default() }];
+    run.compare[0].rounds = run.rounds.clone();
+    let json = json_of(&write(&report(&predictions, Some(run)), dir.path()).unwrap());
+    let expected = json!([
+        { "round": 1, "accuracy": 0.5, "nll": 0.25, "ece": null, "rmse": null },
+        { "round": 2, "accuracy": null, "nll": null, "ece": null, "rmse": null },
+    ]);
+    assert_eq!((&json["run"]["rounds"], &json["run"]["compare"][0]["rounds"]), (&expected, &expected));
 }
 
 #[test]

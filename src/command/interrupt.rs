@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use crate::experiment::RoundRecord;
 use crate::experiment::progress::Observer;
-use crate::experiment::record::RoundRecord;
 
 /// The exit code 128 + SIGINT, by the convention of shells.
 pub(super) const INTERRUPTED: i32 = 130;

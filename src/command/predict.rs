@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::report::config_of;
 use crate::backend::{Backend, OnBackend, Session, dispatch};
 use crate::cli::{CliError, Predict};
 use crate::datasets::{DataConfig, Dataset, Targets, read_features};
@@ -24,7 +23,7 @@ use crate::rows::Table;
 /// written.
 pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let run = Finished::open(&typed.run)?;
-    let config = config_of(&run)?;
+    let config = run.config()?;
     let backend = typed.backend.clone().unwrap_or_else(|| config.backend.clone());
     schema().check_overrides(&Overrides { backend: Some(backend.clone()), ..Overrides::default() })?;
     if let Some(out) = typed.out.as_deref().filter(|out| same_file(out, &typed.input)) {

@@ -4,15 +4,13 @@ use std::io::{self, IsTerminal, Write};
 
 use super::interrupt::Interruptible;
 use super::personal;
-use super::report::report_on;
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Display, Train};
 use crate::error::RunError;
 use crate::experiment::artifact::Artifacts;
-use crate::experiment::finished::Finished;
 use crate::experiment::personal::PersonalResults;
 use crate::experiment::progress::Observer;
-use crate::experiment::{Experiment, run, run_dir};
+use crate::experiment::{Experiment, run, run_dir, write_report};
 use crate::metrics::{Evaluation, Metric, View};
 
 /// Runs the command.
@@ -23,7 +21,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     let Train { config, resolved, data_dir, out, force, resume, display } = train;
     let observer = Interruptible::new(display.observer(), out.clone());
     resolved.notes.iter().for_each(|note| observer.note(note));
-    let (backend, bins) = (config.backend.clone(), config.evaluation.bins);
+    let backend = config.backend.clone();
     let experiment = Experiment::new(config, data_dir);
     let mut artifacts = match resume {
         true => Artifacts::resume(out.clone(), resolved, &mut |note| observer.note(note))?,
@@ -31,17 +29,17 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     };
     let job = Job { experiment: &experiment, observer: &observer, artifacts: &mut artifacts };
     let (evaluation, personal) = dispatch(&backend, job)?.map_err(|error| with_advice(error, &observer))?;
-    let files = report_on(&Finished::open(&out)?, bins, None, &[], &out.join(run_dir::REPORT))?;
+    let report = write_report(&out, &out.join(run_dir::REPORT))?;
 
     // With --json standard output holds only the JSON lines, and with --quiet nothing is printed.
     if display == Display::Bar {
         let mut stdout = io::stdout().lock();
         write!(stdout, "{}", table(&evaluation))?;
         if let Some(results) = personal {
-            write!(stdout, "{}", personal::text(&personal::table(&results)))?;
+            write!(stdout, "{}", personal::text(&results.table()))?;
         }
-        match files {
-            Some(html) => writeln!(stdout, "\nreport  {}", link(&html.display().to_string()))?,
+        match report {
+            Some(files) => writeln!(stdout, "\nreport  {}", link(&files.html.display().to_string()))?,
             None => writeln!(stdout, "\nrun     {}", out.display())?,
         }
     }

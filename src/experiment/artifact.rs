@@ -17,7 +17,7 @@ use crate::metrics::{ClientScores, PersonalScores, UncertaintySummary};
 use crate::models::{Model, Task};
 use crate::protocol::ClientId;
 use crate::report::files::{FileError, write_atomic};
-use crate::report::{PartitionTable, RoundPoint, csv};
+use crate::report::{PartitionTable, RoundRecord, csv};
 
 use super::checkpoints::{Checkpoints, Snapshot};
 use super::config::{CheckpointConfig, Config};
@@ -25,7 +25,7 @@ use super::evaluate::Predicted;
 use super::finished::{ModelCard, SCHEMA_VERSION, Summary, to_safetensors};
 use super::lock::Lock;
 use super::outcome::Outcome;
-use super::record::{RoundRecord, RoundsCsv};
+use super::rounds_csv::RoundsCsv;
 use super::run_dir::{self, RunDir, RunDirError};
 use super::schema::Resolved;
 
@@ -297,13 +297,6 @@ impl Artifacts {
         facts.push(("seconds".into(), format!("{:.1}", outcome.seconds)));
         facts.push(("uplink bytes".into(), bytes(|round| round.uplink_bytes)));
         facts.push(("downlink bytes".into(), bytes(|round| round.downlink_bytes)));
-        let point = |record: &RoundRecord| RoundPoint {
-            round: record.round,
-            accuracy: record.metric("accuracy"),
-            nll: record.metric("nll"),
-            ece: record.metric("ece"),
-            rmse: record.metric("rmse"),
-        };
         let summary = Summary {
             schema_version: SCHEMA_VERSION,
             name: self.name.clone(),
@@ -311,7 +304,7 @@ impl Artifacts {
             uncertainty,
             personal: outcome.personal.as_ref().map(|(results, _)| results.clone()),
             facts,
-            rounds: outcome.rounds.iter().map(point).collect(),
+            rounds: outcome.rounds.clone(),
             partition: self.partition.clone(),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;

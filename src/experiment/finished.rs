@@ -17,11 +17,13 @@ use crate::metrics::{Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
 use crate::particles::Particles;
 use crate::report::files::{read_text, read_whole};
-use crate::report::{PartitionTable, RoundPoint};
+use crate::report::{PartitionTable, RoundRecord};
 use crate::tensor_file::{self, NamedTensor, floats};
 
+use super::config::Config;
 use super::personal::PersonalResults;
 use super::run_dir;
+use super::schema::{ConfigError, Source};
 
 /// Version of the layout of `summary.json` and `model.json`.
 pub(super) const SCHEMA_VERSION: u32 = 1;
@@ -115,8 +117,9 @@ pub struct Summary {
     /// The results of every client's own predictor on its own test rows, where `evaluation.personal` is set.
     #[serde(default)]
     pub personal: Option<PersonalResults>,
-    /// The headline metrics of every evaluated round.
-    pub rounds: Vec<RoundPoint>,
+    /// The records of all rounds. The file holds their headline metrics, so a summary that is read has only these.
+    #[serde(with = "crate::report::record::points")]
+    pub rounds: Vec<RoundRecord>,
     /// The number of rows of every class at every client.
     pub partition: Option<PartitionTable>,
 }
@@ -158,6 +161,15 @@ impl Finished {
             uncertainty.row_mutual_information = rows.lines().skip(1).filter_map(|row| row.parse().ok()).collect();
         }
         Ok(Self { path: path.to_owned(), config_toml: text(run_dir::CONFIG)?, summary, card })
+    }
+
+    /// Parses the run's configuration.
+    ///
+    /// # Errors
+    /// The configuration is invalid.
+    pub fn config(&self) -> Result<Config, ConfigError> {
+        let name = self.path.join(run_dir::CONFIG).display().to_string();
+        Config::of_run(Source { name: &name, text: &self.config_toml })
     }
 
     /// An empty data set of the shape that the model was trained on.

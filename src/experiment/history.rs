@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-
-use super::record::RoundRecord;
+use crate::report::RoundRecord;
 
 /// Records of the rounds of a run, from the first one on. All values of one kind lie in one vector, so that no small
 /// allocations remain between the large blocks that a round allocates and frees.
@@ -22,16 +21,12 @@ pub(super) struct History {
     rounds: Vec<Row>,
 }
 
-/// A round without its metrics and its clients.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Row {
-    round: usize,
+    /// The round's record without clients and metrics, so that it has no allocation.
+    record: RoundRecord,
     /// The end indices of its clients and of its metrics.
     ends: (usize, usize),
-    uplink_bytes: u64,
-    downlink_bytes: u64,
-    seconds: f64,
-    round_seconds: f64,
 }
 
 impl History {
@@ -46,9 +41,9 @@ impl History {
         } else if !names.eq(&self.names) {
             return Err(RunError::Output(format!("round {} has metrics other than {:?}", record.round, self.names)));
         }
-        let &RoundRecord { round, uplink_bytes, downlink_bytes, seconds, round_seconds, .. } = record;
         let ends = self.keep(record.clients.iter().copied(), record.metrics.iter().map(|(_, value)| *value));
-        self.rounds.push(Row { round, ends, uplink_bytes, downlink_bytes, seconds, round_seconds });
+        let record = RoundRecord { clients: Vec::new(), metrics: Vec::new(), ..*record };
+        self.rounds.push(Row { record, ends });
         Ok(())
     }
 
@@ -75,35 +70,27 @@ impl History {
 
     /// The last round, from 1; 0 before the first one.
     pub fn round(&self) -> usize {
-        self.rounds.last().map_or(0, |last| last.round)
+        self.rounds.last().map_or(0, |last| last.record.round)
     }
 
     /// Seconds from the start of the run to the end of the last round.
     pub fn seconds(&self) -> f64 {
-        self.rounds.last().map_or(0.0, |last| last.seconds)
+        self.rounds.last().map_or(0.0, |last| last.record.seconds)
     }
 
     /// The records in order; a metric that was NaN comes back as undefined.
     pub fn records(&self) -> impl Iterator<Item = RoundRecord> {
-        self.spans().map(|(round, clients, values)| {
+        self.spans().map(|(record, clients, values)| {
             let mut metrics: Vec<_> = self.names.iter().map(|name| (name.clone(), None)).collect();
             self.defined(values).for_each(|(place, value)| metrics[place].1 = Some(value));
-            RoundRecord {
-                round: round.round,
-                clients: self.clients[clients].to_vec(),
-                metrics,
-                uplink_bytes: round.uplink_bytes,
-                downlink_bytes: round.downlink_bytes,
-                seconds: round.seconds,
-                round_seconds: round.round_seconds,
-            }
+            RoundRecord { clients: self.clients[clients].to_vec(), metrics, ..*record }
         })
     }
 
-    /// Every round with the index ranges of its clients and of its metrics.
-    fn spans(&self) -> impl Iterator<Item = (&Row, Range<usize>, Range<usize>)> {
-        let starts = std::iter::once((0, 0)).chain(self.rounds.iter().map(|round| round.ends));
-        self.rounds.iter().zip(starts).map(|(round, start)| (round, start.0..round.ends.0, start.1..round.ends.1))
+    /// The record of every round with the index ranges of its clients and of its metrics.
+    fn spans(&self) -> impl Iterator<Item = (&RoundRecord, Range<usize>, Range<usize>)> {
+        let starts = std::iter::once((0, 0)).chain(self.rounds.iter().map(|row| row.ends));
+        self.rounds.iter().zip(starts).map(|(row, start)| (&row.record, start.0..row.ends.0, start.1..row.ends.1))
     }
 
     /// The defined metrics as pairs of index into `names` and value.
@@ -114,7 +101,8 @@ impl History {
 
     /// The records as a state.
     pub fn save(&self) -> State {
-        let counts = |of: fn(&Row) -> u64| self.rounds.iter().map(move |round| of(round) as usize);
+        let rounds = || self.rounds.iter().map(|row| &row.record);
+        let bytes = |of: fn(&RoundRecord) -> u64| rounds().map(move |round| of(round) as usize);
         let mut metrics = vec![None; self.rounds.len() * self.names.len()];
         for ((_, _, values), metrics) in self.spans().zip(metrics.chunks_exact_mut(self.names.len().max(1))) {
             self.defined(values).for_each(|(place, value)| metrics[place] = Some(value));
@@ -122,13 +110,13 @@ impl History {
         State::default()
             .with_words("columns", self.names.join(","))
             .with_optional("metrics", &metrics)
-            .with_counts("rounds", self.rounds.iter().map(|round| round.round))
+            .with_counts("rounds", rounds().map(|round| round.round))
             .with_counts("selected", self.spans().map(|(_, clients, _)| clients.len()))
             .with_counts("clients", self.clients.iter().copied())
-            .with_counts("uplink_bytes", counts(|round| round.uplink_bytes))
-            .with_counts("downlink_bytes", counts(|round| round.downlink_bytes))
-            .with_numbers("seconds", self.rounds.iter().map(|round| round.seconds))
-            .with_numbers("round_seconds", self.rounds.iter().map(|round| round.round_seconds))
+            .with_counts("uplink_bytes", bytes(|round| round.uplink_bytes))
+            .with_counts("downlink_bytes", bytes(|round| round.downlink_bytes))
+            .with_numbers("seconds", rounds().map(|round| round.seconds))
+            .with_numbers("round_seconds", rounds().map(|round| round.round_seconds))
     }
 
     /// Restores the records from the state of [`Self::save`].
@@ -154,14 +142,15 @@ impl History {
         let mut history = Self { names, ..Self::default() };
         for i in 0..rounds.len() {
             let ends = history.keep(clients.by_ref().take(selected[i]), metrics.by_ref().take(columns));
-            history.rounds.push(Row {
+            let record = RoundRecord {
                 round: rounds[i],
-                ends,
                 uplink_bytes: uplink[i] as u64,
                 downlink_bytes: downlink[i] as u64,
                 seconds: seconds[i],
                 round_seconds: round_seconds[i],
-            });
+                ..RoundRecord::default()
+            };
+            history.rounds.push(Row { record, ends });
         }
         Ok(history)
     }

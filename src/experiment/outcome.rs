@@ -4,10 +4,10 @@ use crate::backend::Backend;
 use crate::metrics::{Evaluation, PersonalScores};
 use crate::particles::Particles;
 use crate::protocol::Posterior;
+use crate::report::RoundRecord;
 
 use super::evaluate::Predicted;
 use super::personal::PersonalResults;
-use super::record::RoundRecord;
 
 /// The results of a run.
 #[derive(Debug)]

@@ -18,9 +18,10 @@ use crate::federation::event::{Event, EventKind};
 use crate::federation::fault_policy::FaultPolicy;
 use crate::federation::fleet::Fleet;
 use crate::federation::inquiry::{Scores, ask_for_scores};
-use crate::metrics::{ClientScores, PersonalScores, Scale};
+use crate::metrics::{ClientScores, Metric, PersonalColumn, PersonalScores, Scale, View};
 use crate::models::Model;
 use crate::protocol::{ClientId, Reply, RequestKind, ServerHalf};
+use crate::report::{PersonalRow, PersonalTable};
 use crate::rows::Table;
 
 use super::evaluate::EvaluatorConfig;
@@ -57,6 +58,28 @@ impl PersonalPoint {
     /// The number of clients that the metrics cover, where it is known.
     pub fn scored(&self) -> Option<usize> {
         self.numbers.get(SCORED_CLIENTS).copied().flatten().map(|count| count as usize)
+    }
+}
+
+impl PersonalResults {
+    /// The metrics that have a value, for a report: the last round beside the round that the validation rows choose.
+    pub fn table(&self) -> PersonalTable {
+        let value = |point: &PersonalPoint, name: &str| point.numbers.get(name).copied().flatten();
+        let best = self.best_validation.as_ref();
+        let row = |column: &PersonalColumn| {
+            let last = value(&self.last, column.key)?;
+            let best = best.and_then(|best| value(best, column.key));
+            Some(PersonalRow { name: column.name.to_owned(), about: column.note.to_owned(), last, best })
+        };
+        let columns = Metric::in_view(View::Personal).into_iter().filter_map(|metric| metric.personal);
+        let shown = columns.flat_map(|metric| metric.columns).filter(|column| !column.name.is_empty());
+        let scored = self.last.scored().filter(|scored| *scored < self.clients);
+        PersonalTable {
+            last_round: self.last.round,
+            best_round: best.map(|best| best.round),
+            scored: scored.map(|scored| (scored, self.clients)),
+            rows: shown.filter_map(row).collect(),
+        }
     }
 }
 

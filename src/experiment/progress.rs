@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::record::RoundRecord;
+use crate::report::RoundRecord;
 
 /// Observes the progress of a run. The methods are called from several threads; they must not slow a step down or make
 /// the run fail.

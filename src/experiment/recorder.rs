@@ -11,6 +11,7 @@ use crate::federation::fleet::Fleet;
 use crate::federation::server::{Round, RoundObserver};
 use crate::metrics::{Evaluation, PersonalScores};
 use crate::protocol::{ClientId, RequestKind, ServerHalf};
+use crate::report::RoundRecord;
 use crate::schedule::Schedule;
 
 use super::artifact::Artifacts;
@@ -21,7 +22,6 @@ use super::evaluate::{Evaluator, Predicted};
 use super::history::History;
 use super::personal::{Personal, PersonalResults};
 use super::progress::Observer;
-use super::record::RoundRecord;
 
 /// Evaluates and records every round.
 pub(super) struct RunRecorder<'a, B: Backend> {

@@ -415,19 +415,17 @@ pub fn summaries(results: &Results<'_>) -> Vec<Summary> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::kept::KeptRound;
+    use crate::experiment::RoundRecord;
 
     fn kept(values: &[f64]) -> Kept {
         let mut kept: Kept = serde_json::from_str(
             r#"{"version":1,"config":"","seconds":0,"notes":[],"metrics":["accuracy"],"rounds":[],"bins":[]}"#,
         )
         .unwrap();
-        let round = |(at, value): (usize, &f64)| KeptRound {
-            round: at + 1,
+        let round = |(at, value): (usize, &f64)| RoundRecord {
             clients: vec![0],
-            uplink: 100,
-            downlink: 0,
-            values: vec![Some(*value)],
+            uplink_bytes: 100,
+            ..RoundRecord::new(at + 1, [("accuracy", Some(*value))])
         };
         kept.rounds = values.iter().enumerate().map(round).collect();
         kept

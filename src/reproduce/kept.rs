@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::experiment::evaluate::Predicted;
-use crate::experiment::record::RoundRecord;
-use crate::experiment::{Config, Outcome};
+use crate::experiment::{Config, Outcome, RoundRecord};
 use crate::metrics::equal_width;
 use crate::protocol::Posterior;
 use crate::report::ReportError;
@@ -20,15 +20,15 @@ use crate::report::files::write_atomic;
 const VERSION: u32 = 1;
 
 /// Computes a traffic metric of a round from its bytes.
-type OfTraffic = fn(&Kept, &KeptRound) -> f64;
+type OfTraffic = fn(&Kept, &RoundRecord) -> f64;
 
 /// Metrics of the traffic, in MiB: cumulative from clients, cumulative to clients, and per client in one round, from it
 /// and to it.
 pub const TRAFFIC: &[(&str, OfTraffic)] = &[
     ("uplink_mib", |kept, round| kept.bytes_until(round.round).0 / MIB),
     ("downlink_mib", |kept, round| kept.bytes_until(round.round).1 / MIB),
-    ("client_uplink_mib", |_, round| round.uplink as f64 / round.clients.len() as f64 / MIB),
-    ("client_downlink_mib", |_, round| round.downlink as f64 / round.clients.len() as f64 / MIB),
+    ("client_uplink_mib", |_, round| round.uplink_bytes as f64 / round.clients.len() as f64 / MIB),
+    ("client_downlink_mib", |_, round| round.downlink_bytes as f64 / round.clients.len() as f64 / MIB),
 ];
 
 /// Bytes per MiB.
@@ -44,29 +44,63 @@ pub struct Kept {
     pub seconds: f64,
     /// The notes that the run gave its observer.
     pub notes: Vec<String>,
-    /// Names of the metrics, in the order of the rounds' values.
-    pub metrics: Vec<String>,
-    /// The records of all rounds.
-    pub rounds: Vec<KeptRound>,
+    /// The records of all rounds; the file does not hold their seconds.
+    #[serde(flatten, with = "rounds")]
+    pub rounds: Vec<RoundRecord>,
     /// Confidence and accuracy of the last round's predictions; empty unless the task is classification.
     pub bins: Vec<KeptBin>,
     /// The density q after the last round, for toys.
     pub density: Option<KeptDensity>,
 }
 
-/// The kept record of a round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KeptRound {
-    /// The round, from 1.
-    pub round: usize,
-    /// The clients that took part.
-    pub clients: Vec<usize>,
-    /// Bytes from clients to the server.
-    pub uplink: u64,
-    /// Bytes from the server to clients.
-    pub downlink: u64,
-    /// The metrics; `None` where undefined or not evaluated.
-    pub values: Vec<Option<f64>>,
+/// The records in the file: the names of the metrics once, and for each round its values in the same order.
+mod rounds {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::RoundRecord;
+
+    #[derive(Serialize, Deserialize)]
+    struct Rounds {
+        metrics: Vec<String>,
+        rounds: Vec<Round>,
+    }
+
+    #[derive(Serialize, Deserialize)]
+    struct Round {
+        round: usize,
+        clients: Vec<usize>,
+        uplink: u64,
+        downlink: u64,
+        values: Vec<Option<f64>>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(records: &[RoundRecord], serializer: S) -> Result<S::Ok, S::Error> {
+        let first = records.first().map(|record| record.metrics.as_slice()).unwrap_or_default();
+        let metrics: Vec<String> = first.iter().map(|(name, _)| name.to_string()).collect();
+        let round = |record: &RoundRecord| Round {
+            round: record.round,
+            clients: record.clients.clone(),
+            uplink: record.uplink_bytes,
+            downlink: record.downlink_bytes,
+            values: metrics.iter().map(|name| record.metric(name)).collect(),
+        };
+        let rounds = records.iter().map(round).collect();
+        Rounds { metrics, rounds }.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RoundRecord>, D::Error> {
+        let Rounds { metrics, rounds } = Rounds::deserialize(deserializer)?;
+        let names: Vec<Arc<str>> = metrics.into_iter().map(Arc::from).collect();
+        let record = |Round { round, clients, uplink, downlink, values }| RoundRecord {
+            clients,
+            uplink_bytes: uplink,
+            downlink_bytes: downlink,
+            ..RoundRecord::new(round, names.iter().cloned().zip(values))
+        };
+        Ok(rounds.into_iter().map(record).collect())
+    }
 }
 
 /// A bin of confidence.
@@ -111,7 +145,6 @@ impl Kept {
         outcome: &Outcome<B>,
         notes: Vec<String>,
     ) -> Result<Self, RunError> {
-        let metrics = outcome.rounds.first().map(|record| record.metrics.iter().map(|(name, _)| name.to_string()));
         let bins = match &outcome.predicted {
             Predicted::Classes { log_probs, labels } => {
                 let unusable = RunError::Predictions;
@@ -131,24 +164,25 @@ impl Kept {
             config: resolved.to_owned(),
             seconds: outcome.seconds,
             notes,
-            metrics: metrics.map(Iterator::collect).unwrap_or_default(),
-            rounds: outcome.rounds.iter().map(KeptRound::from).collect(),
+            rounds: outcome.rounds.clone(),
             bins,
             density,
         })
     }
 
-    /// A result from the metrics by round of a CSV file.
+    /// A result from the metrics by round of a CSV file, and its rounds without metrics.
     pub(super) fn of_curves(
         config: String,
         curves: &BTreeMap<String, BTreeMap<usize, f64>>,
-        rounds: Vec<KeptRound>,
+        mut rounds: Vec<RoundRecord>,
     ) -> Self {
-        let values = |round: usize| curves.values().map(|curve| curve.get(&round).copied()).collect();
-        let rounds = rounds.into_iter().map(|round| KeptRound { values: values(round.round), ..round }).collect();
-        let metrics = curves.keys().cloned().collect();
+        let names: Vec<Arc<str>> = curves.keys().map(|name| name.as_str().into()).collect();
+        for record in &mut rounds {
+            let values = curves.values().map(|curve| curve.get(&record.round).copied());
+            record.metrics = names.iter().cloned().zip(values).collect();
+        }
         let (notes, bins) = (Vec::new(), Vec::new());
-        Self { version: VERSION, config, seconds: 0.0, notes, metrics, rounds, bins, density: None }
+        Self { version: VERSION, config, seconds: 0.0, notes, rounds, bins, density: None }
     }
 
     /// Reads the kept result of a config; `None` unless it is complete.
@@ -172,27 +206,16 @@ impl Kept {
             let asked = self.rounds.iter().filter(|round| !round.clients.is_empty());
             return asked.map(|round| (round.round, of(self, round))).collect();
         }
-        let Some(column) = self.metrics.iter().position(|name| name == metric) else { return Vec::new() };
-        let value = |round: &KeptRound| Some((round.round, round.values.get(column).copied().flatten()?));
-        self.rounds.iter().filter_map(value).collect()
+        self.rounds.iter().filter_map(|record| Some((record.round, record.metric(metric)?))).collect()
     }
 
     /// Cumulative uplink and downlink bytes of rounds 1 to `round`.
     pub fn bytes_until(&self, round: usize) -> (f64, f64) {
-        let until = || self.rounds.iter().filter(|kept| kept.round <= round);
-        (until().map(|kept| kept.uplink as f64).sum(), until().map(|kept| kept.downlink as f64).sum())
-    }
-}
-
-impl From<&RoundRecord> for KeptRound {
-    fn from(record: &RoundRecord) -> Self {
-        Self {
-            round: record.round,
-            clients: record.clients.clone(),
-            uplink: record.uplink_bytes,
-            downlink: record.downlink_bytes,
-            values: record.metrics.iter().map(|(_, value)| value.filter(|value| value.is_finite())).collect(),
-        }
+        let until = || self.rounds.iter().filter(|record| record.round <= round);
+        (
+            until().map(|record| record.uplink_bytes as f64).sum(),
+            until().map(|record| record.downlink_bytes as f64).sum(),
+        )
     }
 }
 
@@ -246,13 +269,17 @@ mod tests {
     use super::*;
 
     fn kept(config: &str) -> Kept {
-        let round = |round, value| KeptRound { round, clients: vec![0], uplink: 10, downlink: 20, values: vec![value] };
+        let round = |round, value| RoundRecord {
+            clients: vec![0],
+            uplink_bytes: 10,
+            downlink_bytes: 20,
+            ..RoundRecord::new(round, [("accuracy", value)])
+        };
         Kept {
             version: VERSION,
             config: config.into(),
             seconds: 1.5,
             notes: vec!["a note".into()],
-            metrics: vec!["accuracy".into()],
             rounds: vec![round(1, Some(0.1 + 0.2)), round(2, None), round(3, Some(1.0 / 3.0))],
             bins: vec![KeptBin { rows: 0, confidence: None, accuracy: None }],
             density: None,
@@ -279,6 +306,33 @@ mod tests {
     }
 
     #[test]
+    fn the_file_names_the_metrics_once_and_has_a_row_for_each_round() {
+        let text = concat!(
+            r#"{"version":1,"config":"c","seconds":1.5,"notes":["a note"],"metrics":["nll","kl"],"rounds":["#,
+            r#"{"round":1,"clients":[0,2],"uplink":10,"downlink":20,"values":[0.5,null]},"#,
+            r#"{"round":2,"clients":[],"uplink":0,"downlink":0,"values":[null,0.25]}],"#,
+            r#""bins":[{"rows":0,"confidence":null,"accuracy":null}],"density":null}"#
+        );
+        let rounds = vec![
+            RoundRecord {
+                clients: vec![0, 2],
+                uplink_bytes: 10,
+                downlink_bytes: 20,
+                seconds: 2.0,
+                round_seconds: 1.0,
+                ..RoundRecord::new(1, [("nll", Some(0.5)), ("kl", Some(f64::INFINITY))])
+            },
+            RoundRecord::new(2, [("nll", None), ("kl", Some(0.25))]),
+        ];
+        assert_eq!(serde_json::to_string(&Kept { rounds, ..kept("c") }).unwrap(), text);
+
+        let read: Kept = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        assert_eq!((read.values("nll"), read.values("kl")), (vec![(1, 0.5)], vec![(2, 0.25)]));
+        assert_eq!((read.rounds[0].clients.as_slice(), read.bytes_until(2)), (&[0, 2][..], (10.0, 20.0)));
+    }
+
+    #[test]
     fn half_a_file_and_another_layout_are_no_result() {
         let dir = tempfile::tempdir().unwrap();
         let text = serde_json::to_string(&kept("c")).unwrap();
@@ -301,7 +355,7 @@ mod tests {
     fn traffic_is_counted_so_far_and_by_client_and_round() {
         let mut kept = kept("c");
         kept.rounds[1].clients = vec![4, 2];
-        kept.rounds[1].uplink = 3 * 1_048_576;
+        kept.rounds[1].uplink_bytes = 3 * 1_048_576;
         let of = |metric: &str| kept.values(metric).into_iter().map(|(_, mib)| mib).collect::<Vec<_>>();
         let ten = 10.0 / 1_048_576.0;
         assert_eq!(of("uplink_mib"), [ten, 3.0 + ten, 3.0 + 2.0 * ten]);

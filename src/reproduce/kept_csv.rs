@@ -16,9 +16,10 @@ use super::curve::{Curve, Results, Sample};
 use super::figure::{Along, DENSITY, Figure, Scale};
 use super::grid::{Cell, Grid};
 use super::held::{Held, is_shown};
-use super::kept::{Kept, KeptRound};
+use super::kept::Kept;
 use super::numbers::{FAILED, HEADER, NOTE, RUN, SECONDS, TRAFFIC};
 use crate::error::RunError;
+use crate::experiment::RoundRecord;
 use crate::report::files::{quoted, read_whole};
 
 /// The largest size to which a compressed file is unpacked.
@@ -403,16 +404,16 @@ fn bin(row: &Line) -> Result<usize, KeptCsvError> {
 }
 
 /// All known rounds, with their bytes and their numbers of clients.
-fn rounds(run: &Run) -> Vec<KeptRound> {
+fn rounds(run: &Run) -> Vec<RoundRecord> {
     let ends = run.traffic.iter().filter_map(|of| of.keys().next_back());
     let last = ends.chain(run.curves.values().filter_map(|curve| curve.keys().next_back())).copied().max().unwrap_or(0);
     let at = |which: usize, round: usize| run.traffic[which].range(..=round).next_back().map_or(0, |(_, value)| *value);
-    let round = |round| KeptRound {
+    let round = |round| RoundRecord {
         round,
-        uplink: at(0, round),
-        downlink: at(1, round),
+        uplink_bytes: at(0, round),
+        downlink_bytes: at(1, round),
         clients: vec![0; at(2, round) as usize],
-        values: Vec::new(),
+        ..RoundRecord::default()
     };
     (1..=last).map(round).collect()
 }

@@ -15,7 +15,8 @@ use super::curve::Results;
 use super::figure::Scale;
 use super::grid::Cell;
 use super::held::{is_shown, needed};
-use super::kept::{Kept, KeptRound};
+use super::kept::Kept;
+use crate::experiment::RoundRecord;
 
 /// The names of the columns.
 pub const HEADER: [&str; 8] = ["panel", "series", "case", "seed", "x", "metric", "value", "scale"];
@@ -29,12 +30,12 @@ pub const NOTE: &str = "note: ";
 pub const FAILED: &str = "failed: ";
 
 /// A function that reads a whole number of a round.
-type Count = fn(&KeptRound) -> u64;
+type Count = fn(&RoundRecord) -> u64;
 
 /// The bytes and the number of clients of a round: metric names and their accessors.
 pub const TRAFFIC: [(&str, Count); 3] = [
-    ("uplink_bytes", |round| round.uplink),
-    ("downlink_bytes", |round| round.downlink),
+    ("uplink_bytes", |round| round.uplink_bytes),
+    ("downlink_bytes", |round| round.downlink_bytes),
     ("clients", |round| round.clients.len() as u64),
 ];
 

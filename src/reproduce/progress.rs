@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::grid::Run;
+use crate::experiment::RoundRecord;
 use crate::experiment::progress::Observer;
-use crate::experiment::record::RoundRecord;
 
 /// Ticks of the bar per run.
 const TICKS: u64 = 1000;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::common::{data, experiment, outcome, partition_of, try_run, values};
 use burn::tensor::Tensor;
-use fedstein::algorithm::Algorithm;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
 use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, objective};
 use fedstein::algorithm::pfedgp::embedding::Embedding;
 use fedstein::algorithm::pfedgp::kernel::Rbf;
 use fedstein::algorithm::pfedgp::polya_gamma::Posterior;
 use fedstein::algorithm::pfedgp::stratified;
+use fedstein::algorithm::{Algorithm, AlgorithmConfig};
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::experiment::Experiment;
@@ -579,22 +579,33 @@ fn personal_accuracy(halves: &mut Halves<Flex>, test: &Table, answers: &[usize],
 
 #[test]
 fn the_clients_learn_an_embedding_that_separates_their_digits() {
-    let experiment = digits(1, "");
-    let (mut halves, test, answers) = halves(&experiment, None);
-    let before = personal_accuracy(&mut halves, &test, &answers, &experiment);
-    for round in 1..=10 {
-        let reply = |client: usize, half: &mut Box<dyn fedstein::protocol::ClientHalf<Flex>>| {
-            let request = Request { round, ..request(halves.server.configure(round).unwrap(), client, Ask::Train) };
-            request.reply(half.handle(&request, &|_, _| {}).unwrap())
-        };
-        let replies = halves.clients.iter_mut().enumerate().map(|(id, half)| reply(id, half)).collect();
-        halves.server.aggregate(replies).unwrap();
+    // One round's accuracy depends on the last bits of the processor's arithmetic by a percent or two: the bound is on the
+    // mean of three seeds and five rounds, with minibatches and inducing rows that are nearly all of a client's rows.
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    for seed in 2..=4 {
+        let mut experiment = digits(1, "");
+        experiment.config.seed = seed;
+        let AlgorithmConfig::Pfedgp(config) = &mut experiment.config.algorithm else { panic!("pFedGP") };
+        (config.local.batch, config.inducing_rows) = (240, 280);
+        let (mut halves, test, answers) = halves(&experiment, None);
+        first.extend(personal_accuracy(&mut halves, &test, &answers, &experiment));
+        for round in 1..=10 {
+            let reply = |client: usize, half: &mut Box<dyn fedstein::protocol::ClientHalf<Flex>>| {
+                let request = Request { round, ..request(halves.server.configure(round).unwrap(), client, Ask::Train) };
+                request.reply(half.handle(&request, &|_, _| {}).unwrap())
+            };
+            let replies = halves.clients.iter_mut().enumerate().map(|(id, half)| reply(id, half)).collect();
+            halves.server.aggregate(replies).unwrap();
+            if round > 5 {
+                last.extend(personal_accuracy(&mut halves, &test, &answers, &experiment));
+            }
+        }
     }
-    let after = personal_accuracy(&mut halves, &test, &answers, &experiment);
-    println!("digits: {before:.3?} before, {after:.3?} after");
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    assert!(mean(&after) > 0.95, "{after:?}");
-    assert!(mean(&after) > mean(&before), "{before:?}, {after:?}");
+    let (before, after) = (mean(&first), mean(&last));
+    println!("digits: {before:.3} before, {after:.3} in rounds 6 to 10");
+    assert!(after > 0.95, "{after}: {last:?}");
+    assert!(after > before, "{before}, {after}");
 }
 
 #[test]

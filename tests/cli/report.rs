@@ -1,5 +1,6 @@
 //! `fedstein report`: on a run, on predictions of other programs, and in comparison with other runs.
 
+use fedstein::experiment::write_report;
 use serde_json::Value;
 
 use super::place::{Place, TINY, assert_near, numbers, prices};
@@ -93,6 +94,14 @@ fn a_report_on_a_run_holds_all_sections() {
     let printed = place.works("report run");
     assert_eq!(printed.stdout, "run/report/report.html\n");
     assert!(place.bytes("run/report/report.json") == before);
+    // A program that calls the library writes the same.
+    let files = write_report(&place.path("run"), &place.path("own/report")).unwrap().unwrap();
+    assert_eq!(files.html, place.path("own/report/report.html"));
+    assert_eq!(place.names("own/report"), place.names("run/report"));
+    for name in place.names("run/report") {
+        assert!(place.bytes(&format!("own/report/{name}")) == place.bytes(&format!("run/report/{name}")), "{name}");
+    }
+    assert_eq!(write_report(&place.path("gone"), &place.path("own/report")).unwrap_err().exit_code(), 2);
     place.works("report run --title Ours");
     assert_eq!(place.json("run/report/report.json")["title"], "Ours");
 }

@@ -69,7 +69,7 @@ fn json_prints_one_object_per_round_and_nothing_else_on_standard_output() {
     let place = Place::new();
     let rounds = json_rounds(&place.works(&format!("{TINY} --out run --json")).stdout);
     assert_eq!(rounds.len(), 2);
-    let table = place.table("run/rounds.csv");
+    let (table, summary) = (place.table("run/rounds.csv"), place.json("run/summary.json"));
     for (index, round) in rounds.iter().enumerate() {
         assert_eq!((&round["round"], &round["clients"]), (&Value::from(index + 1), &Value::from(vec![index])));
         for key in ["accuracy", "nll", "ece", "brier", "uplink_bytes", "downlink_bytes", "seconds"] {
@@ -78,6 +78,10 @@ fn json_prints_one_object_per_round_and_nothing_else_on_standard_output() {
         // The same numbers as in the file.
         let accuracy = table[0].iter().position(|name| name == "accuracy").unwrap();
         assert_near(numbers(&table[index + 1][accuracy..=accuracy])[0], round["accuracy"].as_f64().unwrap(), 1e-15);
+        // The headline metrics of the round stand in the summary too.
+        let point = summary["rounds"][index].as_object().unwrap();
+        assert!(point.keys().eq(["round", "accuracy", "nll", "ece", "rmse"]), "{point:?}");
+        assert!(point.iter().all(|(key, value)| value == &round[key]), "{point:?}");
     }
 }
 

@@ -6,8 +6,7 @@ use crate::common::experiment;
 use crate::{alone, resident};
 use fedstein::backend::Flex;
 use fedstein::experiment::progress::Observer;
-use fedstein::experiment::record::RoundRecord;
-use fedstein::experiment::run;
+use fedstein::experiment::{RoundRecord, run};
 use fedstein::protocol::ClientId;
 
 /// Resident size at the beginning of some rounds.

@@ -3,16 +3,16 @@
 use super::reliability::shorten;
 use super::{Axis, Picture, SERIES, WIDTH, nice_ticks, tick_label};
 use crate::metrics::Metric;
-use crate::run::{Comparison, RoundPoint};
+use crate::record::RoundRecord;
+use crate::run::Comparison;
 
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = WIDTH - 18.0;
 const PANEL_HEIGHT: f64 = 150.0;
 const PANEL_STEP: f64 = 192.0;
 
-/// A metric of a [`RoundPoint`] by its key.
-type Curve = (&'static str, fn(&RoundPoint) -> Option<f64>);
-const CURVES: [Curve; 4] = [("accuracy", |p| p.accuracy), ("nll", |p| p.nll), ("ece", |p| p.ece), ("rmse", |p| p.rmse)];
+/// The metrics that have a panel, from the top down.
+const CURVES: [&str; 4] = ["accuracy", "nll", "ece", "rmse"];
 
 /// The heading of a curve's panel.
 fn heading(key: &str) -> String {
@@ -21,16 +21,16 @@ fn heading(key: &str) -> String {
 }
 
 /// The curves as an SVG file; `None` when no round has a number.
-pub fn curves_svg(title: &str, rounds: &[RoundPoint], compare: &[Comparison]) -> Option<String> {
+pub fn curves_svg(title: &str, rounds: &[RoundRecord], compare: &[Comparison]) -> Option<String> {
     curves(title, rounds, compare).map(|picture| picture.standalone())
 }
 
-pub(crate) fn curves(title: &str, rounds: &[RoundPoint], compare: &[Comparison]) -> Option<Picture> {
+pub(crate) fn curves(title: &str, rounds: &[RoundRecord], compare: &[Comparison]) -> Option<Picture> {
     let others: Vec<&Comparison> = compare.iter().filter(|c| !c.rounds.is_empty()).take(SERIES - 1).collect();
-    let mut series: Vec<(&str, &[RoundPoint])> = vec![("this run", rounds)];
+    let mut series: Vec<(&str, &[RoundRecord])> = vec![("this run", rounds)];
     series.extend(others.iter().map(|c| (c.name.as_str(), c.rounds.as_slice())));
-    let shown: Vec<&Curve> =
-        CURVES.iter().filter(|(_, of)| rounds.iter().any(|p| of(p).is_some_and(f64::is_finite))).collect();
+    let has_a_value = |key: &&str| rounds.iter().any(|record| record.metric(key).is_some());
+    let shown: Vec<&str> = CURVES.into_iter().filter(has_a_value).collect();
     if shown.is_empty() {
         return None;
     }
@@ -48,23 +48,23 @@ pub(crate) fn curves(title: &str, rounds: &[RoundPoint], compare: &[Comparison])
             picture.text("fs-muted", x + 34.0, y, "start", &shorten(name, 30));
         }
     }
-    let all_rounds = || series.iter().flat_map(|(_, points)| points.iter().map(|p| p.round as f64));
+    let all_rounds = || series.iter().flat_map(|(_, records)| records.iter().map(|record| record.round as f64));
     let (from, to) = (all_rounds().fold(f64::INFINITY, f64::min), all_rounds().fold(0.0, f64::max));
     let x = if to > from { (from, to) } else { (from - 0.5, from + 0.5) };
     let x = Axis::new(x, (LEFT + 8.0, RIGHT - 8.0));
-    for (at, metric) in shown.iter().enumerate() {
-        panel(&mut picture, metric, &series, &x, first + PANEL_STEP * at as f64);
+    for (at, key) in shown.into_iter().enumerate() {
+        panel(&mut picture, key, &series, &x, first + PANEL_STEP * at as f64);
     }
     picture.text("fs-text", 0.5 * (LEFT + RIGHT), height - 14.0, "middle", "Round");
     Some(picture)
 }
 
-fn panel(picture: &mut Picture, (key, of): &Curve, series: &[(&str, &[RoundPoint])], x: &Axis, top: f64) {
+fn panel(picture: &mut Picture, key: &str, series: &[(&str, &[RoundRecord])], x: &Axis, top: f64) {
     let (top, bottom) = (top + 22.0, top + 22.0 + PANEL_HEIGHT - 8.0);
-    let points_of = |points: &[RoundPoint]| -> Vec<(f64, f64)> {
-        points.iter().filter_map(|p| Some((p.round as f64, of(p).filter(|v| v.is_finite())?))).collect()
+    let points_of = |records: &[RoundRecord]| -> Vec<(f64, f64)> {
+        records.iter().filter_map(|record| Some((record.round as f64, record.metric(key)?))).collect()
     };
-    let values = || series.iter().flat_map(|(_, points)| points_of(points)).map(|(_, value)| value);
+    let values = || series.iter().flat_map(|(_, records)| points_of(records)).map(|(_, value)| value);
     let (lo, hi) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     let ticks = nice_ticks(lo, hi, 4);
     let y = Axis::new((ticks[0], ticks[ticks.len() - 1]), (bottom, top));
@@ -80,8 +80,8 @@ fn panel(picture: &mut Picture, (key, of): &Curve, series: &[(&str, &[RoundPoint
         picture.text("fs-tick", x.at(*round), bottom + 17.0, "middle", &format!("{round:.0}"));
     }
     // This run is drawn last, on top.
-    for (index, (_, points)) in series.iter().enumerate().rev() {
-        let points: Vec<(f64, f64)> = points_of(points).iter().map(|(r, v)| (x.at(*r), y.at(*v))).collect();
+    for (index, (_, records)) in series.iter().enumerate().rev() {
+        let points: Vec<(f64, f64)> = points_of(records).iter().map(|(r, v)| (x.at(*r), y.at(*v))).collect();
         if points.len() > 1 {
             picture.polyline(&format!("fs-series{index}"), &points);
         }

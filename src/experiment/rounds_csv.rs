@@ -1,65 +1,12 @@
-//! The record of one round, as a row of `rounds.csv` and as a line of JSON.
+//! Writes `rounds.csv`, a row for each round.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-
+use crate::report::RoundRecord;
 use crate::report::files::write_atomic;
-
-/// The measurements of one round.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RoundRecord {
-    /// The round, from 1.
-    pub round: usize,
-    /// The clients that took part.
-    pub clients: Vec<usize>,
-    /// Metrics by name, in the order of the columns; `None` where a metric is undefined or was not evaluated.
-    pub metrics: Vec<(Arc<str>, Option<f64>)>,
-    /// Bytes from clients to the server.
-    pub uplink_bytes: u64,
-    /// Bytes from the server to clients.
-    pub downlink_bytes: u64,
-    /// Seconds since the start of the run.
-    pub seconds: f64,
-    /// Seconds of this round.
-    pub round_seconds: f64,
-}
-
-impl RoundRecord {
-    /// A metric by name; `None` if it is absent, undefined or not finite.
-    pub fn metric(&self, name: &str) -> Option<f64> {
-        let value = self.metrics.iter().find(|(metric, _)| **metric == *name).and_then(|(_, value)| *value);
-        value.filter(|value| value.is_finite())
-    }
-
-    /// The record as one line of JSON, without a line break; undefined metrics are `null`.
-    ///
-    /// # Errors
-    /// Serialisation fails; no value of this type causes that.
-    pub fn to_json(&self) -> io::Result<String> {
-        Ok(serde_json::to_string(self)?)
-    }
-}
-
-impl Serialize for RoundRecord {
-    /// Serialises one flat object: the metrics stand between `clients` and the bytes.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("round", &self.round)?;
-        map.serialize_entry("clients", &self.clients)?;
-        for (name, value) in &self.metrics {
-            map.serialize_entry(&**name, &value.filter(|value| value.is_finite()))?;
-        }
-        map.serialize_entry("uplink_bytes", &self.uplink_bytes)?;
-        map.serialize_entry("downlink_bytes", &self.downlink_bytes)?;
-        map.serialize_entry("seconds", &self.seconds)?;
-        map.serialize_entry("round_seconds", &self.round_seconds)?;
-        map.end()
-    }
-}
 
 /// Writes `rounds.csv`: a header, then one row per round, each on disk before the next round begins.
 ///
@@ -147,12 +94,6 @@ mod tests {
             seconds: 1.5,
             round_seconds: 0.5,
         }
-    }
-
-    #[test]
-    fn json_is_one_flat_object_in_which_nan_is_null() {
-        let expected = r#"{"round":2,"clients":[0,3],"accuracy":0.5,"nll":null,"ece":null,"uplink_bytes":10,"downlink_bytes":20,"seconds":1.5,"round_seconds":0.5}"#;
-        assert_eq!(record().to_json().unwrap(), expected);
     }
 
     #[test]

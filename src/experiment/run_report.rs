@@ -1,0 +1,124 @@
+//! The calibration report of a finished run, from the files in its directory.
+
+use std::path::Path;
+
+use super::finished::Finished;
+use super::personal::PersonalResults;
+use super::run_dir;
+use crate::error::RunError;
+use crate::metrics::equal_width;
+use crate::report::{self, Comparison, Content, Report, ReportError, ReportFiles, RunSummary, csv};
+
+/// Writes the calibration report of the finished run in the directory `run` into the directory `out`, which is created
+/// if it is missing; files of an earlier report in it are replaced. Returns `None` where the run has no predictions to
+/// report on (a toy density).
+///
+/// # Errors
+/// A file of the run is missing or invalid, or the report cannot be written.
+pub fn write_report(run: &Path, out: &Path) -> Result<Option<ReportFiles>, RunError> {
+    Finished::open(run)?.report(out, ReportOptions::default())
+}
+
+/// What a report says besides what the run's own files say.
+#[derive(Clone, Debug, Default)]
+pub struct ReportOptions<'a> {
+    /// The number of calibration bins; `None` for the run's `evaluation.bins`.
+    pub bins: Option<usize>,
+    /// The headline of the page; `None` for the run's name.
+    pub title: Option<String>,
+    /// Runs of the same task to show beside this one.
+    pub compare: &'a [Finished],
+}
+
+impl Finished {
+    /// Writes the run's calibration report into the directory `out`, which is created if it is missing. Returns `None`
+    /// where the run has no predictions to report on (a toy density).
+    ///
+    /// # Errors
+    /// The run's configuration or predictions, or the predictions of a run to compare, cannot be read; a run to compare
+    /// has another task; the number of bins is out of range; the report cannot be written.
+    pub fn report(&self, out: &Path, options: ReportOptions<'_>) -> Result<Option<ReportFiles>, RunError> {
+        let (summary, config) = (&self.summary, self.config()?);
+        let path = self.path.join(run_dir::PREDICTIONS);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let title = options.title.unwrap_or_else(|| summary.name.clone());
+        let bins = options.bins.unwrap_or(config.evaluation.bins);
+        let run = Some(RunSummary {
+            config_toml: self.config_toml.clone(),
+            rounds: summary.rounds.clone(),
+            partition: summary.partition.clone(),
+            personal: summary.personal.as_ref().map(PersonalResults::table),
+            facts: summary.facts.clone(),
+            compare: comparisons(options.compare, &title, classifies(self), bins)?,
+        });
+        let seed = config.seed;
+        let files = if classifies(self) {
+            let predictions = csv::read_predictions(&path).map_err(unreadable)?;
+            let uncertainty = summary.uncertainty.clone();
+            let content = Content::Classification { predictions: &predictions, uncertainty };
+            write_files(&Report { title, content, bins, seed, run }, out)?
+        } else {
+            let predictions = csv::read_regression(&path).map_err(unreadable)?;
+            let content = Content::Regression { predictions: &predictions };
+            write_files(&Report { title, content, bins, seed, run }, out)?
+        };
+        Ok(Some(files))
+    }
+}
+
+/// Whether a run is a classification; otherwise it is a regression.
+fn classifies(run: &Finished) -> bool {
+    run.card.classes.is_some()
+}
+
+/// The runs to compare with the one named `title`, all of its task. Runs with equal names are named by their
+/// directories.
+///
+/// # Errors
+/// A run has another task, or its predictions cannot be read; the number of bins is out of range.
+pub(crate) fn comparisons(
+    runs: &[Finished],
+    title: &str,
+    classes: bool,
+    bins: usize,
+) -> Result<Vec<Comparison>, RunError> {
+    let comparison = |run: &Finished| {
+        if classifies(run) != classes {
+            let task = |classes| if classes { "a classification" } else { "a regression" };
+            let message = format!("is {}, the report is on {}", task(!classes), task(classes));
+            return Err(RunError::Config(format!("--compare `{}` {message}", run.path.display())));
+        }
+        let path = run.path.join(run_dir::PREDICTIONS);
+        let bins = if classes {
+            let top = csv::read_predictions(&path).map_err(unreadable)?.top_label();
+            let bins = equal_width(&top.confidence, &top.correct, bins);
+            bins.map_err(|error| RunError::Config(error.to_string()))?.bins().to_vec()
+        } else {
+            Vec::new()
+        };
+        let summary = &run.summary;
+        let same = |other: &&Finished| other.summary.name == summary.name;
+        let ambiguous = summary.name == title || runs.iter().filter(same).count() > 1;
+        let name = if ambiguous { run.path.display().to_string() } else { summary.name.clone() };
+        Ok(Comparison { name, evaluation: summary.evaluation.clone(), bins, rounds: summary.rounds.clone() })
+    };
+    runs.iter().map(comparison).collect()
+}
+
+/// Writes the files of a report.
+///
+/// # Errors
+/// The predictions cannot be scored with this number of bins, or a file cannot be written.
+pub(crate) fn write_files(report: &Report<'_>, out: &Path) -> Result<ReportFiles, RunError> {
+    report::write(report, out).map_err(|error| match error {
+        ReportError::Metric(_) => RunError::Config(error.to_string()),
+        _ => RunError::Output(error.to_string()),
+    })
+}
+
+/// The error of predictions that cannot be read: the input is wrong.
+pub(crate) fn unreadable(error: ReportError) -> RunError {
+    RunError::Config(error.to_string())
+}
