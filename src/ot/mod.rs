@@ -115,7 +115,7 @@ pub enum TransportError {
         particle: usize,
     },
     /// The number of weights is not the number of clients.
-    #[error("{got} weights for {expected} clients; give one weight a client")]
+    #[error("{got} weights for {expected} clients; give one weight per client")]
     WeightCount {
         /// Number of weights.
         got: usize,

@@ -4,7 +4,7 @@
 //! ‖a‖² + ‖b‖² − 2a·b of offsets from the mean loses digits where the distance is much smaller than the spread: in f64, two
 //! particles at distance 0.0039 in a spread of 5 have r² with an error of 10⁻¹⁰, and the Laplacian kernel's repulsion divides
 //! by r. Differences lose no digits. They take N²·d/2 operations in f64, and on a device other than the host N·d numbers are
-//! read back in the place of N².
+//! read back instead of N².
 
 use burn::tensor::{Tensor, TensorReadError};
 use ndarray::Array2;

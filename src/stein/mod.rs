@@ -5,7 +5,7 @@
 //! **Read [`mod@reference`] first.** It has these equations in plain tensors, one line each. The loop that runs is
 //! [`Svgd`], and `reference`'s tests hold it to the same particles. It differs in these ways:
 //!
-//! - *Matrices in the place of `[N, N, d]` differences.* Σ_j ∇_{θ_j} k(θ_j, θ_i) is a row of M·Θ with a small matrix M
+//! - *Matrices instead of `[N, N, d]` differences.* Σ_j ∇_{θ_j} k(θ_j, θ_i) is a row of M·Θ with a small matrix M
 //!   `[N, N]` ([`kernel`]), so that φ = (K·S + M·Θ)/N takes O(N²d) multiplications and O(Nd) memory.
 //! - *A score is a sum of products C·X* of small matrices with long particle sets ([`Score`]). K is
 //!   multiplied with the small matrices, and each long set is read once, however many densities take part ([`mod@direction`]).

@@ -58,7 +58,7 @@ impl Coefficients {
         }
     }
 
-    /// The multiple by·C.
+    /// The product by·C with the number `by`.
     pub fn scaled(self, by: f64) -> Self {
         match self {
             Self::Diagonal(c) => Self::Diagonal(c * by),

@@ -389,7 +389,7 @@ fn a_client_predicts_with_what_it_uploaded_last() {
         halves.round(2);
         assert_ne!(halves.theta(), first);
         assert_eq!(halves.predictor(0).as_ref(), Some(&first), "{kind}: the global particles went on");
-        // The client goes on from a checkpoint with the same predictor.
+        // A client that is resumed from a checkpoint has the same predictor.
         let state = halves.built.clients[0].save().unwrap();
         let mut again = Rounds::new(&small_digits(2, &keys));
         again.built.clients[0].restore(&state).unwrap();

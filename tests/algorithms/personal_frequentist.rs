@@ -75,7 +75,7 @@ fn digits(algorithm: &str) -> String {
     text("digits", "kind = \"bnn\"\nhidden = [4]", algorithm)
 }
 
-/// Server and clients of a config by hand: the test decides who takes part in which round.
+/// The server and the clients of a configuration, driven by the test, which chooses the clients of each round.
 struct Federation {
     model: Arc<dyn Model>,
     table: Table,
@@ -89,7 +89,7 @@ impl Federation {
         Self::on(&digits(algorithm), None)
     }
 
-    /// With one's own model in the place of the config's.
+    /// The same with the caller's model instead of the configuration's.
     fn on(text: &str, model: Option<Arc<dyn Model>>) -> Self {
         Self::try_new(experiment(text).config, model, |targets| targets).unwrap()
     }
@@ -610,7 +610,7 @@ fn a_visit_that_fails_leaves_client_and_server_as_they_were() {
                 }
                 assert!(fed.halves.clients[1].handle(&request, &|_, _| {}).is_err(), "{kind}: NaN went through");
             }
-            // The server goes on with those that answered.
+            // The server continues with those that answered.
             fed.round(2, &[0, 2]);
             fed.round(3, &[1, 2]);
             (fed.theta(), fed.predictor(1))

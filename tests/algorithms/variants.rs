@@ -258,7 +258,7 @@ fn dsvgd_as_printed_follows_its_recursion() {
 
 #[test]
 fn p_dsvgd_as_printed_follows_its_recursion() {
-    // Eq. (22): undamped factors, and the whole of p0 beside them.
+    // Eq. (22): undamped factors, and the whole of p0 in addition.
     for a_round in [1, 2] {
         let (mut theta, mut own) = (start(), [(start(), false); 2]);
         for round in 1..=4 {

@@ -199,7 +199,7 @@ pub fn experiment(text: &str) -> Experiment {
     Experiment::new(config, "data")
 }
 
-/// Both halves of an experiment's algorithm, built as a run builds them, to be driven by hand.
+/// Both halves of an experiment's algorithm, built as a run builds them, to be driven by a test.
 pub struct Built {
     pub server: Box<dyn ServerHalf<Flex>>,
     pub clients: Vec<Box<dyn ClientHalf<Flex>>>,

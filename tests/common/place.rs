@@ -181,7 +181,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| step(crc)))
 }
 
-/// Where a small MNIST lies: 30 images of 4 × 4 of either half, three a label.
+/// A small MNIST: 30 training and 30 test images of 4 × 4, three per label.
 pub struct Mnist {
     files: BTreeMap<String, Vec<u8>>,
 }

@@ -180,7 +180,7 @@ fn the_variants_of_algorithms_end_as_if_they_had_not_been_stopped() {
         ("fedavg", &["optimizer.kind=adam", "precision=f64"]),
         ("fedavg", &["schedule.kind=random", "algorithm.mix=reference"]),
         ("fedsgd", &["optimizer.kind=adam"]),
-        // On digits three particles of the default end as one, wherever rows are read.
+        // On digits the default's three particles converge to one point, for every order of the rows.
         ("pmd", &["data.kind=twonorm", "model.kind=blr", "algorithm.particles=12"]),
         ("fedwba", &["algorithm.over=all", "algorithm.start=own", "algorithm.shared_layers=[1]"]),
         ("fedwba", &["precision=f64", "optimizer.kind=adam"]),
@@ -295,7 +295,7 @@ fn a_finished_run_continues_to_more_rounds_as_if_it_had_not_ended() {
     let rounds = |rounds: &str| small("fedavg", &[rounds, "evaluation.every=1"]);
     let (experiment, mut artifacts) = on(&rounds("rounds=4"), &path, false);
     run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
-    // Another process goes on when this one is done with the directory.
+    // Another process can continue once this one has released the directory.
     drop(artifacts);
     let (experiment, mut artifacts) = on(&rounds("rounds=6"), &path, true);
     let got = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();

@@ -86,7 +86,7 @@ fn questions_do_not_change_the_clients() {
             let run = |clients: usize, schedule: &str| {
                 outcome(&digits(algorithm, clients, 4, &format!("minibatch = \"{order}\"\n{schedule}")))
             };
-            // No client is asked; or all clients are asked, beside a schedule with questions of its own.
+            // No client is asked; or all clients are asked, with a schedule that asks its own questions too.
             let silent = bits(&run(3, ""));
             assert!(silent == bits(&run(3, "[evaluation]\ndiscrepancy = true")), "{algorithm}, {order}: diagnosis");
             // Of one client every schedule chooses that one; minibatches behind answers are not those of training.
