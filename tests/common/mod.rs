@@ -1,4 +1,4 @@
-//! What the test files share: golden cases, comparison, particles from plain lists, experiments from text.
+//! Functions that the test files share: golden cases, comparison, particles from plain lists, experiments from text.
 #![allow(dead_code)] // every test binary uses its own part
 
 pub mod place;
