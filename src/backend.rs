@@ -1,5 +1,5 @@
-//! The devices that tensors are on. Burn 0.22 chooses a device at run time; fedstein keeps the choice in the types, so that
-//! mixing two devices is a type error and not a panic.
+//! The devices that tensors are on. Burn 0.22 chooses a device at run time; fedstein keeps the choice in the types, so
+//! that mixing two devices is a type error and not a panic.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;

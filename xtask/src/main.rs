@@ -1,5 +1,5 @@
-//! The tasks of CONTRIBUTING.md as commands; `cargo xtask help` lists them. There are no dependencies, so that it compiles
-//! in a second.
+//! The tasks of CONTRIBUTING.md as commands; `cargo xtask help` lists them. There are no dependencies, so that it
+//! compiles in a second.
 #![forbid(unsafe_code)]
 
 mod licences;
