@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Everything that there is to measure on a machine with a GPU, in one call:
+# All measurements on a machine with a GPU, in one call:
 #
 #   benches/gpu.sh [FOLDER]          [target/gpu]
 #
-# parity of wgpu with the CPU, W1 to W7 on wgpu and on the CPU beside it, on cuda where BACKENDS has it, growth, and the
-# PyTorch yardsticks on the same card.
+# parity of wgpu with the CPU; W1 to W7 on wgpu, on the CPU, and on cuda if BACKENDS names it; growth; and the PyTorch
+# reference programs ("yardsticks") on the same card.
 #
 # FEDSTEIN_YARDSTICKS  folder with yard_torch.py; without it no yardsticks
 # PY                   a Python whose torch sees the card [python3]
 # ONLY                 workloads [W1,W2,W3,W4,W5,W6,W7]
 # BACKENDS             wgpu, or wgpu,cuda (building cuda downloads LLVM) [wgpu]
-# SECONDS_A_LINE       budget a line [5]
-# CARGO_ARGS           more words for cargo, such as --offline
+# SECONDS_A_LINE       seconds per line [5]
+# CARGO_ARGS           further arguments of cargo, such as --offline
 #
-# Autotuning stays out of the figures: every backend runs all workloads once before it is timed, and a bench warms each
-# workload up as well. A part that is missing or fails is named at the end; the others go on.
+# The figures do not include autotuning: every backend runs all workloads once before it is timed, and a bench also warms
+# up each workload. A part that is missing or fails is named at the end; the others continue.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

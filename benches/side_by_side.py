@@ -8,7 +8,7 @@ import json
 import statistics
 import sys
 
-# Words in the name of an implementation that say where its gradients come from.
+# Words in the name of an implementation that indicate how it computes gradients.
 AUTODIFF = ("autograd", "vmap", "grad-einsum", "map-grad", "grad-conv")
 # Threads beyond which a line counts as disturbed: a tenth of a core taken by others.
 DISTURBED = 0.1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# fedstein and the PyTorch and JAX yardsticks in turn, several passes, on a quiet machine: ratios as a Markdown table.
+# Times fedstein and the PyTorch and JAX reference programs ("yardsticks") in turn, in several passes, on an idle machine,
+# and writes their ratios as a Markdown table.
 #
 #   FEDSTEIN_YARDSTICKS=../shared/yardsticks PY=venv/bin/python benches/side_by_side.sh
 #
@@ -8,12 +9,12 @@
 # ONLY                 workloads [W1,W2,W3,W4,W5,W6,W7]
 # PASSES               how often everything is timed [3]
 # THREADS              threads of every program [all cores]
-# SECONDS_A_LINE       fedstein's budget a line [2]
+# SECONDS_A_LINE       fedstein's seconds per line [2]
 # BACKEND              fedstein's backend [flex]
 # OUT                  where records and table go [target/side-by-side]
 #
 # Everything of one workload is timed in turn before the next workload begins, so that a slow minute of the machine
-# falls on all programs alike. A yardstick that is missing or fails is left out, and said so.
+# affects all programs equally. A yardstick that is missing or fails is left out, and a message says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
-//! Bytes into a file and the file into a reader, with the two properties that every target holds: an error names the
-//! file, and the reader's memory stays within a multiple of the unpacked file's size.
+//! Writes bytes to a file, reads the file, and checks the two properties of every target: an error names the file, and
+//! the reader's memory stays within a multiple of the decompressed file's size.
 
 #![allow(dead_code)] // a target uses one of the functions
 
@@ -12,10 +12,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// What a reader needs beside the file: its buffers, a message.
+/// What a reader needs besides the file: its buffers, a message.
 const ROOM: usize = 1 << 18;
 
-/// In memory where there is a file system in memory.
+/// The path of the file, in memory if there is a file system in memory.
 static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
     let directory = Some(PathBuf::from("/dev/shm")).filter(|shm| shm.is_dir()).unwrap_or_else(std::env::temp_dir);
     directory.join(format!("fedstein-fuzz-{}", std::process::id()))
@@ -38,7 +38,7 @@ pub fn file_and_room<T, E: Display>(bytes: &[u8], times: usize, room: usize, rea
     }
 }
 
-/// Reads these very bytes within `times` their number and `room`.
+/// Reads the bytes as they are, and checks that the memory is at most `times` their number plus `room`.
 pub fn file_as_is<T, E: Display>(bytes: &[u8], times: usize, room: usize, read: impl Fn(&Path) -> Result<T, E>) {
     std::fs::write(&*PATH, bytes).expect("the temporary directory can be written");
     let (result, most) = peak::peak(|| read(&PATH));

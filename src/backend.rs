@@ -1,5 +1,5 @@
-//! The devices that tensors are on. Burn 0.22 chooses a device at run time; fedstein keeps the choice in the types, so that
-//! mixing two devices is a type error and not a panic.
+//! The devices that tensors are on. Burn 0.22 chooses a device at run time; fedstein keeps the choice in the types, so
+//! that mixing two devices is a type error and not a panic.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The choice of CPU or GPU as a type parameter: one zero-sized type a Burn device.
+/// The choice of CPU or GPU as a type parameter: one zero-sized type per Burn device.
 pub trait Backend: Copy + Debug + Default + Send + Sync + 'static {
     /// The value of `--backend`.
     const NAME: &'static str;

@@ -220,8 +220,8 @@ impl<B: Backend> Particles<B> {
         Self::from_blocks(stacked.collect(), sets[0].layout.clone())
     }
 
-    /// The offsets from the mean particle, `[N, d]`, and the mean, `[1, d]`. Distances between offsets are the same, and keep
-    /// the digits that f32 would lose where ‖θ‖ is much larger than the spread.
+    /// The offsets from the mean particle, `[N, d]`, and the mean, `[1, d]`. Distances between offsets are the same,
+    /// and keep the digits that f32 would lose where ‖θ‖ is much larger than the spread.
     pub fn centred(&self) -> (Self, Self) {
         let mean = self.mean();
         let offsets = self.clone().zip(mean.clone(), |block, mean| block - mean);

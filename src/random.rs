@@ -1,7 +1,8 @@
 //! The random streams of a run.
 //!
-//! All random number generators are made here. There is one ChaCha stream for each seed, purpose, round and client, so that a
-//! run does not depend on the number of threads or on the order of clients, and draws the same numbers on every backend.
+//! All random number generators are made here. There is one ChaCha stream for each seed, purpose, round and client, so
+//! that a run does not depend on the number of threads or on the order of clients, and draws the same numbers on every
+//! backend.
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;

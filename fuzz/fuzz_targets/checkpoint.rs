@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(state) = codec::decode(data) {
-        // Not NaN for NaN: the state in its bytes.
+        // Compares bytes, because a NaN is not equal to itself.
         let bytes = codec::encode(&state).expect("what was decoded can be encoded");
         let again = codec::decode(&bytes).expect("what was encoded can be decoded");
         assert_eq!(codec::encode(&again).expect("as before"), bytes);

@@ -10,7 +10,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let source = Source { name: "fuzz.toml", text };
     if let Ok((config, resolved)) = Config::load(source, &Overrides::default()) {
-        // What is written out resolves to itself.
+        // A resolved config that is written and read again is the same.
         let written = resolved.to_toml();
         let again = Config::load(Source { name: "again.toml", text: &written }, &Overrides::default());
         assert_eq!(again.expect("a resolved config is a config").0, config);

@@ -1,4 +1,4 @@
-//! The rows to predict: features alone, by position and by name.
+//! Rows to predict: files with features only, matched by position and by name.
 
 #![no_main]
 

@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     let bytes = if changes == 0 {
         [&[0x1f, 0x8b], data].concat()
     } else {
-        // `changes` pairs of place and value, then what is packed.
+        // `changes` pairs of position and value, then the content to compress.
         let (edits, content) = data.split_at(data.len().min(2 * usize::from(changes % 8)));
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(content).expect("a vector takes everything");
@@ -26,6 +26,6 @@ fuzz_target!(|data: &[u8]| {
         }
         bytes
     };
-    // What comes out is at most 16 MiB of so small a file; the bound is on that.
+    // The bound is on the decompressed content, which is at most 16 MiB for so small a file.
     input::file_as_is(&bytes, 0, 64 << 20, |path| table::read_regression(path, 1, TargetColumn::Last));
 });

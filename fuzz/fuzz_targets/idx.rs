@@ -8,7 +8,7 @@ mod input;
 use fedstein_datasets::format::idx;
 use libfuzzer_sys::fuzz_target;
 
-// Two bytes of a label become eight of an index; images stay bytes.
+// Images and labels stay bytes; a vector that grows holds up to three times its content for a moment.
 fuzz_target!(|data: &[u8]| {
     input::file(data, 4, |path| idx::read(path, idx::IMAGES));
     input::file(data, 4, |path| idx::read(path, idx::LABELS));

@@ -1,8 +1,8 @@
 //! e^x of many f64 at once with SIMD vectors, for kernels of particles and probabilities of predictions.
 //!
-//! e^x = 2^n·e^r with n = round(x/ln 2) and |r| ≤ ln 2/2 by fourteen terms of e^r's series. The relative error is at most
-//! 4e-16, except for subnormal results. There are only additions and products, so that every processor computes the same
-//! bits; the compiler vectorises them.
+//! e^x = 2^n·e^r with n = round(x/ln 2) and |r| ≤ ln 2/2 by fourteen terms of e^r's series. The relative error is at
+//! most 4e-16, except for subnormal results. There are only additions and products, so that every processor computes
+//! the same bits; the compiler vectorises them.
 
 use pulp::{Simd, WithSimd};
 
@@ -47,8 +47,8 @@ impl WithSimd for AddExponentials<'_> {
     }
 }
 
-/// Runs an operation with the widest vectors that this processor has: `fedstein_models::simd::dispatch`, which this crate
-/// cannot use because that crate needs Burn.
+/// Runs an operation with the widest vectors that this processor has: `fedstein_models::simd::dispatch`, which this
+/// crate cannot use because that crate needs Burn.
 fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
     #[cfg(target_arch = "x86_64")]
     {

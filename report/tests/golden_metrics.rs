@@ -102,7 +102,7 @@ fn summary(calibration: &Calibration) -> Value {
     })
 }
 
-/// Confidences and whether each came true.
+/// Confidences, and whether each prediction was right.
 fn outcomes(inputs: &Value) -> (Vec<f64>, Vec<bool>) {
     (numbers(&inputs["conf"]), flags(&inputs["correct"]))
 }

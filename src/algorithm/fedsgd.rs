@@ -1,4 +1,4 @@
-//! Federated gradient steps: one parameter vector, one step a round along the clients' gradients.
+//! Federated gradient steps: one parameter vector, one step per round along the clients' gradients.
 //!
 //! Client: the gradient of (1/N_k) Σ_i log p(y_i | x_i, θ) over all its rows. Server: θ ← step(θ, Σ_{k ∈ S} N_k g_k /
 //! Σ_{k ∈ S} N_k), with the optimiser of the config. Source: McMahan et al. 2017 as in Kassab & Simeone section 6;
@@ -116,7 +116,7 @@ impl Algorithm for FedSgdConfig {
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-        // A server that steps and clients that differentiate.
+        // The server makes the steps, and the clients compute gradients.
         // The score is the mean over rows; the batch size has no effect where all rows are read.
         let data = LocalData { batch: 1, order: Order::default(), scale: LikelihoodScale::Mean, temperature: 1.0 };
         let likelihoods = setup.likelihoods(data);

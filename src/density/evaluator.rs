@@ -1,9 +1,9 @@
 //! The score of a density estimate at the particles of one loop, without the products of steps that cannot change it.
 //!
-//! In high dimensions one centre has all the weight at each particle, and keeps it for many steps. [`Evaluator`] bounds the
-//! distance that the particles have moved since the weights were computed: every call adds the length of the longest
-//! possible step. While that bound is below the distance at which a weight could change by a bit, the weights are reused
-//! and no product of particles with centres is taken.
+//! In high dimensions one centre has all the weight at each particle, and keeps it for many steps. [`Evaluator`] bounds
+//! the distance that the particles have moved since the weights were computed: every call adds the length of the
+//! longest possible step. While that bound is below the distance at which a weight could change by a bit, the weights
+//! are reused and no product of particles with centres is taken.
 
 use super::Kde;
 use super::kde::TruncatedWeights;
@@ -23,8 +23,8 @@ pub struct Evaluator<B: Backend> {
 }
 
 impl<B: Backend> Kde<B> {
-    /// An evaluator for one loop, in which no particle moves farther than `longest_step` from one call to the next, such as
-    /// [`Optimizer::longest_step`](crate::stein::Optimizer::longest_step); infinity where there is no bound.
+    /// An evaluator for one loop, in which no particle moves farther than `longest_step` from one call to the next,
+    /// such as [`Optimizer::longest_step`](crate::stein::Optimizer::longest_step); infinity where there is no bound.
     pub fn evaluator(&self, longest_step: f64) -> Evaluator<B> {
         Evaluator { kde: self.clone(), longest_step, weights: None, displacement: 0.0 }
     }
@@ -96,8 +96,8 @@ mod tests {
     fn the_weights_of_a_single_centre_are_reused_until_a_particle_may_have_moved_far() {
         let centres = [[0.0; 5], [10.0, 0.0, 0.0, 0.0, 0.0]];
         let density = density(&centres, 0.5);
-        // The exponents 0 and −200 may approach each other by 200 − 64: 3.4 of the 10 between the centres. Within this bound
-        // the particles themselves are not read.
+        // The exponents 0 and −200 may approach each other by 200 − 64: 3.4 of the 10 between the centres. Within this
+        // bound the particles themselves are not read.
         let mut evaluator = density.evaluator(1.1);
         assert_eq!(weights(&mut evaluator, &centres[..1]), ndarray::array![[1.0, 0.0]]);
         for _ in 0..3 {

@@ -26,7 +26,7 @@ const SERVER: &str = "server";
 const SCHEDULE: &str = "schedule";
 const CONDUCT: &str = "conduct";
 const FAULTS: &str = "faults";
-const DIARY: &str = "diary";
+const HISTORY: &str = "diary";
 
 /// References to every part of the run, at the end of a round.
 #[allow(missing_debug_implementations)] // Halves and schedules are trait objects.
@@ -38,7 +38,7 @@ pub(super) struct Snapshot<'a, B: Backend> {
     pub policy: &'a FaultPolicy,
     pub fleet: &'a dyn Fleet,
     /// The state of what the recorder collected over the rounds.
-    pub diary: &'a dyn Fn() -> State,
+    pub history: &'a dyn Fn() -> State,
 }
 
 /// The checkpoints of one run.
@@ -133,14 +133,14 @@ impl Checkpoints {
         snapshot: &Snapshot<'_, B>,
         logs: BTreeMap<String, u64>,
     ) -> Result<(), RunError> {
-        let Snapshot { round, server, schedule, policy, fleet, diary } = snapshot;
-        let common = [SERVER, SCHEDULE, CONDUCT, FAULTS, DIARY].into_iter().map(|part| {
+        let Snapshot { round, server, schedule, policy, fleet, history } = snapshot;
+        let common = [SERVER, SCHEDULE, CONDUCT, FAULTS, HISTORY].into_iter().map(|part| {
             let state = match part {
                 SERVER => server.save()?,
                 SCHEDULE => schedule.save(),
                 CONDUCT => policy.save().to_state()?,
                 FAULTS => fleet.save_own(),
-                _ => diary(),
+                _ => history(),
             };
             Ok::<_, RunError>((part.to_owned(), state))
         });
@@ -172,7 +172,7 @@ impl Checkpoints {
                 fleet.restore(client, &self.store.read(part)?)?;
             }
         }
-        Ok(self.store.read(DIARY)?)
+        Ok(self.store.read(HISTORY)?)
     }
 
     /// Ends checkpointing: keeps only the newest checkpoint, or none.

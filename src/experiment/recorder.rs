@@ -141,7 +141,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let (rounds, is_wanted) = (self.config.rounds, self.observer.wants_to_stop());
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
             let notes = &self.notes;
-            let snapshot = Snapshot { round, server, schedule, policy, fleet: self.fleet, diary: &|| notes.save() };
+            let snapshot = Snapshot { round, server, schedule, policy, fleet: self.fleet, history: &|| notes.save() };
             if artifacts.checkpoint(&self.config.checkpoint, is_wanted || round == rounds, &snapshot)? {
                 self.observer.saved(round);
             }

@@ -201,7 +201,7 @@ fn run_with<B: Backend>(
     );
     if let Some((round, state)) = past {
         recorder.restore(&state)?;
-        observer.note(&format!("going on after round {round} of {}", config.rounds));
+        observer.note(&format!("continuing after round {round} of {}", config.rounds));
         observer.saved(round);
     }
     let watch = |done, total| observer.step(done, total);

@@ -17,7 +17,8 @@ pub struct Cholesky {
 }
 
 impl Cholesky {
-    /// The factor of A `[n, n]`, of which the lower triangle is read; `None` where A is not positive definite or not finite.
+    /// The factor of A `[n, n]`, of which the lower triangle is read; `None` where A is not positive definite or not
+    /// finite.
     pub fn of(matrix: &Array2<f64>) -> Option<Self> {
         let n = matrix.nrows();
         let mut lower = Array2::<f64>::zeros((n, n));
@@ -109,8 +110,8 @@ fn part_mut(mut view: ArrayViewMut2<f64>, rows: Range<usize>, columns: Range<usi
     view
 }
 
-/// Factors a panel `[rows, columns]` row by row: the triangle on top, then the rows below it. `None` where a pivot is not
-/// positive.
+/// Factors a panel `[rows, columns]` row by row: the triangle on top, then the rows below it. `None` where a pivot is
+/// not positive.
 fn factor_panel(panel: &mut Array2<f64>) -> Option<()> {
     let columns = panel.ncols();
     for i in 0..panel.nrows() {

@@ -10,7 +10,8 @@ pub(crate) struct RowCholesky {
 }
 
 impl RowCholesky {
-    /// The factor of A `[d, d]`, of which the lower triangle is read; `None` where A is not positive definite or not finite.
+    /// The factor of A `[d, d]`, of which the lower triangle is read; `None` where A is not positive definite or not
+    /// finite.
     pub fn of(matrix: &Array2<f64>) -> Option<Self> {
         let mut lower = Array2::zeros(matrix.raw_dim());
         for i in 0..matrix.nrows() {

@@ -1,7 +1,7 @@
 //! The linear assignment problem, exactly: π = argmin_π Σ_i C_{iπ(i)} over permutations, for a host matrix C `[N, N]`.
 //!
-//! Shortest augmenting paths with column potentials v: every path is Dijkstra's in the reduced costs C_ij − u_i − v_j ≥ 0,
-//! O(N²) a row that the start leaves free and O(N³) in all. The start is a column reduction, v_j = min_i C_ij, and a
+//! Shortest augmenting paths with column potentials v: every path is Dijkstra's in the reduced costs C_ij − u_i − v_j ≥
+//! 0, O(N²) a row that the start leaves free and O(N³) in all. The start is a column reduction, v_j = min_i C_ij, and a
 //! greedy matching where a minimum is attained. (Augmenting row reduction is left out: on points of few dimensions it
 //! takes longer than the paths that it saves.) Source: Jonker & Volgenant 1987; Crouse 2016; ALGORITHMS 4.12.
 
@@ -18,8 +18,8 @@ pub struct Assignment {
     pub total: f64,
 }
 
-/// Matches rows to columns at the least total cost, for a matrix C `[N, N]`. Among equally good choices the search takes a
-/// free column first, then the lowest index, so that the result depends on the input alone.
+/// Matches rows to columns at the least total cost, for a matrix C `[N, N]`. Among equally good choices the search
+/// takes a free column first, then the lowest index, so that the result depends on the input alone.
 ///
 /// # Errors
 /// The matrix is empty or not square, or a cost is NaN or larger in size than f64's range over 8N.
@@ -117,7 +117,8 @@ impl Search {
         self.flip(end);
     }
 
-    /// Shortens the paths to the open columns that lead through `row`, and returns the index in `open` of the nearest column.
+    /// Shortens the paths to the open columns that lead through `row`, and returns the index in `open` of the nearest
+    /// column.
     fn relax(&mut self, open: &[usize], row: usize, base: f64) -> usize {
         let n = self.potential.len();
         let costs = &self.cost[row * n..(row + 1) * n];

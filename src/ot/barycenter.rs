@@ -8,8 +8,9 @@
 //! until Σ_i‖Δx_i‖² ≤ tolerance. The problem is not convex: the result depends on where X starts. Eq. (5) prints
 //! diag(N⁻¹) for the factor N. Source: FedWBA eq. (3)-(5); ALGORITHMS 4.12, 8.1 item 13.
 //!
-//! An update takes K·N²·d multiplications. The K·N × K·N products of the clients' particles with each other would give the
-//! costs of all later updates on the host, but take as long as K updates; the iteration usually ends after two to five.
+//! An update takes K·N²·d multiplications. The K·N × K·N products of the clients' particles with each other would give
+//! the costs of all later updates on the host, but take as long as K updates; the iteration usually ends after two to
+//! five.
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -116,8 +117,8 @@ impl<B: Backend> Barycenter<B> {
 /// - `initial`: X at the start `[N, d]`; [`index_mean`] is the usual one.
 ///
 /// # Errors
-/// There are no clients; sets differ in size, model or precision; a particle or weight is not finite; the weights do not
-/// sum to 1; the configuration is invalid; reading from the device fails.
+/// There are no clients; sets differ in size, model or precision; a particle or weight is not finite; the weights do
+/// not sum to 1; the configuration is invalid; reading from the device fails.
 pub fn barycenter<B: Backend>(
     clients: &[Particles<B>],
     weights: Option<&[f64]>,
@@ -225,8 +226,8 @@ impl<'a, B: Backend> Targets<'a, B> {
         Ok(Self { clients, weights, mean, norms })
     }
 
-    /// M_k, `[N, N]` for each client. The common mean is subtracted so that f32 keeps its digits where ‖θ‖ ≫ spread; doing
-    /// so each time costs less than a second copy of all sets.
+    /// M_k, `[N, N]` for each client. The common mean is subtracted so that f32 keeps its digits where ‖θ‖ ≫ spread;
+    /// doing so each time costs less than a second copy of all sets.
     fn costs(&self, x: &Particles<B>) -> Result<Vec<Array2<f64>>, TransportError> {
         let x = from_mean(x, &self.mean);
         let x_norms = x.squared_norms()?;

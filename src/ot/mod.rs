@@ -1,9 +1,10 @@
-//! Optimal transport between sets of N particles of equal mass, with which FedWBA's server combines its clients' posteriors.
+//! Optimal transport between sets of N particles of equal mass, with which FedWBA's server combines its clients'
+//! posteriors.
 //!
 //! With equal masses and equal N the optimal plan is a permutation over N, so that all functions use one exact solver:
 //! [`assign`] solves a cost matrix on the host, [`wasserstein2_squared`] is the distance of two sets `[N, d]`, and
-//! [`barycenter()`] is the set with the least mean squared distance to several. Sets of unequal N, for which a plan would
-//! have to split masses, are refused with an error. Source: FedWBA eq. (3)-(5); ALGORITHMS 4.12.
+//! [`barycenter()`] is the set with the least mean squared distance to several. Sets of unequal N, for which a plan
+//! would have to split masses, are refused with an error. Source: FedWBA eq. (3)-(5); ALGORITHMS 4.12.
 
 pub mod assignment;
 pub mod barycenter;
@@ -115,7 +116,7 @@ pub enum TransportError {
         particle: usize,
     },
     /// The number of weights is not the number of clients.
-    #[error("{got} weights for {expected} clients; give one weight a client")]
+    #[error("{got} weights for {expected} clients; give one weight per client")]
     WeightCount {
         /// Number of weights.
         got: usize,

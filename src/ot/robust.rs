@@ -1,10 +1,10 @@
 //! Robust barycenters of K sets of N particles: the median in Wasserstein space, and a trimmed barycenter.
 //!
-//! A minority of arbitrary sets moves them only a bounded distance. Each function returns a set and the weights of which it
-//! is the barycenter.
-//! - [`RobustBarycenter::Median`]: argmin_X Σ_k ω_k W₂(X, Θ_k), the geometric median for the distance W₂, by Weiszfeld's
-//!   iteration: w_k ∝ ω_k/W₂(X, Θ_k), X ← one update of the barycenter with these weights. Like the median of subset
-//!   posteriors of Minsker, Srivastava, Lin & Dunson 2017; iteration as in Pillutla, Kakade & Harchaoui 2022.
+//! A minority of arbitrary sets moves them only a bounded distance. Each function returns a set and the weights of
+//! which it is the barycenter.
+//! - [`RobustBarycenter::Median`]: argmin_X Σ_k ω_k W₂(X, Θ_k), the geometric median for the distance W₂, by
+//!   Weiszfeld's iteration: w_k ∝ ω_k/W₂(X, Θ_k), X ← one update of the barycenter with these weights. Like the median
+//!   of subset posteriors of Minsker, Srivastava, Lin & Dunson 2017; iteration as in Pillutla, Kakade & Harchaoui 2022.
 //! - [`RobustBarycenter::Trimmed`]: the barycenter of the sets without the ⌊βK⌋ that are farthest from that median.
 //!
 //! Both start at the medoid, the set with the least Σ_j ω_j W₂ to all others. The mean by index, at which the plain

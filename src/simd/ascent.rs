@@ -19,7 +19,8 @@ const TILE_VALUES: usize = 1 << 17;
 /// Fewest and most columns of a tile; multiples of two vectors.
 const TILE_COLUMNS: (usize, usize) = (128, 1024);
 
-/// Rows of φ computed at once, largest first: as many as fit the 32 registers of 16 lanes, and the 16 registers of fewer.
+/// Rows of φ computed at once, largest first: as many as fit the 32 registers of 16 lanes, and the 16 registers of
+/// fewer.
 const GROUPS: ([usize; 3], [usize; 3]) = ([10, 4, 1], [5, 4, 1]);
 
 /// The coefficients of φ in the order in which the loop reads them, for all blocks.
@@ -27,7 +28,8 @@ const GROUPS: ([usize; 3], [usize; 3]) = ([10, 4, 1], [5, 4, 1]);
 pub(crate) struct Ascent {
     /// N.
     count: usize,
-    /// How many of the N rows of Θ minus its mean, and the mean after them, φ depends on: all N + 1, the mean alone, or none.
+    /// How many of the N rows of Θ minus its mean, and the mean after them, φ depends on: all N + 1, the mean alone, or
+    /// none.
     centred: usize,
     /// `[N, depth]`, column by column within each group of rows that are computed at once.
     coefficients: Vec<f32>,
@@ -54,7 +56,8 @@ impl Ascent {
         self.coefficients.len() / self.count
     }
 
-    /// Updates one block of Θ `[N, size]` by the rule, and its accumulators, which have the same shape. `sources` are the X_s.
+    /// Updates one block of Θ `[N, size]` by the rule, and its accumulators, which have the same shape. `sources` are
+    /// the X_s.
     pub fn apply(&self, rule: StepRule, theta: &mut Host, sources: &[Vec<Part>], accumulators: [Option<&mut Host>; 2]) {
         let width = theta.columns();
         let tile = (TILE_VALUES / self.depth().max(1) / TILE_COLUMNS.0 * TILE_COLUMNS.0)

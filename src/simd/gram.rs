@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use super::products::Products;
 use super::{Host, LINE, Mean, Offsets, WORTH_THREADS, aligned, dispatch};
 
-/// Columns in a tile: enough that the sum over vector lanes at its end takes little time, and few enough that 64 rows of it
-/// fit the second-level cache of a core.
+/// Columns in a tile: enough that the sum over vector lanes at its end takes little time, and few enough that 64 rows
+/// of it fit the second-level cache of a core.
 const TILE: usize = 2048;
 
 /// X Yᵀ summed over blocks, `[N, M]`.

@@ -12,8 +12,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// The values of a tensor; `None` where they are on another device, are not f32, or there are none. They are copied only
-    /// where the tensor is a view with gaps.
+    /// The values of a tensor; `None` where they are on another device, are not f32, or there are none. They are copied
+    /// only where the tensor is a view with gaps.
     pub fn of(tensor: Tensor<2>) -> Option<Self> {
         let [rows, columns] = tensor.dims();
         if tensor.dtype() != DType::F32 || rows * columns == 0 {

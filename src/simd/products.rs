@@ -1,8 +1,8 @@
 //! All products of some rows with others within a tile of columns, in f32.
 //!
-//! Long rows are multiplied vector by vector, and the lanes are summed at the end of the row. For many short rows these sums
-//! would be most of the work. There Yᵀ is written out, and the lanes of a vector are the products of one x_i with several
-//! y_j.
+//! Long rows are multiplied vector by vector, and the lanes are summed at the end of the row. For many short rows these
+//! sums would be most of the work. There Yᵀ is written out, and the lanes of a vector are the products of one x_i with
+//! several y_j.
 
 use pulp::{Simd, WithSimd};
 
@@ -33,7 +33,8 @@ impl Products<'_> {
         if width > SHORT || count < MANY {
             return dispatch(self);
         }
-        // Whole pairs of vectors, and one cache line more: otherwise the values of a column would share a few cache sets.
+        // Whole pairs of vectors, and one cache line more: otherwise the values of a column would share a few cache
+        // sets.
         let stride = count.next_multiple_of(2 * MOST_LANES) + LINE;
         transposed.clear();
         transposed.resize(width * stride, 0.0);

@@ -93,8 +93,8 @@ impl Step for AdamStep {
     }
 }
 
-/// β·old + (1−β)·new. This is an `inline(always)` function and not a closure: a vector operation that is not inlined into a
-/// function with the target feature becomes a call.
+/// β·old + (1−β)·new. This is an `inline(always)` function and not a closure: a vector operation that is not inlined
+/// into a function with the target feature becomes a call.
 #[inline(always)]
 fn average<S: Simd>(simd: S, beta: f32, old: S::f32s, new: S::f32s) -> S::f32s {
     let share = simd.mul_f32s(simd.splat_f32s(1.0 - beta), new);

@@ -27,7 +27,8 @@ pub(crate) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Adds some columns of P·X to the rows of `to`, which are `stride` values apart; writes them if this part is the first.
+    /// Adds some columns of P·X to the rows of `to`, which are `stride` values apart; writes them if this part is the
+    /// first.
     pub fn add(&self, to: &mut [f32], stride: usize, columns: &Range<usize>, first: bool) {
         let row = |row: usize| &self.of.values()[row * self.of.columns()..][columns.clone()];
         let add = |to: &mut [f32], of: &[f32], factor| dispatch(AddMultiple { to: &mut to[..of.len()], of, factor });

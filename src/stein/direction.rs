@@ -2,9 +2,9 @@
 //!
 //! φ_i = (1/N) Σ_j [ k(θ_j, θ_i) ∇ log p(θ_j) + ∇_{θ_j} k(θ_j, θ_i) ], in matrices: **φ = (K·S + M·Θ)/N**.
 //!
-//! S is a sum of products of small matrices with long particle sets, and so is φ. It is kept in this form: the kernel, the
-//! repulsion, the prior and the densities all go into the small matrices, and φ takes one pass over the coordinates.
-//! [`super::reference`] has the same equation in plain tensors.
+//! S is a sum of products of small matrices with long particle sets, and so is φ. It is kept in this form: the kernel,
+//! the repulsion, the prior and the densities all go into the small matrices, and φ takes one pass over the
+//! coordinates. [`super::reference`] has the same equation in plain tensors.
 
 use burn::tensor::TensorReadError;
 use ndarray::{Array2, Axis, Zip};
@@ -15,10 +15,11 @@ use crate::particles::Particles;
 use crate::simd::{Ascent, Host, Part, SparseEntry};
 use crate::stein::{Coefficients, Score};
 
-/// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s, with m the mean particle, as coefficients and sets that are not multiplied yet.
+/// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s, with m the mean particle, as coefficients and sets that are not multiplied
+/// yet.
 ///
-/// With the mean subtracted, the large part that is common to all particles does not enter the differences; for repulsion
-/// alone its weight c is exactly 0.
+/// With the mean subtracted, the large part that is common to all particles does not enter the differences; for
+/// repulsion alone its weight c is exactly 0.
 #[derive(Clone, Debug)]
 pub struct Direction<B: Backend> {
     /// C_0, `[N, N]`.
@@ -33,9 +34,9 @@ pub struct Direction<B: Backend> {
 
 /// C·X with X = Σ_p P_p·X_p.
 ///
-/// A likelihood's score has one row for each particle, and so has that of a density where a single centre has all the weight
-/// at each particle. These rows are summed to one X of N rows before K is applied. Where many centres have weight, K is
-/// applied to the weights instead.
+/// A likelihood's score has one row for each particle, and so has that of a density where a single centre has all the
+/// weight at each particle. These rows are summed to one X of N rows before K is applied. Where many centres have
+/// weight, K is applied to the weights instead.
 #[derive(Clone, Debug)]
 struct Term<B: Backend> {
     /// C, `[N, M]`.

@@ -1,11 +1,12 @@
-//! Kernelized Stein discrepancy and Hilbert inner product from Gram matrices, by O(N²d) products without an N×N×d array.
+//! Kernelized Stein discrepancy and Hilbert inner product from Gram matrices, by O(N²d) products without an N×N×d
+//! array.
 //!
 //! With scores S¹, S² at the particles X, ⟨φ¹, φ²⟩_H = (1/N²) Σ_ij H_ij where
 //!
 //! H_ij = k s¹_i·s²_j + s¹_i·∇_{x_j}k + ∇_{x_i}k·s²_j + tr ∇_{x_i}∇_{x_j}k = K_ij C_ij + G_ij E_ij + T_ij,
 //!
-//! C = S¹S²ᵀ and E_ij = (s¹_i − s²_j)·(x_i − x_j). The squared discrepancy is the product of a direction with itself, the
-//! squared norm of SVGD's direction. Source: Yang et al. eq. (13)-(24); ALGORITHMS 5.1.
+//! C = S¹S²ᵀ and E_ij = (s¹_i − s²_j)·(x_i − x_j). The squared discrepancy is the product of a direction with itself,
+//! the squared norm of SVGD's direction. Source: Yang et al. eq. (13)-(24); ALGORITHMS 5.1.
 
 use burn::tensor::TensorReadError;
 use ndarray::Array2;

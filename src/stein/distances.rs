@@ -1,10 +1,10 @@
-//! Squared distances between N particles, each pair once: from coordinate differences where N²·d is small, else from the
-//! Gram matrix.
+//! Squared distances between N particles, each pair once: from coordinate differences where N²·d is small, else from
+//! the Gram matrix.
 //!
-//! ‖a‖² + ‖b‖² − 2a·b of offsets from the mean loses digits where the distance is much smaller than the spread: in f64, two
-//! particles at distance 0.0039 in a spread of 5 have r² with an error of 10⁻¹⁰, and the Laplacian kernel's repulsion divides
-//! by r. Differences lose no digits. They take N²·d/2 operations in f64, and on a device other than the host N·d numbers are
-//! read back in the place of N².
+//! ‖a‖² + ‖b‖² − 2a·b of offsets from the mean loses digits where the distance is much smaller than the spread: in f64,
+//! two particles at distance 0.0039 in a spread of 5 have r² with an error of 10⁻¹⁰, and the Laplacian kernel's
+//! repulsion divides by r. Differences lose no digits. They take N²·d/2 operations in f64, and on a device other than
+//! the host N·d numbers are read back instead of N².
 
 use burn::tensor::{Tensor, TensorReadError};
 use ndarray::Array2;
@@ -13,12 +13,12 @@ use crate::backend::Backend;
 use crate::particles::{Particles, read_matrix};
 use crate::simd;
 
-/// Largest N²·d for which distances are taken from differences. It is the same in every precision and on every device, so
-/// that results agree.
+/// Largest N²·d for which distances are taken from differences. It is the same in every precision and on every device,
+/// so that results agree.
 ///
 /// A logistic regression with N = 100 and d = 55 has half of this N²·d, and the differences take no noticeable time. A
-/// network with N = 20 and d = 79,510 has thirty times as much; its differences in f64 would take longer than the rest of
-/// the kernel. No more than 2²⁰/N numbers are read back.
+/// network with N = 20 and d = 79,510 has thirty times as much; its differences in f64 would take longer than the rest
+/// of the kernel. No more than 2²⁰/N numbers are read back.
 const MOST_DIFFERENCES: usize = 1 << 20;
 
 /// r² of every pair of N particles.
@@ -30,8 +30,8 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// The distances of particles, from differences where N²·d ≤ 2²⁰, else from the centred Gram matrix. A distance that is
-    /// not finite becomes NaN, as in [`Self::of_gram`]. Waits for the device.
+    /// The distances of particles, from differences where N²·d ≤ 2²⁰, else from the centred Gram matrix. A distance
+    /// that is not finite becomes NaN, as in [`Self::of_gram`]. Waits for the device.
     ///
     /// # Errors
     /// Reading from the device fails.
@@ -45,8 +45,8 @@ impl Distances {
         Ok(Self { count, pairs })
     }
 
-    /// The distances from a Gram matrix `[N, N]`. Values below 0 by rounding become 0. NaN stays NaN: by it the SVGD loop
-    /// detects particles that are not finite.
+    /// The distances from a Gram matrix `[N, N]`. Values below 0 by rounding become 0. NaN stays NaN: by it the SVGD
+    /// loop detects particles that are not finite.
     pub fn of_gram(gram: &Array2<f64>) -> Self {
         let count = gram.nrows();
         let norms = gram.diag().to_vec();
@@ -82,7 +82,8 @@ impl Distances {
         std::array::from_fn(|matrix| self.symmetric(diagonal[matrix], &values[matrix]))
     }
 
-    /// The symmetric matrix `[N, N]` with these values of the pairs, in the order of [`Self::pairs`], and this diagonal.
+    /// The symmetric matrix `[N, N]` with these values of the pairs, in the order of [`Self::pairs`], and this
+    /// diagonal.
     pub fn symmetric(&self, diagonal: f64, values: &[f64]) -> Array2<f64> {
         let n = self.count;
         let mut matrix = Array2::from_elem((n, n), diagonal);

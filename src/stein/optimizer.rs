@@ -1,7 +1,7 @@
 //! Optimisers: the element-wise step rules by which particles move along a direction φ (ascent).
 //!
-//! AdaGrad with momentum is the rule of the papers: G_0 = φ_0², G_l = β G_{l−1} + (1 − β) φ_l², Θ ← Θ + ε φ_l/(ϵ + √G_l).
-//! Its first step is ε·sign(φ). Source: Liu & Wang 2016 code, Kassab & Simeone Table 3, ALGORITHMS 2.4.
+//! AdaGrad with momentum is the rule of the papers: G_0 = φ_0², G_l = β G_{l−1} + (1 − β) φ_l², Θ ← Θ + ε φ_l/(ϵ +
+//! √G_l). Its first step is ε·sign(φ). Source: Liu & Wang 2016 code, Kassab & Simeone Table 3, ALGORITHMS 2.4.
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -97,11 +97,11 @@ impl Optimizer {
         self
     }
 
-    /// An upper bound on the distance that a particle of d coordinates moves in one step, for any φ; infinite where there is
-    /// none.
+    /// An upper bound on the distance that a particle of d coordinates moves in one step, for any φ; infinite where
+    /// there is none.
     ///
-    /// An accumulator is at least (1 − β)φ², or φ² where it is a plain sum. No coordinate moves farther than ε/√(1 − β) or ε,
-    /// as long as ϵ is larger than any φ whose square is 0 in f32.
+    /// An accumulator is at least (1 − β)φ², or φ² where it is a plain sum. No coordinate moves farther than ε/√(1 − β)
+    /// or ε, as long as ϵ is larger than any φ whose square is 0 in f32.
     pub fn longest_step(&self, dim: usize) -> f64 {
         let coordinate = match *self {
             Self::AdaGrad { lr, momentum, epsilon, .. } if epsilon >= 1e-12 => lr / (1.0 - momentum).sqrt(),

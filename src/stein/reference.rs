@@ -9,8 +9,8 @@
 //! | G ← βG + (1 − β)φ², Θ ← Θ + ε·φ/(ϵ + √G) | [`AdaGrad::step`] |
 //!
 //! This is the documentation of SVGD in code, and the reference of the tests. It computes the differences of all pairs,
-//! `[N, N, d]`, in the particles' precision. [`super::Svgd`] is the loop that runs; it takes the same steps with less memory
-//! and time, and the tests below compare the two.
+//! `[N, N, d]`, in the particles' precision. [`super::Svgd`] is the loop that runs; it takes the same steps with less
+//! memory and time, and the tests below compare the two.
 
 use burn::tensor::{Tensor, TensorReadError};
 
@@ -175,8 +175,9 @@ mod tests {
             rules.map(|rule| [MedianOfEven::Mean, MedianOfEven::Lower].map(|median| Bandwidth { rule, median }));
         for rule in rules.into_iter().flatten() {
             for count in [1, 2, 3, 20] {
-                // 20 steps of at most 0.05 with sums of up to 60 products of order 1, in units of 6e-8 and 1e-16. In the mean,
-                // because a φ near 0 loses its digits and AdaGrad divides by its size: single coordinates are off by more.
+                // 20 steps of at most 0.05 with sums of up to 60 products of order 1, in units of 6e-8 and 1e-16. In
+                // the mean, because a φ near 0 loses its digits and AdaGrad divides by its size: single coordinates are
+                // off by more.
                 for (precision, tolerance) in [(Precision::F64, 1e-12), (Precision::F32, 1e-5)] {
                     let difference = mean_difference(count, rule, precision);
                     assert!(difference <= tolerance, "{rule:?}, N = {count}, {precision:?}: {difference:e}");

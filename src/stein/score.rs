@@ -26,8 +26,8 @@ impl Coefficients {
         }
     }
 
-    /// Whether C is diagonal, or at most an eighth of its elements are not 0: then it is quicker to compute the rows of C·X than
-    /// to read all rows of X.
+    /// Whether C is diagonal, or at most an eighth of its elements are not 0: then it is quicker to compute the rows of
+    /// C·X than to read all rows of X.
     pub fn is_sparse(&self) -> bool {
         match self {
             Self::Diagonal(_) => true,
@@ -58,7 +58,7 @@ impl Coefficients {
         }
     }
 
-    /// The multiple by·C.
+    /// The product by·C with the number `by`.
     pub fn scaled(self, by: f64) -> Self {
         match self {
             Self::Diagonal(c) => Self::Diagonal(c * by),
@@ -78,9 +78,9 @@ impl Coefficients {
 
 /// S = diag(own)·Θ + Σ_s C_s·X_s at the particles Θ `[N, d]`, with small host matrices C_s `[N, M_s]`.
 ///
-/// A likelihood's score is one term with C = 1. The score of a density estimate is a linear combination of its centres and
-/// of Θ itself. SVGD multiplies S by the `[N, N]` kernel matrix: the small matrices are multiplied first, and each set of
-/// centres is read once, however many densities take part.
+/// A likelihood's score is one term with C = 1. The score of a density estimate is a linear combination of its centres
+/// and of Θ itself. SVGD multiplies S by the `[N, N]` kernel matrix: the small matrices are multiplied first, and each
+/// set of centres is read once, however many densities take part.
 #[derive(Clone, Debug)]
 pub struct Score<B: Backend> {
     /// The coefficients of Θ itself, `[N]`.
@@ -136,8 +136,8 @@ impl<B: Backend> Score<B> {
         self.plus(other.times(-1.0))
     }
 
-    /// The largest norm of each row among the terms that are given by their rows, such as a likelihood's, `[N]`. The terms of
-    /// densities and the multiple of Θ do not count. Waits for the device.
+    /// The largest norm of each row among the terms that are given by their rows, such as a likelihood's, `[N]`. The
+    /// terms of densities and the multiple of Θ do not count. Waits for the device.
     ///
     /// # Errors
     /// Reading from the device fails.

@@ -1,5 +1,5 @@
-//! What the algorithms do as a whole: SVGD on targets whose answer is known, the toys of the DSVGD paper by quadrature,
-//! and equalities between algorithms that must hold to the bit.
+//! Tests of whole algorithms: SVGD on known targets, the toys of the DSVGD paper by quadrature, and equalities between
+//! algorithms that must hold to the bit.
 
 use std::sync::{Arc, Mutex};
 
@@ -86,7 +86,7 @@ fn a_single_particle_climbs_the_gradient() {
             score,
             |_| {},
         );
-        // x ← x + lr (m − x)/v, solved: the offset from m shrinks by 1 − lr/v a step.
+        // The solution of x ← x + lr (m − x)/v: the offset from m shrinks by the factor 1 − lr/v per step.
         let want = start.mapv(|x| 3.0 + (x - 3.0) * (1.0f64 - lr / 2.0).powi(steps as i32));
         for (got, want) in values(&end.unwrap()).iter().zip(&want) {
             assert!((got - want).abs() < 1e-12, "{got}, not {want}");
@@ -148,8 +148,8 @@ proptest! {
         let order: Vec<usize> = (0..n).map(|i| (i + turn) % n).rev().collect();
         let got = phi(&kernel, &x.select(Axis(0), &order), &s.select(Axis(0), &order));
         let want = phi(&kernel, &x, &s).select(Axis(0), &order);
-        // Sums of at most eight terms, in another order; a distance from a Gram matrix is sure to 1e-15/r² of itself,
-        // and the Laplacian kernel's 1/r shows it.
+        // Sums of at most eight terms, in another order; a distance from a Gram matrix has a relative error of
+        // 1e-15/r², which the Laplacian kernel's 1/r amplifies.
         prop_assert!(largest_difference(&got, &want) < (1e-12 + 1e-14 / nearest(&x)) * (1.0 + largest(&want)));
     }
 
@@ -161,7 +161,7 @@ proptest! {
         let (x, s) = (normal((n, d), &mut rng), normal((n, d), &mut rng));
         let got = phi(&kernel, &x.mapv(|value| value + shift), &s);
         let want = phi(&kernel, &x, &s);
-        // Adding 100 costs the coordinates seven bits (1e-14); 1/r of the Laplacian kernel makes that larger again.
+        // By the addition of 100 the coordinates lose seven bits (1e-14), which 1/r of the Laplacian kernel amplifies.
         prop_assert!(largest_difference(&got, &want) < (1e-9 + 1e-12 / nearest(&x)) * (1.0 + largest(&want)));
     }
 
@@ -454,7 +454,7 @@ fn the_same_config_gives_the_same_bits_with_any_number_of_threads() {
     }
 }
 
-/// FedAvg over three clients in f64; `clients` of them a round, from client `first`; step size `lr`.
+/// FedAvg over three clients in f64; `clients` of them per round, from client `first`; step size `lr`.
 fn fedavg(clients: usize, first: usize, lr: f64, mix: &str) -> Experiment {
     let mut experiment = small_digits(
         1,

@@ -245,11 +245,11 @@ fn the_public_codes_noise_lets_the_variance_collapse() {
     let model = Observations::new(3, 0.0, 0.0, 0.0).starting(3.0, 1.0);
     let sgld = "kind = \"sgld\"\nparticles = 50\nlocal_steps = 400\nstep_size = 0.05\nnoise = \"reference\"";
     let (_, variance) = moments(&values(&outcome(&chains(1, 1, sgld, model)).particles));
-    // Gradient flow: (1 − ε/2)^800 of the start's variance is left, 1.6e-9.
+    // Gradient flow: of the initial variance (1 − ε/2)^800 remains, 1.6e-9.
     assert!(variance < 1e-7, "{variance}");
 }
 
-/// How many of the chains that start at 3 move in one round of DSGLD.
+/// The number of chains, all starting at 3, that move in one round of DSGLD.
 fn moved(particles: usize, clients: usize, share: &str) -> (usize, Outcome<Flex>) {
     let algorithm =
         format!("kind = \"dsgld\"\nparticles = {particles}\nlocal_steps = 2\nchains = \"{share}\"\nstep_size = 0.05");
@@ -306,10 +306,10 @@ fn the_corrected_scale_makes_dsgld_agree_with_sgld() {
         println!(
             "coordinate {j}: posterior {want:.4}, sgld {sgld:.4}, dsgld {dsgld:.4} ± {variance:.4}, {reference:.4}"
         );
-        // √(1/5/1200) = .013 is a standard error; the workers' own means average out, for each has 300 chains.
+        // A standard error is √(1/5/1200) = .013; the workers' own means average out, because each has 300 chains.
         assert!((sgld - want).abs() < 0.045, "sgld {sgld}, posterior {want}");
         assert!((dsgld - want).abs() < 0.045, "dsgld {dsgld}, posterior {want}");
-        // Both use the same noise, assigned to other chains, and in a linear drift only its mean counts: 300 chains
+        // Both use the same noise, assigned to other chains, and in a linear drift only its mean matters: 300 chains
         // at each of the four equal shards have the drift of 1,200 at all rows, to the rounding of f32.
         assert!((dsgld - sgld).abs() < 1e-3, "dsgld {dsgld}, sgld {sgld}");
         assert!((variance / 0.2 - 1.0).abs() < 0.2, "variance {variance}, posterior .2");

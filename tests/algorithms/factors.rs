@@ -167,7 +167,7 @@ impl Rounds {
         values(&clients[client].save().unwrap().particles("factor", layout, session).unwrap())
     }
 
-    /// The particles that a client predicts with, where they are its own.
+    /// The client's own particles for predictions; `None` if it has none.
     fn predictor(&mut self, client: ClientId) -> Option<Vec<f64>> {
         let Built { server, clients, .. } = &mut self.built;
         let request = Request::new(1, client, Ask::Score, server.publish().unwrap());
@@ -295,14 +295,14 @@ fn factors_sum_to_the_posterior_after_every_round() {
             let largest = factors.iter().flatten().fold(0.0f64, |most, value| most.max(value.abs()));
             let gap = (0..theta.len()).map(|i| (factors.iter().map(|f| f[i]).sum::<f64>() - 3.0 * theta[i]).abs());
             let gap = gap.fold(0.0f64, f64::max);
-            // At most ten roundings in f32 a visit, of numbers as large as the largest factor.
+            // At most ten roundings in f32 per visit, of numbers as large as the largest factor.
             let bound = 10.0 * round as f64 * f64::from(f32::EPSILON) * largest.max(1.0);
             assert!(gap < bound, "{form}, round {round}: {gap:e}, rounding allows {bound:e}");
         }
     }
 }
 
-// ---------------------------------------------------------------------------------------- the form that is chosen
+// ----------------------------------------------------------------------------------------------- the chosen form
 
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
@@ -389,7 +389,7 @@ fn a_client_predicts_with_what_it_uploaded_last() {
         halves.round(2);
         assert_ne!(halves.theta(), first);
         assert_eq!(halves.predictor(0).as_ref(), Some(&first), "{kind}: the global particles went on");
-        // The client goes on from a checkpoint with the same predictor.
+        // A client that is resumed from a checkpoint has the same predictor.
         let state = halves.built.clients[0].save().unwrap();
         let mut again = Rounds::new(&small_digits(2, &keys));
         again.built.clients[0].restore(&state).unwrap();

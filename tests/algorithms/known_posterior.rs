@@ -1,5 +1,4 @@
-//! Regressions whose posterior is known, and what every method makes of it: in closed form, and of a logistic
-//! regression.
+//! Every method on regressions whose posterior is known: a linear one in closed form, and a logistic one.
 
 use std::sync::Arc;
 
@@ -136,7 +135,7 @@ fn moments(outcome: &Outcome<Flex>) -> (Array1<f64>, Array2<f64>) {
 
 #[test]
 fn conjugate_clients_need_one_step_each() {
-    // Expectations by quadrature, gradients by autodiff, factors by messages: exact all the same.
+    // Exact, although expectations are by quadrature, gradients by autodiff, and factors by messages.
     for (algorithm, rounds) in [("pvi", 3), ("gvi", 1)] {
         for temperature in [1.0, 2.5] {
             let keys = format!(
@@ -168,7 +167,7 @@ fn clients_of_one_round_add_up() {
     );
 }
 
-/// What DSVGD's rounds come to if every set of particles is Gaussian: a density estimate is the convolution with
+/// The result of DSVGD's rounds if every set of particles is Gaussian: a density estimate is the convolution with
 /// N(0, λ²I), so q ← q̃/t̃_k · p0 · exp(−L_k) and t̂_k ← q̃_new · t̃_k/q̃, where ˜ adds λ² to the covariance.
 fn smoothed_rounds(likelihoods: &[Natural], rounds: usize, lambda: f64) -> Gaussian {
     let smooth = |density: &Natural| {
@@ -225,7 +224,7 @@ fn particles_find_the_mean_of_an_analytic_posterior() {
         assert!(gap.iter().all(|gap| gap.abs() < errors), "{name}: {gap} standard errors");
         assert!(ratio.iter().all(|ratio| spread.contains(ratio)), "{name}: variance {ratio} of the posterior's");
         if name == "DSVGD" {
-            // What is left is the method's, not the program's: densities of width 0.55 where the posterior has 0.57.
+            // The rest is the method's error, not the program's: densities of width 0.55 where the posterior has 0.57.
             let (gap, ratio) = standardised(&smoothed, 100.0);
             println!("{name}: {gap:.2} standard errors from the smoothed rounds, variance {ratio:.2} of theirs");
             assert!(gap.iter().all(|gap| gap.abs() < 2.0), "{gap}");

@@ -1,5 +1,5 @@
-//! Every algorithm against what is known of it: posteriors in closed form, independently implemented recursions,
-//! equalities between algorithms.
+//! Every algorithm against known results: posteriors in closed form, independently implemented recursions, equalities
+//! between algorithms.
 
 mod algorithms;
 mod baselines;

@@ -125,7 +125,7 @@ fn tempered_inference_of_a_gaussian_ends_at_the_product_of_its_terms() {
     assert!(largest_gap(&values(&q.sd()), &sd) < 1e-9, "{:?}, not {sd:?}", values(&q.sd()));
 }
 
-// --------------------------------------------------------------------------------------------- halves to talk with
+// ------------------------------------------------------------------------------------------------------ the halves
 
 /// A network 64-6-10 on the built-in digits, four clients of five labels each; f64 and a smooth activation.
 fn digits(rounds: usize, algorithm: &str, optimizer: &str) -> Experiment {
@@ -209,7 +209,7 @@ impl Stage {
         self.client(client).handle(&request, &|_, _| {}).unwrap()
     }
 
-    /// With what a client predicts; `None` where that is what the server published.
+    /// The particles with which a client predicts; `None` where they are those that the server published.
     fn predictor(&mut self, client: usize) -> Option<Vec<f64>> {
         let message = self.halves.server.publish().unwrap();
         match self.client(client).predictor(&Request::new(9, client, Ask::Score, message)).unwrap() {
@@ -261,7 +261,7 @@ fn reply(client: usize, message: Message) -> Reply {
 
 // ------------------------------------------------------------------------------------------------------ pFedBayes
 
-/// Draws that are their means: what a client predicts with is μ_k.
+/// Draws that are equal to their means, so that a client predicts with μ_k.
 const STILL: &str = "noise_variance = 1e-30\nparticles = 1";
 
 #[test]
@@ -329,8 +329,9 @@ fn with_full_weight_of_the_prior_a_client_and_its_copy_of_w_coincide() {
     let moved = altered(stage.halves.server.configure(2).unwrap(), "mean", |mean| mean + 0.5);
     let copy = array(&stage.visit_with(2, 0, moved), "mean");
     let after = stage.predictor(0).unwrap();
-    // Adam moves both by about 0.005 a step towards each other, and then they swing by a few steps: a tenth of the 0.5
-    // that parted them is left at most, and each gave way. Without the prior the client would not know of the 0.5.
+    // Adam moves both by about 0.005 per step towards each other, and then they oscillate by a few steps: at most a
+    // tenth of their initial distance 0.5 remains, and both have moved. Without the prior neither would depend on the
+    // other.
     assert!(largest_gap(&after, &copy) < 0.05, "{}", largest_gap(&after, &copy));
     let way: f64 = after.iter().zip(&before).map(|(after, before)| after - before).sum::<f64>() / after.len() as f64;
     assert!((0.1..0.4).contains(&way), "{way}");
@@ -338,7 +339,7 @@ fn with_full_weight_of_the_prior_a_client_and_its_copy_of_w_coincide() {
 
 #[test]
 fn the_copy_of_w_follows_the_clients_gaussian() {
-    // One step of each with plain gradients, written down once more: q climbs, then w goes down KL(q ‖ w).
+    // One step of each with plain gradients, implemented independently: q ascends, then w descends KL(q ‖ w).
     let (lr, zeta) = (1e-4, 3.0);
     let algorithm = format!("kind = \"pfedbayes\"\nlocal_steps = 2\nbatch = 2000\nkl_weight = {zeta}\nsamples = 3");
     let mut stage = Stage::of(&digits(1, &algorithm, &format!("kind = \"sgd\"\nlr = {lr}")));
@@ -592,7 +593,7 @@ fn messages_have_the_bytes_of_the_formulas() {
             experiment.config.precision = if width == 4 { Precision::F32 } else { Precision::F64 };
             let run = outcome(&experiment);
             let round = &run.rounds[0];
-            // Two clients a round.
+            // Two clients per round.
             let got = (round.downlink_bytes, round.uplink_bytes);
             assert_eq!(got, (2 * down * width, 2 * up * width), "{algorithm}, {precision}");
         }

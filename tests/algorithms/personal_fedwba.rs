@@ -386,7 +386,7 @@ fn the_public_codes_density_has_no_effect_on_a_network() {
     let run = |kde: &str| bits(&outcome(&digits(&format!("start = \"own\"\nkde = \"{kde}\""), "")));
     assert!(run("reference") == run("off"));
     assert!(run("exact") != run("off"));
-    // A start at the global particles reaches it all the same.
+    // With a start at the global particles it does reach it.
     let starting = |start: &str| bits(&outcome(&digits(&format!("start = \"{start}\"\nkde = \"off\""), "")));
     assert!(starting("global") != starting("own"));
 }

@@ -28,7 +28,7 @@ const LR: f64 = 0.3;
 /// Sums of some hundred terms of order 1 in f64, in another order.
 const CLOSE: f64 = 1e-12;
 
-/// Every method, with constants that make each of its terms count.
+/// Every method, with constants for which each of its terms matters.
 const METHODS: [(&str, &str); 5] = [
     ("fedprox", "proximal = 0.7"),
     ("scaffold", "server_lr = 0.6"),
@@ -75,7 +75,7 @@ fn digits(algorithm: &str) -> String {
     text("digits", "kind = \"bnn\"\nhidden = [4]", algorithm)
 }
 
-/// Server and clients of a config by hand: the test decides who takes part in which round.
+/// The server and the clients of a configuration, driven by the test, which chooses the clients of each round.
 struct Federation {
     model: Arc<dyn Model>,
     table: Table,
@@ -89,7 +89,7 @@ impl Federation {
         Self::on(&digits(algorithm), None)
     }
 
-    /// With one's own model in the place of the config's.
+    /// The same with the caller's model instead of the configuration's.
     fn on(text: &str, model: Option<Arc<dyn Model>>) -> Self {
         Self::try_new(experiment(text).config, model, |targets| targets).unwrap()
     }
@@ -146,7 +146,7 @@ impl Federation {
         values(self.halves.server.particles())
     }
 
-    /// What a client predicts with; `None`: what the server published.
+    /// The parameters with which a client predicts; `None` where they are those that the server published.
     fn predictor(&mut self, client: usize) -> Option<Vec<f64>> {
         let message = self.halves.server.publish().unwrap();
         let request = Request::new(1, client, Ask::Score, message);
@@ -181,7 +181,7 @@ impl Federation {
     }
 }
 
-/// Which rows of the table a client holds.
+/// The rows of the table that a client holds.
 fn rows_of(client: usize) -> std::ops::Range<usize> {
     let before: usize = ROWS[..client].iter().sum();
     before..before + ROWS[client]
@@ -525,7 +525,7 @@ fn fedprox_converges_between_a_clients_optimum_and_the_sent_parameters() {
 #[test]
 fn pfedme_personal_parameters_converge_to_the_moreau_envelopes_minimiser() {
     // In a bowl, p = (m_k + λw_k)/(1 + λ) at the solved inner problem, and w_k falls to m_k by the factor
-    // 1 − ηλ/(1 + λ) a step: 200 inner steps of .2 solve it.
+    // 1 − ηλ/(1 + λ) per step: 200 inner steps of .2 solve it.
     let (eta, lambda, steps) = (LR, 1.5, 5);
     let keys = "inner_steps = 200\ninner_lr = 0.2\nproximal = 1.5\nserver_mix = 1.0";
     let (mut fed, means) = bowls(("pfedme", keys), steps);
@@ -610,7 +610,7 @@ fn a_visit_that_fails_leaves_client_and_server_as_they_were() {
                 }
                 assert!(fed.halves.clients[1].handle(&request, &|_, _| {}).is_err(), "{kind}: NaN went through");
             }
-            // The server goes on with those that answered.
+            // The server continues with those that answered.
             fed.round(2, &[0, 2]);
             fed.round(3, &[1, 2]);
             (fed.theta(), fed.predictor(1))

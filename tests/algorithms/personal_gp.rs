@@ -200,7 +200,7 @@ fn no_update_lowers_the_bound() {
 
 #[test]
 fn repeated_rows_need_no_jitter() {
-    // One place, n observations of it, half of them positive: K = s·11ᵀ has rank 1.
+    // n observations at one point, half of them positive: K = s·11ᵀ has rank 1.
     let rows = Array2::from_elem((120, 4), 0.5);
     let labels: Vec<bool> = (0..120).map(|i| i % 2 == 0).collect();
     let covariance = Rbf { output_scale: 8.0, length_scale: 1.0 }.gram(&rows);
@@ -249,7 +249,7 @@ fn the_gradient_of_the_bound_in_the_activations_is_that_of_differences() {
         assert!(largest(&got - &want) < 1e-6, "{got}\nnot\n{want}");
         // The last row's class is on no side of any fork.
         assert!(got.row(8).iter().all(|value| *value == 0.0), "{}", got.row(8));
-        // ‖h‖ does not count.
+        // ‖h‖ has no effect.
         for (g, h) in got.rows().into_iter().zip(activations.rows()) {
             assert!(g.dot(&h).abs() < 1e-12);
         }
@@ -514,7 +514,7 @@ fn digits(rounds: usize, rest: &str) -> Experiment {
 /// Numbers of the base 64-24.
 const BASE: usize = 64 * 24 + 24;
 
-/// What the run itself would build, and the table of test rows.
+/// The halves that the run itself would build, and the table of test rows.
 fn halves(experiment: &Experiment, rows: Option<Vec<Vec<usize>>>) -> (Halves<Flex>, Table, Vec<usize>) {
     let config = &experiment.config;
     let (data, partition) = (data(config), partition_of(config));
@@ -579,8 +579,9 @@ fn personal_accuracy(halves: &mut Halves<Flex>, test: &Table, answers: &[usize],
 
 #[test]
 fn the_clients_learn_an_embedding_that_separates_their_digits() {
-    // One round's accuracy depends on the last bits of the processor's arithmetic by a percent or two: the bound is on the
-    // mean of three seeds and five rounds, with minibatches and inducing rows that are nearly all of a client's rows.
+    // One round's accuracy depends on the last bits of the processor's arithmetic by a percent or two: the bound is on
+    // the mean of three seeds and five rounds, with minibatches and inducing rows that are nearly all of a client's
+    // rows.
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for seed in 2..=4 {
         let mut experiment = digits(1, "");

@@ -232,7 +232,7 @@ impl Printed {
         self.cavity(x) + pull(client, x)
     }
 
-    /// Where the particle of q goes, and that of t_k after it in five steps of distillation.
+    /// The new position of q's particle, and then that of t_k's after five steps of distillation.
     fn visit(&self, client: usize) -> (f64, f64) {
         let moved = climb(self.q, STEPS, STEP, |x| self.tilted(client, x));
         let distilled = |x: f64| (moved - x) / (LAMBDA * LAMBDA) - self.cavity(x);
@@ -258,7 +258,7 @@ fn dsvgd_as_printed_follows_its_recursion() {
 
 #[test]
 fn p_dsvgd_as_printed_follows_its_recursion() {
-    // Eq. (22): undamped factors, and the whole of p0 beside them.
+    // Eq. (22): undamped factors, and the whole of p0 in addition.
     for a_round in [1, 2] {
         let (mut theta, mut own) = (start(), [(start(), false); 2]);
         for round in 1..=4 {
@@ -281,7 +281,7 @@ fn p_dsvgd_as_printed_follows_its_recursion() {
 
 #[test]
 fn the_discrepancy_of_a_client_is_that_of_its_tilted_density() {
-    // With the first pass behind them and after convergence every tilted density has its mode at Θ: the discrepancy is
+    // After the first pass and convergence every tilted density has its mode at Θ: the discrepancy is
     // the kernel's constant, 2d/h with h = 1.
     for form in ["growing", "shared-prior"] {
         let keys = format!("kind = \"dsvgd\"\nfactors = \"{form}\"\nkde_bandwidth = 0.55");
@@ -371,8 +371,8 @@ fn p_dsvgd_of_both_clients_reaches_the_posterior_of_the_1d_toy() {
     // Its q is a product of factors, each smoothed by its kernel: with exact densities and smoothing the recursion has
     // its fixed point at KL .52 for λ = 0.55 and at .055 for λ = 0.30, after .46 and .053 in the second round
     // (convolutions on a grid, ours). No number of particles helps; a narrower kernel does.
-    // A hundred particles do not come to rest: the fourth round's KL scatters from .02 to .06 over seeds. Hence the
-    // mean of five.
+    // A hundred particles do not converge to a point: the fourth round's KL varies from .02 to .06 over seeds, so the
+    // test takes the mean of five.
     let fourth = |lambda: f64| {
         let algorithm = format!(
             "kind = \"p-dsvgd\"\nparticles = 100\nfactors = \"with-prior\"\nfactor_damping = 1.0\nkde_bandwidth = {lambda}"
@@ -493,11 +493,11 @@ fn langevin_steps_decay_as_in_the_paper() {
         let epsilon = A0 * (0.5 + t as f64).powf(-0.55);
         let drift = 0.5 * epsilon * (pull(0, theta) + pull(1, theta) - theta);
         let got = after(1, t + 1);
-        // |z| < 4, and the drift is what there is to see.
+        // |z| < 4, so that mostly the drift is visible.
         let noise = 4.0 * epsilon * epsilon;
         assert!((got - theta - drift).abs() < noise && noise < 0.1 * drift.abs(), "step {t}: {got}, {theta} + {drift}");
         theta = got;
-        // Rounds go on counting where the last one ended.
+        // The step counter continues from round to round.
         assert_eq!(after(t + 1, 1), got);
     }
 }
@@ -518,7 +518,7 @@ fn travelling_chains_with_one_worker_do_not_travel() {
     assert_close(&values(&away.particles), &values(&home.particles), Tolerance { rtol: 1e-9, atol: 1e-12 }, "chains");
 }
 
-/// Two clients with the very same rows, in a file, and one client with all of them.
+/// Two clients with the same rows, in a file, and one client with all of them.
 fn twins(kind: &str, keys: &str) -> Vec<f64> {
     let dir = tempfile::tempdir().unwrap();
     let (train, test) = (dir.path().join("train.csv"), dir.path().join("test.csv"));
@@ -564,8 +564,8 @@ fn twins(kind: &str, keys: &str) -> Vec<f64> {
 #[test]
 fn a_workers_gradient_represents_the_rows_of_all() {
     let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-4);
-    // The reference noise is a number of size ε²/N ~ 1e-6 a step for the chains of a worker: here it is all that
-    // differs.
+    // The reference noise is a number of size ε²/N ~ 1e-6 per step for the chains of a worker; it is the only
+    // difference here.
     let sgld = twins("sgld", "");
     assert!(close(&twins("dsgld", "gradient_scale = \"corrected\""), &sgld));
     assert!(!close(&twins("dsgld", "gradient_scale = \"reference\""), &sgld));
@@ -620,7 +620,7 @@ fn chains_are_the_same_to_the_bit_with_any_number_of_threads() {
 fn federated_gradient_steps_of_all_clients_are_steps_on_all_rows() {
     let optimizer = "[optimizer]\nkind = \"sgd\"\nlr = 0.5";
     let federated = outcome(&digits("kind = \"fedsgd\"", "f64", 4, &format!("{optimizer}\n[schedule]\nclients = 3")));
-    // One client with all rows, one step a round along the mean over its rows.
+    // One client with all rows, one step per round along the mean over its rows.
     let keys = "kind = \"fedavg\"\nlocal_steps = 1\nbatch = 1000\nlikelihood_scale = \"mean\"";
     let mut central = digits(keys, "f64", 4, optimizer);
     central.config.partition.insert("clients".into(), 1.into());

@@ -1,4 +1,4 @@
-//! Which backends there are, and what becomes of a run on one that does not open.
+//! The list of backends, and runs on a backend that does not open.
 
 #[allow(unused_imports)]
 use super::place::{Place, TINY, works};

@@ -135,7 +135,7 @@ fn an_output_directory_that_exists_is_refused_unless_it_is_empty() {
     place.refuses(&format!("{train} --out full/mine.txt"), &["`full/mine.txt`", "a file of this name exists"]);
     place.refuses(&format!("{train} --out full/mine.txt/run"), &["full/mine.txt", "a file of this name exists"]);
     std::fs::create_dir(place.path("empty")).unwrap();
-    // A run that is refused leaves it as it was, one that is not fills it.
+    // A run that is refused or fails does not change the directory; one that succeeds writes its files there.
     place.refuses(&format!("{train} --out empty --set partition.clients=5000"), &["5000"]);
     place.fails(&format!("{train} --out empty --set optimizer.lr=1e30"), &["optimizer.lr"]);
     place.works(&format!("{train} --out empty"));
@@ -235,7 +235,7 @@ fn labels_that_do_not_belong_to_the_images_are_refused() {
     mnist_refused(&Mnist::new().with("t10k-images-idx3-ubyte", idx(0x803, &[30, 2, 2], &[0; 120])), &words);
 }
 
-// A table of one's own.
+// The user's own table.
 
 fn table_refused(text: impl AsRef<[u8]>, set: &str, words: &[&str]) {
     let place = Place::new();

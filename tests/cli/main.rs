@@ -1,4 +1,4 @@
-//! The program through its command line: the binary, in a directory of its own, with real files and exit codes.
+//! The command line: the program's binary in an own directory, with real files and exit codes.
 
 mod backends;
 mod bad_input;

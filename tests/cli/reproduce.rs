@@ -1,4 +1,4 @@
-//! `fedstein reproduce`: the list, a figure in its quick form, going on where it was stopped, and what is refused.
+//! `fedstein reproduce`: the list, a figure in its quick form, continuing after a stop, and refused input.
 
 use super::place::{Mnist, Place, idx, numbers};
 
@@ -10,7 +10,7 @@ fn column(table: &[Vec<String>], name: &str) -> Vec<String> {
     table[1..].iter().map(|row| row[at].clone()).collect()
 }
 
-/// The rows of a figure's pictures, below the header; what is kept of the runs beside them has metrics `run:…`.
+/// The rows of a figure's pictures, below the header; other rows about the runs have metrics `run:…`.
 fn shown(place: &Place, name: &str) -> Vec<Vec<String>> {
     place
         .text(name)
@@ -56,7 +56,7 @@ fn a_figure_from_its_kept_numbers_is_the_same_bytes() {
     }
     assert_eq!(place.names("again"), ["dsvgd"], "nothing is run");
 
-    // A file of a former version holds what the pictures show.
+    // A file of an earlier version contains only what the pictures show.
     let text = place.text("out/dsvgd/fig2/fig2.csv");
     let former: String = text.lines().filter(|line| !line.contains(",run:")).map(|line| format!("{line}\n")).collect();
     place.write("former.csv", former);
@@ -235,7 +235,7 @@ fn a_panel_over_rounds_of_generated_data_is_run_beside_one_whose_data_are_missin
 #[test]
 fn a_table_shows_calibration_and_bytes_beside_every_target() {
     let place = Place::new();
-    // Thirty training images a label: enough for five holders each.
+    // Thirty training images per label: enough for five clients each.
     let labels: Vec<u8> = (0..300_u16).map(|row| (row % 10) as u8).collect();
     let pixels: Vec<u8> = labels.iter().flat_map(|label| [label * 20; 16]).collect();
     let images = idx(0x803, &[300, 4, 4], &pixels);

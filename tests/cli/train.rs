@@ -271,7 +271,7 @@ fn force_replaces_a_run_and_nothing_else() {
     assert!(place.bytes("run/particles.safetensors") != former);
     assert_eq!(place.names("run"), FILES);
     assert_eq!(place.names("."), ["run"]);
-    // A run that fails leaves the former one as it was.
+    // A run that fails does not change the files of the earlier one.
     place.refuses(&format!("{again} --force --set partition.clients=5000"), &["5000", "1438"]);
     place.fails(&format!("{again} --force --set optimizer.lr=1e30"), &["round 1, client 0", "optimizer.lr"]);
     // Files that belong to no run are never removed.
@@ -320,7 +320,7 @@ fn a_closed_standard_output_is_not_a_failure() {
         assert_eq!(output.status.code(), Some(0), "{line}: {stderr}");
         assert!(!stderr.contains("panicked") && !stderr.contains("error:"), "{line}: {stderr}");
     }
-    // The files are complete all the same.
+    // The files are complete nevertheless.
     assert_same_run(&place, "run", "table");
     assert_same_run(&place, "run", "json");
     assert_eq!(place.names("json"), FILES);

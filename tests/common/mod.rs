@@ -1,4 +1,4 @@
-//! What the test files share: golden cases, comparison, particles from plain lists, experiments from text.
+//! Functions that the test files share: golden cases, comparison, particles from plain lists, experiments from text.
 #![allow(dead_code)] // every test binary uses its own part
 
 pub mod place;
@@ -199,7 +199,7 @@ pub fn experiment(text: &str) -> Experiment {
     Experiment::new(config, "data")
 }
 
-/// Both halves of an experiment's algorithm, built as a run builds them, to be driven by hand.
+/// Both halves of an experiment's algorithm, built as a run builds them, to be driven by a test.
 pub struct Built {
     pub server: Box<dyn ServerHalf<Flex>>,
     pub clients: Vec<Box<dyn ClientHalf<Flex>>>,

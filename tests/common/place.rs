@@ -73,7 +73,7 @@ impl Place {
         command
     }
 
-    /// Runs a line that must end well.
+    /// Runs a line that must succeed.
     pub fn works(&self, line: &str) -> Printed {
         works(&mut self.command(line))
     }
@@ -88,7 +88,7 @@ impl Place {
         self.ends(command, 2, words)
     }
 
-    /// Runs a line with valid arguments that must fail (exit code 1), as cleanly.
+    /// Runs a line with valid arguments that must fail (exit code 1), with the same conditions.
     pub fn fails(&self, line: &str, words: &[&str]) -> String {
         self.ends(&mut self.command(line), 1, words)
     }
@@ -113,7 +113,7 @@ impl Place {
     }
 }
 
-/// Runs a command that must end well.
+/// Runs a command that must succeed.
 pub fn works(command: &mut Command) -> Printed {
     let output = command.output().unwrap();
     let description = describe(command, &output);
@@ -181,7 +181,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| step(crc)))
 }
 
-/// Where a small MNIST lies: 30 images of 4 × 4 of either half, three a label.
+/// A small MNIST: 30 training and 30 test images of 4 × 4, three per label.
 pub struct Mnist {
     files: BTreeMap<String, Vec<u8>>,
 }

@@ -40,7 +40,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every experiment under `configs/`; what lies in `configs/paper` are figures.
+/// Every experiment under `configs/`; the files in `configs/paper` are figures.
 fn config_files() -> Vec<PathBuf> {
     let mut folders = vec![root().join("configs")];
     let mut files = Vec::new();
@@ -236,7 +236,7 @@ fn seeds_up_to_the_largest_toml_integer_survive() {
     assert!(Config::load(Source { name: "e.toml", text: "" }, &overrides).is_err());
 }
 
-// The message of each mistake: its place, the mistake, and what would be right.
+// The message of each mistake: its place, the mistake, and the valid values.
 
 #[test]
 fn an_unknown_key_is_answered_with_its_line_the_nearest_and_the_list() {
@@ -412,7 +412,7 @@ fn an_algorithm_from_outside_has_its_keys_checked_and_its_runs_read_again() {
     let text = resolved.to_toml();
     assert!(text.contains("[algorithm]\nkind = \"outside\"\nkeep = 0.5\n"), "{text}");
     assert_eq!(Config::of_run(Source { name: "config.toml", text: &text }).unwrap(), config);
-    // Without the program that knows it there is no such kind, and nothing that could be run.
+    // Without the program that registers it the kind does not exist, and nothing can be run.
     assert!(error(&text).contains("`algorithm.kind` cannot be \"outside\""));
     let message = load("[algorithm]\nkind = \"outside\"\nkeep = 1.5").unwrap_err().to_string();
     assert!(message.contains("`algorithm.keep` cannot be 1.5"), "{message}");

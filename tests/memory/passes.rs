@@ -1,4 +1,4 @@
-//! Passes through a network leave no memory behind.
+//! Passes through a network do not leak memory.
 
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::models::{Batch, BnnConfig, Model, Network};

@@ -22,7 +22,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 
-/// What a golden case is about.
+/// The subject of a golden case.
 #[derive(Clone, Copy)]
 enum Kind {
     BlrScore,
@@ -65,7 +65,7 @@ fn blocks<B: Backend>(rows: &Array2<f64>, model: &dyn Model, on: &Session<B>) ->
     with_layout(rows, model.layout(), on).blocks().to_vec()
 }
 
-/// Blocks side by side on the host: flat rows again.
+/// The flat rows of these blocks, on the host.
 fn rows(blocks: Vec<Tensor<2>>) -> Vec<f64> {
     Tensor::cat(blocks, 1).try_into_vec_as::<f64>().unwrap()
 }
@@ -173,7 +173,7 @@ fn of_particles(case: &Case, key: &str) -> Vec<f64> {
     particles.iter().flat_map(|particle| flat(&particle[key])).collect()
 }
 
-/// What regression and classification have in common: likelihood, priors, joint, score.
+/// The checks that regression and classification have in common: likelihood, priors, joint, score.
 fn check_network<B: Backend>(
     case: &Case,
     precision: Precision,
@@ -258,7 +258,7 @@ fn check_classification<B: Backend>(case: &Case, precision: Precision) {
     ] {
         assert_close(&[got.unwrap()], &flat(&ensemble[key]), tolerance, &label(key));
     }
-    // What one public code prints as log-likelihood: the mean over particles and rows of ln max_c p.
+    // One public code prints the mean over particles and rows of ln max_c p as the log-likelihood.
     let top = |(n, row): (usize, usize)| log_probs.row(n, row).iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let pairs: Vec<_> = (0..log_probs.particles()).flat_map(|n| (0..labels.len()).map(move |row| (n, row))).collect();
     let count = pairs.len() as f64;
@@ -306,7 +306,7 @@ fn check_payload(case: &Case) {
     assert_eq!(bytes, case.expected("bytes").as_u64().unwrap());
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     assert_close(&[mebibytes], &flat(case.expected("MiB")), case.tolerance(Precision::F64), case.name());
-    // A payload is a sum over arrays, and the element type counts.
+    // A payload is the sum of its arrays' bytes, which depend on the element type.
     let scalars = Message::default().with_array("x", Array { shape: vec![3], values: Values::F64(vec![0.0; 3]) });
     assert_eq!(scalars.bytes(), 24);
 }
@@ -388,7 +388,7 @@ fn check_blr_against_its_closed_form(precision: Precision, tolerance: Tolerance)
     let batch = batch(&x, &one_hot(&labels, 2), &session);
     let score = model.likelihood_score(&blocks, &batch, 40.0);
     let got = rows(model.prior().add_score(&blocks, score, 1.0));
-    // Digits are lost against the largest coordinate, not against each.
+    // Rounding errors are relative to the largest coordinate, not to each one.
     let want = blr_closed_form(&theta, &x, &labels, 40.0, (1.0, 100.0));
     let largest = want.iter().fold(0.0f64, |top, value| top.max(value.abs()));
     assert_close(&got, &want, Tolerance { atol: tolerance.rtol * largest, ..tolerance }, "BLR score");
@@ -479,7 +479,8 @@ impl Forward for Mlp {
     }
 }
 
-/// A flat row of ours, weights `[out, in]`, as Burn's `Linear` lays it out, weights `[in, out]`; and nothing else moves.
+/// A flat row with weights `[out, in]` in the layout of Burn's `Linear`, with weights `[in, out]`; biases stay in
+/// place.
 fn transpose_weights(row: &[f64], ours: &Layout) -> Vec<f64> {
     let mut out = Vec::with_capacity(row.len());
     for block in ours.blocks() {
@@ -524,7 +525,7 @@ fn particles_in_one_pass_and_one_by_one_have_the_same_scores() {
     assert_close(&got, &score(&looped, &b), tight, "scores");
 }
 
-/// A layer behind a normalisation.
+/// A layer after a normalisation.
 #[derive(Module, Debug)]
 struct Normalised {
     norm: LayerNorm,
@@ -700,7 +701,7 @@ type Moments = (usize, f64, f64);
 fn draws_of_every_prior_have_its_moments() {
     const DRAWS: usize = 40_000;
     let expected: [(&str, &[Moments]); 3] = [
-        // Weights of a network, precision e; the last coordinate is log γ and is looked at as γ below.
+        // Weights of a network, precision e; the last coordinate is log γ and is checked as γ below.
         ("normal and log gamma", &[(0, 0.0, (-1f64).exp()), (5, 0.0, (-1f64).exp())]),
         ("gaussian", &[(0, 0.0, 4.0), (1, 0.0, 4.0)]),
         ("uniform", &[(0, 0.0, 12.0), (1, 0.0, 12.0)]),

@@ -113,7 +113,8 @@ fn check_reference_steps<B: Backend>(case: &Case, precision: Precision) {
     }
 }
 
-/// K and M to the digits of f64 in both precisions, for the particles are exact in f32; φ to those of its products.
+/// Checks K and M to f64's precision in both precisions, because the particles are exact in f32, and φ to the precision
+/// of its products.
 fn check_close_particles<B: Backend>(case: &Case, precision: Precision) {
     let session = Session::<B>::open(precision).unwrap();
     let [x, s] = ["particles", "scores"].map(|name| particles(&matrix(case.input(name)), &session));
@@ -188,7 +189,7 @@ fn check_steps<B: Backend>(case: &Case, precision: Precision) {
     }
 }
 
-/// Rows of tensors that stand side by side.
+/// The rows of several tensors, joined along the columns.
 fn interleave(blocks: &[burn::tensor::Tensor<2>]) -> Vec<f64> {
     let rows = blocks[0].dims()[0];
     let whole = burn::tensor::Tensor::cat(blocks.to_vec(), 1);
@@ -196,7 +197,7 @@ fn interleave(blocks: &[burn::tensor::Tensor<2>]) -> Vec<f64> {
     whole.try_into_vec_as::<f64>().unwrap()
 }
 
-/// The law of the fixed point: long run, mean over coordinates of the sample variance.
+/// The variance at the fixed point: the mean over coordinates of the sample variance after a long run.
 fn check_variance_law<B: Backend>(case: &Case) {
     let session = Session::<B>::open(Precision::F64).unwrap();
     let (d, n) = (case.number("d") as usize, case.number("N") as usize);

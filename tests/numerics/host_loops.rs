@@ -15,7 +15,8 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-/// Blocks of 4,097·3, 3, 6 and 2 columns: whole and broken tiles and vectors, and threads for all but the fewest particles.
+/// Blocks of 4,097·3, 3, 6 and 2 columns: whole and broken tiles and vectors, and threads for all but the fewest
+/// particles.
 fn layout() -> Arc<Layout> {
     Network::new(BnnConfig::classifier(4097, &[3], 2)).layout().clone()
 }

@@ -1,5 +1,6 @@
 //! Client selection: discrepancies and inner products against golden cases and slow loops, probabilities and draws.
-//! What selection costs and changes in a run is in `selection_runs.rs`. Source: Yang et al. eq. (13)-(25); ALGORITHMS 4.13, 5.
+//! What selection costs and changes in a run is in `selection_runs.rs`. Source: Yang et al. eq. (13)-(25); ALGORITHMS
+//! 4.13, 5.
 
 use crate::common::{Case, Tolerance, assert_close, flat, golden, matrix, moments, particles, values};
 use fedstein::backend::{Backend, Flex, Precision, Session};

@@ -1,10 +1,11 @@
 //! One suite for every backend: model scores, density estimates, SVGD steps and short federated runs in f32 agree with
 //! flex in f64, and random draws are the same bits.
 //!
-//! A GPU (or its stand-in) is driven from one thread: one `#[test]` a backend runs everything in sequence. Mesa's
-//! llvmpipe needs 100 s the first time, for it tunes every shape of a matrix product, and 40 s with the tuning on disk;
-//! `CUBECL_AUTOTUNE_LEVEL=minimal` lets more shapes share a tuning (a test cannot set it for itself: that is unsafe
-//! beside other threads). Where no adapter opens, the test of wgpu says so and passes, unless `FEDSTEIN_REQUIRE_WGPU=1`.
+//! A GPU (or a software adapter) is used from one thread: one `#[test]` per backend runs everything in sequence. Mesa's
+//! llvmpipe needs 100 s the first time, because it tunes every shape of a matrix product, and 40 s with the tuning on
+//! disk; `CUBECL_AUTOTUNE_LEVEL=minimal` lets more shapes share a tuning (a test cannot set it itself, which would be
+//! unsafe with other threads). Where no adapter opens, the test of wgpu prints so and passes, unless
+//! `FEDSTEIN_REQUIRE_WGPU=1`.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -37,11 +38,12 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
-/// f32 against f64, as a part of the largest number of an array. Sums here have up to 600 terms that partly cancel and
-/// meet one softmax or exp: some hundred units in the last place (6e-8 each). A wrong kernel is off by 1e-1 or more.
+/// The tolerance of f32 against f64, relative to the largest number of an array. Sums here have up to 600 terms that
+/// partly cancel, followed by one softmax or exp: some hundred units in the last place (6e-8 each). A wrong kernel has
+/// an error of 1e-1 or more.
 const TOLERANCE: f64 = 5e-5;
 
-/// What was compared; failures are kept, so that a wrong backend shows all that is wrong with it at once.
+/// The comparisons so far. Failures are collected, so that a test reports all errors of a backend at once.
 struct Report {
     backend: &'static str,
     failures: Vec<String>,
@@ -54,7 +56,7 @@ impl Report {
         Self { backend, failures: Vec::new(), worst: (0.0, "nothing".into()), compared: 0 }
     }
 
-    /// max |got − want| ≤ tolerance · max |want|, and everything finite that is finite there.
+    /// Checks max |got − want| ≤ tolerance · max |want|, and that values are finite where the expected ones are.
     fn compare(&mut self, what: &str, got: &[f64], want: &[f64], tolerance: f64) {
         assert_eq!(got.len(), want.len(), "{}, {what}: number of values", self.backend);
         self.compared += 1;
@@ -100,7 +102,7 @@ fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
 
 // --------------------------------------------------------------------------------------------------------- models
 
-/// An ordinary network, brought in as a user does.
+/// An ordinary Burn network, as a user writes it.
 #[derive(Module, Debug)]
 struct Mlp {
     hidden: Linear,
@@ -171,7 +173,7 @@ fn shapes() -> Vec<Shape> {
     shapes
 }
 
-/// Everything a model answers about some rows.
+/// All outputs of a model on some rows.
 fn answers<B: Backend>(shape: &Shape, precision: Precision) -> Vec<(&'static str, Vec<f64>)> {
     let Shape { model, features, particles, rows, .. } = shape;
     let session = Session::<B>::open(precision).unwrap();
@@ -222,7 +224,7 @@ fn stein_answers<B: Backend>(precision: Precision) -> Vec<(String, Vec<f64>)> {
     // 70 particles make Gram matrices beyond one workgroup of a GPU.
     for (n, d) in [(1, 7), (5, 13), (70, 3)] {
         let mut rng = ChaCha12Rng::seed_from_u64(22);
-        // Far from the origin, as trained weights are: what centring is for.
+        // Far from the origin, as trained weights are, so that centring matters.
         let x = normal((n, d), 0.5, &mut rng).mapv(|value| value + 4.0);
         let x = particles(&x, &session);
         let score = Score::dense(particles(&normal((n, d), 3.0, &mut rng), &session));
@@ -257,7 +259,8 @@ fn stein_answers<B: Backend>(precision: Precision) -> Vec<(String, Vec<f64>)> {
             answers.push((label("score"), values(&kde.score(&at).unwrap().evaluate(&at))));
             answers.push((label("log density"), kde.log_density(&at).unwrap()));
         }
-        // A step rule sees given directions: the sign of a rounded zero would move a whole step the other way.
+        // The optimisers get given directions: with computed ones the sign of a rounded zero would reverse a whole
+        // step.
         for (name, optimizer) in optimizers() {
             let (mut theta, mut state) = (x.clone(), OptimizerState::default());
             for _ in 0..3 {
@@ -352,8 +355,9 @@ fn log_probs<B: Backend>(outcome: &Outcome<B>) -> Vec<f64> {
 
 const DSVGD: &str = "kind = \"dsvgd\"\nparticles = 4\ndistill_steps = 5";
 const PLAIN: &str = "kind = \"sgd\"\nlr = 1e-3";
-/// ϵ is so large that steps contract, lr·(V/(Kλ²))/ϵ < 1. With a small one a step overshoots where φ is next to 0, as at
-/// pixels that are always blank, whose weights cavity and prior hold where they are: roundings then grow tenfold a step.
+/// ϵ is so large that steps contract, lr·(V/(Kλ²))/ϵ < 1. With a small one a step overshoots where φ is nearly 0, as
+/// for the weights of pixels that are always blank, on which only cavity and prior act: rounding errors then grow
+/// tenfold per step.
 const ADAGRAD: &str = "kind = \"adagrad\"\nlr = 1e-2\nepsilon = 1.0";
 
 fn compare_runs<B: Backend>(report: &mut Report) {
@@ -371,15 +375,15 @@ fn compare_runs<B: Backend>(report: &mut Report) {
         report.compare(&format!("{name}: predictions"), &log_probs(&got), &log_probs(&want), TOLERANCE);
         let nll = |outcome: Option<f64>| [outcome.unwrap()];
         report.compare(&format!("{name}: NLL"), &nll(got.evaluation.nll), &nll(want.evaluation.nll), TOLERANCE);
-        // 50 test rows: a class that f32 decides otherwise would show as 0.02.
+        // With 50 test rows, one row that f32 classifies differently changes the accuracy by 0.02.
         let accuracy = |outcome: Option<f64>| [outcome.unwrap()];
         let (got, want) = (accuracy(got.evaluation.accuracy), accuracy(want.evaluation.accuracy));
         report.compare(&format!("{name}: accuracy"), &got, &want, 1e-9);
     }
 }
 
-/// Drawn on the host, so the same bits everywhere: through the public door, and at the end of a whole run whose step
-/// size f32 rounds to 0.
+/// Compares random draws, which are made on the host and have the same bits everywhere: those of the public function,
+/// and the particles after a whole run with a step size that f32 rounds to 0.
 fn compare_draws<B: Backend>(report: &mut Report) {
     fn drawn<B: Backend>() -> Vec<f64> {
         let session = Session::<B>::open(Precision::F32).unwrap();
@@ -449,7 +453,7 @@ fn wgpu_agrees_with_flex_where_an_adapter_opens() {
     }
 }
 
-/// Says so on the terminal, past the test harness, which keeps to itself what passing tests print.
+/// Prints to the terminal directly, because the test harness does not show the output of tests that pass.
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 #[allow(clippy::explicit_write)] // the test harness would capture eprintln!
 fn skipped(reason: &str) {

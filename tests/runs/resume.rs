@@ -1,4 +1,5 @@
-//! A run that is stopped, killed or fails, and is then resumed, ends like one that was not stopped: to the bit.
+//! A run that is stopped or killed or that fails, and is then resumed, has the same result, bit for bit, as one that
+//! was not stopped.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -68,7 +69,7 @@ fn small(kind: &str, more: &[&str]) -> Overrides {
     Overrides { set, ..Overrides::default() }
 }
 
-/// The experiment, with its files at `path`: new ones, or those that a stop has left.
+/// The experiment, with its files at `path`: new ones, or those of a stopped run.
 fn on(overrides: &Overrides, path: &Path, resumes: bool) -> (Experiment, Artifacts) {
     let (config, resolved) = Config::load(Source { name: "test", text: "" }, overrides).unwrap();
     let experiment = Experiment::new(config, "data");
@@ -130,7 +131,7 @@ fn csv(path: &Path) -> Vec<Vec<String>> {
     rows.into_iter().map(|row| kept(row).collect()).collect()
 }
 
-/// In what a run that is stopped after every round differs from one that is not.
+/// The differences between a run that is stopped after every round and one that is not.
 fn differences(kind: &str, more: &[&str]) -> Vec<String> {
     differences_in(TempDir::new().unwrap().path(), kind, more)
 }
@@ -180,7 +181,7 @@ fn the_variants_of_algorithms_end_as_if_they_had_not_been_stopped() {
         ("fedavg", &["optimizer.kind=adam", "precision=f64"]),
         ("fedavg", &["schedule.kind=random", "algorithm.mix=reference"]),
         ("fedsgd", &["optimizer.kind=adam"]),
-        // On digits three particles of the default end as one, wherever rows are read.
+        // On digits the default's three particles converge to one point, for every order of the rows.
         ("pmd", &["data.kind=twonorm", "model.kind=blr", "algorithm.particles=12"]),
         ("fedwba", &["algorithm.over=all", "algorithm.start=own", "algorithm.shared_layers=[1]"]),
         ("fedwba", &["precision=f64", "optimizer.kind=adam"]),
@@ -209,7 +210,7 @@ fn events(path: &Path, words: &[&str]) -> usize {
 fn runs_with_faults_end_as_if_they_had_not_been_stopped() {
     let lone = ["schedule.clients=1", "federation.robust=norm-clip"];
     let variants: &[(&str, &[&str])] = &[
-        // Lone replies are clipped to what was usual before the stop.
+        // A single reply is clipped to the usual norm of earlier rounds, which the checkpoint contains.
         ("dsvgd", &lone),
         ("dsvgd", &["schedule.clients=1", "federation.min_replies=1", "precision=f64"]),
         ("fedavg", &["partition.clients=5", "schedule.clients=3", "federation.min_replies=2"]),
@@ -295,7 +296,7 @@ fn a_finished_run_continues_to_more_rounds_as_if_it_had_not_ended() {
     let rounds = |rounds: &str| small("fedavg", &[rounds, "evaluation.every=1"]);
     let (experiment, mut artifacts) = on(&rounds("rounds=4"), &path, false);
     run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
-    // Another process goes on when this one is done with the directory.
+    // Another process can continue once this one has released the directory.
     drop(artifacts);
     let (experiment, mut artifacts) = on(&rounds("rounds=6"), &path, true);
     let got = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
@@ -303,7 +304,7 @@ fn a_finished_run_continues_to_more_rounds_as_if_it_had_not_ended() {
     let (experiment, mut artifacts) = on(&rounds("rounds=6"), &dir.path().join("straight"), false);
     let want = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
     assert_eq!((bits(&got), timeless(&got)), (bits(&want), timeless(&want)));
-    // And once more with nothing left to do: the results are written again.
+    // Resumed once more with no rounds left, it writes the results again.
     let (experiment, mut artifacts) = on(&rounds("rounds=6"), &path, true);
     let again = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
     assert_eq!((bits(&again), again.evaluation), (bits(&want), want.evaluation));
@@ -342,7 +343,7 @@ fn of_many_clients_only_those_that_trained_are_written() {
     run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
     let names = fs::read_dir(dir.path().join("checkpoint")).unwrap();
     let names: Vec<String> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    // Two clients a round, three rounds.
+    // Two clients per round, three rounds.
     assert_eq!(names.iter().filter(|name| name.starts_with("client-")).count(), 6, "{names:?}");
 }
 
@@ -411,7 +412,7 @@ fn a_run_that_is_killed_twenty_times_ends_like_one_that_was_not() {
             false => format!("train {SMALL} --set rounds={ALL} --out killed --force"),
         };
         let (mut child, mut lines) = json_rounds(&place, &line);
-        // A round is reported before its checkpoint is written, so that many of these moments are inside a write.
+        // A round is reported before its checkpoint is written, so that many of these kills happen during a write.
         read_rounds(&mut lines, rng.random_range(0..4));
         std::thread::sleep(round.mul_f64(rng.random_range(0.0..1.5)));
         child.kill().unwrap();
@@ -429,7 +430,7 @@ fn a_run_that_is_killed_twenty_times_ends_like_one_that_was_not() {
     assert_eq!(got.1, want.1);
 }
 
-/// Sends a signal to a process of ours.
+/// Sends a signal to a child process.
 #[cfg(unix)]
 fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap().success());
@@ -461,7 +462,7 @@ fn without_checkpoints_ctrl_c_reports_that_the_run_cannot_be_resumed() {
 #[test]
 fn ctrl_c_and_sigterm_leave_a_checkpoint_and_show_how_to_resume() {
     let place = Place::new();
-    // With a checkpoint of the last round the present one is abandoned; without, it is finished and saved.
+    // With a checkpoint of the last round the current one is abandoned; otherwise it is finished and saved.
     for (name, every_seconds) in [("INT", "0"), ("TERM", "1e9")] {
         let ended = interrupted(&place, every_seconds, name);
         let stderr = String::from_utf8(ended.stderr).unwrap();
@@ -594,7 +595,7 @@ fn a_full_disk_ends_the_run_and_leaves_the_checkpoint_before() {
 fn a_name_that_cannot_be_written_ends_the_run_and_leaves_the_checkpoint_before() {
     let place = Place::new();
     let want = two_rounds(&place);
-    // In the place of a directory that cannot be written to: those who run tests as root may write anywhere.
+    // This replaces a directory without write permission, because root may write anywhere.
     fs::create_dir(place.path("run/checkpoint/server-3.safetensors")).unwrap();
     let command = place.command("train --quiet --resume run --set rounds=4");
     fails_and_goes_on(&place, command, &["cannot write a checkpoint", "server-3.safetensors"], &want);

@@ -1,4 +1,4 @@
-//! What selection of clients costs and changes in a run: traffic, bits, indicators of a first round, and the records.
+//! Client selection in a run: its traffic, its effect on the bits, the indicators of a first round, and the records.
 //! Source: Yang et al. eq. (13)-(25); ALGORITHMS 4.13, 5. The mathematics is in `selection.rs`.
 
 use crate::common::{
@@ -69,7 +69,7 @@ fn selection_costs_the_bytes_that_the_paper_counts() {
     // A schedule's own question replaces that of the diagnosis: no client is asked twice.
     let both = outcome(&digits("dsvgd", 6, 1, "[schedule]\nkind = \"hip\"\n[evaluation]\ndiscrepancy = true"));
     assert_eq!((both.rounds[0].downlink_bytes, both.rounds[0].uplink_bytes), (k * set + set, k * set + set));
-    // P-DSVGD with four clients a round: four copies down, four factors up.
+    // P-DSVGD with four clients per round: four copies down, four factors up.
     for (kind, asked_down, asked_up) in [("random", 0, 0), ("ksd", k * set, k * 4), ("hip", k * set, k * set)] {
         let schedule = format!("[schedule]\nkind = \"{kind}\"\nclients = 4");
         for round in &outcome(&digits("p-dsvgd", 6, 2, &schedule)).rounds {
@@ -86,10 +86,10 @@ fn questions_do_not_change_the_clients() {
             let run = |clients: usize, schedule: &str| {
                 outcome(&digits(algorithm, clients, 4, &format!("minibatch = \"{order}\"\n{schedule}")))
             };
-            // No client is asked; or all clients are asked, beside a schedule with questions of its own.
+            // No client is asked; or all clients are asked, with a schedule that asks its own questions too.
             let silent = bits(&run(3, ""));
             assert!(silent == bits(&run(3, "[evaluation]\ndiscrepancy = true")), "{algorithm}, {order}: diagnosis");
-            // Of one client every schedule chooses that one; minibatches behind answers are not those of training.
+            // With one client every schedule chooses it; the minibatches of answers are not those of training.
             let alone = bits(&run(1, ""));
             for kind in ["ksd", "hip"] {
                 for rows in ["full", "minibatch"] {
@@ -98,7 +98,7 @@ fn questions_do_not_change_the_clients() {
                 }
             }
         }
-        // All but uniform probabilities choose the same clients, whatever was asked for.
+        // Almost uniform probabilities choose the same clients, for every indicator and for all rows or a minibatch.
         let floored = |kind: &str, rows: &str| {
             let schedule = format!("[schedule]\nkind = \"{kind}\"\nrows = \"{rows}\"\nfloor = 0.999999");
             let outcome = outcome(&digits(algorithm, 6, 4, &schedule));
@@ -264,7 +264,7 @@ fn the_first_rounds_discrepancies_are_those_of_the_tilted_densities() {
             let share = outcome.rounds[0].metric("constant_share").unwrap();
             assert_close(&[share], &[2.0 * 21.0 / h / 6.0 / mean], close, "constant share");
         }
-        // A minibatch of all rows is all rows.
+        // A minibatch as large as the shard contains all rows.
         let minibatch = logistic(algorithm, "kind = \"ksd\"\nrows = \"minibatch\"");
         let full = logistic(algorithm, "kind = \"ksd\"\nrows = \"full\"");
         assert_close(&three_indicators(&minibatch).0, &three_indicators(&full).0, close, "minibatch");

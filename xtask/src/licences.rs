@@ -80,7 +80,7 @@ impl List {
 /// Whether a licence expression (SPDX, with the older `/` for OR) can be met by allowed licences.
 ///
 /// # Errors
-/// An expression that ends too early or goes on too long.
+/// An expression that ends too early or has words after its end.
 fn holds(expression: &str, is_allowed: &dyn Fn(&str) -> bool) -> Result<bool, String> {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

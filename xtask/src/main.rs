@@ -1,5 +1,5 @@
-//! The tasks of CONTRIBUTING.md as commands; `cargo xtask help` lists them. There are no dependencies, so that it compiles
-//! in a second.
+//! The tasks of CONTRIBUTING.md as commands; `cargo xtask help` lists them. There are no dependencies, so that it
+//! compiles in a second.
 #![forbid(unsafe_code)]
 
 mod licences;
@@ -28,7 +28,7 @@ const TASKS: [Task; 9] = [
     },
     Task { name: "parity", about: "every backend against flex; a GPU that does not open fails", run: parity },
     Task { name: "style", about: "formatting and lints, without warnings", run: style },
-    Task { name: "docs", about: "writes docs/configuration.md anew; rustdoc without warnings", run: docs },
+    Task { name: "docs", about: "rewrites docs/configuration.md; rustdoc without warnings", run: docs },
     Task {
         name: "licences",
         about: "every dependency's licence is in deny.toml (--all: of every platform)",

@@ -90,7 +90,7 @@ fn check(normalise: Normalise, limits: (usize, usize)) -> Result<(), DataError> 
         return Err(DataError::config("data.normalise", normalise.word(), problem));
     }
     if limits != (0, 0) {
-        let problem = "a mixture has one row a client and needs them all; it takes 0";
+        let problem = "a mixture has one row per client and needs them all; it takes 0";
         return Err(DataError::config("data.train_limit, data.test_limit", format!("{limits:?}"), problem));
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! An allocator that counts, for tests of "no more memory than so many times the file": how far the bytes that the
-//! calling thread holds rise while a function runs.
+//! A counting allocator, for tests that bound the memory of a reader by a multiple of the file's size: it measures by
+//! how much the bytes that the calling thread holds increase while a function runs.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -25,8 +25,8 @@ fn count(bytes: isize) {
     });
 }
 
-// Safety: every call is handed on to `System` unchanged, which keeps the contract of `GlobalAlloc`. The counting
-// touches two constant-initialised thread-local cells without a destructor, so it neither allocates nor unwinds, and
+// Safety: every call is passed to `System` unchanged, which keeps the contract of `GlobalAlloc`. The counting
+// accesses two constant-initialised thread-local cells without a destructor, so it neither allocates nor unwinds, and
 // a layout's size fits an `isize` by `Layout`'s own invariant.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // Old and new stand side by side while the bytes move.
+        // The old and the new block exist at once while the bytes are copied.
         count(new_size as isize);
         count(-(layout.size() as isize));
         unsafe { System.realloc(pointer, layout, new_size) }
@@ -52,7 +52,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What `work` returns, and the most bytes that this thread held at once during it beyond those it held before.
+/// The result of `work`, and the largest number of bytes that this thread held during it beyond those it held before.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     MOST.set(before);

@@ -54,7 +54,7 @@ pub fn nll(predictions: &ClassPredictions) -> NegativeLogLikelihood {
 /// Mean over particles of each particle's negative log-likelihood (Gibbs predictor), each floored like
 /// [`nll`].
 ///
-/// At least the ensemble's NLL by Jensen's inequality, wherever no probability of a label is below
+/// At least the ensemble's NLL by Jensen's inequality, where no probability of a label is below
 /// the floor.
 ///
 /// # Errors

@@ -267,7 +267,7 @@ pub fn coverage_table(predictions: &RegressionPredictions, levels: &[f64]) -> Re
 /// Distance between nominal and observed shares over a grid of levels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LevelCalibration {
-    /// `(nominal, observed)` a level.
+    /// The pair `(nominal, observed)` of each level.
     pub curve: Vec<(f64, f64)>,
     /// Mean absolute distance.
     pub mean_absolute: Option<f64>,

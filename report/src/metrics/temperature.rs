@@ -67,7 +67,7 @@ pub fn logits_of(predictions: &ClassPredictions) -> Vec<f64> {
     predictions.probabilities().iter().map(|&p| -floored_nll(p)).collect()
 }
 
-/// The predictions at temperature T, `softmax(ln p / T)`. The ranking inside a row, hence the
+/// The predictions at temperature T, `softmax(ln p / T)`. The ranking inside a row, and therefore the
 /// accuracy, is unchanged.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Federations of a few milliseconds, whose every round is kept.
+//! Federations that run in a few milliseconds and record every round.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Schedule for Script {
     }
 }
 
-/// Every round, and the bits of all that the server would send after it.
+/// Every round, and the bits of everything that the server would send after it.
 #[derive(Default)]
 pub struct Log {
     pub rounds: Vec<Round>,

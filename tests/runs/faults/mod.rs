@@ -1,5 +1,5 @@
-//! Faults between server and clients: every algorithm under every fault, what the server's rules do, and what is left
-//! of them in the files of a run.
+//! Faults between server and clients: every algorithm under every fault, the effect of the server's rules, and the
+//! records of faults in the files of a run.
 
 mod harness;
 mod questions;
@@ -36,7 +36,7 @@ fn answer_to(fault: Fault) -> (Option<EventKind>, bool) {
         Fault::Nan | Fault::Inf | Fault::WrongShape | Fault::WrongDtype | Fault::WrongN => {
             (Some(EventKind::Refused), false)
         }
-        // Finite and well-formed: nothing that the server could see.
+        // Finite and well-formed: nothing that the server could detect.
         Fault::Reordered | Fault::HugeNorm | Fault::SignFlip | Fault::Replay => (None, true),
     }
 }
@@ -47,7 +47,7 @@ fn stands(kind: &str, rest: &str) {
         let (log, end) = serve(&text(kind, &faults(fault, rest)), None);
         log.assert_finite(&what);
         if let Err(error) = end {
-            // A poisoned state may be beyond repair where no other client is left; the run then ends with a reason.
+            // A poisoned state may not recover where there is no other client; the run then ends with a reason.
             let poisoned = centralised().contains(&kind) && fault == Fault::HugeNorm;
             assert!(poisoned && error.exit_code() == 1, "{what}: {error}");
         }
@@ -147,7 +147,7 @@ fn the_same_seed_has_the_same_faults_and_another_seed_has_others() {
 
 // ------------------------------------------------------------------------------------------------------ the rules
 
-/// All ten clients every round.
+/// All ten clients in every round.
 fn all(rounds: usize, more: &str) -> String {
     text("fedavg", more)
         .replace("schedule = { clients = 5 }", "schedule = { clients = 10 }")

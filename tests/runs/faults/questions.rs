@@ -41,7 +41,7 @@ fn a_client_that_does_not_answer_has_weight_0_and_an_event() {
             ("nan", EventKind::Refused),
         ] {
             let rest = "share = 0.4\nprobability = 0.7";
-            // Two clients a round are more than `dsvgd` takes; `p-dsvgd` takes any number.
+            // Two clients per round are more than `dsvgd` accepts; `p-dsvgd` accepts any number.
             let text = asked(schedule, &format!("[\"{kind}\"]"), rest).replace("\"dsvgd\"", "\"p-dsvgd\"");
             let log = works(&text);
             let mut absences = 0;
@@ -118,10 +118,10 @@ fn faults_of_visits_do_not_depend_on_faults_of_questions() {
     assert!(!visits.0.is_empty() && both == visits);
 }
 
-/// The numbers of requests that a fleet received at a time, by kind.
+/// The numbers of requests that a fleet received at once, by kind.
 type Sizes = Arc<Mutex<Vec<(RequestKind, usize)>>>;
 
-/// A fleet that takes so many at once.
+/// A fleet that accepts this many requests at once.
 struct Narrow<'a>(&'a Inside, Option<usize>, Sizes);
 
 impl Fleet for Narrow<'_> {

@@ -35,7 +35,7 @@ const VARIANTS: [(&str, &str); 5] = [
     ("dsvgd", "factors = \"growing\""),
     ("dsvgd", "factors = \"with-prior\""),
     ("dsvgd", "factors = \"paper\""),
-    // Without a share that depends on how many are asked.
+    // Without a share that depends on the number of requested clients.
     ("p-dsvgd", "factors = \"shared-prior\"\nfactor_damping = 0.5"),
     ("u-dsvgd", ""),
 ];
@@ -60,7 +60,7 @@ fn a_visit_that_did_not_count_has_no_effect_on_client_and_server() {
 
 #[test]
 fn a_lost_reply_is_a_lost_request() {
-    // Who is disturbed does not depend on how: both runs lose the same visits, DSGLD's too.
+    // The disturbed clients do not depend on the kind of fault: both runs lose the same visits, DSGLD's too.
     for kind in federated() {
         let run = |fault| works(&text(kind, &faults(fault, "share = 0.4\nprobability = 0.5")));
         let (request, reply) = (run(Fault::Dropout), run(Fault::LostReply));
