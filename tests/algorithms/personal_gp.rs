@@ -580,31 +580,31 @@ fn personal_accuracy(halves: &mut Halves<Flex>, test: &Table, answers: &[usize],
 #[test]
 fn the_clients_learn_an_embedding_that_separates_their_digits() {
     // One round's accuracy depends on the last bits of the processor's arithmetic by a percent or two: the bound is on
-    // the mean of three seeds and five rounds, with minibatches and inducing rows that are nearly all of a client's
+    // the mean of two seeds and five rounds, with minibatches and inducing rows that are nearly all of a client's
     // rows.
     let (mut first, mut last) = (Vec::new(), Vec::new());
-    for seed in 2..=4 {
+    for seed in 2..=3 {
         let mut experiment = digits(1, "");
         experiment.config.seed = seed;
         let AlgorithmConfig::Pfedgp(config) = &mut experiment.config.algorithm else { panic!("pFedGP") };
         (config.local.batch, config.inducing_rows) = (240, 280);
         let (mut halves, test, answers) = halves(&experiment, None);
         first.extend(personal_accuracy(&mut halves, &test, &answers, &experiment));
-        for round in 1..=10 {
+        for round in 1..=8 {
             let reply = |client: usize, half: &mut Box<dyn fedstein::protocol::ClientHalf<Flex>>| {
                 let request = Request { round, ..request(halves.server.configure(round).unwrap(), client, Ask::Train) };
                 request.reply(half.handle(&request, &|_, _| {}).unwrap())
             };
             let replies = halves.clients.iter_mut().enumerate().map(|(id, half)| reply(id, half)).collect();
             halves.server.aggregate(replies).unwrap();
-            if round > 5 {
+            if round > 3 {
                 last.extend(personal_accuracy(&mut halves, &test, &answers, &experiment));
             }
         }
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (before, after) = (mean(&first), mean(&last));
-    println!("digits: {before:.3} before, {after:.3} in rounds 6 to 10");
+    println!("digits: {before:.3} before, {after:.3} in rounds 4 to 8");
     assert!(after > 0.95, "{after}: {last:?}");
     assert!(after > before, "{before}, {after}");
 }

@@ -224,11 +224,13 @@ fn scale<S: Source>(source: &S, asked: Normalise, train: &Dataset) -> Result<Fea
         _ => normalise.of_any_data(&train.features),
     };
     known.ok_or_else(|| {
-        let only = match normalise {
-            Normalise::Published => "sets with a published mean and deviation of their pixels",
-            _ => "images",
+        let reason = match normalise {
+            Normalise::Published => {
+                "is for sets with a published mean and deviation of their pixels only, such as mnist and cifar10"
+            }
+            _ => "is for images only",
         };
-        let problem = format!("is for {only} only; `{}` takes auto, none, minmax or standard", S::KIND.name);
+        let problem = format!("{reason}; `{}` takes auto, none, minmax or standard", S::KIND.name);
         DataError::config("data.normalise", asked.word(), problem)
     })
 }
