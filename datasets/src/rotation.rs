@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use nalgebra::{DMatrix, SymmetricEigen};
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, ArrayView2, Axis};
 
 use crate::DataError;
 
@@ -29,13 +29,11 @@ impl Rotation {
     pub fn principal(features: ArrayView2<f32>) -> Result<Self, DataError> {
         let width = features.ncols();
         if features.nrows() == 0 || width == 0 {
-            return Err(DataError::Config(
-                "`data.rotate` = \"principal\" needs at least one row and one feature".into(),
-            ));
+            return Err(refused("there is no row or no feature; use \"none\""));
         }
         let mut moment = Array2::<f64>::zeros((width, width));
         for rows in chunks(features.nrows()) {
-            let rows = features.slice(s![rows, ..]).mapv(f64::from);
+            let rows = features.slice_axis(Axis(0), rows.into()).mapv(f64::from);
             moment += &rows.t().dot(&rows);
         }
         moment /= features.nrows() as f64;
@@ -95,8 +93,8 @@ impl Rotation {
             return Err(DataError::Width { expected, found });
         }
         for rows in chunks(features.nrows()) {
-            let rotated = features.slice(s![rows.clone(), ..]).dot(&self.matrix);
-            features.slice_mut(s![rows, ..]).assign(&rotated);
+            let rotated = features.slice_axis(Axis(0), rows.clone().into()).dot(&self.matrix);
+            features.slice_axis_mut(Axis(0), rows.into()).assign(&rotated);
         }
         Ok(())
     }

@@ -165,7 +165,7 @@ impl Federation {
             (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| squared(i, j)).collect();
         distances.sort_by(f64::total_cmp);
         let middle = distances.len() / 2;
-        let median = if distances.len() % 2 == 0 {
+        let median = if distances.len().is_multiple_of(2) {
             0.5 * (distances[middle - 1] + distances[middle])
         } else {
             distances[middle]
@@ -308,7 +308,7 @@ fn the_tilted_score_of_clients_that_were_visited_at_theta_is_that_of_all_rows() 
         (1..=3).for_each(|round| driven.round(round));
         let score = score_of_all_rows(&experiment, &driven.built);
         for client in 0..3 {
-            let question = Question::LikelihoodScore { kernel: Kernel::Rbf(Bandwidth::Fixed(1.0)), rows: Rows::Full };
+            let question = Question::LikelihoodScore { kernel: Kernel::Rbf(Bandwidth::default()), rows: Rows::Full };
             let request = driven.request(4, client, Ask::Answer(question));
             let own = driven.built.clients[client].answer(&request, &question).unwrap();
             let own = rows_of(&own, "particles");
