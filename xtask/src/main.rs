@@ -2,6 +2,7 @@
 //! compiles in a second.
 #![forbid(unsafe_code)]
 
+mod features;
 mod licences;
 mod packages;
 mod toolchain;
@@ -19,7 +20,7 @@ struct Task {
     run: fn(&[String]) -> Result<(), Failure>,
 }
 
-const TASKS: [Task; 9] = [
+const TASKS: [Task; 10] = [
     Task { name: "test", about: "all tests; words after it go to `cargo test`", run: test },
     Task {
         name: "data",
@@ -36,7 +37,12 @@ const TASKS: [Task; 9] = [
     },
     Task { name: "packages", about: "what `cargo package` would publish of each crate", run: packages::check },
     Task { name: "toolchain", about: "rust-toolchain.toml and `rust-version` name one version", run: toolchain::check },
-    Task { name: "check", about: "style, toolchain, licences and packages in turn", run: check },
+    Task {
+        name: "features",
+        about: "dependencies have the same features for `cargo run` and `cargo test`, and compile once",
+        run: features::check,
+    },
+    Task { name: "check", about: "style, toolchain, features, licences and packages in turn", run: check },
 ];
 
 fn main() -> ExitCode {
@@ -82,7 +88,7 @@ fn docs(_: &[String]) -> Result<(), Failure> {
 }
 
 fn check(_: &[String]) -> Result<(), Failure> {
-    for task in [style, toolchain::check, licences::check, packages::check] {
+    for task in [style, toolchain::check, features::check, licences::check, packages::check] {
         task(&[])?;
     }
     Ok(())
