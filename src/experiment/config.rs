@@ -28,7 +28,7 @@ pub use crate::algorithm::keys::KdeRule;
 pub use crate::models::{BlrSpec, BnnSpec, MixtureSpec, ModelConfig, StackSpec};
 pub use crate::schedule::{RoundRobinConfig, ScheduleConfig};
 pub use checkpoint::CheckpointConfig;
-pub use evaluation::{EvaluationConfig, SameKde};
+pub use evaluation::{EvaluationConfig, EvaluationRows, SameKde};
 pub use faults::FaultsConfig;
 pub use federation::{FederationConfig, RobustRule};
 pub use fedstein_schema::NumberOr;
@@ -317,11 +317,21 @@ impl Config {
             self.optimizer_conflict(name, can),
             self.federation_conflict(name, can),
             self.faults_conflict(),
+            self.evaluation_conflict()?,
         ];
         match conflicts.into_iter().flatten().next() {
             Some(conflict) => Err(ConfigError::Conflict(conflict)),
             None => Ok(()),
         }
+    }
+
+    fn evaluation_conflict(&self) -> Result<Option<String>, ConfigError> {
+        let none = self.partition()?.validation == 0.0;
+        Ok((none && self.evaluation.rows == EvaluationRows::Validation).then(|| {
+            "`evaluation.rows` = \"validation\" needs rows that clients hold out; set `partition.validation` to their \
+             share, such as 0.1"
+                .to_owned()
+        }))
     }
 
     fn schedule_conflict(&self, algorithm: &str, can: Capabilities, clients: Option<usize>) -> Option<String> {

@@ -15,7 +15,7 @@ use crate::random::{self, Purpose, Streams};
 use crate::rows::{Shard, Table};
 
 use super::artifact::Artifacts;
-use super::assemble::{check_size, initial_particles};
+use super::assemble::{check_size, initial_particles, with_evaluated_rows};
 use super::config::Config;
 use super::evaluate::{Evaluator, EvaluatorConfig};
 use super::outcome::Outcome;
@@ -115,6 +115,7 @@ fn run_with<B: Backend>(
     };
     let scheme = config.partition()?;
     let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
+    let data = with_evaluated_rows(config, data, &partition)?;
     // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition
     // drew.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);

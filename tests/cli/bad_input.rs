@@ -304,6 +304,14 @@ fn test_rows_of_another_table_are_refused_with_the_column() {
 }
 
 #[test]
+fn scores_on_validation_rows_need_validation_rows() {
+    refused("--set evaluation.rows=validation", &["`evaluation.rows` = \"validation\"", "`partition.validation`"]);
+    let none = "--set evaluation.rows=validation --set partition.validation=0.001";
+    refused(none, &["evaluation.rows = \"validation\"", "raise `partition.validation`"]);
+    refused("--set evaluation.rows=train", &["`evaluation.rows` cannot be \"train\"", "\"validation\""]);
+}
+
+#[test]
 fn a_rotation_of_what_cannot_be_rotated_is_refused() {
     let place = Place::new();
     let images = "--set model.kind=stack --set model.layers=[\"global-avg-pool\"] --set data.rotate=principal";
