@@ -69,7 +69,7 @@ pub struct NewtonConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CurvatureRule {
-    /// `full` for a logistic regression with at most [`MOST_FULL`] weights, `kronecker` for other models.
+    /// `full` for a logistic regression with at most [`MOST_FULL`] parameters, `kronecker` for other models.
     Auto,
     /// The diagonal.
     Diagonal,
@@ -87,7 +87,7 @@ pub enum ScaleRule {
     Auto,
 }
 
-/// The largest number of weights for which `auto` chooses the whole matrix.
+/// The largest number of parameters d for which `auto` chooses the whole matrix.
 pub const MOST_FULL: usize = 128;
 
 impl NewtonConfig {
@@ -106,7 +106,7 @@ impl NewtonConfig {
                 "curvature",
                 Choice(&["auto", "diagonal", "full", "kronecker"]),
                 T("auto"),
-                "Curvature of a client's factor: the Gauss-Newton matrix's diagonal (rotate the inputs: `data.rotate`), the whole matrix (a logistic regression), or one number an output of each layer times the second moment of the layer's inputs (rotate the inputs). `auto`: `full` for a logistic regression with at most 128 weights, else `kronecker`.",
+                "Curvature of a client's factor: the Gauss-Newton matrix's diagonal (rotate the inputs: `data.rotate`), the whole matrix (a logistic regression), or one number an output of each layer times the second moment of the layer's inputs (rotate the inputs). `auto`: `full` for a logistic regression with at most 128 parameters, else `kronecker`.",
             ),
             key(
                 "curvature_scale",

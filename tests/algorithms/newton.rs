@@ -202,7 +202,8 @@ impl Driven {
         Request::new(round, client, ask, message.unwrap_or_else(|| server.configure(round).unwrap()))
     }
 
-    fn round(&mut self, round: usize) {
+    /// Runs a round; what the clients sent.
+    fn round(&mut self, round: usize) -> Vec<(ClientId, Message)> {
         let count = self.built.clients.len();
         let asked: Vec<ClientId> = (0..self.a_round).map(|i| ((round - 1) * self.a_round + i) % count).collect();
         self.built.server.begin(round, &asked).unwrap();
@@ -211,7 +212,9 @@ impl Driven {
             request.reply(self.built.clients[*client].handle(&request, &|_, _| {}).unwrap())
         });
         let replies = replies.collect::<Vec<_>>();
+        let sent = replies.iter().map(|reply| (reply.client, reply.message.clone())).collect();
         self.built.server.aggregate(replies).unwrap();
+        sent
     }
 
     fn theta(&self) -> Array2<f64> {
@@ -232,7 +235,7 @@ fn gaussian_clients_that_differ_end_at_the_fixed_point_of_svgd_with_all_rows() {
         let keys = format!("particles = 5\nlocal_steps = 1500\nbatch = 7\ncurvature = \"{curvature}\"");
         let federation = Federation::new(5, &keys, &format!("[schedule]\nclients = {at_once}"));
         let mut driven = Driven::new(&federation.experiment);
-        (1..=rounds).for_each(|round| driven.round(round));
+        (1..=rounds).for_each(|round| drop(driven.round(round)));
         let theta = driven.theta();
         let phi = federation.direction(&theta);
         println!("{curvature}, {at_once} at once: largest coordinate of φ {phi:.1e}");
@@ -248,7 +251,7 @@ fn a_visit_without_a_change_elsewhere_leaves_the_posterior_where_it_is() {
     let keys = "particles = 4\nlocal_steps = 1500\nbatch = 7\ncurvature = \"full\"";
     let federation = Federation::new(3, keys, "");
     let mut driven = Driven::new(&federation.experiment);
-    (1..=30).for_each(|round| driven.round(round));
+    (1..=30).for_each(|round| drop(driven.round(round)));
     let before = driven.theta();
     for round in 31..=36 {
         driven.round(round);
@@ -264,13 +267,47 @@ fn the_order_of_magnitude_of_the_curvature_does_not_move_the_fixed_point() {
             format!("particles = 4\nlocal_steps = 1500\nbatch = 7\ncurvature = \"full\"\ncurvature_scale = {scale}");
         let federation = Federation::new(4, &keys, "");
         let mut driven = Driven::new(&federation.experiment);
-        (1..=120).for_each(|round| driven.round(round));
+        (1..=120).for_each(|round| drop(driven.round(round)));
         driven.theta().mean_axis(ndarray::Axis(0)).unwrap()
     };
     let want = mean(1.0);
     for scale in [0.7, 4.0] {
         let gap = (&mean(scale) - &want).fold(0.0f64, |most, gap| most.max(gap.abs()));
         assert!(gap < 1e-4, "c = {scale}: {gap}");
+    }
+}
+
+#[test]
+fn sums_of_sites_do_not_drift_in_six_hundred_rounds_of_f32() {
+    const ROUNDS: usize = 600;
+    let mut driven = Driven::new(&experiment(
+        "name = \"drift\"\nseed = 2\n[data]\nkind = \"twonorm\"\nrows = 300\n[partition]\nclients = 5\n[model]\n\
+         kind = \"blr\"\n[algorithm]\nkind = \"newton-dsvgd\"\nparticles = 4\nlocal_steps = 3\nbatch = 20\n\
+         curvature = \"diagonal\"\ncurvature_scale = 1.0\n[optimizer]\nkind = \"adagrad\"\nlr = 0.05\nepsilon = 1e-9",
+    ));
+    let mut sites = std::collections::BTreeMap::new();
+    (1..=ROUNDS).for_each(|round| sites.extend(driven.round(round)));
+    let theta: Vec<f64> = driven.theta().iter().copied().collect();
+    let request = driven.request(ROUNDS + 1, 0, Ask::Train);
+    // What every other client sent last, at today's particles, in f64: G − F (Θ − a).
+    let (mut score, mut curvature) = (vec![0.0; theta.len()], vec![0.0; theta.len()]);
+    let mut largest = 0.0f64;
+    for message in (1..5).map(|client| &sites[&client]) {
+        let [a, g, f] = ["particles", "gradient", "curvature"].map(|name| rows_of(message, name));
+        for i in 0..theta.len() {
+            let change = f[i] * (theta[i] - a[i]);
+            score[i] += g[i] - change;
+            curvature[i] += f[i];
+            largest = largest.max(g[i].abs()).max(change.abs()).max(f[i]);
+        }
+    }
+    // A visit adds to each sum, or subtracts, at most eight terms of at most five sites, with one rounding each.
+    let bound = 8.0 * 5.0 * ROUNDS as f64 * f64::from(f32::EPSILON) / 2.0 * largest;
+    for (name, want) in [("gradient", &score), ("curvature", &curvature)] {
+        let gaps = rows_of(&request.message, name).into_iter().zip(want).map(|(got, want)| (got - want).abs());
+        let gap = gaps.fold(0.0, f64::max);
+        println!("{name}: {gap:.1e}, bound {bound:.1e}, largest term {largest:.1e}");
+        assert!(gap < bound && gap < 1e-3 * largest, "{name}: {gap}");
     }
 }
 
@@ -305,7 +342,7 @@ fn the_tilted_score_of_clients_that_were_visited_at_theta_is_that_of_all_rows() 
              temperature = 0.7\n[optimizer]\nkind = \"sgd\"\nlr = 1e-30"
         ));
         let mut driven = Driven::new(&experiment);
-        (1..=3).for_each(|round| driven.round(round));
+        (1..=3).for_each(|round| drop(driven.round(round)));
         let score = score_of_all_rows(&experiment, &driven.built);
         for client in 0..3 {
             let question = Question::LikelihoodScore { kernel: Kernel::Rbf(Bandwidth::default()), rows: Rows::Full };

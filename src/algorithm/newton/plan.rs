@@ -258,7 +258,8 @@ impl Plan {
                 }
             });
         sums.map_into(|block| match traces.next() {
-            Some(trace) => block.mul_scalar(c) / trace,
+            // Inputs that are 0 everywhere have no curvature: 0 over the smallest number, not over 0.
+            Some(trace) => block.mul_scalar(c) / trace.clamp_min(f64::from(f32::MIN_POSITIVE)),
             None => block.mul_scalar(c), // log γ has no inputs
         })
     }
