@@ -98,7 +98,7 @@ struct Federation {
 }
 
 impl Federation {
-    fn new(clients: usize, algorithm: &str, more: &str) -> Self {
+    fn new(clients: usize, algorithm: &str, lr: f64, more: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rows.csv");
         let header = "site,a0,a1,a2,a3,m,y\n";
@@ -144,7 +144,7 @@ impl Federation {
             {algorithm}
             [optimizer]
             kind = "sgd"
-            lr = 0.01
+            lr = {lr}
             {more}
             "#
         ));
@@ -233,23 +233,20 @@ fn gaussian_clients_that_differ_end_at_the_fixed_point_of_svgd_with_all_rows() {
         [("full", 1, 40, 1e-5), ("full", 5, 40, 1e-5), ("diagonal", 1, 200, 1e-4), ("kronecker", 1, 200, 1e-4)]
     {
         let keys = format!("particles = 5\nlocal_steps = 1500\nbatch = 7\ncurvature = \"{curvature}\"");
-        let federation = Federation::new(5, &keys, &format!("[schedule]\nclients = {at_once}"));
+        let federation = Federation::new(5, &keys, 0.01, &format!("[schedule]\nclients = {at_once}"));
         let mut driven = Driven::new(&federation.experiment);
         (1..=rounds).for_each(|round| drop(driven.round(round)));
         let theta = driven.theta();
         let phi = federation.direction(&theta);
         println!("{curvature}, {at_once} at once: largest coordinate of φ {phi:.1e}");
         assert!(phi < bound, "{curvature}, {at_once} at once: {phi}");
-        // SVGD's fixed point has the posterior's mean: its score there is 0.
-        let score = federation.score(&theta.mean_axis(ndarray::Axis(0)).unwrap());
-        assert!(score.iter().all(|value| value.abs() < 100.0 * bound), "{curvature}: {score}");
     }
 }
 
 #[test]
 fn a_visit_without_a_change_elsewhere_leaves_the_posterior_where_it_is() {
     let keys = "particles = 4\nlocal_steps = 1500\nbatch = 7\ncurvature = \"full\"";
-    let federation = Federation::new(3, keys, "");
+    let federation = Federation::new(3, keys, 0.01, "");
     let mut driven = Driven::new(&federation.experiment);
     (1..=30).for_each(|round| drop(driven.round(round)));
     let before = driven.theta();
@@ -262,18 +259,17 @@ fn a_visit_without_a_change_elsewhere_leaves_the_posterior_where_it_is() {
 
 #[test]
 fn the_order_of_magnitude_of_the_curvature_does_not_move_the_fixed_point() {
-    let mean = |scale: f64| {
-        let keys =
-            format!("particles = 4\nlocal_steps = 1500\nbatch = 7\ncurvature = \"full\"\ncurvature_scale = {scale}");
-        let federation = Federation::new(4, &keys, "");
+    // With one particle SVGD ends at the posterior's mean, where the score of all rows is 0.
+    for (curvature, scale) in [("full", 1.0), ("full", 3.0), ("diagonal", 3.0), ("kronecker", 3.0)] {
+        let keys = format!(
+            "particles = 1\nlocal_steps = 1500\nbatch = 7\ncurvature = \"{curvature}\"\ncurvature_scale = {scale}"
+        );
+        let federation = Federation::new(4, &keys, 0.001, "");
         let mut driven = Driven::new(&federation.experiment);
-        (1..=120).for_each(|round| drop(driven.round(round)));
-        driven.theta().mean_axis(ndarray::Axis(0)).unwrap()
-    };
-    let want = mean(1.0);
-    for scale in [0.7, 4.0] {
-        let gap = (&mean(scale) - &want).fold(0.0f64, |most, gap| most.max(gap.abs()));
-        assert!(gap < 1e-4, "c = {scale}: {gap}");
+        (1..=80).for_each(|round| drop(driven.round(round)));
+        let score = federation.score(&driven.theta().row(0).to_owned());
+        println!("{curvature}, c = {scale}: score of all rows {score:.1e}");
+        assert!(score.iter().all(|value| value.abs() < 1e-5), "{curvature}, c = {scale}: {score}");
     }
 }
 
