@@ -26,6 +26,7 @@
 
 mod plan;
 mod server;
+mod site_sum;
 
 use fedstein_schema::Accepts::{Choice, NumberOr as NumberOrWord};
 use fedstein_schema::Literal::Text as T;
@@ -44,10 +45,10 @@ use crate::protocol::{ClientHalf, ClientId, Halves, Message, Predictor, Question
 use crate::random::{Purpose, Streams};
 use crate::rows::Rows;
 use crate::schedule::indicator;
-use crate::stein::Score;
 
-use plan::{Form, Moments, Plan};
+use plan::{Form, Plan, Sums};
 use server::Server;
+pub(crate) use site_sum::SiteSum;
 
 /// `[algorithm] kind = "newton-dsvgd"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,7 +158,8 @@ const OWN_MOMENTS: &str = "hidden_moments";
 /// The name under which a client keeps the Θ that it uploaded, where it predicts with it.
 const UPLOADED: &str = "uploaded";
 
-struct Client<B: Backend> {
+/// A client half; its methods are the parts of a visit.
+pub(crate) struct Client<B: Backend> {
     id: ClientId,
     plan: Plan,
     local: LocalSteps<B>,
@@ -168,38 +170,59 @@ struct Client<B: Backend> {
     uploaded: Option<Particles<B>>,
 }
 
-/// The other clients' sites as one: A⁻ − Λ⁻ (Θ − Θ_in).
-struct Cavity<B: Backend> {
-    from: Particles<B>,
-    score: Particles<B>,
-    curvature: Particles<B>,
-    moments: Option<Moments<B>>,
-}
-
-impl<B: Backend> Cavity<B> {
-    /// The score at the particles `[N, d]`, which are near Θ_in.
-    fn score(&self, plan: &Plan, at: &Particles<B>) -> Particles<B> {
-        let moved = at.clone().zip(self.from.clone(), |at, from| at - from);
-        let change = plan.product(&self.curvature, plan.transported(moved, self.moments.as_ref()));
-        self.score.clone().zip(change, |score, change| score - change)
-    }
-}
-
 impl<B: Backend> Client<B> {
-    /// The cavity in a request; `None` where no other client has a site.
-    fn cavity(&self, from: &Particles<B>, message: &Message) -> Result<Option<Cavity<B>>, RunError> {
+    /// The cavity in a request, the other clients' sites as one: A⁻ − Λ⁻ (Θ − Θ_in), with Θ_in `[N, d]`. `None` where
+    /// no other client has a site.
+    ///
+    /// # Errors
+    /// The message's arrays are missing or have another shape.
+    pub(crate) fn cavity(&self, from: &Particles<B>, message: &Message) -> Result<Option<SiteSum<B>>, RunError> {
         if !message.arrays.contains_key(GRADIENT) {
             return Ok(None);
         }
         let (session, plan) = (&self.session, &self.plan);
         let read =
             |name: &str, layout| Ok::<_, RunError>(Particles::from_array(message.array(name)?, layout, session)?);
-        Ok(Some(Cavity {
-            from: from.clone(),
-            score: read(GRADIENT, from.layout())?,
-            curvature: read(CURVATURE, &plan.curvature)?,
-            moments: Some(plan.moments_in(message, session)?),
-        }))
+        let (score, curvature) = (read(GRADIENT, from.layout())?, read(CURVATURE, &plan.curvature)?);
+        let moments = plan.moments_in(message, session)?;
+        Ok(Some(SiteSum::new(plan, from.clone(), score, &curvature, &moments)))
+    }
+
+    /// G_k at the particles `[N, d]`, from all rows of the client.
+    pub(crate) fn gradient(&self, at: &Particles<B>, round: usize) -> Particles<B> {
+        self.local.likelihood.score_in(at, Rows::Full, round, 0.0)
+    }
+
+    /// Adds the curvature of all rows of the client at the particles `[N, d]` to a message, before the factor c, and the
+    /// second moments that go with it.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub(crate) fn with_curvature(
+        &self,
+        mut message: Message,
+        at: &Particles<B>,
+        round: usize,
+    ) -> Result<Message, RunError> {
+        let Sums { curvature, moments } = self.sums(at, round);
+        message = message.with_array(CURVATURE, curvature.to_array()?);
+        for (name, of) in [(SHARED_MOMENTS, moments.shared), (OWN_MOMENTS, moments.own)] {
+            if let Some(of) = of {
+                message = message.with_array(name, of.to_array()?);
+            }
+        }
+        Ok(message)
+    }
+
+    fn sums(&self, at: &Particles<B>, round: usize) -> Sums<B> {
+        let likelihood = &self.local.likelihood;
+        let mut rng = self.streams.rng(Purpose::Curvature, round, self.id);
+        let mut uniforms = |shape: [usize; 2]| {
+            let values = (0..shape[0] * shape[1]).map(|_| rng.random::<f32>()).collect();
+            self.session.upload(values, shape)
+        };
+        let groups = likelihood.row_curvatures(at, &mut uniforms);
+        self.plan.sums(groups, (likelihood.whole_scale(), likelihood.rows()), at)
     }
 }
 
@@ -207,12 +230,12 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = self.local.sent(request)?;
         let cavity = self.cavity(&theta, &request.message)?;
-        let (plan, mut score_norm) = (&self.plan, None);
+        let mut score_norm = None;
         let moved = self.local.run(theta, request.round, watch, |likelihood, at| {
             let own = likelihood.next_score(at, 1.0);
             let score = match &cavity {
                 None => own,
-                Some(cavity) => own.plus(Score::dense(cavity.score(plan, at))),
+                Some(cavity) => own.plus(cavity.score(at)),
             };
             if score_norm.is_none() {
                 score_norm = Some(score.mean_norm(at)?);
@@ -221,22 +244,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         })?;
 
         // The site: G_k and F_k at the particles that go back.
-        let likelihood = &self.local.likelihood;
-        let gradient = likelihood.score_in(&moved, Rows::Full, request.round, 0.0);
-        let mut rng = self.streams.rng(Purpose::Curvature, request.round, self.id);
-        let mut uniforms = |shape: [usize; 2]| {
-            let values = (0..shape[0] * shape[1]).map(|_| rng.random::<f32>()).collect();
-            self.session.upload(values, shape)
-        };
-        let groups = likelihood.row_curvatures(&moved, &mut uniforms);
-        let sums = plan.sums(groups, (likelihood.whole_scale(), likelihood.rows()), &moved);
-        let mut reply = self.local.reply(&moved)?.with_array(GRADIENT, gradient.to_array()?);
-        reply = reply.with_array(CURVATURE, sums.curvature.to_array()?);
-        for (name, of) in [(SHARED_MOMENTS, &sums.moments.shared), (OWN_MOMENTS, &sums.moments.own)] {
-            if let Some(of) = of {
-                reply = reply.with_array(name, of.to_array()?);
-            }
-        }
+        let reply = self.local.reply(&moved)?.with_array(GRADIENT, self.gradient(&moved, request.round).to_array()?);
+        let reply = self.with_curvature(reply, &moved, request.round)?;
         self.uploaded = self.personal.then(|| moved.clone());
         Ok(diagnosed(reply, score_norm, None))
     }
@@ -253,8 +262,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Question::Discrepancy { rows, .. } => {
                 let own = likelihood.score_in(&theta, *rows, request.round, 1.0);
                 match self.cavity(&theta, &request.message)? {
-                    // At Θ_in the sites' curvature does not act.
-                    Some(cavity) => own.zip(cavity.score, |own, others| own + others),
+                    Some(cavity) => own.zip(cavity.score_at_start().clone(), |own, others| own + others),
                     None => own,
                 }
             }
@@ -303,19 +311,33 @@ impl Algorithm for NewtonConfig {
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         let plan = self.plan(&setup)?;
-        let (streams, session, personal) = (setup.streams, setup.session.clone(), setup.personal);
-        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
-        let locals = LocalSteps::of_shards(&mut setup, self.local.data(self.temperature), visit);
-        let client = |(id, local)| {
-            let (plan, session) = (plan.clone(), session.clone());
-            Box::new(Client { id, plan, local, streams, session, personal, uploaded: None }) as _
-        };
-        let clients = locals.enumerate().map(client).collect();
+        let clients = self.clients(&plan, &mut setup).map(|client| Box::new(client) as _).collect();
         Ok(Halves { server: Box::new(Server::new(*self, plan, setup)), clients })
     }
 }
 
 impl NewtonConfig {
+    /// The clients of a setup, in order.
+    fn clients<B: Backend>(&self, plan: &Plan, setup: &mut Setup<B>) -> impl Iterator<Item = Client<B>> {
+        let (streams, session, personal) = (setup.streams, setup.session.clone(), setup.personal);
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let locals = LocalSteps::of_shards(setup, self.local.data(self.temperature), visit);
+        locals.enumerate().map(move |(id, local)| {
+            let (plan, session) = (plan.clone(), session.clone());
+            Client { id, plan, local, streams, session, personal, uploaded: None }
+        })
+    }
+
+    /// The first client of a setup, whose parts of a visit can be timed.
+    ///
+    /// # Errors
+    /// The setup has no client, or the model has no curvature of this form.
+    pub(crate) fn first_client<B: Backend>(&self, mut setup: Setup<B>) -> Result<Client<B>, RunError> {
+        let plan = self.plan(&setup)?;
+        let first = self.clients(&plan, &mut setup).next();
+        first.ok_or_else(|| RunError::Config("there is no client".into()))
+    }
+
     /// The plan of the curvature for this model, from the shapes that one row has in it.
     fn plan<B: Backend>(&self, setup: &Setup<B>) -> Result<Plan, RunError> {
         let row = setup.shards.first().map(|shard| shard.batch(&[0]));

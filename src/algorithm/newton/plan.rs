@@ -31,22 +31,23 @@ pub enum Form {
 
 /// A dense layer: its blocks of weights and biases and its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Dense {
-    weight: usize,
-    bias: Option<usize>,
+pub(super) struct Dense {
+    pub weight: usize,
+    pub bias: Option<usize>,
     /// The numbers of outputs, and of inputs with the 1 of the bias.
-    outputs: usize,
-    inputs: usize,
+    pub outputs: usize,
+    pub inputs: usize,
     /// Whether all particles share the inputs.
-    shared: bool,
+    pub shared: bool,
 }
 
 /// What follows from the form and the model.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub form: Form,
-    layers: Vec<Dense>,
-    noise: Option<usize>,
+    pub layers: Vec<Dense>,
+    /// The block of log γ.
+    pub noise: Option<usize>,
     /// Blocks of a curvature `[N, m]`.
     pub curvature: Arc<Layout>,
     /// Blocks of the second moments that every particle has for itself, `[N, m']`; `None` where there are none.
@@ -313,7 +314,7 @@ impl Plan {
     }
 
     /// The second moments of each layer, in the order of the layers.
-    fn moment_of_layers<B: Backend>(&self, moments: &Moments<B>) -> Vec<Tensor<2>> {
+    pub fn moment_of_layers<B: Backend>(&self, moments: &Moments<B>) -> Vec<Tensor<2>> {
         let blocks = |of: &Option<Particles<B>>| of.as_ref().map_or(Vec::new(), |of| of.blocks().to_vec()).into_iter();
         let (mut shared, mut own) = (blocks(&moments.shared), blocks(&moments.own));
         let of = self.layers.iter().map(|layer| if layer.shared { shared.next() } else { own.next() });
@@ -323,7 +324,7 @@ impl Plan {
 
 impl Dense {
     /// The weights and the biases beside them, `[N, out, in]`, out of blocks `[N, size]`.
-    fn rows(&self, blocks: &[Tensor<2>]) -> Tensor<3> {
+    pub fn rows(&self, blocks: &[Tensor<2>]) -> Tensor<3> {
         let [particles, _] = blocks[self.weight].dims();
         let width = self.inputs - usize::from(self.bias.is_some());
         let weights = blocks[self.weight].clone().reshape([particles, self.outputs, width]);
@@ -334,7 +335,7 @@ impl Dense {
     }
 
     /// Puts [`Self::rows`] back into the blocks.
-    fn set_rows(&self, blocks: &mut [Tensor<2>], rows: Tensor<3>) {
+    pub fn set_rows(&self, blocks: &mut [Tensor<2>], rows: Tensor<3>) {
         let [particles, outputs, _] = rows.dims();
         let width = self.inputs - usize::from(self.bias.is_some());
         blocks[self.weight] = rows.clone().narrow(2, 0, width).reshape([particles, outputs * width]);

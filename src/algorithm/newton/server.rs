@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fedstein_models::Model;
 
 use super::plan::{Moments, Plan};
+use super::site_sum::SiteSum;
 use super::{CURVATURE, GRADIENT, NewtonConfig, OWN_MOMENTS, SHARED_MOMENTS};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -151,16 +152,13 @@ impl<B: Backend> Server<B> {
 
     /// Moves Θ by L steps of SVGD on p0·Π_k t_k: what the clients of a round know together.
     fn settle(&mut self) -> Result<(), RunError> {
-        let Some((score, curvature)) = self.sums.clone() else { return Ok(()) };
-        let (plan, model, from, moments) = (&self.plan, &*self.model, self.theta.clone(), self.moments.as_ref());
-        let joint = |at: &Particles<B>| -> Result<Score<B>, RunError> {
-            let moved = plan.transported(at.clone().zip(from.clone(), |at, from| at - from), moments);
-            let change = plan.product(&curvature, moved);
-            let sites = score.clone().zip(change, |score, change| score - change);
-            Ok(prior_score(model, at, 1.0).plus(Score::dense(sites)))
-        };
+        let (Some((score, curvature)), Some(moments)) = (&self.sums, &self.moments) else { return Ok(()) };
+        let (model, from) = (&*self.model, self.theta.clone());
+        let sites = SiteSum::new(&self.plan, from.clone(), score.clone(), curvature, moments);
+        let joint =
+            |at: &Particles<B>| -> Result<Score<B>, RunError> { Ok(prior_score(model, at, 1.0).plus(sites.score(at))) };
         let steps = self.config.local.local_steps;
-        let to = self.svgd.run(from.clone(), steps, &mut OptimizerState::default(), joint, |_| {})?;
+        let to = self.svgd.run(from, steps, &mut OptimizerState::default(), joint, |_| {})?;
         self.follow(to);
         Ok(())
     }
