@@ -7,7 +7,7 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
 use rand::Rng;
 
-use crate::curvature::{DenseTrace, LayerCurvature, LayerInputs, RowCurvature};
+use crate::curvature::{LayerCurvature, LayerRows, LayerTrace, RowCurvature};
 use crate::layout::Layout;
 use crate::prior::Prior;
 
@@ -62,8 +62,8 @@ pub trait ParticleModel: Module {
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3>;
 
     /// The gradient of the log-likelihood in the outputs of the last layer, for a label of each row drawn from the model's
-    /// own prediction, with every dense layer recorded in `trace`. `None`, the default, for a module that is more than
-    /// dense layers: it has no Gauss-Newton curvature here.
+    /// own prediction, with every dense layer and convolution recorded in `trace`, in the order of their blocks. `None`, the
+    /// default, for a module with parameters in other layers: it has no Gauss-Newton curvature here.
     ///
     /// # Shapes
     /// - `inputs`: `[B, p]`
@@ -73,7 +73,7 @@ pub trait ParticleModel: Module {
         &self,
         _inputs: Tensor<2>,
         _uniforms: Tensor<2>,
-        _trace: &mut DenseTrace,
+        _trace: &mut LayerTrace,
     ) -> Option<(Tensor<3>, Tensor<3>)> {
         None
     }
@@ -215,17 +215,14 @@ impl<A: Architecture> Network<A> {
 
 impl<A: Architecture> Network<A> {
     /// The layers with the blocks of their weights and biases: the first blocks of the layout, two for each layer.
-    fn dense_blocks(&self, layers: Vec<(LayerInputs, Tensor<3>)>) -> Option<Vec<LayerCurvature>> {
+    fn layer_blocks(&self, layers: Vec<LayerRows>) -> Option<Vec<LayerCurvature>> {
         let blocks = self.layout.blocks();
-        let layer = |(index, (inputs, squares)): (usize, (LayerInputs, Tensor<3>))| {
+        let layer = |(index, rows): (usize, LayerRows)| {
             let (weight, bias) = (2 * index, 2 * index + 1);
-            let [_, outputs, _] = squares.dims();
-            let width = match &inputs {
-                LayerInputs::Shared(x) => x.dims()[1],
-                LayerInputs::Own(x) => x.dims()[1],
-            };
-            let fits = blocks.get(weight)?.size() == outputs * width && blocks.get(bias)?.size() == outputs;
-            fits.then_some(LayerCurvature { weight, bias: Some(bias), inputs, squares })
+            let layer = LayerCurvature { weight, bias: Some(bias), rows };
+            let [outputs, inputs] = layer.sizes();
+            let fits = blocks.get(weight)?.size() == outputs * (inputs - 1) && blocks.get(bias)?.size() == outputs;
+            fits.then_some(layer)
         };
         layers.into_iter().enumerate().map(layer).collect()
     }
@@ -262,12 +259,12 @@ impl<A: Architecture> Model for Network<A> {
             return Some(curvature);
         }
         let rows = inputs.dims()[0];
-        let mut trace = DenseTrace::default();
+        let mut trace = LayerTrace::default();
         let (outputs, gradient) = self.load(particles, false).drawn_gradient(inputs, uniforms, &mut trace)?;
         // Σ z·g with g off the tape has the gradient g in the outputs z.
-        let layers = trace.squares((outputs * gradient).sum().backward());
+        let layers = trace.rows((outputs * gradient).sum().backward());
         let noise = self.log_noise_precision().map(|block| (block, 0.5));
-        Some(RowCurvature { layers: self.dense_blocks(layers)?, noise, rows })
+        Some(RowCurvature { layers: self.layer_blocks(layers)?, noise, rows })
     }
 
     fn log_likelihood(&self, particles: &[Tensor<2>], batch: &Batch) -> Tensor<1> {

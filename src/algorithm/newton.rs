@@ -22,7 +22,8 @@
 //! do not go stale: U accumulates Ā_l·ΔV_l over visits, and a site's score is G_k − (U − U_k)·diag(b_k).
 //!
 //! Sources: the combination is fedstein's; its parts are DSVGD (Kassab & Simeone), partitioned variational inference
-//! (Ashman et al. 2022), conducive gradients (El Mekkaoui et al. 2020) and K-FAC (Martens & Grosse 2015).
+//! (Ashman et al. 2022), conducive gradients (El Mekkaoui et al. 2020) and K-FAC (Martens & Grosse 2015) and, for
+//! convolutions, KFC (Grosse & Martens 2016).
 
 mod plan;
 mod server;
@@ -107,7 +108,7 @@ impl NewtonConfig {
                 "curvature",
                 Choice(&["auto", "diagonal", "full", "kronecker"]),
                 T("auto"),
-                "Curvature of a client's factor: the Gauss-Newton matrix's diagonal (rotate the inputs: `data.rotate`), the whole matrix (a logistic regression), or one number an output of each layer times the second moment of the layer's inputs (rotate the inputs). `auto`: `full` for a logistic regression with at most 128 parameters, else `kronecker`.",
+                "Curvature of a client's factor: the Gauss-Newton matrix's diagonal (rotate the inputs: `data.rotate`), the whole matrix (a logistic regression), or one number an output of each layer times the second moment of the layer's inputs (rotate the inputs of a dense first layer). `auto`: `full` for a logistic regression with at most 128 parameters, else `kronecker`.",
             ),
             key(
                 "curvature_scale",
@@ -221,7 +222,7 @@ impl<B: Backend> Client<B> {
             let values = (0..shape[0] * shape[1]).map(|_| rng.random::<f32>()).collect();
             self.session.upload(values, shape)
         };
-        let groups = likelihood.row_curvatures(at, &mut uniforms);
+        let groups = likelihood.row_curvatures(at, self.plan.rows_at_once, &mut uniforms);
         self.plan.sums(groups, (likelihood.whole_scale(), likelihood.rows()), at)
     }
 }
@@ -345,7 +346,7 @@ impl NewtonConfig {
         let count = setup.initial.count();
         let uniforms = setup.session.upload(vec![0.0; count], [count, 1]);
         let probe = setup.model.row_curvature(setup.initial.blocks(), row.inputs, uniforms);
-        let has_full = probe.as_ref().is_some_and(|probe| probe.layers.len() == 1 && probe.layers[0].full().is_some());
+        let has_full = probe.as_ref().is_some_and(|probe| probe.layers.len() == 1 && probe.layers[0].has_full());
         let form = self.form(has_full, setup.initial.dim());
         Plan::new(form, &*setup.model, probe)
     }

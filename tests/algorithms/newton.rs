@@ -13,8 +13,8 @@ use fedstein::backend::{Flex, Session};
 use fedstein::datasets::{Dataset, FeatureScale, Normalisation, Targets};
 use fedstein::experiment::Experiment;
 use fedstein::models::{
-    Architecture, Batch, BlrConfig, LayerCurvature, LayerInputs, Layout, Model, Network, ParticleModel, Prior,
-    PriorTerm, RowCurvature, Task,
+    Architecture, Batch, BlrConfig, LayerCurvature, LayerInputs, LayerRows, Layout, Model, Network, ParticleModel,
+    Prior, PriorTerm, RowCurvature, Task,
 };
 use fedstein::particles::Particles;
 use fedstein::protocol::{Ask, ClientId, Halves, Message, Question, Request, Setup};
@@ -80,7 +80,8 @@ impl Architecture for LinearConfig {
         let [rows, _] = inputs.dims();
         let a = inputs.clone().narrow(1, 0, self.dim);
         let squares = particles[0].clone().narrow(1, 0, 1).ones_like().unsqueeze_dim::<3>(2).repeat_dim(2, rows);
-        let layer = LayerCurvature { weight: 0, bias: None, inputs: LayerInputs::Shared(a), squares };
+        let inputs = LayerInputs::Shared(a);
+        let layer = LayerCurvature { weight: 0, bias: None, rows: LayerRows::Dense { inputs, squares } };
         Some(RowCurvature { layers: vec![layer], noise: None, rows })
     }
 }
@@ -309,6 +310,10 @@ fn sums_of_sites_do_not_drift_in_six_hundred_rounds_of_f32() {
 
 // -------------------------------------------------------------------------------------------------------- exactness
 
+/// Two convolutions and two dense layers.
+const CONVOLUTIONS: &str = "[model]\nkind = \"stack\"\nlayers = [\"conv 3 3x3\", \"relu\", \"max-pool 2\", \"conv 4 2x2\", \
+                            \"tanh\", \"dense 5\", \"relu\"]";
+
 /// Configs of models of every kind with each curvature that they have.
 fn models() -> Vec<(String, &'static str)> {
     let digits = "[data]\nkind = \"digits\"\ntrain_limit = 90\ntest_limit = 20";
@@ -324,6 +329,7 @@ fn models() -> Vec<(String, &'static str)> {
         all.push((format!("{digits}\n{}\nactivation = \"tanh\"", network("[6, 5]")), curvature));
         all.push((format!("{digits}\n{}", network("[]")), curvature));
         all.push((format!("{digits}\n[model]\nkind = \"stack\"\nlayers = [\"dense 6\", \"gelu\"]"), curvature));
+        all.push((format!("{digits}\n{CONVOLUTIONS}"), curvature));
     }
     all
 }
@@ -353,6 +359,51 @@ fn the_tilted_score_of_clients_that_were_visited_at_theta_is_that_of_all_rows() 
             }
         }
     }
+}
+
+#[test]
+fn the_kronecker_factors_of_a_visit_have_the_trace_of_its_diagonal_in_every_layer() {
+    let visited = |curvature: &str| {
+        let experiment = experiment(&format!(
+            "name = \"trace\"\nprecision = \"f64\"\nseed = 3\n[data]\nkind = \"digits\"\ntrain_limit = 90\n\
+             test_limit = 20\n{CONVOLUTIONS}\n[partition]\nclients = 2\n[algorithm]\nkind = \"newton-dsvgd\"\n\
+             particles = 3\nlocal_steps = 1\nbatch = 20\ncurvature = \"{curvature}\"\ncurvature_scale = 1.0\n\
+             [optimizer]\nkind = \"sgd\"\nlr = 1e-30"
+        ));
+        let mut driven = Driven::new(&experiment);
+        driven.round(1);
+        // What client 1 gets is the factor of client 0, at the same particles and with the same drawn labels.
+        (driven.request(2, 1, Ask::Train).message, driven.built.layout.clone())
+    };
+    let (diagonal, layout) = visited("diagonal");
+    let (kronecker, _) = visited("kronecker");
+    let diagonal = rows_of(&diagonal, "curvature");
+    let factors = rows_of(&kronecker, "curvature");
+    let (shared, own) = (rows_of(&kronecker, "input_moments"), rows_of(&kronecker, "hidden_moments"));
+
+    let particles = 3;
+    let (outputs, moments) = (factors.len() / particles, own.len() / particles);
+    let (mut output, mut moment) = (0, 0);
+    let (layers, _) = layout.blocks().as_chunks::<2>();
+    for [weight, bias] in layers {
+        let inputs = weight.size() / bias.size() + 1;
+        let is_first = weight.offset == 0;
+        for n in 0..particles {
+            let own = &own[n * moments..(n + 1) * moments];
+            // The matrix of the images' patches is one for all particles.
+            let matrix = if is_first { &shared[..] } else { &own[moment..moment + inputs * inputs] };
+            assert_eq!(matrix.len(), inputs * inputs, "{}", weight.name);
+            let trace: f64 = (0..inputs).map(|j| matrix[j * inputs + j]).sum();
+            let of = &factors[n * outputs + output..][..bias.size()];
+            let got = trace * of.iter().sum::<f64>();
+            let of = &diagonal[n * layout.dim() + weight.offset..][..weight.size() + bias.size()];
+            let want: f64 = of.iter().sum();
+            assert!(want > 0.0 && (got / want - 1.0).abs() < 1e-10, "{}, particle {n}: {got}, not {want}", weight.name);
+        }
+        output += bias.size();
+        moment += if is_first { 0 } else { inputs * inputs };
+    }
+    assert_eq!((layers.len(), output, moment), (4, outputs, moments));
 }
 
 /// (1/α) Σ ∇ log p(row | θ) over the rows of all clients, as one product over all of them.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
-use fedstein_models::{Layout, Model, RowCurvature};
+use fedstein_models::{LayerCurvature, Layout, Model, RowCurvature};
 use serde::{Deserialize, Serialize};
 
 use super::{OWN_MOMENTS, SHARED_MOMENTS};
@@ -25,13 +25,17 @@ pub enum Form {
     Diagonal,
     /// The whole matrix, of a model with one output.
     Full,
-    /// One number for each output of a dense layer, times the second moment of the layer's inputs.
+    /// One number for each output of a layer, times the second moment of the layer's inputs.
     Kronecker,
 }
 
-/// A dense layer: its blocks of weights and biases and its sizes.
+/// The number of tensor elements that a group of rows may take in a pass for the curvature, 64 MiB in `f32`; the pass itself
+/// takes some times as many.
+const GROUP: usize = 1 << 24;
+
+/// A dense layer or a convolution: its blocks of weights and biases and its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Dense {
+pub(super) struct Layer {
     pub weight: usize,
     pub bias: Option<usize>,
     /// The numbers of outputs, and of inputs with the 1 of the bias.
@@ -39,13 +43,17 @@ pub(super) struct Dense {
     pub inputs: usize,
     /// Whether all particles share the inputs.
     pub shared: bool,
+    /// Whether the second moment of the inputs is a diagonal.
+    pub diagonal: bool,
 }
 
 /// What follows from the form and the model.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub form: Form,
-    pub layers: Vec<Dense>,
+    /// The largest number of rows whose curvature is computed at once.
+    pub rows_at_once: usize,
+    pub layers: Vec<Layer>,
     /// The block of log γ.
     pub noise: Option<usize>,
     /// Blocks of a curvature `[N, m]`.
@@ -56,8 +64,9 @@ pub(super) struct Plan {
     pub shared_moments: Option<Arc<Layout>>,
 }
 
-/// Second moments of the layers' inputs: diagonals `[1, in]` of layers whose inputs all particles share, and matrices
-/// `[N, in·in]` of the others.
+/// Second moments of the layers' inputs, in those of a convolution summed over positions: diagonals `[1, in]` of dense
+/// layers and matrices `[1, in·in]` of convolutions whose inputs all particles share, and matrices `[N, in·in]` of the
+/// other layers.
 #[derive(Clone, Debug)]
 pub(super) struct Moments<B: Backend> {
     pub shared: Option<Particles<B>>,
@@ -95,28 +104,23 @@ impl Plan {
         let refuse = |needs: &str| RunError::Config(format!("algorithm kind `newton-dsvgd` needs {needs}"));
         let probe = probe.ok_or_else(|| {
             refuse(
-                "a logistic regression or a network of dense layers, whose curvature it computes; \
-                 `model.kind` = \"blr\" or \"bnn\", or a \"stack\" without convolutions",
+                "a logistic regression or a network of dense layers and convolutions, whose curvature it computes; \
+                 `model.kind` = \"blr\", \"bnn\" or \"stack\"",
             )
         })?;
-        let dense = |layer: &fedstein_models::LayerCurvature| {
-            let [_, outputs, _] = layer.squares.dims();
-            let (width, shared) = match &layer.inputs {
-                fedstein_models::LayerInputs::Shared(x) => (x.dims()[1], true),
-                fedstein_models::LayerInputs::Own(x) => (x.dims()[1], false),
-            };
-            let inputs = width + usize::from(layer.bias.is_some());
-            Dense { weight: layer.weight, bias: layer.bias, outputs, inputs, shared }
+        let layer = |layer: &LayerCurvature| {
+            let [outputs, inputs] = layer.sizes();
+            let (shared, diagonal) = (layer.is_shared(), layer.moment_diagonal().is_some());
+            Layer { weight: layer.weight, bias: layer.bias, outputs, inputs, shared, diagonal }
         };
-        let layers: Vec<Dense> = probe.layers.iter().map(dense).collect();
+        let layers: Vec<Layer> = probe.layers.iter().map(layer).collect();
+        let rows_at_once = (GROUP / probe.elements_per_row().max(1)).max(1);
         let noise = probe.noise.map(|(block, _)| block);
         let blocks = model.layout().blocks();
         let curvature = match form {
             Form::Diagonal => model.layout().clone(),
-            Form::Full => match layers[..] {
-                [Dense { outputs: 1, inputs, shared: true, bias: None, .. }] => {
-                    layout([("full", vec![inputs, inputs])])
-                }
+            Form::Full => match (&layers[..], &probe.layers[..]) {
+                ([Layer { inputs, .. }], [layer]) if layer.has_full() => layout([("full", vec![*inputs, *inputs])]),
                 _ => return Err(refuse("`algorithm.curvature` = \"diagonal\" or \"kronecker\" for this model")),
             },
             Form::Kronecker => {
@@ -125,13 +129,14 @@ impl Plan {
             }
         };
         let moments = |shared: bool| {
-            let size = |layer: &Dense| if shared { vec![layer.inputs] } else { vec![layer.inputs, layer.inputs] };
+            let size =
+                |layer: &Layer| if layer.diagonal { vec![layer.inputs] } else { vec![layer.inputs, layer.inputs] };
             let of = layers.iter().filter(|layer| layer.shared == shared && form == Form::Kronecker);
             let of: Vec<_> = of.map(|layer| (blocks[layer.weight].name.as_str(), size(layer))).collect();
             (!of.is_empty()).then(|| layout(of))
         };
         let (own_moments, shared_moments) = (moments(false), moments(true));
-        Ok(Self { form, layers, noise, curvature, own_moments, shared_moments })
+        Ok(Self { form, rows_at_once, layers, noise, curvature, own_moments, shared_moments })
     }
 
     /// Whether every element of a curvature acts on one coordinate alone, or on one output.
@@ -237,12 +242,8 @@ impl Plan {
         if self.form != Form::Kronecker {
             return Vec::new();
         }
-        let layers = group.layers.iter().zip(&self.layers).filter(|(_, dense)| dense.shared == shared);
-        let blocks = layers.map(|(layer, _)| match shared {
-            true => layer.moment_diagonal(),
-            false => layer.moments().flatten(1, 2),
-        });
-        blocks.collect()
+        let layers = group.layers.iter().filter(|layer| layer.is_shared() == shared);
+        layers.map(|layer| layer.moment_diagonal().unwrap_or_else(|| layer.moments().flatten(1, 2))).collect()
     }
 
     /// The curvature b of a site: its sums times c, and divided by the trace of the second moments for `Kronecker`.
@@ -251,7 +252,7 @@ impl Plan {
             return sums.map_into(|block| block.mul_scalar(c));
         }
         let mut traces =
-            self.layers.iter().zip(self.moment_of_layers(moments)).map(|(layer, moment)| match layer.shared {
+            self.layers.iter().zip(self.moment_of_layers(moments)).map(|(layer, moment)| match layer.diagonal {
                 true => moment.sum_dim(1),
                 false => {
                     let identity = Tensor::<2>::eye(layer.inputs, &moment.device()).cast(moment.dtype());
@@ -273,11 +274,11 @@ impl Plan {
         let mut blocks = by.blocks().to_vec();
         for (layer, moment) in self.layers.iter().zip(self.moment_of_layers(moments)) {
             let rows = layer.rows(&blocks);
-            let product = match layer.shared {
+            let product = match layer.diagonal {
                 true => rows * moment.unsqueeze_dim::<3>(1),
                 false => {
-                    let [particles, _] = moment.dims();
-                    rows.matmul(moment.reshape([particles, layer.inputs, layer.inputs]))
+                    let [sets, _] = moment.dims(); // 1, or the particles
+                    rows.matmul(moment.reshape([sets, layer.inputs, layer.inputs]))
                 }
             };
             layer.set_rows(&mut blocks, product);
@@ -290,7 +291,7 @@ impl Plan {
         match self.form {
             Form::Diagonal => of.zip(curvature.clone(), |u, b| u * b),
             Form::Full => {
-                let (layout, Dense { weight, inputs, .. }) = (of.layout().clone(), self.layers[0]);
+                let (layout, Layer { weight, inputs, .. }) = (of.layout().clone(), self.layers[0]);
                 let [particles, _] = of.blocks()[weight].dims();
                 let matrices = curvature.blocks()[0].clone().reshape([particles, inputs, inputs]);
                 let mut blocks: Vec<Tensor<2>> = of.blocks().iter().map(|block| block.zeros_like()).collect();
@@ -322,7 +323,7 @@ impl Plan {
     }
 }
 
-impl Dense {
+impl Layer {
     /// The weights and the biases beside them, `[N, out, in]`, out of blocks `[N, size]`.
     pub fn rows(&self, blocks: &[Tensor<2>]) -> Tensor<3> {
         let [particles, _] = blocks[self.weight].dims();

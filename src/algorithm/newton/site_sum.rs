@@ -1,12 +1,13 @@
 //! The sum of some clients' sites near the particles at which it was taken: A − Λ (Θ − Θ_0).
 //!
-//! Λ has one number for each coordinate where a curvature is diagonal and in layers whose inputs all particles share.
-//! There the second term is the score of a Gaussian, which SVGD adds up on its pass over the coordinates: a step reads
-//! Θ_0, A and Λ once more and writes nothing. The other layers, above the first, are products with their second moments.
+//! Λ has one number for each coordinate where a curvature is diagonal and in dense layers whose inputs all particles
+//! share. There the second term is the score of a Gaussian, which SVGD adds up on its pass over the coordinates: a step
+//! reads Θ_0, A and Λ once more and writes nothing. The other layers, those above the first and convolutions, are
+//! products with their second moments.
 
 use burn::tensor::Tensor;
 
-use super::plan::{Dense, Form, Moments, Plan};
+use super::plan::{Form, Layer, Moments, Plan};
 use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::stein::Score;
@@ -25,11 +26,11 @@ pub(crate) struct SiteSum<B: Backend> {
 
 /// Λ on one layer with the weights V: V ↦ b·(V Ā).
 struct Product {
-    layer: Dense,
+    layer: Layer,
     /// The rows of Θ_0 and of A, `[N, out, in]`.
     from: Tensor<3>,
     score: Tensor<3>,
-    /// Ā, `[N, in, in]`.
+    /// Ā, `[N, in, in]`, or `[1, in, in]` of inputs that all particles share.
     moments: Tensor<3>,
     /// b, `[N, out, 1]`; `None` for 1.
     weights: Option<Tensor<3>>,
@@ -44,7 +45,7 @@ impl<B: Backend> SiteSum<B> {
         curvature: &Particles<B>,
         moments: &Moments<B>,
     ) -> Self {
-        let product = |layer: Dense, moments: Tensor<2>, weights: Option<Tensor<3>>| {
+        let product = |layer: Layer, moments: Tensor<2>, weights: Option<Tensor<3>>| {
             let [particles, _] = moments.dims();
             let moments = moments.reshape([particles, layer.inputs, layer.inputs]);
             Product { layer, from: layer.rows(from.blocks()), score: layer.rows(score.blocks()), moments, weights }
@@ -58,7 +59,7 @@ impl<B: Backend> SiteSum<B> {
                 let layers = plan.layers.iter().zip(curvature.blocks()).zip(plan.moment_of_layers(moments));
                 for ((layer, weights), moments) in layers {
                     let weights = weights.clone().unsqueeze_dim::<3>(2);
-                    match layer.shared {
+                    match layer.diagonal {
                         true => layer.set_rows(&mut blocks, weights * moments.unsqueeze_dim::<3>(1)),
                         false => products.push(product(*layer, moments, Some(weights))),
                     }
