@@ -40,7 +40,9 @@ use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientHalf, ClientId, Halves, Message, Predictor, Question, Request, Setup, Watch, diagnosed};
+use crate::protocol::{
+    ClientHalf, ClientId, Halves, Message, Predictor, Question, Request, Setup, Watch, as_sent, diagnosed,
+};
 use crate::random::{Purpose, Streams};
 use crate::rows::Rows;
 use crate::schedule::indicator;
@@ -220,7 +222,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Ok(score)
         })?;
 
-        // The site: G_k and F_k at the particles that go back.
+        // The site: G_k and F_k at the particles that go back, as the server will read them: its anchor.
+        let moved = as_sent(moved, request.wire, &self.session)?;
         let likelihood = &self.local.likelihood;
         let gradient = likelihood.score_in(&moved, Rows::Full, request.round, 0.0);
         let mut rng = self.streams.rng(Purpose::Curvature, request.round, self.id);
