@@ -125,6 +125,9 @@ pub struct Capabilities {
     pub plain_gradient_steps: bool,
     /// Particles interact through matrices `[N, N]`.
     pub pairs: bool,
+    /// Messages hold natural parameters of Gaussians: their differences cancel, and rounded to 16 bits they need not be a
+    /// density.
+    pub natural_parameters: bool,
     /// How the replies of a round relate to each other.
     pub replies: Replies,
     /// The arrays of a reply that hold changes, and not new values of the arrays sent under the same names.
@@ -143,6 +146,7 @@ impl Capabilities {
         chooses_clients: false,
         plain_gradient_steps: false,
         pairs: true,
+        natural_parameters: false,
         replies: Replies::Estimates,
         changes: &[],
         columns: &[],

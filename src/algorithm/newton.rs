@@ -42,7 +42,9 @@ use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientHalf, ClientId, Halves, Message, Predictor, Question, Request, Setup, Watch, diagnosed};
+use crate::protocol::{
+    ClientHalf, ClientId, Halves, Message, Predictor, Question, Request, Setup, Watch, as_sent, diagnosed,
+};
 use crate::random::{Purpose, Streams};
 use crate::rows::Rows;
 use crate::schedule::indicator;
@@ -244,7 +246,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Ok(score)
         })?;
 
-        // The site: G_k and F_k at the particles that go back.
+        // The site: G_k and F_k at the particles that go back, as the server will read them: its anchor.
+        let moved = as_sent(moved, request.wire, &self.session)?;
         let reply = self.local.reply(&moved)?.with_array(GRADIENT, self.gradient(&moved, request.round).to_array()?);
         let reply = self.with_curvature(reply, &moved, request.round)?;
         self.uploaded = self.personal.then(|| moved.clone());

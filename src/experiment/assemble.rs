@@ -61,7 +61,8 @@ impl Config {
 
     /// Builds the policy of `[federation]`, with a fingerprint of the whole configuration.
     pub fn fault_policy(&self, algorithm: Capabilities) -> FaultPolicy {
-        let FederationConfig { deadline, min_replies, repeats, backoff, robust, outlier_scores, .. } = self.federation;
+        let FederationConfig { deadline, min_replies, repeats, backoff, robust, outlier_scores, wire, .. } =
+            self.federation;
         let robust = match (robust, algorithm.replies) {
             (RobustRule::None, _) => Robust::None,
             (RobustRule::NormClip, _) => Robust::NormClip(self.federation.robust_clip),
@@ -71,7 +72,7 @@ impl Config {
         };
         let deadline = (deadline > 0.0).then_some(deadline);
         let rules =
-            Rules { deadline, min_replies, repeats, backoff, robust, changes: algorithm.changes, outlier_scores };
+            Rules { deadline, min_replies, repeats, backoff, robust, changes: algorithm.changes, outlier_scores, wire };
         FaultPolicy::new(rules, Message::default().with_scalar(&format!("{self:?}"), 0.0).fingerprint())
     }
 

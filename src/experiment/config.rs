@@ -43,7 +43,7 @@ use crate::datasets::{
 };
 use crate::federation::faults::Fault;
 use crate::models::{MODEL_KINDS, ModelKind};
-use crate::protocol::RequestKind;
+use crate::protocol::{RequestKind, Wire};
 use crate::schedule::SCHEDULE_KINDS;
 use crate::statistics::trimmed;
 
@@ -316,6 +316,7 @@ impl Config {
             algorithm.check().err(),
             self.optimizer_conflict(name, can),
             self.federation_conflict(name, can),
+            self.wire_conflict(name, can),
             self.faults_conflict(),
             self.evaluation_conflict()?,
         ];
@@ -403,6 +404,23 @@ impl Config {
             )),
             _ => None,
         }
+    }
+
+    /// Checks that the algorithm's messages are sent, and can be rounded.
+    fn wire_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+        let (wire, word) = (self.federation.wire, self.federation.wire.word());
+        if wire != Wire::Full && can.centralised {
+            return Some(format!(
+                "`federation.wire` = \"{word}\" rounds what server and clients send, but algorithm kind `{algorithm}` has all \
+                 rows in one place; it must be \"full\""
+            ));
+        }
+        (wire.is_half() && can.natural_parameters).then(|| {
+            format!(
+                "`federation.wire` = \"{word}\" leaves too few digits of the natural parameters that algorithm kind \
+                 `{algorithm}` sends, of which clients take differences; it must be \"full\" or \"f32\""
+            )
+        })
     }
 
     /// Checks that rotated features are still what the model and the data set need.

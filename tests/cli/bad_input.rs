@@ -99,6 +99,20 @@ fn kinds_that_do_not_go_together_are_refused_with_both() {
 }
 
 #[test]
+fn a_precision_of_messages_that_does_not_exist_or_does_not_fit_is_refused_with_those_that_do() {
+    for word in ["f8", "half", "16", "F16"] {
+        let words = ["`federation.wire` cannot be", "`full`", "`f32`", "`f16`", "`bf16`"];
+        refused(&format!("--set federation.wire={word}"), &words);
+    }
+    let place = Place::new();
+    let train = "train --out run --set";
+    let words = ["`federation.wire` = \"f16\"", "`svgd` has all rows in one place", "\"full\""];
+    place.refuses(&format!("{train} algorithm.kind=svgd --set federation.wire=f16"), &words);
+    let words = ["`federation.wire` = \"bf16\"", "natural parameters", "`pvi`", "\"full\" or \"f32\""];
+    place.refuses(&format!("{train} algorithm.kind=pvi --set federation.wire=bf16"), &words);
+}
+
+#[test]
 fn a_config_that_cannot_be_read_is_named() {
     let place = Place::new();
     place.refuses("train gone.toml", &["`gone.toml`", "No such file"]);

@@ -1,7 +1,7 @@
 //! Faults between server and clients: every algorithm under every fault, the effect of the server's rules, and the
 //! records of faults in the files of a run.
 
-mod harness;
+pub mod harness;
 mod questions;
 mod visits;
 
