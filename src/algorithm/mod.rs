@@ -128,6 +128,10 @@ pub struct Capabilities {
     /// Messages hold natural parameters of Gaussians: their differences cancel, and rounded to 16 bits they need not be a
     /// density.
     pub natural_parameters: bool,
+    /// The method needs the curvature of the clients' likelihoods ([`Model::row_curvature`]).
+    ///
+    /// [`Model::row_curvature`]: crate::models::Model::row_curvature
+    pub curvature: bool,
     /// How the replies of a round relate to each other.
     pub replies: Replies,
     /// The arrays of a reply that hold changes, and not new values of the arrays sent under the same names.
@@ -147,6 +151,7 @@ impl Capabilities {
         plain_gradient_steps: false,
         pairs: true,
         natural_parameters: false,
+        curvature: false,
         replies: Replies::Estimates,
         changes: &[],
         columns: &[],

@@ -124,6 +124,7 @@ impl NewtonConfig {
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
         tilted: true,
+        curvature: true,
         replies: Replies::Different("every reply is the factor of other rows, and the server multiplies them"),
         changes: &[GRADIENT, CURVATURE],
         ..Capabilities::FEDERATED

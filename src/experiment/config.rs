@@ -311,6 +311,7 @@ impl Config {
         let conflicts = [
             self.schedule_conflict(name, can, scheme.clients()),
             self.model_conflict(data),
+            self.curvature_conflict(name, can),
             self.rotation_conflict(data)?,
             self.partition_conflict(data, scheme.properties()),
             algorithm.check().err(),
@@ -453,6 +454,15 @@ impl Config {
         (late && self.federation.deadline == 0.0).then(|| {
             "`faults.kinds` has \"straggler\", which has no effect without a `federation.deadline`; it must be greater than 0"
                 .into()
+        })
+    }
+
+    fn curvature_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+        (can.curvature && matches!(self.model, ModelConfig::Mixture(_))).then(|| {
+            format!(
+                "algorithm kind `{algorithm}` needs the curvature of the likelihood, which model kind `mixture` does not \
+                 compute; use `dsvgd`, or model kind `blr`, `bnn` or `stack`"
+            )
         })
     }
 

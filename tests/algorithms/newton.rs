@@ -230,17 +230,21 @@ fn rows_of(message: &Message, name: &str) -> Vec<f64> {
 
 #[test]
 fn gaussian_clients_that_differ_end_at_the_fixed_point_of_svgd_with_all_rows() {
-    for (curvature, at_once, rounds, bound) in
-        [("full", 1, 40, 1e-5), ("full", 5, 40, 1e-5), ("diagonal", 1, 200, 1e-4), ("kronecker", 1, 200, 1e-4)]
+    // What a diagonal lacks of the correlations, a larger c makes up for, with shorter steps and more visits.
+    for (curvature, c, at_once, rounds) in
+        [("full", 1.0, 1, 40), ("full", 1.0, 5, 40), ("diagonal", 3.0, 1, 300), ("kronecker", 3.0, 1, 300)]
     {
-        let keys = format!("particles = 5\nlocal_steps = 1500\nbatch = 7\ncurvature = \"{curvature}\"");
-        let federation = Federation::new(5, &keys, 0.01, &format!("[schedule]\nclients = {at_once}"));
+        let (steps, lr) = if c == 1.0 { (1500, 0.01) } else { (500, 0.003) };
+        let keys = format!(
+            "particles = 5\nlocal_steps = {steps}\nbatch = 7\ncurvature = \"{curvature}\"\ncurvature_scale = {c:.1}"
+        );
+        let federation = Federation::new(5, &keys, lr, &format!("[schedule]\nclients = {at_once}"));
         let mut driven = Driven::new(&federation.experiment);
         (1..=rounds).for_each(|round| drop(driven.round(round)));
         let theta = driven.theta();
         let phi = federation.direction(&theta);
         println!("{curvature}, {at_once} at once: largest coordinate of φ {phi:.1e}");
-        assert!(phi < bound, "{curvature}, {at_once} at once: {phi}");
+        assert!(phi < 1e-5, "{curvature}, {at_once} at once: {phi}");
     }
 }
 
@@ -261,13 +265,15 @@ fn a_visit_without_a_change_elsewhere_leaves_the_posterior_where_it_is() {
 #[test]
 fn the_order_of_magnitude_of_the_curvature_does_not_move_the_fixed_point() {
     // With one particle SVGD ends at the posterior's mean, where the score of all rows is 0.
-    for (curvature, scale) in [("full", 1.0), ("full", 3.0), ("diagonal", 3.0), ("kronecker", 3.0)] {
+    for (curvature, scale, rounds) in
+        [("full", 1.0, 40), ("full", 3.0, 40), ("diagonal", 3.0, 240), ("kronecker", 3.0, 240)]
+    {
         let keys = format!(
-            "particles = 1\nlocal_steps = 1500\nbatch = 7\ncurvature = \"{curvature}\"\ncurvature_scale = {scale}"
+            "particles = 1\nlocal_steps = 1500\nbatch = 7\ncurvature = \"{curvature}\"\ncurvature_scale = {scale:.1}"
         );
         let federation = Federation::new(4, &keys, 0.001, "");
         let mut driven = Driven::new(&federation.experiment);
-        (1..=80).for_each(|round| drop(driven.round(round)));
+        (1..=rounds).for_each(|round| drop(driven.round(round)));
         let score = federation.score(&driven.theta().row(0).to_owned());
         println!("{curvature}, c = {scale}: score of all rows {score:.1e}");
         assert!(score.iter().all(|value| value.abs() < 1e-5), "{curvature}, c = {scale}: {score}");
@@ -310,8 +316,9 @@ fn sums_of_sites_do_not_drift_in_six_hundred_rounds_of_f32() {
 
 // -------------------------------------------------------------------------------------------------------- exactness
 
-/// Two convolutions and two dense layers.
-const CONVOLUTIONS: &str = "[model]\nkind = \"stack\"\nlayers = [\"conv 3 3x3\", \"relu\", \"max-pool 2\", \"conv 4 2x2\", \
+/// Two convolutions and two dense layers. Blank pixels put all of the first convolution on its biases, which begin at 0: a
+/// ReLU there would have another gradient at the 1e-30 to which a step moves a bias.
+const CONVOLUTIONS: &str = "[model]\nkind = \"stack\"\nlayers = [\"conv 3 3x3\", \"tanh\", \"max-pool 2\", \"conv 4 2x2\", \
                             \"tanh\", \"dense 5\", \"relu\"]";
 
 /// Configs of models of every kind with each curvature that they have.

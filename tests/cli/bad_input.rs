@@ -80,7 +80,10 @@ fn an_unknown_kind_is_refused_with_the_nearest_and_the_list() {
 fn a_key_of_another_kind_is_refused_with_the_kinds_that_use_it() {
     let place = Place::new();
     let fedavg = "train --set algorithm.kind=fedavg --set algorithm.particles=4";
-    place.refuses(fedavg, &["`algorithm.particles` is not used by algorithm kind `fedavg`", "`dsvgd`, `u-dsvgd`"]);
+    place.refuses(
+        fedavg,
+        &["`algorithm.particles` is not used by algorithm kind `fedavg`", "`dsvgd`, `newton-dsvgd`, `u-dsvgd`"],
+    );
     refused("--set data.path=x.csv", &["`data.path` is not used by data kind `digits`", "`csv`"]);
     place.write("mine.toml", "[model]\nkind = \"blr\"\nhidden = [5]\n[data]\nkind = \"twonorm\"\n");
     let words = ["mine.toml, line 3", "`model.hidden` is not used by model kind `blr`", "`bnn`"];
@@ -322,7 +325,7 @@ fn scores_on_validation_rows_need_validation_rows() {
     refused("--set evaluation.rows=validation", &["`evaluation.rows` = \"validation\"", "`partition.validation`"]);
     let none = "--set evaluation.rows=validation --set partition.validation=0.001";
     refused(none, &["evaluation.rows = \"validation\"", "raise `partition.validation`"]);
-    refused("--set evaluation.rows=train", &["`evaluation.rows` cannot be \"train\"", "\"validation\""]);
+    refused("--set evaluation.rows=train", &["`evaluation.rows` cannot be \"train\"", "`validation`"]);
 }
 
 #[test]

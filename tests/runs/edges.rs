@@ -13,7 +13,7 @@ use fedstein::datasets::Targets;
 use fedstein::experiment::evaluate::Predicted;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome};
-use fedstein::models::{Batch, Layout, Model, Prior, Task};
+use fedstein::models::{Batch, Layout, Model, Prior, RowCurvature, Task};
 use rand::Rng;
 
 /// The algorithms that divide a network into two parts.
@@ -244,6 +244,10 @@ impl Model for Together {
         self.0.log_noise_precision()
     }
 
+    fn row_curvature(&self, particles: &[Tensor<2>], inputs: Tensor<2>, uniforms: Tensor<2>) -> Option<RowCurvature> {
+        self.0.row_curvature(particles, inputs, uniforms)
+    }
+
     fn embed(&self, particles: &[Tensor<2>], inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {
         self.0.embed(particles, inputs, head_layers)
     }
@@ -307,6 +311,10 @@ fn a_toy_runs_with_a_single_particle_and_under_every_schedule() {
                  [model]\nkind = \"mixture\"\nprior = \"{prior}\"\n[algorithm]\nkind = \"{kind}\"\n{particles}\n\
                  [schedule]\nkind = \"{schedule}\"\n{optimizer}"
             );
+            if algorithms_that(|can| can.curvature).contains(&kind) {
+                assert!(conflict(&text).contains("curvature"), "{kind}");
+                continue;
+            }
             let experiment = experiment(&text);
             if splits(kind) {
                 let error = try_run(&experiment).unwrap_err();

@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use fedstein_models::{LayerCurvature, Layout, Model, RowCurvature};
 use serde::{Deserialize, Serialize};
 
-use super::{OWN_MOMENTS, SHARED_MOMENTS};
+use super::{CURVATURE, OWN_MOMENTS, SHARED_MOMENTS};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -166,6 +166,36 @@ impl Plan {
             Ok(Some(state.particles(name, layout, session)?))
         };
         Ok(Moments { shared: read(SHARED_MOMENTS, &self.shared_moments)?, own: read(OWN_MOMENTS, &self.own_moments)? })
+    }
+
+    /// Checks that the sums of squares in a message are not negative: the curvature and the second moments, of matrices
+    /// their diagonals.
+    ///
+    /// # Errors
+    /// A sentence that names the array.
+    pub fn check(&self, message: &Message) -> Result<(), String> {
+        let arrays = [
+            (CURVATURE, Some(&self.curvature), self.form == Form::Full),
+            (SHARED_MOMENTS, self.shared_moments.as_ref(), true),
+            (OWN_MOMENTS, self.own_moments.as_ref(), true),
+        ];
+        for (name, layout, matrices) in arrays {
+            let (Some(layout), Some(array)) = (layout, message.arrays.get(name)) else { continue };
+            let is_negative = |row: &[f64]| {
+                layout.blocks().iter().any(|block| {
+                    // The elements of a diagonal are one row and one column apart.
+                    let step = match block.shape[..] {
+                        [_, columns] if matrices => columns + 1,
+                        _ => 1,
+                    };
+                    row[block.offset..block.offset + block.size()].iter().step_by(step).any(|value| *value < 0.0)
+                })
+            };
+            if array.values.to_f64().chunks_exact(layout.dim()).any(is_negative) {
+                return Err(format!("array \"{name}\" has negative sums of squares"));
+            }
+        }
+        Ok(())
     }
 
     /// The number of hidden layers.

@@ -184,6 +184,10 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(Some(message))
     }
 
+    fn check(&self, reply: &Reply) -> Result<(), String> {
+        self.plan.check(&reply.message)
+    }
+
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         let visits = replies.iter().map(|reply| self.read(reply)).collect::<Result<Vec<_>, RunError>>()?;
         let clients: Vec<ClientId> = visits.iter().map(|visit| visit.client).collect();
