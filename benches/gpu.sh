@@ -3,12 +3,12 @@
 #
 #   benches/gpu.sh [FOLDER]          [target/gpu]
 #
-# parity of wgpu with the CPU; W1 to W7 on wgpu, on the CPU, and on cuda if BACKENDS names it; growth; and the PyTorch
+# parity of wgpu with the CPU; W1 to W8 on wgpu, on the CPU, and on cuda if BACKENDS names it; growth; and the PyTorch
 # reference programs ("yardsticks") on the same card.
 #
 # FEDSTEIN_YARDSTICKS  folder with yard_torch.py; without it no yardsticks
 # PY                   a Python whose torch sees the card [python3]
-# ONLY                 workloads [W1,W2,W3,W4,W5,W6,W7]
+# ONLY                 workloads [W1,W2,W3,W4,W5,W6,W7,W8]
 # BACKENDS             wgpu, or wgpu,cuda (building cuda downloads LLVM) [wgpu]
 # SECONDS_A_LINE       seconds per line [5]
 # CARGO_ARGS           further arguments of cargo, such as --offline
@@ -20,7 +20,7 @@ cd "$(dirname "$0")/.."
 
 out=${1:-target/gpu}
 PY=${PY:-python3}
-ONLY=${ONLY:-W1,W2,W3,W4,W5,W6,W7}
+ONLY=${ONLY:-W1,W2,W3,W4,W5,W6,W7,W8}
 BACKENDS=${BACKENDS:-wgpu}
 SECONDS_A_LINE=${SECONDS_A_LINE:-5}
 YARDSTICKS=${FEDSTEIN_YARDSTICKS:-}

@@ -1,4 +1,4 @@
-//! The workloads W1 to W7, as `fedstein bench` times them, with the time and the heap allocations of each unit.
+//! The workloads W1 to W8, as `fedstein bench` times them, with the time and the heap allocations of each unit.
 //! Reported, not asserted; `docs/performance.md` has figures.
 //!
 //! `cargo bench --bench workloads` for all, `cargo bench --bench workloads -- W1 W3` for some; on the backend that

@@ -35,6 +35,8 @@ pub enum Purpose {
     Resample = 11,
     /// Probe vectors of stochastic trace estimates.
     Trace = 12,
+    /// The labels drawn from a model's own predictions for its curvature.
+    Curvature = 13,
     /// The rows of a client that a Gaussian process is conditioned on.
     InducingRows = 16,
     /// Injected faults of training requests.

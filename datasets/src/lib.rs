@@ -45,6 +45,7 @@ pub mod partition;
 mod prepare;
 mod properties;
 pub mod registry;
+mod rotation;
 pub mod source;
 pub mod split;
 pub mod synthetic;
@@ -60,6 +61,7 @@ pub use partition::{Cut, PARTITION_KINDS, Partition, PartitionConfig, PartitionS
 pub use prepare::Normalise;
 pub use properties::{DataProperties, TargetKind};
 pub use registry::{FileStatus, sets, status};
+pub use rotation::Rotation;
 pub use source::{
     DATA_KINDS, DataConfig, DataFile, DataSet, Origin, RaetschSet, RaetschSplit, UciSet, delimiter, load,
 };

@@ -14,6 +14,7 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
+use crate::curvature::{LayerCurvature, LayerInputs, LayerRows, RowCurvature};
 use crate::error::ModelError;
 use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, ModelKind, TargetShape};
 use crate::layer::unset;
@@ -131,6 +132,17 @@ impl Architecture for BlrConfig {
         let positive = batch.targets.clone().narrow(1, 1, 1).transpose(); // [1, B]
         let residual = positive - mean::logistic(particles[0].clone().matmul(inputs.clone().transpose())); // [N, B]
         Some(vec![residual.matmul(inputs), particles[1].zeros_like()])
+    }
+
+    /// σ(1 − σ) for each row, the expectation over the model's own labels.
+    fn row_curvature(&self, particles: &[Tensor<2>], inputs: &Tensor<2>) -> Option<RowCurvature> {
+        let rows = inputs.dims()[0];
+        let inputs = with_bias(inputs.clone(), self.bias); // [B, p]
+        let mean = mean::logistic(particles[0].clone().matmul(inputs.clone().transpose())); // [N, B]
+        let squares = (mean.clone() * mean.neg().add_scalar(1.0)).unsqueeze_dim::<3>(1);
+        let inputs = LayerInputs::Shared(inputs);
+        let layer = LayerCurvature { weight: 0, bias: None, rows: LayerRows::Dense { inputs, squares } };
+        Some(RowCurvature { layers: vec![layer], noise: None, rows })
     }
 
     fn task(&self) -> Task {

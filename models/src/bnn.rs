@@ -14,6 +14,7 @@ use fedstein_schema::{Key, Kind, NumberOr, key};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::curvature::{LayerInputs, LayerTrace};
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
@@ -121,6 +122,22 @@ impl ParticleModel for Bnn {
 
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {
         head::predict(self.forward(inputs), self.log_gamma.as_ref())
+    }
+
+    fn drawn_gradient(
+        &self,
+        inputs: Tensor<2>,
+        uniforms: Tensor<2>,
+        trace: &mut LayerTrace,
+    ) -> Option<(Tensor<3>, Tensor<3>)> {
+        let (first, rest) = self.layers.split_first()?;
+        let start = trace.dense(LayerInputs::Shared(inputs.clone()), first.forward_shared(inputs));
+        let outputs = rest.iter().fold(start, |hidden, layer| {
+            let hidden = self.activation.forward(hidden);
+            trace.dense(LayerInputs::Own(hidden.clone()), layer.forward(hidden))
+        });
+        let gradient = head::drawn_gradient(outputs.clone().without_autodiff(), self.log_gamma.as_ref(), uniforms);
+        Some((outputs, gradient))
     }
 
     fn embed(&self, inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {

@@ -9,6 +9,7 @@ use burn::module::Param;
 use burn::tensor::{Device, Tensor, activation};
 use rand::Rng;
 
+use crate::curvature::drawn_residual;
 use crate::layer::unset;
 use crate::layout::Layout;
 use crate::mean;
@@ -156,6 +157,27 @@ pub(crate) fn log_likelihood_slope(
     let targets = targets.clone().transpose().unsqueeze_dim::<3>(0); // [1, outputs, B]
     let residual = targets - mean::softmax(outputs.clone().without_autodiff());
     (outputs * residual).sum_dims_squeeze::<1, _>(&[1, 2])
+}
+
+/// The gradient of the log-likelihood in the outputs, off the tape, for a label or a target of each row that is drawn from
+/// the model's own prediction. The normal distribution's draw is ±1/√γ from its mean: the square of the gradient is then
+/// γ, its expectation.
+///
+/// # Shapes
+/// - `outputs` and the result: `[N, outputs, B]`
+/// - `uniforms`: in [0, 1), `[N, B]`
+pub(crate) fn drawn_gradient(
+    outputs: Tensor<3>,
+    log_gamma: Option<&Param<Tensor<3>>>,
+    uniforms: Tensor<2>,
+) -> Tensor<3> {
+    match log_gamma {
+        None => drawn_residual(mean::softmax(outputs), uniforms),
+        Some(log_gamma) => {
+            let sign = uniforms.sub_scalar(0.5).unsqueeze_dim::<3>(1).sign();
+            sign * log_gamma.val().without_autodiff().mul_scalar(0.5).exp()
+        }
+    }
 }
 
 /// Log-probabilities of the classes, or mean and log precision; see [`Task`].

@@ -15,6 +15,7 @@
 
 mod blr;
 mod bnn;
+mod curvature;
 mod error;
 mod head;
 mod init;
@@ -31,6 +32,7 @@ mod stack;
 
 pub use blr::{Blr, BlrConfig, BlrSpec, Predictive, Probit};
 pub use bnn::{Bnn, BnnConfig, BnnSpec};
+pub use curvature::{LayerCurvature, LayerInputs, LayerRows, LayerTrace, RowCurvature};
 pub use error::ModelError;
 pub use head::{Head, WeightPrecision};
 pub use init::WeightInit;

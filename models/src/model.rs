@@ -7,6 +7,7 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
 use rand::Rng;
 
+use crate::curvature::{LayerCurvature, LayerRows, LayerTrace, RowCurvature};
 use crate::layout::Layout;
 use crate::prior::Prior;
 
@@ -60,6 +61,23 @@ pub trait ParticleModel: Module {
     /// - returns `[N, B, outputs]`
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3>;
 
+    /// The gradient of the log-likelihood in the outputs of the last layer, for a label of each row drawn from the model's
+    /// own prediction, with every dense layer and convolution recorded in `trace`, in the order of their blocks. `None`, the
+    /// default, for a module with parameters in other layers: it has no Gauss-Newton curvature here.
+    ///
+    /// # Shapes
+    /// - `inputs`: `[B, p]`
+    /// - `uniforms`: numbers in [0, 1), `[N, B]`
+    /// - returns the outputs, on the tape through `trace`, and the gradient, off the tape, `[N, outputs, B]` each
+    fn drawn_gradient(
+        &self,
+        _inputs: Tensor<2>,
+        _uniforms: Tensor<2>,
+        _trace: &mut LayerTrace,
+    ) -> Option<(Tensor<3>, Tensor<3>)> {
+        None
+    }
+
     /// The embedding of the rows: the activations that the last `head_layers` layers read. `None` for a model without
     /// an embedding, and if there is no layer below the head.
     ///
@@ -88,6 +106,12 @@ pub trait Architecture: Debug + Send + Sync + 'static {
     /// ∇_θ Σ_rows log p(y | x, θ_n) by a formula, one `[N, size]` tensor per block. For a small model autodiff takes
     /// longer than the gradient itself. `None`, the default, means autodiff.
     fn likelihood_gradient(&self, _particles: &[Tensor<2>], _batch: &Batch) -> Option<Vec<Tensor<2>>> {
+        None
+    }
+
+    /// The Gauss-Newton curvature of the likelihood of these rows by a formula, where the model has one; `None`, the
+    /// default, means [`ParticleModel::drawn_gradient`] and autodiff.
+    fn row_curvature(&self, _particles: &[Tensor<2>], _inputs: &Tensor<2>) -> Option<RowCurvature> {
         None
     }
 
@@ -124,9 +148,21 @@ pub trait Model: Debug + Send + Sync {
     /// One initial flat particle, length d.
     fn initial(&self, rng: &mut dyn Rng) -> Vec<f64>;
 
-    /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n), one `[N, size]` tensor per block. **This and [`Model::embedding_score`]
-    /// are the only functions of fedstein that put tensors on the autodiff tape**; the one backward pass frees it.
+    /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n), one `[N, size]` tensor per block. **This, [`Model::row_curvature`] and
+    /// [`Model::embedding_score`] are the only functions of fedstein that put tensors on the autodiff tape**; the one
+    /// backward pass frees it.
     fn likelihood_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Vec<Tensor<2>>;
+
+    /// The Gauss-Newton curvature of the likelihood of these rows, `[B, p]`; `None` for a model without one. Labels are
+    /// drawn from the model's own prediction with `uniforms`, numbers in [0, 1), `[N, B]`.
+    fn row_curvature(
+        &self,
+        _particles: &[Tensor<2>],
+        _inputs: Tensor<2>,
+        _uniforms: Tensor<2>,
+    ) -> Option<RowCurvature> {
+        None
+    }
 
     /// Σ_rows log p(y | x, θ_n), `[N]`, without a tape.
     fn log_likelihood(&self, particles: &[Tensor<2>], batch: &Batch) -> Tensor<1>;
@@ -177,6 +213,21 @@ impl<A: Architecture> Network<A> {
     }
 }
 
+impl<A: Architecture> Network<A> {
+    /// The layers with the blocks of their weights and biases: the first blocks of the layout, two for each layer.
+    fn layer_blocks(&self, layers: Vec<LayerRows>) -> Option<Vec<LayerCurvature>> {
+        let blocks = self.layout.blocks();
+        let layer = |(index, rows): (usize, LayerRows)| {
+            let (weight, bias) = (2 * index, 2 * index + 1);
+            let layer = LayerCurvature { weight, bias: Some(bias), rows };
+            let [outputs, inputs] = layer.sizes();
+            let fits = blocks.get(weight)?.size() == outputs * (inputs - 1) && blocks.get(bias)?.size() == outputs;
+            fits.then_some(layer)
+        };
+        layers.into_iter().enumerate().map(layer).collect()
+    }
+}
+
 impl<A: Architecture> Model for Network<A> {
     fn layout(&self) -> &Arc<Layout> {
         &self.layout
@@ -201,6 +252,19 @@ impl<A: Architecture> Model for Network<A> {
         let model = self.load(particles, true);
         // Particles are independent, so the gradient of the sum holds every particle's own gradient in its row.
         gradients(&model, model.log_likelihood_slope(batch).mul_scalar(scale).sum())
+    }
+
+    fn row_curvature(&self, particles: &[Tensor<2>], inputs: Tensor<2>, uniforms: Tensor<2>) -> Option<RowCurvature> {
+        if let Some(curvature) = self.architecture.row_curvature(particles, &inputs) {
+            return Some(curvature);
+        }
+        let rows = inputs.dims()[0];
+        let mut trace = LayerTrace::default();
+        let (outputs, gradient) = self.load(particles, false).drawn_gradient(inputs, uniforms, &mut trace)?;
+        // Σ z·g with g off the tape has the gradient g in the outputs z.
+        let layers = trace.rows((outputs * gradient).sum().backward());
+        let noise = self.log_noise_precision().map(|block| (block, 0.5));
+        Some(RowCurvature { layers: self.layer_blocks(layers)?, noise, rows })
     }
 
     fn log_likelihood(&self, particles: &[Tensor<2>], batch: &Batch) -> Tensor<1> {

@@ -15,6 +15,7 @@ use fedstein_schema::{Kind, NumberOr, required};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::curvature::{LayerInputs, LayerTrace};
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
@@ -264,16 +265,24 @@ impl Images {
         }
     }
 
-    /// The first dense layer, on rows of C·H·W numbers: `[N, out, B]`.
-    fn dense(self, layer: &ParticleLinear) -> Tensor<3> {
+    /// The images themselves, off the tape: `[B, C, H, W]` or `[B, N·C, H, W]`.
+    fn pixels(&self) -> Tensor<4> {
         match self {
-            Self::Shared(images) => layer.forward_shared(images.flatten(1, 3)),
+            Self::Shared(images) | Self::Own(images) => images.clone().without_autodiff(),
+            Self::Lanes(images) => images.clone().into_images().without_autodiff(),
+        }
+    }
+
+    /// What the first dense layer of N = `particles` reads: rows of C·H·W numbers.
+    fn into_features(self, particles: usize) -> LayerInputs {
+        match self {
+            Self::Shared(images) => LayerInputs::Shared(images.flatten(1, 3)),
             Self::Own(images) => {
-                let [particles, _, inputs] = layer.weight.val().dims();
-                let rows = images.dims()[0];
-                layer.forward(images.reshape([rows, particles, inputs]).permute([1, 2, 0]))
+                let [rows, channels, height, width] = images.dims();
+                let features = images.reshape([rows, particles, channels / particles * height * width]);
+                LayerInputs::Own(features.permute([1, 2, 0]))
             }
-            Self::Lanes(images) => layer.forward(images.into_features()),
+            Self::Lanes(images) => LayerInputs::Own(images.into_features()),
         }
     }
 }
@@ -292,12 +301,17 @@ impl Stack {
     /// Applies the convolutions and the first dense layers, without the functions after the last of these. Returns
     /// `[N, out, B]`.
     fn through(&self, inputs: Tensor<2>, first: &ParticleLinear, rest: &[ParticleLinear]) -> Tensor<3> {
-        let [channels, height, width] = self.input;
-        let rows = inputs.dims()[0];
-        let images = self.convolutions(Images::Shared(inputs.reshape([rows, channels, height, width])));
+        let features = self.convolutions(self.images(inputs)).into_features(first.particles());
         rest.iter()
             .zip(&self.activations)
-            .fold(images.dense(first), |hidden, (layer, after)| layer.forward(activated(hidden, after)))
+            .fold(dense(first, features), |hidden, (layer, after)| layer.forward(activated(hidden, after)))
+    }
+
+    /// Rows `[B, p]` as images.
+    fn images(&self, inputs: Tensor<2>) -> Images {
+        let [channels, height, width] = self.input;
+        let rows = inputs.dims()[0];
+        Images::Shared(inputs.reshape([rows, channels, height, width]))
     }
 
     /// Applies all steps to the images: a block as one operation where that is possible, else step by step.
@@ -326,6 +340,28 @@ impl Stack {
             ImageStep::Activate(activation) => images.activate(activation),
         }
     }
+
+    /// [`Self::step`] that records a convolution. The bias comes after it, maybe after a maximum: the gradient in what the
+    /// convolution returns is that in its outputs with the bias all the same.
+    fn traced_step(&self, images: Images, step: ImageStep, trace: &mut LayerTrace) -> Images {
+        let ImageStep::Convolve(index) = step else { return self.step(images, step) };
+        let conv = &self.convs[index];
+        let [particles, outputs, ..] = conv.weight.val().dims();
+        let patches = conv.unfold(images.pixels());
+        images.convolve(conv).map(|convolved| {
+            let shape @ [rows, _, height, width] = convolved.dims();
+            let convolved = convolved.reshape([rows, particles, outputs, height * width]);
+            trace.convolution(patches, convolved).reshape(shape)
+        })
+    }
+}
+
+/// A dense layer on shared inputs or on each particle's own: `[N, out, B]`.
+fn dense(layer: &ParticleLinear, inputs: LayerInputs) -> Tensor<3> {
+    match inputs {
+        LayerInputs::Shared(x) => layer.forward_shared(x),
+        LayerInputs::Own(x) => layer.forward(x),
+    }
 }
 
 fn activated(hidden: Tensor<3>, activations: &[Activation]) -> Tensor<3> {
@@ -343,6 +379,25 @@ impl ParticleModel for Stack {
 
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {
         head::predict(self.forward(inputs), self.log_gamma.as_ref())
+    }
+
+    fn drawn_gradient(
+        &self,
+        inputs: Tensor<2>,
+        uniforms: Tensor<2>,
+        trace: &mut LayerTrace,
+    ) -> Option<(Tensor<3>, Tensor<3>)> {
+        let (first, rest) = self.dense.split_first()?;
+        let steps = self.steps.iter();
+        let images = steps.fold(self.images(inputs), |images, step| self.traced_step(images, *step, trace));
+        let features = images.into_features(first.particles());
+        let start = trace.dense(features.clone(), dense(first, features));
+        let outputs = rest.iter().zip(&self.activations).fold(start, |hidden, (layer, after)| {
+            let hidden = activated(hidden, after);
+            trace.dense(LayerInputs::Own(hidden.clone()), layer.forward(hidden))
+        });
+        let gradient = head::drawn_gradient(outputs.clone().without_autodiff(), self.log_gamma.as_ref(), uniforms);
+        Some((outputs, gradient))
     }
 
     /// Only dense layers have an embedding: `None` for a head of all dense layers or more.
@@ -427,6 +482,14 @@ impl StackSpec {
             INIT,
         ],
     };
+}
+
+impl StackSpec {
+    /// Whether a layer needs the pixels of an image side by side: a convolution or a pool.
+    pub fn reads_images(&self) -> bool {
+        let is_image = |layer: &LayerSpec| matches!(layer, LayerSpec::Conv { .. } | LayerSpec::Pool(_));
+        LayerSpec::read(&self.layers).is_ok_and(|layers| layers.iter().any(is_image))
+    }
 }
 
 impl ModelKind for StackSpec {

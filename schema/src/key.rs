@@ -116,12 +116,14 @@ pub struct Section {
     pub default_kind: Option<&'static str>,
     /// Its kinds; exactly one, named `""`, for a section without a key `kind`.
     pub kinds: Vec<Kind>,
+    /// The keys that every kind has, after its own.
+    pub common: &'static [Key],
 }
 
 impl Section {
     /// A section without a key `kind`.
     pub fn plain(name: &'static str, about: &'static str, keys: &'static [Key]) -> Self {
-        Self { name, about, default_kind: None, kinds: vec![Kind { name: "", about: "", keys }] }
+        Self { name, about, default_kind: None, kinds: vec![Kind { name: "", about: "", keys }], common: &[] }
     }
 
     /// A section whose keys depend on its `kind`.
@@ -131,7 +133,19 @@ impl Section {
         default_kind: &'static str,
         kinds: impl IntoIterator<Item = Kind>,
     ) -> Self {
-        Self { name, about, default_kind: Some(default_kind), kinds: kinds.into_iter().collect() }
+        Self { name, about, default_kind: Some(default_kind), kinds: kinds.into_iter().collect(), common: &[] }
+    }
+
+    /// The same section with keys that every kind has, after its own.
+    #[must_use]
+    pub fn with_common(self, common: &'static [Key]) -> Self {
+        Self { common, ..self }
+    }
+
+    /// The keys of a kind, its own first; none where there is no kind of this name.
+    pub fn keys_of(&self, kind: &str) -> impl Iterator<Item = &'static Key> + use<> {
+        let found = self.kind(kind).map(|kind| kind.keys.iter().chain(self.common));
+        found.into_iter().flatten()
     }
 
     /// The kind of this name.
@@ -146,19 +160,20 @@ impl Section {
 
     /// The names of the kinds that use a key.
     pub fn users(&self, key: &str) -> Vec<&'static str> {
-        self.kinds.iter().filter(|kind| kind.key(key).is_some()).map(|kind| kind.name).collect()
+        let uses = |kind: &&Kind| self.keys_of(kind.name).any(|known| known.name == key);
+        self.kinds.iter().filter(uses).map(|kind| kind.name).collect()
     }
 
     /// The key of this name as `kind` describes it; if that kind has no such key, as the first kind that has one.
     pub fn key(&self, kind: &str, name: &str) -> Option<&'static Key> {
-        let own = self.kind(kind).and_then(|kind| kind.key(name));
-        own.or_else(|| self.kinds.iter().find_map(|kind| kind.key(name)))
+        let own = self.keys_of(kind).find(|key| key.name == name);
+        own.or_else(|| self.kinds.iter().find_map(|kind| self.keys_of(kind.name).find(|key| key.name == name)))
     }
 
     /// The names of all keys of all kinds without repetition; `kind` comes first if the section has it.
     pub fn key_names(&self) -> Vec<&'static str> {
         let mut names: Vec<&'static str> = self.default_kind.iter().map(|_| "kind").collect();
-        for key in self.kinds.iter().flat_map(|kind| kind.keys) {
+        for key in self.kinds.iter().flat_map(|kind| kind.keys).chain(self.common) {
             if !names.contains(&key.name) {
                 names.push(key.name);
             }

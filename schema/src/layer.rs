@@ -33,7 +33,7 @@ impl Entry<'_> {
 
     /// Whether this kind of its section uses it.
     pub fn is_used_by(&self, kind: &str) -> bool {
-        self.key.is_none() || self.section.kind(kind).is_some_and(|kind| kind.key(self.name).is_some())
+        self.key.is_none() || self.section.keys_of(kind).any(|key| key.name == self.name)
     }
 }
 

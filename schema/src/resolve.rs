@@ -43,7 +43,7 @@ impl Schema {
             if section.default_kind.is_some() {
                 keys.insert("kind".to_string(), Value::String(kind.to_string()));
             }
-            for key in section.kind(kind).into_iter().flat_map(|kind| kind.keys) {
+            for key in section.keys_of(kind) {
                 let value = match given(section.name, key.name) {
                     Some(entry) => entry.value.clone(),
                     None => key.default_for(preset).ok_or_else(|| ConfigError::Missing {

@@ -37,7 +37,7 @@ use crate::density::kde::KdeMode;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, Halves, Message, Predictor, Question, Request, Setup, Watch, diagnosed, message_of,
+    BATCHES, ClientHalf, Halves, Message, Predictor, Question, Request, Setup, Watch, as_sent, diagnosed, message_of,
     particles_of,
 };
 use crate::schedule::indicator;
@@ -171,6 +171,11 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let moved = self
             .svgd
             .run::<_, RunError>(theta.clone(), local_steps, &mut local, tilted, |done| watch(done, local_steps))?;
+        // The factor follows from what the server receives.
+        let moved = match self.sends {
+            Sends::Global => as_sent(moved, request.wire, &self.session)?,
+            Sends::Factor => moved,
+        };
         let effective = cavity.effective_sample_size(&moved)?;
 
         // (15): t_k,new = t_k·q_new/q. Where the densities' scores are 0 there is nothing to distil.
@@ -184,6 +189,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
                 Some(factor) => factor,
                 None => self.distil(&cavity, &taken, &mut distill, watch)?,
             };
+        }
+        if self.sends == Sends::Factor {
+            self.factor = as_sent(self.factor.clone(), request.wire, &self.session)?;
         }
         self.visited = true;
         self.uploaded = self.personal.then(|| moved.clone());

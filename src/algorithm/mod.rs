@@ -21,6 +21,7 @@ mod layers;
 mod lbfgs;
 pub mod local;
 pub mod mean_field;
+pub mod newton;
 pub mod npv;
 pub mod p_dsvgd;
 pub mod per_fedavg;
@@ -124,6 +125,13 @@ pub struct Capabilities {
     pub plain_gradient_steps: bool,
     /// Particles interact through matrices `[N, N]`.
     pub pairs: bool,
+    /// Messages hold natural parameters of Gaussians: their differences cancel, and rounded to 16 bits they need not be a
+    /// density.
+    pub natural_parameters: bool,
+    /// The method needs the curvature of the clients' likelihoods ([`Model::row_curvature`]).
+    ///
+    /// [`Model::row_curvature`]: crate::models::Model::row_curvature
+    pub curvature: bool,
     /// How the replies of a round relate to each other.
     pub replies: Replies,
     /// The arrays of a reply that hold changes, and not new values of the arrays sent under the same names.
@@ -142,6 +150,8 @@ impl Capabilities {
         chooses_clients: false,
         plain_gradient_steps: false,
         pairs: true,
+        natural_parameters: false,
+        curvature: false,
         replies: Replies::Estimates,
         changes: &[],
         columns: &[],
@@ -222,6 +232,7 @@ macro_rules! algorithms {
 
 algorithms! {
     Dsvgd(dsvgd::DsvgdConfig),
+    NewtonDsvgd(newton::NewtonConfig),
     UDsvgd(u_dsvgd::UDsvgdConfig),
     PDsvgd(p_dsvgd::PDsvgdConfig),
     Svgd(svgd::SvgdConfig),

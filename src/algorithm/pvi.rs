@@ -60,8 +60,12 @@ impl PviConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities =
-        Capabilities { pairs: false, replies: Replies::Different(ONE_FACTOR_EACH), ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        pairs: false,
+        natural_parameters: true,
+        replies: Replies::Different(ONE_FACTOR_EACH),
+        ..Capabilities::FEDERATED
+    };
 }
 
 /// The name of the part of a client's state that holds t_k.
@@ -78,8 +82,10 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let q = self.fitter.read(&request.message)?;
         let cavity = q.minus(&self.factor);
         let moved = self.fitter.fit(&q, &cavity, request.round, watch)?;
-        self.factor = moved.natural().minus(&cavity);
-        Ok(moved.natural().to_message())
+        // The factor follows from what the server receives.
+        let sent = request.wire.rounded(moved.natural().to_message());
+        self.factor = self.fitter.read(&sent)?.minus(&cavity);
+        Ok(sent)
     }
 
     fn state_bytes(&self) -> u64 {

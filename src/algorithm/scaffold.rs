@@ -21,7 +21,7 @@ use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientHalf, Halves, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, message_of, particles_of,
+    ClientHalf, Halves, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, as_sent, message_of, particles_of,
 };
 use crate::stein::{Optimizer, Score};
 
@@ -124,6 +124,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         // c_k⁺ − c_k = (θ − θ_k)/(Lη) − c
         let drift = theta.zip(moved.clone(), |theta, moved| (theta - moved).mul_scalar(self.pace));
         let change = drift.zip(global, |drift, global| drift - global);
+        // Both sides add the same change, so that Σ_k c_k = K·c holds whatever the precision in which it is sent.
+        let change = as_sent(change, request.wire, &self.session)?;
         let sent = change.to_array()?;
         // The server would refuse this reply, and then c_k must not have changed either.
         if sent.values.first_non_finite().is_some() {

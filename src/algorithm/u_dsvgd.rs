@@ -27,8 +27,8 @@ use crate::density::{KdeBandwidth, Likelihood, prior_score};
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, Halves, Message, OPTIMIZER, Predictor, Question, Request, Setup, Watch, diagnosed, message_of,
-    particles_of,
+    BATCHES, ClientHalf, Halves, Message, OPTIMIZER, Predictor, Question, Request, Setup, Watch, as_sent, diagnosed,
+    message_of, particles_of,
 };
 use crate::schedule::indicator;
 use crate::statistics::mean;
@@ -154,6 +154,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let start = theta.clone();
         let moved = self.svgd.run::<_, RunError>(start, steps, &mut optimizer, tilted, |done| watch(done, steps))?;
         drop(others);
+        // The client's density of q after its visit is that of the particles that the server receives.
+        let moved = as_sent(moved, request.wire, &self.session)?;
         if !self.reset_optimizer {
             self.optimizer = optimizer;
         }

@@ -88,6 +88,34 @@ impl Networks {
         Cost { flops, bytes: 23.0 * 0.5 * (local + distil) as f64 * self.coordinates() * WIDTH }
     }
 
+    /// The cost of W8a: an SVGD step, the products of the second layer with its second moments, and two more passes for
+    /// the score and the start of the other clients' sites.
+    pub fn newton_step(self, rows: usize) -> Cost {
+        let moments = 2.0 * self.second() / self.hidden as f64 * self.moments() * self.particles as f64;
+        let sites = Cost { flops: moments + 3.0 * self.coordinates(), bytes: 2.0 * self.coordinates() * WIDTH };
+        self.svgd_step(rows).plus(sites)
+    }
+
+    /// The number of second moments of the hidden units and the 1 of the bias.
+    fn moments(self) -> f64 {
+        ((self.hidden + 1) * (self.hidden + 1)) as f64
+    }
+
+    /// The cost of W8d: a forward pass, a backward pass to the outputs of each layer, and the second moments of the
+    /// hidden units. Images and coordinates are read once.
+    pub fn curvature(self, rows: usize) -> Cost {
+        let products = 2.0 * self.first() + 4.0 * self.second() + 2.0 * self.moments();
+        Cost { flops: products * (rows * self.particles) as f64, ..self.scores(1, rows) }
+    }
+
+    /// The cost of W8: L steps on `batch` rows with the other clients' sites, and the gradient and the curvature of all
+    /// rows.
+    pub fn newton_visit(self, batch: usize, rows: usize, steps: usize) -> Cost {
+        let Cost { flops, bytes } = self.newton_step(batch);
+        let steps = Cost { flops: steps as f64 * flops, bytes: steps as f64 * bytes };
+        steps.plus(self.scores(1, rows)).plus(self.curvature(rows))
+    }
+
     /// The cost of W4a: scores of all rows of K clients, each written once.
     pub fn scores(self, clients: usize, rows: usize) -> Cost {
         let images = (clients * rows * self.inputs) as f64 * WIDTH;

@@ -1,4 +1,4 @@
-//! Times of the main computations of a federation: the workloads W1 to W7, each compared with the machine's limit.
+//! Times of the main computations of a federation: the workloads W1 to W8, each compared with the machine's limit.
 //!
 //! A bench takes an open device, a number of seconds, and a size; it returns one [`Line`] per measured quantity, with
 //! its time, its FLOPs and its bytes. The timed code is the code of a run, on synthetic rows of the right shape. The
@@ -14,6 +14,7 @@
 //! | W5 | one FedWBA round | [`fedwba_round`] |
 //! | W6 | the predictive mean on 10,000 test images | [`prediction`] |
 //! | W7 | one SVGD step of the LeNet | [`convolution`] |
+//! | W8 | one visit of newton-dsvgd | [`newton_visit`] |
 
 pub mod convolution;
 pub mod cost;
@@ -23,6 +24,7 @@ pub mod growth;
 pub mod logistic;
 pub mod machine;
 pub mod network_step;
+pub mod newton_visit;
 pub mod prediction;
 pub mod roofline;
 pub mod selection;
@@ -76,11 +78,13 @@ pub enum Workload {
     W6,
     /// One SVGD step of the LeNet.
     W7,
+    /// One visit of newton-dsvgd.
+    W8,
 }
 
 impl Workload {
     /// All workloads, in order.
-    pub const ALL: [Self; 7] = [Self::W1, Self::W2, Self::W3, Self::W4, Self::W5, Self::W6, Self::W7];
+    pub const ALL: [Self; 8] = [Self::W1, Self::W2, Self::W3, Self::W4, Self::W5, Self::W6, Self::W7, Self::W8];
 
     /// A short description of the workload.
     pub fn what(self) -> &'static str {
@@ -92,6 +96,7 @@ impl Workload {
             Self::W5 => "one FedWBA round, 10 clients and the barycenter of 50",
             Self::W6 => "the predictive mean on 10,000 test images",
             Self::W7 => "one SVGD step of the LeNet on 3x32x32",
+            Self::W8 => "one visit of newton-dsvgd, with its gradient and curvature",
         }
     }
 
@@ -108,6 +113,7 @@ impl Workload {
             Self::W5 => fedwba_round::lines(bench),
             Self::W6 => prediction::lines(bench),
             Self::W7 => convolution::lines(bench),
+            Self::W8 => newton_visit::lines(bench),
         }
     }
 }
@@ -121,7 +127,7 @@ impl fmt::Display for Workload {
 impl FromStr for Workload {
     type Err = String;
 
-    /// Parses W1 to W7, in upper or lower case.
+    /// Parses W1 to W8, in upper or lower case.
     fn from_str(word: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|workload| workload.to_string().eq_ignore_ascii_case(word));
         named.ok_or_else(|| {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::cost::Networks;
 use super::synthetic::{images, network, particles, shards, streams, svgd};
 use super::timing::{Bench, Line};
+use crate::algorithm::newton::SiteSum;
 use crate::backend::{Backend, Session};
 use crate::datasets::Dataset;
 use crate::density::{Likelihood, LikelihoodScale};
@@ -40,6 +41,7 @@ pub(super) struct Step<B: Backend> {
     likelihood: Likelihood<B>,
     particles: Particles<B>,
     state: OptimizerState,
+    sites: Option<SiteSum<B>>,
 }
 
 impl<B: Backend> Step<B> {
@@ -56,6 +58,7 @@ impl<B: Backend> Step<B> {
             particles: particles(&*model, count, 0, session)?,
             likelihood: Likelihood::new(model, shard, minibatches, LikelihoodScale::Full, 1.0),
             state: OptimizerState::default(),
+            sites: None,
         })
     }
 
@@ -67,13 +70,25 @@ impl<B: Backend> Step<B> {
         Self::new(network(shape), shape.particles, images(1, rows, shape.inputs, shape.outputs), session)
     }
 
+    /// The same with the other clients' sites in the score, as a visit of newton-dsvgd has them, from the particles at
+    /// which they were taken.
+    pub fn with_sites(self, sites: SiteSum<B>) -> Self {
+        Self { particles: sites.from().clone(), sites: Some(sites), ..self }
+    }
+
     /// Runs some further steps.
     ///
     /// # Errors
     /// The device fails, or particles diverge.
     pub fn run(&mut self, steps: usize) -> Result<(), RunError> {
-        let Self { svgd, likelihood, particles, state } = self;
-        let score = |at: &Particles<B>| Ok(likelihood.next_score(at, 1.0));
+        let Self { svgd, likelihood, particles, state, sites } = self;
+        let score = |at: &Particles<B>| {
+            let own = likelihood.next_score(at, 1.0);
+            Ok(match sites {
+                None => own,
+                Some(sites) => own.plus(sites.score(at)),
+            })
+        };
         *particles = svgd.run::<_, RunError>(particles.clone(), steps, state, score, |_| {})?;
         Ok(())
     }

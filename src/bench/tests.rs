@@ -76,10 +76,47 @@ fn work_is_that_of_the_yardsticks() {
     }
 }
 
+/// Written out for 20 networks 784-100-10 with d = 79,510, which are 1,590,200 coordinates.
+#[test]
+fn the_work_of_a_visit_with_newton_factors_is_that_of_its_products() {
+    let networks = Networks::mnist(20);
+    let coordinates = 1_590_200.0;
+    // Ten rows of 101 weights times 101² second moments; a difference, a product and a sum in each coordinate.
+    let sites = 20.0 * 2.0 * 10.0 * 10_201.0 + 3.0 * coordinates;
+    let step = networks.svgd_step(100).flops + sites;
+    // Each row of a client: 784·100 and 100·10 forward, 10·100 backward, 101² second moments.
+    let curvature = 3000.0 * 20.0 * 2.0 * (78_400.0 + 1_000.0 + 1_000.0 + 10_201.0);
+    let images = 3000.0 * 784.0 * 4.0;
+    let visit = 200.0 * step + networks.scores(1, 3000).flops + curvature;
+    let cases = [
+        ("step", networks.newton_step(100), step, 10.0 * 4.0 * coordinates),
+        ("curvature", networks.curvature(3000), curvature, images + 4.0 * coordinates),
+        ("visit", networks.newton_visit(100, 3000, 200), visit, 8008.0 * coordinates + 2.0 * images),
+    ];
+    for (name, cost, flops, bytes) in cases {
+        assert!((cost.flops / flops - 1.0).abs() < 1e-12, "{name}: {} and not {flops} operations", cost.flops);
+        assert!((cost.bytes / bytes - 1.0).abs() < 1e-12, "{name}: {} and not {bytes} bytes", cost.bytes);
+    }
+}
+
+#[test]
+fn units_in_turn_run_equally_often() {
+    let order = std::cell::RefCell::new(String::new());
+    let unit = |name: char| {
+        order.borrow_mut().push(name);
+        Ok(())
+    };
+    let timed = tiny().time_in_turn([&mut || unit('a'), &mut || unit('b')]).unwrap();
+    let order = order.into_inner();
+    assert_eq!(order, "ab".repeat(order.len() / 2));
+    // Some of the units warm up.
+    assert!(timed.iter().all(|timed| (3..order.len() / 2).contains(&timed.milliseconds.len())), "{order}, {timed:?}");
+}
+
 #[test]
 fn a_workload_is_known_in_either_case_and_others_are_refused_with_the_list() {
     assert_eq!("w4".parse(), Ok(Workload::W4));
-    let refusal = "W8".parse::<Workload>().unwrap_err();
+    let refusal = "W9".parse::<Workload>().unwrap_err();
     assert!(Workload::ALL.iter().all(|known| refusal.contains(&known.to_string())), "{refusal}");
 }
 

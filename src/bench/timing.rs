@@ -112,6 +112,25 @@ pub(super) struct Timed {
     pub allocations: Option<f64>,
 }
 
+impl Timed {
+    /// The times and allocations of one part of units that consist of `parts` equal parts.
+    pub fn of_one(mut self, parts: usize) -> Self {
+        self.milliseconds.iter_mut().for_each(|value| *value /= parts as f64);
+        self.allocations = self.allocations.map(|count| count / parts as f64);
+        self
+    }
+}
+
+/// A unit of work.
+pub(super) type Unit<'a> = &'a mut dyn FnMut() -> Result<(), RunError>;
+
+/// A unit with what was measured so far.
+struct Series<'a> {
+    run: Unit<'a>,
+    milliseconds: Vec<f64>,
+    allocations: u64,
+}
+
 impl<B: Backend> Bench<B> {
     /// Times a unit of work that consists of `parts` equal parts, and returns the time of one part.
     ///
@@ -124,10 +143,7 @@ impl<B: Backend> Bench<B> {
         parts: usize,
         unit: impl FnMut() -> Result<(), RunError>,
     ) -> Result<Line, RunError> {
-        let mut timed = self.time(unit)?;
-        timed.milliseconds.iter_mut().for_each(|value| *value /= parts as f64);
-        timed.allocations = timed.allocations.map(|count| count / parts as f64);
-        Ok(self.line_of(name, Some(cost), &timed))
+        Ok(self.line_of(name, Some(cost), &self.time(unit)?.of_one(parts)))
     }
 
     /// Runs a unit repeatedly until the budget is spent.
@@ -135,31 +151,46 @@ impl<B: Backend> Bench<B> {
     /// # Errors
     /// The unit's work fails, or the device fails.
     pub(super) fn time(&self, mut unit: impl FnMut() -> Result<(), RunError>) -> Result<Timed, RunError> {
+        let [timed] = self.time_in_turn([&mut unit])?;
+        Ok(timed)
+    }
+
+    /// Runs units in turn, until the budget of all of them is spent: what slows the machine for a while slows all alike.
+    ///
+    /// # Errors
+    /// The work of a unit fails, or the device fails.
+    pub(super) fn time_in_turn<const U: usize>(&self, units: [Unit<'_>; U]) -> Result<[Timed; U], RunError> {
         let device = self.session.device();
-        let mut once = || {
-            unit()?;
+        let once = |unit: &mut Series| {
+            (unit.run)()?;
             // A GPU executes asynchronously, so the time ends only after a synchronisation.
             device.sync().map_err(|error| RunError::Device(format!("{error:?}")))
         };
-        let budget = Duration::from_secs_f64(self.settings.seconds);
+        let mut units = units.map(|run| Series { run, milliseconds: Vec::with_capacity(MOST_UNITS), allocations: 0 });
+        let budget = Duration::from_secs_f64(U as f64 * self.settings.seconds);
         let begun = Instant::now();
         for _ in 0..WARM_UNITS {
-            once()?;
+            units.iter_mut().try_for_each(once)?;
             if 4 * begun.elapsed() > budget {
                 break;
             }
         }
-        let mut milliseconds = Vec::with_capacity(MOST_UNITS);
-        let count = || self.settings.allocations.map(|count| count());
-        let (activity, before, begun) = (Activity::begin(), count(), Instant::now());
-        while milliseconds.len() < MOST_UNITS && (milliseconds.len() < LEAST_UNITS || begun.elapsed() < budget) {
-            let start = Instant::now();
-            once()?;
-            milliseconds.push(1e3 * start.elapsed().as_secs_f64());
+        let count = || self.settings.allocations.map_or(0, |count| count());
+        let (activity, begun, mut turns) = (Activity::begin(), Instant::now(), 0);
+        while turns < MOST_UNITS && (turns < LEAST_UNITS || begun.elapsed() < budget) {
+            for unit in &mut units {
+                let (before, start) = (count(), Instant::now());
+                once(unit)?;
+                unit.milliseconds.push(1e3 * start.elapsed().as_secs_f64());
+                unit.allocations += count() - before;
+            }
+            turns += 1;
         }
-        let allocations =
-            count().zip(before).map(|(after, before)| (after - before) as f64 / milliseconds.len() as f64);
-        Ok(Timed { milliseconds, foreign: activity.foreign(), allocations })
+        let foreign = activity.foreign();
+        Ok(units.map(|unit| {
+            let allocations = self.settings.allocations.map(|_| unit.allocations as f64 / turns as f64);
+            Timed { milliseconds: unit.milliseconds, foreign, allocations }
+        }))
     }
 
     /// The line of these times.

@@ -197,14 +197,14 @@ pub struct ReproduceArgs {
     pub quiet: bool,
 }
 
-/// Time seven workloads on this machine, and its fastest matrix product and copy.
+/// Time eight workloads on this machine, and its fastest matrix product and copy.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Workloads:
   W1  one SVGD step of the network 784-100-10      W5  one FedWBA round and its barycenter
   W2  one DSVGD round on it                        W6  predictions on 10,000 images
   W3  200 SVGD steps of a logistic regression      W7  one SVGD step of the LeNet
-  W4  client selection among 120 clients
+  W4  client selection among 120 clients           W8  one visit of newton-dsvgd
 
 Examples:
   fedstein bench                                   all of them, about two minutes

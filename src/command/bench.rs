@@ -1,4 +1,4 @@
-//! `fedstein bench`: times the workloads W1 to W7 and compares them with this machine's limits, or measures how time
+//! `fedstein bench`: times the workloads W1 to W8 and compares them with this machine's limits, or measures how time
 //! grows with size.
 
 use std::fs::{File, OpenOptions};

@@ -97,6 +97,9 @@ impl Job<'_> {
         let names = shape.feature_names.as_deref();
         let mut features = read_features(self.input, shape.width(), names, delimiter, &ignore)?;
         self.run.card.normalisation.features.apply(&mut features)?;
+        if let Some(rotation) = self.run.rotation(self.config)? {
+            rotation.apply(&mut features)?;
+        }
         if let Some(((row, column), _)) = features.indexed_iter().find(|(_, value)| !value.is_finite()) {
             let (input, row, column) = (self.input.display(), row + 1, column + 1);
             return Err(RunError::Config(format!(

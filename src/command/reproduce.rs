@@ -130,6 +130,7 @@ impl From<FigureError> for CliError {
 /// The list of the figures, one line per figure.
 fn listing(data_dir: &Path) -> Result<String, CliError> {
     let mut text = format!("data directory: {}\n", data_dir.display());
+    let width = FIGURES.iter().map(|(id, _)| id.len()).max().unwrap_or(0);
     for (id, _) in FIGURES {
         let figure = find(id)?;
         let grid = |scale| Grid::new(&figure, &Wanted { scale, seeds: None, backend: None, only: None });
@@ -146,8 +147,8 @@ fn listing(data_dir: &Path) -> Result<String, CliError> {
         if figure.middle.is_some() {
             let _ = write!(runs, ", {} middle", grid(Scale::Middle).count());
         }
-        let _ =
-            writeln!(text, "{id:<16}{}; runs: {runs}, {} full; data: {}", figure.title, full.count(), data.join(", "));
+        let (title, count, data) = (&figure.title, full.count(), data.join(", "));
+        let _ = writeln!(text, "{id:<width$}  {title}; runs: {runs}, {count} full; data: {data}");
     }
     Ok(text)
 }

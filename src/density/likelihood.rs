@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use fedstein_models::{Batch, Model, Prior};
+use burn::tensor::Tensor;
+use fedstein_models::{Batch, Model, Prior, RowCurvature};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Backend;
@@ -117,7 +118,7 @@ impl<B: Backend> Likelihood<B> {
                 self.model.likelihood_score(at.blocks(), &batch, self.scale)
             }
             Rows::Full => {
-                let parts = self.chunks().map(|chunk| {
+                let parts = self.chunks(CHUNK).map(|chunk| {
                     let batch = self.shard.batch(&chunk);
                     self.model.likelihood_score(at.blocks(), &batch, self.whole_scale())
                 });
@@ -131,13 +132,29 @@ impl<B: Backend> Likelihood<B> {
         Particles::from_blocks(score, at.layout().clone())
     }
 
+    /// The Gauss-Newton curvature of all rows at the particles `[N, d]`, in groups of at most `at_once` rows; a sum over
+    /// groups has the scale of [`Self::score_in`] after multiplication with [`Self::whole_scale`]. `uniforms` draws numbers
+    /// in [0, 1) of a shape.
+    pub fn row_curvatures(
+        &self,
+        at: &Particles<B>,
+        at_once: usize,
+        uniforms: &mut dyn FnMut([usize; 2]) -> Tensor<2>,
+    ) -> impl Iterator<Item = RowCurvature> {
+        self.chunks(at_once.min(CHUNK)).filter_map(move |chunk| {
+            let inputs = self.shard.batch(&chunk).inputs;
+            let drawn = uniforms([at.count(), chunk.len()]);
+            self.model.row_curvature(at.blocks(), inputs, drawn)
+        })
+    }
+
     /// −(1/α) L_k(θ_n) from all rows, `[N]`, in the scale of [`Self::score_in`]. Waits for the device.
     ///
     /// # Errors
     /// Reading from the device fails.
     pub fn log_likelihood(&self, at: &Particles<B>) -> Result<Vec<f64>, RunError> {
         let mut total = vec![0.0; at.count()];
-        for chunk in self.chunks() {
+        for chunk in self.chunks(CHUNK) {
             let batch = self.shard.batch(&chunk);
             let values = self.model.log_likelihood(at.blocks(), &batch).try_into_vec_as::<f64>()?;
             total.iter_mut().zip(values).for_each(|(sum, value)| *sum += self.whole_scale() * value);
@@ -145,14 +162,14 @@ impl<B: Backend> Likelihood<B> {
         Ok(total)
     }
 
-    /// The indices of all rows of the shard in groups, so that memory does not grow with N_k.
-    fn chunks(&self) -> impl Iterator<Item = Vec<usize>> + use<B> {
+    /// The indices of all rows of the shard in groups of `size`, so that memory does not grow with N_k.
+    fn chunks(&self, size: usize) -> impl Iterator<Item = Vec<usize>> + use<B> {
         let rows = self.shard.rows();
-        (0..rows).step_by(CHUNK).map(move |start| (start..(start + CHUNK).min(rows)).collect())
+        (0..rows).step_by(size).map(move |start| (start..(start + size).min(rows)).collect())
     }
 
     /// The factor of the sum over all rows that agrees with that of a minibatch.
-    fn whole_scale(&self) -> f64 {
+    pub fn whole_scale(&self) -> f64 {
         self.scale * self.minibatches.batch() as f64 / self.shard.rows() as f64
     }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::backend::{Backend, Session};
-use crate::datasets::{Partition, Targets, TrainTest};
+use crate::datasets::{Partition, Rotation, Targets, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
 use crate::metrics::{ClientScores, PersonalScores, UncertaintySummary};
@@ -25,6 +25,7 @@ use super::evaluate::Predicted;
 use super::finished::{ModelCard, SCHEMA_VERSION, Summary, to_safetensors};
 use super::lock::Lock;
 use super::outcome::Outcome;
+use super::rotation;
 use super::rounds_csv::RoundsCsv;
 use super::run_dir::{self, RunDir, RunDirError};
 use super::schema::Resolved;
@@ -92,7 +93,7 @@ impl Artifacts {
         &mut self,
         config: &Config,
         particles: usize,
-        data: &TrainTest,
+        (data, rotation): (&TrainTest, Option<&Rotation>),
         partition: &Partition,
         model: &dyn Model,
         session: &Session<B>,
@@ -120,6 +121,9 @@ impl Artifacts {
             normalisation: data.normalisation.clone(),
         };
         dir.write(run_dir::MODEL, &to_json(&card)?).map_err(directory)?;
+        if let Some(rotation) = rotation {
+            dir.write(run_dir::ROTATION, &rotation::to_safetensors(rotation)?).map_err(directory)?;
+        }
         dir.write(run_dir::PARTITION, partition.table(&data.train.targets).as_bytes()).map_err(directory)?;
         if self.past().is_none() {
             let rounds = dir.join(run_dir::ROUNDS);

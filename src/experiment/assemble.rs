@@ -7,7 +7,7 @@ use fedstein_schema::NumberOr;
 use crate::algorithm::{Algorithm, Capabilities, Replies};
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
-use crate::datasets::{Dataset, Targets};
+use crate::datasets::{Dataset, Partition, Targets, TrainTest};
 use crate::density::{KdeBandwidth, KdeConfig, KdeMode};
 use crate::error::RunError;
 use crate::federation::combine::Robust;
@@ -23,7 +23,7 @@ use crate::rows::{Rows, Table};
 use crate::schedule::{Random, Schedule, ScheduleSetup};
 use crate::stein::{Kernel, Svgd};
 
-use super::config::{Config, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde};
+use super::config::{Config, EvaluationRows, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde};
 
 /// Number of rows on which the noise of an untrained regression network is measured.
 const NOISE_ROWS: usize = 1000;
@@ -61,7 +61,8 @@ impl Config {
 
     /// Builds the policy of `[federation]`, with a fingerprint of the whole configuration.
     pub fn fault_policy(&self, algorithm: Capabilities) -> FaultPolicy {
-        let FederationConfig { deadline, min_replies, repeats, backoff, robust, outlier_scores, .. } = self.federation;
+        let FederationConfig { deadline, min_replies, repeats, backoff, robust, outlier_scores, wire, .. } =
+            self.federation;
         let robust = match (robust, algorithm.replies) {
             (RobustRule::None, _) => Robust::None,
             (RobustRule::NormClip, _) => Robust::NormClip(self.federation.robust_clip),
@@ -71,7 +72,7 @@ impl Config {
         };
         let deadline = (deadline > 0.0).then_some(deadline);
         let rules =
-            Rules { deadline, min_replies, repeats, backoff, robust, changes: algorithm.changes, outlier_scores };
+            Rules { deadline, min_replies, repeats, backoff, robust, changes: algorithm.changes, outlier_scores, wire };
         FaultPolicy::new(rules, Message::default().with_scalar(&format!("{self:?}"), 0.0).fingerprint())
     }
 
@@ -132,6 +133,31 @@ fn shape_of(data: &Dataset) -> DataShape {
         Targets::None { .. } => TargetShape::None,
     };
     DataShape { name: data.name.clone(), input: data.feature_shape.clone(), targets }
+}
+
+/// The data with the rows of `evaluation.rows` in the place of the test rows.
+///
+/// # Errors
+/// Validation rows are asked for, and no client has enough rows to hold one out.
+pub(super) fn with_evaluated_rows(
+    config: &Config,
+    data: TrainTest,
+    partition: &Partition,
+) -> Result<TrainTest, RunError> {
+    if config.evaluation.rows == EvaluationRows::Test {
+        return Ok(data);
+    }
+    let rows = partition.held_out();
+    if rows.is_empty() {
+        return Err(RunError::Config(
+            "evaluation.rows = \"validation\": every client has too few rows to hold one out; raise \
+             `partition.validation`, or use fewer clients"
+                .into(),
+        ));
+    }
+    let mut notes = data.notes;
+    notes.push(format!("metrics are of {} validation rows, not of the test rows (evaluation.rows)", rows.len()));
+    Ok(TrainTest { test: data.train.select(&rows), notes, ..data })
 }
 
 /// Checks that the number of coordinates fits a tensor's index.

@@ -10,6 +10,7 @@ mod faults;
 mod federation;
 mod kernel;
 mod optimizer;
+mod rotation;
 
 use std::sync::LazyLock;
 
@@ -27,12 +28,13 @@ pub use crate::algorithm::keys::KdeRule;
 pub use crate::models::{BlrSpec, BnnSpec, MixtureSpec, ModelConfig, StackSpec};
 pub use crate::schedule::{RoundRobinConfig, ScheduleConfig};
 pub use checkpoint::CheckpointConfig;
-pub use evaluation::{EvaluationConfig, SameKde};
+pub use evaluation::{EvaluationConfig, EvaluationRows, SameKde};
 pub use faults::FaultsConfig;
 pub use federation::{FederationConfig, RobustRule};
 pub use fedstein_schema::NumberOr;
 pub use kernel::{BandwidthRule, KernelConfig, RadialConfig};
 pub use optimizer::{OptimizerConfig, Reset};
+pub use rotation::{Rotate, RotateFrom, RotationConfig};
 
 use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities, Replies};
 use crate::backend::Precision;
@@ -41,7 +43,7 @@ use crate::datasets::{
 };
 use crate::federation::faults::Fault;
 use crate::models::{MODEL_KINDS, ModelKind};
-use crate::protocol::RequestKind;
+use crate::protocol::{RequestKind, Wire};
 use crate::schedule::SCHEDULE_KINDS;
 use crate::statistics::trimmed;
 
@@ -131,7 +133,8 @@ pub fn schema() -> &'static Schema {
         Schema {
             sections: vec![
                 Section::plain("", "The experiment as a whole. These keys stand above the first section.", TOP),
-                of_kinds("data", "Which data, how they are scaled and how many rows are used.", "digits", DATA_KINDS),
+                of_kinds("data", "Which data, how they are scaled and how many rows are used.", "digits", DATA_KINDS)
+                    .with_common(rotation::KEYS),
                 of_kinds(
                     "partition",
                     "How the training rows are assigned to the clients. Every row goes to exactly one client, except with `fedwba-reference`.",
@@ -255,6 +258,14 @@ impl Config {
         read(&self.data)
     }
 
+    /// The basis of the features, out of `[data]`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Internal`] if the keys and the type that they are read into disagree.
+    pub fn rotation(&self) -> Result<RotationConfig, ConfigError> {
+        read(&self.data)
+    }
+
     /// The typed configuration of `[partition]`.
     ///
     /// # Errors
@@ -300,16 +311,29 @@ impl Config {
         let conflicts = [
             self.schedule_conflict(name, can, scheme.clients()),
             self.model_conflict(data),
+            self.curvature_conflict(name, can),
+            self.rotation_conflict(data)?,
             self.partition_conflict(data, scheme.properties()),
             algorithm.check().err(),
             self.optimizer_conflict(name, can),
             self.federation_conflict(name, can),
+            self.wire_conflict(name, can),
             self.faults_conflict(),
+            self.evaluation_conflict()?,
         ];
         match conflicts.into_iter().flatten().next() {
             Some(conflict) => Err(ConfigError::Conflict(conflict)),
             None => Ok(()),
         }
+    }
+
+    fn evaluation_conflict(&self) -> Result<Option<String>, ConfigError> {
+        let none = self.partition()?.validation == 0.0;
+        Ok((none && self.evaluation.rows == EvaluationRows::Validation).then(|| {
+            "`evaluation.rows` = \"validation\" needs rows that clients hold out; set `partition.validation` to their \
+             share, such as 0.1"
+                .to_owned()
+        }))
     }
 
     fn schedule_conflict(&self, algorithm: &str, can: Capabilities, clients: Option<usize>) -> Option<String> {
@@ -383,6 +407,42 @@ impl Config {
         }
     }
 
+    /// Checks that the algorithm's messages are sent, and can be rounded.
+    fn wire_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+        let (wire, word) = (self.federation.wire, self.federation.wire.word());
+        if wire != Wire::Full && can.centralised {
+            return Some(format!(
+                "`federation.wire` = \"{word}\" rounds what server and clients send, but algorithm kind `{algorithm}` has all \
+                 rows in one place; it must be \"full\""
+            ));
+        }
+        (wire.is_half() && can.natural_parameters).then(|| {
+            format!(
+                "`federation.wire` = \"{word}\" leaves too few digits of the natural parameters that algorithm kind \
+                 `{algorithm}` sends, of which clients take differences; it must be \"full\" or \"f32\""
+            )
+        })
+    }
+
+    /// Checks that rotated features are still what the model and the data set need.
+    fn rotation_conflict(&self, properties: DataProperties) -> Result<Option<String>, ConfigError> {
+        if self.rotation()?.rotate == Rotate::None {
+            return Ok(None);
+        }
+        let data = self.data_kind();
+        if properties.is_toy() {
+            return Ok(Some(format!(
+                "data kind `{data}` is a toy density without features; `data.rotate` must be \"none\""
+            )));
+        }
+        let images = matches!(&self.model, ModelConfig::Stack(stack) if stack.reads_images());
+        Ok(images.then(|| {
+            "`data.rotate` = \"principal\" mixes the pixels of an image, and `model.layers` has convolutions or pools; use \
+             dense layers, or `data.rotate` = \"none\""
+                .into()
+        }))
+    }
+
     fn faults_conflict(&self) -> Option<String> {
         let FaultsConfig { kinds, requests, .. } = &self.faults;
         let unknown = unknown_word("faults.kinds", kinds, &Fault::ALL.map(Fault::word))
@@ -394,6 +454,15 @@ impl Config {
         (late && self.federation.deadline == 0.0).then(|| {
             "`faults.kinds` has \"straggler\", which has no effect without a `federation.deadline`; it must be greater than 0"
                 .into()
+        })
+    }
+
+    fn curvature_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+        (can.curvature && matches!(self.model, ModelConfig::Mixture(_))).then(|| {
+            format!(
+                "algorithm kind `{algorithm}` needs the curvature of the likelihood, which model kind `mixture` does not \
+                 compute; use `dsvgd`, or model kind `blr`, `bnn` or `stack`"
+            )
         })
     }
 

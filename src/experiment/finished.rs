@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
-use crate::datasets::{Dataset, FeatureScale, Normalisation, Targets};
+use crate::datasets::{Dataset, FeatureScale, Normalisation, Rotation, Targets};
 use crate::error::RunError;
 use crate::metrics::{Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
@@ -20,10 +20,10 @@ use crate::report::files::{read_text, read_whole};
 use crate::report::{PartitionTable, RoundRecord};
 use crate::tensor_file::{self, NamedTensor, floats};
 
-use super::config::Config;
+use super::config::{Config, Rotate};
 use super::personal::PersonalResults;
-use super::run_dir;
 use super::schema::{ConfigError, Source};
+use super::{rotation, run_dir};
 
 /// Version of the layout of `summary.json` and `model.json`.
 pub(super) const SCHEMA_VERSION: u32 = 1;
@@ -185,6 +185,17 @@ impl Finished {
             feature_names: self.card.feature_names.clone(),
             targets,
             clients: None,
+        }
+    }
+
+    /// The basis in which the model sees the features, of a run with `data.rotate`; `config` is the run's.
+    ///
+    /// # Errors
+    /// The file cannot be read, or does not hold an orthogonal matrix.
+    pub fn rotation(&self, config: &Config) -> Result<Option<Rotation>, RunError> {
+        match config.rotation()?.rotate {
+            Rotate::None => Ok(None),
+            Rotate::Principal => rotation::read(&self.path.join(run_dir::ROTATION)).map(Some),
         }
     }
 

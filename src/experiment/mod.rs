@@ -13,6 +13,7 @@ mod outcome;
 pub mod personal;
 pub mod progress;
 mod recorder;
+mod rotation;
 mod rounds_csv;
 pub mod run;
 pub mod run_dir;

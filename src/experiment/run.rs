@@ -15,13 +15,14 @@ use crate::random::{self, Purpose, Streams};
 use crate::rows::{Shard, Table};
 
 use super::artifact::Artifacts;
-use super::assemble::{check_size, initial_particles};
+use super::assemble::{check_size, initial_particles, with_evaluated_rows};
 use super::config::Config;
 use super::evaluate::{Evaluator, EvaluatorConfig};
 use super::outcome::Outcome;
 use super::personal::HeldOutRows;
 use super::progress::Observer;
 use super::recorder::{RunRecorder, RunResults};
+use super::rotation;
 
 /// The description of a run.
 ///
@@ -114,12 +115,18 @@ fn run_with<B: Backend>(
     };
     let scheme = config.partition()?;
     let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
+    let data = with_evaluated_rows(config, data, &partition)?;
     // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition
     // drew.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);
     let partition = partition.with_tests(&scheme, &data.train, &data.test, &mut rng)?;
     data.notes.iter().for_each(|note| observer.note(note));
     partition.notes.iter().for_each(|note| observer.note(note));
+    let rotation = rotation::of(config, &data, &partition)?;
+    let data = match &rotation {
+        Some(rotation) => rotation::applied(rotation, data)?,
+        None => data,
+    };
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 
     // The model and its initial particles.
@@ -130,7 +137,7 @@ fn run_with<B: Backend>(
     check_size(algorithm, &*model)?;
     let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
-        artifacts.open(config, algorithm.particles(), &data, &partition, &*model, &session)?;
+        artifacts.open(config, algorithm.particles(), (&data, rotation.as_ref()), &partition, &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
     let name = match &experiment.data {

@@ -20,6 +20,8 @@ pub const PREDICTIONS: &str = "predictions.csv";
 pub const PARTICLES: &str = "particles.safetensors";
 /// The information that `fedstein predict` needs besides the particles.
 pub const MODEL: &str = "model.json";
+/// The basis of the features, of a run with `data.rotate`.
+pub const ROTATION: &str = "rotation.safetensors";
 /// The calibration report, a directory.
 pub const REPORT: &str = "report";
 /// The directory of the checkpoints.
@@ -52,6 +54,7 @@ const CONTENTS: &[&str] = &[
     PREDICTIONS,
     PARTICLES,
     MODEL,
+    ROTATION,
     REPORT,
     CHECKPOINT,
     UNCERTAINTY,

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::combine::{Norms, Robust};
 use super::quarantine::Quarantine;
-use crate::protocol::{ClientId, Request};
+use crate::protocol::{ClientId, Request, Wire};
 
-/// The rules by which a round closes, clients are asked again, and replies are combined.
+/// The rules by which a round closes, clients are asked again, replies are combined, and messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// The number of seconds after which replies to a request are ignored; `None` waits for all.
@@ -25,6 +25,8 @@ pub struct Rules {
     pub changes: &'static [&'static str],
     /// Whether every reply gets an outlier score.
     pub outlier_scores: bool,
+    /// The precision in which arrays are sent in both directions.
+    pub wire: Wire,
 }
 
 impl Default for Rules {
@@ -37,6 +39,7 @@ impl Default for Rules {
             robust: Robust::None,
             changes: &[],
             outlier_scores: false,
+            wire: Wire::Full,
         }
     }
 }

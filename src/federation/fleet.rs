@@ -22,7 +22,8 @@ pub trait Fleet {
     /// rounds, and the failures of clients. A request may have no reply.
     ///
     /// Requests to several clients mostly share one message ([`Request::message`]): a fleet that sends bytes may encode
-    /// it once for all requests of the same [`Request::state`].
+    /// it once for all requests of the same [`Request::state`]. Its arrays have been rounded to [`Request::wire`], so that
+    /// sending them in this precision changes nothing more, and [`Request::reply`] does the same for a reply.
     ///
     /// # Errors
     /// The elements of the result are errors: [`RunError::Client`] for a client that fails. Any other error ends the

@@ -55,7 +55,7 @@ pub fn ask_for_scores<B: Backend>(
     round: usize,
     clients: &[ClientId],
 ) -> Result<Scores, RunError> {
-    let message = SharedMessage::from(server.publish()?);
+    let message = SharedMessage::sent(server.publish()?, policy.rules.wire);
     let request = |client| Ok(Request::new(round, client, Ask::Score, message.clone()));
     let mut events = Vec::new();
     let replies = ask_clients(fleet, policy, clients, request, (&mut Traffic::default(), &mut events))?;

@@ -18,7 +18,7 @@ use super::outlier::outlier_scores;
 use super::roster::{Attempt, ReplyStatus, Roster};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientId, Question, ROWS, Reply, Request, ServerHalf, SharedMessage, Watch};
+use crate::protocol::{Ask, ClientId, Question, ROWS, Reply, Request, ServerHalf, SharedMessage, Watch, Wire};
 use crate::schedule::{Indicators, Schedule, Selection};
 
 /// The record of a round.
@@ -42,9 +42,9 @@ pub struct Round {
     pub selection_seconds: f64,
     /// Numbers by name: the mean over the trained clients of the numbers in their replies, and the server's own.
     pub numbers: BTreeMap<String, f64>,
-    /// The bytes of arrays and indicators from the server to the clients, one copy for each client.
+    /// The bytes of arrays and indicators from the server to the clients as they are sent, one copy for each client.
     pub downlink_bytes: u64,
-    /// The bytes of arrays and indicators from the clients to the server.
+    /// The bytes of arrays and indicators from the clients to the server as they are sent.
     pub uplink_bytes: u64,
     /// The bytes that the server half keeps between rounds.
     pub server_bytes: u64,
@@ -201,7 +201,7 @@ impl<B: Backend> Federation<'_, B> {
     }
 
     fn requests(&self, round: usize, attempt: usize, clients: &[ClientId]) -> Result<Vec<Request>, RunError> {
-        let outgoing = Outgoing::new(self.server, round);
+        let outgoing = Outgoing::new(self.server, round, self.policy.rules.wire);
         let request = |client: &ClientId| {
             let message = outgoing.to(*client)?;
             Ok(self.policy.stamped(Request { attempt, ..Request::new(round, *client, Ask::Train, message) }))
@@ -281,7 +281,7 @@ impl<B: Backend> Federation<'_, B> {
         traffic: &mut Traffic,
         events: &mut Vec<Event>,
     ) -> Result<Indicators, RunError> {
-        let outgoing = Outgoing::new(self.server, round);
+        let outgoing = Outgoing::new(self.server, round, self.policy.rules.wire);
         let request = |client| Ok(Request::new(round, client, Ask::Answer(question), outgoing.to(client)?));
         let clients: Vec<ClientId> = (0..self.rows.len()).collect();
         let replies = ask_clients(self.fleet, self.policy, &clients, request, (traffic, events))?;
@@ -289,26 +289,28 @@ impl<B: Backend> Federation<'_, B> {
     }
 }
 
-/// The messages for the clients of a round. The message for all clients is built once, with the first request.
+/// The messages for the clients of a round, as they are sent. The message for all clients is built once, with the first
+/// request.
 struct Outgoing<'a, B: Backend> {
     server: &'a dyn ServerHalf<B>,
     round: usize,
+    wire: Wire,
     to_all: OnceCell<SharedMessage>,
 }
 
 impl<'a, B: Backend> Outgoing<'a, B> {
-    fn new(server: &'a dyn ServerHalf<B>, round: usize) -> Self {
-        Self { server, round, to_all: OnceCell::new() }
+    fn new(server: &'a dyn ServerHalf<B>, round: usize, wire: Wire) -> Self {
+        Self { server, round, wire, to_all: OnceCell::new() }
     }
 
     fn to(&self, client: ClientId) -> Result<SharedMessage, RunError> {
         if let Some(own) = self.server.configure_for(self.round, client)? {
-            return Ok(own.into());
+            return Ok(SharedMessage::sent(own, self.wire));
         }
         if let Some(message) = self.to_all.get() {
             return Ok(message.clone());
         }
-        let message = SharedMessage::from(self.server.configure(self.round)?);
+        let message = SharedMessage::sent(self.server.configure(self.round)?, self.wire);
         Ok(self.to_all.get_or_init(|| message).clone())
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::array::Values;
 use crate::error::RunError;
-use crate::protocol::{Ask, DISCREPANCY, Question, ROWS, Reply, Request};
+use crate::protocol::{Ask, DISCREPANCY, PARTICLES, Question, ROWS, Reply, Request};
 
 /// Checks that a reply answers this request.
 ///
@@ -36,9 +36,14 @@ pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     if discrepancy && !reply.message.scalars.contains_key(DISCREPANCY) {
         return refuse(format!("the reply lacks the number \"{DISCREPANCY}\""));
     }
-    // Replies with a discrepancy or a score have no parameters; all others have the arrays of the request.
-    let echoes = !discrepancy && request.ask != Ask::Score;
-    for (name, sent) in request.message.arrays.iter().filter(|_| echoes) {
+    // Replies with a discrepancy or with scores of a client have no parameters; a likelihood's score has the shape of the
+    // particles; a training reply has all arrays of the request.
+    let echoes = |name: &str| match request.ask {
+        Ask::Train => true,
+        Ask::Answer(Question::LikelihoodScore { .. }) => name == PARTICLES,
+        Ask::Answer(Question::Discrepancy { .. }) | Ask::Score => false,
+    };
+    for (name, sent) in request.message.arrays.iter().filter(|(name, _)| echoes(name)) {
         let Some(got) = reply.message.arrays.get(name) else {
             return refuse(format!("the reply lacks the array \"{name}\""));
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::fingerprint::Fingerprint;
+use super::wire::Wire;
 use crate::array::{Array, ArrayError, Values};
 use crate::rows::Rows;
 use crate::stein::Kernel;
@@ -70,16 +71,26 @@ impl Message {
     }
 }
 
-/// A message for any number of clients. It is held in memory once, and its fingerprint is computed once.
+/// A message for any number of clients, as they receive it. It is held in memory once, and its fingerprint is computed
+/// once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedMessage {
     message: Arc<Message>,
     fingerprint: u64,
+    wire: Wire,
+}
+
+impl SharedMessage {
+    /// The message as it arrives when it is sent in this precision; the fingerprint is that of what arrives.
+    pub fn sent(message: Message, wire: Wire) -> Self {
+        let message = wire.rounded(message);
+        Self { fingerprint: message.fingerprint(), message: Arc::new(message), wire }
+    }
 }
 
 impl From<Message> for SharedMessage {
     fn from(message: Message) -> Self {
-        Self { fingerprint: message.fingerprint(), message: Arc::new(message) }
+        Self::sent(message, Wire::Full)
     }
 }
 
@@ -175,7 +186,9 @@ pub struct Request {
     pub state: u64,
     /// The purpose of the request.
     pub ask: Ask,
-    /// The message of the algorithm's server half; clones of the request share it.
+    /// The precision in which arrays are sent: those of the message, and those of the reply.
+    pub wire: Wire,
+    /// The message of the algorithm's server half, rounded to that precision; clones of the request share it.
     #[serde(with = "shared")]
     pub message: Arc<Message>,
 }
@@ -183,14 +196,22 @@ pub struct Request {
 impl Request {
     /// The request of a first attempt, with the fingerprint of the message.
     pub fn new(round: usize, client: ClientId, ask: Ask, message: impl Into<SharedMessage>) -> Self {
-        let SharedMessage { message, fingerprint: state } = message.into();
-        Self { run: 0, counted: 0, round, attempt: 1, client, state, ask, message }
+        let SharedMessage { message, fingerprint: state, wire } = message.into();
+        Self { run: 0, counted: 0, round, attempt: 1, client, state, ask, wire, message }
     }
 
-    /// A reply to this request that takes no time.
+    /// A reply to this request that takes no time, with the message as the server receives it.
     pub fn reply(&self, message: Message) -> Reply {
         let &Self { run, round, client, state, .. } = self;
-        Reply { run, round, client, state, seconds: 0.0, message }
+        Reply { run, round, client, state, seconds: 0.0, message: self.reply_wire().rounded(message) }
+    }
+
+    /// The precision in which the arrays of the reply are sent. Sums of scores are not rounded: among them are counts.
+    pub fn reply_wire(&self) -> Wire {
+        match self.ask {
+            Ask::Train | Ask::Answer(_) => self.wire,
+            Ask::Score => Wire::Full,
+        }
     }
 }
 
@@ -251,6 +272,29 @@ mod tests {
         let reply = request.reply(message);
         let back: Reply = serde_json::from_str(&serde_json::to_string(&reply).unwrap()).unwrap();
         assert_eq!((back.message.fingerprint(), &back), (request.state, &reply));
+    }
+
+    #[test]
+    fn what_is_sent_in_half_precision_is_rounded_in_both_directions_but_for_numbers_and_sums_of_scores() {
+        // 1 + 2⁻⁹ has ten significant bits: f16 has eleven, bf16 eight.
+        let (fine, third) = (1.0 + 1.0 / 512.0, 1.0 / 3.0);
+        let message = || {
+            let array = Array { shape: vec![1, 2], values: Values::F32(vec![fine, 2.0]) };
+            Message::default().with_array("particles", array).with_scalar("seen", third)
+        };
+        let values = |message: &Message| message.arrays["particles"].values.to_f64();
+        let request = |wire, ask| Request::new(7, 3, ask, SharedMessage::sent(message(), wire));
+        for (wire, first) in [(Wire::Full, fine), (Wire::F16, fine), (Wire::Bf16, 1.0)] {
+            let train = request(wire, Ask::Train);
+            assert_eq!((values(&train.message), train.wire), (vec![f64::from(first), 2.0], wire));
+            assert_eq!(train.state, train.message.fingerprint(), "the state is that of what arrives");
+            let reply = train.reply(message());
+            assert_eq!((values(&reply.message), reply.message.scalars["seen"]), (vec![f64::from(first), 2.0], third));
+            let scores = request(wire, Ask::Score);
+            assert_eq!(values(&scores.message)[0], f64::from(first), "clients predict with what they are sent");
+            assert_eq!(scores.reply(message()).message, message());
+        }
+        assert_ne!(request(Wire::Full, Ask::Train).state, request(Wire::Bf16, Ask::Train).state);
     }
 
     #[test]

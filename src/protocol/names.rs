@@ -1,6 +1,7 @@
 //! The names of arrays and numbers in messages and states, and functions that pack and unpack the most common ones.
 
 use super::message::Message;
+use super::wire::Wire;
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -47,6 +48,24 @@ pub fn particles_of<B: Backend>(
 /// The device does not answer.
 pub fn message_of<B: Backend>(particles: &Particles<B>) -> Result<Message, RunError> {
     Ok(Message::default().with_array(PARTICLES, particles.to_array()?))
+}
+
+/// Particles `[N, d]` as they arrive at the other side when they are sent in this precision. A client that keeps what it
+/// sends keeps this, so that both sides hold the same numbers. The call waits for the device where something is rounded.
+///
+/// # Errors
+/// The device does not answer.
+pub fn as_sent<B: Backend>(
+    particles: Particles<B>,
+    wire: Wire,
+    session: &Session<B>,
+) -> Result<Particles<B>, RunError> {
+    if wire == Wire::Full {
+        return Ok(particles);
+    }
+    let mut array = particles.to_array()?;
+    wire.round(&mut array);
+    Ok(Particles::from_array(&array, particles.layout(), session)?)
 }
 
 /// Adds the diagnostics of a visit to a reply, where they are known.

@@ -259,6 +259,8 @@ pub enum Statistic {
     Stability,
     /// The first round at which the value reaches this.
     Reach(f64),
+    /// The value after this many visits: of the last round until which no more clients were asked.
+    Visits(usize),
     /// The value at the largest number of uplink bytes that all compared series reach.
     EqualUplink,
     /// The height of the density's highest point.

@@ -27,6 +27,7 @@ impl Held {
         match statistic {
             Statistic::Last => curve || self.last.contains(metric),
             Statistic::EqualUplink => curve && self.uplink,
+            Statistic::Visits(_) => curve && self.traffic,
             _ => curve,
         }
     }
@@ -66,7 +67,9 @@ mod tests {
         assert!(held.has("accuracy", Statistic::Mean) && held.has("accuracy", Statistic::Last));
         assert!(held.has("nll", Statistic::Last) && !held.has("nll", Statistic::Best));
         assert!(!held.has("accuracy", Statistic::EqualUplink) && !held.has("uplink_mib", Statistic::Last));
+        assert!(!held.has("accuracy", Statistic::Visits(10)));
         let held = Held { uplink: true, traffic: true, ..held };
         assert!(held.has("accuracy", Statistic::EqualUplink) && held.has("uplink_mib", Statistic::Last));
+        assert!(held.has("accuracy", Statistic::Visits(10)));
     }
 }

@@ -267,6 +267,10 @@ pub fn of_curve(kept: &Kept, metric: &str, statistic: Statistic, budget: f64) ->
             let up = *values.first()? < level;
             curve.iter().find(|(_, value)| if up { *value >= level } else { *value <= level }).map(|(at, _)| *at as f64)
         }
+        Statistic::Visits(visits) => {
+            let within = curve.iter().take_while(|(round, _)| kept.visits_until(*round) <= visits);
+            within.last().map(|(_, value)| *value)
+        }
         Statistic::EqualUplink => {
             let within = curve.iter().take_while(|(round, _)| kept.bytes_until(*round).0 <= budget);
             within.last().map(|(_, value)| *value)
@@ -444,6 +448,10 @@ mod tests {
         assert!((of(Statistic::Mean).unwrap() - 0.65).abs() < 1e-15);
         // The budget of 350 bytes pays for three rounds of 100.
         assert_eq!(of(Statistic::EqualUplink), Some(0.8));
+        // A round is a visit of one client here.
+        assert_eq!(of(Statistic::Visits(5)), Some(0.9));
+        assert_eq!(of(Statistic::Visits(60)), Some(0.7));
+        assert_eq!(of(Statistic::Visits(0)), None);
         // The changes are .4 .2 -.1 .2 -.2; the last half is -.1 .2 -.2 with mean -1/30 and sd .2082.
         assert!((of(Statistic::Stability).unwrap() - 0.208_166_6).abs() < 1e-6);
         assert_eq!(of_curve(&kept, "nll", Statistic::Last, 0.0), None);

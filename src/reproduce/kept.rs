@@ -209,6 +209,11 @@ impl Kept {
         self.rounds.iter().filter_map(|record| Some((record.round, record.metric(metric)?))).collect()
     }
 
+    /// The number of requests to clients in rounds 1 to `round`.
+    pub fn visits_until(&self, round: usize) -> usize {
+        self.rounds.iter().filter(|record| record.round <= round).map(|record| record.clients.len()).sum()
+    }
+
     /// Cumulative uplink and downlink bytes of rounds 1 to `round`.
     pub fn bytes_until(&self, round: usize) -> (f64, f64) {
         let until = || self.rounds.iter().filter(|record| record.round <= round);

@@ -62,6 +62,8 @@ pub const FIGURES: &[(&str, &str)] = embedded![
     "fedwba/table6",
     "fedwba/table7",
     "beyond/memory",
+    "beyond/choices",
+    "beyond/federations",
 ];
 
 /// The text of a figure's definition.

@@ -27,7 +27,8 @@ fn every_figure_of_the_papers_exists_and_has_a_description() {
     let selection = (2..=5).map(|n| format!("selection/fig{n}"));
     let others =
         ["fig3", "table1", "table2", "table4", "table5", "table6", "table7"].map(|item| format!("fedwba/{item}"));
-    let expected: Vec<String> = dsvgd.chain(selection).chain(others).chain(["beyond/memory".to_owned()]).collect();
+    let beyond = ["memory", "choices", "federations"].map(|item| format!("beyond/{item}"));
+    let expected: Vec<String> = dsvgd.chain(selection).chain(others).chain(beyond).collect();
     assert_eq!(FIGURES.iter().map(|(id, _)| *id).collect::<Vec<_>>(), expected);
     for (id, _) in FIGURES {
         let figure = find(id).unwrap_or_else(|error| panic!("{error}"));

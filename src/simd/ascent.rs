@@ -104,8 +104,8 @@ impl Ascent {
     fn fill(&self, values: &mut [f32], stride: usize, sources: &[Vec<Part>], strip: &Strip, columns: Range<usize>) {
         let n = self.count;
         let (centred, others) = values.split_at_mut((n + 1) * stride);
+        let rows: Vec<&[f32]> = strip.theta.iter().map(|row| &row[columns.clone()]).collect();
         if self.centred > 0 {
-            let rows: Vec<&[f32]> = strip.theta.iter().map(|row| &row[columns.clone()]).collect();
             let (offsets, mean) = centred.split_at_mut(n * stride);
             let mean = &mut mean[..columns.len()];
             dispatch(Mean { rows: &rows, mean });
@@ -116,9 +116,9 @@ impl Ascent {
         let from = strip.start + columns.start..strip.start + columns.end;
         let mut start = 0;
         for parts in sources {
-            let end = start + parts[0].entries.map_or(parts[0].of.rows(), |_| n) * stride;
+            let end = start + parts[0].entries.map_or_else(|| parts[0].of.rows(), |_| n) * stride;
             for (index, part) in parts.iter().enumerate() {
-                part.add(&mut others[start..end], stride, &from, index == 0);
+                part.add(&mut others[start..end], stride, &from, &rows, index == 0);
             }
             start = end;
         }

@@ -23,7 +23,7 @@ pub(crate) use differences::squared_distances;
 pub(crate) use fedstein_report::exponential::exponentials;
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets, squared_norms};
 pub(crate) use host::Host;
-pub(crate) use source::{Part, SparseEntry};
+pub(crate) use source::{Part, Source, SparseEntry};
 
 use std::ops::Range;
 

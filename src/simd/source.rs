@@ -1,4 +1,5 @@
-//! The rows that φ is a linear combination of: a particle set, or sparse combinations of the rows of several sets.
+//! The rows that φ is a linear combination of: a particle set, the scores of Gaussians, or sparse combinations of several
+//! of these.
 
 use std::ops::Range;
 
@@ -17,40 +18,77 @@ pub(crate) struct SparseEntry {
     pub value: f32,
 }
 
+/// X, for one block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source<'a> {
+    /// The rows of a set, `[M, size]`.
+    Rows(&'a Host),
+    /// W∘(μ − Θ): the scores of Gaussians with means μ and diagonal precisions W, one for each row of Θ, `[N, size]`.
+    Gaussian {
+        /// μ.
+        mean: &'a Host,
+        /// W.
+        precision: &'a Host,
+    },
+}
+
+impl Source<'_> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Rows(of) => of.rows(),
+            Self::Gaussian { mean, .. } => mean.rows(),
+        }
+    }
+}
+
 /// P·X for one block. An X_s is a sum of such parts, with N rows, or X itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
     /// The elements of P; `None` for the identity.
     pub entries: Option<&'a [SparseEntry]>,
-    /// X, `[M, size]`.
-    pub of: &'a Host,
+    /// X.
+    pub of: Source<'a>,
 }
 
 impl Part<'_> {
     /// Adds some columns of P·X to the rows of `to`, which are `stride` values apart; writes them if this part is the
-    /// first.
-    pub fn add(&self, to: &mut [f32], stride: usize, columns: &Range<usize>, first: bool) {
-        let row = |row: usize| &self.of.values()[row * self.of.columns()..][columns.clone()];
-        let add = |to: &mut [f32], of: &[f32], factor| dispatch(AddMultiple { to: &mut to[..of.len()], of, factor });
-        match self.entries {
-            None => {
-                for (index, to) in to.chunks_exact_mut(stride).enumerate() {
-                    match first {
-                        true => to[..columns.len()].copy_from_slice(row(index)),
-                        false => add(to, row(index), 1.0),
-                    }
+    /// first. `theta` are these columns of Θ.
+    pub fn add(&self, to: &mut [f32], stride: usize, columns: &Range<usize>, theta: &[&[f32]], first: bool) {
+        let add = |to: &mut [f32], row: usize, factor: f32| {
+            let to = &mut to[..columns.len()];
+            match self.of {
+                Source::Rows(of) => dispatch(AddMultiple { to, of: cut(of, row, columns), factor }),
+                Source::Gaussian { mean, precision } => {
+                    let (mean, precision) = (cut(mean, row, columns), cut(precision, row, columns));
+                    dispatch(AddGaussian { to, theta: theta[row], mean, precision, factor });
                 }
             }
-            Some(entries) => {
-                if first {
-                    to.fill(0.0);
+        };
+        match (self.entries, self.of) {
+            (None, Source::Rows(of)) if first => {
+                for (index, to) in to.chunks_exact_mut(stride).enumerate() {
+                    to[..columns.len()].copy_from_slice(cut(of, index, columns));
                 }
+                return;
+            }
+            _ if first => to.fill(0.0),
+            _ => {}
+        }
+        match self.entries {
+            None => to.chunks_exact_mut(stride).enumerate().for_each(|(index, to)| add(to, index, 1.0)),
+            Some(entries) => {
                 for entry in entries {
-                    add(&mut to[entry.row * stride..], row(entry.column), entry.value);
+                    add(&mut to[entry.row * stride..], entry.column, entry.value);
                 }
             }
         }
     }
+}
+
+/// Some columns of a row.
+fn cut<'a>(of: &'a Host, row: usize, columns: &Range<usize>) -> &'a [f32] {
+    &of.values()[row * of.columns()..][columns.clone()]
 }
 
 /// Adds a multiple of a row.
@@ -67,6 +105,27 @@ impl WithSimd for AddMultiple<'_> {
     fn with_simd<S: Simd>(self, _simd: S) {
         for (to, value) in self.to.iter_mut().zip(self.of) {
             *to += self.factor * value;
+        }
+    }
+}
+
+/// Adds a multiple of the score of a Gaussian.
+struct AddGaussian<'a> {
+    to: &'a mut [f32],
+    theta: &'a [f32],
+    mean: &'a [f32],
+    precision: &'a [f32],
+    factor: f32,
+}
+
+impl WithSimd for AddGaussian<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Self { to, theta, mean, precision, factor } = self;
+        for (((to, theta), mean), precision) in to.iter_mut().zip(theta).zip(mean).zip(precision) {
+            *to += factor * precision * (mean - theta);
         }
     }
 }

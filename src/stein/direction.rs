@@ -12,8 +12,8 @@ use ndarray::{Array2, Axis, Zip};
 use super::kernel::{Kernel, KernelMatrix};
 use crate::backend::Backend;
 use crate::particles::Particles;
-use crate::simd::{Ascent, Host, Part, SparseEntry};
-use crate::stein::{Coefficients, Score};
+use crate::simd::{Ascent, Host, Part, Source, SparseEntry};
+use crate::stein::{Coefficients, Factor, Score};
 
 /// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s, with m the mean particle, as coefficients and sets that are not multiplied
 /// yet.
@@ -42,7 +42,7 @@ struct Term<B: Backend> {
     /// C, `[N, M]`.
     coefficients: Array2<f64>,
     /// P_p `[M, M_p]`, `None` for the identity, and X_p `[M_p, d]`.
-    parts: Vec<(Option<Coefficients>, Particles<B>)>,
+    parts: Vec<(Option<Coefficients>, Factor<B>)>,
 }
 
 /// φ at the particles Θ `[N, d]`, from their score.
@@ -86,7 +86,7 @@ impl<B: Backend> Direction<B> {
         let (offsets, mean) = at.centred();
         let centred = (!is_zero(&self.own)).then(|| offsets.combine(&self.own));
         let common = (!is_zero(&self.common)).then(|| mean.combine(&self.common));
-        let terms = self.terms.iter().flat_map(Term::evaluate);
+        let terms = self.terms.iter().flat_map(|term| term.evaluate(at));
         let total = centred.into_iter().chain(common).chain(terms).reduce(|sum, term| sum.zip(term, |a, b| a + b));
         total.unwrap_or_else(|| at.map(|block| block.zeros_like()))
     }
@@ -106,35 +106,57 @@ impl<B: Backend> Direction<B> {
 
 impl<B: Backend> Term<B> {
     /// C·X.
-    fn whole(coefficients: Array2<f64>, of: Particles<B>) -> Self {
+    fn whole(coefficients: Array2<f64>, of: Factor<B>) -> Self {
         Self { coefficients, parts: vec![(None, of)] }
     }
 
-    /// C·P_p·X_p of every part.
-    fn evaluate(&self) -> impl Iterator<Item = Particles<B>> {
-        self.parts.iter().map(|(p, of)| match p {
-            None if is_identity(&self.coefficients) => of.clone(),
-            None => of.combine(&self.coefficients),
-            Some(p) => of.combine(&p.after(&self.coefficients)),
+    /// C·P_p·X_p of every part, at the particles Θ `[N, d]`.
+    fn evaluate(&self, at: &Particles<B>) -> impl Iterator<Item = Particles<B>> {
+        self.parts.iter().map(move |(p, of)| match p {
+            None if is_identity(&self.coefficients) => of.at(at),
+            None => of.at(at).combine(&self.coefficients),
+            Some(p) => of.at(at).combine(&p.after(&self.coefficients)),
         })
     }
 
     fn on_host(&self) -> Option<HostRows> {
-        let part =
-            |(p, of): &(Option<Coefficients>, Particles<B>)| Some((p.as_ref().map(Coefficients::entries), of.host()?));
+        let part = |(p, of): &(Option<Coefficients>, Factor<B>)| {
+            let of = match of {
+                Factor::Rows(rows) => HostFactor::Rows(rows.host()?),
+                Factor::Gaussian { mean, precision } => {
+                    HostFactor::Gaussian { mean: mean.host()?, precision: precision.host()? }
+                }
+            };
+            Some((p.as_ref().map(Coefficients::entries), of))
+        };
         Some(HostRows { parts: self.parts.iter().map(part).collect::<Option<_>>()? })
     }
 }
 
 /// X of a term in this process's memory: the elements of every P_p, and the blocks of X_p.
 pub(crate) struct HostRows {
-    parts: Vec<(Option<Vec<SparseEntry>>, Vec<Host>)>,
+    parts: Vec<(Option<Vec<SparseEntry>>, HostFactor)>,
+}
+
+/// The blocks of a [`Factor`].
+enum HostFactor {
+    Rows(Vec<Host>),
+    Gaussian { mean: Vec<Host>, precision: Vec<Host> },
 }
 
 impl HostRows {
     /// The parts of the block with this index.
     pub fn block(&self, block: usize) -> Vec<Part<'_>> {
-        self.parts.iter().map(|(entries, of)| Part { entries: entries.as_deref(), of: &of[block] }).collect()
+        self.parts.iter().map(|(entries, of)| Part { entries: entries.as_deref(), of: of.block(block) }).collect()
+    }
+}
+
+impl HostFactor {
+    fn block(&self, block: usize) -> Source<'_> {
+        match self {
+            Self::Rows(rows) => Source::Rows(&rows[block]),
+            Self::Gaussian { mean, precision } => Source::Gaussian { mean: &mean[block], precision: &precision[block] },
+        }
     }
 }
 

@@ -76,17 +76,45 @@ impl Coefficients {
     }
 }
 
+/// The long factor X of a product C·X.
+#[derive(Clone, Debug)]
+pub(crate) enum Factor<B: Backend> {
+    /// The rows of a set, `[M, d]`.
+    Rows(Particles<B>),
+    /// W∘(μ − Θ), with the means μ and the precisions W of N Gaussians, `[N, d]`.
+    Gaussian {
+        /// μ.
+        mean: Particles<B>,
+        /// W.
+        precision: Particles<B>,
+    },
+}
+
+impl<B: Backend> Factor<B> {
+    /// X at the particles Θ `[N, d]`.
+    pub fn at(&self, theta: &Particles<B>) -> Particles<B> {
+        match self {
+            Self::Rows(rows) => rows.clone(),
+            Self::Gaussian { mean, precision } => {
+                let offsets = mean.clone().zip(theta.clone(), |mean, theta| mean - theta);
+                offsets.zip(precision.clone(), |offset, precision| offset * precision)
+            }
+        }
+    }
+}
+
 /// S = diag(own)·Θ + Σ_s C_s·X_s at the particles Θ `[N, d]`, with small host matrices C_s `[N, M_s]`.
 ///
 /// A likelihood's score is one term with C = 1. The score of a density estimate is a linear combination of its centres
-/// and of Θ itself. SVGD multiplies S by the `[N, N]` kernel matrix: the small matrices are multiplied first, and each
+/// and of Θ itself. The scores of Gaussians with diagonal precisions are a term that is computed from Θ where it is
+/// added up. SVGD multiplies S by the `[N, N]` kernel matrix: the small matrices are multiplied first, and each
 /// set of centres is read once, however many densities take part.
 #[derive(Clone, Debug)]
 pub struct Score<B: Backend> {
     /// The coefficients of Θ itself, `[N]`.
     own: Array1<f64>,
     /// C_s and X_s.
-    terms: Vec<(Coefficients, Particles<B>)>,
+    terms: Vec<(Coefficients, Factor<B>)>,
 }
 
 impl<B: Backend> Score<B> {
@@ -97,8 +125,18 @@ impl<B: Backend> Score<B> {
 
     /// A score that is given by its rows, `[N, d]`.
     pub fn dense(values: Particles<B>) -> Self {
-        let count = values.count();
-        Self { own: Array1::zeros(count), terms: vec![(Coefficients::Diagonal(Array1::ones(count)), values)] }
+        Self::one(Array1::ones(values.count()), Factor::Rows(values))
+    }
+
+    /// The scores of Gaussians with diagonal precisions, one for each particle: W∘(μ − Θ), with the means μ and the
+    /// precisions W, both `[N, d]`. An element of W may be 0.
+    pub fn gaussian(mean: Particles<B>, precision: Particles<B>) -> Self {
+        Self::one(Array1::ones(mean.count()), Factor::Gaussian { mean, precision })
+    }
+
+    /// diag(c)·X.
+    fn one(c: Array1<f64>, of: Factor<B>) -> Self {
+        Self { own: Array1::zeros(c.len()), terms: vec![(Coefficients::Diagonal(c), of)] }
     }
 
     /// c·Θ of N particles.
@@ -108,12 +146,12 @@ impl<B: Backend> Score<B> {
 
     /// diag(own)·Θ + Σ_s C_s·X_s.
     pub(crate) fn linear<const S: usize>(own: Array1<f64>, terms: [(Array2<f64>, Particles<B>); S]) -> Self {
-        let terms = terms.into_iter().map(|(coefficients, of)| (Coefficients::Matrix(coefficients), of)).collect();
-        Self { own, terms }
+        let term = |(coefficients, of)| (Coefficients::Matrix(coefficients), Factor::Rows(of));
+        Self { own, terms: terms.into_iter().map(term).collect() }
     }
 
     /// The coefficients of Θ itself, `[N]`, and the products C_s·X_s.
-    pub(crate) fn into_parts(self) -> (Array1<f64>, Vec<(Coefficients, Particles<B>)>) {
+    pub(crate) fn into_parts(self) -> (Array1<f64>, Vec<(Coefficients, Factor<B>)>) {
         (self.own, self.terms)
     }
 
@@ -137,14 +175,14 @@ impl<B: Backend> Score<B> {
     }
 
     /// The largest norm of each row among the terms that are given by their rows, such as a likelihood's, `[N]`. The
-    /// terms of densities and the multiple of Θ do not count. Waits for the device.
+    /// terms of densities, those of Gaussians and the multiple of Θ do not count. Waits for the device.
     ///
     /// # Errors
     /// Reading from the device fails.
     pub fn row_norms(&self) -> Result<Vec<f64>, TensorReadError> {
         let mut largest = vec![0.0f64; self.own.len()];
         for (coefficients, of) in &self.terms {
-            if let Coefficients::Diagonal(c) = coefficients {
+            if let (Coefficients::Diagonal(c), Factor::Rows(of)) = (coefficients, of) {
                 for ((largest, norm), c) in largest.iter_mut().zip(of.row_norms()?).zip(c) {
                     // `max` would lose a NaN.
                     *largest = if norm * c.abs() <= *largest { *largest } else { norm * c.abs() };
@@ -169,8 +207,7 @@ impl<B: Backend> Score<B> {
     pub fn clipped(&self, at: &Particles<B>, bound: f64) -> Result<Self, TensorReadError> {
         let dense = self.evaluate(at);
         let shrink = dense.row_norms()?.into_iter().map(|norm| if norm > bound { bound / norm } else { 1.0 });
-        let shrink = Array1::from_iter(shrink);
-        Ok(Self { own: Array1::zeros(shrink.len()), terms: vec![(Coefficients::Diagonal(shrink), dense)] })
+        Ok(Self::one(Array1::from_iter(shrink), Factor::Rows(dense)))
     }
 
     /// The score as one set `[N, d]`, at the particles Θ `[N, d]`.
@@ -180,7 +217,7 @@ impl<B: Backend> Score<B> {
             total = Some(at.combine(&Array2::from_diag(&self.own)));
         }
         for (coefficients, of) in &self.terms {
-            let term = coefficients.product(of);
+            let term = coefficients.product(&of.at(at));
             total = Some(match total {
                 None => term,
                 Some(sum) => sum.zip(term, |a, b| a + b),

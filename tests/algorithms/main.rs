@@ -8,6 +8,7 @@ mod common;
 mod factors;
 mod gaussian;
 mod known_posterior;
+mod newton;
 mod personal;
 mod personal_bayes;
 mod personal_fedwba;

@@ -80,7 +80,10 @@ fn an_unknown_kind_is_refused_with_the_nearest_and_the_list() {
 fn a_key_of_another_kind_is_refused_with_the_kinds_that_use_it() {
     let place = Place::new();
     let fedavg = "train --set algorithm.kind=fedavg --set algorithm.particles=4";
-    place.refuses(fedavg, &["`algorithm.particles` is not used by algorithm kind `fedavg`", "`dsvgd`, `u-dsvgd`"]);
+    place.refuses(
+        fedavg,
+        &["`algorithm.particles` is not used by algorithm kind `fedavg`", "`dsvgd`, `newton-dsvgd`, `u-dsvgd`"],
+    );
     refused("--set data.path=x.csv", &["`data.path` is not used by data kind `digits`", "`csv`"]);
     place.write("mine.toml", "[model]\nkind = \"blr\"\nhidden = [5]\n[data]\nkind = \"twonorm\"\n");
     let words = ["mine.toml, line 3", "`model.hidden` is not used by model kind `blr`", "`bnn`"];
@@ -96,6 +99,20 @@ fn kinds_that_do_not_go_together_are_refused_with_both() {
     refused("--set partition.kind=label-ratio", &["`label-ratio`", "two classes", "have 10"]);
     refused("--set schedule.clients=3", &["`dsvgd` moves one client a round", "`schedule.clients` is 3"]);
     refused("--set data.normalise=published", &["data.normalise = published", "mnist", "`digits`"]);
+}
+
+#[test]
+fn a_precision_of_messages_that_does_not_exist_or_does_not_fit_is_refused_with_those_that_do() {
+    for word in ["f8", "half", "16", "F16"] {
+        let words = ["`federation.wire` cannot be", "`full`", "`f32`", "`f16`", "`bf16`"];
+        refused(&format!("--set federation.wire={word}"), &words);
+    }
+    let place = Place::new();
+    let train = "train --out run --set";
+    let words = ["`federation.wire` = \"f16\"", "`svgd` has all rows in one place", "\"full\""];
+    place.refuses(&format!("{train} algorithm.kind=svgd --set federation.wire=f16"), &words);
+    let words = ["`federation.wire` = \"bf16\"", "natural parameters", "`pvi`", "\"full\" or \"f32\""];
+    place.refuses(&format!("{train} algorithm.kind=pvi --set federation.wire=bf16"), &words);
 }
 
 #[test]
@@ -301,4 +318,22 @@ fn test_rows_of_another_table_are_refused_with_the_column() {
     place.refuses(&format!("{line} --set data.test_path=gone.csv"), &["gone.csv", "data.test_path"]);
     let words = ["partition.clients = 25", "only 24 training rows"];
     place.refuses(&format!("{line} --set partition.clients=25"), &words);
+}
+
+#[test]
+fn scores_on_validation_rows_need_validation_rows() {
+    refused("--set evaluation.rows=validation", &["`evaluation.rows` = \"validation\"", "`partition.validation`"]);
+    let none = "--set evaluation.rows=validation --set partition.validation=0.001";
+    refused(none, &["evaluation.rows = \"validation\"", "raise `partition.validation`"]);
+    refused("--set evaluation.rows=train", &["`evaluation.rows` cannot be \"train\"", "`validation`"]);
+}
+
+#[test]
+fn a_rotation_of_what_cannot_be_rotated_is_refused() {
+    let place = Place::new();
+    let images = "--set model.kind=stack --set model.layers=[\"global-avg-pool\"] --set data.rotate=principal";
+    place.refuses(&format!("train {images} --out run"), &["data.rotate", "convolutions", "\"none\""]);
+    let toy = "--set data.kind=mixture-1d --set model.kind=mixture --set data.rotate=principal";
+    place.refuses(&format!("train {toy} --out run"), &["data.rotate", "toy density"]);
+    place.refuses("train --set data.rotate=diagonal --out run", &["data.rotate", "principal"]);
 }

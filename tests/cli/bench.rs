@@ -7,8 +7,8 @@ use super::place::Place;
 #[test]
 fn an_unknown_workload_is_refused_with_the_list() {
     let place = Place::new();
-    let all = ["W1 (", "W2 (", "W3 (", "W4 (", "W5 (", "W6 (", "W7 (", "\"W8\""];
-    place.refuses("bench --only W1,W8", &all);
+    let all = ["W1 (", "W2 (", "W3 (", "W4 (", "W5 (", "W6 (", "W7 (", "W8 (", "\"W9\""];
+    place.refuses("bench --only W1,W9", &all);
     place.refuses("bench --only speed", &["\"speed\"", "choose from W1"]);
 }
 

@@ -156,3 +156,35 @@ fn a_directory_without_a_finished_run_is_refused_with_the_file() {
         place.refuses("predict run --input more.csv", &words);
     }
 }
+
+#[test]
+fn a_rotated_run_predicts_from_rows_as_they_are() {
+    for from in ["all-clients", "first-client"] {
+        let place = Place::new();
+        place.write("pets.csv", pets(60)).write("more.csv", pets(17));
+        let keys = format!("--set data.rotate=principal --set data.rotate_from={from}");
+        place.works(&format!("{TINY} {PETS} {keys} --out run"));
+        let table = cells(&place.works("predict run --input more.csv").stdout);
+        let of_run = place.table("run/predictions.csv");
+        assert_eq!(table.len(), of_run.len());
+        for (row, run) in table[1..].iter().zip(&of_run[1..]) {
+            let (got, want) = (numbers(&row[2..]), numbers(&run[1..]));
+            got.iter().zip(&want).for_each(|(got, want)| assert_near(*got, *want, 1e-5)); // f32, batches of other sizes
+        }
+        std::fs::remove_file(place.path("run/rotation.safetensors")).unwrap();
+        place.refuses("predict run --input more.csv", &["rotation.safetensors"]);
+    }
+}
+
+#[test]
+fn a_rotation_that_is_no_rotation_is_refused() {
+    let place = Place::new();
+    place.write("pets.csv", pets(60)).write("more.csv", pets(17));
+    place.works(&format!("{TINY} {PETS} --set data.rotate=principal --out run"));
+    let path = place.path("run/rotation.safetensors");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let end = bytes.len() - 4;
+    bytes[end..].copy_from_slice(&7f32.to_le_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    place.refuses("predict run --input more.csv", &["rotation.safetensors", "orthogonal"]);
+}

@@ -134,7 +134,8 @@ fn the_list_has_every_figure_with_its_data_and_its_runs() {
         ((2..=20).map(|n| format!("dsvgd/fig{n} ")), (2..=5).map(|n| format!("selection/fig{n} ")));
     let others =
         ["fig3", "table1", "table2", "table4", "table5", "table6", "table7"].map(|item| format!("fedwba/{item} "));
-    let figures: Vec<String> = dsvgd.chain(selection).chain(others).chain(["beyond/memory ".to_owned()]).collect();
+    let beyond = ["memory", "choices", "federations"].map(|item| format!("beyond/{item} "));
+    let figures: Vec<String> = dsvgd.chain(selection).chain(others).chain(beyond).collect();
     assert_eq!(lines.len(), figures.len());
     for (line, figure) in lines.iter().zip(&figures) {
         assert!(line.starts_with(figure) && line.contains(" quick") && line.contains(" full; data: "), "{line}");

@@ -123,12 +123,20 @@ fn density(count: usize, seed: u64, precision: Precision, lambda: f64) -> Kde<Fl
     Kde::new(&set(&centres, precision), config).unwrap()
 }
 
-/// A score with all terms of a cavity's, and more: two dense scores, a multiple of Θ, two densities.
+/// Gaussians around other rows, with precisions near 20.
+fn gaussian(count: usize, precision: Precision) -> Score<Flex> {
+    let precisions = rows(count, 9).mapv(|value| f64::from((30.0 * value) as f32));
+    Score::gaussian(set(&rows(count, 8), precision), set(&precisions, precision))
+}
+
+/// A score with all terms of a cavity's, and more: two dense scores, a multiple of Θ, two densities, Gaussians.
 fn score(at: &Particles<Flex>, precision: Precision, lambda: f64) -> Score<Flex> {
     let count = at.count();
     let kde = |seed| density(count, seed, precision, lambda).score(at).unwrap();
     let dense = |seed| Score::dense(set(&rows(count, seed).mapv(|value| 40.0 * (value - 0.7)), precision));
-    dense(4).plus(dense(3)).plus(Score::multiple(count, -2.5)).plus(kde(5)).minus(kde(6))
+    let linear = dense(4).plus(dense(3)).plus(Score::multiple(count, -2.5));
+    let gaussians = gaussian(count, precision).minus(gaussian(count, precision).times(0.3));
+    linear.plus(kde(5)).minus(kde(6)).plus(gaussians)
 }
 
 /// Θ after three steps, by the CPU's loop where it has one, or by `evaluate` and `step`.
@@ -164,6 +172,32 @@ fn a_step_in_one_pass_is_the_step_of_tensor_operations() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn the_scores_of_gaussians_are_precisions_times_distances_from_the_means() {
+    for (count, factor) in [1, 2, 20].into_iter().flat_map(|count| [1.0, -0.5].map(|factor| (count, factor))) {
+        let at = rows(count, START);
+        let precisions = rows(count, 9).mapv(|value| f64::from((30.0 * value) as f32));
+        let closed = (&rows(count, 8) - &at) * &precisions * factor;
+        let x = set(&at, Precision::F64);
+        let score = gaussian(count, Precision::F64).times(factor).evaluate(&x);
+        let error = values(&score).iter().zip(&closed).fold(0.0f64, |most, (got, want)| most.max((got - want).abs()));
+        assert!(error < 1e-12, "{count} particles, times {factor}: {error}");
+
+        // A step along them as the only term, in one pass, is that along their rows.
+        let optimizer = Optimizer::Sgd { lr: 0.01 };
+        let step = |x: Particles<Flex>, score: Score<Flex>| {
+            let phi = direction(&Kernel::default(), &x, score).unwrap();
+            values(&optimizer.follow(x, phi, &mut OptimizerState::default()))
+        };
+        let want = step(x, Score::dense(set(&closed, Precision::F64)));
+        let got = step(set(&at, Precision::F32), gaussian(count, Precision::F32).times(factor));
+        let moved = want.iter().zip(&at).fold(0.0f64, |most, (to, from)| most.max((to - from).abs()));
+        let error = got.iter().zip(&want).fold(0.0f64, |most, (got, want)| most.max((got - want).abs()));
+        // Θ is near 0.7, whose last digit in f32 is 6e-8.
+        assert!(error < 1e-6 && moved > 1e-4, "{count} particles, times {factor}: {error} of {moved}");
     }
 }
 

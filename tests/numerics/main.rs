@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod curvature;
 mod golden_models;
 mod golden_stein;
 mod host_loops;

@@ -85,7 +85,7 @@ const CASES: [Case; 12] = [
     case("no convolution", &[3, 4, 6], &["max-pool 2", "relu", "dense 5", "relu", "tanh", "dense 4"], 3, 4),
 ];
 
-fn specs(layers: &[&str]) -> Vec<LayerSpec> {
+pub fn specs(layers: &[&str]) -> Vec<LayerSpec> {
     LayerSpec::read(layers).unwrap()
 }
 
@@ -93,22 +93,22 @@ fn stack(input: &[usize], layers: &[&str], classes: usize) -> StackConfig {
     StackConfig::classifier(input, specs(layers), classes)
 }
 
-fn network(config: StackConfig) -> impl Model {
+pub fn network(config: StackConfig) -> impl Model {
     Network::new(config.check().unwrap())
 }
 
-fn normal(shape: (usize, usize), sd: f64, rng: &mut ChaCha12Rng) -> Array2<f64> {
+pub fn normal(shape: (usize, usize), sd: f64, rng: &mut ChaCha12Rng) -> Array2<f64> {
     Array2::from_shape_fn(shape, |_| {
         let z: f64 = StandardNormal.sample(rng);
         sd * z
     })
 }
 
-fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor.try_into_vec_as::<f64>().unwrap()
 }
 
-fn blocks<B: Backend>(rows: &Array2<f64>, model: &dyn Model, on: &Session<B>) -> Vec<Tensor<2>> {
+pub fn blocks<B: Backend>(rows: &Array2<f64>, model: &dyn Model, on: &Session<B>) -> Vec<Tensor<2>> {
     with_layout(rows, model.layout(), on).blocks().to_vec()
 }
 
@@ -272,7 +272,7 @@ fn answers<B: Backend>(model: &dyn Model, material: [&Array2<f64>; 3], precision
 }
 
 /// Relative to the largest number: sums that cancel have no relative error of their own.
-fn assert_near(got: &[f64], want: &[f64], tolerance: f64, what: &str) {
+pub fn assert_near(got: &[f64], want: &[f64], tolerance: f64, what: &str) {
     let largest = want.iter().fold(0.0_f64, |top, value| top.max(value.abs()));
     assert_close(got, want, Tolerance { rtol: 0.0, atol: tolerance * largest }, what);
 }

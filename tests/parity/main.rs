@@ -239,6 +239,11 @@ fn stein_answers<B: Backend>(precision: Precision) -> Vec<(String, Vec<f64>)> {
             let phi = direction(&kernel, &x, score.clone()).unwrap().evaluate(&x);
             answers.push((format!("direction, {name}, N={n} d={d}"), values(&phi)));
         }
+        let means = particles(&normal((n, d), 0.5, &mut rng).mapv(|value| value + 4.0), &session);
+        let precisions = particles(&normal((n, d), 3.0, &mut rng).mapv(f64::abs), &session);
+        let gaussians = score.clone().plus(Score::gaussian(means, precisions).times(0.5));
+        let phi = direction(&Kernel::Rbf(bandwidth), &x, gaussians).unwrap().evaluate(&x);
+        answers.push((format!("direction with the scores of Gaussians, N={n} d={d}"), values(&phi)));
         let other = particles(&normal((n, d), 3.0, &mut rng), &session);
         let own = score.evaluate(&x);
         for (name, kernel) in [("rbf", Kernel::Rbf(bandwidth)), ("imq", Kernel::Imq { bandwidth, exponent: -0.5 })] {

@@ -4,13 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::{
-    algorithms, algorithms_that, bits, experiment, has_key, needs_plain_steps, outcome, try_run, values,
+    algorithms, algorithms_that, bits, data, experiment, has_key, needs_plain_steps, outcome, partition_of,
+    small_digits, try_run, values,
 };
 use burn::tensor::Tensor;
 use fedstein::backend::Flex;
+use fedstein::datasets::Targets;
+use fedstein::experiment::evaluate::Predicted;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome};
-use fedstein::models::{Batch, Layout, Model, Prior, Task};
+use fedstein::models::{Batch, Layout, Model, Prior, RowCurvature, Task};
 use rand::Rng;
 
 /// The algorithms that divide a network into two parts.
@@ -241,6 +244,10 @@ impl Model for Together {
         self.0.log_noise_precision()
     }
 
+    fn row_curvature(&self, particles: &[Tensor<2>], inputs: Tensor<2>, uniforms: Tensor<2>) -> Option<RowCurvature> {
+        self.0.row_curvature(particles, inputs, uniforms)
+    }
+
     fn embed(&self, particles: &[Tensor<2>], inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {
         self.0.embed(particles, inputs, head_layers)
     }
@@ -304,6 +311,10 @@ fn a_toy_runs_with_a_single_particle_and_under_every_schedule() {
                  [model]\nkind = \"mixture\"\nprior = \"{prior}\"\n[algorithm]\nkind = \"{kind}\"\n{particles}\n\
                  [schedule]\nkind = \"{schedule}\"\n{optimizer}"
             );
+            if algorithms_that(|can| can.curvature).contains(&kind) {
+                assert!(conflict(&text).contains("curvature"), "{kind}");
+                continue;
+            }
             let experiment = experiment(&text);
             if splits(kind) {
                 let error = try_run(&experiment).unwrap_err();
@@ -402,4 +413,28 @@ fn a_schedule_of_all_clients_is_the_same_for_every_kind() {
     for schedule in ["random", "ksd", "hip"] {
         assert!(first == run(schedule), "{schedule}");
     }
+}
+
+#[test]
+fn validation_rows_are_scored_in_the_place_of_the_test_rows_and_change_no_particle() {
+    let of = |rows: &str| {
+        let partition = "[partition]\nkind = \"labels-per-client\"\nclients = 4\nlabels = 3\nvalidation = 0.2";
+        let keys = "[algorithm]\nparticles = 3\nlocal_steps = 2\ndistill_steps = 2";
+        small_digits(3, &format!("{partition}\n{keys}\n[evaluation]\nrows = \"{rows}\""))
+    };
+    let (on_test, on_validation) = (of("test"), of("validation"));
+    let (test, validation) = (outcome(&on_test), outcome(&on_validation));
+    assert!(bits(&test) == bits(&validation));
+    let labels = |of: Outcome<Flex>| match of.predicted {
+        Predicted::Classes { labels, .. } => labels,
+        other => panic!("{other:?}"),
+    };
+    let partition = partition_of(&on_validation.config);
+    let mut held: Vec<usize> = (0..4).flat_map(|client| partition.validation(client)).copied().collect();
+    held.sort_unstable();
+    let Targets::Classes { labels: train, .. } = data(&on_validation.config).train.targets else { panic!() };
+    let expected: Vec<usize> = held.iter().map(|row| train[*row]).collect();
+    assert!(expected.len() >= 36 && expected.len() <= 44, "about a fifth of 203 rows, and not {}", expected.len());
+    assert_eq!(labels(validation), expected);
+    assert_eq!(labels(test).len(), 100);
 }

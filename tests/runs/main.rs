@@ -1,4 +1,5 @@
-//! Whole runs: at the extremes of the allowed configs, under faults, stopped and resumed, with clients selected.
+//! Whole runs: at the extremes of the allowed configs, under faults, stopped and resumed, with clients selected, with
+//! messages in other precisions.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -6,3 +7,4 @@ mod edges;
 mod faults;
 mod resume;
 mod selection_runs;
+mod wire;

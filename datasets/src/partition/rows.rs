@@ -37,8 +37,16 @@ impl Partition {
     /// rows in one place.
     pub fn pooled(&self, rows: usize) -> Vec<usize> {
         let mut kept = vec![true; rows];
-        self.validation.iter().flatten().filter(|&&row| row < rows).for_each(|&row| kept[row] = false);
+        self.held_out().into_iter().filter(|&row| row < rows).for_each(|row| kept[row] = false);
         (0..rows).filter(|&row| kept[row]).collect()
+    }
+
+    /// The rows of the training set that any client holds out from its training, ascending, each once.
+    pub fn held_out(&self) -> Vec<usize> {
+        let mut rows: Vec<usize> = self.validation.iter().flatten().copied().collect();
+        rows.sort_unstable();
+        rows.dedup();
+        rows
     }
 
     /// Rows of the training set that client `k` holds out from its training, ascending.

@@ -72,6 +72,19 @@ impl ParticleConv {
         images.block(self.weight.val(), self.bias.val(), block)
     }
 
+    /// What the kernels of each particle see at each of their T = H'·W' positions: the convolution without its bias is the
+    /// matrix product of the weights with it.
+    ///
+    /// # Shapes
+    /// - `images`: `[B, P·in, H, W]`, P = N, or 1 where all particles see the same images
+    /// - returns `[B, P, in·kernel, T]`
+    pub fn unfold(&self, images: Tensor<4>) -> Tensor<4> {
+        let [_, _, inputs, high, wide] = self.weight.val().dims();
+        let [rows, channels, ..] = images.dims();
+        let (patches, [height, width]) = self.patches(images);
+        patches.reshape([rows, channels / inputs, inputs * high * wide, height * width])
+    }
+
     /// Adds b_n to every pixel of particle n.
     ///
     /// # Shapes

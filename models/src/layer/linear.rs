@@ -21,6 +21,11 @@ impl ParticleLinear {
         Self { weight: unset([particles, outputs, inputs], device), bias: unset([particles, outputs, 1], device) }
     }
 
+    /// The number of particles N.
+    pub(crate) fn particles(&self) -> usize {
+        self.weight.val().dims()[0]
+    }
+
     /// Applies the layer of every particle to the same rows.
     ///
     /// # Shapes

@@ -1,6 +1,6 @@
-//! `[evaluation]`: when and how the particles are evaluated on the test rows.
+//! `[evaluation]`: when, how and on which rows the particles are evaluated.
 
-use fedstein_schema::Accepts::{Bool, NumberOr as NumberOrWord};
+use fedstein_schema::Accepts::{Bool, Choice, NumberOr as NumberOrWord};
 use fedstein_schema::Literal::{Bool as B, Int as I, Text as T};
 use fedstein_schema::{COUNT, Interval, Key, NumberOr, Section, key, whole};
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,20 @@ pub struct EvaluationConfig {
     pub discrepancy: bool,
     /// Whether each client's predictor is scored on rows of its own.
     pub personal: bool,
+    /// The rows on which metrics are computed; test rows in a run of an earlier version.
+    #[serde(default)]
+    pub rows: EvaluationRows,
+}
+
+/// The rows on which metrics are computed.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EvaluationRows {
+    /// The test rows.
+    #[default]
+    Test,
+    /// The rows that clients hold out from their training; the test rows are not used.
+    Validation,
 }
 
 /// The density estimate from which a toy's divergence is computed.
@@ -57,9 +71,15 @@ const KEYS: &[Key] = &[
         B(false),
         "Also scores every client's own predictor on that client's own test rows: columns `personal_*` of rounds.csv, and `clients.csv`. The clients send sums, never rows; this traffic is not counted.",
     ),
+    key(
+        "rows",
+        Choice(&["test", "validation"]),
+        T("test"),
+        "Rows on which all metrics are computed: the test rows, or those that `partition.validation` holds out, all clients' together. Choose settings with `validation`, so that the test rows stay unseen until the final run.",
+    ),
 ];
 
 /// The schema of the section.
 pub(super) fn section() -> Section {
-    Section::plain("evaluation", "When and how the test rows are evaluated.", KEYS)
+    Section::plain("evaluation", "When, how and on which rows the particles are evaluated.", KEYS)
 }

@@ -1,13 +1,17 @@
-//! `[federation]`: the server's rules for clients that fail.
+//! `[federation]`: what is sent in which precision, and the server's rules for clients that fail.
 
 use fedstein_schema::Accepts::{Bool, Choice, Float};
 use fedstein_schema::Literal::{Bool as B, Float as F, Int as I, Text as T};
 use fedstein_schema::{COUNT, COUNT_OR_ZERO, Interval, Key, POSITIVE, Section, key};
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::Wire;
+
 /// The keys of `[federation]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FederationConfig {
+    /// The precision in which arrays are sent.
+    pub wire: Wire,
     /// The deadline of a request in seconds; 0 for none.
     pub deadline: f64,
     /// The minimum number of usable replies.
@@ -41,6 +45,12 @@ pub enum RobustRule {
 }
 
 const KEYS: &[Key] = &[
+    key(
+        "wire",
+        Choice(&["full", "f32", "f16", "bf16"]),
+        T("full"),
+        "Precision in which arrays are sent in both directions and their bytes are counted: `full`, that of the run; `f32`; `f16`, to 2⁻¹¹ of an element, with a power of two for each array, so that nothing overflows; `bf16`, to 2⁻⁸. Both sides compute with the rounded values in `precision`. Numbers and sums of scores are not rounded. `pvi` takes `full` and `f32`; with all rows in one place nothing is sent.",
+    ),
     key(
         "deadline",
         Float(Interval::NOT_NEGATIVE),
@@ -90,7 +100,7 @@ const KEYS: &[Key] = &[
 pub(super) fn section() -> Section {
     Section::plain(
         "federation",
-        "The server's rules against failing clients: when a round closes, which clients are asked again, and how replies are combined.",
+        "The precision of what is sent, and the server's rules against failing clients: when a round closes, which clients are asked again, and how replies are combined.",
         KEYS,
     )
 }

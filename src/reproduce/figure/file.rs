@@ -415,7 +415,11 @@ fn statistic(at: Option<Value>) -> Result<Statistic, String> {
         Some(Value::String(text)) => text,
         Some(other) => return Err(format!("`at` cannot be {other}")),
     };
-    const WORDS: &[&str] = &["last", "best", "mean", "stability", "reach X", "equal-uplink", "peak", "peak-at"];
+    const WORDS: &[&str] =
+        &["last", "best", "mean", "stability", "reach X", "visits N", "equal-uplink", "peak", "peak-at"];
+    if let Some(Ok(visits)) = text.strip_prefix("visits ").map(str::parse::<usize>) {
+        return Ok(Statistic::Visits(visits));
+    }
     Ok(match (text.as_str(), text.strip_prefix("reach ").map(str::parse::<f64>)) {
         (_, Some(Ok(level))) if level.is_finite() => Statistic::Reach(level),
         ("last", _) => Statistic::Last,

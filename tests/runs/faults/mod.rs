@@ -1,7 +1,7 @@
 //! Faults between server and clients: every algorithm under every fault, the effect of the server's rules, and the
 //! records of faults in the files of a run.
 
-mod harness;
+pub mod harness;
 mod questions;
 mod visits;
 
@@ -63,8 +63,9 @@ fn stands(kind: &str, rest: &str) {
             assert!(expected.is_none_or(of_client), "{what}: {event:?} in {:?}", round.events);
             let refused = of_client(EventKind::Refused);
             assert_eq!(refused, of_client(EventKind::Quarantined), "{what}");
-            // A negative variance is invalid, which only the algorithm's own check detects.
-            let seen = kind == "pfedvem" && matches!(fault, Fault::SignFlip | Fault::HugeNorm) && refused;
+            // A negative variance or curvature is invalid, which only the algorithm's own check detects.
+            let checks = ["pfedvem", "newton-dsvgd"].contains(&kind);
+            let seen = checks && matches!(fault, Fault::SignFlip | Fault::HugeNorm) && refused;
             let again = round.attempts > event.attempt;
             assert!(round.used.contains(&event.client) == (is_used && !seen) || again, "{what}: {event:?}");
             assert!(is_used || again || round.rejected.iter().any(|(client, _)| *client == event.client), "{what}");

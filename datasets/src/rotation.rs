@@ -1,0 +1,164 @@
+//! Features in the basis of their principal axes: x' = Qᵀx.
+//!
+//! Q holds the eigenvectors of the second moment (1/n) Σ_i x_i x_iᵀ of training rows, the largest eigenvalue first. Lengths
+//! and angles of rows stay the same, so an isotropic prior on the weights of a first layer does too; the features become
+//! uncorrelated (without centring), which is what diagonal step rules and diagonal curvatures assume.
+
+use std::ops::Range;
+
+use nalgebra::{DMatrix, SymmetricEigen};
+use ndarray::{Array2, ArrayView2, Axis};
+
+use crate::DataError;
+
+/// Rows that are multiplied at once.
+const CHUNK: usize = 4096;
+
+/// An orthogonal matrix Q, `[p, p]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rotation {
+    matrix: Array2<f32>,
+}
+
+impl Rotation {
+    /// The principal axes of these features, `[rows, p]`.
+    ///
+    /// # Errors
+    /// [`DataError::Config`] where there is no row, where a feature is not finite, or where the eigenvalue iteration does
+    /// not converge.
+    pub fn principal(features: ArrayView2<f32>) -> Result<Self, DataError> {
+        let width = features.ncols();
+        if features.nrows() == 0 || width == 0 {
+            return Err(refused("there is no row or no feature; use \"none\""));
+        }
+        let mut moment = Array2::<f64>::zeros((width, width));
+        for rows in chunks(features.nrows()) {
+            let rows = features.slice_axis(Axis(0), rows.into()).mapv(f64::from);
+            moment += &rows.t().dot(&rows);
+        }
+        moment /= features.nrows() as f64;
+        if !moment.iter().all(|value| value.is_finite()) {
+            return Err(refused("a feature of the training rows is not finite"));
+        }
+        let matrix = DMatrix::from_iterator(width, width, moment.iter().copied());
+        let eigen = SymmetricEigen::try_new(matrix, f64::EPSILON, 1000 * width)
+            .ok_or_else(|| refused("the eigenvalues of the features' second moment were not found; use \"none\""))?;
+        let mut order: Vec<usize> = (0..width).collect();
+        order.sort_by(|a, b| eigen.eigenvalues[*b].total_cmp(&eigen.eigenvalues[*a]));
+        let mut matrix = Array2::zeros((width, width));
+        for (column, &from) in order.iter().enumerate() {
+            let axis = eigen.eigenvectors.column(from);
+            // An eigenvector has two signs: the one with a positive largest entry is taken.
+            let largest =
+                axis.iter().copied().fold(0.0, |largest: f64, x| if x.abs() > largest.abs() { x } else { largest });
+            let sign = if largest < 0.0 { -1.0 } else { 1.0 };
+            matrix.column_mut(column).iter_mut().zip(axis.iter()).for_each(|(to, x)| *to = (sign * x) as f32);
+        }
+        Ok(Self { matrix })
+    }
+
+    /// A rotation that was saved: Q, `[p, p]`.
+    ///
+    /// # Errors
+    /// A sentence, where the matrix is not square, or is not orthogonal to 10⁻³.
+    pub fn from_matrix(matrix: Array2<f32>) -> Result<Self, String> {
+        let (rows, columns) = matrix.dim();
+        if rows != columns {
+            return Err(format!("a rotation is a square matrix, not {rows} × {columns}"));
+        }
+        let wide = matrix.mapv(f64::from);
+        let product = wide.t().dot(&wide);
+        let orthogonal = product.indexed_iter().all(|((i, j), value)| {
+            let expected = if i == j { 1.0 } else { 0.0 };
+            (value - expected).abs() < 1e-3
+        });
+        match orthogonal {
+            true => Ok(Self { matrix }),
+            false => Err("a rotation is an orthogonal matrix, and this one is not".into()),
+        }
+    }
+
+    /// Q, `[p, p]`, with one axis a column.
+    pub fn matrix(&self) -> &Array2<f32> {
+        &self.matrix
+    }
+
+    /// Rotates features `[rows, p]` in place: every row x becomes Qᵀx.
+    ///
+    /// # Errors
+    /// [`DataError::Width`] where the features have another number of columns; they are then left as they are.
+    pub fn apply(&self, features: &mut Array2<f32>) -> Result<(), DataError> {
+        let (expected, found) = (self.matrix.nrows(), features.ncols());
+        if expected != found {
+            return Err(DataError::Width { expected, found });
+        }
+        for rows in chunks(features.nrows()) {
+            let rotated = features.slice_axis(Axis(0), rows.clone().into()).dot(&self.matrix);
+            features.slice_axis_mut(Axis(0), rows.into()).assign(&rotated);
+        }
+        Ok(())
+    }
+}
+
+/// The error of a rotation that cannot be computed.
+fn refused(problem: &str) -> DataError {
+    DataError::config("data.rotate", "principal", problem)
+}
+
+/// The indices of rows in groups of [`CHUNK`].
+fn chunks(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows).step_by(CHUNK).map(move |start| start..(start + CHUNK).min(rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    /// Rows on a line through the origin, with a little of the direction across.
+    fn line() -> Array2<f32> {
+        array![[3.0, 4.0], [-3.0, -4.0], [6.0, 8.0], [-0.8, 0.6]]
+    }
+
+    #[test]
+    fn the_first_axis_is_the_line_on_which_the_rows_lie() {
+        let rotation = Rotation::principal(line().view()).unwrap();
+        let mut rows = line();
+        rotation.apply(&mut rows).unwrap();
+        let expected = [[5.0, 0.0], [-5.0, 0.0], [10.0, 0.0], [0.0, 1.0]];
+        for (row, expected) in rows.rows().into_iter().zip(expected) {
+            let off = row.iter().zip(expected).map(|(x, e)| (x.abs() - f32::abs(e)).abs()).fold(0.0, f32::max);
+            assert!(off < 1e-5, "{rows:?}");
+        }
+        assert!(rows[[0, 0]] > 0.0, "the largest entry of an axis is positive");
+    }
+
+    #[test]
+    fn the_second_moment_of_rotated_rows_is_a_diagonal_that_descends() {
+        let rows = Array2::from_shape_fn((50, 6), |(i, j)| ((i * 7 + j * 13) as f32 * 0.37).sin() + j as f32 * 0.2);
+        let mut rotated = rows.clone();
+        Rotation::principal(rows.view()).unwrap().apply(&mut rotated).unwrap();
+        let moment = rotated.t().dot(&rotated) / 50.0;
+        for ((i, j), value) in moment.indexed_iter() {
+            assert!(i == j || value.abs() < 1e-4, "{moment:?}");
+        }
+        assert!(moment.diag().windows(2).into_iter().all(|pair| pair[0] >= pair[1] - 1e-5), "{moment:?}");
+        let lengths = |rows: &Array2<f32>| rows.rows().into_iter().map(|row| row.dot(&row)).collect::<Vec<_>>();
+        for (before, after) in lengths(&rows).into_iter().zip(lengths(&rotated)) {
+            assert!((before - after).abs() < 1e-4 * before.max(1.0), "{before} {after}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_rotated_is_refused() {
+        assert!(Rotation::principal(Array2::zeros((0, 3)).view()).is_err());
+        assert!(Rotation::principal(array![[f32::NAN, 1.0]].view()).is_err());
+        assert!(Rotation::from_matrix(array![[1.0, 0.5], [0.0, 1.0]]).is_err());
+        assert!(Rotation::from_matrix(Array2::zeros((2, 3))).is_err());
+        let rotation = Rotation::principal(line().view()).unwrap();
+        let mut rows = array![[1.0, 2.0, 3.0]];
+        assert!(rotation.apply(&mut rows).is_err());
+        assert_eq!(rows, array![[1.0, 2.0, 3.0]]);
+        assert_eq!(Rotation::from_matrix(rotation.matrix().clone()).unwrap(), rotation);
+    }
+}

@@ -1,0 +1,357 @@
+//! DSVGD with Newton factors: a federated posterior that does not forget where clients differ.
+//!
+//! The factor of client k is, for each particle, a Gaussian *site* with the exact gradient of the client's log-likelihood at
+//! an anchor a_k and a curvature F_k from its own rows:
+//!
+//! ∇ log t_k(θ) = G_k − F_k (θ − a_k),  a_k = Θ after its last visit, G_k = Σ_i ∇ log p(y_i | x_i, a_k)/α.
+//!
+//! A visit starts at Θ_in with A⁻ = Σ_{j ≠ k} ∇ log t_j(Θ_in) and Λ⁻ = Σ_{j ≠ k} F_j, and takes L steps of SVGD with
+//!
+//! S(Θ) = A⁻ − Λ⁻ (Θ − Θ_in) + ∇ log p0(Θ) + (1/α)(N_k/B) Σ_{i ∈ batch} ∇ log p(y_i | x_i, Θ),
+//!
+//! then computes G_k and F_k at the Θ that it returns. With a_k = Θ for all k, S is the score of the posterior of all rows,
+//! whatever the F_k are: they decide speed and stability, not the fixed points, which are those of SVGD with all rows in
+//! one place. Nothing is distilled.
+//!
+//! The server keeps all sites, and clients keep nothing between visits. Several clients of a round all start at one Θ; the
+//! server then replaces their sites, takes the mean of the returned Θ by index, and moves it by L steps of SVGD on
+//! p0·Π_k t_k.
+//!
+//! F_k is c times a Gauss-Newton matrix (`plan.rs`): its diagonal, the whole matrix, or Kronecker factors Ā_l ⊗ diag(b_l)
+//! for each layer, whose second moments Ā_l are a running mean over visits. Factors with another Ā_l than that of today
+//! do not go stale: U accumulates Ā_l·ΔV_l over visits, and a site's score is G_k − (U − U_k)·diag(b_k).
+//!
+//! Sources: the combination is fedstein's; its parts are DSVGD (Kassab & Simeone), partitioned variational inference
+//! (Ashman et al. 2022), conducive gradients (El Mekkaoui et al. 2020) and K-FAC (Martens & Grosse 2015) and, for
+//! convolutions, KFC (Grosse & Martens 2016).
+
+mod plan;
+mod server;
+mod site_sum;
+
+use fedstein_schema::Accepts::{Choice, NumberOr as NumberOrWord};
+use fedstein_schema::Literal::Text as T;
+use fedstein_schema::{Interval, Kind, NumberOr, key};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
+use super::local::{LocalLoop, LocalSteps};
+use super::{Algorithm, Capabilities, Replies};
+use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
+use crate::error::RunError;
+use crate::particles::Particles;
+use crate::protocol::{
+    ClientHalf, ClientId, Halves, Message, Predictor, Question, Request, Setup, Watch, as_sent, diagnosed,
+};
+use crate::random::{Purpose, Streams};
+use crate::rows::Rows;
+use crate::schedule::indicator;
+
+use plan::{Form, Plan, Sums};
+use server::Server;
+pub(crate) use site_sum::SiteSum;
+
+/// `[algorithm] kind = "newton-dsvgd"`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NewtonConfig {
+    /// The number of particles N.
+    pub particles: usize,
+    /// The local steps L, the batch size B and the rows that the steps read.
+    #[serde(flatten)]
+    pub local: LocalConfig,
+    /// The temperature α.
+    pub temperature: f64,
+    /// The form of a factor's curvature.
+    pub curvature: CurvatureRule,
+    /// The factor c on the curvature.
+    pub curvature_scale: NumberOr<ScaleRule>,
+}
+
+/// The form of a factor's curvature, or the rule that chooses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CurvatureRule {
+    /// `full` for a logistic regression with at most [`MOST_FULL`] parameters, `kronecker` for other models.
+    Auto,
+    /// The diagonal.
+    Diagonal,
+    /// The whole matrix.
+    Full,
+    /// Kronecker factors.
+    Kronecker,
+}
+
+/// The rule for the factor on the curvature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScaleRule {
+    /// 1 for a model without hidden layers, 3 with one, 10 with more.
+    Auto,
+}
+
+/// The largest number of parameters d for which `auto` chooses the whole matrix.
+pub const MOST_FULL: usize = 128;
+
+impl NewtonConfig {
+    /// The name of the kind, its description and its keys.
+    pub const KIND: Kind = Kind {
+        name: "newton-dsvgd",
+        about: "DSVGD with Newton factors: remembers what each client knows, exactly to first order.",
+        keys: &[
+            PARTICLE_COUNT,
+            LOCAL_STEPS,
+            BATCH,
+            MINIBATCH,
+            LIKELIHOOD_SCALE,
+            TEMPERATURE,
+            key(
+                "curvature",
+                Choice(&["auto", "diagonal", "full", "kronecker"]),
+                T("auto"),
+                "Curvature of a client's factor: the Gauss-Newton matrix's diagonal (rotate the inputs: `data.rotate`), the whole matrix (a logistic regression), or one number an output of each layer times the second moment of the layer's inputs (rotate the inputs of a dense first layer). `auto`: `full` for a logistic regression with at most 128 parameters, else `kronecker`.",
+            ),
+            key(
+                "curvature_scale",
+                NumberOrWord(Interval::POSITIVE, &["auto"]),
+                T("auto"),
+                "Factor c on the curvature: larger holds Θ closer to where the other clients left it, and learns more slowly. `auto`: 1 without hidden layers, 3 with one, 10 with more.",
+            ),
+        ],
+    };
+
+    /// The capabilities and the requirements of the method.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        tilted: true,
+        curvature: true,
+        replies: Replies::Different("every reply is the factor of other rows, and the server multiplies them"),
+        changes: &[GRADIENT, CURVATURE],
+        ..Capabilities::FEDERATED
+    };
+
+    /// The form of the curvature for a model whose layout has `dim` coordinates.
+    fn form(&self, has_full: bool, dim: usize) -> Form {
+        match self.curvature {
+            CurvatureRule::Diagonal => Form::Diagonal,
+            CurvatureRule::Full => Form::Full,
+            CurvatureRule::Kronecker => Form::Kronecker,
+            CurvatureRule::Auto if has_full && dim <= MOST_FULL => Form::Full,
+            CurvatureRule::Auto => Form::Kronecker,
+        }
+    }
+
+    /// The factor c on the curvature.
+    fn scale(&self, plan: &Plan) -> f64 {
+        match (self.curvature_scale, plan.hidden_layers()) {
+            (NumberOr::Fixed(c), _) => c,
+            (NumberOr::Rule(ScaleRule::Auto), 0) => 1.0,
+            (NumberOr::Rule(ScaleRule::Auto), 1) => 3.0,
+            (NumberOr::Rule(ScaleRule::Auto), _) => 10.0,
+        }
+    }
+}
+
+/// The names under which scores and curvatures of sites travel: those of the cavity to the client, those of its own site
+/// back. With them go the second moments that act on displacements, and those of the client's own rows.
+const GRADIENT: &str = "gradient";
+const CURVATURE: &str = "curvature";
+const SHARED_MOMENTS: &str = "input_moments";
+const OWN_MOMENTS: &str = "hidden_moments";
+
+/// The name under which a client keeps the Θ that it uploaded, where it predicts with it.
+const UPLOADED: &str = "uploaded";
+
+/// A client half; its methods are the parts of a visit.
+pub(crate) struct Client<B: Backend> {
+    id: ClientId,
+    plan: Plan,
+    local: LocalSteps<B>,
+    streams: Streams,
+    session: Session<B>,
+    /// Whether the client keeps the Θ that it uploads and predicts with it.
+    personal: bool,
+    uploaded: Option<Particles<B>>,
+}
+
+impl<B: Backend> Client<B> {
+    /// The cavity in a request, the other clients' sites as one: A⁻ − Λ⁻ (Θ − Θ_in), with Θ_in `[N, d]`. `None` where
+    /// no other client has a site.
+    ///
+    /// # Errors
+    /// The message's arrays are missing or have another shape.
+    pub(crate) fn cavity(&self, from: &Particles<B>, message: &Message) -> Result<Option<SiteSum<B>>, RunError> {
+        if !message.arrays.contains_key(GRADIENT) {
+            return Ok(None);
+        }
+        let (session, plan) = (&self.session, &self.plan);
+        let read =
+            |name: &str, layout| Ok::<_, RunError>(Particles::from_array(message.array(name)?, layout, session)?);
+        let (score, curvature) = (read(GRADIENT, from.layout())?, read(CURVATURE, &plan.curvature)?);
+        let moments = plan.moments_in(message, session)?;
+        Ok(Some(SiteSum::new(plan, from.clone(), score, &curvature, &moments)))
+    }
+
+    /// G_k at the particles `[N, d]`, from all rows of the client.
+    pub(crate) fn gradient(&self, at: &Particles<B>, round: usize) -> Particles<B> {
+        self.local.likelihood.score_in(at, Rows::Full, round, 0.0)
+    }
+
+    /// Adds the curvature of all rows of the client at the particles `[N, d]` to a message, before the factor c, and the
+    /// second moments that go with it.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub(crate) fn with_curvature(
+        &self,
+        mut message: Message,
+        at: &Particles<B>,
+        round: usize,
+    ) -> Result<Message, RunError> {
+        let Sums { curvature, moments } = self.sums(at, round);
+        message = message.with_array(CURVATURE, curvature.to_array()?);
+        for (name, of) in [(SHARED_MOMENTS, moments.shared), (OWN_MOMENTS, moments.own)] {
+            if let Some(of) = of {
+                message = message.with_array(name, of.to_array()?);
+            }
+        }
+        Ok(message)
+    }
+
+    fn sums(&self, at: &Particles<B>, round: usize) -> Sums<B> {
+        let likelihood = &self.local.likelihood;
+        let mut rng = self.streams.rng(Purpose::Curvature, round, self.id);
+        let mut uniforms = |shape: [usize; 2]| {
+            let values = (0..shape[0] * shape[1]).map(|_| rng.random::<f32>()).collect();
+            self.session.upload(values, shape)
+        };
+        let groups = likelihood.row_curvatures(at, self.plan.rows_at_once, &mut uniforms);
+        self.plan.sums(groups, (likelihood.whole_scale(), likelihood.rows()), at)
+    }
+}
+
+impl<B: Backend> ClientHalf<B> for Client<B> {
+    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
+        let theta = self.local.sent(request)?;
+        let cavity = self.cavity(&theta, &request.message)?;
+        let mut score_norm = None;
+        let moved = self.local.run(theta, request.round, watch, |likelihood, at| {
+            let own = likelihood.next_score(at, 1.0);
+            let score = match &cavity {
+                None => own,
+                Some(cavity) => own.plus(cavity.score(at)),
+            };
+            if score_norm.is_none() {
+                score_norm = Some(score.mean_norm(at)?);
+            }
+            Ok(score)
+        })?;
+
+        // The site: G_k and F_k at the particles that go back, as the server will read them: its anchor.
+        let moved = as_sent(moved, request.wire, &self.session)?;
+        let reply = self.local.reply(&moved)?.with_array(GRADIENT, self.gradient(&moved, request.round).to_array()?);
+        let reply = self.with_curvature(reply, &moved, request.round)?;
+        self.uploaded = self.personal.then(|| moved.clone());
+        Ok(diagnosed(reply, score_norm, None))
+    }
+
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+        Ok(self.uploaded.clone().map_or(Predictor::Published, Predictor::Own))
+    }
+
+    fn answer(&mut self, request: &Request, question: &Question) -> Result<Message, RunError> {
+        let theta = self.local.sent(request)?;
+        let likelihood = &self.local.likelihood;
+        let score = match question {
+            Question::LikelihoodScore { rows, .. } => likelihood.score_in(&theta, *rows, request.round, 0.0),
+            Question::Discrepancy { rows, .. } => {
+                let own = likelihood.score_in(&theta, *rows, request.round, 1.0);
+                match self.cavity(&theta, &request.message)? {
+                    Some(cavity) => own.zip(cavity.score_at_start().clone(), |own, others| own + others),
+                    None => own,
+                }
+            }
+        };
+        indicator::answer(question, &theta, &score)
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.uploaded.as_ref().map_or(0, Particles::bytes)
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        let state = self.local.save()?;
+        Ok(match &self.uploaded {
+            Some(uploaded) => state.with_particles(UPLOADED, uploaded)?,
+            None => state,
+        })
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.local.restore(state)?;
+        self.uploaded = match state.has(UPLOADED) {
+            true => Some(self.local.particles_in(state, UPLOADED)?),
+            false => None,
+        };
+        Ok(())
+    }
+}
+
+impl Algorithm for NewtonConfig {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        let plan = self.plan(&setup)?;
+        let clients = self.clients(&plan, &mut setup).map(|client| Box::new(client) as _).collect();
+        Ok(Halves { server: Box::new(Server::new(*self, plan, setup)), clients })
+    }
+}
+
+impl NewtonConfig {
+    /// The clients of a setup, in order.
+    fn clients<B: Backend>(&self, plan: &Plan, setup: &mut Setup<B>) -> impl Iterator<Item = Client<B>> {
+        let (streams, session, personal) = (setup.streams, setup.session.clone(), setup.personal);
+        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let locals = LocalSteps::of_shards(setup, self.local.data(self.temperature), visit);
+        locals.enumerate().map(move |(id, local)| {
+            let (plan, session) = (plan.clone(), session.clone());
+            Client { id, plan, local, streams, session, personal, uploaded: None }
+        })
+    }
+
+    /// The first client of a setup, whose parts of a visit can be timed.
+    ///
+    /// # Errors
+    /// The setup has no client, or the model has no curvature of this form.
+    pub(crate) fn first_client<B: Backend>(&self, mut setup: Setup<B>) -> Result<Client<B>, RunError> {
+        let plan = self.plan(&setup)?;
+        let first = self.clients(&plan, &mut setup).next();
+        first.ok_or_else(|| RunError::Config("there is no client".into()))
+    }
+
+    /// The plan of the curvature for this model, from the shapes that one row has in it.
+    fn plan<B: Backend>(&self, setup: &Setup<B>) -> Result<Plan, RunError> {
+        let row = setup.shards.first().map(|shard| shard.batch(&[0]));
+        let row = row.ok_or_else(|| RunError::Config("there is no client".into()))?;
+        let count = setup.initial.count();
+        let uniforms = setup.session.upload(vec![0.0; count], [count, 1]);
+        let probe = setup.model.row_curvature(setup.initial.blocks(), row.inputs, uniforms);
+        let has_full = probe.as_ref().is_some_and(|probe| probe.layers.len() == 1 && probe.layers[0].has_full());
+        let form = self.form(has_full, setup.initial.dim());
+        Plan::new(form, &*setup.model, probe)
+    }
+}

@@ -1,0 +1,282 @@
+//! The server of Newton factors: it keeps every client's site, so that clients keep nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fedstein_models::Model;
+
+use super::plan::{Moments, Plan};
+use super::site_sum::SiteSum;
+use super::{CURVATURE, GRADIENT, NewtonConfig, OWN_MOMENTS, SHARED_MOMENTS};
+use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
+use crate::density::prior_score;
+use crate::error::RunError;
+use crate::particles::Particles;
+use crate::protocol::{ClientId, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of};
+use crate::stein::{OptimizerState, Score, Svgd};
+
+/// The share of a visit in the running mean of second moments.
+const NEW_MOMENTS: f64 = 0.1;
+
+/// The names under which the server keeps its state.
+const TRANSPORT: &str = "transport";
+const SITES: &str = "sites";
+
+/// The factor of one client: ∇ log t_k at Θ is G − b·(U_now − U).
+struct Site<B: Backend> {
+    /// G, the gradient of the client's log-likelihood at the particles that it returned, `[N, d]`.
+    gradient: Particles<B>,
+    /// U when the particles were those, `[N, d]`.
+    transport: Particles<B>,
+    /// b, `[N, m]`.
+    curvature: Particles<B>,
+}
+
+/// The content of a reply.
+struct Visit<B: Backend> {
+    client: ClientId,
+    moved: Particles<B>,
+    gradient: Particles<B>,
+    curvature: Particles<B>,
+    moments: Moments<B>,
+}
+
+/// Θ, the sites, and their sums.
+pub(super) struct Server<B: Backend> {
+    config: NewtonConfig,
+    scale: f64,
+    plan: Plan,
+    model: Arc<dyn Model>,
+    svgd: Svgd,
+    session: Session<B>,
+    theta: Particles<B>,
+    /// U: the sum of the displacements of Θ, each multiplied by the second moments of its time.
+    transport: Particles<B>,
+    /// A and Λ, the sums of the sites' scores at Θ and of their curvatures; `None` before the first visit.
+    sums: Option<(Particles<B>, Particles<B>)>,
+    moments: Option<Moments<B>>,
+    sites: BTreeMap<ClientId, Site<B>>,
+}
+
+impl<B: Backend> Server<B> {
+    pub fn new(config: NewtonConfig, plan: Plan, setup: Setup<B>) -> Self {
+        let Setup { model, svgd, session, initial, .. } = setup;
+        let transport = initial.map(|block| block.zeros_like());
+        let scale = config.scale(&plan);
+        Self {
+            config,
+            scale,
+            plan,
+            model,
+            svgd,
+            session,
+            theta: initial,
+            transport,
+            sums: None,
+            moments: None,
+            sites: BTreeMap::new(),
+        }
+    }
+
+    /// What a site contributes to A now: G − b·(U_now − U).
+    fn score_of(&self, site: &Site<B>) -> Particles<B> {
+        let since = self.transport.clone().zip(site.transport.clone(), |now, then| now - then);
+        let change = self.plan.product(&site.curvature, since);
+        site.gradient.clone().zip(change, |gradient, change| gradient - change)
+    }
+
+    /// The sums of the sites of all clients but these; `None` where no other client has a site.
+    fn cavity(&self, without: &[ClientId]) -> Option<(Particles<B>, Particles<B>)> {
+        if self.sites.keys().all(|client| without.contains(client)) {
+            return None;
+        }
+        let (mut score, mut curvature) = self.sums.clone()?;
+        for site in without.iter().filter_map(|client| self.sites.get(client)) {
+            score = score.zip(self.score_of(site), |sum, own| sum - own);
+            // A difference of sums may be negative by rounding; a curvature is not.
+            curvature = curvature.zip(site.curvature.clone(), |sum, own| sum - own);
+            if self.plan.is_diagonal() {
+                curvature = curvature.map_into(|block| block.clamp_min(0.0));
+            }
+        }
+        Some((score, curvature))
+    }
+
+    fn read(&self, reply: &Reply) -> Result<Visit<B>, RunError> {
+        let (message, session) = (&reply.message, &self.session);
+        let curvature = Particles::from_array(message.array(CURVATURE)?, &self.plan.curvature, session)?;
+        Ok(Visit {
+            client: reply.client,
+            moved: particles_of(message, &self.theta, session)?,
+            gradient: Particles::from_array(message.array(GRADIENT)?, self.theta.layout(), session)?,
+            curvature,
+            moments: self.plan.moments_in(message, session)?,
+        })
+    }
+
+    /// Moves Θ to `to` with the sites where they are: U and A follow.
+    fn follow(&mut self, to: Particles<B>) {
+        let moved = to.clone().zip(self.theta.clone(), |to, from| to - from);
+        let moved = self.plan.transported(moved, self.moments.as_ref());
+        if let Some((score, curvature)) = self.sums.take() {
+            let change = self.plan.product(&curvature, moved.clone());
+            self.sums = Some((score.zip(change, |score, change| score - change), curvature));
+        }
+        self.transport = self.transport.clone().zip(moved, |sum, moved| sum + moved);
+        self.theta = to;
+    }
+
+    /// Puts the site of a visit in the place of the client's last one, given that Θ is the mean of what came back.
+    fn add(&mut self, visit: Visit<B>, alone: bool) {
+        let moments = self.moments.as_ref().expect("the moments of the round have been taken over");
+        let curvature = self.plan.scaled(visit.curvature, moments, self.scale);
+        let transport = match alone {
+            true => self.transport.clone(),
+            false => {
+                let back = self.theta.clone().zip(visit.moved, |mean, moved| mean - moved);
+                let back = self.plan.transported(back, self.moments.as_ref());
+                self.transport.clone().zip(back, |now, back| now - back)
+            }
+        };
+        let site = Site { gradient: visit.gradient, transport, curvature };
+        let score = if alone { site.gradient.clone() } else { self.score_of(&site) };
+        self.sums = Some(match self.sums.take() {
+            None => (score, site.curvature.clone()),
+            Some((sum, curvature)) => {
+                (sum.zip(score, |sum, own| sum + own), curvature.zip(site.curvature.clone(), |sum, own| sum + own))
+            }
+        });
+        self.sites.insert(visit.client, site);
+    }
+
+    /// Moves Θ by L steps of SVGD on p0·Π_k t_k: what the clients of a round know together.
+    fn settle(&mut self) -> Result<(), RunError> {
+        let (Some((score, curvature)), Some(moments)) = (&self.sums, &self.moments) else { return Ok(()) };
+        let (model, from) = (&*self.model, self.theta.clone());
+        let sites = SiteSum::new(&self.plan, from.clone(), score.clone(), curvature, moments);
+        let joint =
+            |at: &Particles<B>| -> Result<Score<B>, RunError> { Ok(prior_score(model, at, 1.0).plus(sites.score(at))) };
+        let steps = self.config.local.local_steps;
+        let to = self.svgd.run(from, steps, &mut OptimizerState::default(), joint, |_| {})?;
+        self.follow(to);
+        Ok(())
+    }
+}
+
+impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
+        message_of(&self.theta)
+    }
+
+    /// Θ and the cavity: the sums of the other clients' sites, and the second moments with which they act.
+    fn configure_for(&self, _round: usize, client: ClientId) -> Result<Option<Message>, RunError> {
+        let message = message_of(&self.theta)?;
+        let Some((score, curvature)) = self.cavity(&[client]) else { return Ok(Some(message)) };
+        let mut message = message.with_array(GRADIENT, score.to_array()?).with_array(CURVATURE, curvature.to_array()?);
+        if let Some(Moments { shared, own }) = &self.moments {
+            for (name, of) in [(SHARED_MOMENTS, shared), (OWN_MOMENTS, own)] {
+                if let Some(of) = of {
+                    message = message.with_array(name, of.to_array()?);
+                }
+            }
+        }
+        Ok(Some(message))
+    }
+
+    fn check(&self, reply: &Reply) -> Result<(), String> {
+        self.plan.check(&reply.message)
+    }
+
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        let visits = replies.iter().map(|reply| self.read(reply)).collect::<Result<Vec<_>, RunError>>()?;
+        let clients: Vec<ClientId> = visits.iter().map(|visit| visit.client).collect();
+        let alone = visits.len() == 1;
+        let moved: Vec<Particles<B>> = visits.iter().map(|visit| visit.moved.clone()).collect();
+        let Some(mean) = mean(moved) else { return Ok(()) };
+        self.sums = self.cavity(&clients);
+        self.follow(mean);
+        let sent = mean_moments(visits.iter().map(|visit| visit.moments.clone()));
+        self.moments = Some(match self.moments.take() {
+            None => sent,
+            Some(old) => old.towards(sent, 1.0 - (1.0 - NEW_MOMENTS).powi(clients.len() as i32)),
+        });
+        visits.into_iter().for_each(|visit| self.add(visit, alone));
+        if alone { Ok(()) } else { self.settle() }
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        &self.theta
+    }
+
+    fn state_bytes(&self) -> u64 {
+        let site = |site: &Site<B>| site.gradient.bytes() + site.transport.bytes() + site.curvature.bytes();
+        let sums = self.sums.as_ref().map_or(0, |(score, curvature)| score.bytes() + curvature.bytes());
+        let moments = self.moments.as_ref().map_or(0, Moments::bytes);
+        self.theta.bytes() + self.transport.bytes() + sums + moments + self.sites.values().map(site).sum::<u64>()
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        let state = State::default().with_particles(PARTICLES, &self.theta)?;
+        let mut state = state.with_particles(TRANSPORT, &self.transport)?;
+        state = state.with_counts(SITES, self.sites.keys().copied());
+        if let Some((score, curvature)) = &self.sums {
+            state = state.with_particles(GRADIENT, score)?.with_particles(CURVATURE, curvature)?;
+        }
+        if let Some(moments) = &self.moments {
+            for (name, of) in [(SHARED_MOMENTS, &moments.shared), (OWN_MOMENTS, &moments.own)] {
+                if let Some(of) = of {
+                    state = state.with_particles(name, of)?;
+                }
+            }
+        }
+        for (client, site) in &self.sites {
+            let part = State::default().with_particles(GRADIENT, &site.gradient)?;
+            let part = part.with_particles(TRANSPORT, &site.transport)?.with_particles(CURVATURE, &site.curvature)?;
+            state = state.with_part(&format!("site_{client}"), part);
+        }
+        Ok(state)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        let session = &self.session;
+        let (layout, form) = (self.theta.layout().clone(), self.plan.curvature.clone());
+        let theta = state.particles(PARTICLES, &layout, session)?;
+        let transport = state.particles(TRANSPORT, &layout, session)?;
+        let clients = state.counts(SITES)?;
+        let sums = match clients.is_empty() {
+            true => None,
+            false => Some((state.particles(GRADIENT, &layout, session)?, state.particles(CURVATURE, &form, session)?)),
+        };
+        let moments = match clients.is_empty() {
+            true => None,
+            false => Some(self.plan.saved_moments(state, session)?),
+        };
+        let mut sites = BTreeMap::new();
+        for client in clients {
+            let part = state.part(&format!("site_{client}"));
+            let site = Site {
+                gradient: part.particles(GRADIENT, &layout, session)?,
+                transport: part.particles(TRANSPORT, &layout, session)?,
+                curvature: part.particles(CURVATURE, &form, session)?,
+            };
+            sites.insert(client, site);
+        }
+        (self.theta, self.transport, self.sums, self.moments, self.sites) = (theta, transport, sums, moments, sites);
+        Ok(())
+    }
+}
+
+/// The mean of particle sets by index; `None` of none.
+fn mean<B: Backend>(sets: Vec<Particles<B>>) -> Option<Particles<B>> {
+    let count = sets.len() as f64;
+    let sum = sets.into_iter().reduce(|sum, set| sum.zip(set, |a, b| a + b))?;
+    Some(if count == 1.0 { sum } else { sum.map_into(|block| block.div_scalar(count)) })
+}
+
+/// The mean of the second moments of several clients.
+fn mean_moments<B: Backend>(of: impl Iterator<Item = Moments<B>>) -> Moments<B> {
+    let (shared, own): (Vec<_>, Vec<_>) = of.map(|Moments { shared, own }| (shared, own)).unzip();
+    let all = |sets: Vec<Option<Particles<B>>>| mean(sets.into_iter().flatten().collect());
+    Moments { shared: all(shared), own: all(own) }
+}

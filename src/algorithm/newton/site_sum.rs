@@ -1,0 +1,241 @@
+//! The sum of some clients' sites near the particles at which it was taken: A − Λ (Θ − Θ_0).
+//!
+//! Λ has one number for each coordinate where a curvature is diagonal and in dense layers whose inputs all particles
+//! share. There the second term is the score of a Gaussian, which SVGD adds up on its pass over the coordinates: a step
+//! reads Θ_0, A and Λ once more and writes nothing. The other layers, those above the first and convolutions, are
+//! products with their second moments.
+
+use burn::tensor::Tensor;
+
+use super::plan::{Form, Layer, Moments, Plan};
+use crate::backend::Backend;
+use crate::particles::Particles;
+use crate::stein::Score;
+
+/// The sum of some sites: A − Λ (Θ − Θ_0).
+pub(crate) struct SiteSum<B: Backend> {
+    /// Θ_0, `[N, d]`.
+    from: Particles<B>,
+    /// A, `[N, d]`.
+    score: Particles<B>,
+    /// The elements of Λ, `[N, d]`, 0 where it is not diagonal; `None` where it is diagonal nowhere.
+    diagonal: Option<Particles<B>>,
+    /// The layers where Λ is not diagonal.
+    products: Vec<Product>,
+}
+
+/// Λ on one layer with the weights V: V ↦ b·(V Ā).
+struct Product {
+    layer: Layer,
+    /// The rows of Θ_0 and of A, `[N, out, in]`.
+    from: Tensor<3>,
+    score: Tensor<3>,
+    /// Ā, `[N, in, in]`, or `[1, in, in]` of inputs that all particles share.
+    moments: Tensor<3>,
+    /// b, `[N, out, 1]`; `None` for 1.
+    weights: Option<Tensor<3>>,
+}
+
+impl<B: Backend> SiteSum<B> {
+    /// The sum with the score A `[N, d]` at the particles Θ_0 `[N, d]` and the curvature `[N, m]` of the plan's form.
+    pub(super) fn new(
+        plan: &Plan,
+        from: Particles<B>,
+        score: Particles<B>,
+        curvature: &Particles<B>,
+        moments: &Moments<B>,
+    ) -> Self {
+        let product = |layer: Layer, moments: Tensor<2>, weights: Option<Tensor<3>>| {
+            let [particles, _] = moments.dims();
+            let moments = moments.reshape([particles, layer.inputs, layer.inputs]);
+            Product { layer, from: layer.rows(from.blocks()), score: layer.rows(score.blocks()), moments, weights }
+        };
+        let (diagonal, products) = match plan.form {
+            Form::Diagonal => (Some(curvature.clone()), Vec::new()),
+            Form::Full => (None, vec![product(plan.layers[0], curvature.blocks()[0].clone(), None)]),
+            Form::Kronecker => {
+                let mut blocks: Vec<Tensor<2>> = from.blocks().iter().map(|block| block.zeros_like()).collect();
+                let mut products = Vec::new();
+                let layers = plan.layers.iter().zip(curvature.blocks()).zip(plan.moment_of_layers(moments));
+                for ((layer, weights), moments) in layers {
+                    let weights = weights.clone().unsqueeze_dim::<3>(2);
+                    match layer.diagonal {
+                        true => layer.set_rows(&mut blocks, weights * moments.unsqueeze_dim::<3>(1)),
+                        false => products.push(product(*layer, moments, Some(weights))),
+                    }
+                }
+                if let (Some(at), Some(information)) = (plan.noise, curvature.blocks().last()) {
+                    blocks[at] = information.clone();
+                }
+                (Some(Particles::from_blocks(blocks, from.layout().clone())), products)
+            }
+        };
+        Self { from, score, diagonal, products }
+    }
+
+    /// Θ_0, `[N, d]`.
+    pub fn from(&self) -> &Particles<B> {
+        &self.from
+    }
+
+    /// A, the score at Θ_0, `[N, d]`, where the curvature does not act.
+    pub fn score_at_start(&self) -> &Particles<B> {
+        &self.score
+    }
+
+    /// The score at the particles Θ `[N, d]`, which are near Θ_0.
+    pub fn score(&self, at: &Particles<B>) -> Score<B> {
+        let mut blocks = self.score.blocks().to_vec();
+        for product in &self.products {
+            product.layer.set_rows(&mut blocks, product.score(at.blocks()));
+        }
+        let score = Score::dense(Particles::from_blocks(blocks, self.score.layout().clone()));
+        match &self.diagonal {
+            None => score,
+            Some(precision) => score.plus(Score::gaussian(self.from.clone(), precision.clone())),
+        }
+    }
+}
+
+impl Product {
+    /// The rows of the score, `[N, out, in]`, at particles with these blocks.
+    fn score(&self, at: &[Tensor<2>]) -> Tensor<3> {
+        let moved = self.layer.rows(at) - self.from.clone();
+        let change = moved.matmul(self.moments.clone());
+        let change = match &self.weights {
+            Some(weights) => change * weights.clone(),
+            None => change,
+        };
+        self.score.clone() - change
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fedstein_models::{BlrConfig, BnnConfig, Head, Layout, Model, Network};
+    use ndarray::Array2;
+    use rand::rngs::ChaCha12Rng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+    use crate::array::{Array, Values};
+    use crate::backend::{Flex, Precision, Session};
+
+    const COUNT: usize = 3;
+
+    /// `[rows, d]` numbers between −1 and 1, the same in both precisions.
+    fn set(rows: usize, layout: &Arc<Layout>, seed: u64, session: &Session<Flex>) -> Particles<Flex> {
+        let mut rng = ChaCha12Rng::seed_from_u64(seed);
+        let numbers = (0..rows * layout.dim()).map(|_| f64::from(rng.random_range(-1.0f32..1.0))).collect();
+        let array = Array { shape: vec![rows, layout.dim()], values: Values::F64(numbers) };
+        Particles::from_array(&array, layout, session).unwrap()
+    }
+
+    fn values(of: &Particles<Flex>) -> Array2<f64> {
+        Array2::from_shape_vec((of.count(), of.dim()), of.to_array().unwrap().values.to_f64()).unwrap()
+    }
+
+    /// A sum of any numbers, and its score at Θ = `at` as the code computes it.
+    struct Case {
+        from: Array2<f64>,
+        score: Array2<f64>,
+        at: Array2<f64>,
+        curvature: Array2<f64>,
+        /// The second moments of the inputs that all particles share, and of the others; of Kronecker factors only.
+        shared: Option<Array2<f64>>,
+        own: Option<Array2<f64>>,
+        got: Array2<f64>,
+    }
+
+    impl Case {
+        fn new(form: Form, model: &dyn Model, features: usize, precision: Precision) -> Self {
+            let session = Session::<Flex>::open(precision).unwrap();
+            let [from, score, at] = [1, 2, 3].map(|seed| set(COUNT, model.layout(), seed, &session));
+            let row = session.matrix(&Array2::ones((1, features)));
+            let uniforms = session.matrix(&Array2::zeros((COUNT, 1)));
+            let plan = Plan::new(form, model, model.row_curvature(from.blocks(), row, uniforms)).unwrap();
+            let curvature = set(COUNT, &plan.curvature, 4, &session);
+            let moments = Moments {
+                shared: plan.shared_moments.as_ref().map(|layout| set(1, layout, 5, &session)),
+                own: plan.own_moments.as_ref().map(|layout| set(COUNT, layout, 6, &session)),
+            };
+            let sum = SiteSum::new(&plan, from.clone(), score.clone(), &curvature, &moments);
+            assert_eq!(values(sum.score_at_start()), values(&score));
+            let got = values(&sum.score(&at).evaluate(&at));
+            let [from, score, at, curvature] = [from, score, at, curvature].map(|of| values(&of));
+            let (shared, own) = (moments.shared.as_ref().map(values), moments.own.as_ref().map(values));
+            Self { from, score, at, curvature, shared, own, got }
+        }
+
+        /// Compares the score with A minus the product of Λ and Θ − Θ_0, `[N, d]`.
+        fn compare(&self, product: &Array2<f64>, precision: Precision, what: &str) {
+            let error = (&self.score - product - &self.got).fold(0.0f64, |most, gap| most.max(gap.abs()));
+            // Numbers below 1 and sums of at most five products of them.
+            let bound = if precision == Precision::F64 { 1e-13 } else { 1e-5 };
+            assert!(error < bound, "{what}, {precision:?}: {error}");
+        }
+    }
+
+    const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F64];
+
+    #[test]
+    fn kronecker_factors_act_on_the_rows_of_each_layer() {
+        let head = Head::Real { gamma_shape: 1.0, gamma_rate: 0.1 };
+        // Inputs and outputs of the layers; weights, biases and so on, and log γ last.
+        let layers = [(5, 4), (4, 3), (3, 1)];
+        let model = Network::new(BnnConfig { head, ..BnnConfig::classifier(5, &[4, 3], 2) });
+        for precision in PRECISIONS {
+            let case = Case::new(Form::Kronecker, &model, 5, precision);
+            let (shared, own) = (case.shared.as_ref().unwrap(), case.own.as_ref().unwrap());
+            let moved = &case.at - &case.from;
+            let mut product = Array2::zeros(moved.dim());
+            let (mut start, mut first_output, mut first_moment) = (0, 0, 0);
+            for (layer, (inputs, outputs)) in layers.into_iter().enumerate() {
+                let place = |output: usize, input: usize| match input == inputs {
+                    true => start + outputs * inputs + output,
+                    false => start + output * inputs + input,
+                };
+                for n in 0..COUNT {
+                    for (output, j) in (0..outputs).flat_map(|output| (0..=inputs).map(move |j| (output, j))) {
+                        let sum: f64 = match layer {
+                            0 => moved[[n, place(output, j)]] * shared[[0, j]],
+                            _ => (0..=inputs)
+                                .map(|i| moved[[n, place(output, i)]] * own[[n, first_moment + i * (inputs + 1) + j]])
+                                .sum(),
+                        };
+                        product[[n, place(output, j)]] = case.curvature[[n, first_output + output]] * sum;
+                    }
+                }
+                start += (inputs + 1) * outputs;
+                first_output += outputs;
+                first_moment += if layer == 0 { 0 } else { (inputs + 1) * (inputs + 1) };
+            }
+            assert_eq!((start + 1, first_output + 1), (moved.ncols(), case.curvature.ncols()));
+            for n in 0..COUNT {
+                product[[n, start]] = case.curvature[[n, first_output]] * moved[[n, start]];
+            }
+            case.compare(&product, precision, "kronecker");
+        }
+    }
+
+    #[test]
+    fn a_diagonal_acts_on_each_coordinate_and_a_matrix_on_the_weights_of_a_logistic_regression() {
+        let network = Network::new(BnnConfig::classifier(5, &[4], 3));
+        let regression = Network::new(BlrConfig::new(4));
+        for precision in PRECISIONS {
+            let case = Case::new(Form::Diagonal, &network, 5, precision);
+            case.compare(&(&case.curvature * &(&case.at - &case.from)), precision, "diagonal");
+
+            let case = Case::new(Form::Full, &regression, 4, precision);
+            let moved = &case.at - &case.from;
+            // The last coordinate is the log precision of the weights, of which the rows say nothing.
+            let product = Array2::from_shape_fn(moved.dim(), |(n, j)| match j {
+                4 => 0.0,
+                _ => (0..4).map(|i| moved[[n, i]] * case.curvature[[n, 4 * i + j]]).sum(),
+            });
+            case.compare(&product, precision, "full");
+        }
+    }
+}
