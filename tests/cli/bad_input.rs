@@ -97,7 +97,10 @@ fn kinds_that_do_not_go_together_are_refused_with_both() {
     refused("--set data.kind=waveform --set data.rows=50 --set model.kind=blr", &["blr", "`waveform` has 3", "bnn"]);
     refused("--set partition.kind=by-column", &["`by-column`", "`data.client_column`"]);
     refused("--set partition.kind=label-ratio", &["`label-ratio`", "two classes", "have 10"]);
-    refused("--set schedule.clients=3", &["`dsvgd` moves one client a round", "`schedule.clients` is 3"]);
+    refused(
+        "--set algorithm.kind=dsvgd --set schedule.clients=3",
+        &["`dsvgd` moves one client a round", "`schedule.clients` is 3"],
+    );
     refused("--set data.normalise=published", &["data.normalise = published", "mnist", "`digits`"]);
 }
 

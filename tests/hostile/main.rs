@@ -225,7 +225,7 @@ fn runs() -> TempDir {
         ("real", "--set data.path=prices.csv --set data.target=price --set data.task=regression"),
     ] {
         let line = format!(
-            "train --quiet --set rounds=2 --set algorithm.local_steps=2 --set algorithm.distill_steps=2 --set \
+            "train --quiet --set rounds=2 --set algorithm.local_steps=2 --set \
              algorithm.particles=3 --set model.hidden=[4] --set partition.clients=2 --set data.kind=csv {data} --out {name}"
         );
         let output = fedstein(dir.path(), &line);
