@@ -76,7 +76,8 @@ pub(super) const FACTORS: Key = key(
     T("with-prior"),
     "What a client's factor holds besides its likelihood: the whole prior (`with-prior`: the public code), or nothing (`paper`: the text; diverges).",
 )
-.paper(T("paper"));
+.paper(T("paper"))
+.reference(T("with-prior"));
 
 impl DsvgdConfig {
     /// The name of the kind, its description and its keys.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fedstein_models::Model;
-use fedstein_schema::Literal::Int as I;
+use fedstein_schema::Literal::{Int as I, Text as T};
 use fedstein_schema::{COUNT, Kind, key};
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ impl PDsvgdConfig {
             KDE_BANDWIDTH,
             KDE_DAMPING,
             KDE_CLIP,
-            FACTORS,
+            FACTORS.default(T("paper")),
         ],
     };
 

@@ -291,9 +291,12 @@ fn the_discrepancy_of_a_client_is_that_of_its_tilted_density() {
 #[test]
 fn p_dsvgd_of_one_particle_ends_at_a_mode_of_the_posterior() {
     for a_round in [1, 2] {
-        let [theta, ..] = single("kind = \"p-dsvgd\"\nkde_bandwidth = 0.55\nserver_steps = 60", 300, a_round);
-        let score = pull(0, theta) + pull(1, theta) - theta;
-        assert!(score.abs() < 1e-6, "{a_round} a round: θ = {theta}, score {score}");
+        for form in ["paper", "with-prior"] {
+            let keys = format!("kind = \"p-dsvgd\"\nfactors = \"{form}\"\nkde_bandwidth = 0.55\nserver_steps = 60");
+            let [theta, ..] = single(&keys, 300, a_round);
+            let score = pull(0, theta) + pull(1, theta) - theta;
+            assert!(score.abs() < 1e-6, "{form}, {a_round} a round: θ = {theta}, score {score}");
+        }
     }
 }
 

@@ -404,11 +404,9 @@ fn every_selection_is_written_with_its_reasons() {
     }
     // A run that asks no client has nothing to record.
     let quiet = dir.path().join("quiet");
-    let (config, resolved) = Config::load(
-        Source { name: "t", text: "rounds = 1\n[algorithm]\nlocal_steps = 1" },
-        &Overrides::default(),
-    )
-    .unwrap();
+    let (config, resolved) =
+        Config::load(Source { name: "t", text: "rounds = 1\n[algorithm]\nlocal_steps = 1" }, &Overrides::default())
+            .unwrap();
     run::<Flex>(
         &Experiment { config, ..experiment },
         &Quiet,
