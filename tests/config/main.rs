@@ -373,7 +373,7 @@ fn set_without_an_equals_sign_is_answered_with_an_example() {
 fn keys_that_are_wrong_together_are_answered_with_both() {
     let csv = "[data]\nkind = \"csv\"\npath = \"t\"\ntarget = 0\n";
     for (text, part) in [
-        ("[schedule]\nclients = 2".to_string(), "`schedule.clients` is 2; it must be 1"),
+        ("[algorithm]\nkind = \"dsvgd\"\n[schedule]\nclients = 2".to_string(), "`schedule.clients` is 2; it must be 1"),
         ("[schedule]\nclients = 11\n[algorithm]\nkind = \"fedavg\"".to_string(), "only `partition.clients` = 10"),
         ("[model]\nkind = \"mixture\"".to_string(), "cannot be fitted to `digits`"),
         ("[data]\nkind = \"mixture-1d\"".to_string(), "needs model kind `mixture`"),

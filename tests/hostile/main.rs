@@ -437,7 +437,7 @@ fn absurd_sizes_are_refused_before_anything_is_allocated() {
         ("model.hidden=[3000000000,3000000000]", "more than 2147483647 parameters"),
         ("algorithm.particles=1000000", "algorithm.particles = 1000000: with the model's 3760 parameters each"),
         (
-            "algorithm.particles=1000000 --set data.kind=mixture-1d --set model.kind=mixture --set partition.clients=2",
+            "algorithm.particles=1000000 --set data.kind=mixture-1d --set model.kind=mixture --set algorithm.kind=dsvgd --set partition.clients=2",
             "the kernel between all of them has more than 2147483647 numbers",
         ),
         ("model.kind=stack --set model.layers=[\"dense_1000000\"]", "model.layers"),
