@@ -5,8 +5,7 @@ two dimensions, visited in turn. Every visit is solved in closed form, so the pi
     python3 scripts/forgetting.py            (needs numpy)
 
 The equations are those of docs/forgetting.md, which are docs/algorithms.md with one particle and L -> infinity. The script
-stops where a check fails: the form of DSVGD's factors as sites against their centres as docs/algorithms.md has them, and the
-end of each path against the posterior of all rows.
+stops where a check fails: the end of each path against the posterior of all rows.
 """
 
 from pathlib import Path
@@ -70,43 +69,17 @@ def sites(curvatures, visits):
     return np.array(path)
 
 
-def one_hot(bandwidth, visits):
-    """DSVGD's factors where one centre has all the weight, as sites: one curvature for all clients and coordinates."""
+def one_precision(bandwidth, visits):
+    """Sites of one precision, 1/bandwidth^2 for all clients together with the prior, in every coordinate."""
     return sites([(1 / bandwidth**2 - TAU) / K * I] * K, visits)
-
-
-def one_hot_by_centres(bandwidth, visits):
-    """The same by the centres of factors = "growing" (docs/algorithms.md, "Factors that grow")."""
-    square = bandwidth**2
-    prior = lambda theta: -TAU * theta
-    centre_of_all = lambda theta, count: theta - square * (K - count) / count * prior(theta)
-    theta, centres, path = START, {}, [START]
-    for visit in range(visits):
-        k, before = visit % K, len(centres)
-        # The tilted score b - C theta: densities of the particles, the share of the prior, the client's own rows.
-        known = k in centres
-        b, C = H[k] @ M[k], H[k] + TAU * (K - before + known) / K * I
-        if before:
-            b = b + centre_of_all(theta, before) * before / (K * square)
-            C = C + before / (K * square) * I
-        if known:
-            b = b - centres[k] / (K * square)
-            C = C - 1 / (K * square) * I
-        moved = np.linalg.solve(C, b)
-        after = before + (not known)
-        old = before * centre_of_all(theta, before) if before else np.zeros(2)
-        centres[k] = after * centre_of_all(moved, after) - old + centres.get(k, np.zeros(2))
-        theta = moved
-        path.append(theta)
-    return np.array(path)
 
 
 VISITS = 60
 PATHS = {
     "no memory": no_memory(VISITS),
-    "one-hot, λ = 2": one_hot(2.0, VISITS),
-    "one-hot, λ = 0.3": one_hot(0.3, VISITS),
-    "one-hot, λ = 0.1": one_hot(0.1, VISITS),
+    "one precision, λ = 2": one_precision(2.0, VISITS),
+    "one precision, λ = 0.3": one_precision(0.3, VISITS),
+    "one precision, λ = 0.1": one_precision(0.1, VISITS),
     "Newton, F = H": sites(H, VISITS),
     "Newton, F = 3H": sites([3 * h for h in H], VISITS),
     "Newton, F = diagonal of H": sites([np.diag(np.diag(h)) for h in H], VISITS),
@@ -116,9 +89,6 @@ PATHS = {
 def check():
     score = sum(h @ (m - MEAN) for h, m in zip(H, M)) - TAU * MEAN
     assert np.abs(score).max() < 1e-12, score
-    for bandwidth in (0.1, 0.3, 2.0):
-        gap = np.abs(one_hot(bandwidth, VISITS) - one_hot_by_centres(bandwidth, VISITS)).max()
-        assert gap < 1e-9, (bandwidth, gap)
     # Newton factors with F = H are at the posterior's mean after one pass, and stay there.
     assert distance(PATHS["Newton, F = H"])[K:].max() < 1e-6
     for name in ("Newton, F = 3H", "Newton, F = diagonal of H"):
@@ -127,8 +97,8 @@ def check():
     # mean after 30 visits, and one that is too low after 12.
     assert np.abs(PATHS["no memory"][1 : 1 + K] - PATHS["no memory"][1 + K : 1 + 2 * K]).max() < 1e-12
     assert distance(PATHS["no memory"])[1:].min() > 1.0
-    assert distance(PATHS["one-hot, λ = 0.1"])[30] > 0.5
-    assert distance(PATHS["one-hot, λ = 2"])[12] > 1.0
+    assert distance(PATHS["one precision, λ = 0.1"])[30] > 0.5
+    assert distance(PATHS["one precision, λ = 2"])[12] > 1.0
 
 
 def table():
@@ -138,8 +108,8 @@ def table():
     for name, path in PATHS.items():
         print(f"| {name} | " + " | ".join(number(distance(path)[visit]) for visit in shown) + " |")
     print(f"averaging: {distance(AVERAGE)[0]:.2f}; the mean: {MEAN.round(3)}")
-    best = min(np.arange(0.05, 2.0, 0.05), key=lambda bandwidth: distance(one_hot(bandwidth, 12))[-1])
-    print(f"the best of λ = 0.05, 0.1, ... after 12 visits: {best:.2f}, {distance(one_hot(best, 12))[-1]:.3f}")
+    best = min(np.arange(0.05, 2.0, 0.05), key=lambda bandwidth: distance(one_precision(bandwidth, 12))[-1])
+    print(f"the best of λ = 0.05, 0.1, ... after 12 visits: {best:.2f}, {distance(one_precision(best, 12))[-1]:.3f}")
 
 
 # ---------------------------------------------------------------------------------------------------------- the picture
@@ -287,9 +257,9 @@ def distances():
     panel.out.append(clip + '<g clip-path="url(#plot)">')
     for name, style in (
         ("no memory", "line"),
-        ("one-hot, λ = 0.1", "line dash"),
-        ("one-hot, λ = 2", "line dash"),
-        ("one-hot, λ = 0.3", "line points"),
+        ("one precision, λ = 0.1", "line dash"),
+        ("one precision, λ = 2", "line dash"),
+        ("one precision, λ = 0.3", "line points"),
         ("Newton, F = diagonal of H", "bold points"),
         ("Newton, F = H", "bold"),
     ):
@@ -313,9 +283,9 @@ def picture():
     panels = [
         knowledge(),
         visits(1, 0, "No memory", "the last client alone counts", "no memory", {1: (-12, -7), 2: (12, 16), 3: (-14, 2)}),
-        visits(2, 0, "One precision for all, too low", "DSVGD’s one-hot factors, λ = 2", "one-hot, λ = 2",
+        visits(2, 0, "One precision for all, too low", "precision 1/λ², λ = 2", "one precision, λ = 2",
                {1: (-2, -10), 2: (12, -3), 3: (12, 12)}),
-        visits(0, 1, "One precision for all, too high", "DSVGD’s one-hot factors, λ = 0.1", "one-hot, λ = 0.1",
+        visits(0, 1, "One precision for all, too high", "precision 1/λ², λ = 0.1", "one precision, λ = 0.1",
                {1: (-2, -10), SHOWN: (15, 7)}),
         visits(1, 1, "Newton factors", "each client’s own curvature", "Newton, F = H", {1: (-2, -10), 2: (-12, 4), 3: (13, 16)}),
         distances(),

@@ -22,14 +22,12 @@ row() {
 
 modes() {
   local config=$1
-  row "$config" "default"
-  if [ "$config" = digits/dsvgd-bnn-skewed ]; then # its config has λ = 0.1
-    row "$config" "default, λ = 0.55" --set algorithm.kde_bandwidth=0.55
-    row "$config" "exact, with-prior, λ = 0.1" --set algorithm.factors=with-prior
+  if [ "$config" = digits/dsvgd-bnn-skewed ]; then
+    row "$config" "exact, λ = 0.1" --set algorithm.kde_bandwidth=0.1
   fi
-  row "$config" "exact, with-prior" --set algorithm.factors=with-prior --set algorithm.kde_bandwidth=0.55
-  row "$config" "exact, with-prior, median" --set algorithm.factors=with-prior --set algorithm.kde_bandwidth=median
-  row "$config" "reference, with-prior" --set algorithm.factors=with-prior --set algorithm.kde_bandwidth=0.55 --set algorithm.kde=reference
+  row "$config" "exact, λ = 0.55" --set algorithm.kde_bandwidth=0.55
+  row "$config" "exact, median" --set algorithm.kde_bandwidth=median
+  row "$config" "reference" --set algorithm.kde_bandwidth=0.55 --set algorithm.kde=reference
   row "$config" "off" --set algorithm.kde=off
 }
 

@@ -28,12 +28,11 @@ use std::sync::Arc;
 
 use fedstein_models::Model;
 
-use super::relay::{Relay, SEEN};
+use super::relay::Relay;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::KdeBandwidth;
 use crate::density::Likelihood;
-use crate::density::kde::KdeMode;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
@@ -73,9 +72,9 @@ pub(super) const DISTILL_STEPS: Key = key(
 );
 pub(super) const FACTORS: Key = key(
     "factors",
-    Choice(&["auto", "growing", "shared-prior", "with-prior", "paper"]),
-    T("auto"),
-    "What a client's factor holds besides its likelihood: 1/K of the prior, so that the product of the factors is the posterior (for densities in which one centre has all the weight, d ≳ 10), with a precision that grows with the clients visited (`growing`) or is full from Θ^(0) on (`shared-prior`); the whole prior (`with-prior`: the public code; right for toys of one or two dimensions), or nothing (`paper`: the text; diverges). `auto`: `growing` where one centre has all the weight at each particle of Θ^(0), else `with-prior`.",
+    Choice(&["with-prior", "paper"]),
+    T("with-prior"),
+    "What a client's factor holds besides its likelihood: the whole prior (`with-prior`: the public code), or nothing (`paper`: the text; diverges).",
 )
 .paper(T("paper"))
 .reference(T("with-prior"));
@@ -110,14 +109,6 @@ impl DsvgdConfig {
     };
 }
 
-/// The name of the scalar in which a server sends the share of Θ's displacement that q and the factor take; 1 where a
-/// message has none.
-pub(super) const SHARE: &str = "share";
-
-/// The name of the scalar in which a server sends the number of clients visited after the round, where a round has
-/// several.
-pub(super) const SEEN_AFTER: &str = "seen_after";
-
 /// The names under which a client keeps Θ_k, whether it was ever visited, Θ as it uploaded it, and the optimiser states
 /// of its two loops.
 const FACTOR: &str = "factor";
@@ -144,7 +135,7 @@ struct Client<B: Backend> {
     optimizers: [OptimizerState; 2],
     session: Session<B>,
     /// The number of clients K.
-    clients: f64,
+    clients: usize,
 }
 
 impl<B: Backend> ClientHalf<B> for Client<B> {
@@ -156,7 +147,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let [mut local, mut distill] = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
-        // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and this client's share of ∇ log p0
+        // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and ∇ log p0 where the factor holds it
         let DsvgdConfig { local: LocalConfig { local_steps, .. }, density, .. } = self.config;
         let (damping, clip) = (density.kde_damping, density.clip());
         let (mut score_norm, likelihood) = (None, &mut self.likelihood);
@@ -180,14 +171,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
         // (15): t_k,new = t_k·q_new/q. Where the densities' scores are 0 there is nothing to distil.
         if !cavity.zero_score {
-            let share = request.message.scalars.get(SHARE).copied().unwrap_or(1.0);
-            let taken = match share {
-                1.0 => moved.clone(),
-                share => theta.zip(moved.clone(), |old, new| old.clone() + (new - old).mul_scalar(share)),
-            };
-            self.factor = match cavity.factor_in_closed_form(&taken)? {
+            self.factor = match cavity.factor_in_closed_form(&moved)? {
                 Some(factor) => factor,
-                None => self.distil(&cavity, &taken, &mut distill, watch)?,
+                None => self.distil(&cavity, &moved, &mut distill, watch)?,
             };
         }
         if self.sends == Sends::Factor {
@@ -263,8 +249,6 @@ impl<B: Backend> Client<B> {
             visited: self.visited,
             round: request.round,
             clients: self.clients,
-            seen: request.message.scalars.get(SEEN).copied().unwrap_or(0.0),
-            seen_after: request.message.scalars.get(SEEN_AFTER).copied(),
         };
         Cavity::new(self.config.factors, self.config.density.kde(), &start)
     }
@@ -278,11 +262,9 @@ impl<B: Backend> Client<B> {
         watch: Watch,
     ) -> Result<Particles<B>, RunError> {
         let DsvgdConfig { local: LocalConfig { local_steps, .. }, distill_steps, .. } = self.config;
-        let svgd = Svgd { optimizer: self.svgd.optimizer.scaled(cavity.pace()), ..self.svgd };
-        let start = cavity.distillation_start(&self.factor, moved);
         let after = |done| watch(local_steps + done, local_steps + distill_steps);
-        let score = cavity.factor_score(moved, svgd.optimizer.longest_step(start.dim()))?;
-        svgd.run(start, distill_steps, state, score, after)
+        let score = cavity.factor_score(moved, self.svgd.optimizer.longest_step(moved.dim()))?;
+        self.svgd.run(self.factor.clone(), distill_steps, state, score, after)
     }
 }
 
@@ -295,57 +277,14 @@ pub(super) enum Sends {
     Factor,
 }
 
-impl DsvgdConfig {
-    /// The configuration with the form of the factors that `Factors::Auto` stands for with the initial particles
-    /// `[N, d]`.
-    ///
-    /// # Errors
-    /// The device does not answer.
-    pub(super) fn with_chosen_form<B: Backend>(self, initial: &Particles<B>) -> Result<Self, RunError> {
-        Ok(Self { factors: self.factors.chosen(self.density.kde(), initial)?, ..self })
-    }
-
-    /// Checks that the factors do not rely on densities that underflow: those of the public code shrink to almost
-    /// nothing, and factors that hold most of the prior in them lose it.
-    fn check_density(&self) -> Result<(), String> {
-        let rely = matches!(self.factors, Factors::SharedPrior | Factors::Growing);
-        if self.density.kde != KdeMode::Reference || !rely {
-            return Ok(());
-        }
-        Err("`algorithm.kde` = \"reference\" reproduces the public code, whose factors hold the whole prior; it needs \
-             `algorithm.factors` = \"with-prior\" (both come with `preset` = \"reference\")"
-            .into())
-    }
-
-    /// A note for the user on the form of the factors where it was chosen automatically.
-    ///
-    /// # Errors
-    /// The device does not answer.
-    fn chosen_form<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
-        if self.factors != Factors::Auto {
-            return Ok(None);
-        }
-        let form = self.factors.chosen(self.density.kde(), initial)?;
-        let (word, d) = (form.word(), initial.dim());
-        let densities = match (form, self.density.kde) {
-            (Factors::Growing, _) => "one centre has all the weight at each of the first particles",
-            (_, KdeMode::Exact) => "several centres share the weight at the first particles",
-            (_, KdeMode::Reference | KdeMode::Off) => "densities that are not exact do not carry the prior",
-        };
-        Ok(Some(format!(
-            "algorithm.factors = \"{word}\" was chosen: in d = {d} {densities} (docs/algorithms.md, \"dsvgd\")"
-        )))
-    }
-}
-
-/// One client per shard with its factor at Θ^(0). The form of the factors has to be chosen already.
+/// One client per shard with its factor at Θ^(0).
 pub(super) fn clients<B: Backend>(
     config: DsvgdConfig,
     setup: &mut Setup<B>,
     sends: Sends,
 ) -> Vec<Box<dyn ClientHalf<B>>> {
     let likelihoods = setup.likelihoods(config.local.data(config.temperature));
-    let count = likelihoods.len() as f64;
+    let count = likelihoods.len();
     let client = |likelihood| {
         let client = Client {
             clients: count,
@@ -388,21 +327,14 @@ impl Algorithm for DsvgdConfig {
         Some(self.density.kde().bandwidth)
     }
 
-    fn check(&self) -> Result<(), String> {
-        self.check_density()
-    }
-
     fn one_hot_advice(&self) -> &'static str {
-        self.factors.one_hot_advice()
-    }
-
-    fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
-        self.chosen_form(initial)
+        "with the factors of algorithm.kind = \"dsvgd\" a smaller algorithm.kde_bandwidth makes it worse where clients differ; \
+         algorithm.kind = \"newton-dsvgd\" remembers them"
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A relay server over the clients.
-        let clients = clients(self.with_chosen_form(&setup.initial)?, &mut setup, Sends::Global);
+        let clients = clients(*self, &mut setup, Sends::Global);
         Ok(Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients })
     }
 }

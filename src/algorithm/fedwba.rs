@@ -14,7 +14,7 @@
 use std::collections::BTreeSet;
 
 use fedstein_schema::Accepts::{Choice, IntList};
-use fedstein_schema::Literal::{Float as F, Int as I, Ints, Text as T};
+use fedstein_schema::Literal::{Int as I, Ints, Text as T};
 use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
@@ -121,7 +121,7 @@ impl FedWbaConfig {
             LIKELIHOOD_SCALE.reference(T("batch-sum")),
             TEMPERATURE,
             KDE,
-            KDE_BANDWIDTH.default(F(0.55)),
+            KDE_BANDWIDTH,
             KDE_DAMPING,
             KDE_CLIP,
             key(

@@ -118,8 +118,8 @@ pub const KDE: Key = key(
 pub const KDE_BANDWIDTH: Key = key(
     "kde_bandwidth",
     Accepts::NumberOr(Interval::POSITIVE, &["median", "scott"]),
-    F(0.1),
-    "Standard deviation λ of the density's kernel, which sets how fast the contributions of other clients are forgotten ([D], [C], [W]: 0.55, suited to toy densities and to clients with similar data; 0.1 suits clients with different data; networks on many rows need about 4/√rows); or a rule that computes it from the particles.",
+    F(0.55),
+    "Standard deviation λ of the density's kernel ([D], [C], [W]: 0.55); or a rule that computes it from the particles.",
 )
 .paper(F(0.55))
 .reference(F(0.55));

@@ -48,7 +48,6 @@ use toml::Table;
 use crate::backend::Backend;
 use crate::density::KdeBandwidth;
 use crate::error::RunError;
-use crate::particles::Particles;
 use crate::protocol::{Halves, Setup};
 
 /// A federated algorithm: its configuration, what it can do, and how its two halves are built.
@@ -91,14 +90,6 @@ pub trait Algorithm: Clone + fmt::Debug {
     /// density.
     fn one_hot_advice(&self) -> &'static str {
         HELD
-    }
-
-    /// A note for the user on a choice that depends on the initial particles; `None` for algorithms without one.
-    ///
-    /// # Errors
-    /// The device does not answer.
-    fn note<B: Backend>(&self, _initial: &Particles<B>) -> Result<Option<String>, RunError> {
-        Ok(None)
     }
 
     /// Builds the server half and the client halves.
@@ -305,10 +296,6 @@ impl Algorithm for AlgorithmConfig {
 
     fn one_hot_advice(&self) -> &'static str {
         with_config!(self, _ => "", config => config.one_hot_advice())
-    }
-
-    fn note<B: Backend>(&self, initial: &Particles<B>) -> Result<Option<String>, RunError> {
-        with_config!(self, _ => Ok(None), config => config.note(initial))
     }
 
     fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {

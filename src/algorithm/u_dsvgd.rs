@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use fedstein_models::Model;
 use fedstein_schema::Kind;
-use fedstein_schema::Literal::Float as F;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{
@@ -62,7 +61,7 @@ impl UDsvgdConfig {
             LIKELIHOOD_SCALE,
             TEMPERATURE,
             KDE,
-            KDE_BANDWIDTH.default(F(0.55)),
+            KDE_BANDWIDTH,
             KDE_DAMPING,
             KDE_CLIP,
         ],

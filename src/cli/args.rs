@@ -39,14 +39,14 @@ pub enum Command {
 #[command(after_help = "\
 Examples:
   fedstein train                                       the built-in digits, no download
-  fedstein train configs/mnist/dsvgd-bnn.toml --backend wgpu
+  fedstein train configs/mnist/newton-bnn.toml --backend wgpu
   fedstein train --set model.hidden=[100,50] --set algorithm.particles=10 --out runs/wide
   fedstein train --set algorithm.kind=fedavg --out runs/fedavg
   fedstein train --resume runs/fedavg --set rounds=20
 
 Keys and defaults: docs/configuration.md")]
 pub struct TrainArgs {
-    /// The experiment [default: the built-in configs/digits/dsvgd-bnn.toml]
+    /// The experiment [default: the built-in configs/digits/newton-bnn.toml]
     #[arg(value_name = "CONFIG.toml")]
     pub config: Option<PathBuf>,
 

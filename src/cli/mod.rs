@@ -21,8 +21,8 @@ use args::{Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArg
 
 /// The experiment that `fedstein train` runs without a config.
 pub const DEFAULT_CONFIG: Source<'static> = Source {
-    name: "the built-in configs/digits/dsvgd-bnn.toml",
-    text: include_str!("../../configs/digits/dsvgd-bnn.toml"),
+    name: "the built-in configs/digits/newton-bnn.toml",
+    text: include_str!("../../configs/digits/newton-bnn.toml"),
 };
 
 /// The environment variable that names the data directory.
@@ -315,7 +315,7 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
     let (config, resolved) = match (&args.resume, &args.config) {
         (Some(run), _) => load_file(&run.join(run_dir::CONFIG), &overrides)?,
         (None, Some(path)) => load_file(path, &overrides)?,
-        (None, None) => Config::load(DEFAULT_CONFIG, &overrides)?,
+        (None, None) => load_built_in(&overrides)?,
     };
     let display = match (args.json, args.quiet) {
         (true, _) => Display::Json,
@@ -325,6 +325,24 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
     let resume = args.resume.is_some();
     let out = args.resume.or(args.out).unwrap_or_else(|| Path::new("runs").join(&config.name));
     Ok(Train { config, resolved, data_dir, out, force: args.force, resume, display })
+}
+
+/// The built-in experiment. It is on digits: with other data all keys that are not set begin at their defaults.
+fn load_built_in(overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
+    let data_kind = overrides.set.iter().rev().find_map(|set| {
+        let (key, value) = set.split_once('=')?;
+        (key.trim() == "data.kind").then(|| value.trim().trim_matches('"'))
+    });
+    if data_kind.is_none_or(|kind| kind == "digits") {
+        return Config::load(DEFAULT_CONFIG, overrides);
+    }
+    let (config, mut resolved) = Config::load(Source { name: "the defaults", text: "" }, overrides)?;
+    resolved.notes.push(
+        "the built-in experiment is on `digits`; with another `data.kind` all keys that are not set have the defaults of \
+         docs/configuration.md"
+            .into(),
+    );
+    Ok((config, resolved))
 }
 
 fn load_file(path: &Path, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {

@@ -34,9 +34,9 @@ fn the_arguments_pass_claps_own_checks() {
 #[test]
 fn train_without_a_config_is_the_built_in_experiment() {
     let train = train("fedstein train");
-    assert_eq!(train.config.name, "digits-dsvgd-bnn");
+    assert_eq!(train.config.name, "digits-newton-bnn");
     assert_eq!(train.config.data_kind(), "digits");
-    assert_eq!(train.out, Path::new("runs/digits-dsvgd-bnn"));
+    assert_eq!(train.out, Path::new("runs/digits-newton-bnn"));
     assert_eq!(train.data_dir, Path::new("data"));
     assert_eq!((train.display, train.force), (Display::Bar, false));
 }

@@ -99,12 +99,6 @@ impl<B: Backend> Kde<B> {
         Ok(Self { mode: config.mode, offsets, mean, lambda, shift, apart })
     }
 
-    /// The same centres with λ·`factor`: the density to the power 1/factor² where one centre has all the weight.
-    pub fn widened(mut self, factor: f64) -> Self {
-        self.lambda *= factor;
-        self
-    }
-
     /// The standard deviation λ of the kernel.
     pub fn lambda(&self) -> f64 {
         self.lambda

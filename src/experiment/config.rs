@@ -102,7 +102,7 @@ pub enum Preset {
 pub const BACKENDS: &[&str] = &["flex", "ndarray", "wgpu", "cuda"];
 
 const TOP: &[Key] = &[
-    key("name", Name, T("digits-dsvgd-bnn"), "The run's name; without `--out` the run goes to `runs/<name>`."),
+    key("name", Name, T("run"), "The run's name; without `--out` the run goes to `runs/<name>`."),
     key(
         "preset",
         Choice(&["sound", "paper", "reference"]),
@@ -142,7 +142,7 @@ pub fn schema() -> &'static Schema {
                     PARTITION_KINDS,
                 ),
                 of_kinds("model", "The model whose parameters are the particles.", "bnn", MODEL_KINDS),
-                of_kinds("algorithm", "How clients and server learn together.", "dsvgd", ALGORITHM_KINDS),
+                of_kinds("algorithm", "How clients and server learn together.", "newton-dsvgd", ALGORITHM_KINDS),
                 kernel::section(),
                 optimizer::section(),
                 of_kinds(

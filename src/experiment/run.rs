@@ -149,7 +149,6 @@ fn run_with<B: Backend>(
     let initial = initial_particles(&*model, algorithm.particles(), &train, streams, &session)?;
 
     // The algorithm's halves, over a fleet of clients.
-    algorithm.note(&initial)?.iter().for_each(|note| observer.note(note));
     let clients = shards.len();
     let rows: Vec<usize> = shards.iter().map(Vec::len).collect();
     let halves = algorithm.build(Setup {

@@ -112,7 +112,8 @@ mod tests {
 
     fn toy(data: &str, prior: &str) -> Toy {
         let text = format!(
-            "data.kind = \"{data}\"\npartition.kind = \"by-column\"\nmodel = {{ kind = \"mixture\", prior = \"{prior}\" }}\n"
+            "data.kind = \"{data}\"\npartition.kind = \"by-column\"\nmodel = {{ kind = \"mixture\", prior = \"{prior}\" }}\n\
+             algorithm.kind = \"svgd\"\n"
         );
         let (config, _) = Config::load(Source { name: "toy", text: &text }, &Overrides::default()).unwrap();
         Toy::of(&config).unwrap().unwrap()

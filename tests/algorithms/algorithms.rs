@@ -552,9 +552,9 @@ fn factors_that_share_the_prior_are_accurate_for_similar_clients() {
         );
         outcome(&experiment(&text)).evaluation.accuracy.unwrap()
     };
-    let (shared, off) = (run("factors = \"shared-prior\"\nkde = \"exact\""), run("kde = \"off\""));
-    println!("accuracy after 4 rounds: shared prior {shared:.3}, no densities {off:.3}");
+    let (exact, off) = (run("kde = \"exact\""), run("kde = \"off\""));
+    println!("accuracy after 4 rounds: exact densities {exact:.3}, no densities {off:.3}");
     // 360 test rows: one standard error of an accuracy of 0.9 is 0.016; both runs share rows and start.
-    assert!(shared >= off - 0.016, "shared prior {shared}, no densities {off}");
-    assert!(shared > 0.8, "{shared}");
+    assert!(exact >= off - 0.016, "exact densities {exact}, no densities {off}");
+    assert!(exact > 0.8, "{exact}");
 }

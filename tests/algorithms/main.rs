@@ -5,6 +5,7 @@ mod algorithms;
 mod baselines;
 #[path = "../common/mod.rs"]
 mod common;
+mod driven;
 mod factors;
 mod gaussian;
 mod known_posterior;

@@ -17,7 +17,7 @@ use fedstein::models::{
     Prior, PriorTerm, RowCurvature, Task,
 };
 use fedstein::particles::Particles;
-use fedstein::protocol::{Ask, ClientId, Halves, Message, Question, Request, Setup};
+use fedstein::protocol::{Ask, Halves, Message, Question, Setup};
 use fedstein::random::Streams;
 use fedstein::rows::{Rows, Shard, Table};
 use fedstein::stein::{Bandwidth, Kernel};
@@ -25,8 +25,9 @@ use ndarray::{Array1, Array2};
 use tempfile::TempDir;
 
 use crate::common::{
-    Built, assert_close, bits, data, experiment, flat, golden, matrix, outcome, small_digits, values, with_layout,
+    Built, assert_close, bits, data, experiment, flat, golden, matrix, outcome, small_digits, with_layout,
 };
+use crate::driven::{Driven, sites};
 
 // --------------------------------------------------------------------------------- clients with Gaussian likelihoods
 
@@ -100,10 +101,7 @@ struct Federation {
 
 impl Federation {
     fn new(clients: usize, algorithm: &str, lr: f64, more: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("rows.csv");
-        let header = "site,a0,a1,a2,a3,m,y\n";
-        let mut rows = String::from(header);
+        let mut rows = String::new();
         let (mut precision, mut shift) = (Array2::<f64>::eye(DIM) * PRECISION, Array1::<f64>::zeros(DIM));
         for client in 0..clients {
             for row in 0..6 {
@@ -123,32 +121,8 @@ impl Federation {
             }
             writeln!(rows, "s{client},0,0,0,0,0,1.5").unwrap();
         }
-        std::fs::write(&path, rows).unwrap();
-        let test = dir.path().join("test.csv");
-        std::fs::write(&test, format!("{header}s0,1,0,0,0,1,0.5\n")).unwrap();
-        let mut experiment = experiment(&format!(
-            r#"
-            name = "linear-clients"
-            precision = "f64"
-            [data]
-            kind = "csv"
-            path = {path:?}
-            test_path = {test:?}
-            target = "y"
-            task = "regression"
-            client_column = "site"
-            normalise = "none"
-            [partition]
-            kind = "by-column"
-            [algorithm]
-            kind = "newton-dsvgd"
-            {algorithm}
-            [optimizer]
-            kind = "sgd"
-            lr = {lr}
-            {more}
-            "#
-        ));
+        let keys = format!("kind = \"newton-dsvgd\"\n{algorithm}\n[optimizer]\nkind = \"sgd\"\nlr = {lr}\n{more}");
+        let (mut experiment, dir) = sites("site,a0,a1,a2,a3,m,y", &rows, "s0,1,0,0,0,1,0.5\n", keys);
         experiment.model = Some(Arc::new(Network::new(LinearConfig { dim: DIM, precision: PRECISION })));
         Self { experiment, precision, shift, _dir: dir }
     }
@@ -183,44 +157,6 @@ impl Federation {
             largest = phi.iter().fold(largest, |largest, value| largest.max(value.abs() / n as f64));
         }
         largest
-    }
-}
-
-/// Rounds driven by the test: as many clients as the schedule says, in turn.
-struct Driven {
-    built: Built,
-    a_round: usize,
-}
-
-impl Driven {
-    fn new(experiment: &Experiment) -> Self {
-        Self { built: Built::new(experiment), a_round: experiment.config.schedule.clients() }
-    }
-
-    fn request(&self, round: usize, client: ClientId, ask: Ask) -> Request {
-        let server = &self.built.server;
-        let message = server.configure_for(round, client).unwrap();
-        Request::new(round, client, ask, message.unwrap_or_else(|| server.configure(round).unwrap()))
-    }
-
-    /// Runs a round; what the clients sent.
-    fn round(&mut self, round: usize) -> Vec<(ClientId, Message)> {
-        let count = self.built.clients.len();
-        let asked: Vec<ClientId> = (0..self.a_round).map(|i| ((round - 1) * self.a_round + i) % count).collect();
-        self.built.server.begin(round, &asked).unwrap();
-        let replies = asked.iter().map(|client| {
-            let request = self.request(round, *client, Ask::Train);
-            request.reply(self.built.clients[*client].handle(&request, &|_, _| {}).unwrap())
-        });
-        let replies = replies.collect::<Vec<_>>();
-        let sent = replies.iter().map(|reply| (reply.client, reply.message.clone())).collect();
-        self.built.server.aggregate(replies).unwrap();
-        sent
-    }
-
-    fn theta(&self) -> Array2<f64> {
-        let particles = self.built.server.particles();
-        Array2::from_shape_vec((particles.count(), particles.dim()), values(particles)).unwrap()
     }
 }
 
@@ -507,7 +443,7 @@ fn visits_follow_the_prototype() {
         };
         let layout = setup.initial.layout().clone();
         let Halves { server, clients } = config.algorithm.build(setup).unwrap();
-        let mut driven = Driven { built: Built { server, clients, layout, session }, a_round: 1 };
+        let mut driven = Driven::of(Built { server, clients, layout, session }, 1);
         for (round, expected) in (1..).zip(case.expected("particles").as_array().unwrap()) {
             driven.round(round);
             let got: Vec<f64> = driven.theta().iter().copied().collect();

@@ -242,8 +242,7 @@ impl Printed {
 
 #[test]
 fn dsvgd_as_printed_follows_its_recursion() {
-    // Eq. (14), (15), with a single centre in each density. The other forms have a posterior to be compared with:
-    // tests/algorithms/factors.rs.
+    // Eq. (14), (15), with a single centre in each density.
     let (mut theta, mut own) = (start(), [(start(), false); 2]);
     for round in 1..=5 {
         let client = (round - 1) % 2;
@@ -258,7 +257,7 @@ fn dsvgd_as_printed_follows_its_recursion() {
 
 #[test]
 fn p_dsvgd_as_printed_follows_its_recursion() {
-    // Eq. (22): undamped factors, and the whole of p0 in addition.
+    // Eq. (22): the factors, and the whole of p0 in addition.
     for a_round in [1, 2] {
         let (mut theta, mut own) = (start(), [(start(), false); 2]);
         for round in 1..=4 {
@@ -271,7 +270,7 @@ fn p_dsvgd_as_printed_follows_its_recursion() {
             let visited = || own.iter().filter(|(_, visited)| *visited).map(|(t, _)| *t);
             let product = |x: f64| visited().map(|t| (t - x) / (LAMBDA * LAMBDA)).sum::<f64>();
             theta = climb(theta, 6, STEP, |x| product(x) - x);
-            let keys = "kind = \"p-dsvgd\"\nfactors = \"paper\"\nfactor_damping = 1.0\nkde_bandwidth = 0.55\n\
+            let keys = "kind = \"p-dsvgd\"\nfactors = \"paper\"\nkde_bandwidth = 0.55\n\
                         distill_steps = 5\nserver_steps = 6";
             let what = format!("{a_round} a round, round {round}");
             assert_close(&single(keys, round, a_round), &[theta, least, most], EXACT, &what);
@@ -281,22 +280,18 @@ fn p_dsvgd_as_printed_follows_its_recursion() {
 
 #[test]
 fn the_discrepancy_of_a_client_is_that_of_its_tilted_density() {
-    // After the first pass and convergence every tilted density has its mode at Θ: the discrepancy is
-    // the kernel's constant, 2d/h with h = 1.
-    for form in ["growing", "shared-prior"] {
-        let keys = format!("kind = \"dsvgd\"\nfactors = \"{form}\"\nkde_bandwidth = 0.55");
-        let [theta, least, most] = single(&keys, 400, 1);
-        assert!((least - 2.0).abs() < 1e-9 && (most - 2.0).abs() < 1e-9, "{form}: {least}, {most}");
-        // And Θ is where the score of the posterior is 0.
-        let score = pull(0, theta) + pull(1, theta) - theta;
-        assert!(score.abs() < 1e-6, "{form}: θ = {theta}, score {score}");
-    }
+    // After convergence every tilted density has its mode at Θ: the discrepancy is the kernel's constant, 2d/h with h = 1.
+    let [theta, least, most] = single("kind = \"dsvgd\"\nkde_bandwidth = 1.2", 400, 1);
+    assert!((least - 2.0).abs() < 1e-9 && (most - 2.0).abs() < 1e-9, "{least}, {most}");
+    // And Θ is at the fixed point of docs/algorithms.md (3).
+    let score = pull(0, theta) + pull(1, theta) - theta + (theta - start()) / (1.2 * 1.2) - theta;
+    assert!(score.abs() < 1e-6, "θ = {theta}, score {score}");
 }
 
 #[test]
 fn p_dsvgd_of_one_particle_ends_at_a_mode_of_the_posterior() {
     for a_round in [1, 2] {
-        for form in ["growing", "shared-prior"] {
+        for form in ["paper", "with-prior"] {
             let keys = format!("kind = \"p-dsvgd\"\nfactors = \"{form}\"\nkde_bandwidth = 0.55\nserver_steps = 60");
             let [theta, ..] = single(&keys, 300, a_round);
             let score = pull(0, theta) + pull(1, theta) - theta;
@@ -374,9 +369,8 @@ fn p_dsvgd_of_both_clients_reaches_the_posterior_of_the_1d_toy() {
     // A hundred particles do not converge to a point: the fourth round's KL varies from .02 to .06 over seeds, so the
     // test takes the mean of five.
     let fourth = |lambda: f64| {
-        let algorithm = format!(
-            "kind = \"p-dsvgd\"\nparticles = 100\nfactors = \"with-prior\"\nfactor_damping = 1.0\nkde_bandwidth = {lambda}"
-        );
+        let algorithm =
+            format!("kind = \"p-dsvgd\"\nparticles = 100\nfactors = \"with-prior\"\nkde_bandwidth = {lambda}");
         let more = format!("{PAPER}\n[schedule]\nclients = 2");
         let run = |seed| kl_by_round(&outcome(&toy(Toy::Gaussian1d, &algorithm, seed, 4, &more)))[3];
         let kl: Vec<f64> = (1..=5).map(run).collect();
@@ -386,22 +380,6 @@ fn p_dsvgd_of_both_clients_reaches_the_posterior_of_the_1d_toy() {
     let (wide, narrow) = (fourth(LAMBDA), fourth(0.30));
     assert!((0.5..2.0).contains(&(wide / 0.52)), "{wide}");
     assert!((0.5..2.0).contains(&(narrow / 0.055)), "{narrow}");
-}
-
-#[test]
-fn the_whole_prior_is_shared_by_a_single_client() {
-    // p0^(1/K) with K = 1 is p0, √K·λ is λ, 1 − K'/K is 1 − K'.
-    for kind in ["dsvgd", "p-dsvgd"] {
-        let run = |factors: &str| {
-            let keys = format!(
-                "kind = \"{kind}\"\nparticles = 6\nlocal_steps = 5\ndistill_steps = 4\nfactors = \"{factors}\""
-            );
-            let mut experiment = digits(&keys, "f32", 3, "");
-            experiment.config.partition.insert("clients".into(), 1.into());
-            bits(&outcome(&experiment))
-        };
-        assert!(run("shared-prior") == run("with-prior"), "{kind}");
-    }
 }
 
 #[test]

@@ -97,7 +97,10 @@ fn kinds_that_do_not_go_together_are_refused_with_both() {
     refused("--set data.kind=waveform --set data.rows=50 --set model.kind=blr", &["blr", "`waveform` has 3", "bnn"]);
     refused("--set partition.kind=by-column", &["`by-column`", "`data.client_column`"]);
     refused("--set partition.kind=label-ratio", &["`label-ratio`", "two classes", "have 10"]);
-    refused("--set schedule.clients=3", &["`dsvgd` moves one client a round", "`schedule.clients` is 3"]);
+    refused(
+        "--set algorithm.kind=dsvgd --set schedule.clients=3",
+        &["`dsvgd` moves one client a round", "`schedule.clients` is 3"],
+    );
     refused("--set data.normalise=published", &["data.normalise = published", "mnist", "`digits`"]);
 }
 
@@ -333,7 +336,7 @@ fn a_rotation_of_what_cannot_be_rotated_is_refused() {
     let place = Place::new();
     let images = "--set model.kind=stack --set model.layers=[\"global-avg-pool\"] --set data.rotate=principal";
     place.refuses(&format!("train {images} --out run"), &["data.rotate", "convolutions", "\"none\""]);
-    let toy = "--set data.kind=mixture-1d --set model.kind=mixture --set data.rotate=principal";
+    let toy = "--set data.kind=mixture-1d --set model.kind=mixture --set algorithm.kind=dsvgd --set data.rotate=principal";
     place.refuses(&format!("train {toy} --out run"), &["data.rotate", "toy density"]);
     place.refuses("train --set data.rotate=diagonal --out run", &["data.rotate", "principal"]);
 }

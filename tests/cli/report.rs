@@ -87,7 +87,10 @@ fn a_report_on_a_run_holds_all_sections() {
         assert_near(number(&report["overall"][key]), number(&evaluation[key]), 1e-12);
     }
     let html = place.text("run/report/report.html");
-    assert!(html.contains("digits-dsvgd-bnn") && html.contains("kde_bandwidth"), "name and config stand in the page");
+    assert!(
+        html.contains("digits-newton-bnn") && html.contains("curvature_scale"),
+        "name and config stand in the page"
+    );
 
     // Written again, it is the same; --title is its heading.
     let before = place.bytes("run/report/report.json");

@@ -45,12 +45,12 @@ fn json_rounds(stdout: &str) -> Vec<Value> {
 fn the_built_in_experiment_reaches_the_accuracy_it_promises() {
     let place = Place::new();
     let printed = place.works("train");
-    let summary = place.json("runs/digits-dsvgd-bnn/summary.json");
+    let summary = place.json("runs/digits-newton-bnn/summary.json");
     let accuracy = summary["evaluation"]["accuracy"].as_f64().unwrap();
     assert!(accuracy >= 0.95, "{accuracy}");
     assert!(printed.stdout.contains(&format!("{accuracy:.4}   of the ensemble")), "{}", printed.stdout);
-    assert!(printed.stdout.ends_with("report  runs/digits-dsvgd-bnn/report/report.html\n"), "{}", printed.stdout);
-    assert_eq!(place.table("runs/digits-dsvgd-bnn/rounds.csv").len(), 1 + 10);
+    assert!(printed.stdout.ends_with("report  runs/digits-newton-bnn/report/report.html\n"), "{}", printed.stdout);
+    assert_eq!(place.table("runs/digits-newton-bnn/rounds.csv").len(), 1 + 60);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_run_leaves_its_files_and_no_other() {
 
     let config: toml::Table = place.text("runs/a/config.toml").parse().unwrap();
     assert_eq!(config["algorithm"]["particles"].as_integer(), Some(4));
-    assert_eq!(config["algorithm"]["kde_bandwidth"].as_float(), Some(0.55), "defaults are written out");
+    assert_eq!(config["algorithm"]["curvature"].as_str(), Some("auto"), "defaults are written out");
 
     let bytes = place.bytes("runs/a/particles.safetensors");
     let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
@@ -195,7 +195,7 @@ fn every_algorithm_and_model_trains_from_the_command_line() {
         ("deep", "--set model.hidden=[8,6] --set model.activation=tanh --set partition.kind=labels-per-client"),
         ("waveform", "--set data.kind=waveform --set data.rows=100 --set kernel.kind=imq --set optimizer.kind=adam"),
     ] {
-        place.works(&format!("train {set} {short} --out {name}"));
+        place.works(&format!("train {set} --set data.rotate=none {short} --out {name}"));
         assert_eq!(place.names(name), FILES);
     }
 }
@@ -203,7 +203,7 @@ fn every_algorithm_and_model_trains_from_the_command_line() {
 #[test]
 fn a_toy_density_trains_and_has_nothing_to_report() {
     let place = Place::new();
-    place.works("train --set data.kind=mixture-1d --set model.kind=mixture --set partition.clients=2 --set rounds=2 --set algorithm.local_steps=5 --out toy --quiet");
+    place.works("train --set data.kind=mixture-1d --set model.kind=mixture --set algorithm.kind=dsvgd --set partition.clients=2 --set rounds=2 --set algorithm.local_steps=5 --out toy --quiet");
     assert_eq!(
         place.names("toy"),
         [
@@ -243,10 +243,25 @@ fn a_run_leaves_a_table_of_what_each_client_trains_validates_and_is_tested_on() 
 fn a_changed_kind_is_reported_with_the_keys_that_it_drops() {
     let printed = Place::new()
         .works("train --set algorithm.kind=fedavg --set rounds=1 --set algorithm.local_steps=2 --out run --json");
-    for word in ["algorithm.kind is now `fedavg`", "`algorithm.particles`", "`algorithm.distill_steps`"] {
-        assert!(printed.stderr.contains(word), "{}", printed.stderr);
-    }
+    let said = "algorithm.kind is now `fedavg`, which does not use the file's `algorithm.particles`";
+    assert!(printed.stderr.contains(said), "{}", printed.stderr);
     assert_eq!(json_rounds(&printed.stdout).len(), 1);
+}
+
+#[test]
+fn the_built_in_experiment_gives_way_to_the_defaults_where_other_data_are_named() {
+    let place = Place::new();
+    let short = "--set rounds=1 --set algorithm.local_steps=2 --set algorithm.particles=3";
+    let printed = place.works(&format!("train --set data.kind=twonorm --set model.kind=blr {short} --out run"));
+    assert!(printed.stderr.contains("the built-in experiment is on `digits`"), "{}", printed.stderr);
+    let config: toml::Table = place.text("run/config.toml").parse().unwrap();
+    assert_eq!(config["partition"]["kind"].as_str(), Some("iid"));
+    assert_eq!(config["data"]["rotate"].as_str(), Some("none"));
+    // Digits by name are the built-in experiment.
+    let printed = place.works(&format!("train --set data.kind=digits {short} --out digits"));
+    assert!(!printed.stderr.contains("the built-in experiment is on"), "{}", printed.stderr);
+    let config: toml::Table = place.text("digits/config.toml").parse().unwrap();
+    assert_eq!(config["partition"]["kind"].as_str(), Some("labels-per-client"));
 }
 
 #[test]

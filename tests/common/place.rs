@@ -9,8 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A short `fedstein train`: 2 rounds of 5 + 5 steps with 4 particles.
-pub const TINY: &str =
-    "train --set rounds=2 --set algorithm.local_steps=5 --set algorithm.distill_steps=5 --set algorithm.particles=4";
+pub const TINY: &str = "train --set rounds=2 --set algorithm.local_steps=5 --set algorithm.particles=4 --set partition.kind=iid --set data.rotate=none";
 
 /// A directory of a test's own, in which the binary runs.
 pub struct Place(TempDir);

@@ -83,11 +83,10 @@ fn resolve(text: &str) -> Resolved {
 #[test]
 fn an_empty_file_is_the_default_experiment() {
     let config = load("");
-    assert_eq!((config.name.as_str(), config.seed, config.rounds), ("digits-dsvgd-bnn", 1, 10));
+    assert_eq!((config.name.as_str(), config.seed, config.rounds), ("run", 1, 10));
     assert_eq!((config.backend.as_str(), config.data_kind(), config.partition_kind()), ("flex", "digits", "iid"));
-    let AlgorithmConfig::Dsvgd(dsvgd) = config.algorithm else { panic!("not dsvgd") };
-    assert_eq!((dsvgd.particles, dsvgd.local.local_steps, dsvgd.distill_steps), (20, 200, 200));
-    assert_eq!(dsvgd.density.kde_bandwidth, NumberOr::Fixed(0.1));
+    let AlgorithmConfig::NewtonDsvgd(newton) = config.algorithm else { panic!("not newton-dsvgd") };
+    assert_eq!((newton.particles, newton.local.local_steps, newton.local.batch), (20, 200, 100));
     assert_eq!(config.schedule, ScheduleConfig::RoundRobin(RoundRobinConfig { first: 0, clients: 1 }));
 }
 
@@ -156,21 +155,21 @@ fn a_resolved_config_lists_top_level_keys_then_sections_in_the_order_of_the_tabl
     let headings: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
     let expected: Vec<String> = schema().sections[1..].iter().map(|section| format!("[{}]", section.name)).collect();
     assert_eq!(headings, expected);
-    assert!(text.contains("name = \"digits-dsvgd-bnn\"\npreset = \"sound\"\nseed = 1\nrounds = 10\n"), "{text}");
+    assert!(text.contains("name = \"run\"\npreset = \"sound\"\nseed = 1\nrounds = 10\n"), "{text}");
 }
 
 #[test]
 fn presets_set_the_switches_and_an_explicit_key_takes_precedence() {
-    let config = load("preset = \"reference\"");
+    let config = load("preset = \"reference\"\n[algorithm]\nkind = \"dsvgd\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
     assert_eq!((dsvgd.density.kde, dsvgd.local.minibatch), (KdeMode::Reference, Order::SequentialRestart));
     assert_eq!(config.schedule, ScheduleConfig::RoundRobin(RoundRobinConfig { first: 1, clients: 1 }));
 
-    let config = load("preset = \"reference\"\n[algorithm]\nkde = \"exact\"");
+    let config = load("preset = \"reference\"\n[algorithm]\nkind = \"dsvgd\"\nkde = \"exact\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
     assert_eq!((dsvgd.density.kde, dsvgd.local.minibatch), (KdeMode::Exact, Order::SequentialRestart));
 
-    let config = load("preset = \"paper\"");
+    let config = load("preset = \"paper\"\n[algorithm]\nkind = \"dsvgd\"");
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
     assert_eq!((dsvgd.density.kde, dsvgd.factors), (KdeMode::Exact, Factors::Paper));
     let KernelConfig::Rbf(rbf) = config.kernel else { panic!("not rbf") };
@@ -196,7 +195,7 @@ fn defaults_depend_on_the_kind_where_the_table_says_so() {
 #[test]
 fn set_takes_precedence_over_the_file_and_the_last_set_over_the_first() {
     let set = ["seed=8", "algorithm.kde_bandwidth=median", "seed=9", "model.hidden=[100, 50]", "name=2024"];
-    let (config, _) = load_with("seed = 7", &set).unwrap();
+    let (config, _) = load_with("seed = 7\n[algorithm]\nkind = \"dsvgd\"", &set).unwrap();
     assert_eq!((config.seed, config.name.as_str()), (9, "2024"));
     let AlgorithmConfig::Dsvgd(dsvgd) = &config.algorithm else { panic!("not dsvgd") };
     assert_eq!(dsvgd.density.kde_bandwidth, NumberOr::Rule(KdeRule::Median));
@@ -218,7 +217,7 @@ fn set_of_a_kind_drops_the_files_keys_for_the_former_kind_and_says_so() {
 
 #[test]
 fn set_of_a_preset_says_which_keys_the_file_keeps() {
-    let (_, resolved) = load_with("[algorithm]\nkde = \"exact\"", &["preset=reference"]).unwrap();
+    let (_, resolved) = load_with("[algorithm]\nkind = \"dsvgd\"\nkde = \"exact\"", &["preset=reference"]).unwrap();
     assert!(resolved.notes[0].contains("`algorithm.kde`"), "{:?}", resolved.notes);
 }
 
@@ -374,10 +373,14 @@ fn set_without_an_equals_sign_is_answered_with_an_example() {
 fn keys_that_are_wrong_together_are_answered_with_both() {
     let csv = "[data]\nkind = \"csv\"\npath = \"t\"\ntarget = 0\n";
     for (text, part) in [
-        ("[schedule]\nclients = 2".to_string(), "`schedule.clients` is 2; it must be 1"),
+        ("[algorithm]\nkind = \"dsvgd\"\n[schedule]\nclients = 2".to_string(), "`schedule.clients` is 2; it must be 1"),
         ("[schedule]\nclients = 11\n[algorithm]\nkind = \"fedavg\"".to_string(), "only `partition.clients` = 10"),
         ("[model]\nkind = \"mixture\"".to_string(), "cannot be fitted to `digits`"),
         ("[data]\nkind = \"mixture-1d\"".to_string(), "needs model kind `mixture`"),
+        (
+            "[model]\nkind = \"mixture\"\n[data]\nkind = \"mixture-2d\"".to_string(),
+            "`newton-dsvgd` needs the curvature of the likelihood",
+        ),
         ("[model]\nkind = \"blr\"".to_string(), "`digits` has ten"),
         ("[partition]\nkind = \"by-column\"".to_string(), "`data.client_column`"),
         (
@@ -392,7 +395,7 @@ fn keys_that_are_wrong_together_are_answered_with_both() {
         let message = error(&text);
         assert!(message.contains(part), "{text}: {message}");
     }
-    load("[model]\nkind = \"mixture\"\n[data]\nkind = \"mixture-2d\"");
+    load("[model]\nkind = \"mixture\"\n[data]\nkind = \"mixture-2d\"\n[algorithm]\nkind = \"dsvgd\"");
     load(&format!("{csv}client_column = \"who\"\n[partition]\nkind = \"by-column\""));
     load("[schedule]\nclients = 5\n[algorithm]\nkind = \"fedavg\"");
 }

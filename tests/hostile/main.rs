@@ -225,7 +225,7 @@ fn runs() -> TempDir {
         ("real", "--set data.path=prices.csv --set data.target=price --set data.task=regression"),
     ] {
         let line = format!(
-            "train --quiet --set rounds=2 --set algorithm.local_steps=2 --set algorithm.distill_steps=2 --set \
+            "train --quiet --set rounds=2 --set algorithm.local_steps=2 --set \
              algorithm.particles=3 --set model.hidden=[4] --set partition.clients=2 --set data.kind=csv {data} --out {name}"
         );
         let output = fedstein(dir.path(), &line);
@@ -437,7 +437,7 @@ fn absurd_sizes_are_refused_before_anything_is_allocated() {
         ("model.hidden=[3000000000,3000000000]", "more than 2147483647 parameters"),
         ("algorithm.particles=1000000", "algorithm.particles = 1000000: with the model's 3760 parameters each"),
         (
-            "algorithm.particles=1000000 --set data.kind=mixture-1d --set model.kind=mixture --set partition.clients=2",
+            "algorithm.particles=1000000 --set data.kind=mixture-1d --set model.kind=mixture --set algorithm.kind=dsvgd --set partition.clients=2",
             "the kernel between all of them has more than 2147483647 numbers",
         ),
         ("model.kind=stack --set model.layers=[\"dense_1000000\"]", "model.layers"),

@@ -569,8 +569,7 @@ fn layers_that_do_not_fit_the_data_end_a_run_before_it_writes_files() {
 #[test]
 fn a_run_learns_the_digits_and_predicts_from_what_it_left() {
     let place = Place::new();
-    let digits =
-        "[data]\nkind = \"digits\"\n[partition]\nclients = 2\n[algorithm]\nlocal_steps = 40\ndistill_steps = 10\n";
+    let digits = "[data]\nkind = \"digits\"\n[partition]\nclients = 2\n[algorithm]\nlocal_steps = 40\n";
     place.write("mine.toml", format!("{digits}[optimizer]\nlr = 0.01\n[model]\n{SMALL}\n"));
     place.works("train mine.toml --set rounds=2 --set algorithm.particles=4 --quiet --out run");
     let accuracy = place.json("run/summary.json")["evaluation"]["accuracy"].as_f64().unwrap();

@@ -360,9 +360,8 @@ fn log_probs<B: Backend>(outcome: &Outcome<B>) -> Vec<f64> {
 
 const DSVGD: &str = "kind = \"dsvgd\"\nparticles = 4\ndistill_steps = 5";
 const PLAIN: &str = "kind = \"sgd\"\nlr = 1e-3";
-/// ϵ is so large that steps contract, lr·(V/(Kλ²))/ϵ < 1. With a small one a step overshoots where φ is nearly 0, as
-/// for the weights of pixels that are always blank, on which only cavity and prior act: rounding errors then grow
-/// tenfold per step.
+/// ϵ is so large that steps contract. With a small one a step overshoots where φ is nearly 0, as for the weights of
+/// pixels that are always blank, on which only cavity and prior act: rounding errors then grow tenfold per step.
 const ADAGRAD: &str = "kind = \"adagrad\"\nlr = 1e-2\nepsilon = 1.0";
 
 fn compare_runs<B: Backend>(report: &mut Report) {

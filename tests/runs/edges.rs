@@ -201,7 +201,7 @@ fn densities_of_every_kind_run() {
         runs(Edge { algorithm: &density, ..USUAL });
         runs(Edge { algorithm: &[density[0], ("particles", "1")], ..USUAL });
     }
-    for factors in ["\"with-prior\"", "\"shared-prior\"", "\"growing\"", "\"paper\""] {
+    for factors in ["\"with-prior\"", "\"paper\""] {
         runs(Edge { algorithm: &[("factors", factors)], ..USUAL });
         runs(Edge { algorithm: &[("factors", factors), ("kde_clip", "1.0"), ("kde_damping", "0.5")], ..USUAL });
     }
@@ -351,7 +351,7 @@ fn keys_that_contradict_each_other_are_refused_by_their_names() {
         assert!(message.contains("`evaluation.discrepancy`") && message.contains(kind), "{message}");
     }
     for (text, words) in [
-        ("[schedule]\nclients = 2", ["`dsvgd`", "`schedule.clients` is 2"]),
+        ("[algorithm]\nkind = \"dsvgd\"\n[schedule]\nclients = 2", ["`dsvgd`", "`schedule.clients` is 2"]),
         (
             "[algorithm]\nkind = \"u-dsvgd\"\n[schedule]\nkind = \"ksd\"\nclients = 2",
             ["`u-dsvgd`", "`schedule.clients`"],
@@ -361,20 +361,12 @@ fn keys_that_contradict_each_other_are_refused_by_their_names() {
             ["`schedule.clients` is 11", "`partition.clients`"],
         ),
         (
-            "[data]\nkind = \"mixture-1d\"\n[model]\nkind = \"mixture\"\n[evaluation]\npersonal = true",
+            "[data]\nkind = \"mixture-1d\"\n[model]\nkind = \"mixture\"\n[algorithm]\nkind = \"dsvgd\"\n[evaluation]\npersonal = true",
             ["`evaluation.personal`", "`mixture-1d`"],
         ),
         ("[algorithm]\nkind = \"p-dsvgd\"\nkde = \"off\"", ["`p-dsvgd`", "`algorithm.kde`"]),
         (
-            "[algorithm]\nkde = \"reference\"\nfactors = \"growing\"",
-            ["`algorithm.kde` = \"reference\"", "`algorithm.factors`"],
-        ),
-        (
-            "[algorithm]\nkind = \"p-dsvgd\"\nkde = \"reference\"\nfactors = \"shared-prior\"",
-            ["`algorithm.kde` = \"reference\"", "`algorithm.factors`"],
-        ),
-        (
-            "[data]\nkind = \"mixture-1d\"\ntest_limit = 1\n[model]\nkind = \"mixture\"",
+            "[data]\nkind = \"mixture-1d\"\ntest_limit = 1\n[model]\nkind = \"mixture\"\n[algorithm]\nkind = \"dsvgd\"",
             ["`mixture-1d`", "`data.test_limit` must be 0"],
         ),
         ("[schedule]\nkind = \"ksd\"\nfloor = 1.0", ["`schedule.floor`", "1"]),
@@ -419,7 +411,7 @@ fn a_schedule_of_all_clients_is_the_same_for_every_kind() {
 fn validation_rows_are_scored_in_the_place_of_the_test_rows_and_change_no_particle() {
     let of = |rows: &str| {
         let partition = "[partition]\nkind = \"labels-per-client\"\nclients = 4\nlabels = 3\nvalidation = 0.2";
-        let keys = "[algorithm]\nparticles = 3\nlocal_steps = 2\ndistill_steps = 2";
+        let keys = "[algorithm]\nparticles = 3\nlocal_steps = 2";
         small_digits(3, &format!("{partition}\n{keys}\n[evaluation]\nrows = \"{rows}\""))
     };
     let (on_test, on_validation) = (of("test"), of("validation"));

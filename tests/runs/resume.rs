@@ -173,7 +173,7 @@ fn every_algorithm_ends_as_if_it_had_not_been_stopped_after_every_round() {
 fn the_variants_of_algorithms_end_as_if_they_had_not_been_stopped() {
     let variants: &[(&str, &[&str])] = &[
         ("dsvgd", &["precision=f64", "optimizer.kind=adam"]),
-        ("dsvgd", &["schedule.kind=hip", "schedule.rows=minibatch", "algorithm.factors=growing"]),
+        ("dsvgd", &["schedule.kind=hip", "schedule.rows=minibatch"]),
         ("dsvgd", &["optimizer.reset=per-visit", "algorithm.minibatch=iid", "algorithm.factors=paper"]),
         ("u-dsvgd", &["precision=f64", "schedule.kind=ksd", "schedule.clients=1"]),
         ("p-dsvgd", &["precision=f64", "evaluation.discrepancy=true"]),
@@ -379,9 +379,9 @@ fn if_the_newest_checkpoint_is_damaged_a_run_resumes_from_the_one_before() {
 
 // -------------------------------------------------------------------------------------------------- the program
 
-/// A run of DSVGD with three clients whose checkpoints come after every round.
-const SMALL: &str = "--quiet --set algorithm.local_steps=6 --set algorithm.distill_steps=6 --set algorithm.particles=4 \
-                     --set partition.clients=3 --set model.hidden=[20] --set checkpoint.every_seconds=0";
+/// A run with three clients whose checkpoints come after every round.
+const SMALL: &str = "--quiet --set algorithm.local_steps=6 --set algorithm.particles=4 --set partition.kind=iid \
+                     --set data.rotate=none --set partition.clients=3 --set model.hidden=[20] --set checkpoint.every_seconds=0";
 
 /// The output of a finished run, without the time.
 fn results(place: &Place, name: &str) -> (Vec<u8>, Vec<Vec<String>>) {

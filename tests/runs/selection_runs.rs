@@ -232,10 +232,8 @@ fn three_indicators(experiment: &Experiment) -> (Vec<f64>, Outcome<Flex>) {
 
 #[test]
 fn the_first_rounds_discrepancies_are_those_of_the_tilted_densities() {
-    // With growing factors, the prior in every factor, the factors of the paper and without factors, q/t_k·p_k is
-    // p0·p_k at first.
+    // With the prior in every factor, the factors of the paper and without factors, q/t_k·p_k is p0·p_k at first.
     for algorithm in [
-        "kind = \"dsvgd\"\nfactors = \"growing\"",
         "kind = \"dsvgd\"\nfactors = \"with-prior\"",
         "kind = \"dsvgd\"\nfactors = \"paper\"",
         "kind = \"p-dsvgd\"\nfactors = \"with-prior\"\nserver_steps = 2",
@@ -406,11 +404,9 @@ fn every_selection_is_written_with_its_reasons() {
     }
     // A run that asks no client has nothing to record.
     let quiet = dir.path().join("quiet");
-    let (config, resolved) = Config::load(
-        Source { name: "t", text: "rounds = 1\n[algorithm]\nlocal_steps = 1\ndistill_steps = 1" },
-        &Overrides::default(),
-    )
-    .unwrap();
+    let (config, resolved) =
+        Config::load(Source { name: "t", text: "rounds = 1\n[algorithm]\nlocal_steps = 1" }, &Overrides::default())
+            .unwrap();
     run::<Flex>(
         &Experiment { config, ..experiment },
         &Quiet,

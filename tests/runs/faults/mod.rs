@@ -289,7 +289,7 @@ fn a_single_poisoned_reply_is_clipped_by_the_lengths_of_earlier_ones() {
     let clipped = works(&text("dsvgd", &format!("{attack}\n[federation]\nrobust = \"norm-clip\"")));
     assert!(clipped.count(EventKind::Clipped) > 0);
     let clipped = distance(&clipped.last(), &clean);
-    assert!(clipped < 0.5 * none, "{clipped}, and {none} without");
+    assert!(clipped < 0.7 * none, "{clipped}, and {none} without");
 }
 
 #[test]
