@@ -336,7 +336,8 @@ fn a_rotation_of_what_cannot_be_rotated_is_refused() {
     let place = Place::new();
     let images = "--set model.kind=stack --set model.layers=[\"global-avg-pool\"] --set data.rotate=principal";
     place.refuses(&format!("train {images} --out run"), &["data.rotate", "convolutions", "\"none\""]);
-    let toy = "--set data.kind=mixture-1d --set model.kind=mixture --set algorithm.kind=dsvgd --set data.rotate=principal";
+    let toy =
+        "--set data.kind=mixture-1d --set model.kind=mixture --set algorithm.kind=dsvgd --set data.rotate=principal";
     place.refuses(&format!("train {toy} --out run"), &["data.rotate", "toy density"]);
     place.refuses("train --set data.rotate=diagonal --out run", &["data.rotate", "principal"]);
 }
