@@ -38,6 +38,7 @@
 
 pub mod dataset;
 mod error;
+mod exact_sum;
 pub mod fetch;
 pub mod format;
 pub mod normalize;
@@ -53,6 +54,7 @@ mod train_test;
 
 pub use dataset::{Dataset, Targets};
 pub use error::DataError;
+pub use exact_sum::ExactSum;
 pub use fetch::{Progress, fetch};
 pub use format::csv::{Task, read_features};
 pub use format::header::Header;

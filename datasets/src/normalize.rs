@@ -1,7 +1,7 @@
 //! The scales of features and targets. They are computed from the training rows alone, applied to any rows, and saved
 //! with a run.
 
-use crate::{DataError, Targets};
+use crate::{DataError, ExactSum, Targets};
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
 
@@ -148,7 +148,8 @@ impl TargetScale {
     }
 }
 
-/// The mean and the standard deviation in two passes: 0 and 1 without values, the value and 1 for equal values.
+/// The mean and the standard deviation in two passes: 0 and 1 without values, the value and 1 for equal values. The sums are
+/// exact, so that partial sums over parts of the values, merged, give the same bits.
 fn mean_sd(mut values: impl Iterator<Item = f64> + Clone) -> TargetScale {
     let all = values.clone();
     let Some(first) = values.next() else {
@@ -159,9 +160,9 @@ fn mean_sd(mut values: impl Iterator<Item = f64> + Clone) -> TargetScale {
         return TargetScale { mean: first, sd: 1.0 };
     }
     let count = all.clone().count() as f64;
-    let mean = all.clone().sum::<f64>() / count;
-    let variance = all.map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-    TargetScale { mean, sd: not_zero(variance.sqrt()) }
+    let mean = all.clone().collect::<ExactSum>().value() / count;
+    let squares: ExactSum = all.map(|x| (x - mean) * (x - mean)).collect();
+    TargetScale { mean, sd: not_zero((squares.value() / count).sqrt()) }
 }
 
 fn not_zero(scale: f64) -> f64 {
@@ -172,6 +173,8 @@ fn not_zero(scale: f64) -> f64 {
 mod tests {
     use super::*;
     use ndarray::array;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     #[test]
     fn minmax_maps_the_training_rows_onto_0_to_1_and_leaves_constants_finite() {
@@ -191,6 +194,33 @@ mod tests {
         let mut rows = train.clone();
         scale.apply(&mut rows).unwrap();
         assert_eq!(rows, array![[-1., 0.], [1., 0.]]);
+    }
+
+    proptest! {
+        /// A server adds what three sites tell it: sums, then sums of squared deviations from the mean that it sent.
+        #[test]
+        fn sums_of_sites_give_the_scale_of_the_pooled_rows_to_the_bit(
+            rows in vec((-1e6f32..1e6, -1f32..1.0, 0usize..3, any::<u32>()), 2..60),
+        ) {
+            let pooled = Array2::from_shape_fn((rows.len(), 2), |(row, column)| [rows[row].0, rows[row].1][column]);
+            let mut elsewhere = rows.clone();
+            elsewhere.sort_by_key(|(.., key)| *key);
+            let merged = |of: &dyn Fn(f64) -> f64, column: usize| {
+                let mut sites = [(); 3].map(|()| ExactSum::default());
+                for row in &elsewhere {
+                    sites[row.2].add(of(f64::from([row.0, row.1][column])));
+                }
+                let mut all = ExactSum::default();
+                sites.iter().for_each(|site| all.merge(site));
+                all.value() / rows.len() as f64
+            };
+            let mean = [0, 1].map(|column| merged(&|x| x, column));
+            let sd = [0, 1].map(|column| merged(&|x| (x - mean[column]) * (x - mean[column]), column).sqrt());
+            // A column of equal values, whose standard deviation is 1, is rare among random numbers.
+            prop_assume!(sd.iter().all(|sd| *sd > 0.0));
+            let together = FeatureScale::PerColumn { shift: mean.to_vec(), scale: sd.to_vec() };
+            prop_assert_eq!(FeatureScale::standard(&pooled), together);
+        }
     }
 
     #[test]

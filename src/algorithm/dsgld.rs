@@ -204,7 +204,7 @@ impl Algorithm for DsgldConfig {
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A server that assigns chains, and workers that move them.
-        let workers = setup.shards.len();
+        let workers = setup.roster.len();
         let count = match self.gradient_scale {
             GradientScale::Corrected => workers as f64,
             GradientScale::Reference => 1.0,
@@ -221,9 +221,9 @@ impl Algorithm for DsgldConfig {
                 like: setup.initial.clone(),
                 session: setup.session.clone(),
             };
-            Box::new(walker) as _
+            (client, Box::new(walker) as _)
         };
-        let clients = likelihoods.into_iter().enumerate().map(walker).collect();
+        let clients = likelihoods.into_iter().map(walker).collect();
         let server = Server {
             share: self.share(workers),
             chains: setup.initial.clone(),

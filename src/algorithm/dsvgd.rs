@@ -36,8 +36,8 @@ use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, Halves, Message, Predictor, Question, Request, Setup, Watch, as_sent, diagnosed, message_of,
-    particles_of,
+    BATCHES, ClientHalf, ClientHalves, Halves, Message, Predictor, Question, Request, Setup, Watch, as_sent, diagnosed,
+    message_of, particles_of,
 };
 use crate::schedule::indicator;
 use crate::stein::{OptimizerState, Score, Svgd};
@@ -277,17 +277,12 @@ pub(super) enum Sends {
     Factor,
 }
 
-/// One client per shard with its factor at Θ^(0).
-pub(super) fn clients<B: Backend>(
-    config: DsvgdConfig,
-    setup: &mut Setup<B>,
-    sends: Sends,
-) -> Vec<Box<dyn ClientHalf<B>>> {
+/// One client per shard in this process with its factor at Θ^(0).
+pub(super) fn clients<B: Backend>(config: DsvgdConfig, setup: &mut Setup<B>, sends: Sends) -> ClientHalves<B> {
     let likelihoods = setup.likelihoods(config.local.data(config.temperature));
-    let count = likelihoods.len();
-    let client = |likelihood| {
+    let client = |(id, likelihood)| {
         let client = Client {
-            clients: count,
+            clients: setup.roster.len(),
             config,
             personal: setup.personal && sends == Sends::Global,
             sends,
@@ -301,7 +296,7 @@ pub(super) fn clients<B: Backend>(
             optimizers: Default::default(),
             session: setup.session.clone(),
         };
-        Box::new(client) as _
+        (id, Box::new(client) as _)
     };
     likelihoods.into_iter().map(client).collect()
 }

@@ -157,7 +157,7 @@ impl Algorithm for FedAvgConfig {
         // A server with one parameter vector and clients that step on their own rows.
         let weights = match self.mix {
             Mix::Replace => AveragingWeights::Rows,
-            Mix::Reference => AveragingWeights::RowsOfAll(setup.shards.iter().map(|shard| shard.rows() as f64).sum()),
+            Mix::Reference => AveragingWeights::RowsOfAll(setup.roster.iter().sum::<usize>() as f64),
         };
         let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
         let clients = local::clients(&mut setup, self.local.data(1.0), visit, 0.0);

@@ -141,9 +141,9 @@ impl Algorithm for FedPerConfig {
         let split = Split::of(setup.initial.layout(), self.personal_layers)?;
         let (initial, session) = (setup.initial.clone(), setup.session.clone());
         let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
-        let client = |local| {
+        let client = |(id, local)| {
             let (split, own, session) = (split.clone(), initial.clone(), session.clone());
-            Box::new(Client { local, split, own, session }) as _
+            (id, Box::new(Client { local, split, own, session }) as _)
         };
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
         Ok(Halves {

@@ -81,7 +81,7 @@ impl Algorithm for FedProxConfig {
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // FedAvg's server over clients with a proximal term.
         let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
-        let client = |local| Box::new(Client { local, proximal: self.proximal }) as _;
+        let client = |(id, local)| (id, Box::new(Client { local, proximal: self.proximal }) as _);
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
         Ok(Halves { server: Box::new(Server::new(&setup, AveragingWeights::Rows)), clients })
     }

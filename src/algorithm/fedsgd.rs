@@ -120,9 +120,9 @@ impl Algorithm for FedSgdConfig {
         // The score is the mean over rows; the batch size has no effect where all rows are read.
         let data = LocalData { batch: 1, order: Order::default(), scale: LikelihoodScale::Mean, temperature: 1.0 };
         let likelihoods = setup.likelihoods(data);
-        let client = |likelihood| {
+        let client = |(id, likelihood)| {
             let (like, session) = (setup.initial.clone(), setup.session.clone());
-            Box::new(Client { likelihood, like, session }) as _
+            (id, Box::new(Client { likelihood, like, session }) as _)
         };
         let clients = likelihoods.into_iter().map(client).collect();
         let (optimizer, state) = (setup.svgd.optimizer, OptimizerState::default());

@@ -503,7 +503,7 @@ impl Algorithm for FedWbaConfig {
             parts: initial.clone(),
             contributions: match self.over {
                 Over::Sampled => Vec::new(),
-                Over::All => setup.shards.iter().map(|shard| contribution(shard.rows())).collect(),
+                Over::All => setup.roster.iter().map(|rows| contribution(*rows)).collect(),
             },
             participated: BTreeSet::new(),
             numbers: Vec::new(),
@@ -511,8 +511,8 @@ impl Algorithm for FedWbaConfig {
             session: setup.session.clone(),
         };
         let likelihoods = setup.likelihoods(self.local.data(self.temperature));
-        let client = |likelihood| -> Box<dyn ClientHalf<B>> {
-            Box::new(Client {
+        let client = |(id, likelihood)| {
+            let client = Client {
                 config: config.clone(),
                 svgd: setup.svgd,
                 reset_optimizer: setup.reset_optimizer,
@@ -522,7 +522,8 @@ impl Algorithm for FedWbaConfig {
                 own: None,
                 optimizers: Default::default(),
                 session: setup.session.clone(),
-            })
+            };
+            (id, Box::new(client) as _)
         };
         Ok(Halves { server: Box::new(server), clients: likelihoods.into_iter().map(client).collect() })
     }

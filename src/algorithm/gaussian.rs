@@ -50,7 +50,7 @@ use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{LocalData, Setup};
+use crate::protocol::{ClientId, LocalData, Setup};
 use crate::random::Streams;
 
 pub use family::Family;
@@ -159,8 +159,8 @@ pub(super) fn bytes(natural: &Natural) -> u64 {
 pub(super) struct GaussianHalves<B: Backend> {
     /// The server half.
     pub server: Server<B>,
-    /// The fitter of every client.
-    pub fitters: Vec<Fitter<B>>,
+    /// The fitters of the clients in this process.
+    pub fitters: Vec<(ClientId, Fitter<B>)>,
     /// The prior's terms inside the family.
     pub prior: Natural,
     /// A factor before its first visit.
@@ -168,7 +168,7 @@ pub(super) struct GaussianHalves<B: Backend> {
 }
 
 impl<B: Backend> GaussianHalves<B> {
-    /// Builds the server half and one fitter per client.
+    /// Builds the server half and one fitter per client in this process.
     ///
     /// # Errors
     /// The model has more dimensions than the family is for, or its prior is not a density.
@@ -186,7 +186,7 @@ impl<B: Backend> GaussianHalves<B> {
             RunError::Config("the model's prior has a Gaussian term whose precision is not positive definite".into())
         })?;
         let likelihoods = setup.likelihoods(data);
-        let share = 1.0 / likelihoods.len() as f64;
+        let share = 1.0 / setup.roster.len() as f64;
         let rule = Rule::new(d, config.samples);
         let problem = Arc::new(Problem {
             config,
@@ -200,8 +200,8 @@ impl<B: Backend> GaussianHalves<B> {
             streams: setup.streams,
             session: setup.session,
         });
-        let fitter = |(client, likelihood)| Fitter::new(problem.clone(), likelihood, client);
-        let fitters = likelihoods.into_iter().enumerate().map(fitter).collect();
+        let fitter = |(client, likelihood)| (client, Fitter::new(problem.clone(), likelihood, client));
+        let fitters = likelihoods.into_iter().map(fitter).collect();
         let server = Server::new(problem.clone(), setup.initial.count())?;
         Ok(Self { server, fitters, prior: exact, factor: start.times(share) })
     }

@@ -96,7 +96,7 @@ impl Algorithm for GviConfig {
         let data = self.local.data(self.temperature);
         let GaussianHalves { server, fitters, prior, .. } =
             GaussianHalves::new(self.gaussian, self.local.local_steps, data, setup)?;
-        let client = |fitter| Box::new(Client { fitter, prior: prior.clone() }) as _;
+        let client = |(id, fitter)| (id, Box::new(Client { fitter, prior: prior.clone() }) as _);
         Ok(Halves { server: Box::new(server), clients: fitters.into_iter().map(client).collect() })
     }
 }

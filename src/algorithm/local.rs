@@ -6,7 +6,8 @@ use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    BATCHES, ClientHalf, LocalData, Message, OPTIMIZER, ROWS, Request, Setup, Watch, message_of, particles_of,
+    BATCHES, ClientHalf, ClientHalves, ClientId, LocalData, Message, OPTIMIZER, ROWS, Request, Setup, Watch,
+    message_of, particles_of,
 };
 use crate::stein::{OptimizerState, Score, Svgd};
 
@@ -32,12 +33,16 @@ pub(super) struct LocalSteps<B: Backend> {
 }
 
 impl<B: Backend> LocalSteps<B> {
-    /// The training loops of all clients, one per shard.
-    pub fn of_shards(setup: &mut Setup<B>, data: LocalData, visit: LocalLoop) -> impl Iterator<Item = Self> {
+    /// The training loops of the clients in this process, one per shard.
+    pub fn of_shards(
+        setup: &mut Setup<B>,
+        data: LocalData,
+        visit: LocalLoop,
+    ) -> impl Iterator<Item = (ClientId, Self)> {
         let (svgd, like, session) = (setup.svgd, setup.initial.clone(), setup.session.clone());
-        let steps = move |likelihood| {
+        let steps = move |(id, likelihood)| {
             let (like, session) = (like.clone(), session.clone());
-            Self { svgd, likelihood, visit, state: OptimizerState::default(), like, session }
+            (id, Self { svgd, likelihood, visit, state: OptimizerState::default(), like, session })
         };
         setup.likelihoods(data).into_iter().map(steps)
     }
@@ -115,15 +120,15 @@ impl<B: Backend> LocalSteps<B> {
     }
 }
 
-/// One client per shard that moves the particles that it receives and does not keep them. `prior_weight` is the weight
-/// of ∇ log p0 in the score.
+/// One client per shard in this process that moves the particles that it receives and does not keep them. `prior_weight`
+/// is the weight of ∇ log p0 in the score.
 pub fn clients<B: Backend>(
     setup: &mut Setup<B>,
     data: LocalData,
     visit: LocalLoop,
     prior_weight: f64,
-) -> Vec<Box<dyn ClientHalf<B>>> {
-    let client = |local| Box::new(Client { local, prior_weight }) as _;
+) -> ClientHalves<B> {
+    let client = |(id, local)| (id, Box::new(Client { local, prior_weight }) as _);
     LocalSteps::of_shards(setup, data, visit).map(client).collect()
 }
 

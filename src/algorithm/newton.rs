@@ -316,18 +316,18 @@ impl Algorithm for NewtonConfig {
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         let plan = self.plan(&setup)?;
-        let clients = self.clients(&plan, &mut setup).map(|client| Box::new(client) as _).collect();
+        let clients = self.clients(&plan, &mut setup).map(|client| (client.id, Box::new(client) as _)).collect();
         Ok(Halves { server: Box::new(Server::new(*self, plan, setup)), clients })
     }
 }
 
 impl NewtonConfig {
-    /// The clients of a setup, in order.
+    /// The clients of a setup that live in this process.
     fn clients<B: Backend>(&self, plan: &Plan, setup: &mut Setup<B>) -> impl Iterator<Item = Client<B>> {
         let (streams, session, personal) = (setup.streams, setup.session.clone(), setup.personal);
         let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
         let locals = LocalSteps::of_shards(setup, self.local.data(self.temperature), visit);
-        locals.enumerate().map(move |(id, local)| {
+        locals.map(move |(id, local)| {
             let (plan, session) = (plan.clone(), session.clone());
             Client { id, plan, local, streams, session, personal, uploaded: None }
         })
@@ -343,13 +343,11 @@ impl NewtonConfig {
         first.ok_or_else(|| RunError::Config("there is no client".into()))
     }
 
-    /// The plan of the curvature for this model, from the shapes that one row has in it.
+    /// The plan of the curvature for this model, from the shapes that any row has in it.
     fn plan<B: Backend>(&self, setup: &Setup<B>) -> Result<Plan, RunError> {
-        let row = setup.shards.first().map(|shard| shard.batch(&[0]));
-        let row = row.ok_or_else(|| RunError::Config("there is no client".into()))?;
         let count = setup.initial.count();
         let uniforms = setup.session.upload(vec![0.0; count], [count, 1]);
-        let probe = setup.model.row_curvature(setup.initial.blocks(), row.inputs, uniforms);
+        let probe = setup.model.row_curvature(setup.initial.blocks(), setup.blank_row(), uniforms);
         let has_full = probe.as_ref().is_some_and(|probe| probe.layers.len() == 1 && probe.layers[0].has_full());
         let form = self.form(has_full, setup.initial.dim());
         Plan::new(form, &*setup.model, probe)

@@ -409,7 +409,7 @@ impl Algorithm for NpvConfig {
         // The last step is one that changes f by less than its rounding error.
         let tolerance = (10.0 * relative_rounding(&setup.session)).max(1e-9);
         let optimizer = Lbfgs { memory: MEMORY, iterations: self.local_steps, tolerance };
-        let client = |likelihood| {
+        let client = |(id, likelihood)| {
             let client = Client {
                 optimizer,
                 likelihood,
@@ -420,7 +420,7 @@ impl Algorithm for NpvConfig {
                 like: setup.initial.clone(),
                 session: setup.session.clone(),
             };
-            Box::new(client) as _
+            (id, Box::new(client) as _)
         };
         let clients = likelihoods.into_iter().map(client).collect();
         let log_variances = vec![start; setup.initial.count()];

@@ -98,7 +98,7 @@ impl Algorithm for PerFedAvgConfig {
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // FedAvg's server over clients that train the parameters after one adaptation step.
         let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
-        let client = |local| Box::new(Client { local, inner_lr: self.inner_lr }) as _;
+        let client = |(id, local)| (id, Box::new(Client { local, inner_lr: self.inner_lr }) as _);
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
         Ok(Halves { server: Box::new(Server::new(&setup, AveragingWeights::Rows)), clients })
     }

@@ -289,9 +289,9 @@ impl Algorithm for PFedBayesConfig {
         let shared = MeanField::with_rho(mean, self.initial_rho);
         let client = |(client, likelihood)| {
             let (problem, states) = (problem.clone(), States::default());
-            Box::new(Client { problem, likelihood, client, personal: None, states }) as _
+            (client, Box::new(Client { problem, likelihood, client, personal: None, states }) as _)
         };
-        let clients = likelihoods.into_iter().enumerate().map(client).collect();
+        let clients = likelihoods.into_iter().map(client).collect();
         let draws = problem.predictive(&shared, 0)?;
         Ok(Halves { server: Box::new(Server { problem, shared, draws }), clients })
     }

@@ -54,8 +54,8 @@ use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::{Particles, read_matrix};
 use crate::protocol::{
-    BATCHES, ClientHalf, Halves, LocalData, Message, OPTIMIZER, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf,
-    Setup, Watch,
+    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, OPTIMIZER, PARTICLES, Predictor, ROWS, Reply, Request,
+    ServerHalf, Setup, Watch,
 };
 use crate::random::Purpose;
 use crate::rows::{Minibatches, Shard};
@@ -345,34 +345,34 @@ impl Algorithm for PFedGpConfig {
 
     fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A server with the shared layers and clients with Gaussian processes.
-        let Setup { model, shards, initial, session, streams, svgd, reset_optimizer, .. } = setup;
+        let blank_row = setup.blank_row();
+        let Setup { model, here, initial, session, streams, svgd, reset_optimizer, .. } = setup;
         let Task::Classification { classes } = model.task() else {
             return Err(RunError::Config("algorithm kind `pfedgp` classifies; this model has no classes".into()));
         };
         let split = Split::of(model.layout(), self.personal_layers)?;
         let head_layers = self.personal_layers;
         let embedder = Embedder { model, split: split.clone(), head_layers, initial: initial.clone() };
-        if let Some(shard) = shards.iter().find(|shard| shard.rows() > 0) {
-            embedder.embed(&split.base_of(&initial), shard.batch(&[0]).inputs)?;
-        }
-        let client = |(client, shard): (usize, Shard<B>)| -> Result<Box<dyn ClientHalf<B>>, RunError> {
+        embedder.embed(&split.base_of(&initial), blank_row)?;
+        let client = |(id, shard): (ClientId, Shard<B>)| -> Result<(ClientId, Box<dyn ClientHalf<B>>), RunError> {
             let labels = labels_of(&shard)?;
-            let mut rng = streams.rng(Purpose::InducingRows, 0, client);
-            Ok(Box::new(Client {
+            let mut rng = streams.rng(Purpose::InducingRows, 0, id);
+            let client = Client {
                 config: *self,
                 svgd,
                 reset_optimizer,
                 embedder: embedder.clone(),
-                minibatches: Minibatches::new(self.local.minibatch, shard.rows(), self.local.batch, streams, client),
+                minibatches: Minibatches::new(self.local.minibatch, shard.rows(), self.local.batch, streams, id),
                 inducing: stratified(&labels, self.inducing_rows, &mut rng),
                 shard,
                 labels,
                 classes,
                 state: OptimizerState::default(),
                 session: session.clone(),
-            }))
+            };
+            Ok((id, Box::new(client) as _))
         };
-        let clients = shards.into_iter().enumerate().map(client).collect::<Result<_, RunError>>()?;
+        let clients = here.into_iter().map(client).collect::<Result<_, RunError>>()?;
         Ok(Halves { server: Box::new(Server { network: initial, split, session }), clients })
     }
 }

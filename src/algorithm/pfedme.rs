@@ -124,7 +124,7 @@ impl Algorithm for PFedMeConfig {
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // FedAvg's server with equal weights, over clients with personal parameters.
         let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
-        let client = |local| Box::new(Client { config: *self, local, personal: None }) as _;
+        let client = |(id, local)| (id, Box::new(Client { config: *self, local, personal: None }) as _);
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
         Ok(Halves { server: Box::new(Server::new(&setup, AveragingWeights::Equal(self.server_mix))), clients })
     }

@@ -363,9 +363,9 @@ impl Algorithm for PFedVemConfig {
         let split = Split::of(&whole, self.personal_layers)?;
         let of_head = whole.blocks()[split.base_blocks()..].iter();
         let head = Layout::new(of_head.map(|block| (block.name.as_str(), block.shape.as_slice())));
-        let shards = setup.shards.clone();
+        let here = setup.here.clone();
         let minibatches = setup.likelihoods(self.local.data(1.0));
-        setup.shards = shards;
+        setup.here = here;
         let all_rows = setup.likelihoods(LocalData { scale: LikelihoodScale::Full, ..self.local.data(1.0) });
         let theta = setup.initial.rows(&[0]);
         let problem = Arc::new(Problem {
@@ -378,11 +378,11 @@ impl Algorithm for PFedVemConfig {
             streams: setup.streams,
             session: setup.session,
         });
-        let client = |(client, (minibatches, all_rows))| {
+        let client = |((client, minibatches), (_, all_rows))| {
             let (problem, state) = (problem.clone(), OptimizerState::default());
-            Box::new(Client { problem, client, minibatches, all_rows, head: None, state }) as _
+            (client, Box::new(Client { problem, client, minibatches, all_rows, head: None, state }) as _)
         };
-        let clients = minibatches.into_iter().zip(all_rows).enumerate().map(client).collect();
+        let clients = minibatches.into_iter().zip(all_rows).map(client).collect();
         Ok(Halves { server: Box::new(Server { problem, theta }), clients })
     }
 }

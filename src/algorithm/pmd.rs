@@ -240,9 +240,9 @@ impl Algorithm for PmdConfig {
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // One client that holds every row.
         let likelihoods = setup.likelihoods(self.local.data(self.temperature));
-        let client = |likelihood| {
+        let client = |(id, likelihood)| {
             let (like, session) = (setup.initial.clone(), setup.session.clone());
-            Box::new(Client { config: *self, likelihood, streams: setup.streams, like, session }) as _
+            (id, Box::new(Client { config: *self, likelihood, streams: setup.streams, like, session }) as _)
         };
         let clients = likelihoods.into_iter().map(client).collect();
         Ok(Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients })

@@ -125,7 +125,7 @@ impl Algorithm for PviConfig {
         let data = self.local.data(self.temperature);
         let GaussianHalves { server, fitters, factor, .. } =
             GaussianHalves::new(self.gaussian, self.local.local_steps, data, setup)?;
-        let client = |fitter| Box::new(Client { fitter, factor: factor.clone() }) as _;
+        let client = |(id, fitter)| (id, Box::new(Client { fitter, factor: factor.clone() }) as _);
         Ok(Halves { server: Box::new(server), clients: fitters.into_iter().map(client).collect() })
     }
 }

@@ -179,13 +179,16 @@ impl Algorithm for ScaffoldConfig {
         let zero = setup.initial.map(|block| block.zeros_like());
         let (session, pace) = (setup.session.clone(), 1.0 / (self.local.local_steps as f64 * lr));
         let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
-        let client = |local| Box::new(Client { local, control: zero.clone(), pace, session: session.clone() }) as _;
-        let clients: Vec<_> = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
+        let client = |(id, local)| {
+            let (control, session) = (zero.clone(), session.clone());
+            (id, Box::new(Client { local, control, pace, session }) as _)
+        };
+        let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
         let server = Server {
             theta: setup.initial,
             control: zero.clone(),
             server_lr: self.server_lr,
-            clients: clients.len() as f64,
+            clients: setup.roster.len() as f64,
             session: setup.session,
         };
         Ok(Halves { server: Box::new(server), clients })

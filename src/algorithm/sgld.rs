@@ -110,7 +110,7 @@ impl Algorithm for SgldConfig {
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // One client that holds every row.
         let likelihoods = setup.likelihoods(self.local.data(self.temperature));
-        let walker = |likelihood| {
+        let walker = |(id, likelihood)| {
             let walker = Walker {
                 likelihood,
                 local_steps: self.local.local_steps,
@@ -121,7 +121,7 @@ impl Algorithm for SgldConfig {
                 like: setup.initial.clone(),
                 session: setup.session.clone(),
             };
-            Box::new(walker) as _
+            (id, Box::new(walker) as _)
         };
         let clients = likelihoods.into_iter().map(walker).collect();
         Ok(Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients })

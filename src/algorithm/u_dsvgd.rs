@@ -313,7 +313,7 @@ impl Algorithm for UDsvgdConfig {
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A relay server over clients without past visits.
         let likelihoods = setup.likelihoods(self.local.data(self.temperature));
-        let client = |likelihood| {
+        let client = |(id, likelihood)| {
             let client = Client {
                 config: *self,
                 personal: setup.personal,
@@ -327,7 +327,7 @@ impl Algorithm for UDsvgdConfig {
                 like: setup.initial.clone(),
                 session: setup.session.clone(),
             };
-            Box::new(client) as _
+            (id, Box::new(client) as _)
         };
         let clients = likelihoods.into_iter().map(client).collect();
         Ok(Halves { server: Box::new(Relay::new(setup.initial.clone(), setup.session.clone())), clients })

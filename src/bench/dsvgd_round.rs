@@ -89,8 +89,10 @@ impl<'a, B: Backend> Round<'a, B> {
         let setup = Setup {
             initial: particles(&*model, count, 0, &session)?,
             model,
-            // A single client would have no state to keep between rounds, so the shard is given twice.
-            shards: vec![self.shard.clone(); 2],
+            // A single client would have no state to keep between rounds, so there is a second one elsewhere.
+            roster: vec![self.shape.rows; 2],
+            here: vec![(0, self.shard.clone())],
+            width: Networks::mnist(count).inputs,
             session,
             streams: streams(),
             svgd: svgd(1e-3, 1e-6),
@@ -99,6 +101,6 @@ impl<'a, B: Backend> Round<'a, B> {
             robust: None,
         };
         let mut clients = config.build(setup)?.clients;
-        Ok(clients.remove(0))
+        Ok(clients.remove(0).1)
     }
 }

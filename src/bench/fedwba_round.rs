@@ -16,7 +16,7 @@ use crate::error::RunError;
 use crate::federation::fleet::{Fleet, InProcess};
 use crate::ot::{BarycenterConfig, Eq5, Iterate, barycenter, index_mean};
 use crate::particles::Particles;
-use crate::protocol::{Ask, PARTICLES, Reply, Request, Setup, SharedMessage};
+use crate::protocol::{Ask, PARTICLES, Reply, Request, Setup, SharedMessage, all_here};
 use crate::random::Purpose;
 
 /// N, B, N_k and L; the number of clients that train, and of all clients.
@@ -100,9 +100,13 @@ impl<'a, B: Backend> Round<'a, B> {
             eq5: Eq5::N,
             shared_layers: Vec::new(),
         };
+        let data = images(6, trained * rows, networks.inputs, networks.outputs);
+        let (roster, here) = all_here(shards(data, trained, &session));
         let setup = Setup {
             initial: index_mean(&sets)?,
-            shards: shards(images(6, trained * rows, networks.inputs, networks.outputs), trained, &session),
+            roster,
+            here,
+            width: networks.inputs,
             model,
             session,
             streams: streams(),

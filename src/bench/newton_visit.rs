@@ -14,7 +14,7 @@ use crate::algorithm::newton::{Client, CurvatureRule, NewtonConfig, ScaleRule, S
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{Ask, ClientHalf, ClientId, Halves, Message, PARTICLES, Request, ServerHalf, Setup};
+use crate::protocol::{Ask, ClientHalf, ClientId, Halves, Message, PARTICLES, Request, ServerHalf, Setup, all_here};
 use fedstein_schema::NumberOr;
 
 /// The sizes N, B, N_k and L of a visit.
@@ -94,7 +94,7 @@ impl<B: Backend> Visit<B> {
         // One step is enough for a site.
         let Halves { mut server, mut clients } = config(Shape { steps: 1, ..shape }).build(setup(shape, session)?)?;
         let first = request(&*server, 1, 1)?;
-        let reply = clients[1].handle(&first, &|_, _| {})?;
+        let reply = clients[1].1.handle(&first, &|_, _| {})?;
         server.aggregate(vec![first.reply(reply)])?;
         let request = request(&*server, 2, 0)?;
         let client = config(shape).first_client(setup(shape, session)?)?;
@@ -136,10 +136,14 @@ fn config(Shape { count, batch, steps, .. }: Shape) -> NewtonConfig {
 fn setup<B: Backend>(Shape { count, rows, .. }: Shape, session: &Session<B>) -> Result<Setup<B>, RunError> {
     let networks = Networks::mnist(count);
     let model = network(networks);
+    let data = images(8, 2 * rows, networks.inputs, networks.outputs);
+    let (roster, here) = all_here(shards(data, 2, session));
     Ok(Setup {
         initial: particles(&*model, count, 0, session)?,
         model,
-        shards: shards(images(8, 2 * rows, networks.inputs, networks.outputs), 2, session),
+        roster,
+        here,
+        width: networks.inputs,
         session: session.clone(),
         streams: streams(),
         svgd: svgd(1e-3, 1e-6),

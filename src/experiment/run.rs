@@ -10,7 +10,7 @@ use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::federation::server::Federation;
 use crate::models::Model;
-use crate::protocol::Setup;
+use crate::protocol::{Setup, all_here};
 use crate::random::{self, Purpose, Streams};
 use crate::rows::{Shard, Table};
 
@@ -150,10 +150,12 @@ fn run_with<B: Backend>(
 
     // The algorithm's halves, over a fleet of clients.
     let clients = shards.len();
-    let rows: Vec<usize> = shards.iter().map(Vec::len).collect();
+    let (roster, here) = all_here(shards.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())));
     let halves = algorithm.build(Setup {
         model: model.clone(),
-        shards: shards.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())).collect(),
+        roster: roster.clone(),
+        here,
+        width: train.width(),
         initial,
         session: session.clone(),
         streams,
@@ -211,7 +213,7 @@ fn run_with<B: Backend>(
         server: server_half,
         schedule,
         fleet: &*fleet,
-        rows: &rows,
+        rows: &roster,
         diagnosis,
         policy: &mut policy,
         session,

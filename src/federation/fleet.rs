@@ -1,6 +1,6 @@
 //! Fleets, which execute the server's requests, and the fleet of clients in this process.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
 use rayon::prelude::*;
@@ -11,7 +11,7 @@ use super::visit::Client;
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientHalf, ClientId, Reply, Request, Watch};
+use crate::protocol::{Ask, ClientHalves, ClientId, Reply, Request, Watch};
 
 /// Delivers requests to clients and returns their replies. It is the server's only connection to its clients, in this
 /// process or elsewhere.
@@ -80,16 +80,17 @@ pub trait Fleet {
 /// memory than everything else. The number does not depend on the number of threads, nor does the order of events.
 const ASKED_AT_ONCE: usize = 16;
 
-/// A fleet with all clients in this process. They run in parallel on a CPU and one after the other on a GPU.
+/// A fleet of clients in this process. They run in parallel on a CPU and one after the other on a GPU.
 pub struct InProcess<B: Backend> {
-    clients: Vec<Mutex<Client<B>>>,
+    clients: BTreeMap<ClientId, Mutex<Client<B>>>,
     evaluator: Option<ClientEvaluator<B>>,
 }
 
 impl<B: Backend> InProcess<B> {
-    /// A fleet of these clients; a client's id is its index.
-    pub fn new(clients: Vec<Box<dyn ClientHalf<B>>>) -> Self {
-        Self { clients: clients.into_iter().map(|half| Mutex::new(Client::new(half))).collect(), evaluator: None }
+    /// A fleet of these clients.
+    pub fn new(clients: ClientHalves<B>) -> Self {
+        let client = |(id, half)| (id, Mutex::new(Client::new(half)));
+        Self { clients: clients.into_iter().map(client).collect(), evaluator: None }
     }
 
     /// Sets the evaluator, for clients that hold out rows and score their own predictors on them.
@@ -99,14 +100,14 @@ impl<B: Backend> InProcess<B> {
     }
 
     fn client(&self, id: ClientId) -> Result<MutexGuard<'_, Client<B>>, RunError> {
-        let client = self.clients.get(id).ok_or(RunError::NoClient(id))?;
+        let client = self.clients.get(&id).ok_or(RunError::NoClient(id))?;
         client.lock().map_err(|_| RunError::Stopped(id))
     }
 
     fn answer(&self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
         let (round, client) = (request.round, request.client);
         let failed = |reason: String| RunError::Client { round, client, reason };
-        let asked = self.clients.get(client).ok_or_else(|| failed("there is no such client".into()))?;
+        let asked = self.clients.get(&client).ok_or_else(|| failed("there is no such client".into()))?;
         // The state of a client that panicked in an earlier round is undefined: such a client does not answer again.
         let mut asked = asked.lock().map_err(|_| failed("the client stopped in an earlier round".into()))?;
         let reply = match &request.ask {
@@ -144,10 +145,10 @@ impl<B: Backend> Fleet for InProcess<B> {
 
     fn settle(&self, round: usize, counted: &[ClientId]) {
         let counted: BTreeSet<ClientId> = counted.iter().copied().collect();
-        for (id, client) in self.clients.iter().enumerate() {
+        for (id, client) in &self.clients {
             // A client that panicked does not answer again. A visit that stays open is reported with the next request.
             if let Ok(mut client) = client.lock() {
-                let _ = client.settle(round, counted.contains(&id));
+                let _ = client.settle(round, counted.contains(id));
             }
         }
     }

@@ -135,10 +135,13 @@ pub trait ClientHalf<B: Backend>: Send {
     fn restore(&mut self, state: &State) -> Result<(), RunError>;
 }
 
-/// Both halves of an algorithm.
+/// The client halves of the clients that live in this process.
+pub type ClientHalves<B> = Vec<(ClientId, Box<dyn ClientHalf<B>>)>;
+
+/// Both halves of an algorithm, as far as they live in this process.
 pub struct Halves<B: Backend> {
-    /// The server half.
+    /// The server half. A process that is not the server's has no use for it.
     pub server: Box<dyn ServerHalf<B>>,
-    /// The client halves, by id.
-    pub clients: Vec<Box<dyn ClientHalf<B>>>,
+    /// The client halves.
+    pub clients: ClientHalves<B>,
 }

@@ -12,12 +12,12 @@ mod prediction;
 mod setup;
 mod wire;
 
-pub use halves::{ClientHalf, Halves, ServerHalf, Watch};
+pub use halves::{ClientHalf, ClientHalves, Halves, ServerHalf, Watch};
 pub use message::{Ask, ClientId, Message, Question, Reply, Request, RequestKind, SharedMessage};
 pub use names::{
     BATCHES, CLIENT_BYTES, DISCREPANCY, KDE_ESS, OPTIMIZER, PARTICLES, ROWS, SCORE_NORM, as_sent, diagnosed,
     message_of, particles_of,
 };
 pub use prediction::{Posterior, Predictor};
-pub use setup::{LocalData, Setup};
+pub use setup::{LocalData, Setup, all_here};
 pub use wire::Wire;

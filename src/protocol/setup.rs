@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use burn::tensor::Tensor;
 use fedstein_models::Model;
 
+use super::message::ClientId;
 use crate::backend::{Backend, Session};
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::ot::RobustBarycenter;
@@ -25,12 +27,20 @@ pub struct LocalData {
     pub temperature: f64,
 }
 
-/// The objects from which every algorithm is built.
+/// The objects from which every algorithm is built: who there is, and who is here.
+///
+/// A client may live in another process than its server and the other clients. Each process builds the halves that live
+/// there from a setup with the same roster, so what an algorithm needs to know of clients elsewhere is in the roster.
 pub struct Setup<B: Backend> {
     /// The model.
     pub model: Arc<dyn Model>,
-    /// The clients' rows, by id.
-    pub shards: Vec<Shard<B>>,
+    /// The number of rows N_k of each of the K clients, by id.
+    pub roster: Vec<usize>,
+    /// The rows of the clients that live in this process: all clients in a simulation, one at its own machine, none at a
+    /// server.
+    pub here: Vec<(ClientId, Shard<B>)>,
+    /// The number of features p of a row.
+    pub width: usize,
     /// The initial particles Θ^(0), `[N, d]`.
     pub initial: Particles<B>,
     /// The open device.
@@ -49,14 +59,24 @@ pub struct Setup<B: Backend> {
 }
 
 impl<B: Backend> Setup<B> {
-    /// The likelihoods of all clients, by id. The rows are moved out of the setup.
-    pub fn likelihoods(&mut self, data: LocalData) -> Vec<Likelihood<B>> {
+    /// The likelihoods of the clients in this process. The rows are moved out of the setup.
+    pub fn likelihoods(&mut self, data: LocalData) -> Vec<(ClientId, Likelihood<B>)> {
         let (model, streams) = (&self.model, self.streams);
-        let shards = std::mem::take(&mut self.shards).into_iter().enumerate();
-        let likelihood = |(client, shard): (usize, Shard<B>)| {
+        let likelihood = |(client, shard): (ClientId, Shard<B>)| {
             let minibatches = Minibatches::new(data.order, shard.rows(), data.batch, streams, client);
-            Likelihood::new(model.clone(), shard, minibatches, data.scale, data.temperature)
+            (client, Likelihood::new(model.clone(), shard, minibatches, data.scale, data.temperature))
         };
-        shards.map(likelihood).collect()
+        std::mem::take(&mut self.here).into_iter().map(likelihood).collect()
     }
+
+    /// A row of zeros, `[1, p]`, to find out the shapes that any row has in the model: a server holds no rows.
+    pub fn blank_row(&self) -> Tensor<2> {
+        self.session.upload(vec![0.0; self.width], [1, self.width])
+    }
+}
+
+/// The roster and the clients of a simulation: every client lives in this process, and its id is its index.
+pub fn all_here<B: Backend>(shards: impl IntoIterator<Item = Shard<B>>) -> (Vec<usize>, Vec<(ClientId, Shard<B>)>) {
+    let here: Vec<_> = shards.into_iter().enumerate().collect();
+    (here.iter().map(|(_, shard)| shard.rows()).collect(), here)
 }

@@ -38,7 +38,7 @@ impl Driven {
         self.built.server.begin(round, &asked).unwrap();
         let replies = asked.iter().map(|client| {
             let request = self.request(round, *client, Ask::Train);
-            request.reply(self.built.clients[*client].handle(&request, &|_, _| {}).unwrap())
+            request.reply(self.built.clients[*client].1.handle(&request, &|_, _| {}).unwrap())
         });
         let replies = replies.collect::<Vec<_>>();
         let sent = replies.iter().map(|reply| (reply.client, reply.message.clone())).collect();
@@ -55,14 +55,14 @@ impl Driven {
     /// The particles of a client's factor, `[N·d]`.
     pub fn factor(&self, client: ClientId) -> Vec<f64> {
         let Built { clients, layout, session, .. } = &self.built;
-        values(&clients[client].save().unwrap().particles("factor", layout, session).unwrap())
+        values(&clients[client].1.save().unwrap().particles("factor", layout, session).unwrap())
     }
 
     /// The client's own particles for predictions, `[N·d]`; `None` if it has none.
     pub fn predictor(&mut self, client: ClientId) -> Option<Vec<f64>> {
         let Built { server, clients, .. } = &mut self.built;
         let request = Request::new(1, client, Ask::Score, server.publish().unwrap());
-        match clients[client].predictor(&request).unwrap() {
+        match clients[client].1.predictor(&request).unwrap() {
             Predictor::Own(particles) => Some(values(&particles)),
             _ => None,
         }

@@ -183,9 +183,9 @@ fn a_client_predicts_with_what_it_uploaded_last() {
         assert_ne!(driven.theta().into_iter().collect::<Vec<_>>(), first);
         assert_eq!(driven.predictor(0).as_ref(), Some(&first), "{kind}: the global particles went on");
         // A client that is resumed from a checkpoint has the same predictor.
-        let state = driven.built.clients[0].save().unwrap();
+        let state = driven.built.clients[0].1.save().unwrap();
         let mut again = Driven::new(&small_digits(2, &keys));
-        again.built.clients[0].restore(&state).unwrap();
+        again.built.clients[0].1.restore(&state).unwrap();
         assert_eq!(again.predictor(0).as_ref(), Some(&first), "{kind}");
     }
 }

@@ -17,7 +17,7 @@ use fedstein::models::{
     Prior, PriorTerm, RowCurvature, Task,
 };
 use fedstein::particles::Particles;
-use fedstein::protocol::{Ask, Halves, Message, Question, Setup};
+use fedstein::protocol::{Ask, Halves, Message, Question, Setup, all_here};
 use fedstein::random::Streams;
 use fedstein::rows::{Rows, Shard, Table};
 use fedstein::stein::{Bandwidth, Kernel};
@@ -297,7 +297,7 @@ fn the_tilted_score_of_clients_that_were_visited_at_theta_is_that_of_all_rows() 
         for client in 0..3 {
             let question = Question::LikelihoodScore { kernel: Kernel::Rbf(Bandwidth::default()), rows: Rows::Full };
             let request = driven.request(4, client, Ask::Answer(question));
-            let own = driven.built.clients[client].answer(&request, &question).unwrap();
+            let own = driven.built.clients[client].1.answer(&request, &question).unwrap();
             let own = rows_of(&own, "particles");
             let others = rows_of(&request.message, "gradient");
             let size = score.iter().fold(1.0f64, |most, value| most.max(value.abs()));
@@ -430,8 +430,11 @@ fn visits_follow_the_prototype() {
             *end += size;
             Some(*end - size..*end)
         });
+        let (roster, here) = all_here(starts.map(|rows| Shard::new(table.clone(), rows.collect(), session.clone())));
         let setup = Setup {
-            shards: starts.map(|rows| Shard::new(table.clone(), rows.collect(), session.clone())).collect(),
+            roster,
+            here,
+            width,
             initial: with_layout(&matrix(case.input("initial")), model.layout(), &session),
             model,
             session: session.clone(),

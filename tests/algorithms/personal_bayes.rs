@@ -14,7 +14,7 @@ use fedstein::experiment::{Config, Experiment};
 use fedstein::federation::validate::validate;
 use fedstein::models::{Batch, Layout, Model};
 use fedstein::particles::Particles;
-use fedstein::protocol::{Ask, ClientHalf, Halves, Message, Predictor, Reply, Request, Setup};
+use fedstein::protocol::{Ask, ClientHalf, Halves, Message, Predictor, Reply, Request, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Minibatches, Order, Shard, Table};
 use fedstein::stein::Optimizer;
@@ -175,9 +175,12 @@ fn try_stage(config: &Config) -> Result<Stage, RunError> {
     let count = config.algorithm.particles();
     let initial: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
     let initial = Array2::from_shape_vec((count, model.layout().dim()), initial).unwrap();
+    let (roster, here) = all_here(rows.iter().map(|rows| Shard::new(table.clone(), rows.clone(), session.clone())));
     let halves = config.algorithm.build(Setup {
         model: model.clone(),
-        shards: rows.iter().map(|rows| Shard::new(table.clone(), rows.clone(), session.clone())).collect(),
+        roster,
+        here,
+        width: table.width(),
         initial: crate::common::with_layout(&initial, model.layout(), &session),
         session: session.clone(),
         streams,
@@ -195,7 +198,7 @@ impl Stage {
     }
 
     fn client(&mut self, client: usize) -> &mut dyn ClientHalf<Flex> {
-        &mut *self.halves.clients[client]
+        &mut *self.halves.clients[client].1
     }
 
     /// The reply of a client to the server in this round.

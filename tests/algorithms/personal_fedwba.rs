@@ -12,7 +12,7 @@ use fedstein::experiment::{Config, Experiment};
 use fedstein::federation::validate::validate;
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::particles::Particles;
-use fedstein::protocol::{Ask, ClientHalf, Message, Predictor, Reply, Request, ServerHalf, Setup};
+use fedstein::protocol::{Ask, ClientHalves, Message, Predictor, Reply, Request, ServerHalf, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Shard, Table};
 use fedstein::stein::{Score, direction};
@@ -62,7 +62,7 @@ const EXACT: Tolerance = Tolerance { rtol: 1e-11, atol: 1e-12 };
 /// Both halves of an experiment, driven by a test.
 struct Site {
     server: Box<dyn ServerHalf<Flex>>,
-    clients: Vec<Box<dyn ClientHalf<Flex>>>,
+    clients: ClientHalves<Flex>,
     model: Arc<dyn Model>,
     initial: Particles<Flex>,
     shards: Vec<Shard<Flex>>,
@@ -88,9 +88,12 @@ impl Site {
         let rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
         let array = Array { shape: vec![count, d], values: Values::F64(rows) };
         let initial = Particles::from_array(&array, model.layout(), &session).unwrap();
+        let (roster, here) = all_here(shards.clone());
         let setup = Setup {
             model: model.clone(),
-            shards: shards.clone(),
+            roster,
+            here,
+            width: table.width(),
             initial: initial.clone(),
             session: session.clone(),
             streams,
@@ -110,7 +113,7 @@ impl Site {
     /// The reply of a client.
     fn visit(&mut self, round: usize, client: usize) -> Reply {
         let request = self.request(round, client);
-        let message = self.clients[client].handle(&request, &|_, _| {}).unwrap();
+        let message = self.clients[client].1.handle(&request, &|_, _| {}).unwrap();
         validate(&request, request.reply(message)).unwrap()
     }
 
@@ -399,7 +402,7 @@ fn a_client_predicts_with_its_own_particles_once_it_has_trained() {
     assert_eq!(message.arrays["particles"].values.to_f64(), site.global());
     let request = |client| Request::new(1, client, Ask::Score, message.clone());
     for client in 0..4 {
-        let predictor = site.clients[client].predictor(&request(client)).unwrap();
+        let predictor = site.clients[client].1.predictor(&request(client)).unwrap();
         match (replies.iter().find(|reply| reply.client == client), predictor) {
             (Some(reply), Predictor::Own(own)) => assert!(to_bits(&values(&own)) == to_bits(&sent(reply))),
             (None, Predictor::Published) => {}
@@ -420,9 +423,9 @@ fn a_visit_that_fails_leaves_the_client_as_it_was() {
         for array in Arc::make_mut(&mut request.message).arrays.values_mut() {
             array.values = Values::F64(vec![1e300; array.values.len()]);
         }
-        let error = hurt.clients[0].handle(&request, &|_, _| {}).unwrap_err().to_string();
+        let error = hurt.clients[0].1.handle(&request, &|_, _| {}).unwrap_err().to_string();
         assert!(error.contains("not finite"), "{error}");
-        let Predictor::Own(own) = hurt.clients[0].predictor(&request).unwrap() else { panic!("it has trained") };
+        let Predictor::Own(own) = hurt.clients[0].1.predictor(&request).unwrap() else { panic!("it has trained") };
         assert!(to_bits(&values(&own)) == to_bits(&first));
         assert!(to_bits(&sent(&hurt.visit(3, 0))) == to_bits(&sent(&unhurt.visit(3, 0))), "{reset}");
     }
@@ -494,7 +497,7 @@ fn shared_layers_move_along_the_mean_score_and_bayesian_ones_by_svgd_among_thems
     }
     // A client's predictor holds it, too.
     let published = Request::new(1, 3, Ask::Score, site.server.publish().unwrap());
-    let Predictor::Own(own) = site.clients[3].predictor(&published).unwrap() else { panic!("it has trained") };
+    let Predictor::Own(own) = site.clients[3].1.predictor(&published).unwrap() else { panic!("it has trained") };
     for (n, particle) in values(&own).chunks_exact(D).enumerate() {
         assert_eq!(particle[..FIRST], shared[2]);
         assert_eq!(particle[FIRST..], sent(&replies[2])[n * (D - FIRST)..(n + 1) * (D - FIRST)]);

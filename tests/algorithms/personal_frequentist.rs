@@ -15,7 +15,7 @@ use fedstein::experiment::{Config, Experiment};
 use fedstein::federation::validate::validate;
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::particles::Particles;
-use fedstein::protocol::{Ask, Halves, Message, Predictor, Reply, Request, Setup};
+use fedstein::protocol::{Ask, Halves, Message, Predictor, Reply, Request, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Minibatches, Order, Shard, Table};
 use rand::Rng;
@@ -108,9 +108,12 @@ impl Federation {
         let streams = Streams::new(SEED);
         let start = model.initial(&mut streams.rng(Purpose::InitialParticles, 0, 0));
         let shard = |client| Shard::new(table.clone(), rows_of(client).collect(), session.clone());
+        let (roster, here) = all_here((0..ROWS.len()).map(shard));
         let halves = config.algorithm.build(Setup {
             model: model.clone(),
-            shards: (0..ROWS.len()).map(shard).collect(),
+            roster,
+            here,
+            width: table.width(),
             initial: upload(&start, model.layout(), &session),
             session: session.clone(),
             streams,
@@ -132,7 +135,7 @@ impl Federation {
         self.halves.server.begin(round, clients).unwrap();
         let requests: Vec<Request> = clients.iter().map(|client| self.request(round, *client)).collect();
         let answer = |request: &Request| {
-            let message = self.halves.clients[request.client].handle(request, &|_, _| {}).unwrap();
+            let message = self.halves.clients[request.client].1.handle(request, &|_, _| {}).unwrap();
             validate(request, request.reply(message)).unwrap()
         };
         let replies: Vec<Reply> = requests.iter().map(answer).collect();
@@ -150,7 +153,7 @@ impl Federation {
     fn predictor(&mut self, client: usize) -> Option<Vec<f64>> {
         let message = self.halves.server.publish().unwrap();
         let request = Request::new(1, client, Ask::Score, message);
-        match self.halves.clients[client].predictor(&request).unwrap() {
+        match self.halves.clients[client].1.predictor(&request).unwrap() {
             Predictor::Published => None,
             Predictor::Own(particles) => Some(values(&particles)),
             Predictor::Rows(_) => panic!("none of these methods predicts so"),
@@ -608,7 +611,7 @@ fn a_visit_that_fails_leaves_client_and_server_as_they_were() {
                     let Values::F64(values) = &mut array.values else { panic!("f64 was asked for") };
                     values[0] = f64::NAN;
                 }
-                assert!(fed.halves.clients[1].handle(&request, &|_, _| {}).is_err(), "{kind}: NaN went through");
+                assert!(fed.halves.clients[1].1.handle(&request, &|_, _| {}).is_err(), "{kind}: NaN went through");
             }
             // The server continues with those that answered.
             fed.round(2, &[0, 2]);
@@ -625,7 +628,7 @@ fn a_step_size_too_small_for_a_control_variate_is_refused_by_the_client() {
     let text = digits(&algorithm(METHODS[1], 2)).replace("lr = 0.3", "lr = 1e-320");
     let mut fed = Federation::on(&text, None);
     let request = fed.request(1, 0);
-    let error = fed.halves.clients[0].handle(&request, &|_, _| {}).unwrap_err().to_string();
+    let error = fed.halves.clients[0].1.handle(&request, &|_, _| {}).unwrap_err().to_string();
     assert!(error.contains("control variate") && error.contains("optimizer.lr"), "{error}");
 }
 

@@ -17,7 +17,7 @@ use fedstein::backend::{Flex, Precision, Session};
 use fedstein::experiment::Experiment;
 use fedstein::linalg::Cholesky;
 use fedstein::models::{Activation, BlrConfig, BnnConfig, Model, Network};
-use fedstein::protocol::{Ask, Halves, Message, Predictor, Request, Setup};
+use fedstein::protocol::{Ask, Halves, Message, Predictor, Request, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Shard, Table};
 use ndarray::{Array1, Array2, Axis, array, concatenate};
@@ -529,9 +529,12 @@ fn halves(experiment: &Experiment, rows: Option<Vec<Vec<usize>>>) -> (Halves<Fle
     let initial = crate::common::with_layout(&flat.insert_axis(Axis(0)), model.layout(), &session);
     let train = Table::new(data.train, &data.normalisation);
     let rows = rows.unwrap_or_else(|| partition.clients().to_vec());
+    let (roster, here) = all_here(rows.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())));
     let setup = Setup {
         model,
-        shards: rows.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())).collect(),
+        roster,
+        here,
+        width: train.width(),
         initial,
         session: session.clone(),
         streams,
@@ -555,12 +558,12 @@ fn personal_accuracy(halves: &mut Halves<Flex>, test: &Table, answers: &[usize],
     let train = data(config).train;
     let fedstein::datasets::Targets::Classes { labels, .. } = train.targets else { panic!("classes") };
     let partition = partition_of(config);
-    let clients = halves.clients.iter_mut().zip(partition.clients()).enumerate();
+    let clients = halves.clients.iter_mut().zip(partition.clients());
     clients
-        .map(|(id, (client, rows))| {
+        .map(|((id, client), rows)| {
             let own: Vec<usize> =
                 (0..answers.len()).filter(|row| rows.iter().any(|train| labels[*train] == answers[*row])).collect();
-            let published = request(halves.server.publish().unwrap(), id, Ask::Score);
+            let published = request(halves.server.publish().unwrap(), *id, Ask::Score);
             let Predictor::Rows(predict) = client.predictor(&published).unwrap() else {
                 panic!("pfedgp predicts rows")
             };
@@ -595,7 +598,7 @@ fn the_clients_learn_an_embedding_that_separates_their_digits() {
                 let request = Request { round, ..request(halves.server.configure(round).unwrap(), client, Ask::Train) };
                 request.reply(half.handle(&request, &|_, _| {}).unwrap())
             };
-            let replies = halves.clients.iter_mut().enumerate().map(|(id, half)| reply(id, half)).collect();
+            let replies = halves.clients.iter_mut().map(|(id, half)| reply(*id, half)).collect();
             halves.server.aggregate(replies).unwrap();
             if round > 3 {
                 last.extend(personal_accuracy(&mut halves, &test, &answers, &experiment));
@@ -642,7 +645,7 @@ fn a_client_of_one_class_returns_the_parameters_unchanged() {
     let ones: Vec<usize> = (0..labels.len()).filter(|row| labels[*row] == 1).take(20).collect();
     let (mut halves, ..) = halves(&experiment, Some(vec![ones]));
     let sent = halves.server.configure(1).unwrap();
-    let reply = halves.clients[0].handle(&request(sent.clone(), 0, Ask::Train), &|_, _| {}).unwrap();
+    let reply = halves.clients[0].1.handle(&request(sent.clone(), 0, Ask::Train), &|_, _| {}).unwrap();
     assert_eq!(reply.arrays, sent.arrays);
     assert_eq!(reply.scalars["rows"], 20.0);
 }
@@ -654,10 +657,11 @@ fn a_request_that_cannot_be_read_leaves_the_client_as_it_was() {
         let (mut halves, ..) = halves(&experiment, None);
         let sent = halves.server.configure(1).unwrap();
         if broken {
-            let error = halves.clients[0].handle(&request(Message::default(), 0, Ask::Train), &|_, _| {}).unwrap_err();
+            let error =
+                halves.clients[0].1.handle(&request(Message::default(), 0, Ask::Train), &|_, _| {}).unwrap_err();
             assert!(error.to_string().contains("\"base\""), "{error}");
         }
-        halves.clients[0].handle(&request(sent, 0, Ask::Train), &|_, _| {}).unwrap()
+        halves.clients[0].1.handle(&request(sent, 0, Ask::Train), &|_, _| {}).unwrap()
     };
     assert_eq!(train(true), train(false));
 }

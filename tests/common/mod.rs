@@ -17,7 +17,7 @@ use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
 use fedstein::models::Layout;
 use fedstein::particles::Particles;
-use fedstein::protocol::{ClientHalf, Halves, ServerHalf, Setup};
+use fedstein::protocol::{ClientHalves, Halves, ServerHalf, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Shard, Table};
 use ndarray::{Array1, Array2};
@@ -202,7 +202,7 @@ pub fn experiment(text: &str) -> Experiment {
 /// Both halves of an experiment's algorithm, built as a run builds them, to be driven by a test.
 pub struct Built {
     pub server: Box<dyn ServerHalf<Flex>>,
-    pub clients: Vec<Box<dyn ClientHalf<Flex>>>,
+    pub clients: ClientHalves<Flex>,
     pub layout: Arc<Layout>,
     pub session: Session<Flex>,
 }
@@ -220,9 +220,12 @@ impl Built {
         let rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
         let initial = with_layout(&Array2::from_shape_vec((count, layout.dim()), rows).unwrap(), &layout, &session);
         let shards = partition.clients().iter().map(|rows| Shard::new(train.clone(), rows.clone(), session.clone()));
+        let (roster, here) = all_here(shards);
         let setup = Setup {
             model,
-            shards: shards.collect(),
+            roster,
+            here,
+            width: train.width(),
             initial,
             session: session.clone(),
             streams,

@@ -1,6 +1,7 @@
 //! Whole runs: at the extremes of the allowed configs, under faults, stopped and resumed, with clients selected, with
-//! messages in other precisions.
+//! messages in other precisions, with server and clients that are built apart.
 
+mod apart;
 #[path = "../common/mod.rs"]
 mod common;
 mod edges;

@@ -149,13 +149,26 @@ pub type Around = dyn for<'a> Fn(&'a Inside) -> Box<dyn Fleet + 'a>;
 
 /// Both sides of a config's algorithm.
 pub fn halves(text: &str) -> Halves<Flex> {
+    halves_of(text, |_| true)
+}
+
+/// The halves of a process in which these clients live. It holds no rows of other clients.
+pub fn halves_of(text: &str, is_here: impl Fn(ClientId) -> bool) -> Halves<Flex> {
     let config = experiment(text).config;
     let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(Precision::F32).unwrap());
     let all = data(&config);
     let model: Arc<dyn Model> = config.model(&all.train).unwrap();
     let algorithm = config.algorithm.clone();
     let rows = rows(&config);
-    let train = Table::new(all.train, &all.normalisation);
+    let held = rows.iter().enumerate().filter(|(client, _)| is_here(*client));
+    let train: Vec<usize> = held.clone().flat_map(|(_, rows)| rows.iter().copied()).collect();
+    let train = Table::new(all.train.select(&train), &all.normalisation);
+    let mut end = 0;
+    let here = held.map(|(client, rows)| {
+        let own = end..end + rows.len();
+        end = own.end;
+        (client, Shard::new(train.clone(), own.collect(), session.clone()))
+    });
     let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
     let count = algorithm.particles();
     let initial: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
@@ -163,7 +176,9 @@ pub fn halves(text: &str) -> Halves<Flex> {
     algorithm
         .build(Setup {
             model: model.clone(),
-            shards: rows.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())).collect(),
+            roster: rows.iter().map(Vec::len).collect(),
+            here: here.collect(),
+            width: train.width(),
             initial: Particles::from_array(&initial, model.layout(), &session).unwrap(),
             session: session.clone(),
             streams,
@@ -176,7 +191,7 @@ pub fn halves(text: &str) -> Halves<Flex> {
 }
 
 /// The rows of every client.
-fn rows(config: &Config) -> Vec<Vec<usize>> {
+pub fn rows(config: &Config) -> Vec<Vec<usize>> {
     match config.algorithm.capabilities().centralised {
         true => vec![partition_of(config).pooled(data(config).train.rows())],
         false => partition_of(config).clients().to_vec(),
@@ -194,9 +209,18 @@ pub fn serve_over(
     script: Option<Vec<Vec<ClientId>>>,
     around: Option<&Around>,
 ) -> (Log, Result<(), RunError>) {
+    serve_halves(text, halves(text), script, around)
+}
+
+/// The same, with these halves of the config's algorithm.
+pub fn serve_halves(
+    text: &str,
+    halves: Halves<Flex>,
+    script: Option<Vec<Vec<ClientId>>>,
+    around: Option<&Around>,
+) -> (Log, Result<(), RunError>) {
     let config = experiment(text).config;
     let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(Precision::F32).unwrap());
-    let halves = halves(text);
     let counts: Vec<usize> = rows(&config).iter().map(Vec::len).collect();
     let clients = counts.len();
     let (mut server, mut schedule) = (halves.server, config.schedule(&config.algorithm, clients, streams));
