@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Prints the tables of "Clients that differ" in docs/results.md and draws its pictures, from the kept numbers.
+"""Writes the tables of "Clients that differ" in docs/results.md and draws its pictures, from the kept numbers.
 
     python3 scripts/federations.py            (needs nothing but Python 3.9 or later)
+
+The tables go to docs/results/beyond/federations/table.md.
 
 It reads docs/results/beyond/federations/federations.csv.gz, one row for each evaluation of each run: set, partition, method,
 settings, seed, visits, uplink_bytes, cpu_seconds (of the whole run, the same in all its rows; empty where it was not measured),
 accuracy, nll, ece. The pictures are written beside it. Differences are paired by seed, with two standard errors.
 """
 
+import contextlib
 import csv
 import gzip
+import io
 import math
 from collections import defaultdict
 from pathlib import Path
@@ -115,9 +119,13 @@ def table(runs, of, part):
         if method.startswith("svgd"):
             cells += ["", ""]
         else:
-            cells += [f"{visits:,.0f}", f"{mean([row['uplink_bytes'] for row in last]) / MIB:.1f}"]
+            cells += [f"{visits:,.0f}", mebibytes(mean([row["uplink_bytes"] for row in last]))]
         cells.append(f"{mean(times):.1f}" if times else "")
         print("| " + " | ".join(map(str, cells)) + " |")
+
+
+def mebibytes(value):
+    return f"{value / MIB:.1f}" if value >= MIB else f"{value / MIB:.2g}"
 
 
 def pooled(runs, of, method):
@@ -153,7 +161,7 @@ def differences(runs):
                         min(rows[-1]["uplink_bytes"] for rows in seeds.values()),
                     )
                     bytes_ = lambda rows: at_uplink(rows, budget)
-                    ends.append((f"{budget / MIB:.1f} MiB", bytes_, bytes_))
+                    ends.append((f"{mebibytes(budget)} MiB", bytes_, bytes_))
                 for word, own, theirs in ends:
                     both = [paired(newton, seeds, metric, own, theirs) for metric in ("accuracy", "nll")]
                     if not both[0]:
@@ -310,15 +318,78 @@ def pictures(runs):
         picture(FOLDER / f"{of}-{part}-particles.svg", f"{SETS[of]}, {PARTITIONS[part]}: number of particles", "NLL after 60 visits over the bytes sent", curves, "uplink of all clients, MiB", "NLL, nats", 3.0)
 
 
+def others(runs):
+    """One row for each federation: the last values of the methods that all have."""
+    columns = {
+        "newton": "Newton factors, relay",
+        "newton-once": "ten at once, 120 visits",
+        "dsvgd-chosen": "DSVGD, λ chosen",
+        "dsvgd-reference": "DSVGD, public code",
+        "fedavg-60": "averaging, 60 visits",
+        "fedavg-60-rotated": "the same, rotated",
+        "fedavg": "averaging, 1,800 visits",
+        "svgd-rotated": "SVGD in one place, rotated",
+    }
+    print("\n| federation | " + " | ".join(columns.values()) + " |\n|---|" + "---|" * len(columns))
+    for of in SETS:
+        for part in PARTITIONS:
+            if (of, part, "newton") not in runs:
+                continue
+            cells = []
+            for method in columns:
+                seeds = runs.get((of, part, method)) or (method.startswith("svgd") and pooled(runs, of, method))
+                count = f" ({len(seeds)})" if seeds and len(seeds) != 3 else ""
+                cells.append(three([rows[-1] for rows in seeds.values()]) + count if seeds else "")
+            print(f"| {SETS[of]}, {PARTITIONS[part]} | " + " | ".join(cells) + " |")
+
+
+def last_rounds(runs):
+    """The spread of the accuracy over the last five rounds of a relay that was evaluated in every round."""
+    print("\n| federation | seeds | accuracy, largest minus smallest of the last five rounds |\n|---|---|---|")
+    for of in SETS:
+        for part in PARTITIONS:
+            seeds = runs.get((of, part, "newton"), {})
+            spreads = []
+            for rows in seeds.values():
+                last = [row["accuracy"] for row in rows if row["visits"] > rows[-1]["visits"] - 5]
+                if len(last) == 5:
+                    spreads.append(max(last) - min(last))
+            if spreads:
+                print(f"| {SETS[of]}, {PARTITIONS[part]} | {len(spreads)} | " + ", ".join(f"{value:.4f}" for value in spreads) + " |")
+
+
+HEAD = """# Federations whose clients differ
+
+All tables of [Clients that differ](../../../results.md#clients-that-differ), written by `scripts/federations.py` from
+[federations.csv.gz](federations.csv.gz): accuracy / NLL / ECE on test rows, mean over the seeds stated. A *visit* is one client's part of
+one round. "CPU" is the processor time of the whole process with reading of the data and evaluations, of the runs where it was measured.
+"""
+
+
 def main():
     runs = read()
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        tables(runs)
+    (FOLDER / "table.md").write_text(HEAD + text.getvalue())
+    pictures(runs)
+
+
+def tables(runs):
+    print("\n## All federations, after the last round\n\nThe mean of three seeds, or of as many as are in brackets.")
+    others(runs)
+    print("\n## The last five rounds")
+    last_rounds(runs)
+    print("\n## By federation")
     for of in SETS:
         for part in PARTITIONS:
             if any(key[:2] == (of, part) for key in runs):
                 table(runs, of, part)
+    print("\n## Number of particles and precision on the wire")
     particles(runs)
+    print("\n## Paired differences\n\nNewton factors (relay, rotated inputs, 60 visits) minus the method named, over the seeds that both have, with two standard errors. ")
+    print("\"60 visits\" compares at equal visits, \"the end\" with the method's last round, a number of MiB at equal uplink.")
     differences(runs)
-    pictures(runs)
 
 
 if __name__ == "__main__":
