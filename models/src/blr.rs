@@ -141,7 +141,8 @@ impl Architecture for BlrConfig {
         let mean = mean::logistic(particles[0].clone().matmul(inputs.clone().transpose())); // [N, B]
         let squares = (mean.clone() * mean.neg().add_scalar(1.0)).unsqueeze_dim::<3>(1);
         let inputs = LayerInputs::Shared(inputs);
-        let layer = LayerCurvature { weight: 0, bias: None, rows: LayerRows::Dense { inputs, squares } };
+        let layer =
+            LayerCurvature { weight: 0, bias: None, rows: LayerRows::Dense { inputs, squares, gradients: None } };
         Some(RowCurvature { layers: vec![layer], noise: None, rows })
     }
 

@@ -34,6 +34,8 @@ pub enum LayerRows {
         inputs: LayerInputs,
         /// The expected squares of the gradient, δ², `[N, out, B]`.
         squares: Tensor<3>,
+        /// δ for a drawn label, `[N, out, B]`; `None` where the expectation has a closed form.
+        gradients: Option<Tensor<3>>,
     },
     /// A convolution whose kernel has T positions.
     Convolution {
@@ -81,8 +83,8 @@ impl LayerRows {
             tensor.dims().iter().product()
         }
         match self {
-            Self::Dense { inputs: LayerInputs::Shared(x), squares } => size(x) + size(squares),
-            Self::Dense { inputs: LayerInputs::Own(x), squares } => size(x) + size(squares),
+            Self::Dense { inputs: LayerInputs::Shared(x), squares, .. } => size(x) + 2 * size(squares),
+            Self::Dense { inputs: LayerInputs::Own(x), squares, .. } => size(x) + 2 * size(squares),
             Self::Convolution { patches, gradients } => {
                 let ([rows, particles, outputs, _], inputs) = (gradients.dims(), patches.dims()[2]);
                 size(patches) + size(gradients) + rows * particles * outputs * inputs
@@ -95,8 +97,8 @@ impl LayerCurvature {
     /// The number of outputs, and of inputs x̃: one more than those of x where the biases are a block of their own.
     pub fn sizes(&self) -> [usize; 2] {
         let (outputs, inputs) = match &self.rows {
-            LayerRows::Dense { inputs: LayerInputs::Shared(x), squares } => (squares.dims()[1], x.dims()[1]),
-            LayerRows::Dense { inputs: LayerInputs::Own(x), squares } => (squares.dims()[1], x.dims()[1]),
+            LayerRows::Dense { inputs: LayerInputs::Shared(x), squares, .. } => (squares.dims()[1], x.dims()[1]),
+            LayerRows::Dense { inputs: LayerInputs::Own(x), squares, .. } => (squares.dims()[1], x.dims()[1]),
             LayerRows::Convolution { patches, gradients } => (gradients.dims()[2], patches.dims()[2]),
         };
         [outputs, inputs + usize::from(self.bias.is_some())]
@@ -116,7 +118,7 @@ impl LayerCurvature {
     /// - returns `[N, out·in]`, and `[N, out]` where the biases are a block of their own
     pub fn diagonal(&self) -> (Tensor<2>, Option<Tensor<2>>) {
         let (weights, biases) = match &self.rows {
-            LayerRows::Dense { inputs, squares } => {
+            LayerRows::Dense { inputs, squares, .. } => {
                 let [particles, outputs, rows] = squares.dims();
                 let weights: Tensor<2> = match inputs {
                     LayerInputs::Shared(x) => {
@@ -152,7 +154,7 @@ impl LayerCurvature {
     /// # Shapes
     /// - returns `[N, in, in]`; `None` for any other layer
     pub fn full(&self) -> Option<Tensor<3>> {
-        let LayerRows::Dense { inputs: LayerInputs::Shared(x), squares } = &self.rows else { return None };
+        let LayerRows::Dense { inputs: LayerInputs::Shared(x), squares, .. } = &self.rows else { return None };
         if !self.has_full() {
             return None;
         }
@@ -169,13 +171,8 @@ impl LayerCurvature {
     /// - returns `[N, out]`
     pub fn trace_weights(&self) -> Tensor<2> {
         match &self.rows {
-            LayerRows::Dense { inputs, squares } => {
-                let one = if self.bias.is_some() { 1.0 } else { 0.0 };
-                let lengths = match inputs {
-                    LayerInputs::Shared(x) => x.clone().square().sum_dim(1).transpose().unsqueeze_dim::<3>(0), // [1, 1, B]
-                    LayerInputs::Own(x) => x.clone().square().sum_dim(1), // [N, 1, B]
-                };
-                (squares.clone() * lengths.add_scalar(one)).sum_dim(2).squeeze_dim(2)
+            LayerRows::Dense { inputs, squares, .. } => {
+                (squares.clone() * self.squared_lengths(inputs)).sum_dim(2).squeeze_dim(2)
             }
             LayerRows::Convolution { patches, gradients } => {
                 let ([_, particles, outputs, _], inputs) = (gradients.dims(), patches.dims()[2]);
@@ -187,6 +184,40 @@ impl LayerCurvature {
                 }
             }
         }
+    }
+
+    /// Σ_i g_i g_iᵀ with g_i `[out, in']` the gradient of row i in the weights: Σ_i ‖x̃_i‖² δ_i δ_iᵀ of a dense layer. Its
+    /// diagonal is [`Self::trace_weights`].
+    ///
+    /// # Shapes
+    /// - returns `[N, out, out]`; `None` where no label was drawn
+    pub fn output_moments(&self) -> Option<Tensor<3>> {
+        match &self.rows {
+            LayerRows::Dense { inputs, gradients, .. } => {
+                let gradients = gradients.clone()?;
+                let weighted = gradients.clone() * self.squared_lengths(inputs);
+                Some(weighted.matmul(gradients.swap_dims(1, 2)))
+            }
+            LayerRows::Convolution { patches, gradients } => {
+                let sums = row_gradients(patches.clone(), gradients.clone()); // [B, N, out, in]
+                let rows = match self.bias {
+                    None => sums,
+                    Some(_) => Tensor::cat(vec![sums, gradients.clone().sum_dim(3)], 3),
+                };
+                let [count, particles, outputs, inputs] = rows.dims();
+                let rows = rows.permute([1, 2, 0, 3]).reshape([particles, outputs, count * inputs]);
+                Some(rows.clone().matmul(rows.swap_dims(1, 2)))
+            }
+        }
+    }
+
+    /// ‖x̃_i‖² of a dense layer, `[1, 1, B]` or `[N, 1, B]`.
+    fn squared_lengths(&self, inputs: &LayerInputs) -> Tensor<3> {
+        let lengths = match inputs {
+            LayerInputs::Shared(x) => x.clone().square().sum_dim(1).transpose().unsqueeze_dim::<3>(0),
+            LayerInputs::Own(x) => x.clone().square().sum_dim(1),
+        };
+        lengths.add_scalar(if self.bias.is_some() { 1.0 } else { 0.0 })
     }
 
     /// Σ_i x̃_ij² for each input j of a dense layer whose inputs all particles share, to be used as the diagonal matrix
@@ -285,7 +316,8 @@ impl LayerTrace {
     pub(crate) fn rows(self, mut gradients: Gradients) -> Vec<LayerRows> {
         let rows = |layer: TracedLayer| match layer {
             TracedLayer::Dense(inputs, zero) => {
-                LayerRows::Dense { inputs, squares: gradient_in(zero, &mut gradients).square() }
+                let gradients = gradient_in(zero, &mut gradients);
+                LayerRows::Dense { inputs, squares: gradients.clone().square(), gradients: Some(gradients) }
             }
             TracedLayer::Convolution(patches, zero) => {
                 LayerRows::Convolution { patches, gradients: gradient_in(zero, &mut gradients) }

@@ -82,7 +82,8 @@ impl Architecture for LinearConfig {
         let a = inputs.clone().narrow(1, 0, self.dim);
         let squares = particles[0].clone().narrow(1, 0, 1).ones_like().unsqueeze_dim::<3>(2).repeat_dim(2, rows);
         let inputs = LayerInputs::Shared(a);
-        let layer = LayerCurvature { weight: 0, bias: None, rows: LayerRows::Dense { inputs, squares } };
+        let layer =
+            LayerCurvature { weight: 0, bias: None, rows: LayerRows::Dense { inputs, squares, gradients: None } };
         Some(RowCurvature { layers: vec![layer], noise: None, rows })
     }
 }

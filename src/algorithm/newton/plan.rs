@@ -45,6 +45,8 @@ pub(super) struct Layer {
     pub shared: bool,
     /// Whether the second moment of the inputs is a diagonal.
     pub diagonal: bool,
+    /// Whether the factor of the outputs is a matrix.
+    pub mixed: bool,
 }
 
 /// What follows from the form and the model.
@@ -111,7 +113,8 @@ impl Plan {
         let layer = |layer: &LayerCurvature| {
             let [outputs, inputs] = layer.sizes();
             let (shared, diagonal) = (layer.is_shared(), layer.moment_diagonal().is_some());
-            Layer { weight: layer.weight, bias: layer.bias, outputs, inputs, shared, diagonal }
+            let mixed = form == Form::Kronecker && outputs > 1 && layer.output_moments().is_some();
+            Layer { weight: layer.weight, bias: layer.bias, outputs, inputs, shared, diagonal, mixed }
         };
         let layers: Vec<Layer> = probe.layers.iter().map(layer).collect();
         let rows_at_once = (GROUP / probe.elements_per_row().max(1)).max(1);
@@ -124,7 +127,11 @@ impl Plan {
                 _ => return Err(refuse("`algorithm.curvature` = \"diagonal\" or \"kronecker\" for this model")),
             },
             Form::Kronecker => {
-                let outputs = layers.iter().map(|layer| (blocks[layer.weight].name.as_str(), vec![layer.outputs]));
+                let factor = |layer: &Layer| match layer.mixed {
+                    true => vec![layer.outputs, layer.outputs],
+                    false => vec![layer.outputs],
+                };
+                let outputs = layers.iter().map(|layer| (blocks[layer.weight].name.as_str(), factor(layer)));
                 layout(outputs.chain(noise.map(|_| ("noise", vec![1]))))
             }
         };
@@ -139,9 +146,20 @@ impl Plan {
         Ok(Self { form, rows_at_once, layers, noise, curvature, own_moments, shared_moments })
     }
 
-    /// Whether every element of a curvature acts on one coordinate alone, or on one output.
-    pub fn is_diagonal(&self) -> bool {
-        self.form != Form::Full
+    /// A difference of curvatures, whose elements that act on one coordinate or one output alone may be negative by
+    /// rounding; a curvature is not.
+    pub fn clamped<B: Backend>(&self, curvature: Particles<B>) -> Particles<B> {
+        match self.form {
+            Form::Full => curvature,
+            Form::Diagonal => curvature.map_into(|block| block.clamp_min(0.0)),
+            Form::Kronecker => {
+                let mut layers = self.layers.iter();
+                curvature.map_into(|block| match layers.next() {
+                    Some(Layer { mixed: true, .. }) => block,
+                    _ => block.clamp_min(0.0),
+                })
+            }
+        }
     }
 
     /// The second moments in a message.
@@ -175,7 +193,7 @@ impl Plan {
     /// A sentence that names the array.
     pub fn check(&self, message: &Message) -> Result<(), String> {
         let arrays = [
-            (CURVATURE, Some(&self.curvature), self.form == Form::Full),
+            (CURVATURE, Some(&self.curvature), self.form != Form::Diagonal),
             (SHARED_MOMENTS, self.shared_moments.as_ref(), true),
             (OWN_MOMENTS, self.own_moments.as_ref(), true),
         ];
@@ -262,7 +280,10 @@ impl Plan {
                 vec![full.flatten(1, 2)]
             }
             Form::Kronecker => {
-                let weights = group.layers.iter().map(|layer| layer.trace_weights());
+                let weights = group.layers.iter().zip(&self.layers).map(|(rows, layer)| match layer.mixed {
+                    true => rows.output_moments().expect("a layer with drawn labels").flatten(1, 2),
+                    false => rows.trace_weights(),
+                });
                 weights.chain(self.noise.map(|at| noise(&like.blocks()[at]))).collect()
             }
         }
@@ -333,7 +354,7 @@ impl Plan {
                 let layout = of.layout().clone();
                 let mut blocks: Vec<Tensor<2>> = of.blocks().iter().map(|block| block.zeros_like()).collect();
                 for (layer, weights) in self.layers.iter().zip(curvature.blocks()) {
-                    let product = layer.rows(of.blocks()) * weights.clone().unsqueeze_dim::<3>(2);
+                    let product = layer.weighted(weights, layer.rows(of.blocks()));
                     layer.set_rows(&mut blocks, product);
                 }
                 if let (Some(at), Some(information)) = (self.noise, curvature.blocks().last()) {
@@ -362,6 +383,17 @@ impl Layer {
         match self.bias {
             None => weights,
             Some(at) => Tensor::cat(vec![weights, blocks[at].clone().reshape([particles, self.outputs, 1])], 2),
+        }
+    }
+
+    /// The factor of the outputs, `[N, out]` or `[N, out·out]`, times rows `[N, out, in]`.
+    pub fn weighted(&self, factor: &Tensor<2>, rows: Tensor<3>) -> Tensor<3> {
+        match self.mixed {
+            true => {
+                let [particles, _] = factor.dims();
+                factor.clone().reshape([particles, self.outputs, self.outputs]).matmul(rows)
+            }
+            false => rows * factor.clone().unsqueeze_dim::<3>(2),
         }
     }
 

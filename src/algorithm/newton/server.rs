@@ -94,11 +94,7 @@ impl<B: Backend> Server<B> {
         let (mut score, mut curvature) = self.sums.clone()?;
         for site in without.iter().filter_map(|client| self.sites.get(client)) {
             score = score.zip(self.score_of(site), |sum, own| sum - own);
-            // A difference of sums may be negative by rounding; a curvature is not.
-            curvature = curvature.zip(site.curvature.clone(), |sum, own| sum - own);
-            if self.plan.is_diagonal() {
-                curvature = curvature.map_into(|block| block.clamp_min(0.0));
-            }
+            curvature = self.plan.clamped(curvature.zip(site.curvature.clone(), |sum, own| sum - own));
         }
         Some((score, curvature))
     }

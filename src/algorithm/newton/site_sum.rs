@@ -30,10 +30,10 @@ struct Product {
     /// The rows of Θ_0 and of A, `[N, out, in]`.
     from: Tensor<3>,
     score: Tensor<3>,
-    /// Ā, `[N, in, in]`, or `[1, in, in]` of inputs that all particles share.
+    /// Ā, `[N, in, in]`, or `[1, in, in]` of inputs that all particles share, or its diagonal `[1, 1, in]`.
     moments: Tensor<3>,
-    /// b, `[N, out, 1]`; `None` for 1.
-    weights: Option<Tensor<3>>,
+    /// The factor of the outputs, `[N, out]` or `[N, out·out]`; `None` for 1.
+    weights: Option<Tensor<2>>,
 }
 
 impl<B: Backend> SiteSum<B> {
@@ -45,9 +45,10 @@ impl<B: Backend> SiteSum<B> {
         curvature: &Particles<B>,
         moments: &Moments<B>,
     ) -> Self {
-        let product = |layer: Layer, moments: Tensor<2>, weights: Option<Tensor<3>>| {
+        let product = |layer: Layer, moments: Tensor<2>, weights: Option<Tensor<2>>| {
             let [particles, _] = moments.dims();
-            let moments = moments.reshape([particles, layer.inputs, layer.inputs]);
+            let rows = if layer.diagonal && plan.form == Form::Kronecker { 1 } else { layer.inputs };
+            let moments = moments.reshape([particles, rows, layer.inputs]);
             Product { layer, from: layer.rows(from.blocks()), score: layer.rows(score.blocks()), moments, weights }
         };
         let (diagonal, products) = match plan.form {
@@ -58,10 +59,12 @@ impl<B: Backend> SiteSum<B> {
                 let mut products = Vec::new();
                 let layers = plan.layers.iter().zip(curvature.blocks()).zip(plan.moment_of_layers(moments));
                 for ((layer, weights), moments) in layers {
-                    let weights = weights.clone().unsqueeze_dim::<3>(2);
-                    match layer.diagonal {
-                        true => layer.set_rows(&mut blocks, weights * moments.unsqueeze_dim::<3>(1)),
-                        false => products.push(product(*layer, moments, Some(weights))),
+                    match layer.diagonal && !layer.mixed {
+                        true => {
+                            let weights = weights.clone().unsqueeze_dim::<3>(2);
+                            layer.set_rows(&mut blocks, weights * moments.unsqueeze_dim::<3>(1));
+                        }
+                        false => products.push(product(*layer, moments, Some(weights.clone()))),
                     }
                 }
                 if let (Some(at), Some(information)) = (plan.noise, curvature.blocks().last()) {
@@ -101,9 +104,12 @@ impl Product {
     /// The rows of the score, `[N, out, in]`, at particles with these blocks.
     fn score(&self, at: &[Tensor<2>]) -> Tensor<3> {
         let moved = self.layer.rows(at) - self.from.clone();
-        let change = moved.matmul(self.moments.clone());
+        let change = match self.moments.dims()[1] {
+            1 => moved * self.moments.clone(), // a diagonal
+            _ => moved.matmul(self.moments.clone()),
+        };
         let change = match &self.weights {
-            Some(weights) => change * weights.clone(),
+            Some(weights) => self.layer.weighted(weights, change),
             None => change,
         };
         self.score.clone() - change
