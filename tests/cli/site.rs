@@ -81,7 +81,9 @@ fn a_site_reads_what_would_be_told_and_what_not() {
     }
     assert!(!told.contains("csv") && !told.contains("each class"), "{printed}");
     let kept = printed.split_once("never leaves this machine:\n").unwrap().1;
-    for word in ["sites/north-rows.csv", "sites/north-test.csv", "sites/state", "tell.class_counts = false", "flex, all"] {
+    for word in
+        ["sites/north-rows.csv", "sites/north-test.csv", "sites/state", "tell.class_counts = false", "flex, all"]
+    {
         assert!(kept.contains(word), "no {word:?} in {printed}");
     }
     assert!(!printed.contains("please note"), "{printed}");
@@ -148,7 +150,8 @@ fn counts_are_told_where_the_file_allows_it_and_sums_are_not_where_it_forbids_th
 fn too_few_rows_give_no_sums_and_a_column_of_constants_is_told_by_its_value() {
     let sites = Sites::new();
     let printed = sites.site("small", 0, &table("ph,flow,tree", 0, 9, TREES), "").prints("sites/small.toml");
-    for words in ["sums of columns (9 rows, tell.min_rows = 10)", "There are 9 training rows, fewer than tell.min_rows = 10"]
+    for words in
+        ["sums of columns (9 rows, tell.min_rows = 10)", "There are 9 training rows, fewer than tell.min_rows = 10"]
     {
         assert!(printed.contains(words), "{printed}");
     }
