@@ -45,6 +45,8 @@ pub mod linalg;
 pub mod ot;
 #[doc(hidden)]
 pub mod schedule;
+#[doc(hidden)]
+pub mod site;
 
 mod reproduce;
 mod simd;

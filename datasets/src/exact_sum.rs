@@ -1,11 +1,15 @@
 //! Sums that do not depend on the order of the numbers.
 
+use serde::Serialize;
+
 /// The exact sum of numbers, kept as a few numbers of which each is below the last bit of the next one (Shewchuk 1997,
 /// *Adaptive precision floating-point arithmetic*), as in Python's `math.fsum`.
 ///
 /// [`Self::value`] rounds once. It has the same bits for any order of the numbers, and for partial sums over parts of them
-/// that are merged in any order. A sum with a number that is not finite, or one that overflows, is NaN.
-#[derive(Clone, Debug, Default)]
+/// that are merged in any order. A sum with a number that is not finite, or one that overflows, is NaN. It is serialised as
+/// the list of its parts, whose sum it is.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(transparent)]
 pub struct ExactSum {
     /// From the smallest to the largest, without zeros. Their sum is the sum of all numbers.
     parts: Vec<f64>,

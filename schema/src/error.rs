@@ -91,7 +91,7 @@ pub enum ConfigError {
         allowed: String,
     },
     /// A key without a default that was not given.
-    #[error("{at}: `{path}` is missing: [{section}] kind `{kind}` needs it. It must be {allowed}")]
+    #[error("{at}: `{path}` is missing{}. It must be {allowed}", needed_by(section, kind))]
     Missing {
         /// The file.
         at: String,
@@ -110,4 +110,9 @@ pub enum ConfigError {
     /// The table of keys and the typed config disagree: a mistake in this program.
     #[error("the resolved config does not fit the program's own types (please report this): {0}")]
     Internal(String),
+}
+
+/// The kind that needs a key, to complete "is missing"; empty for a section without kinds.
+fn needed_by(section: &str, kind: &str) -> String {
+    if kind.is_empty() { String::new() } else { format!(": [{section}] kind `{kind}` needs it") }
 }

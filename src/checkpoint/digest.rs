@@ -1,5 +1,9 @@
 //! The sha256 of files and of a run's data, in hexadecimal digits.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
 use sha2::{Digest, Sha256};
 
 use crate::datasets::{Dataset, Partition, Targets, TrainTest};
@@ -10,6 +14,21 @@ const CHUNK: usize = 16 * 1024;
 /// The digest of some bytes.
 pub fn of_bytes(bytes: &[u8]) -> String {
     hex(Sha256::new_with_prefix(bytes))
+}
+
+/// The digest of a file's bytes.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn of_file(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let (mut sha, mut buffer) = (Sha256::new(), vec![0; 4 * CHUNK]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(sha)),
+            count => sha.update(&buffer[..count]),
+        }
+    }
 }
 
 /// The digest of all training and test rows: shapes, features and targets.
@@ -71,5 +90,8 @@ mod tests {
     fn the_digest_is_sha256() {
         // FIPS 180-2, appendix B.1.
         assert_eq!(of_bytes(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "abc").unwrap();
+        assert_eq!(of_file(file.path()).unwrap(), of_bytes(b"abc"));
     }
 }

@@ -32,6 +32,11 @@ pub enum Command {
     /// Show which backends are compiled in, which of them work on this machine, and the hardware.
     Backends,
     Bench(BenchArgs),
+    /// Check what this machine, as a site of a federation, would tell a server.
+    Site {
+        #[command(subcommand)]
+        action: SiteAction,
+    },
 }
 
 /// Run an experiment and write its results and calibration report.
@@ -265,6 +270,30 @@ pub enum DataAction {
         #[command(flatten)]
         data_dir: DataDir,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SiteAction {
+    Check(SiteCheckArgs),
+}
+
+/// Show what a site would tell a server about its rows, and what never leaves the machine; nothing is sent.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein site check site.toml              what would be told, and what not
+  fedstein site check site.toml --json       exactly what would be told, as JSON
+  fedstein site check a.toml b.toml          whether these sites can train together
+
+The keys of site.toml: docs/federation.md")]
+pub struct SiteCheckArgs {
+    /// The site's own file; several files are also checked against each other
+    #[arg(value_name = "SITE.toml", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// Print one JSON object per site, exactly what would be told, and nothing else
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -17,7 +17,10 @@ use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
 use crate::report::files::read_text;
 use crate::reproduce::Scale;
 
-use args::{Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, TrainArgs};
+use args::{
+    Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, SiteAction, SiteCheckArgs,
+    TrainArgs,
+};
 
 /// The experiment that `fedstein train` runs without a config.
 pub const DEFAULT_CONFIG: Source<'static> = Source {
@@ -45,6 +48,8 @@ pub enum Invocation {
     Bench(Bench),
     /// The command `fedstein reproduce`.
     Reproduce(Reproduce),
+    /// The command `fedstein site check`.
+    SiteCheck(SiteCheck),
 }
 
 /// An experiment to run.
@@ -150,6 +155,15 @@ pub struct Reproduce {
     pub jobs: usize,
     /// Whether progress is hidden.
     pub quiet: bool,
+}
+
+/// Sites to check.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SiteCheck {
+    /// The sites' own files.
+    pub files: Vec<PathBuf>,
+    /// Whether the descriptions are printed as JSON.
+    pub json: bool,
 }
 
 /// Workloads to time.
@@ -258,7 +272,7 @@ where
 
 /// Makes a message safe for a terminal, for it may quote files: control characters except line ends and tabs are
 /// escaped.
-fn printable(message: &str) -> String {
+pub(crate) fn printable(message: &str) -> String {
     let plain = |c: char| match c {
         '\n' | '\t' => c.to_string(),
         _ if c.is_control() => c.escape_debug().to_string(),
@@ -305,6 +319,9 @@ impl Invocation {
             Command::Reproduce(mut typed) => {
                 let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
                 Self::Reproduce(reproduce(typed, data_dir))
+            }
+            Command::Site { action: SiteAction::Check(SiteCheckArgs { files, json }) } => {
+                Self::SiteCheck(SiteCheck { files, json })
             }
         })
     }

@@ -32,6 +32,16 @@ fn the_arguments_pass_claps_own_checks() {
 }
 
 #[test]
+fn sites_are_checked_one_or_several() {
+    let files = vec![PathBuf::from("a.toml"), PathBuf::from("b.toml")];
+    match parse("fedstein site check a.toml b.toml --json") {
+        Ok(Invocation::SiteCheck(typed)) => assert_eq!(typed, SiteCheck { files, json: true }),
+        other => panic!("{other:?}"),
+    }
+    assert!(usage("fedstein site check").contains("SITE.toml"));
+}
+
+#[test]
 fn train_without_a_config_is_the_built_in_experiment() {
     let train = train("fedstein train");
     assert_eq!(train.config.name, "digits-newton-bnn");

@@ -8,6 +8,7 @@ mod personal;
 mod predict;
 mod report;
 mod reproduce;
+mod site;
 mod train;
 
 use crate::backend::BackendError;
@@ -30,6 +31,7 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::Backends => backends::backends(),
         Invocation::Bench(typed) => bench::bench(typed),
         Invocation::Reproduce(typed) => reproduce::reproduce(typed),
+        Invocation::SiteCheck(typed) => site::check(&typed),
     }
 }
 

@@ -9,4 +9,5 @@ mod place;
 mod predict;
 mod report;
 mod reproduce;
+mod site;
 mod train;

@@ -58,7 +58,8 @@ pub struct Names {
 }
 
 impl Names {
-    fn id(&mut self, name: &str) -> usize {
+    /// The index of a text, a new one where it has not appeared before.
+    pub fn id(&mut self, name: &str) -> usize {
         if let Some(&id) = self.ids.get(name) {
             return id;
         }

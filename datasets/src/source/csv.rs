@@ -83,6 +83,46 @@ const TEST_PATH: Key = key(
     "A second CSV file with the test rows; `test_fraction` is then ignored. `\"\"`: none.",
 );
 
+/// The keys of a file that a site of a federation holds alone: without natural clients, scale and limits, which concern
+/// all sites.
+pub const SITE_KEYS: &[Key] = &[
+    PATH.doc("The CSV file, relative to the directory of the site's own file; may be compressed with gzip."),
+    TARGET,
+    TASK,
+    HEADER,
+    DELIMITER,
+    TEST_PATH.doc(
+        "A second CSV file with the test rows, relative as `path`; `test_fraction` is then ignored. `\"\"`: none.",
+    ),
+    TEST_FRACTION
+        .doc("Share of the rows held out for the test; the same rows every time, drawn by the site's `index`."),
+];
+
+impl Csv {
+    /// The training and test rows in the file's own units, for a site of a federation: unlike a whole run, it may have
+    /// rows of one class only. Scale and limits are not used.
+    ///
+    /// # Errors
+    /// A file is missing or damaged, has no such column, or does not fit the task.
+    pub fn site_rows(&self, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
+        self.unscaled(1, rng)
+    }
+
+    fn unscaled(&self, least_classes: usize, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
+        let columns = CsvOptions {
+            target: &self.target,
+            header: self.header,
+            task: self.task,
+            delimiter: delimiter(&self.delimiter)?,
+            client: &self.client_column,
+        };
+        match read(&self.path, &self.test_path, &columns, least_classes)? {
+            (train, Some(test)) => Ok((train, test)),
+            (all, None) => split::train_test(&all, self.test_fraction, rng),
+        }
+    }
+}
+
 impl Source for Csv {
     const KIND: Kind = Kind {
         name: "csv",
@@ -124,17 +164,7 @@ impl Source for Csv {
     }
 
     fn read(&self, _: &Path, rng: &mut impl Rng) -> Result<Rows, DataError> {
-        let columns = CsvOptions {
-            target: &self.target,
-            header: self.header,
-            task: self.task,
-            delimiter: delimiter(&self.delimiter)?,
-            client: &self.client_column,
-        };
-        match read(&self.path, &self.test_path, &columns)? {
-            (train, Some(test)) => Ok(Rows::from((train, test))),
-            (all, None) => split::train_test(&all, self.test_fraction, rng).map(Rows::from),
-        }
+        self.unscaled(2, rng).map(Rows::from)
     }
 }
 
@@ -157,8 +187,13 @@ pub fn delimiter(text: &str) -> Result<u8, DataError> {
 }
 
 /// A user's table, and the separate table of test rows if there is one. Classes and natural clients are numbered over
-/// both.
-fn read(path: &Path, test_path: &str, columns: &CsvOptions) -> Result<(Dataset, Option<Dataset>), DataError> {
+/// both; a classification needs `least_classes` of them.
+fn read(
+    path: &Path,
+    test_path: &str,
+    columns: &CsvOptions,
+    least_classes: usize,
+) -> Result<(Dataset, Option<Dataset>), DataError> {
     let (mut classes, mut clients) = (Names::default(), Names::default());
     let mut read_file = |key: &str, path: &Path| -> Result<CsvTable, DataError> {
         if !path.exists() {
@@ -180,7 +215,7 @@ fn read(path: &Path, test_path: &str, columns: &CsvOptions) -> Result<(Dataset, 
 
     let (names, class_of) = classes.sorted();
     if columns.task == Task::Classification {
-        check_classes(path, columns.target, &names)?;
+        check_classes(path, columns.target, &names, least_classes)?;
     }
     let client_of = clients.sorted().1;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -222,10 +257,12 @@ fn same_columns(train: &CsvTable, test: &CsvTable, test_path: &Path) -> Result<(
     Err(DataError::Columns { path: test_path.to_path_buf(), problem })
 }
 
-/// A classification needs two classes, and hundreds of fractions are not classes.
-fn check_classes(path: &Path, target: &str, names: &[String]) -> Result<(), DataError> {
+/// A classification needs `least` classes, 1 or 2, and hundreds of fractions are not classes.
+fn check_classes(path: &Path, target: &str, names: &[String], least: usize) -> Result<(), DataError> {
     let refuse = |problem: String| Err(DataError::Columns { path: path.to_path_buf(), problem });
-    if let [only] = names {
+    if let [only] = names
+        && least > 1
+    {
         let only = table::text(only.as_bytes());
         return refuse(format!("the target column `{target}` holds one class only, `{only}`"));
     }

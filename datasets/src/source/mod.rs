@@ -36,7 +36,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-pub use csv::delimiter;
+pub use csv::{SITE_KEYS, delimiter};
 pub use raetsch::{RaetschSet, RaetschSplit};
 pub use set::{DataFile, DataSet, Origin};
 pub use uci_regression::UciSet;

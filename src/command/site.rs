@@ -1,0 +1,153 @@
+//! `fedstein site check`: what a site would tell a server, and what not; nothing is sent.
+
+use std::path::Path;
+
+use crate::cli::{CliError, SiteCheck, print_text, printable};
+use crate::report::quoted;
+use crate::site::{Agreement, Description, SiteConfig, SiteRows, TargetDescription, agree, describe, problems};
+
+/// A site that has been read.
+struct Read<'a> {
+    file: &'a Path,
+    site: SiteConfig,
+    told: Description,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file of a site or of its rows is wrong, the sites cannot train together, or standard output cannot be written.
+pub(super) fn check(typed: &SiteCheck) -> Result<(), CliError> {
+    let sites = typed.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let descriptions: Vec<Description> = sites.iter().map(|read| read.told.clone()).collect();
+    let agreed = match sites.len() {
+        1 => None,
+        _ => Some(agree(&descriptions).map_err(|error| CliError::Usage(error.to_string()))?),
+    };
+    if typed.json {
+        return print_text(&descriptions.iter().map(json).collect::<Result<String, _>>()?);
+    }
+    let mut blocks: Vec<String> = sites.iter().map(in_words).collect();
+    blocks.extend(agreed.as_ref().map(agreement));
+    print_text(&blocks.join("\n"))
+}
+
+fn read(file: &Path) -> Result<Read<'_>, CliError> {
+    let site = SiteConfig::load(file)?;
+    let rows = SiteRows::read(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
+    let told = describe(&site, &rows);
+    Ok(Read { file, site, told })
+}
+
+/// A description on one line.
+fn json(told: &Description) -> Result<String, CliError> {
+    let text = serde_json::to_string(told).map_err(|error| CliError::Failed(error.to_string()))?;
+    Ok(text + "\n")
+}
+
+fn in_words(read: &Read<'_>) -> String {
+    let Read { file, site, told } = read;
+    let mut text = format!("{}: site `{}`\n", printable(&file.display().to_string()), site.name);
+    text += &list("told to the server", &lines_told(told));
+    text += &list("never leaves this machine", &lines_kept(site, told));
+    let problems = problems(site, told);
+    if !problems.is_empty() {
+        text += &list("please note", &problems);
+    }
+    text
+}
+
+fn list(heading: &str, lines: &[String]) -> String {
+    let lines: String = lines.iter().map(|line| format!("  - {line}\n")).collect();
+    format!("\n{heading}:\n{lines}")
+}
+
+fn lines_told(told: &Description) -> Vec<String> {
+    let mut lines = vec![
+        format!("name `{}`, client {}", told.name, told.index),
+        format!("number of training rows: {}", told.rows),
+        format!("number of test rows: {}", told.test_rows),
+        match &told.features {
+            Some(names) => format!("names of the {} features: {}", told.width, joined(names)),
+            None => format!("number of features: {}", told.width),
+        },
+    ];
+    match &told.target {
+        TargetDescription::Classes { names, counts } => {
+            lines.push(format!("names of the {} classes: {}", names.len(), joined(names)));
+            if let Some(counts) = counts {
+                let each = names.iter().zip(counts).map(|(name, count)| format!("{} {count}", quoted(name)));
+                lines.push(format!("number of training rows of each class: {}", each.collect::<Vec<_>>().join(", ")));
+            }
+        }
+        TargetDescription::Fractions => lines.push("target: numbers with fractions (none is told)".into()),
+        TargetDescription::Real => lines.push("target: real numbers".into()),
+    }
+    lines.extend(line_of_sums(told));
+    lines.push(format!("sha256 of the file of training rows: {}", told.sha256));
+    lines
+}
+
+/// The sums over the training rows, one column after another.
+fn line_of_sums(told: &Description) -> Option<String> {
+    let sums = told.sums.as_ref()?;
+    let columns = sums.features.iter().enumerate().map(|(at, column)| (told.column(at), column));
+    let columns = columns.chain(sums.target.iter().map(|column| ("Target".to_owned(), column)));
+    let lines: String = columns
+        .map(|(name, column)| {
+            let constant = column.constant.map_or_else(String::new, |value| format!(", {value} in every row"));
+            format!("\n      {name}: {}{constant}", column.sum.value())
+        })
+        .collect();
+    Some(format!("sum of each column over the training rows, exactly:{lines}"))
+}
+
+fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
+    let path = |path: &Path| printable(&path.display().to_string());
+    let mut lines = vec![
+        "the rows: no value of one row is told, except where a whole column has one value".to_owned(),
+        format!("path and name of the file: {}", path(&site.data.path)),
+    ];
+    if !site.data.test_path.is_empty() {
+        lines.push(format!("path and name of the file of test rows: {}", printable(&site.data.test_path)));
+    }
+    if matches!(told.target, TargetDescription::Classes { counts: None, .. }) {
+        lines.push("number of rows of each class (tell.class_counts = false)".into());
+    }
+    if !site.tell.statistics {
+        lines.push("sums of columns (tell.statistics = false)".into());
+    } else if told.sums.is_none() {
+        lines.push(format!("sums of columns ({} rows, tell.min_rows = {})", told.rows, site.tell.min_rows));
+    }
+    lines.push(format!("directory of the site's state: {}", path(&site.state)));
+    let threads = if site.threads == 0 { "all".to_owned() } else { site.threads.to_string() };
+    lines.push(format!("backend and threads: {}, {threads}", site.backend));
+    lines
+}
+
+fn agreement(agreed: &Agreement) -> String {
+    let counts = |counts: &[usize]| counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let mut lines = vec![
+        format!("training rows of clients 0 to {}: {}", agreed.rows.len() - 1, counts(&agreed.rows)),
+        format!("test rows: {}", counts(&agreed.test_rows)),
+        match &agreed.features {
+            Some(names) => format!("features, in the order of client 0: {}", joined(names)),
+            None => format!("features, by position: {}", agreed.width),
+        },
+    ];
+    lines.push(match &agreed.classes {
+        Some(names) => format!("classes: {}", joined(names)),
+        None => "target: real numbers".into(),
+    });
+    if let Some(means) = &agreed.means {
+        let numbers = means.features.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        lines.push(format!("means of the features over all training rows: {numbers}"));
+        lines.extend(means.target.map(|mean| format!("mean of the target: {mean}")));
+    }
+    let notes = agreed.notes.iter().map(|note| format!("note: {note}"));
+    list(&format!("these {} sites agree", agreed.rows.len()), &lines.into_iter().chain(notes).collect::<Vec<_>>())
+}
+
+fn joined(names: &[String]) -> String {
+    names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,479 @@
+//! What follows from what all sites tell: the order of columns and classes and the means over all rows, or the reason
+//! why the sites cannot train together.
+
+use std::collections::{HashMap, HashSet};
+
+use fedstein_schema::nearest;
+use serde::Serialize;
+use thiserror::Error;
+
+use super::describe::{ColumnSum, Description, TargetDescription};
+use crate::datasets::ExactSum;
+use crate::datasets::format::csv::Names;
+use crate::report::quoted;
+
+/// The number of columns that a message lists.
+const LISTED: usize = 5;
+
+/// What K sites agree on before a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Agreement {
+    /// The number of training rows of each client `[K]`.
+    pub rows: Vec<usize>,
+    /// The number of test rows of each client `[K]`.
+    pub test_rows: Vec<usize>,
+    /// The number of features p.
+    pub width: usize,
+    /// The names of the features `[p]` in the order of client 0; `None` where no file has a header.
+    pub features: Option<Vec<String>>,
+    /// The names of all clients' classes `[C]`, in order; `None` for a regression.
+    pub classes: Option<Vec<String>>,
+    /// The means over all training rows; `None` where a client tells no sums.
+    pub means: Option<Means>,
+    /// What does not hinder a run but should be known, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The means over the training rows of all clients, in the units of the files.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Means {
+    /// One for each feature `[p]`, in the agreed order.
+    pub features: Vec<f64>,
+    /// That of the target; `None` for a classification.
+    pub target: Option<f64>,
+}
+
+/// Why sites cannot train together. A message names the clients and the column, and quotes no value of a row.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Disagreement {
+    /// There are no sites.
+    #[error("there are no sites")]
+    NoSites,
+    /// Two sites claim to be one client.
+    #[error("client {index} is claimed by two sites, `{first}` and `{second}`; give each its own `index`")]
+    SameIndex {
+        /// The index.
+        index: usize,
+        /// The name of the one.
+        first: String,
+        /// The name of the other.
+        second: String,
+    },
+    /// No site has one of the indices 0 to K − 1.
+    #[error("no site is client {missing}: {sites} sites must have the indices 0 to {}", sites - 1)]
+    MissingIndex {
+        /// The smallest index that is missing.
+        missing: usize,
+        /// The number of sites K.
+        sites: usize,
+    },
+    /// Two sites hold the same file, whose rows would count twice.
+    #[error("clients {first} and {second} have the same file; its rows would count twice")]
+    SameFile {
+        /// The one client.
+        first: usize,
+        /// The other client.
+        second: usize,
+    },
+    /// A classification whose target holds numbers with fractions.
+    #[error(
+        "client {client} calls its task a classification, but its target holds numbers with fractions; set data.task = \
+         \"regression\", or give its classes names that are no fractions"
+    )]
+    Fractions {
+        /// The client.
+        client: usize,
+    },
+    /// A regression at one client and a classification at another.
+    #[error("client {client} holds a {found}, client 0 a {expected}; `data.task` must be the same at all sites")]
+    Task {
+        /// The client that differs from client 0.
+        client: usize,
+        /// Its task.
+        found: &'static str,
+        /// That of client 0.
+        expected: &'static str,
+    },
+    /// One file has a header and another has none.
+    #[error(
+        "client {without} has no header, client {with} has: its columns cannot be matched by name; give its file a header, \
+         or none of them"
+    )]
+    NoHeader {
+        /// A client without.
+        without: usize,
+        /// A client with a header.
+        with: usize,
+    },
+    /// A name of two columns at one client.
+    #[error("client {client} has two columns `{column}`, which cannot be told apart")]
+    Twice {
+        /// The client.
+        client: usize,
+        /// The name.
+        column: String,
+    },
+    /// Other columns than those of client 0, or another number of them.
+    #[error("client {client} has {found} feature{}, client 0 has {expected}{difference}", if *found == 1 { "" } else { "s" })]
+    Columns {
+        /// The client that differs from client 0.
+        client: usize,
+        /// The number of its features.
+        found: usize,
+        /// The number of features of client 0.
+        expected: usize,
+        /// Which columns only one of them has.
+        difference: String,
+    },
+    /// All rows of all clients are of one class.
+    #[error("all clients hold one class only, `{class}`: there is nothing to learn")]
+    OneClass {
+        /// The class.
+        class: String,
+    },
+}
+
+/// What sites agree on, given in any order.
+///
+/// # Errors
+/// The first [`Disagreement`]: of indices, files, tasks, columns or classes, in this order.
+pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
+    let mut sites: Vec<&Description> = sites.iter().collect();
+    sites.sort_by_key(|site| site.index);
+    check_indices(&sites)?;
+    check_files(&sites)?;
+    check_tasks(&sites)?;
+    check_columns(&sites)?;
+    let mut notes = Vec::new();
+    let classes = classes(&sites, &mut notes)?;
+    let silent: Vec<usize> = sites.iter().filter(|site| site.sums.is_none()).map(|site| site.index).collect();
+    if !silent.is_empty() {
+        notes.push(format!(
+            "{} {} no sums: features cannot be scaled by the mean of all rows",
+            clients(&silent),
+            if silent.len() == 1 { "tells" } else { "tell" }
+        ));
+    }
+    Ok(Agreement {
+        rows: sites.iter().map(|site| site.rows).collect(),
+        test_rows: sites.iter().map(|site| site.test_rows).collect(),
+        width: sites[0].width,
+        features: sites[0].features.clone(),
+        classes,
+        means: means(&sites),
+        notes,
+    })
+}
+
+/// Checks that the sites, sorted by index, are clients 0 to K − 1.
+fn check_indices(sites: &[&Description]) -> Result<(), Disagreement> {
+    if sites.is_empty() {
+        return Err(Disagreement::NoSites);
+    }
+    if let Some([a, b]) = sites.array_windows().find(|[a, b]| a.index == b.index) {
+        return Err(Disagreement::SameIndex { index: a.index, first: quoted(&a.name), second: quoted(&b.name) });
+    }
+    match sites.iter().enumerate().find(|(expected, site)| site.index != *expected) {
+        Some((missing, _)) => Err(Disagreement::MissingIndex { missing, sites: sites.len() }),
+        None => Ok(()),
+    }
+}
+
+fn check_files(sites: &[&Description]) -> Result<(), Disagreement> {
+    let mut holders = HashMap::new();
+    for site in sites {
+        if let Some(first) = holders.insert(site.sha256.as_str(), site.index) {
+            return Err(Disagreement::SameFile { first, second: site.index });
+        }
+    }
+    Ok(())
+}
+
+fn check_tasks(sites: &[&Description]) -> Result<(), Disagreement> {
+    if let Some(site) = sites.iter().find(|site| site.target == TargetDescription::Fractions) {
+        return Err(Disagreement::Fractions { client: site.index });
+    }
+    let task = |site: &Description| match site.target {
+        TargetDescription::Real => "regression",
+        _ => "classification",
+    };
+    let expected = task(sites[0]);
+    match sites.iter().find(|site| task(site) != expected) {
+        Some(site) => Err(Disagreement::Task { client: site.index, found: task(site), expected }),
+        None => Ok(()),
+    }
+}
+
+/// Checks that every site has the columns of client 0, in any order where they have names.
+fn check_columns(sites: &[&Description]) -> Result<(), Disagreement> {
+    let with = sites.iter().find(|site| site.features.is_some());
+    let without = sites.iter().find(|site| site.features.is_none());
+    if let (Some(with), Some(without)) = (with, without) {
+        return Err(Disagreement::NoHeader { without: without.index, with: with.index });
+    }
+    let expected = names(sites[0])?;
+    for site in sites {
+        let found = names(site)?;
+        if site.width != sites[0].width || found != expected {
+            return Err(Disagreement::Columns {
+                client: site.index,
+                found: site.width,
+                expected: sites[0].width,
+                difference: difference(site, sites[0]),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The names of a site's columns; empty without a header.
+fn names(site: &Description) -> Result<HashSet<&str>, Disagreement> {
+    let mut names = HashSet::new();
+    for name in site.features.iter().flatten() {
+        if !names.insert(name.as_str()) {
+            return Err(Disagreement::Twice { client: site.index, column: quoted(name) });
+        }
+    }
+    Ok(names)
+}
+
+/// The columns that only one of two sites has, to complete "has 23 features, client 0 has 24".
+fn difference(site: &Description, first: &Description) -> String {
+    let only = |a: &Description, b: &Description| -> Vec<String> {
+        let others: HashSet<&String> = b.features.iter().flatten().collect();
+        a.features.iter().flatten().filter(|name| !others.contains(name)).cloned().collect()
+    };
+    let (missing, extra) = (only(first, site), only(site, first));
+    let mut text = String::new();
+    for (client, columns) in [(first.index, &missing), (site.index, &extra)] {
+        if !columns.is_empty() {
+            text += &format!("; only client {client} has {}", listed(columns));
+        }
+    }
+    let alike = missing.iter().find_map(|name| Some((name, nearest(name, extra.iter().map(String::as_str))?)));
+    if let Some((name, other)) = alike {
+        text += &format!("; if `{}` is the column `{}`, give it that name", quoted(other), quoted(name));
+    }
+    text
+}
+
+fn listed(columns: &[String]) -> String {
+    let shown: Vec<String> = columns.iter().take(LISTED).map(|name| format!("`{}`", quoted(name))).collect();
+    let more = columns.len() - shown.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    shown.join(", ") + &more
+}
+
+/// "client 1" or "clients 1, 2".
+fn clients(indices: &[usize]) -> String {
+    let numbers: Vec<String> = indices.iter().map(ToString::to_string).collect();
+    format!("client{} {}", if numbers.len() == 1 { "" } else { "s" }, numbers.join(", "))
+}
+
+/// The union of the sites' classes, in the order of the data reader; `None` for a regression. A class that a site lacks
+/// is noted.
+fn classes(sites: &[&Description], notes: &mut Vec<String>) -> Result<Option<Vec<String>>, Disagreement> {
+    let mut union = Names::default();
+    let mut held = Vec::new();
+    for site in sites {
+        let TargetDescription::Classes { names, .. } = &site.target else { return Ok(None) };
+        held.push(names.iter().map(|name| union.id(name)).collect::<Vec<usize>>());
+    }
+    let (names, place) = union.sorted();
+    if let [class] = &names[..] {
+        return Err(Disagreement::OneClass { class: quoted(class) });
+    }
+    let held: Vec<HashSet<usize>> = held.iter().map(|ids| ids.iter().map(|id| place[*id]).collect()).collect();
+    for (class, name) in names.iter().enumerate() {
+        let without: Vec<usize> = (0..sites.len()).filter(|site| !held[*site].contains(&class)).collect();
+        if !without.is_empty() {
+            notes.push(format!("class `{}` is not at {}", quoted(name), clients(&without)));
+        }
+    }
+    Ok(Some(names))
+}
+
+/// The means over all sites' rows, of columns in the order of client 0; `None` where a site tells no sums.
+fn means(sites: &[&Description]) -> Option<Means> {
+    let rows = sites.iter().map(|site| site.rows).sum();
+    let sums = sites.iter().map(|site| site.sums.as_ref()).collect::<Option<Vec<_>>>()?;
+    let places: Vec<Option<HashMap<&str, usize>>> = sites.iter().map(|site| places(site)).collect();
+    let feature = |feature: usize| {
+        let columns = sums.iter().zip(&places).map(|(sums, places)| {
+            let column = match (places, &sites[0].features) {
+                (Some(places), Some(names)) => *places.get(names.get(feature)?.as_str())?,
+                _ => feature,
+            };
+            sums.features.get(column)
+        });
+        Some(mean(&columns.collect::<Option<Vec<_>>>()?, rows))
+    };
+    let features = (0..sites[0].width).map(feature).collect::<Option<Vec<_>>>()?;
+    let targets = sums.iter().map(|sums| sums.target.as_ref()).collect::<Option<Vec<_>>>();
+    Some(Means { features, target: targets.map(|targets| mean(&targets, rows)) })
+}
+
+/// The column of each name.
+fn places(site: &Description) -> Option<HashMap<&str, usize>> {
+    let names = site.features.as_ref()?;
+    Some(names.iter().enumerate().map(|(column, name)| (name.as_str(), column)).collect())
+}
+
+/// The mean of a column over all sites, the same bits as that of all rows in one table: the value of a column that is
+/// constant, else the exact sum over the number of rows.
+fn mean(columns: &[&ColumnSum], rows: usize) -> f64 {
+    match columns[0].constant {
+        Some(value) if columns.iter().all(|column| column.constant == Some(value)) => value,
+        _ => {
+            let mut all = ExactSum::default();
+            columns.iter().for_each(|column| all.merge(&column.sum));
+            all.value() / rows as f64
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::describe::describe;
+    use super::super::describe::tests::{classes, rows, site};
+    use super::*;
+    use crate::datasets::{FeatureScale, TargetScale, Targets};
+    use ndarray::{Array2, Axis, array};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// Two rows of two features at client k, of the classes alder and oak.
+    fn two(index: usize, names: &[&str]) -> Description {
+        let values = array![[1., 10.], [2., 20.]] * (index + 1) as f32;
+        describe(&site(index), &rows(&format!("print {index}"), values, names, classes(&[0, 1], &["alder", "oak"])))
+    }
+
+    fn message(sites: &[Description]) -> String {
+        agree(sites).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn columns_are_matched_by_name_and_means_are_over_all_rows() {
+        // ph: 1, 2 at client 0, and 20, 40 in the second column of client 1.
+        let agreed = agree(&[two(1, &["flow", "ph"]), two(0, &["ph", "flow"])]).unwrap();
+        let expected = Agreement {
+            rows: vec![2, 2],
+            test_rows: vec![2, 2],
+            width: 2,
+            features: Some(vec!["ph".into(), "flow".into()]),
+            classes: Some(vec!["alder".into(), "oak".into()]),
+            means: Some(Means { features: vec![63. / 4., 36. / 4.], target: None }),
+            notes: vec![],
+        };
+        assert_eq!(agreed, expected);
+        let by_position = agree(&[two(0, &[]), two(1, &[])]).unwrap();
+        assert_eq!(by_position.means.unwrap().features, [9. / 4., 90. / 4.]);
+    }
+
+    #[test]
+    fn classes_are_sorted_as_the_reader_sorts_them_and_an_absent_one_is_noted() {
+        let of = |index, labels: &[usize], names: &[&str]| {
+            let values = Array2::from_elem((labels.len(), 1), index as f32);
+            describe(&site(index), &rows(&index.to_string(), values, &["x"], classes(labels, names)))
+        };
+        let agreed = agree(&[of(0, &[0, 1], &["2", "10"]), of(1, &[0], &["2.0"]), of(2, &[0], &["1"])]).unwrap();
+        assert_eq!(agreed.classes.unwrap(), ["1", "2", "10"]);
+        let notes =
+            ["class `1` is not at clients 0, 1", "class `2` is not at client 2", "class `10` is not at clients 1, 2"];
+        assert_eq!(agreed.notes, notes);
+        assert_eq!(
+            message(&[of(0, &[0], &["oak"]), of(1, &[0, 0], &["oak"])]),
+            "all clients hold one class only, `oak`: there is nothing to learn"
+        );
+    }
+
+    #[test]
+    fn a_site_without_sums_leaves_no_means_and_a_note() {
+        let silent = Description { sums: None, ..two(1, &["a", "b"]) };
+        let agreed = agree(&[two(0, &["a", "b"]), silent]).unwrap();
+        assert_eq!(agreed.means, None);
+        assert_eq!(agreed.notes, ["client 1 tells no sums: features cannot be scaled by the mean of all rows"]);
+    }
+
+    #[test]
+    fn indices_are_0_to_k_and_every_file_is_another() {
+        assert_eq!(message(&[]), "there are no sites");
+        let renamed = Description { name: "other".into(), sha256: "other".into(), ..two(0, &["a", "b"]) };
+        assert_eq!(
+            message(&[two(0, &["a", "b"]), renamed]),
+            "client 0 is claimed by two sites, `site-0` and `other`; give each its own `index`"
+        );
+        assert_eq!(
+            message(&[two(0, &["a", "b"]), two(2, &["a", "b"])]),
+            "no site is client 1: 2 sites must have the indices 0 to 1"
+        );
+        let same = Description { sha256: "print 0".into(), ..two(1, &["a", "b"]) };
+        assert_eq!(
+            message(&[two(0, &["a", "b"]), same]),
+            "clients 0 and 1 have the same file; its rows would count twice"
+        );
+    }
+
+    #[test]
+    fn other_columns_are_named_with_their_client() {
+        let one = |index: usize| {
+            let values = array![[1.], [index as f32]];
+            describe(&site(index), &rows(&index.to_string(), values, &["flow"], classes(&[0, 1], &["a", "b"])))
+        };
+        let message = |sites: &[Description]| agree(sites).unwrap_err().to_string();
+        assert_eq!(
+            message(&[two(0, &["ph", "flow"]), two(1, &["ph", "flow"]), one(2)]),
+            "client 2 has 1 feature, client 0 has 2; only client 0 has `ph`"
+        );
+        assert_eq!(
+            message(&[two(0, &["temp", "flow"]), two(1, &["Temp", "flow"])]),
+            "client 1 has 2 features, client 0 has 2; only client 0 has `temp`; only client 1 has `Temp`; if `Temp` is the \
+             column `temp`, give it that name"
+        );
+        let unnamed = |mut site: Description| {
+            site.features = None;
+            site
+        };
+        assert_eq!(message(&[two(0, &[]), unnamed(one(1))]), "client 1 has 1 feature, client 0 has 2");
+        assert!(message(&[two(0, &["a", "b"]), two(1, &[])]).starts_with("client 1 has no header, client 0 has:"));
+        assert!(message(&[two(0, &["a", "a"])]).starts_with("client 0 has two columns `a`"));
+    }
+
+    #[test]
+    fn tasks_are_the_same_and_no_value_is_quoted() {
+        let fractions = Description { target: TargetDescription::Fractions, ..two(1, &["a", "b"]) };
+        assert!(
+            message(&[two(0, &["a", "b"]), fractions]).starts_with("client 1 calls its task a classification, but its")
+        );
+        let real = Description { target: TargetDescription::Real, ..two(1, &["a", "b"]) };
+        assert_eq!(
+            message(&[two(0, &["a", "b"]), real]),
+            "client 1 holds a regression, client 0 a classification; `data.task` must be the same at all sites"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_means_of_three_sites_are_those_of_the_pooled_table_to_the_bit(
+            table in vec((-1e6f32..1e6, -1f32..1.0, -1e9f64..1e9, 0usize..3), 3..60),
+        ) {
+            // A third column is the same everywhere. Each site has at least one row.
+            let features = Array2::from_shape_fn((table.len(), 3), |(row, at)| [table[row].0, table[row].1, 0.1][at]);
+            let values: Vec<f64> = table.iter().map(|row| row.2).collect();
+            let descriptions: Vec<Description> = (0..3)
+                .map(|k| {
+                    let own: Vec<usize> =
+                        (0..table.len()).filter(|&row| if row < 3 { row == k } else { table[row].3 == k }).collect();
+                    let targets = Targets::Real { values: own.iter().map(|&row| values[row]).collect() };
+                    let part = features.select(Axis(0), &own);
+                    describe(&site(k), &rows(&k.to_string(), part, &["a", "b", "c"], targets))
+                })
+                .collect();
+            let means = agree(&descriptions).unwrap().means.unwrap();
+            let FeatureScale::PerColumn { shift, .. } = FeatureScale::standard(&features) else { unreachable!() };
+            prop_assert_eq!(means.features, shift);
+            let target = TargetScale::of(&Targets::Real { values }).unwrap();
+            prop_assert_eq!(means.target.map(f64::to_bits), Some(target.mean.to_bits()));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! A site's own file, `site.toml`: where its rows are, and what may be told about them. A server sets none of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use fedstein_schema::Accepts::{Bool, Choice, Name, Text};
+use fedstein_schema::Literal::{Bool as B, Int as I, Text as T};
+use fedstein_schema::{COUNT, ConfigError, Key, Overrides, Schema, Section, Source, key, required, whole};
+use serde::Deserialize;
+
+use crate::backend::KNOWN;
+use crate::datasets::source::{Csv, SITE_KEYS};
+use crate::datasets::{Header, Normalise, Task};
+use crate::report::read_text;
+
+/// A site: the content of its own file with all defaults written out.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct SiteConfig {
+    /// The site's name, which the server and the reports of a run show.
+    pub name: String,
+    /// The index k of the client that this site is, from 0.
+    pub index: usize,
+    /// The directory of the site's state.
+    pub state: PathBuf,
+    /// The backend, one of [`KNOWN`].
+    pub backend: String,
+    /// The number of CPU threads; 0 for all.
+    pub threads: usize,
+    /// The site's rows.
+    pub data: SiteData,
+    /// What the site may tell.
+    pub tell: Tell,
+}
+
+/// The keys of `[data]`: the fields of the same names of [`Csv`].
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct SiteData {
+    /// The file.
+    pub path: PathBuf,
+    /// A separate file of test rows; empty for none.
+    pub test_path: String,
+    /// The target column, by name or number.
+    pub target: String,
+    /// The type of the target.
+    pub task: Task,
+    /// Whether the first line holds the column names.
+    pub header: Header,
+    /// The character between the fields, or `tab`.
+    pub delimiter: String,
+    /// The share of the rows for testing; not used with `test_path`.
+    pub test_fraction: f64,
+}
+
+/// The keys of `[tell]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct Tell {
+    /// Whether the number of training rows of each class is told.
+    pub class_counts: bool,
+    /// The number of training rows below which no sums are told.
+    pub min_rows: usize,
+    /// Whether sums over the training rows are told.
+    pub statistics: bool,
+}
+
+const TOP: &[Key] = &[
+    required("name", Name, "The site's name, which the server and the reports of a run show."),
+    required(
+        "index",
+        whole(0, 999_999),
+        "The index k of the client that this site is, from 0; every site has its own.",
+    ),
+    key(
+        "state",
+        Text { may_be_empty: false },
+        T("state"),
+        "Directory of what the site keeps between visits, relative to the directory of this file.",
+    ),
+    key("backend", Choice(&KNOWN), T("flex"), "Device of this site's computation: `flex`, `ndarray`, `wgpu`, `cuda`."),
+    key("threads", whole(0, 1024), I(0), "CPU threads of this site's computation; 0: all."),
+];
+
+const TELL: &[Key] = &[
+    key("class_counts", Bool, B(false), "Whether the number of training rows of each class is told."),
+    key("min_rows", COUNT, I(10), "With fewer training rows than this, no sums are told."),
+    key(
+        "statistics",
+        Bool,
+        B(true),
+        "Whether the sum of each column over the training rows is told, for a common scale of the features.",
+    ),
+];
+
+/// The keys of `site.toml`.
+pub fn schema() -> &'static Schema {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema {
+        sections: vec![
+            Section::plain("", "The site as a whole. These keys stand above the first section.", TOP),
+            Section::plain("data", "The site's rows, a table of its own.", SITE_KEYS),
+            Section::plain("tell", "What the site may tell a server about its rows.", TELL),
+        ],
+    });
+    &SCHEMA
+}
+
+impl SiteConfig {
+    /// Reads a site's file. Its paths become relative to the working directory instead of the file's own directory.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a key is unknown, missing or has an invalid value.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = read_text(path).map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
+        let source = Source { name: &path.display().to_string(), text: &text };
+        let table = schema().resolve(source, &Overrides::default())?.table;
+        let mut site: Self =
+            table.try_into().map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        site.state = directory.join(&site.state);
+        site.data.path = directory.join(&site.data.path);
+        if !site.data.test_path.is_empty() {
+            site.data.test_path = directory.join(&site.data.test_path).display().to_string();
+        }
+        Ok(site)
+    }
+}
+
+impl SiteData {
+    /// The same table as a source of data, in its own units.
+    pub fn table(&self) -> Csv {
+        let Self { path, test_path, target, task, header, delimiter, test_fraction } = self.clone();
+        Csv {
+            path,
+            test_path,
+            target,
+            header,
+            task,
+            delimiter,
+            client_column: String::new(),
+            normalise: Normalise::None,
+            test_fraction,
+            train_limit: 0,
+            test_limit: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_read_and_paths_are_relative_to_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("site.toml");
+        let text = "name = \"north\"\nindex = 2\nthreads = 3\n[data]\npath = \"a.csv\"\ntest_path = \"b.csv\"\n\
+                    target = -1\n[tell]\nmin_rows = 4\n";
+        std::fs::write(&file, text).unwrap();
+        let site = SiteConfig::load(&file).unwrap();
+        let expected = SiteConfig {
+            name: "north".into(),
+            index: 2,
+            state: directory.path().join("state"),
+            backend: "flex".into(),
+            threads: 3,
+            data: SiteData {
+                path: directory.path().join("a.csv"),
+                test_path: directory.path().join("b.csv").display().to_string(),
+                target: "-1".into(),
+                task: Task::Classification,
+                header: Header::Auto,
+                delimiter: ",".into(),
+                test_fraction: 0.2,
+            },
+            tell: Tell { class_counts: false, min_rows: 4, statistics: true },
+        };
+        assert_eq!(site, expected);
+    }
+
+    #[test]
+    fn a_missing_or_unknown_key_is_named_with_its_place() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let message = |text: &str| {
+            std::fs::write(file.path(), text).unwrap();
+            SiteConfig::load(file.path()).unwrap_err().to_string()
+        };
+        let missing = message("index = 0\n");
+        assert!(missing.contains(": `name` is missing. It must be a name of"), "{missing}");
+        let unknown = message("name = \"a\"\nindex = 0\n[tell]\nmin_row = 3\n");
+        assert!(unknown.contains("line 4: unknown key `tell.min_row`; did you mean `tell.min_rows`?"), "{unknown}");
+    }
+}

@@ -1,0 +1,306 @@
+//! What a site tells a server about its rows before a run.
+
+use ndarray::Axis;
+use serde::Serialize;
+
+use super::config::SiteConfig;
+use crate::checkpoint::digest;
+use crate::datasets::{DataError, Dataset, ExactSum, Targets};
+use crate::random::{Purpose, Streams};
+use crate::report::quoted;
+
+/// The rows of a site in their own units, and the print of the file that they come from.
+#[derive(Debug, Clone)]
+pub struct SiteRows {
+    /// The training rows.
+    pub train: Dataset,
+    /// The test rows.
+    pub test: Dataset,
+    /// The sha256 of the file `data.path`, in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl SiteRows {
+    /// Reads a site's rows. Without a file of test rows they are split by the site's index alone, so that a test row of
+    /// one run is not a training row of the next.
+    ///
+    /// # Errors
+    /// A file is missing or damaged, has no such column, or does not fit the task.
+    pub fn read(site: &SiteConfig) -> Result<Self, DataError> {
+        let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
+        let (train, test) = site.data.table().site_rows(&mut rng)?;
+        let path = &site.data.path;
+        let sha256 = digest::of_file(path).map_err(|source| DataError::Io { path: path.clone(), source })?;
+        Ok(Self { train, test, sha256 })
+    }
+}
+
+/// All that a site tells about its rows. It has no row, no path and no file's name.
+#[derive(Debug, Clone, Serialize)]
+pub struct Description {
+    /// The index k of the client, from 0.
+    pub index: usize,
+    /// The site's name.
+    pub name: String,
+    /// The number of training rows N_k.
+    pub rows: usize,
+    /// The number of test rows.
+    pub test_rows: usize,
+    /// The number of features p.
+    pub width: usize,
+    /// The names of the features `[p]`, if the file has a header.
+    pub features: Option<Vec<String>>,
+    /// The target.
+    pub target: TargetDescription,
+    /// Sums over the training rows, where they may be told.
+    pub sums: Option<Sums>,
+    /// The sha256 of the file of the training rows, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// What a site tells about its target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum TargetDescription {
+    /// A classification.
+    Classes {
+        /// The names of the classes C, of training and test rows.
+        names: Vec<String>,
+        /// The number of training rows of each class `[C]`, where it may be told.
+        counts: Option<Vec<usize>>,
+    },
+    /// Numbers with fractions in what is called a classification. None is told, for they may be measurements.
+    Fractions,
+    /// A regression.
+    Real,
+}
+
+/// Sums over a site's training rows, in the units of the file.
+#[derive(Debug, Clone, Serialize)]
+pub struct Sums {
+    /// One for each feature `[p]`.
+    pub features: Vec<ColumnSum>,
+    /// That of the target; `None` for a classification, or where the sum overflows.
+    pub target: Option<ColumnSum>,
+}
+
+/// The sum of a column.
+#[derive(Debug, Clone, Serialize)]
+pub struct ColumnSum {
+    /// The exact sum.
+    pub sum: ExactSum,
+    /// The value of all rows, where they have the same one.
+    pub constant: Option<f64>,
+}
+
+impl ColumnSum {
+    /// The sum of some values, in any order.
+    fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let first = values.clone().next();
+        let constant = first.filter(|first| values.clone().all(|value| value == *first));
+        Self { sum: values.collect(), constant }
+    }
+}
+
+/// What a site tells a server about its rows, and no more than its file allows.
+pub fn describe(site: &SiteConfig, rows: &SiteRows) -> Description {
+    let SiteRows { train, test, sha256 } = rows;
+    let tells_sums = site.tell.statistics && train.rows() >= site.tell.min_rows;
+    Description {
+        index: site.index,
+        name: site.name.clone(),
+        rows: train.rows(),
+        test_rows: test.rows(),
+        width: train.width(),
+        features: train.feature_names.clone(),
+        target: target(&train.targets, site.tell.class_counts),
+        sums: tells_sums.then(|| sums(train)),
+        sha256: sha256.clone(),
+    }
+}
+
+fn target(targets: &Targets, class_counts: bool) -> TargetDescription {
+    let Targets::Classes { labels, names } = targets else { return TargetDescription::Real };
+    if names.iter().any(|name| name.parse::<f64>().is_ok_and(|number| number.is_finite() && number.fract() != 0.0)) {
+        return TargetDescription::Fractions;
+    }
+    let counts = class_counts.then(|| {
+        let mut counts = vec![0; names.len()];
+        labels.iter().for_each(|label| counts[*label] += 1);
+        counts
+    });
+    TargetDescription::Classes { names: names.clone(), counts }
+}
+
+fn sums(train: &Dataset) -> Sums {
+    let columns = train.features.axis_iter(Axis(1));
+    let features = columns.map(|column| ColumnSum::of(column.iter().map(|&x| f64::from(x)))).collect();
+    let target = match &train.targets {
+        Targets::Real { values } => Some(ColumnSum::of(values.iter().copied())),
+        _ => None,
+    };
+    Sums { features, target: target.filter(|column| column.sum.value().is_finite()) }
+}
+
+/// What the person who is responsible for the rows should know about a description, one sentence or two each.
+pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
+    let mut problems = Vec::new();
+    if site.tell.statistics && told.sums.is_none() {
+        problems.push(format!(
+            "There are {} training rows, fewer than tell.min_rows = {}: no sums are told, and the features cannot be scaled \
+             by the mean of all sites. More rows, or a smaller tell.min_rows, would change that.",
+            told.rows, site.tell.min_rows
+        ));
+    }
+    for (column, value) in told.constants() {
+        problems.push(format!("{column} holds {value} in every training row; this value is told, as its constant."));
+    }
+    match &told.target {
+        TargetDescription::Fractions => problems.push(
+            "The target holds numbers with fractions, and data.task is \"classification\". Nothing is told about them, and \
+             no run can begin: set data.task = \"regression\" where the target is a measurement, and give classes names \
+             that are no fractions where it is not."
+                .into(),
+        ),
+        TargetDescription::Classes { names, .. } if names.len() == 1 => problems.push(
+            "All rows are of one class; another site must have another class, or there is nothing to learn.".into(),
+        ),
+        TargetDescription::Classes { names, .. } if names.len() > 2 && 2 * names.len() > told.rows => {
+            problems.push(format!(
+                "There are {} classes for {} training rows, and the name of each is told: is data.target the right column?",
+                names.len(),
+                told.rows
+            ));
+        }
+        _ => {}
+    }
+    if told.features.is_none() {
+        problems.push(
+            "The file has no header: its columns are matched with those of other sites by their position alone.".into(),
+        );
+    }
+    problems
+}
+
+impl Description {
+    /// The name of a feature for a message.
+    pub fn column(&self, feature: usize) -> String {
+        match &self.features {
+            Some(names) => format!("Column `{}`", quoted(&names[feature])),
+            None => format!("Feature {feature}"),
+        }
+    }
+
+    /// The columns whose value is told because all training rows have it, with that value.
+    fn constants(&self) -> Vec<(String, f64)> {
+        let Some(sums) = &self.sums else { return Vec::new() };
+        let features = sums.features.iter().enumerate();
+        let features = features.filter_map(|(at, column)| Some((self.column(at), column.constant?)));
+        let target = sums.target.iter().filter_map(|column| Some(("The target".to_owned(), column.constant?)));
+        features.chain(target).collect()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::datasets::{Header, Task};
+    use crate::site::config::{SiteData, Tell};
+    use ndarray::{Array2, array};
+
+    /// Site k, with everything told that can be.
+    pub(in crate::site) fn site(index: usize) -> SiteConfig {
+        SiteConfig {
+            name: format!("site-{index}"),
+            index,
+            state: "state".into(),
+            backend: "flex".into(),
+            threads: 0,
+            data: SiteData {
+                path: "a.csv".into(),
+                test_path: String::new(),
+                target: "y".into(),
+                task: Task::Classification,
+                header: Header::Yes,
+                delimiter: ",".into(),
+                test_fraction: 0.2,
+            },
+            tell: Tell { class_counts: true, min_rows: 1, statistics: true },
+        }
+    }
+
+    /// Rows with these columns; the test rows are the training rows.
+    pub(in crate::site) fn rows(sha256: &str, features: Array2<f32>, names: &[&str], targets: Targets) -> SiteRows {
+        // As the reader builds it: unlike `Dataset::new`, it takes rows of one class.
+        let train = Dataset {
+            name: "a".into(),
+            feature_shape: vec![features.ncols()],
+            features,
+            feature_names: (!names.is_empty()).then(|| names.iter().map(ToString::to_string).collect()),
+            targets,
+            clients: None,
+        };
+        SiteRows { test: train.clone(), train, sha256: sha256.into() }
+    }
+
+    pub(in crate::site) fn classes(labels: &[usize], names: &[&str]) -> Targets {
+        Targets::Classes { labels: labels.to_vec(), names: names.iter().map(ToString::to_string).collect() }
+    }
+
+    fn three(targets: Targets) -> SiteRows {
+        rows("print", array![[1.5, 7.], [2.25, 7.], [-4., 7.]], &["ph", "flow"], targets)
+    }
+
+    #[test]
+    fn a_description_has_counts_names_exact_sums_and_constants() {
+        let told = describe(&site(1), &three(classes(&[1, 0, 1], &["alder", "oak"])));
+        assert_eq!((told.index, told.rows, told.test_rows, told.width), (1, 3, 3, 2));
+        assert_eq!(told.features.as_deref(), Some(&["ph".to_owned(), "flow".to_owned()][..]));
+        let names = vec!["alder".into(), "oak".into()];
+        assert_eq!(told.target, TargetDescription::Classes { names, counts: Some(vec![1, 2]) });
+        let sums = told.sums.as_ref().unwrap();
+        let columns: Vec<_> = sums.features.iter().map(|column| (column.sum.value(), column.constant)).collect();
+        assert_eq!(columns, [(-0.25, None), (21., Some(7.))]);
+        assert!(sums.target.is_none());
+        let problems = problems(&site(1), &told);
+        assert_eq!(problems, ["Column `flow` holds 7 in every training row; this value is told, as its constant."]);
+    }
+
+    #[test]
+    fn a_regression_tells_the_sum_of_its_target() {
+        let told = describe(&site(0), &three(Targets::Real { values: vec![0.5, 1.5, 2.0] }));
+        assert_eq!(told.target, TargetDescription::Real);
+        let target = told.sums.unwrap().target.unwrap();
+        assert_eq!((target.sum.value(), target.constant), (4.0, None));
+    }
+
+    #[test]
+    fn what_the_file_does_not_allow_is_not_told() {
+        let rows = three(classes(&[1, 0, 1], &["alder", "oak"]));
+        let told = |tell: Tell| describe(&SiteConfig { tell, ..site(0) }, &rows);
+        let all = Tell { class_counts: true, min_rows: 3, statistics: true };
+        assert!(told(all).sums.is_some());
+        assert!(told(Tell { statistics: false, ..all }).sums.is_none());
+        let few = Tell { min_rows: 4, ..all };
+        assert!(told(few).sums.is_none());
+        let problems = problems(&SiteConfig { tell: few, ..site(0) }, &told(few));
+        assert!(problems[0].contains("3 training rows, fewer than tell.min_rows = 4"), "{problems:?}");
+        let without = told(Tell { class_counts: false, ..all });
+        assert!(matches!(without.target, TargetDescription::Classes { counts: None, .. }));
+    }
+
+    #[test]
+    fn a_target_that_names_almost_every_row_is_questioned() {
+        let told = describe(&site(0), &three(classes(&[0, 1, 2], &["Ada", "Emmy", "Mary"])));
+        let problems = problems(&site(0), &told);
+        assert!(problems.iter().any(|problem| problem.starts_with("There are 3 classes for 3 training rows")));
+    }
+
+    #[test]
+    fn fractions_in_a_classification_are_not_told_as_classes() {
+        let told = describe(&site(0), &three(classes(&[1, 0, 1], &["12.75", "13"])));
+        assert_eq!(told.target, TargetDescription::Fractions);
+        assert!(!serde_json::to_string(&told).unwrap().contains("12.75"));
+        assert!(problems(&site(0), &told).iter().any(|problem| problem.contains("data.task = \"regression\"")));
+    }
+}

@@ -1,0 +1,272 @@
+//! `fedstein site check`: what a site would tell a server, and what not.
+
+use std::fs;
+use std::path::Path;
+
+use fedstein::site::schema;
+use serde_json::{Value, json};
+
+use super::place::Place;
+
+/// The feature `ph` of row i: 300.125 + 17 i. The sum over rows 0 to n − 1 is 300.125 n + 17 n(n − 1)/2.
+fn ph(row: usize) -> String {
+    format!("{}.125", 300 + 17 * row)
+}
+
+/// The feature `flow` of row i: i² + 1.0625.
+fn flow(row: usize) -> String {
+    format!("{}.0625", row * row + 1)
+}
+
+/// A table with rows `first`, `first + 1`, …, each of one of the classes in turn.
+fn table(header: &str, first: usize, rows: usize, classes: &[&str]) -> String {
+    let line = |row: usize| format!("{},{},{}\n", ph(row), flow(row), classes[row % classes.len()]);
+    format!("{header}\n{}", (first..first + rows).map(line).collect::<String>())
+}
+
+/// A place with the site `NAME.toml` in the directory `sites`, its rows in `sites/NAME-rows.csv` and its test rows in
+/// `sites/NAME-test.csv`.
+struct Sites(Place);
+
+impl Sites {
+    fn new() -> Self {
+        Self(Place::new())
+    }
+
+    /// Writes a site. `more` goes below the keys of `[data]`.
+    fn site(&self, name: &str, index: usize, rows: &str, more: &str) -> &Self {
+        let text = format!(
+            "name = \"{name}\"\nindex = {index}\n[data]\npath = \"{name}-rows.csv\"\ntest_path = \"{name}-test.csv\"\n\
+             target = -1\n{more}\n"
+        );
+        let test: String = rows.lines().take(3).map(|line| format!("{line}\n")).collect();
+        self.0.write(&format!("sites/{name}.toml"), text);
+        self.0.write(&format!("sites/{name}-rows.csv"), rows).write(&format!("sites/{name}-test.csv"), test);
+        self
+    }
+
+    fn prints(&self, line: &str) -> String {
+        self.0.works(&format!("site check {line}")).stdout
+    }
+
+    fn refuses(&self, line: &str, words: &[&str]) -> String {
+        self.0.refuses(&format!("site check {line}"), words)
+    }
+}
+
+const TREES: &[&str] = &["alder", "oak"];
+
+/// The part of a text between two headings.
+fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+    text.split_once(from).and_then(|(_, rest)| rest.split_once(to)).unwrap_or_else(|| panic!("{text}")).0
+}
+
+#[test]
+fn a_site_reads_what_would_be_told_and_what_not() {
+    let sites = Sites::new();
+    let printed = sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), "").prints("sites/north.toml");
+    let told = between(&printed, "told to the server:\n", "never leaves this machine:\n");
+    for line in [
+        "  - name `north`, client 0\n",
+        "  - number of training rows: 12\n",
+        "  - number of test rows: 2\n",
+        "  - names of the 2 features: ph, flow\n",
+        "  - names of the 2 classes: alder, oak\n",
+        // 12 · 300.125 + 17 · 66, and Σ i² = 506 for i = 0 to 11, plus 12 · 1.0625
+        "Column `ph`: 4723.5\n",
+        "Column `flow`: 518.75\n",
+        "  - sha256 of the file of training rows: ",
+    ] {
+        assert!(told.contains(line), "no {line:?} in {printed}");
+    }
+    assert!(!told.contains("csv") && !told.contains("each class"), "{printed}");
+    let kept = printed.split_once("never leaves this machine:\n").unwrap().1;
+    for word in
+        ["sites/north-rows.csv", "sites/north-test.csv", "sites/state", "tell.class_counts = false", "flex, all"]
+    {
+        assert!(kept.contains(word), "no {word:?} in {printed}");
+    }
+    assert!(!printed.contains("please note"), "{printed}");
+}
+
+#[test]
+fn the_json_has_no_value_of_a_row_no_path_and_no_count_of_a_class() {
+    let sites = Sites::new();
+    let rows = table("ph,flow,tree", 0, 12, TREES);
+    let printed = sites.site("north", 0, &rows, "").prints("sites/north.toml --json");
+    assert_eq!(printed.lines().count(), 1);
+    let mut told: Value = serde_json::from_str(&printed).unwrap();
+    let sha256 = told.as_object_mut().unwrap().remove("sha256").unwrap();
+    assert!(sha256.as_str().is_some_and(|text| text.len() == 64), "{printed}");
+    let expected = json!({
+        "index": 0,
+        "name": "north",
+        "rows": 12,
+        "test_rows": 2,
+        "width": 2,
+        "features": ["ph", "flow"],
+        "target": { "kind": "classes", "names": ["alder", "oak"], "counts": null },
+        "sums": {
+            "features": [{ "sum": [4723.5], "constant": null }, { "sum": [518.75], "constant": null }],
+            "target": null,
+        },
+    });
+    assert_eq!(told, expected);
+    for row in 0..12 {
+        assert!(!printed.contains(&ph(row)) && !printed.contains(&flow(row)), "row {row} in {printed}");
+    }
+    let here = sites.0.path("").display().to_string();
+    for word in ["csv", "sites", "state", here.trim_end_matches('/')] {
+        assert!(!printed.contains(word), "{word} in {printed}");
+    }
+}
+
+#[test]
+fn a_regression_tells_no_target_but_its_sum() {
+    let sites = Sites::new();
+    let rows: String = (0..10).map(|row| format!("{},{}.03125\n", row, 40 + row)).collect();
+    sites.site("north", 0, &format!("x,dose\n{rows}"), "task = \"regression\"");
+    let printed = sites.prints("sites/north.toml --json");
+    let told: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(told["target"], json!({ "kind": "real" }));
+    // 10 · 40.03125 + 45
+    assert_eq!(told["sums"]["target"]["sum"], json!([445.3125]));
+    assert!(!printed.contains(".03125"), "{printed}");
+}
+
+#[test]
+fn counts_are_told_where_the_file_allows_it_and_sums_are_not_where_it_forbids_them() {
+    let sites = Sites::new();
+    let rows = table("ph,flow,tree", 0, 12, &["oak", "oak", "alder"]);
+    sites.site("north", 0, &rows, "[tell]\nclass_counts = true\nstatistics = false");
+    let printed = sites.prints("sites/north.toml");
+    assert!(printed.contains("number of training rows of each class: alder 4, oak 8\n"), "{printed}");
+    assert!(printed.contains("sums of columns (tell.statistics = false)"), "{printed}");
+    let told: Value = serde_json::from_str(&sites.prints("sites/north.toml --json")).unwrap();
+    assert_eq!((&told["target"]["counts"], &told["sums"]), (&json!([4, 8]), &Value::Null));
+}
+
+#[test]
+fn too_few_rows_give_no_sums_and_a_column_of_constants_is_told_by_its_value() {
+    let sites = Sites::new();
+    let printed = sites.site("small", 0, &table("ph,flow,tree", 0, 9, TREES), "").prints("sites/small.toml");
+    for words in
+        ["sums of columns (9 rows, tell.min_rows = 10)", "There are 9 training rows, fewer than tell.min_rows = 10"]
+    {
+        assert!(printed.contains(words), "{printed}");
+    }
+    assert!(!printed.contains("Column `ph`"), "{printed}");
+    let rows: String = (0..10).map(|row| format!("{},4.5,{}\n", ph(row), TREES[row % 2])).collect();
+    let printed = sites.site("flat", 0, &format!("ph,flow,tree\n{rows}"), "").prints("sites/flat.toml");
+    assert!(printed.contains("Column `flow`: 45, 4.5 in every row\n"), "{printed}");
+    assert!(printed.contains("Column `flow` holds 4.5 in every training row; this value is told"), "{printed}");
+}
+
+#[test]
+fn two_sites_agree_on_columns_classes_and_means() {
+    let sites = Sites::new();
+    sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), "");
+    // The columns of the south are called the other way round, and it has a class of its own.
+    sites.site("south", 1, &table("flow,ph,tree", 12, 12, &["oak", "beech"]), "");
+    let printed = sites.prints("sites/south.toml sites/north.toml");
+    for line in [
+        "these 2 sites agree:\n",
+        "training rows of clients 0 to 1: 12, 12\n",
+        "features, in the order of client 0: ph, flow\n",
+        "classes: alder, beech, oak\n",
+        // The south's `ph` is i² + 1.0625 for i = 12 to 23, with Σ i² = 4324 − 506: (4723.5 + 3818 + 12.75) / 24. Its
+        // `flow` is 300.125 + 17 i, with Σ i = 210: (518.75 + 12 · 300.125 + 17 · 210) / 24.
+        "means of the features over all training rows: 356.4270833333333, 320.4270833333333\n",
+        "note: class `alder` is not at client 1\n",
+        "note: class `beech` is not at client 0\n",
+    ] {
+        assert!(printed.contains(line), "no {line:?} in {printed}");
+    }
+    let json = sites.prints("sites/north.toml sites/south.toml --json");
+    assert_eq!(json.lines().count(), 2);
+}
+
+#[test]
+fn a_site_may_hold_one_class_if_another_site_has_more() {
+    let sites = Sites::new();
+    sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), "");
+    let rows = table("ph,flow,tree", 12, 12, &["oak"]);
+    let printed = sites.site("south", 1, &rows, "").prints("sites/north.toml sites/south.toml");
+    assert!(printed.contains("All rows are of one class; another site must have another class"), "{printed}");
+    assert!(printed.contains("note: class `alder` is not at client 1\n"), "{printed}");
+    sites.site("north", 0, &table("ph,flow,tree", 0, 12, &["oak"]), "");
+    sites.refuses("sites/north.toml sites/south.toml", &["all clients hold one class only, `oak`"]);
+}
+
+#[test]
+fn sites_that_cannot_train_together_are_refused_by_client_and_column() {
+    let sites = Sites::new();
+    sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), "");
+    let other = table("ph,flow,tree", 12, 12, TREES);
+    let refuses = |index: usize, rows: &str, more: &str, words: &str| {
+        sites.site("south", index, rows, more);
+        sites.refuses("sites/north.toml sites/south.toml", &[words]);
+    };
+    refuses(0, &other, "", "client 0 is claimed by two sites, `north` and `south`; give each its own `index`");
+    refuses(2, &other, "", "no site is client 1: 2 sites must have the indices 0 to 1");
+    refuses(1, &table("ph,flow,tree", 0, 12, TREES), "", "clients 0 and 1 have the same file");
+    let columns = "client 1 has 2 features, client 0 has 2; only client 0 has `flow`; only client 1 has `Flow`";
+    refuses(1, &table("ph,Flow,tree", 12, 12, TREES), "", columns);
+    let narrow: String = (0..12).map(|row| format!("{},{}\n", flow(row), TREES[row % 2])).collect();
+    let narrow = format!("flow,tree\n{narrow}");
+    refuses(1, &narrow, "", "client 1 has 1 feature, client 0 has 2; only client 0 has `ph`");
+    let bare = other.split_once('\n').unwrap().1;
+    refuses(1, bare, "", "client 1 has no header, client 0 has");
+    let real: String = (0..12).map(|row| format!("{},{},{row}.75\n", ph(row), flow(row))).collect();
+    let real = format!("ph,flow,tree\n{real}");
+    refuses(1, &real, "task = \"regression\"", "client 1 holds a regression, client 0 a classification");
+    sites.site("south", 1, &real, "");
+    let words = ["client 1 calls its task a classification", "task = \"regression\""];
+    let message = sites.refuses("sites/north.toml sites/south.toml", &words);
+    assert!(!message.contains(".75"), "{message}");
+}
+
+#[test]
+fn fractions_in_a_classification_are_not_told_as_names_of_classes() {
+    let sites = Sites::new();
+    let rows: String = (0..12).map(|row| format!("{row},{row}.75\n")).collect();
+    sites.site("north", 0, &format!("x,dose\n{rows}"), "");
+    let printed = sites.prints("sites/north.toml");
+    assert!(printed.contains("target: numbers with fractions (none is told)"), "{printed}");
+    assert!(printed.contains("set data.task = \"regression\""), "{printed}");
+    assert!(!sites.prints("sites/north.toml --json").contains(".75"));
+}
+
+#[test]
+fn wrong_files_are_named_with_line_and_key() {
+    let sites = Sites::new();
+    let write = |text: &str| {
+        sites.0.write("site.toml", text);
+    };
+    let refuses = |words: &[&str]| sites.refuses("site.toml", words);
+    sites.refuses("site.toml", &["cannot read the config `site.toml`"]);
+    write("name = \"a\"\nindex = 0\n[data]\npth = \"a.csv\"\ntarget = \"y\"\n");
+    refuses(&["site.toml, line 4: unknown key `data.pth`; did you mean `data.path`?"]);
+    write("name = \"a\"\nindex = 0\n[tel]\nstatistics = true\n");
+    refuses(&["site.toml, line 3: unknown section [tel]; did you mean [tell]?"]);
+    write("name = \"a\"\nindex = -1\n[data]\npath = \"a.csv\"\ntarget = \"y\"\n");
+    refuses(&["site.toml, line 2: `index` cannot be -1; it must be a whole number from 0 to 999999"]);
+    write("index = 0\n[data]\npath = \"a.csv\"\ntarget = \"y\"\n");
+    refuses(&["site.toml: `name` is missing. It must be"]);
+    write("name = \"a\"\nindex = 0\n[data]\npath = \"a.csv\"\ntarget = \"y\"\n");
+    refuses(&["site.toml: no such file: a.csv (data.path)"]);
+    sites.0.write("a.csv", "x,y\n1,a\ntwo,b\n3,a\n");
+    refuses(&["site.toml: a.csv: line 3, column 1 (x): `two` is not a finite number"]);
+    sites.0.refuses("site check", &["SITE.toml"]);
+}
+
+#[test]
+fn the_page_on_sites_lists_every_key() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/federation.md")).unwrap();
+    for (path, key) in schema().keys() {
+        let name = path.rsplit('.').next().unwrap();
+        let default = key.default.map_or_else(|| "required".to_owned(), |value| format!("`{}`", value.to_value()));
+        let row = format!("| `{name}` | {default} |");
+        assert!(page.contains(&row), "docs/federation.md has no row `{row}` for `{path}`");
+    }
+}
