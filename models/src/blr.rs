@@ -14,7 +14,7 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use crate::curvature::{LayerCurvature, LayerInputs, LayerRows, RowCurvature};
+use crate::curvature::{LayerCurvature, LayerInputs, LayerRows, OutputGradients, RowCurvature};
 use crate::error::ModelError;
 use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, ModelKind, TargetShape};
 use crate::layer::unset;
@@ -141,8 +141,8 @@ impl Architecture for BlrConfig {
         let mean = mean::logistic(particles[0].clone().matmul(inputs.clone().transpose())); // [N, B]
         let squares = (mean.clone() * mean.neg().add_scalar(1.0)).unsqueeze_dim::<3>(1);
         let inputs = LayerInputs::Shared(inputs);
-        let layer =
-            LayerCurvature { weight: 0, bias: None, rows: LayerRows::Dense { inputs, squares, gradients: None } };
+        let dense = LayerRows::Dense { inputs, gradients: OutputGradients::Squares(squares) };
+        let layer = LayerCurvature { weight: 0, bias: None, rows: dense };
         Some(RowCurvature { layers: vec![layer], noise: None, rows })
     }
 

@@ -25,6 +25,32 @@ pub enum LayerInputs {
     Own(Tensor<3>),
 }
 
+/// The gradient δ of the log-likelihood in the outputs of a dense layer, `[N, out, B]`.
+#[derive(Clone, Debug)]
+pub enum OutputGradients {
+    /// For a label that was drawn.
+    Drawn(Tensor<3>),
+    /// The expectation of its squares, where that has a closed form.
+    Squares(Tensor<3>),
+}
+
+impl OutputGradients {
+    /// The squares, or their expectation, `[N, out, B]`.
+    pub fn squares(&self) -> Tensor<3> {
+        match self {
+            Self::Drawn(gradients) => gradients.clone().square(),
+            Self::Squares(squares) => squares.clone(),
+        }
+    }
+
+    /// N, the number of outputs, and B.
+    fn dims(&self) -> [usize; 3] {
+        match self {
+            Self::Drawn(numbers) | Self::Squares(numbers) => numbers.dims(),
+        }
+    }
+}
+
 /// What a layer reads on some rows, and the gradient of the log-likelihood in its outputs.
 #[derive(Clone, Debug)]
 pub enum LayerRows {
@@ -32,10 +58,8 @@ pub enum LayerRows {
     Dense {
         /// x.
         inputs: LayerInputs,
-        /// The expected squares of the gradient, δ², `[N, out, B]`.
-        squares: Tensor<3>,
-        /// δ for a drawn label, `[N, out, B]`; `None` where the expectation has a closed form.
-        gradients: Option<Tensor<3>>,
+        /// δ.
+        gradients: OutputGradients,
     },
     /// A convolution whose kernel has T positions.
     Convolution {
@@ -83,8 +107,12 @@ impl LayerRows {
             tensor.dims().iter().product()
         }
         match self {
-            Self::Dense { inputs: LayerInputs::Shared(x), squares, .. } => size(x) + 2 * size(squares),
-            Self::Dense { inputs: LayerInputs::Own(x), squares, .. } => size(x) + 2 * size(squares),
+            Self::Dense { inputs: LayerInputs::Shared(x), gradients } => {
+                size(x) + gradients.dims().iter().product::<usize>()
+            }
+            Self::Dense { inputs: LayerInputs::Own(x), gradients } => {
+                size(x) + gradients.dims().iter().product::<usize>()
+            }
             Self::Convolution { patches, gradients } => {
                 let ([rows, particles, outputs, _], inputs) = (gradients.dims(), patches.dims()[2]);
                 size(patches) + size(gradients) + rows * particles * outputs * inputs
@@ -97,8 +125,8 @@ impl LayerCurvature {
     /// The number of outputs, and of inputs x̃: one more than those of x where the biases are a block of their own.
     pub fn sizes(&self) -> [usize; 2] {
         let (outputs, inputs) = match &self.rows {
-            LayerRows::Dense { inputs: LayerInputs::Shared(x), squares, .. } => (squares.dims()[1], x.dims()[1]),
-            LayerRows::Dense { inputs: LayerInputs::Own(x), squares, .. } => (squares.dims()[1], x.dims()[1]),
+            LayerRows::Dense { inputs: LayerInputs::Shared(x), gradients } => (gradients.dims()[1], x.dims()[1]),
+            LayerRows::Dense { inputs: LayerInputs::Own(x), gradients } => (gradients.dims()[1], x.dims()[1]),
             LayerRows::Convolution { patches, gradients } => (gradients.dims()[2], patches.dims()[2]),
         };
         [outputs, inputs + usize::from(self.bias.is_some())]
@@ -118,8 +146,8 @@ impl LayerCurvature {
     /// - returns `[N, out·in]`, and `[N, out]` where the biases are a block of their own
     pub fn diagonal(&self) -> (Tensor<2>, Option<Tensor<2>>) {
         let (weights, biases) = match &self.rows {
-            LayerRows::Dense { inputs, squares, .. } => {
-                let [particles, outputs, rows] = squares.dims();
+            LayerRows::Dense { inputs, gradients } => {
+                let ([particles, outputs, rows], squares) = (gradients.dims(), gradients.squares());
                 let weights: Tensor<2> = match inputs {
                     LayerInputs::Shared(x) => {
                         let squares = squares.clone().reshape([particles * outputs, rows]);
@@ -130,7 +158,7 @@ impl LayerCurvature {
                         product.reshape([particles as i32, -1])
                     }
                 };
-                (weights, squares.clone().sum_dim(2).squeeze_dim(2))
+                (weights, squares.sum_dim(2).squeeze_dim(2))
             }
             LayerRows::Convolution { patches, gradients } => {
                 let [_, particles, outputs, _] = gradients.dims();
@@ -154,11 +182,11 @@ impl LayerCurvature {
     /// # Shapes
     /// - returns `[N, in, in]`; `None` for any other layer
     pub fn full(&self) -> Option<Tensor<3>> {
-        let LayerRows::Dense { inputs: LayerInputs::Shared(x), squares, .. } = &self.rows else { return None };
+        let LayerRows::Dense { inputs: LayerInputs::Shared(x), gradients } = &self.rows else { return None };
         if !self.has_full() {
             return None;
         }
-        let weighted = squares.clone() * x.clone().transpose().unsqueeze_dim::<3>(0); // [N, in, B]
+        let weighted = gradients.squares() * x.clone().transpose().unsqueeze_dim::<3>(0); // [N, in, B]
         let [particles, inputs, rows] = weighted.dims();
         let product = weighted.reshape([particles * inputs, rows]).matmul(x.clone());
         Some(product.reshape([particles, inputs, inputs]))
@@ -171,8 +199,8 @@ impl LayerCurvature {
     /// - returns `[N, out]`
     pub fn trace_weights(&self) -> Tensor<2> {
         match &self.rows {
-            LayerRows::Dense { inputs, squares, .. } => {
-                (squares.clone() * self.squared_lengths(inputs)).sum_dim(2).squeeze_dim(2)
+            LayerRows::Dense { inputs, gradients } => {
+                (gradients.squares() * self.squared_lengths(inputs)).sum_dim(2).squeeze_dim(2)
             }
             LayerRows::Convolution { patches, gradients } => {
                 let ([_, particles, outputs, _], inputs) = (gradients.dims(), patches.dims()[2]);
@@ -193,10 +221,10 @@ impl LayerCurvature {
     /// - returns `[N, out, out]`; `None` where no label was drawn
     pub fn output_moments(&self) -> Option<Tensor<3>> {
         match &self.rows {
-            LayerRows::Dense { inputs, gradients, .. } => {
-                let gradients = gradients.clone()?;
+            LayerRows::Dense { inputs, gradients } => {
+                let OutputGradients::Drawn(gradients) = gradients else { return None };
                 let weighted = gradients.clone() * self.squared_lengths(inputs);
-                Some(weighted.matmul(gradients.swap_dims(1, 2)))
+                Some(weighted.matmul(gradients.clone().swap_dims(1, 2)))
             }
             LayerRows::Convolution { patches, gradients } => {
                 let sums = row_gradients(patches.clone(), gradients.clone()); // [B, N, out, in]
@@ -316,8 +344,7 @@ impl LayerTrace {
     pub(crate) fn rows(self, mut gradients: Gradients) -> Vec<LayerRows> {
         let rows = |layer: TracedLayer| match layer {
             TracedLayer::Dense(inputs, zero) => {
-                let gradients = gradient_in(zero, &mut gradients);
-                LayerRows::Dense { inputs, squares: gradients.clone().square(), gradients: Some(gradients) }
+                LayerRows::Dense { inputs, gradients: OutputGradients::Drawn(gradient_in(zero, &mut gradients)) }
             }
             TracedLayer::Convolution(patches, zero) => {
                 LayerRows::Convolution { patches, gradients: gradient_in(zero, &mut gradients) }

@@ -32,7 +32,7 @@ mod stack;
 
 pub use blr::{Blr, BlrConfig, BlrSpec, Predictive, Probit};
 pub use bnn::{Bnn, BnnConfig, BnnSpec};
-pub use curvature::{LayerCurvature, LayerInputs, LayerRows, LayerTrace, RowCurvature};
+pub use curvature::{LayerCurvature, LayerInputs, LayerRows, LayerTrace, OutputGradients, RowCurvature};
 pub use error::ModelError;
 pub use head::{Head, WeightPrecision};
 pub use init::WeightInit;

@@ -18,8 +18,9 @@
 //! p0·Π_k t_k.
 //!
 //! F_k is c times a Gauss-Newton matrix (`plan.rs`): its diagonal, the whole matrix, or Kronecker factors Ā_l ⊗ diag(b_l)
-//! for each layer, whose second moments Ā_l are a running mean over visits. Factors with another Ā_l than that of today
-//! do not go stale: U accumulates Ā_l·ΔV_l over visits, and a site's score is G_k − (U − U_k)·diag(b_k).
+//! or Ā_l ⊗ D_l (`kfac`) for each layer, whose second moments Ā_l are a running mean over visits. Factors with another Ā_l than that of today
+//! do not go stale: U accumulates Ā_l·ΔV_l over visits, and a site's score is G_k − (U − U_k)·diag(b_k), or
+//! D_k in the place of diag(b_k).
 //!
 //! Sources: the combination is fedstein's; its parts are DSVGD (Kassab & Simeone), partitioned variational inference
 //! (Ashman et al. 2022), conducive gradients (El Mekkaoui et al. 2020) and K-FAC (Martens & Grosse 2015) and, for
@@ -29,6 +30,7 @@ mod plan;
 mod server;
 mod site_sum;
 
+use fedstein_models::{LayerCurvature, LayerRows, RowCurvature};
 use fedstein_schema::Accepts::{Choice, NumberOr as NumberOrWord};
 use fedstein_schema::Literal::Text as T;
 use fedstein_schema::{Interval, Kind, NumberOr, key};
@@ -73,21 +75,24 @@ pub struct NewtonConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CurvatureRule {
-    /// `full` for a logistic regression with at most [`MOST_FULL`] parameters, `kronecker` for other models.
+    /// `full` for a logistic regression with at most [`MOST_FULL`] parameters, `kfac` for a network of dense layers with
+    /// more than one hidden layer, `kronecker` for other models.
     Auto,
     /// The diagonal.
     Diagonal,
     /// The whole matrix.
     Full,
-    /// Kronecker factors.
+    /// Kronecker factors, the one of the outputs a diagonal.
     Kronecker,
+    /// Kronecker factors, the one of the outputs a matrix.
+    Kfac,
 }
 
 /// The rule for the factor on the curvature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScaleRule {
-    /// 1 for a model without hidden layers, 3 with one, 10 with more.
+    /// 1 for a model without hidden layers, 3 with one, 10 with more; 5 with [`CurvatureRule::Kfac`].
     Auto,
 }
 
@@ -108,15 +113,15 @@ impl NewtonConfig {
             TEMPERATURE,
             key(
                 "curvature",
-                Choice(&["auto", "diagonal", "full", "kronecker"]),
+                Choice(&["auto", "diagonal", "full", "kronecker", "kfac"]),
                 T("auto"),
-                "Curvature of a client's factor: the Gauss-Newton matrix's diagonal (rotate the inputs: `data.rotate`), the whole matrix (a logistic regression), or one number an output of each layer times the second moment of the layer's inputs (rotate the inputs of a dense first layer). `auto`: `full` for a logistic regression with at most 128 parameters, else `kronecker`.",
+                "Curvature of a client's factor: the Gauss-Newton matrix's diagonal (rotate the inputs: `data.rotate`), the whole matrix (a logistic regression), or for each layer the second moment of its inputs (rotate the inputs of a dense first layer) times one number an output (`kronecker`) or a matrix over the outputs (`kfac`; slower, and better with several hidden layers). `auto`: `full` for a logistic regression with at most 128 parameters, `kfac` for dense networks with more than one hidden layer, else `kronecker`.",
             ),
             key(
                 "curvature_scale",
                 NumberOrWord(Interval::POSITIVE, &["auto"]),
                 T("auto"),
-                "Factor c on the curvature: larger holds Θ closer to where the other clients left it, and learns more slowly. `auto`: 1 without hidden layers, 3 with one, 10 with more.",
+                "Factor c on the curvature: larger holds Θ closer to where the other clients left it, and learns more slowly. `auto`: 1 without hidden layers, 3 with one, 10 with more, and 5 with `kfac`.",
             ),
         ],
     };
@@ -130,13 +135,18 @@ impl NewtonConfig {
         ..Capabilities::FEDERATED
     };
 
-    /// The form of the curvature for a model whose layout has `dim` coordinates.
-    fn form(&self, has_full: bool, dim: usize) -> Form {
+    /// The form of the curvature for a model whose layout has `dim` coordinates and whose rows have this curvature.
+    fn form(&self, probe: Option<&RowCurvature>, dim: usize) -> Form {
+        let has_full = probe.is_some_and(|probe| probe.layers.len() == 1 && probe.layers[0].has_full());
+        let is_dense = |layer: &LayerCurvature| matches!(layer.rows, LayerRows::Dense { .. });
+        let is_deep = probe.is_some_and(|probe| probe.layers.len() > 2 && probe.layers.iter().all(is_dense));
         match self.curvature {
             CurvatureRule::Diagonal => Form::Diagonal,
             CurvatureRule::Full => Form::Full,
             CurvatureRule::Kronecker => Form::Kronecker,
+            CurvatureRule::Kfac => Form::Kfac,
             CurvatureRule::Auto if has_full && dim <= MOST_FULL => Form::Full,
+            CurvatureRule::Auto if is_deep => Form::Kfac,
             CurvatureRule::Auto => Form::Kronecker,
         }
     }
@@ -147,6 +157,7 @@ impl NewtonConfig {
             (NumberOr::Fixed(c), _) => c,
             (NumberOr::Rule(ScaleRule::Auto), 0) => 1.0,
             (NumberOr::Rule(ScaleRule::Auto), 1) => 3.0,
+            (NumberOr::Rule(ScaleRule::Auto), _) if plan.form == Form::Kfac => 5.0,
             (NumberOr::Rule(ScaleRule::Auto), _) => 10.0,
         }
     }
@@ -348,8 +359,7 @@ impl NewtonConfig {
         let count = setup.initial.count();
         let uniforms = setup.session.upload(vec![0.0; count], [count, 1]);
         let probe = setup.model.row_curvature(setup.initial.blocks(), setup.blank_row(), uniforms);
-        let has_full = probe.as_ref().is_some_and(|probe| probe.layers.len() == 1 && probe.layers[0].has_full());
-        let form = self.form(has_full, setup.initial.dim());
+        let form = self.form(probe.as_ref(), setup.initial.dim());
         Plan::new(form, &*setup.model, probe)
     }
 }

@@ -13,8 +13,8 @@ use fedstein::backend::{Flex, Session};
 use fedstein::datasets::{Dataset, FeatureScale, Normalisation, Targets};
 use fedstein::experiment::Experiment;
 use fedstein::models::{
-    Architecture, Batch, BlrConfig, LayerCurvature, LayerInputs, LayerRows, Layout, Model, Network, ParticleModel,
-    Prior, PriorTerm, RowCurvature, Task,
+    Architecture, Batch, BlrConfig, LayerCurvature, LayerInputs, LayerRows, Layout, Model, Network, OutputGradients,
+    ParticleModel, Prior, PriorTerm, RowCurvature, Task,
 };
 use fedstein::particles::Particles;
 use fedstein::protocol::{Ask, Halves, Message, Question, Setup, all_here};
@@ -82,8 +82,8 @@ impl Architecture for LinearConfig {
         let a = inputs.clone().narrow(1, 0, self.dim);
         let squares = particles[0].clone().narrow(1, 0, 1).ones_like().unsqueeze_dim::<3>(2).repeat_dim(2, rows);
         let inputs = LayerInputs::Shared(a);
-        let layer =
-            LayerCurvature { weight: 0, bias: None, rows: LayerRows::Dense { inputs, squares, gradients: None } };
+        let dense = LayerRows::Dense { inputs, gradients: OutputGradients::Squares(squares) };
+        let layer = LayerCurvature { weight: 0, bias: None, rows: dense };
         Some(RowCurvature { layers: vec![layer], noise: None, rows })
     }
 }
@@ -269,11 +269,11 @@ fn models() -> Vec<(String, &'static str)> {
     let two = "[data]\nkind = \"twonorm\"\nrows = 120";
     let network = |hidden: &str| format!("[model]\nkind = \"bnn\"\nhidden = {hidden}");
     let mut all = Vec::new();
-    for curvature in ["diagonal", "full", "kronecker"] {
+    for curvature in ["diagonal", "full", "kronecker", "kfac"] {
         all.push((format!("{two}\n[model]\nkind = \"blr\""), curvature));
         all.push((format!("{two}\n[model]\nkind = \"blr\"\nbias = true"), curvature));
     }
-    for curvature in ["diagonal", "kronecker"] {
+    for curvature in ["diagonal", "kronecker", "kfac"] {
         all.push((format!("{digits}\n{}", network("[6]")), curvature));
         all.push((format!("{digits}\n{}\nactivation = \"tanh\"", network("[6, 5]")), curvature));
         all.push((format!("{digits}\n{}", network("[]")), curvature));
@@ -353,6 +353,54 @@ fn the_kronecker_factors_of_a_visit_have_the_trace_of_its_diagonal_in_every_laye
         moment += if is_first { 0 } else { inputs * inputs };
     }
     assert_eq!((layers.len(), output, moment), (4, outputs, moments));
+}
+
+#[test]
+fn a_matrix_over_outputs_is_the_sum_of_outer_products_whose_squares_are_the_kronecker_numbers() {
+    // One client with one row: the matrix of a layer is δ δᵀ up to a factor, of rank one, and its diagonal is that of
+    // `kronecker`, with the same drawn label.
+    let visited = |curvature: &str, rows: usize| {
+        let experiment = experiment(&format!(
+            "name = \"outer\"\nprecision = \"f64\"\nseed = 3\n[data]\nkind = \"digits\"\ntrain_limit = {rows}\ntest_limit = 20\n\
+             [model]\nkind = \"bnn\"\nhidden = [6, 5]\nactivation = \"tanh\"\n[partition]\nclients = 2\n[algorithm]\n\
+             kind = \"newton-dsvgd\"\nparticles = 3\nlocal_steps = 1\nbatch = 20\ncurvature = \"{curvature}\"\n\
+             curvature_scale = 1.0\n[optimizer]\nkind = \"sgd\"\nlr = 1e-30"
+        ));
+        let mut driven = Driven::new(&experiment);
+        driven.round(1);
+        rows_of(&driven.request(2, 1, Ask::Train).message, "curvature")
+    };
+    let sizes = [6, 5, 10];
+    let (numbers, elements) = (21, 36 + 25 + 100);
+    for rows in [2, 60] {
+        let (kronecker, kfac) = (visited("kronecker", rows), visited("kfac", rows));
+        assert_eq!((kronecker.len(), kfac.len()), (3 * numbers, 3 * elements));
+        for n in 0..3 {
+            let (mut number, mut element) = (n * numbers, n * elements);
+            for size in sizes {
+                let d = |i: usize, j: usize| kfac[element + i * size + j];
+                let largest = (0..size).map(|i| d(i, i)).fold(0.0, f64::max);
+                assert!(largest > 0.0);
+                let mut apart = 0.0f64;
+                for (i, j) in (0..size).flat_map(|i| (0..size).map(move |j| (i, j))) {
+                    assert!((d(i, j) - d(j, i)).abs() < 1e-12 * largest);
+                    // Cauchy and Schwarz, with equality for one row.
+                    let gap = d(i, i) * d(j, j) - d(i, j) * d(i, j);
+                    assert!(gap > -1e-12 * largest * largest);
+                    apart = apart.max(gap);
+                }
+                if rows == 2 {
+                    assert!(apart < 1e-12 * largest * largest, "one row a client: {apart:e}");
+                } else {
+                    assert!(apart > 1e-3 * largest * largest, "thirty rows a client: {apart:e}");
+                }
+                for i in 0..size {
+                    assert!((d(i, i) - kronecker[number + i]).abs() < 1e-12 * largest, "{rows} rows, output {i}");
+                }
+                (number, element) = (number + size, element + size * size);
+            }
+        }
+    }
 }
 
 /// (1/α) Σ ∇ log p(row | θ) over the rows of all clients, as one product over all of them.

@@ -114,21 +114,20 @@ impl Network {
         }
     }
 
-    /// Σ_rows (∂ log p(drawn label | row)/∂θ)², `[N, d]`, from the score of one row and one label at a time.
-    fn squared_scores(&self) -> Array2<f64> {
+    /// ∂ log p(drawn label | row)/∂θ of every row, `[N, d]` each, from the score of one row and one label at a time.
+    fn row_scores(&self) -> Vec<Array2<f64>> {
         let (theta, (particles, dim)) = (self.blocks(), self.theta.dim());
         let predicted = host(self.model.predict(&theta, self.on.matrix(&self.inputs)));
         let width = predicted.len() / (particles * ROWS);
-        let mut squares = Array2::zeros((particles, dim));
+        let mut scores = vec![Array2::zeros((particles, dim)); ROWS];
         for (n, row) in (0..particles).flat_map(|n| (0..ROWS).map(move |row| (n, row))) {
             let targets = self.drawn(&predicted[(n * ROWS + row) * width..][..width], self.uniforms[[n, row]]);
             let inputs = self.inputs.slice(s![row..=row, ..]).to_owned();
             let batch = Batch { inputs: self.on.matrix(&inputs), targets: self.on.matrix(&targets) };
             let score = host(Tensor::cat(self.model.likelihood_score(&theta, &batch, 1.0), 1));
-            let score = &score[n * dim..][..dim];
-            squares.row_mut(n).iter_mut().zip(score).for_each(|(sum, score)| *sum += score * score);
+            scores[row].row_mut(n).iter_mut().zip(&score[n * dim..][..dim]).for_each(|(own, score)| *own = *score);
         }
-        squares
+        scores
     }
 }
 
@@ -149,7 +148,8 @@ fn layers(layout: &Layout) -> &[[Block; 2]] {
 fn the_diagonal_is_the_sum_of_squared_scores_of_single_rows() {
     for (what, _, network) in networks() {
         let curvature = network.curvature(0..ROWS);
-        let squares = network.squared_scores();
+        let scores = network.row_scores();
+        let squares = scores.iter().fold(Array2::<f64>::zeros(network.theta.dim()), |sum, score| sum + score * score);
         let layout = network.model.layout();
         assert_eq!(curvature.layers.len(), layers(layout).len(), "{what}");
         for ((index, layer), blocks) in curvature.layers.iter().enumerate().zip(layers(layout)) {
@@ -167,6 +167,18 @@ fn the_diagonal_is_the_sum_of_squared_scores_of_single_rows() {
             let trace = |n: usize, h: usize| weights.slice(s![n, h * width..(h + 1) * width]).sum() + biases[[n, h]];
             let traces: Vec<f64> = (0..particles).flat_map(|n| (0..outputs).map(move |h| trace(n, h))).collect();
             assert_near(&host(layer.trace_weights()), &traces, TOLERANCE, &what);
+
+            // Σ_i g_i g_iᵀ, with g_i the scores of the row's weights and biases, a line for each output.
+            let [weight, bias] = blocks.each_ref().map(|block| block.offset);
+            let mut moments = vec![0.0; particles * outputs * outputs];
+            for (at, sum) in moments.iter_mut().enumerate() {
+                let (n, h, other) = (at / (outputs * outputs), at / outputs % outputs, at % outputs);
+                for score in &scores {
+                    let line = |h: usize| score.slice(s![n, weight + h * width..weight + (h + 1) * width]);
+                    *sum += line(h).dot(&line(other)) + score[[n, bias + h]] * score[[n, bias + other]];
+                }
+            }
+            assert_near(&host(layer.output_moments().unwrap()), &moments, TOLERANCE, &what);
         }
         let noise = layout.position("log_gamma").map(|block| (block, 0.5));
         assert_eq!(curvature.noise, noise, "{what}");

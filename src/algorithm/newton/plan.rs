@@ -27,6 +27,15 @@ pub enum Form {
     Full,
     /// One number for each output of a layer, times the second moment of the layer's inputs.
     Kronecker,
+    /// A matrix over the outputs of a layer, times the second moment of the layer's inputs.
+    Kfac,
+}
+
+impl Form {
+    /// Whether a layer's curvature has a factor for its inputs and one for its outputs.
+    pub fn has_factors(self) -> bool {
+        matches!(self, Self::Kronecker | Self::Kfac)
+    }
 }
 
 /// The number of tensor elements that a group of rows may take in a pass for the curvature, 64 MiB in `f32`; the pass itself
@@ -113,7 +122,7 @@ impl Plan {
         let layer = |layer: &LayerCurvature| {
             let [outputs, inputs] = layer.sizes();
             let (shared, diagonal) = (layer.is_shared(), layer.moment_diagonal().is_some());
-            let mixed = form == Form::Kronecker && outputs > 1 && layer.output_moments().is_some();
+            let mixed = form == Form::Kfac && outputs > 1 && layer.output_moments().is_some();
             Layer { weight: layer.weight, bias: layer.bias, outputs, inputs, shared, diagonal, mixed }
         };
         let layers: Vec<Layer> = probe.layers.iter().map(layer).collect();
@@ -124,9 +133,13 @@ impl Plan {
             Form::Diagonal => model.layout().clone(),
             Form::Full => match (&layers[..], &probe.layers[..]) {
                 ([Layer { inputs, .. }], [layer]) if layer.has_full() => layout([("full", vec![*inputs, *inputs])]),
-                _ => return Err(refuse("`algorithm.curvature` = \"diagonal\" or \"kronecker\" for this model")),
+                _ => {
+                    return Err(refuse(
+                        "`algorithm.curvature` = \"diagonal\", \"kronecker\" or \"kfac\" for this model",
+                    ));
+                }
             },
-            Form::Kronecker => {
+            Form::Kronecker | Form::Kfac => {
                 let factor = |layer: &Layer| match layer.mixed {
                     true => vec![layer.outputs, layer.outputs],
                     false => vec![layer.outputs],
@@ -138,7 +151,7 @@ impl Plan {
         let moments = |shared: bool| {
             let size =
                 |layer: &Layer| if layer.diagonal { vec![layer.inputs] } else { vec![layer.inputs, layer.inputs] };
-            let of = layers.iter().filter(|layer| layer.shared == shared && form == Form::Kronecker);
+            let of = layers.iter().filter(|layer| layer.shared == shared && form.has_factors());
             let of: Vec<_> = of.map(|layer| (blocks[layer.weight].name.as_str(), size(layer))).collect();
             (!of.is_empty()).then(|| layout(of))
         };
@@ -152,7 +165,7 @@ impl Plan {
         match self.form {
             Form::Full => curvature,
             Form::Diagonal => curvature.map_into(|block| block.clamp_min(0.0)),
-            Form::Kronecker => {
+            Form::Kronecker | Form::Kfac => {
                 let mut layers = self.layers.iter();
                 curvature.map_into(|block| match layers.next() {
                     Some(Layer { mixed: true, .. }) => block,
@@ -279,7 +292,7 @@ impl Plan {
                 let full = group.layers[0].full().expect("the plan was made for one output and shared inputs");
                 vec![full.flatten(1, 2)]
             }
-            Form::Kronecker => {
+            Form::Kronecker | Form::Kfac => {
                 let weights = group.layers.iter().zip(&self.layers).map(|(rows, layer)| match layer.mixed {
                     true => rows.output_moments().expect("a layer with drawn labels").flatten(1, 2),
                     false => rows.trace_weights(),
@@ -290,16 +303,16 @@ impl Plan {
     }
 
     fn moment_blocks(&self, group: &RowCurvature, shared: bool) -> Vec<Tensor<2>> {
-        if self.form != Form::Kronecker {
+        if !self.form.has_factors() {
             return Vec::new();
         }
         let layers = group.layers.iter().filter(|layer| layer.is_shared() == shared);
         layers.map(|layer| layer.moment_diagonal().unwrap_or_else(|| layer.moments().flatten(1, 2))).collect()
     }
 
-    /// The curvature b of a site: its sums times c, and divided by the trace of the second moments for `Kronecker`.
+    /// The curvature b of a site: its sums times c, and divided by the trace of the second moments where it has factors.
     pub fn scaled<B: Backend>(&self, sums: Particles<B>, moments: &Moments<B>, c: f64) -> Particles<B> {
-        if self.form != Form::Kronecker {
+        if !self.form.has_factors() {
             return sums.map_into(|block| block.mul_scalar(c));
         }
         let mut traces =
@@ -320,7 +333,7 @@ impl Plan {
     /// A displacement of particles, multiplied by the second moments of the layers' inputs; itself where the form has
     /// none. `[N, d]` in and out.
     pub fn transported<B: Backend>(&self, by: Particles<B>, moments: Option<&Moments<B>>) -> Particles<B> {
-        let Some(moments) = moments.filter(|_| self.form == Form::Kronecker) else { return by };
+        let Some(moments) = moments.filter(|_| self.form.has_factors()) else { return by };
         let layout = by.layout().clone();
         let mut blocks = by.blocks().to_vec();
         for (layer, moment) in self.layers.iter().zip(self.moment_of_layers(moments)) {
@@ -350,7 +363,7 @@ impl Plan {
                 blocks[weight] = rows.matmul(matrices).squeeze_dim(1);
                 Particles::from_blocks(blocks, layout)
             }
-            Form::Kronecker => {
+            Form::Kronecker | Form::Kfac => {
                 let layout = of.layout().clone();
                 let mut blocks: Vec<Tensor<2>> = of.blocks().iter().map(|block| block.zeros_like()).collect();
                 for (layer, weights) in self.layers.iter().zip(curvature.blocks()) {

@@ -47,14 +47,14 @@ impl<B: Backend> SiteSum<B> {
     ) -> Self {
         let product = |layer: Layer, moments: Tensor<2>, weights: Option<Tensor<2>>| {
             let [particles, _] = moments.dims();
-            let rows = if layer.diagonal && plan.form == Form::Kronecker { 1 } else { layer.inputs };
+            let rows = if layer.diagonal && plan.form.has_factors() { 1 } else { layer.inputs };
             let moments = moments.reshape([particles, rows, layer.inputs]);
             Product { layer, from: layer.rows(from.blocks()), score: layer.rows(score.blocks()), moments, weights }
         };
         let (diagonal, products) = match plan.form {
             Form::Diagonal => (Some(curvature.clone()), Vec::new()),
             Form::Full => (None, vec![product(plan.layers[0], curvature.blocks()[0].clone(), None)]),
-            Form::Kronecker => {
+            Form::Kronecker | Form::Kfac => {
                 let mut blocks: Vec<Tensor<2>> = from.blocks().iter().map(|block| block.zeros_like()).collect();
                 let mut products = Vec::new();
                 let layers = plan.layers.iter().zip(curvature.blocks()).zip(plan.moment_of_layers(moments));
@@ -192,37 +192,49 @@ mod tests {
         // Inputs and outputs of the layers; weights, biases and so on, and log γ last.
         let layers = [(5, 4), (4, 3), (3, 1)];
         let model = Network::new(BnnConfig { head, ..BnnConfig::classifier(5, &[4, 3], 2) });
-        for precision in PRECISIONS {
-            let case = Case::new(Form::Kronecker, &model, 5, precision);
+        for (form, precision) in
+            [Form::Kronecker, Form::Kfac].into_iter().flat_map(|form| PRECISIONS.map(|p| (form, p)))
+        {
+            let case = Case::new(form, &model, 5, precision);
             let (shared, own) = (case.shared.as_ref().unwrap(), case.own.as_ref().unwrap());
             let moved = &case.at - &case.from;
             let mut product = Array2::zeros(moved.dim());
             let (mut start, mut first_output, mut first_moment) = (0, 0, 0);
             for (layer, (inputs, outputs)) in layers.into_iter().enumerate() {
+                // The last layer has one output, of which a matrix is one number.
+                let matrix = form == Form::Kfac && outputs > 1;
                 let place = |output: usize, input: usize| match input == inputs {
                     true => start + outputs * inputs + output,
                     false => start + output * inputs + input,
                 };
                 for n in 0..COUNT {
                     for (output, j) in (0..outputs).flat_map(|output| (0..=inputs).map(move |j| (output, j))) {
-                        let sum: f64 = match layer {
-                            0 => moved[[n, place(output, j)]] * shared[[0, j]],
-                            _ => (0..=inputs)
-                                .map(|i| moved[[n, place(output, i)]] * own[[n, first_moment + i * (inputs + 1) + j]])
-                                .sum(),
+                        let sum = |output: usize| -> f64 {
+                            match layer {
+                                0 => moved[[n, place(output, j)]] * shared[[0, j]],
+                                _ => (0..=inputs)
+                                    .map(|i| {
+                                        moved[[n, place(output, i)]] * own[[n, first_moment + i * (inputs + 1) + j]]
+                                    })
+                                    .sum(),
+                            }
                         };
-                        product[[n, place(output, j)]] = case.curvature[[n, first_output + output]] * sum;
+                        let factor = |at: usize| case.curvature[[n, first_output + at]];
+                        product[[n, place(output, j)]] = match matrix {
+                            true => (0..outputs).map(|other| factor(output * outputs + other) * sum(other)).sum(),
+                            false => factor(output) * sum(output),
+                        };
                     }
                 }
                 start += (inputs + 1) * outputs;
-                first_output += outputs;
+                first_output += if matrix { outputs * outputs } else { outputs };
                 first_moment += if layer == 0 { 0 } else { (inputs + 1) * (inputs + 1) };
             }
             assert_eq!((start + 1, first_output + 1), (moved.ncols(), case.curvature.ncols()));
             for n in 0..COUNT {
                 product[[n, start]] = case.curvature[[n, first_output]] * moved[[n, start]];
             }
-            case.compare(&product, precision, "kronecker");
+            case.compare(&product, precision, &format!("{form:?}"));
         }
     }
 
