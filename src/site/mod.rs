@@ -1,5 +1,5 @@
 //! A site of a federation: a machine with rows of its own, which a server asks. This module has what a site is
-//! ([`SiteConfig`]), what it tells a server about its rows ([`describe`]), and what follows from what all sites tell
+//! ([`SiteConfig`]), what it tells a server about its rows (`describe`), and what follows from what all sites tell
 //! ([`agree()`]). Nothing here sends anything, and nothing computes with tensors.
 
 mod agree;
