@@ -25,6 +25,24 @@ pub enum LayerInputs {
     Own(Tensor<3>),
 }
 
+impl LayerInputs {
+    /// The number of inputs.
+    fn width(&self) -> usize {
+        match self {
+            Self::Shared(x) => x.dims()[1],
+            Self::Own(x) => x.dims()[1],
+        }
+    }
+
+    /// The number of elements.
+    fn elements(&self) -> usize {
+        match self {
+            Self::Shared(x) => x.dims().iter().product(),
+            Self::Own(x) => x.dims().iter().product(),
+        }
+    }
+}
+
 /// The gradient δ of the log-likelihood in the outputs of a dense layer, `[N, out, B]`.
 #[derive(Clone, Debug)]
 pub enum OutputGradients {
@@ -107,12 +125,7 @@ impl LayerRows {
             tensor.dims().iter().product()
         }
         match self {
-            Self::Dense { inputs: LayerInputs::Shared(x), gradients } => {
-                size(x) + gradients.dims().iter().product::<usize>()
-            }
-            Self::Dense { inputs: LayerInputs::Own(x), gradients } => {
-                size(x) + gradients.dims().iter().product::<usize>()
-            }
+            Self::Dense { inputs, gradients } => inputs.elements() + gradients.dims().iter().product::<usize>(),
             Self::Convolution { patches, gradients } => {
                 let ([rows, particles, outputs, _], inputs) = (gradients.dims(), patches.dims()[2]);
                 size(patches) + size(gradients) + rows * particles * outputs * inputs
@@ -125,8 +138,7 @@ impl LayerCurvature {
     /// The number of outputs, and of inputs x̃: one more than those of x where the biases are a block of their own.
     pub fn sizes(&self) -> [usize; 2] {
         let (outputs, inputs) = match &self.rows {
-            LayerRows::Dense { inputs: LayerInputs::Shared(x), gradients } => (gradients.dims()[1], x.dims()[1]),
-            LayerRows::Dense { inputs: LayerInputs::Own(x), gradients } => (gradients.dims()[1], x.dims()[1]),
+            LayerRows::Dense { inputs, gradients } => (gradients.dims()[1], inputs.width()),
             LayerRows::Convolution { patches, gradients } => (gradients.dims()[2], patches.dims()[2]),
         };
         [outputs, inputs + usize::from(self.bias.is_some())]

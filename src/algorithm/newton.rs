@@ -17,10 +17,10 @@
 //! server then replaces their sites, takes the mean of the returned Θ by index, and moves it by L steps of SVGD on
 //! p0·Π_k t_k.
 //!
-//! F_k is c times a Gauss-Newton matrix (`plan.rs`): its diagonal, the whole matrix, or Kronecker factors Ā_l ⊗ diag(b_l)
-//! or Ā_l ⊗ D_l (`kfac`) for each layer, whose second moments Ā_l are a running mean over visits. Factors with another Ā_l than that of today
-//! do not go stale: U accumulates Ā_l·ΔV_l over visits, and a site's score is G_k − (U − U_k)·diag(b_k), or
-//! D_k in the place of diag(b_k).
+//! F_k is c times a Gauss-Newton matrix (`plan.rs`): its diagonal, the whole matrix, or for each layer Kronecker factors
+//! Ā_l ⊗ diag(b_l) or, with `kfac`, Ā_l ⊗ D_l, whose second moments Ā_l are a running mean over visits. Factors with
+//! another Ā_l than that of today do not go stale: U accumulates Ā_l·ΔV_l over visits, and a site's score is
+//! G_k − (U − U_k)·diag(b_k), or with D_k in the place of diag(b_k).
 //!
 //! Sources: the combination is fedstein's; its parts are DSVGD (Kassab & Simeone), partitioned variational inference
 //! (Ashman et al. 2022), conducive gradients (El Mekkaoui et al. 2020) and K-FAC (Martens & Grosse 2015) and, for

@@ -188,3 +188,38 @@ impl<B: Backend> Cavity<B> {
         Ok(move |at: &Particles<B>| Ok(q_new.score(at)?.minus(difference(at)?)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fedstein_models::{BlrConfig, Network};
+
+    use super::*;
+    use crate::array::{Array, Values};
+    use crate::backend::{Flex, Precision, Session};
+    use crate::density::kde::{KdeBandwidth, KdeMode};
+
+    /// One particle of a logistic regression with four weights and log ξ, all coordinates alike.
+    fn particle(value: f64) -> (Arc<dyn Model>, Particles<Flex>) {
+        let model: Arc<dyn Model> = Arc::new(Network::new(BlrConfig::new(4)));
+        let session = Session::open(Precision::F64).unwrap();
+        let array = Array { shape: vec![1, 5], values: Values::F64(vec![value; 5]) };
+        let particle = Particles::from_array(&array, model.layout(), &session).unwrap();
+        (model, particle)
+    }
+
+    #[test]
+    fn the_clip_is_in_units_of_the_lambda_of_the_configuration() {
+        let (model, theta) = particle(0.5);
+        let (_, factor) = particle(900.0);
+        let (lambda, clip) = (0.2, 3.0);
+        let kde = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(lambda) };
+        let bound = clip * 5.0f64.sqrt() / lambda;
+        for form in [Factors::WithPrior, Factors::Paper] {
+            let (model, theta, factor) = (&model, &theta, &factor);
+            let start = Start { model, theta, factor, visited: true, round: 4, clients: 8 };
+            let score = Cavity::new(form, kde, &start).unwrap().score(1.0, Some(clip), f64::INFINITY)(theta).unwrap();
+            let norm = score.evaluate(theta).row_norms().unwrap()[0];
+            assert!((norm / bound - 1.0).abs() < 1e-12, "{form:?}: {norm}, not {bound}");
+        }
+    }
+}

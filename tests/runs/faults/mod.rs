@@ -284,12 +284,13 @@ fn robust_rules_keep_huge_updates_from_moving_the_server() {
 #[test]
 fn a_single_poisoned_reply_is_clipped_by_the_lengths_of_earlier_ones() {
     let attack = "[faults]\nkinds = [\"huge-norm\"]\nshare = 0.1";
-    let clean = works(&text("dsvgd", "")).last();
-    let none = distance(&works(&text("dsvgd", attack)).last(), &clean);
-    let clipped = works(&text("dsvgd", &format!("{attack}\n[federation]\nrobust = \"norm-clip\"")));
+    // Of the default relay, whose sites pull Θ back. DSVGD's factors keep a part of what a clipped reply did.
+    let clean = works(&text("newton-dsvgd", "")).last();
+    let none = distance(&works(&text("newton-dsvgd", attack)).last(), &clean);
+    let clipped = works(&text("newton-dsvgd", &format!("{attack}\n[federation]\nrobust = \"norm-clip\"")));
     assert!(clipped.count(EventKind::Clipped) > 0);
     let clipped = distance(&clipped.last(), &clean);
-    assert!(clipped < 0.7 * none, "{clipped}, and {none} without");
+    assert!(clipped < 0.5 * none, "{clipped}, and {none} without");
 }
 
 #[test]
