@@ -44,6 +44,8 @@ pub mod linalg;
 #[doc(hidden)]
 pub mod ot;
 #[doc(hidden)]
+pub mod remote;
+#[doc(hidden)]
 pub mod schedule;
 #[doc(hidden)]
 pub mod site;

@@ -11,6 +11,7 @@
 pub mod codec;
 pub mod digest;
 mod error;
+pub mod lock;
 mod manifest;
 mod state;
 mod store;
@@ -19,4 +20,4 @@ mod tensors;
 pub use error::CheckpointError;
 pub use manifest::{Identity, Manifest};
 pub use state::State;
-pub use store::{Position, Store};
+pub use store::{Position, Store, rounds};

@@ -1,4 +1,5 @@
-//! The directory of a run's checkpoints: it writes generations atomically, and reads the newest intact one.
+//! The directory of a run's checkpoints: it writes generations atomically, and reads the newest intact one or that of a
+//! round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -28,12 +29,14 @@ pub struct Store {
     dir: PathBuf,
     /// The generations, the newest last; all intact as far as is known.
     generations: Vec<Manifest>,
+    /// The oldest round whose generation is kept; `None` keeps [`KEPT`] generations.
+    from: Option<usize>,
 }
 
 impl Store {
     /// A directory without checkpoints; it need not exist.
     pub fn new(dir: PathBuf) -> Self {
-        Self { dir, generations: Vec::new() }
+        Self { dir, generations: Vec::new(), from: None }
     }
 
     /// Opens the checkpoints in a directory; also returns a note on each damaged one. Every byte of the generation that
@@ -42,17 +45,12 @@ impl Store {
     /// # Errors
     /// There is no checkpoint, none is intact, or the newest has another format.
     pub fn open(dir: &Path) -> Result<(Self, Vec<String>), CheckpointError> {
-        let names = match names(dir) {
-            Ok(names) => names,
-            Err(CheckpointError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        let mut rounds: Vec<usize> = names.iter().filter_map(|name| Manifest::round_of(name)).collect();
-        rounds.sort_unstable_by(|a, b| b.cmp(a));
         let mut tried = Vec::new();
-        for round in rounds {
+        for round in rounds(dir)?.into_iter().rev() {
             match whole(dir, round) {
-                Ok(manifest) => return Ok((Self { dir: dir.to_path_buf(), generations: vec![manifest] }, tried)),
+                Ok(manifest) => {
+                    return Ok((Self { generations: vec![manifest], ..Self::new(dir.to_path_buf()) }, tried));
+                }
                 Err(error @ CheckpointError::Format { .. }) => return Err(error),
                 Err(error) => tried.push(error.to_string()),
             }
@@ -61,6 +59,25 @@ impl Store {
             true => CheckpointError::Missing(dir.parent().unwrap_or(dir).to_path_buf()),
             false => CheckpointError::Damaged(tried),
         })
+    }
+
+    /// The generation of a round and those before it; `None` where this round has none. Generations after it are
+    /// removed with the next write. Every byte of the round's generation has been checked.
+    ///
+    /// # Errors
+    /// The generation is damaged or has another format, or a file cannot be read.
+    pub fn open_at(dir: &Path, round: usize) -> Result<Option<Self>, CheckpointError> {
+        let mut generations = Vec::new();
+        for earlier in rounds(dir)?.into_iter().take_while(|earlier| *earlier <= round) {
+            generations.push(if earlier == round { whole(dir, round)? } else { manifest(dir, earlier)? });
+        }
+        let is_there = generations.last().is_some_and(|generation| generation.round == round);
+        Ok(is_there.then(|| Self { generations, ..Self::new(dir.to_path_buf()) }))
+    }
+
+    /// Keeps every generation from this round on, in the place of the newest two.
+    pub fn keep_from(&mut self, round: usize) {
+        self.from = Some(round);
     }
 
     /// The newest generation.
@@ -106,8 +123,10 @@ impl Store {
         }
         self.generations.retain(|generation| generation.round != round);
         self.generations.push(manifest);
-        let spare = self.generations.len().saturating_sub(KEPT);
-        self.generations.drain(..spare);
+        match self.from {
+            Some(from) => self.generations.retain(|generation| generation.round >= from),
+            None => drop(self.generations.drain(..self.generations.len().saturating_sub(KEPT))),
+        }
         Ok(self.prune()?)
     }
 
@@ -179,14 +198,35 @@ impl Store {
     }
 }
 
-/// Reads the manifest of a round and checks that every listed file is there, intact and a valid state.
-fn whole(dir: &Path, round: usize) -> Result<Manifest, CheckpointError> {
+/// The rounds of the generations in a directory, ascending; none where there is no directory.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn rounds(dir: &Path) -> Result<Vec<usize>, CheckpointError> {
+    let names = match names(dir) {
+        Ok(names) => names,
+        Err(CheckpointError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let mut rounds: Vec<usize> = names.iter().filter_map(|name| Manifest::round_of(name)).collect();
+    rounds.sort_unstable();
+    Ok(rounds)
+}
+
+/// Reads the manifest of a round.
+fn manifest(dir: &Path, round: usize) -> Result<Manifest, CheckpointError> {
     let path = dir.join(Manifest::name(round));
     let text = read_text(&path).map_err(CheckpointError::io("read", &path))?;
     let manifest = Manifest::from_text(&path, &text)?;
     if manifest.round != round {
         return Err(content(&path, &format!("it is the manifest of round {}", manifest.round)));
     }
+    Ok(manifest)
+}
+
+/// Reads the manifest of a round and checks that every listed file is there, intact and a valid state.
+fn whole(dir: &Path, round: usize) -> Result<Manifest, CheckpointError> {
+    let manifest = manifest(dir, round)?;
     for entry in manifest.files.values() {
         let path = dir.join(&entry.file);
         codec::decode(&bytes_of(dir, entry)?).map_err(|reason| content(&path, &reason))?;
@@ -310,6 +350,28 @@ mod tests {
         let error = Store::open(&path).unwrap_err();
         assert!(matches!(&error, CheckpointError::Damaged(tried) if tried.len() == 2), "{error}");
         assert!(!error.is_usage());
+    }
+
+    #[test]
+    fn the_generation_of_a_round_is_opened_and_later_ones_go_with_the_next_write() {
+        let dir = TempDir::new().unwrap();
+        let mut store = Store::new(dir.path().join("checkpoint"));
+        store.keep_from(2);
+        for round in [1, 2, 3, 5, 8] {
+            store.write(at(round), [part("half", round as f64)].into_iter()).unwrap();
+        }
+        let path = store.dir;
+        assert_eq!(rounds(&path).unwrap(), [2, 3, 5, 8], "those from round 2 on are kept");
+        assert!(Store::open_at(&path, 4).unwrap().is_none() && Store::open_at(&path, 1).unwrap().is_none());
+        let mut store = Store::open_at(&path, 3).unwrap().unwrap();
+        assert_eq!(theta(&store, "half"), 3.0);
+        assert_eq!(rounds(&path).unwrap(), [2, 3, 5, 8], "opening removes nothing");
+        store.keep_from(3);
+        store.write(at(9), [part("half", 9.0)].into_iter()).unwrap();
+        assert_eq!(rounds(&path).unwrap(), [3, 9]);
+        fs::write(path.join("half-3.safetensors"), "damaged").unwrap();
+        assert!(Store::open_at(&path, 3).unwrap_err().to_string().contains("half-3"));
+        assert!(rounds(Path::new("/nowhere")).unwrap().is_empty());
     }
 
     #[test]

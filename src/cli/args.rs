@@ -32,11 +32,7 @@ pub enum Command {
     /// Show which backends are compiled in, which of them work on this machine, and the hardware.
     Backends,
     Bench(BenchArgs),
-    /// Check what this machine, as a site of a federation, would tell a server.
-    Site {
-        #[command(subcommand)]
-        action: SiteAction,
-    },
+    Site(SiteArgs),
 }
 
 /// Run an experiment and write its results and calibration report.
@@ -48,6 +44,7 @@ Examples:
   fedstein train --set model.hidden=[100,50] --set algorithm.particles=10 --out runs/wide
   fedstein train --set algorithm.kind=fedavg --out runs/fedavg
   fedstein train --resume runs/fedavg --set rounds=20
+  fedstein train run.toml --sites a.toml,b.toml,c.toml the rows of three sites (docs/federation.md)
 
 Keys and defaults: docs/configuration.md")]
 pub struct TrainArgs {
@@ -62,6 +59,10 @@ pub struct TrainArgs {
     /// Override a key of the config, such as algorithm.particles=50; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+
+    /// Train with the rows of these sites, each in a process of its own; the sites' own files, separated by commas
+    #[arg(long, value_name = "SITE.toml,...", value_delimiter = ',', num_args = 1)]
+    pub sites: Vec<PathBuf>,
 
     /// Directory of the results [default: runs/<name>]
     #[arg(long, value_name = "DIR")]
@@ -270,6 +271,28 @@ pub enum DataAction {
         #[command(flatten)]
         data_dir: DataDir,
     },
+}
+
+/// Take part in a run as a site of a federation, or check what this site would tell a server.
+#[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "\
+Examples:
+  fedstein site check site.toml     what the site would tell a server, and what not
+  fedstein site site.toml --stdio   answer a server over standard input and output; `fedstein train --sites` starts this
+
+The keys of site.toml: docs/federation.md")]
+pub struct SiteArgs {
+    #[command(subcommand)]
+    pub action: Option<SiteAction>,
+
+    /// The site's own file
+    #[arg(value_name = "SITE.toml", required = true)]
+    pub file: Option<PathBuf>,
+
+    /// Read messages of a server on standard input, and write answers to standard output
+    #[arg(long, required = true)]
+    pub stdio: bool,
 }
 
 #[derive(Debug, Subcommand)]

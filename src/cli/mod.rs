@@ -18,8 +18,8 @@ use crate::report::files::read_text;
 use crate::reproduce::Scale;
 
 use args::{
-    Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, SiteAction, SiteCheckArgs,
-    TrainArgs,
+    Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, SiteAction, SiteArgs,
+    SiteCheckArgs, TrainArgs,
 };
 
 /// The experiment that `fedstein train` runs without a config.
@@ -50,6 +50,8 @@ pub enum Invocation {
     Reproduce(Reproduce),
     /// The command `fedstein site check`.
     SiteCheck(SiteCheck),
+    /// The command `fedstein site FILE --stdio`, with the site's own file.
+    SiteServe(PathBuf),
 }
 
 /// An experiment to run.
@@ -61,6 +63,8 @@ pub struct Train {
     pub resolved: Resolved,
     /// The directory of the data sets.
     pub data_dir: PathBuf,
+    /// The sites' own files, by which the run is a federation; empty for a run in one process.
+    pub sites: Vec<PathBuf>,
     /// The directory of the results.
     pub out: PathBuf,
     /// Whether an existing run in that directory is replaced.
@@ -320,15 +324,25 @@ impl Invocation {
                 let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
                 Self::Reproduce(reproduce(typed, data_dir))
             }
-            Command::Site { action: SiteAction::Check(SiteCheckArgs { files, json }) } => {
+            Command::Site(SiteArgs { action: Some(SiteAction::Check(SiteCheckArgs { files, json })), .. }) => {
                 Self::SiteCheck(SiteCheck { files, json })
             }
+            // Clap requires the file where there is no subcommand.
+            Command::Site(SiteArgs { action: None, file, .. }) => Self::SiteServe(file.unwrap_or_default()),
         })
     }
 }
 
 fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
-    let overrides = Overrides { set: args.set, seed: args.seed, backend: args.backend };
+    let mut set = args.set;
+    if !args.sites.is_empty() {
+        // The sites are the clients. Without a config nothing else says where the rows are.
+        set.push(format!("partition.clients={}", args.sites.len()));
+        if args.config.is_none() && args.resume.is_none() {
+            set.push("data.kind=sites".into());
+        }
+    }
+    let overrides = Overrides { set, seed: args.seed, backend: args.backend };
     let (config, resolved) = match (&args.resume, &args.config) {
         (Some(run), _) => load_file(&run.join(run_dir::CONFIG), &overrides)?,
         (None, Some(path)) => load_file(path, &overrides)?,
@@ -341,7 +355,7 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
     };
     let resume = args.resume.is_some();
     let out = args.resume.or(args.out).unwrap_or_else(|| Path::new("runs").join(&config.name));
-    Ok(Train { config, resolved, data_dir, out, force: args.force, resume, display })
+    Ok(Train { config, resolved, data_dir, sites: args.sites, out, force: args.force, resume, display })
 }
 
 /// The built-in experiment. It is on digits: with other data all keys that are not set begin at their defaults.

@@ -9,6 +9,7 @@ mod predict;
 mod report;
 mod reproduce;
 mod site;
+mod site_serve;
 mod train;
 
 use crate::backend::BackendError;
@@ -32,6 +33,7 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::Bench(typed) => bench::bench(typed),
         Invocation::Reproduce(typed) => reproduce::reproduce(typed),
         Invocation::SiteCheck(typed) => site::check(&typed),
+        Invocation::SiteServe(file) => site_serve::serve(&file),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `fedstein train`: runs the experiment, prints the final table, writes the report.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 
 use super::interrupt::Interruptible;
 use super::personal;
@@ -10,15 +11,16 @@ use crate::error::RunError;
 use crate::experiment::artifact::Artifacts;
 use crate::experiment::personal::PersonalResults;
 use crate::experiment::progress::Observer;
-use crate::experiment::{Experiment, run, run_dir, write_report};
+use crate::experiment::{Experiment, run, run_dir, serve, write_report};
 use crate::metrics::{Evaluation, Metric, View};
+use crate::remote::Pipes;
 
 /// Runs the command.
 ///
 /// # Errors
 /// The configuration, the data or the backend is unusable, the run fails, or an output cannot be written.
 pub(super) fn train(train: Train) -> Result<(), CliError> {
-    let Train { config, resolved, data_dir, out, force, resume, display } = train;
+    let Train { config, resolved, data_dir, sites, out, force, resume, display } = train;
     let observer = Interruptible::new(display.observer(), out.clone());
     resolved.notes.iter().for_each(|note| observer.note(note));
     let backend = config.backend.clone();
@@ -27,7 +29,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         true => Artifacts::resume(out.clone(), resolved, &mut |note| observer.note(note))?,
         false => Artifacts::new(out.clone(), force, resolved),
     };
-    let job = Job { experiment: &experiment, observer: &observer, artifacts: &mut artifacts };
+    let job = Job { experiment: &experiment, sites, observer: &observer, artifacts: &mut artifacts };
     let (evaluation, personal) = dispatch(&backend, job)?.map_err(|error| with_advice(error, &observer))?;
     let report = write_report(&out, &out.join(run_dir::REPORT))?;
 
@@ -62,6 +64,7 @@ fn with_advice(error: RunError, observer: &Interruptible) -> CliError {
 /// The experiment, which waits for its backend to be opened.
 struct Job<'a> {
     experiment: &'a Experiment,
+    sites: Vec<PathBuf>,
     observer: &'a dyn Observer,
     artifacts: &'a mut Artifacts,
 }
@@ -70,7 +73,15 @@ impl OnBackend for Job<'_> {
     type Output = Result<(Evaluation, Option<PersonalResults>), RunError>;
 
     fn run<B: Backend>(self) -> Self::Output {
-        let outcome = run::<B>(self.experiment, self.observer, Some(self.artifacts))?;
+        let Self { experiment, sites, observer, artifacts } = self;
+        let outcome = match sites.is_empty() {
+            true => run::<B>(experiment, observer, Some(artifacts))?,
+            false => {
+                let program = std::env::current_exe();
+                let program = program.map_err(|error| RunError::Output(format!("this program has no path: {error}")))?;
+                serve::<B>(&experiment.config, &Pipes::new(program, sites), observer, Some(artifacts))?
+            }
+        };
         Ok((outcome.evaluation, outcome.personal.map(|(results, _)| results)))
     }
 }

@@ -10,7 +10,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::backend::{Backend, Session};
-use crate::datasets::{Partition, Rotation, Targets, TrainTest};
+use crate::checkpoint::digest;
+use crate::checkpoint::lock::Lock;
+use crate::datasets::{ModelCard, Partition, Rotation, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
 use crate::metrics::{ClientScores, PersonalScores, UncertaintySummary};
@@ -19,16 +21,53 @@ use crate::protocol::ClientId;
 use crate::report::files::{FileError, write_atomic};
 use crate::report::{PartitionTable, RoundRecord, csv};
 
-use super::checkpoints::{Checkpoints, Snapshot};
+use super::checkpoints::{Checkpoints, Digests, Snapshot};
 use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
-use super::finished::{ModelCard, SCHEMA_VERSION, Summary, to_safetensors};
-use super::lock::Lock;
+use super::finished::{SCHEMA_VERSION, Summary, to_safetensors};
 use super::outcome::Outcome;
 use super::rotation;
 use super::rounds_csv::RoundsCsv;
 use super::run_dir::{self, RunDir, RunDirError};
 use super::schema::Resolved;
+
+/// What a run's files say of its rows and its clients.
+pub(super) struct RowsOfRun {
+    /// All that predictions need besides particles and configuration.
+    pub card: ModelCard,
+    /// The digests by which a resumed run recognises its rows.
+    pub digests: Digests,
+    /// The clients and the numbers of their rows, as a text.
+    pub listed: String,
+    /// The number of rows of every class at every client, where they are known.
+    pub counts: Option<PartitionTable>,
+    /// The data and the numbers of rows, for the report.
+    pub about: String,
+    /// The number of clients and how they came to their rows, for the report.
+    pub clients: String,
+}
+
+impl RowsOfRun {
+    /// The rows of a run in one process.
+    pub fn here(config: &Config, data: &TrainTest, partition: &Partition) -> Self {
+        let card = ModelCard::of(&data.train, data.normalisation.clone());
+        let clients = 0..partition.clients().len();
+        let counts = PartitionTable {
+            class_names: card.classes.clone().unwrap_or_default(),
+            counts: partition.counts(&data.train.targets),
+            validation: clients.clone().map(|client| partition.validation(client).len()).collect(),
+            test: clients.map(|client| partition.test(client).len()).collect(),
+        };
+        Self {
+            digests: Digests { data: digest::of_data(data), partition: digest::of_partition(partition) },
+            listed: partition.table(&data.train.targets),
+            counts: Some(counts),
+            about: format!("{}, {} training and {} test rows", card.data, data.train.rows(), data.test.rows()),
+            clients: format!("{} ({})", partition.clients().len(), config.partition_kind()),
+            card,
+        }
+    }
+}
 
 /// The output files of a run in progress.
 #[derive(Debug)]
@@ -93,13 +132,14 @@ impl Artifacts {
         &mut self,
         config: &Config,
         particles: usize,
-        (data, rotation): (&TrainTest, Option<&Rotation>),
-        partition: &Partition,
+        rows: RowsOfRun,
+        rotation: Option<&Rotation>,
         model: &dyn Model,
         session: &Session<B>,
     ) -> Result<(), RunError> {
+        let RowsOfRun { card, digests, listed, counts, about, clients } = rows;
         if let Some(checkpoints) = &self.checkpoints {
-            checkpoints.must_be_of(data, partition, config.rounds)?;
+            checkpoints.must_be_of(&digests, config.rounds)?;
         }
         let dir = match self.lock.take() {
             Some(lock) => RunDir::reopen(&self.path, lock),
@@ -108,44 +148,30 @@ impl Artifacts {
         let dir = dir.map_err(directory)?;
         if self.checkpoints.is_none() && config.checkpoint.enabled {
             let path = dir.join(run_dir::CHECKPOINT);
-            self.checkpoints = Some(Checkpoints::new(path, &self.resolved, data, partition));
+            self.checkpoints = Some(Checkpoints::new(path, &self.resolved, digests));
         }
         dir.write(run_dir::CONFIG, self.resolved.to_toml().as_bytes()).map_err(directory)?;
-        let card = ModelCard {
-            schema_version: SCHEMA_VERSION,
-            data: data.train.name.clone(),
-            features: data.train.width(),
-            feature_shape: data.train.feature_shape.clone(),
-            feature_names: data.train.feature_names.clone(),
-            classes: class_names(&data.train.targets),
-            normalisation: data.normalisation.clone(),
-        };
         dir.write(run_dir::MODEL, &to_json(&card)?).map_err(directory)?;
         if let Some(rotation) = rotation {
             dir.write(run_dir::ROTATION, &rotation::to_safetensors(rotation)?).map_err(directory)?;
         }
-        dir.write(run_dir::PARTITION, partition.table(&data.train.targets).as_bytes()).map_err(directory)?;
+        dir.write(run_dir::PARTITION, listed.as_bytes()).map_err(directory)?;
         if self.past().is_none() {
             let rounds = dir.join(run_dir::ROUNDS);
             self.rounds = Some(RoundsCsv::create(&rounds).map_err(|error| file(&rounds, &error))?);
         }
         self.partition = match model.task() {
-            Task::Classification { .. } => Some(PartitionTable {
-                class_names: card.classes.unwrap_or_default(),
-                counts: partition.counts(&data.train.targets),
-                validation: (0..partition.clients().len()).map(|k| partition.validation(k).len()).collect(),
-                test: (0..partition.clients().len()).map(|k| partition.test(k).len()).collect(),
-            }),
+            Task::Classification { .. } => counts,
             Task::Regression | Task::Density => None,
         };
         self.name = config.name.clone();
         let fact = |name: &str, value: String| (name.to_owned(), value);
         self.facts = vec![
-            fact("data", format!("{}, {} training and {} test rows", card.data, data.train.rows(), data.test.rows())),
+            fact("data", about),
             fact("model", format!("{}, d = {}", config.model.kind().name, model.layout().dim())),
             fact("algorithm", config.algorithm.name().to_owned()),
             fact("particles", particles.to_string()),
-            fact("clients", format!("{} ({})", partition.clients().len(), config.partition_kind())),
+            fact("clients", clients),
             fact("backend", format!("{} on {}", B::NAME, session.hardware())),
             fact("seed", config.seed.to_string()),
             fact("fedstein", env!("CARGO_PKG_VERSION").to_owned()),
@@ -348,14 +374,6 @@ fn clients_csv(scores: &PersonalScores) -> String {
     };
     let lines: String = scores.clients().iter().enumerate().map(line).collect();
     format!("client,rows,accuracy,nll,ece,mce,brier,rmse\n{lines}")
-}
-
-/// The names of the classes; `None` for a regression.
-fn class_names(targets: &Targets) -> Option<Vec<String>> {
-    match targets {
-        Targets::Classes { names, .. } => Some(names.clone()),
-        Targets::Real { .. } | Targets::None { .. } => None,
-    }
 }
 
 fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {

@@ -17,15 +17,16 @@ use crate::federation::fleet::Fleet;
 use crate::models::{DataShape, Model, ModelKind, TargetShape, Task};
 use crate::ot::RobustBarycenter;
 use crate::particles::Particles;
-use crate::protocol::{Message, Question, RequestKind};
+use crate::protocol::{ClientId, Message, Question, RequestKind};
 use crate::random::{Purpose, Streams};
 use crate::rows::{Rows, Table};
 use crate::schedule::{Random, Schedule, ScheduleSetup};
+use crate::site::Squares;
 use crate::stein::{Kernel, Svgd};
 
 use super::config::{Config, EvaluationRows, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde};
 
-/// Number of rows on which the noise of an untrained regression network is measured.
+/// Number of rows of a client on which the noise of an untrained regression network is measured.
 const NOISE_ROWS: usize = 1000;
 /// The largest number of coordinates of all particles together: tensors index them with 32 bits.
 const MOST_NUMBERS: usize = i32::MAX as usize;
@@ -183,40 +184,55 @@ pub(super) fn check_size(algorithm: &impl Algorithm, model: &dyn Model) -> Resul
     Ok(())
 }
 
-/// The initial particles Θ^(0) `[N, d]`, drawn on the host so that every backend gets the same numbers.
+/// The initial particles Θ^(0) `[N, d]`, drawn on the host so that every backend gets the same numbers. The noise of a
+/// regression network is not set yet: see [`with_noise`].
+pub(super) fn drawn_particles(model: &dyn Model, count: usize, streams: Streams) -> Array {
+    let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
+    let values = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
+    Array { shape: vec![count, model.layout().dim()], values: Values::F64(values) }
+}
+
+/// The sums over some training rows of a client of the squared residuals of untrained regression networks.
 ///
 /// # Errors
-/// A particle cannot be copied to the device, or the device fails.
-pub(super) fn initial_particles<B: Backend>(
+/// The device fails.
+pub(super) fn squared_residuals<B: Backend>(
     model: &dyn Model,
-    count: usize,
+    particles: &Particles<B>,
     train: &Table,
+    (client, rows): (ClientId, &[usize]),
     streams: Streams,
     session: &Session<B>,
-) -> Result<Particles<B>, RunError> {
-    let layout = model.layout();
-    let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
-    let mut rows: Vec<f64> = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
-    let upload = |rows: &[f64]| {
-        let array = Array { shape: vec![count, layout.dim()], values: Values::F64(rows.to_vec()) };
-        Particles::from_array(&array, layout, session).map_err(RunError::Array)
-    };
-    let particles = upload(&rows)?;
-    let (Task::Regression, Some(block)) = (model.task(), model.log_noise_precision()) else {
-        return Ok(particles);
-    };
-    // log γ = −log MSE of the initial network on some training rows (ALGORITHMS 3.2).
-    let mut sample: Vec<usize> =
-        rand::seq::index::sample(&mut rng, train.rows(), NOISE_ROWS.min(train.rows())).into_vec();
+) -> Result<Squares, RunError> {
+    let mut rng = streams.rng(Purpose::InitialParticles, 1, client);
+    let mut sample = rand::seq::index::sample(&mut rng, rows.len(), NOISE_ROWS.min(rows.len())).into_vec();
     sample.sort_unstable();
-    let batch = train.batch(sample.iter().copied(), session);
+    let batch = train.batch(sample.iter().map(|row| rows[*row]), session);
     let targets = batch.targets.try_into_vec_as::<f64>()?;
     let outputs = model.predict(particles.blocks(), batch.inputs).try_into_vec_as::<f64>()?;
-    let log_gamma = layout.blocks()[block].offset;
-    for (n, outputs) in outputs.chunks_exact(2 * targets.len()).enumerate() {
+    let sum = |outputs: &[f64]| {
         let squares = outputs.chunks_exact(2).zip(&targets).map(|(output, target)| (output[0] - target).powi(2));
-        let mse = squares.sum::<f64>() / targets.len() as f64;
-        rows[n * layout.dim() + log_gamma] = -mse.max(1e-12).ln();
+        squares.sum::<f64>()
+    };
+    Ok(Squares { sums: outputs.chunks_exact(2 * targets.len()).map(sum).collect(), rows: targets.len() })
+}
+
+/// The initial particles with log γ = −log MSE of each untrained regression network on some rows of every client (ALGORITHMS
+/// 3.2); other models have no noise to set. `squares` are the clients', in their order.
+pub(super) fn with_noise(model: &dyn Model, mut particles: Array, squares: &[Squares]) -> Array {
+    let (true, Some(block)) = (has_noise(model), model.log_noise_precision()) else { return particles };
+    let (layout, rows) = (model.layout(), squares.iter().map(|client| client.rows).sum::<usize>() as f64);
+    let log_gamma = layout.blocks()[block].offset;
+    if let Values::F64(values) = &mut particles.values {
+        for (n, particle) in values.chunks_exact_mut(layout.dim()).enumerate() {
+            let sum = squares.iter().filter_map(|client| client.sums.get(n)).sum::<f64>();
+            particle[log_gamma] = -(sum / rows).max(1e-12).ln();
+        }
     }
-    upload(&rows)
+    particles
+}
+
+/// Whether the initial particles of a model depend on the clients' residuals.
+pub(super) fn has_noise(model: &dyn Model) -> bool {
+    model.task() == Task::Regression && model.log_noise_precision().is_some()
 }

@@ -9,7 +9,6 @@ use toml::{Table, Value};
 
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
-use crate::datasets::{Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fault_policy::{ClientReliability, FaultPolicy};
 use crate::federation::fleet::Fleet;
@@ -41,6 +40,15 @@ pub(super) struct Snapshot<'a, B: Backend> {
     pub history: &'a dyn Fn() -> State,
 }
 
+/// The digests of a run's rows.
+#[derive(Clone, Debug)]
+pub(super) struct Digests {
+    /// Of all training and test rows.
+    pub data: String,
+    /// Of their assignment to clients.
+    pub partition: String,
+}
+
 /// The checkpoints of one run.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
@@ -54,14 +62,9 @@ pub(super) struct Checkpoints {
 
 impl Checkpoints {
     /// The checkpoints of a new run; nothing is written yet.
-    pub fn new(dir: PathBuf, resolved: &Resolved, data: &TrainTest, partition: &Partition) -> Self {
+    pub fn new(dir: PathBuf, resolved: &Resolved, Digests { data, partition }: Digests) -> Self {
         let config = flat(&resolved.table);
-        let identity = Identity {
-            config_sha256: config_digest(&config),
-            config,
-            data: digest::of_data(data),
-            partition: digest::of_partition(partition),
-        };
+        let identity = Identity { config_sha256: config_digest(&config), config, data, partition };
         Self { store: Store::new(dir), identity, is_resumed: false, changed: BTreeSet::new(), last: Instant::now() }
     }
 
@@ -100,13 +103,13 @@ impl Checkpoints {
     ///
     /// # Errors
     /// The newest checkpoint was made from other data, or lies beyond the last round.
-    pub fn must_be_of(&self, data: &TrainTest, partition: &Partition, rounds: usize) -> Result<(), CheckpointError> {
-        let same = |what, expected: &str, found: String| match found == expected {
+    pub fn must_be_of(&self, digests: &Digests, rounds: usize) -> Result<(), CheckpointError> {
+        let same = |what, expected: &str, found: &str| match found == expected {
             true => Ok(()),
-            false => Err(CheckpointError::Data { what, found, expected: expected.to_owned() }),
+            false => Err(CheckpointError::Data { what, found: found.to_owned(), expected: expected.to_owned() }),
         };
-        same("training and test rows are", &self.identity.data, digest::of_data(data))?;
-        same("clients' rows are", &self.identity.partition, digest::of_partition(partition))?;
+        same("training and test rows are", &self.identity.data, &digests.data)?;
+        same("clients' rows are", &self.identity.partition, &digests.partition)?;
         let done = self.round();
         if done > rounds {
             return Err(CheckpointError::Rounds { done, asked: rounds });
@@ -152,6 +155,14 @@ impl Checkpoints {
         Ok(())
     }
 
+    /// The server's record of its clients in the newest checkpoint.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn reliability(&self) -> Result<ClientReliability, CheckpointError> {
+        ClientReliability::from_state(&self.store.read(CONDUCT)?)
+    }
+
     /// Restores server, schedule, policy, injector and clients, and returns the recorder's state.
     ///
     /// # Errors
@@ -165,7 +176,7 @@ impl Checkpoints {
     ) -> Result<State, RunError> {
         server.restore(&self.store.read(SERVER)?)?;
         schedule.restore(&self.store.read(SCHEDULE)?)?;
-        policy.restore(ClientReliability::from_state(&self.store.read(CONDUCT)?)?);
+        policy.restore(self.reliability()?);
         fleet.restore_own(&self.store.read(FAULTS)?)?;
         for part in self.store.parts() {
             if let Some(client) = client_of(part) {

@@ -2,13 +2,14 @@
 
 pub mod artifact;
 mod assemble;
+pub mod at_site;
 mod checkpoints;
 pub mod config;
 mod diagnosis;
+mod drive;
 pub mod evaluate;
 pub mod finished;
 mod history;
-pub mod lock;
 mod outcome;
 pub mod personal;
 pub mod progress;
@@ -18,6 +19,8 @@ mod rounds_csv;
 pub mod run;
 pub mod run_dir;
 pub mod run_report;
+pub mod serve;
+mod terms;
 
 pub use artifact::Artifacts;
 pub use config::{Config, ConfigLoader};
@@ -28,3 +31,4 @@ pub use progress::Quiet;
 pub use run::{Experiment, run};
 pub use run_report::{ReportOptions, write_report};
 pub use schema::{Overrides, Source};
+pub use serve::serve;

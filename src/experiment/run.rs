@@ -4,24 +4,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::algorithm::{Algorithm, AlgorithmConfig};
+use crate::array::Array;
 use crate::backend::{Backend, Session};
 use crate::datasets::{self, DataProperties, Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
-use crate::federation::server::Federation;
 use crate::models::Model;
-use crate::protocol::{Setup, all_here};
+use crate::particles::Particles;
+use crate::protocol::{ClientId, Setup, all_here};
 use crate::random::{self, Purpose, Streams};
 use crate::rows::{Shard, Table};
 
-use super::artifact::Artifacts;
-use super::assemble::{check_size, initial_particles, with_evaluated_rows};
+use super::artifact::{Artifacts, RowsOfRun};
+use super::assemble::{check_size, drawn_particles, has_noise, squared_residuals, with_evaluated_rows, with_noise};
 use super::config::Config;
-use super::evaluate::{Evaluator, EvaluatorConfig};
+use super::drive::Prepared;
+use super::evaluate::{Evaluator, EvaluatorConfig, Judge};
 use super::outcome::Outcome;
 use super::personal::HeldOutRows;
 use super::progress::Observer;
-use super::recorder::{RunRecorder, RunResults};
 use super::rotation;
 
 /// The description of a run.
@@ -137,7 +138,8 @@ fn run_with<B: Backend>(
     check_size(algorithm, &*model)?;
     let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
-        artifacts.open(config, algorithm.particles(), (&data, rotation.as_ref()), &partition, &*model, &session)?;
+        let rows = RowsOfRun::here(config, &data, &partition);
+        artifacts.open(config, algorithm.particles(), rows, rotation.as_ref(), &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
     let name = match &experiment.data {
@@ -146,10 +148,16 @@ fn run_with<B: Backend>(
     };
     let train_targets = data.train.targets.clone();
     let train = Table::new(data.train, &data.normalisation);
-    let initial = initial_particles(&*model, algorithm.particles(), &train, streams, &session)?;
+    let clients = shards.len();
+    let drawn = drawn_particles(&*model, algorithm.particles(), streams);
+    let initial = |drawn: &Array| Particles::from_array(drawn, model.layout(), &session);
+    let squares = |(client, rows): (ClientId, &Vec<usize>)| {
+        squared_residuals(&*model, &initial(&drawn)?, &train, (client, rows), streams, &session)
+    };
+    let squares = if has_noise(&*model) { shards.iter().enumerate().map(squares).collect() } else { Ok(Vec::new()) };
+    let initial = initial(&with_noise(&*model, drawn, &squares?))?;
 
     // The algorithm's halves, over a fleet of clients.
-    let clients = shards.len();
     let (roster, here) = all_here(shards.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())));
     let halves = algorithm.build(Setup {
         model: model.clone(),
@@ -164,11 +172,9 @@ fn run_with<B: Backend>(
         personal: config.evaluation.personal,
         robust: config.robust_barycenter(),
     })?;
-    let mut server = halves.server;
-    let mut fleet = InProcess::new(halves.clients);
-    let mut schedule = config.schedule(algorithm, clients, streams);
 
     // The rounds.
+    let mut fleet = InProcess::new(halves.clients);
     let scoring = EvaluatorConfig {
         chunk: config.evaluation.chunk,
         bins: config.evaluation.bins,
@@ -181,53 +187,17 @@ fn run_with<B: Backend>(
         fleet =
             fleet.with_evaluator(held_out.evaluator(&partition, model.clone(), &session, &data.normalisation, scoring));
     }
-    let evaluator = Evaluator::new(model, session.clone(), data.test, &data.normalisation, scoring)?;
+    let judge = Judge::Rows(Evaluator::new(model, session.clone(), data.test, &data.normalisation, scoring)?);
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
     let fleet = config.fleet(can, fleet, clients, streams);
     observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
-    let mut policy = config.fault_policy(can).with_nonce(random::nonce());
-    let past = match artifacts.as_deref().and_then(Artifacts::past) {
-        Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, &*fleet, &mut policy)?)),
-        None => None,
-    };
-    let done = past.as_ref().map_or(0, |(round, _)| *round);
-    let mut recorder = RunRecorder::new(
-        (config, algorithm.one_hot_advice()),
-        &evaluator,
-        &*fleet,
-        (clients, personal),
-        observer,
-        artifacts,
-    );
-    if let Some((round, state)) = past {
-        recorder.restore(&state)?;
-        observer.note(&format!("continuing after round {round} of {}", config.rounds));
-        observer.saved(round);
-    }
-    let watch = |done, total| observer.step(done, total);
-    let diagnosis = config.diagnosis();
-    let (server_half, schedule) = (&mut *server, &mut *schedule);
-    let mut federation = Federation {
-        server: server_half,
-        schedule,
-        fleet: &*fleet,
-        rows: &roster,
-        diagnosis,
-        policy: &mut policy,
-        session,
-    };
-    federation.serve(done + 1..=config.rounds, &watch, &mut recorder)?;
-
-    // The final files and the results.
-    let artifacts = recorder.artifacts.take();
-    let RunResults { predicted, evaluation, personal, rounds, seconds } = recorder.finish(&*server, &policy)?;
-    let (particles, posterior) = (server.particles().clone(), server.posterior());
-    let outcome = Outcome { particles, posterior, predicted, evaluation, personal, rounds, seconds };
-    if let Some(artifacts) = artifacts {
-        artifacts.finish(&config.checkpoint, &outcome)?;
-    }
+    let policy = config.fault_policy(can).with_nonce(random::nonce());
+    let (server, fleet, judge) = (halves.server, &*fleet, &judge);
+    let prepared =
+        Prepared { config, algorithm, server, fleet, roster: &roster, judge, personal, policy, streams, session };
+    let outcome = prepared.run(observer, artifacts)?;
     observer.finished();
     Ok(outcome)
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::lock::{LOCK, Lock, LockError};
+use crate::checkpoint::lock::{LOCK, Lock, LockError};
 use crate::report::files::{FileError, write_atomic};
 
 /// The resolved config.

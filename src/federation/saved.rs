@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde_json::Error;
 
 use super::fault_policy::ClientReliability;
-use crate::array::Array;
 use crate::checkpoint::{CheckpointError, State};
 use crate::protocol::{ClientId, Message};
 
@@ -41,7 +40,7 @@ pub(super) fn of_messages(messages: &BTreeMap<ClientId, Message>) -> State {
         return State::default();
     }
     let clients = State::default().with_counts(CLIENTS, messages.keys().copied());
-    let part = |state: State, (client, message)| state.with_part(&format!("{client}"), of_message(message));
+    let part = |state: State, (client, message)| state.with_part(&format!("{client}"), message.to_state());
     messages.iter().fold(clients, part)
 }
 
@@ -53,27 +52,12 @@ pub(super) fn to_messages(state: &State) -> Result<BTreeMap<ClientId, Message>, 
     if !state.has(CLIENTS) {
         return Ok(BTreeMap::new());
     }
-    let message = |client| Ok((client, to_message(&state.part(&format!("{client}")))?));
+    let message = |client| Ok((client, Message::from_state(&state.part(&format!("{client}")))?));
     state.counts(CLIENTS)?.into_iter().map(message).collect()
 }
 
 /// The entry with the ids of the clients.
 const CLIENTS: &str = "clients";
-
-fn of_message(message: &Message) -> State {
-    let array = |state: State, (name, array): (&String, &Array)| state.with_array(name, array.clone());
-    let arrays = message.arrays.iter().fold(State::default(), array);
-    let number = |state: State, (name, value): (&String, &f64)| state.with_numbers(name, [*value]);
-    let scalars = message.scalars.iter().fold(State::default(), number);
-    State::default().with_part("arrays", arrays).with_part("scalars", scalars)
-}
-
-fn to_message(state: &State) -> Result<Message, CheckpointError> {
-    let scalars = state.part("scalars");
-    let number = |name: &String| Ok((name.clone(), scalars.number(name)?));
-    let scalars = scalars.arrays().keys().map(number).collect::<Result<_, CheckpointError>>()?;
-    Ok(Message { arrays: state.part("arrays").arrays().clone(), scalars })
-}
 
 fn wrong(error: Error) -> CheckpointError {
     CheckpointError::Content(format!("the server's record of its clients (`conduct`): {error}"))
@@ -82,7 +66,7 @@ fn wrong(error: Error) -> CheckpointError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::Values;
+    use crate::array::{Array, Values};
     use crate::checkpoint::codec::{decode, encode};
 
     #[test]

@@ -9,6 +9,7 @@ mod halves;
 mod message;
 mod names;
 mod prediction;
+mod saved;
 mod setup;
 mod wire;
 
@@ -21,3 +22,4 @@ pub use names::{
 pub use prediction::{Posterior, Predictor};
 pub use setup::{LocalData, Setup, all_here};
 pub use wire::Wire;
+pub(crate) use wire::{from_half, half_exponent, to_half};

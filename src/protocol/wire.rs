@@ -19,6 +19,8 @@
 //! Numbers of a message are not rounded, nor are sums of scores ([`Ask::Score`](super::Ask)), which are counts. The scale
 //! travels in the array's header, whose bytes are not counted, as those of its shape are not.
 
+use std::ops::RangeInclusive;
+
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +89,21 @@ impl Wire {
     }
 }
 
+/// The exponent k of the power of two by which the elements of an array are multiplied before they become f16.
+pub(crate) fn half_exponent(values: &Values) -> i32 {
+    Scale::exponent(values)
+}
+
+/// An element as it is sent in f16, multiplied by 2^k.
+pub(crate) fn to_half(value: f64, k: i32) -> f16 {
+    f16::from_f32((power_of_two(k) * value) as f32)
+}
+
+/// An element that arrived in f16, divided by 2^k; `None` for a k that no array has.
+pub(crate) fn from_half(half: f16, k: i32) -> Option<f64> {
+    EXPONENTS.contains(&k).then(|| power_of_two(-k) * f64::from(half))
+}
+
 /// Replaces every element. All arithmetic is in f64, in which a power of two times an f32 is exact.
 fn replace(values: &mut Values, rounded: impl Fn(f64) -> f64) {
     match values {
@@ -104,17 +121,24 @@ struct Scale {
 
 /// The exponent of the largest element of a scaled array: below that of 65,504 by one, so that rounding up stays finite.
 const TOP: i32 = 14;
+/// The exponents k of scales: those of the elements' exponents from −1000 to 1023.
+const EXPONENTS: RangeInclusive<i32> = TOP - 1023..=TOP + 1000;
 
 impl Scale {
-    /// The scale of an array with these elements. Elements that are not finite do not count; they stay as they are.
+    /// The scale of an array with these elements.
     fn of(values: &Values) -> Self {
+        let k = Self::exponent(values);
+        Self { down: power_of_two(k), up: power_of_two(-k) }
+    }
+
+    /// The exponent of the scale. Elements that are not finite do not count; they stay as they are.
+    fn exponent(values: &Values) -> i32 {
         let largest = |largest: f64, value: f64| if value.is_finite() { largest.max(value.abs()) } else { largest };
         let largest = match values {
             Values::F32(values) => values.iter().copied().map(f64::from).fold(0.0, largest),
             Values::F64(values) => values.iter().copied().fold(0.0, largest),
         };
-        let shift = TOP - exponent(largest);
-        Self { down: power_of_two(shift), up: power_of_two(-shift) }
+        TOP - exponent(largest)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::place::{Mnist, Place, TINY, works};
 
-const SETS: [&str; 16] = [
+const SETS: [&str; 17] = [
     "mnist",
     "fashion-mnist",
     "cifar10",
@@ -14,6 +14,7 @@ const SETS: [&str; 16] = [
     "year-prediction",
     "digits",
     "csv",
+    "sites",
     "twonorm",
     "ringnorm",
     "waveform",

@@ -1,5 +1,5 @@
 //! Whole runs: at the extremes of the allowed configs, under faults, stopped and resumed, with clients selected, with
-//! messages in other precisions, with server and clients that are built apart.
+//! messages in other precisions, with server and clients that are built apart, or at sites.
 
 mod apart;
 #[path = "../common/mod.rs"]
@@ -8,4 +8,5 @@ mod edges;
 mod faults;
 mod resume;
 mod selection_runs;
+mod sites;
 mod wire;

@@ -52,7 +52,7 @@ const TARGET: Key = required(
     "The column to predict, by name, by number from 0, or from the end: -1 is the last.",
 );
 
-const TASK: Key = key(
+pub(super) const TASK: Key = key(
     "task",
     Accepts::Choice(&["classification", "regression"]),
     Text("classification"),

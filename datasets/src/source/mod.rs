@@ -21,6 +21,7 @@ mod raetsch;
 mod ringnorm;
 mod set;
 mod signs;
+mod sites;
 mod twonorm;
 mod uci_regression;
 mod vehicle;
@@ -179,6 +180,7 @@ data_sources! {
     "year-prediction" => year_prediction::YearPrediction,
     "digits" => digits::Digits,
     "csv" => csv::Csv,
+    "sites" => sites::Sites,
     "twonorm" => twonorm::Twonorm,
     "ringnorm" => ringnorm::Ringnorm,
     "waveform" => waveform::Waveform,

@@ -1,23 +1,23 @@
-//! A lock that allows one process at a time in a run's directory. It is held on a file there, and the system releases
+//! A lock that allows one process at a time in a directory. It is held on a file there, and the system releases
 //! it when the process ends.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The lock file in a run's directory. Its text names the process that holds the lock.
+/// The lock file in a directory. Its text names the process that holds the lock.
 pub const LOCK: &str = "run.lock";
 
 /// Why a directory cannot be locked.
 #[derive(Debug)]
-pub(super) enum LockError {
+pub enum LockError {
     /// Another process holds the lock; the text describes that process.
     Held(String),
     /// The lock file cannot be opened or locked.
     Io(io::Error),
 }
 
-/// A lock on a run's directory, released when it is dropped.
+/// A lock on a directory, released when it is dropped.
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
@@ -32,7 +32,7 @@ impl Lock {
     /// # Errors
     /// Another process holds the lock, or the lock file cannot be opened. A file system without locks is not an error:
     /// see [`Self::warning`].
-    pub(super) fn take(directory: &Path) -> Result<Self, LockError> {
+    pub fn take(directory: &Path) -> Result<Self, LockError> {
         let path = directory.join(LOCK);
         loop {
             let mut file = File::options()

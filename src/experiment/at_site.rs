@@ -1,0 +1,323 @@
+//! A client at its own site: what it answers to a server's messages. Rows and state are on the site's disk, and nothing of
+//! a message says where.
+
+use std::sync::Arc;
+
+use super::assemble::{check_size, squared_residuals};
+use super::config::Config;
+use super::terms;
+use crate::algorithm::Algorithm;
+use crate::array::Array;
+use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
+use crate::datasets::{Dataset, ModelCard, TrainTest};
+use crate::error::RunError;
+use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
+use crate::metrics::Scale;
+use crate::models::Model;
+use crate::particles::Particles;
+use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Request, Setup};
+use crate::random::Streams;
+use crate::remote::{Arrays, Content, Opened, Parcel, ReplyHead, RequestHead, open, seal, seal_failure};
+use crate::rows::{Shard, Table};
+use crate::site::{Deviations, Disk, DiskError, Means, SiteConfig, SiteRows, Squares, Terms, describe, measure};
+
+/// The largest number of coordinates of all particles together that a site computes with.
+const MOST_NUMBERS: usize = 1 << 28;
+
+/// A site that answers a server, one message after another.
+pub struct SiteClient<B: Backend> {
+    site: SiteConfig,
+    rows: SiteRows,
+    /// The run in which it takes part, as far as this process knows.
+    run: Option<Part<B>>,
+}
+
+/// A site's part in a run.
+struct Part<B: Backend> {
+    run: u64,
+    disk: Disk,
+    model: Arc<dyn Model>,
+    half: Box<dyn ClientHalf<B>>,
+    /// The state of the half as it was built.
+    built: State,
+    /// The round at whose end the half has its state; `None` where that is not known.
+    at: Option<usize>,
+    evaluator: ClientEvaluator<B>,
+    /// The shape of the particles, `[N, d]`.
+    shape: Vec<usize>,
+    /// Whether the client keeps a state between visits, as far as is known.
+    is_stateful: bool,
+}
+
+/// What a site answers: a content, with arrays.
+type Answer = (Content, Arrays);
+
+impl<B: Backend> SiteClient<B> {
+    /// A site with its rows.
+    pub fn new(site: SiteConfig, rows: SiteRows) -> Self {
+        Self { site, rows, run: None }
+    }
+
+    /// The answer to a parcel. What cannot be answered has a failure with the reason as its answer.
+    pub fn answer(&mut self, parcel: Parcel) -> Parcel {
+        let envelope = parcel.envelope.clone();
+        let opened = match open(parcel) {
+            Ok(opened) => opened,
+            Err(reason) => return seal_failure(0, &envelope, reason),
+        };
+        let (run, number) = (opened.run, opened.number);
+        let sealed = self.respond(opened).and_then(|(content, arrays)| seal(run, number, content, &arrays));
+        sealed.unwrap_or_else(|reason| seal_failure(run, &envelope, reason))
+    }
+
+    fn respond(&mut self, opened: Opened) -> Result<Answer, String> {
+        let run = opened.run;
+        let content = match &opened.content {
+            Content::Describe {} => Content::Description(Box::new(describe(&self.site, &self.rows, run))),
+            Content::Measure { features, means } => {
+                Content::Deviations(self.measured(run, features.as_deref(), means)?)
+            }
+            Content::Residuals(terms) => {
+                let initial = opened.message(Default::default())?;
+                Content::Squares(self.squares(terms, &initial).map_err(in_words)?)
+            }
+            Content::Begin(terms) => {
+                let initial = opened.message(Default::default())?;
+                self.begin(run, terms, &initial)?
+            }
+            Content::Request(head) => return self.request(&opened, head.clone()),
+            Content::End {} => {
+                self.run = None;
+                Content::Ended {}
+            }
+            _ => return Err("this is a site, which such a message does not concern".into()),
+        };
+        Ok((content, Arrays::default()))
+    }
+
+    /// Takes part in a run from its beginning, or again.
+    fn begin(&mut self, run: u64, terms: &Terms, initial: &Message) -> Result<Content, String> {
+        // A run that this process took part in before releases its lock first.
+        self.run = None;
+        let disk = Disk::open(&self.site.state, run).map_err(in_words)?;
+        if let Some((kept, _)) = disk.terms(&self.rows.sha256).map_err(in_words)?
+            && kept != *terms
+        {
+            return Err("the terms of this run have changed since it began; start the run anew".into());
+        }
+        let visited = disk.visited().map_err(in_words)?;
+        let part = self.part(run, disk, terms, initial).map_err(in_words)?;
+        part.disk.keep_terms(terms, initial, &self.rows.sha256).map_err(in_words)?;
+        self.run = Some(part);
+        Ok(Content::Ready { visited })
+    }
+
+    /// The site's part in a run: as this process knows it, or from the disk.
+    fn part_of(&mut self, run: u64) -> Result<&mut Part<B>, String> {
+        if self.run.as_ref().is_none_or(|part| part.run != run) {
+            self.run = None;
+            let disk = Disk::open(&self.site.state, run).map_err(in_words)?;
+            let Some((terms, initial)) = disk.terms(&self.rows.sha256).map_err(in_words)? else {
+                return Err(format!("this site has no part in run {run:016x}: it was not told its terms, or lost them"));
+            };
+            self.run = Some(self.part(run, disk, &terms, &initial).map_err(in_words)?);
+        }
+        self.run.as_mut().ok_or_else(|| "the run has ended".into())
+    }
+
+    /// Builds the half of this client and its evaluator.
+    fn part(&self, run: u64, disk: Disk, terms: &Terms, initial: &Message) -> Result<Part<B>, RunError> {
+        let client = self.site.index;
+        let (roster, rows) = (&terms.roster, self.rows.train.rows());
+        if roster.get(client) != Some(&rows) {
+            let told = roster.get(client).map_or_else(|| "no row".to_owned(), ToString::to_string);
+            return Err(RunError::Config(format!("the server expects {told} rows of client {client}, which has {rows}")));
+        }
+        let Ready { config, model, session, train, test, initial } = self.ready(terms, initial)?;
+        let normalisation = &terms.card.normalisation;
+        let table = Table::new(train, normalisation);
+        let shape = vec![initial.count(), initial.dim()];
+        let shard = Shard::new(table.clone(), (0..rows).collect(), session.clone());
+        let (width, personal) = (table.width(), config.evaluation.personal);
+        let halves = config.algorithm.build(Setup {
+            model: model.clone(),
+            roster: roster.clone(),
+            here: vec![(client, shard)],
+            width,
+            initial,
+            session: session.clone(),
+            streams: Streams::new(config.seed),
+            svgd: config.svgd(),
+            reset_optimizer: config.reset_optimizer(),
+            personal,
+            robust: None,
+        })?;
+        let half = halves.clients.into_iter().next().map(|(_, half)| half).ok_or(RunError::NoClient(client))?;
+        let built = half.save()?;
+        let of_this = |rows: usize| {
+            let mut held = vec![Vec::new(); roster.len()];
+            held[client] = (0..rows).collect();
+            held
+        };
+        let held = |table: Table, targets, rows| HeldOut { table, targets, rows };
+        let (test_rows, targets) = (test.rows(), test.targets.clone());
+        let evaluator = ClientEvaluator {
+            model: model.clone(),
+            session,
+            validation: held(table, self.rows.train.targets.clone(), of_this(0)),
+            test: held(Table::new(test, normalisation), targets, of_this(test_rows)),
+            scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
+            chunk: config.evaluation.chunk,
+            bins: config.evaluation.bins,
+            published: true,
+        };
+        Ok(Part { run, disk, model, half, built, at: Some(0), evaluator, shape, is_stateful: true })
+    }
+
+    /// What follows from the terms, before an algorithm is built.
+    fn ready(&self, terms: &Terms, initial: &Message) -> Result<Ready<B>, RunError> {
+        let ModelCard { normalisation, .. } = &terms.card;
+        terms.card.check().map_err(|problem| RunError::Config(format!("the server's card of the model: {problem}")))?;
+        let config = terms::at_site(&terms.config).map_err(RunError::Config)?;
+        let prepared = self.rows.prepared(self.site.index, &terms.card);
+        let TrainTest { train, test, .. } = prepared.map_err(|misfit| RunError::Config(misfit.to_string()))?;
+        let model = config.model(&train)?;
+        check_size(&config.algorithm, &*model)?;
+        let array = initial.array(PARTICLES)?;
+        check_particles(array, config.algorithm.particles(), &*model)?;
+        let session = Session::<B>::open(config.precision)?;
+        let initial = Particles::from_array(array, model.layout(), &session)?;
+        Ok(Ready { config, model, session, train, test, initial })
+    }
+}
+
+/// What follows from the terms of a run.
+struct Ready<B: Backend> {
+    config: Config,
+    model: Arc<dyn Model>,
+    session: Session<B>,
+    train: Dataset,
+    test: Dataset,
+    initial: Particles<B>,
+}
+
+impl<B: Backend> SiteClient<B> {
+    /// The sums of squared deviations from the means over all rows. A site answers one such question in a run: the answers
+    /// to several would tell more about its rows.
+    fn measured(&self, run: u64, features: Option<&[String]>, means: &Means) -> Result<Deviations, String> {
+        let disk = Disk::open(&self.site.state, run).map_err(in_words)?;
+        let asked = serde_json::to_string(&(features, means)).map_err(in_words)?;
+        if !disk.asked_once(&asked).map_err(in_words)? {
+            return Err("the means of this run have been sent before, and were others".into());
+        }
+        measure(&self.site, &self.rows, features, means).map_err(in_words)
+    }
+
+    /// The squared residuals of the initial particles on some training rows.
+    fn squares(&self, terms: &Terms, initial: &Message) -> Result<Squares, RunError> {
+        let Ready { config, model, session, train, initial, .. } = self.ready(terms, initial)?;
+        let table = Table::new(train, &terms.card.normalisation);
+        let rows: Vec<usize> = (0..table.rows()).collect();
+        let streams = Streams::new(config.seed);
+        squared_residuals(&*model, &initial, &table, (self.site.index, &rows), streams, &session)
+    }
+
+    fn request(&mut self, opened: &Opened, head: RequestHead) -> Result<Answer, String> {
+        let (keep, stateful) = (head.keep, head.stateful);
+        let message = opened.message(head.numbers.clone())?;
+        let request = head.request(opened.run, message)?;
+        let client = self.site.index;
+        if request.client != client {
+            return Err(format!("this is client {client}, and the request is to client {}", request.client));
+        }
+        let part = self.part_of(opened.run)?;
+        let message = part.answer(&request, keep, stateful)?;
+        let reply = request.reply(message);
+        let arrays = Arrays::of(&reply.message, request.reply_wire());
+        Ok((Content::Reply(ReplyHead::of(&reply, part.is_stateful)), arrays))
+    }
+}
+
+impl<B: Backend> Part<B> {
+    /// The message of the reply to a request, rounded to the precision in which it is sent.
+    fn answer(&mut self, request: &Request, keep: usize, stateful: bool) -> Result<Message, String> {
+        if let Some(particles) = request.message.arrays.get(PARTICLES)
+            && particles.shape != self.shape
+        {
+            return Err(format!("the request has particles {:?}, and this run's are {:?}", particles.shape, self.shape));
+        }
+        match &request.ask {
+            Ask::Train => self.train(request, keep, stateful),
+            Ask::Answer(question) => {
+                self.go_to(request.counted, stateful)?;
+                self.half.answer(request, question).map_err(in_words)
+            }
+            Ask::Score => {
+                self.go_to(request.counted, stateful)?;
+                let predictor = self.half.predictor(request).map_err(in_words)?;
+                self.evaluator.score(request, predictor).map_err(in_words)
+            }
+        }
+    }
+
+    /// Trains, and commits the visit. The same request has the same reply without a step.
+    fn train(&mut self, request: &Request, keep: usize, stateful: bool) -> Result<Message, String> {
+        if let Some(message) = self.disk.reply(request).map_err(in_words)? {
+            return Ok(message);
+        }
+        self.go_to(request.counted, stateful)?;
+        // A visit that fails leaves the half in an unknown state; the next request reads it from the disk.
+        self.at = None;
+        let message = self.half.handle(request, &|_, _| {}).map_err(in_words)?;
+        let message = message.with_scalar(CLIENT_BYTES, self.half.state_bytes() as f64);
+        let message = request.reply(message).message;
+        let state = self.half.save().map_err(in_words)?;
+        self.is_stateful = !state.is_empty();
+        self.disk.commit(request, keep, state, &message).map_err(in_words)?;
+        self.at = Some(request.round);
+        Ok(message)
+    }
+
+    /// Brings the half to its state at the end of the round `counted`.
+    fn go_to(&mut self, counted: usize, stateful: bool) -> Result<(), String> {
+        if self.at == Some(counted) {
+            return Ok(());
+        }
+        self.at = None;
+        let state = match self.disk.state_at(counted) {
+            Ok(state) => state,
+            // A client that keeps nothing has nothing to lose.
+            Err(DiskError::Lost { .. }) if !stateful => self.disk.state_at(0).map_err(in_words)?,
+            Err(error) => return Err(error.to_string()),
+        };
+        let state = state.filter(|state| !state.is_empty()).unwrap_or_else(|| self.built.clone());
+        if !state.is_empty() {
+            self.half.restore(&state).map_err(in_words)?;
+        }
+        self.at = Some(counted);
+        Ok(())
+    }
+}
+
+/// Checks the particles of a server before anything is allocated for them.
+fn check_particles(array: &Array, count: usize, model: &dyn Model) -> Result<(), RunError> {
+    let dim = model.layout().dim();
+    if array.shape != [count, dim] {
+        let found = &array.shape;
+        return Err(RunError::Config(format!("the server's particles are {found:?}, not [{count}, {dim}]")));
+    }
+    if count.saturating_mul(dim) > MOST_NUMBERS {
+        return Err(RunError::Config(format!(
+            "the server's particles are {count} times {dim} numbers; this site computes with at most {MOST_NUMBERS}"
+        )));
+    }
+    match array.values.first_non_finite() {
+        Some(at) => Err(RunError::Config(format!("the server's particles are not finite at element {at}"))),
+        None => Ok(()),
+    }
+}
+
+fn in_words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,73 @@
+//! The rounds of a run whose halves have been built, wherever its clients are: rounds → metrics → files.
+
+use crate::algorithm::Algorithm;
+use crate::backend::{Backend, Session};
+use crate::error::RunError;
+use crate::federation::fault_policy::FaultPolicy;
+use crate::federation::fleet::Fleet;
+use crate::federation::server::Federation;
+use crate::protocol::ServerHalf;
+use crate::random::Streams;
+
+use super::artifact::Artifacts;
+use super::config::Config;
+use super::evaluate::Judge;
+use super::outcome::Outcome;
+use super::progress::Observer;
+use super::recorder::{RunRecorder, RunResults};
+
+/// A run that is ready for its first round.
+pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
+    pub config: &'a Config,
+    pub algorithm: &'a A,
+    pub server: Box<dyn ServerHalf<B>>,
+    /// The clients, here or elsewhere.
+    pub fleet: &'a dyn Fleet,
+    /// The number of rows N_k of each client, `[K]`.
+    pub roster: &'a [usize],
+    pub judge: &'a Judge<B>,
+    /// Whether the clients' own predictors are scored.
+    pub personal: bool,
+    pub policy: FaultPolicy,
+    pub streams: Streams,
+    pub session: Session<B>,
+}
+
+impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
+    /// Runs the rounds, or those after the checkpoint from which the run resumes, and writes the final files.
+    ///
+    /// # Errors
+    /// A round fails, a file cannot be written, or the user wants the run to end.
+    pub fn run(self, observer: &dyn Observer, mut artifacts: Option<&mut Artifacts>) -> Result<Outcome<B>, RunError> {
+        let Self { config, algorithm, mut server, fleet, roster, judge, personal, mut policy, streams, session } = self;
+        let mut schedule = config.schedule(algorithm, roster.len(), streams);
+        let past = match artifacts.as_deref().and_then(Artifacts::past) {
+            Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, fleet, &mut policy)?)),
+            None => None,
+        };
+        let done = past.as_ref().map_or(0, |(round, _)| *round);
+        let advice = algorithm.one_hot_advice();
+        let clients = (roster.len(), personal);
+        let mut recorder = RunRecorder::new((config, advice), judge, fleet, clients, observer, artifacts.take());
+        if let Some((round, state)) = past {
+            recorder.restore(&state)?;
+            observer.note(&format!("continuing after round {round} of {}", config.rounds));
+            observer.saved(round);
+        }
+        let watch = |done, total| observer.step(done, total);
+        let (server_half, schedule, diagnosis) = (&mut *server, &mut *schedule, config.diagnosis());
+        let mut federation =
+            Federation { server: server_half, schedule, fleet, rows: roster, diagnosis, policy: &mut policy, session };
+        federation.serve(done + 1..=config.rounds, &watch, &mut recorder)?;
+
+        // The final files and the results.
+        let artifacts = recorder.artifacts.take();
+        let RunResults { predicted, evaluation, personal, rounds, seconds } = recorder.finish(&*server, &policy)?;
+        let (particles, posterior) = (server.particles().clone(), server.posterior());
+        let outcome = Outcome { particles, posterior, predicted, evaluation, personal, rounds, seconds };
+        if let Some(artifacts) = artifacts {
+            artifacts.finish(&config.checkpoint, &outcome)?;
+        }
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,256 @@
+//! The server of a federation, which has no rows: agreement of the sites → the algorithm's server half → rounds → files.
+//! [`run()`](super::run()) is the same with all clients in one process.
+
+use crate::algorithm::Algorithm;
+use crate::backend::{Backend, Session};
+use crate::checkpoint::digest;
+use crate::datasets::{DataConfig, ModelCard};
+use crate::error::RunError;
+use crate::particles::Particles;
+use crate::protocol::{Message, PARTICLES, Setup, Wire};
+use crate::random::{self, Streams};
+use crate::remote::{Arrays, Carrier, Content, Link, Opened, Peer, Remote};
+use crate::report::PartitionTable;
+use crate::site::{Agreement, Description, TargetDescription, Terms, agree, means_for, scale};
+
+use super::artifact::{Artifacts, RowsOfRun};
+use super::assemble::{check_size, drawn_particles, has_noise, with_noise};
+use super::checkpoints::Digests;
+use super::config::{Config, EvaluationRows, Rotate};
+use super::drive::Prepared;
+use super::evaluate::Judge;
+use super::outcome::Outcome;
+use super::progress::Observer;
+use super::terms;
+
+/// Runs the server of a federation on backend B over the sites of a carrier. Files go to `artifacts`, if given, as soon as
+/// their content exists.
+///
+/// # Errors
+/// The configuration needs rows at the server, or the sites do not agree, which is found before the first round and before a
+/// file is written; a round fails; or a file cannot be written.
+pub fn serve<B: Backend>(
+    config: &Config,
+    carrier: &dyn Carrier,
+    observer: &dyn Observer,
+    mut artifacts: Option<&mut Artifacts>,
+) -> Result<Outcome<B>, RunError> {
+    let (algorithm, streams) = (&config.algorithm, Streams::new(config.seed));
+    let can = algorithm.capabilities();
+    check(config)?;
+    let mut policy = config.fault_policy(can).with_nonce(random::nonce());
+    if let Some(past) = artifacts.as_deref().and_then(Artifacts::past) {
+        // A run that resumes has its own number, by which its sites know it.
+        policy.restore(past.reliability()?);
+    }
+    let link = Link::new(carrier, policy.number());
+
+    // What the sites hold, and the form in which the model sees it.
+    let sites = Sites::described(&link)?;
+    sites.agreement.notes.iter().for_each(|note| observer.note(note));
+    let card = sites.card(&link, config)?;
+    let shape = card.shape();
+
+    // The model and its initial particles.
+    let model = config.model(&shape)?;
+    check_size(algorithm, &*model)?;
+    let session = Session::<B>::open(config.precision)?;
+    let roster = sites.agreement.rows.clone();
+    let terms = Terms { card: card.clone(), config: terms::for_sites(config)?, roster: roster.clone() };
+    let drawn = drawn_particles(&*model, algorithm.particles(), streams);
+    let sent = |array| Arrays::of(&Message::default().with_array(PARTICLES, array), Wire::Full);
+    let mut squares = Vec::new();
+    if has_noise(&*model) {
+        let (arrays, terms) = (sent(drawn.clone()), Box::new(terms.clone()));
+        for (client, opened) in sites.ask(&link, &Content::Residuals(terms), &arrays)?.into_iter().enumerate() {
+            let Content::Squares(told) = opened.content else { return Err(sites.other_answer(&link, client)) };
+            squares.push(told);
+        }
+    }
+    let initial = Particles::from_array(&with_noise(&*model, drawn, &squares), model.layout(), &session)?;
+    if let Some(artifacts) = artifacts.as_deref_mut() {
+        let rows = sites.rows(config, card);
+        artifacts.open(config, algorithm.particles(), rows, None, &*model, &session)?;
+        artifacts.warning().iter().for_each(|warning| observer.note(warning));
+    }
+    sites.ask(&link, &Content::Begin(Box::new(terms)), &sent(initial.to_array()?))?;
+
+    // The algorithm's server half, over the clients at their sites.
+    let halves = algorithm.build(Setup {
+        model,
+        roster: roster.clone(),
+        here: Vec::new(),
+        width: sites.agreement.width,
+        initial,
+        session: session.clone(),
+        streams,
+        svgd: config.svgd(),
+        reset_optimizer: config.reset_optimizer(),
+        personal: config.evaluation.personal,
+        robust: config.robust_barycenter(),
+    })?;
+
+    // The rounds.
+    let judge = Judge::Clients { names: sites.names() };
+    observer.started(config.rounds, &sites.headline(config));
+    let remote = Remote::new(link, sites.peers, policy.rules.deadline);
+    let fleet = config.fleet(can, remote, roster.len(), streams);
+    let (server, fleet, judge, personal) = (halves.server, &*fleet, &judge, config.evaluation.personal);
+    let prepared =
+        Prepared { config, algorithm, server, fleet, roster: &roster, judge, personal, policy, streams, session };
+    let outcome = prepared.run(observer, artifacts)?;
+    observer.finished();
+    Ok(outcome)
+}
+
+/// Checks that nothing in the configuration needs rows at the server.
+fn check(config: &Config) -> Result<(), RunError> {
+    let refuse = |text: String| Err(RunError::Config(text));
+    if !matches!(config.data()?, DataConfig::Sites(_)) {
+        return refuse(format!(
+            "the rows of a federation are at its sites: `data.kind` must be \"sites\", not \"{}\"",
+            config.data_kind()
+        ));
+    }
+    if config.algorithm.capabilities().centralised {
+        return refuse(format!(
+            "algorithm kind `{}` needs all rows in one place; in a federation use `newton-dsvgd`, `dsvgd` or `fedavg`",
+            config.algorithm.name()
+        ));
+    }
+    if config.rotation()?.rotate != Rotate::None {
+        return refuse("`data.rotate` is not computed by the sites of a federation; it must be \"none\"".into());
+    }
+    if config.evaluation.rows != EvaluationRows::Test {
+        return refuse("the sites of a federation hold out test rows alone; `evaluation.rows` must be \"test\"".into());
+    }
+    Ok(())
+}
+
+/// The sites of a federation, which agree.
+struct Sites {
+    /// What each client tells, `[K]`.
+    told: Vec<Description>,
+    /// The address of each client, `[K]`.
+    peers: Vec<Peer>,
+    agreement: Agreement,
+}
+
+impl Sites {
+    /// Asks every site what it holds.
+    fn described(link: &Link<'_>) -> Result<Self, RunError> {
+        let peers: Vec<Peer> = (0..link.carrier().peers()).collect();
+        let answers = ask(link, &peers, &Content::Describe {}, &Arrays::default())?;
+        let mut told = Vec::new();
+        for (peer, opened) in peers.into_iter().zip(answers) {
+            let Content::Description(description) = opened.content else { return Err(other_answer(link, peer)) };
+            description.check().map_err(|problem| of_site(link, peer, &problem))?;
+            told.push((peer, *description));
+        }
+        let descriptions: Vec<Description> = told.iter().map(|(_, description)| description.clone()).collect();
+        let agreement = agree(&descriptions).map_err(|problem| RunError::Config(problem.to_string()))?;
+        told.sort_by_key(|(_, description)| description.index);
+        let (peers, told) = told.into_iter().unzip();
+        Ok(Self { told, peers, agreement })
+    }
+
+    /// The names of the features and classes, and the scales over the training rows of all sites.
+    fn card(&self, link: &Link<'_>, config: &Config) -> Result<ModelCard, RunError> {
+        let (normalise, agreement) = (config.data()?.normalise(), &self.agreement);
+        let wrong = |problem: crate::site::ScaleError| RunError::Config(problem.to_string());
+        let mut told = Vec::new();
+        if let Some(means) = means_for(agreement, normalise).map_err(wrong)? {
+            let question = Content::Measure { features: agreement.features.clone(), means };
+            for (client, opened) in self.ask(link, &question, &Arrays::default())?.into_iter().enumerate() {
+                let Content::Deviations(deviations) = opened.content else {
+                    return Err(self.other_answer(link, client));
+                };
+                told.push(deviations);
+            }
+        }
+        Ok(agreement.card(config.data_kind(), scale(agreement, &told, normalise).map_err(wrong)?))
+    }
+
+    /// Sends a message to every client, and returns their answers.
+    fn ask(&self, link: &Link<'_>, content: &Content, arrays: &Arrays) -> Result<Vec<Opened>, RunError> {
+        ask(link, &self.peers, content, arrays)
+    }
+
+    fn other_answer(&self, link: &Link<'_>, client: usize) -> RunError {
+        other_answer(link, self.peers[client])
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.told.iter().map(|site| site.name.clone()).collect()
+    }
+
+    /// What the run's files say of the rows.
+    fn rows(&self, config: &Config, card: ModelCard) -> RowsOfRun {
+        let Agreement { rows, test_rows, .. } = &self.agreement;
+        let counts: Option<Vec<Vec<usize>>> = self.told.iter().map(|site| self.counts(site)).collect();
+        let counts = counts.map(|counts| PartitionTable {
+            class_names: card.classes.clone().unwrap_or_default(),
+            counts,
+            validation: vec![0; rows.len()],
+            test: test_rows.clone(),
+        });
+        let line = |site: &Description| format!("{} {} {} {}\n", site.index, site.name, site.rows, site.test_rows);
+        let listed: String = self.told.iter().map(line).collect();
+        let prints: String = self.told.iter().map(|site| format!("{}\n", site.print)).collect();
+        let sum = |counts: &[usize]| counts.iter().sum::<usize>();
+        RowsOfRun {
+            digests: Digests {
+                data: digest::of_bytes(prints.as_bytes()),
+                partition: digest::of_bytes(format!("{rows:?} {test_rows:?}").as_bytes()),
+            },
+            listed: format!("client site training_rows test_rows\n{listed}"),
+            counts,
+            about: format!("{} training and {} test rows at their sites", sum(rows), sum(test_rows)),
+            clients: format!("{} ({})", rows.len(), config.data_kind()),
+            card,
+        }
+    }
+
+    /// The number of training rows of each agreed class at a site that tells them.
+    fn counts(&self, site: &Description) -> Option<Vec<usize>> {
+        let TargetDescription::Classes { names, counts: Some(counts) } = &site.target else { return None };
+        let count = |class| names.iter().position(|name| name == class).map_or(0, |place| counts[place]);
+        Some(self.agreement.classes.as_ref()?.iter().map(count).collect())
+    }
+
+    fn headline(&self, config: &Config) -> String {
+        let (algorithm, particles) = (config.algorithm.name(), config.algorithm.particles());
+        let plural = if particles == 1 { "" } else { "s" };
+        format!(
+            "{}: {algorithm}, {particles} particle{plural}, {} rows at {} sites, backend {}, seed {}",
+            config.name,
+            self.agreement.rows.iter().sum::<usize>(),
+            self.peers.len(),
+            config.backend,
+            config.seed
+        )
+    }
+}
+
+/// Sends a message to these sites, and returns their answers in the same order.
+///
+/// # Errors
+/// A site cannot be reached, or does not answer. The error names it.
+fn ask(link: &Link<'_>, peers: &[Peer], content: &Content, arrays: &Arrays) -> Result<Vec<Opened>, RunError> {
+    let send = |peer: &Peer| {
+        link.send(*peer, content.clone(), arrays).map_err(|reason| of_site(link, *peer, &reason))
+    };
+    let numbers = peers.iter().map(send).collect::<Result<Vec<_>, _>>()?;
+    let mut answers = link.collect(&numbers, None);
+    answers.sort_by_key(|answer| answer.number);
+    let opened = |answer: crate::remote::Answer| answer.what.map_err(|reason| of_site(link, answer.from, &reason));
+    answers.into_iter().map(opened).collect()
+}
+
+fn of_site(link: &Link<'_>, peer: Peer, reason: &str) -> RunError {
+    RunError::Config(format!("{}: {reason}", link.carrier().name(peer)))
+}
+
+fn other_answer(link: &Link<'_>, peer: Peer) -> RunError {
+    of_site(link, peer, "the site gives another answer than it was asked for")
+}

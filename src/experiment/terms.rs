@@ -1,0 +1,88 @@
+//! Which sections of a configuration a server sends to its sites, and how a site reads them.
+
+use fedstein_schema::{Overrides, Source};
+use toml::{Table, Value};
+
+use super::config::{Config, schema};
+use crate::algorithm::Algorithm;
+use crate::error::RunError;
+
+/// The sections and top-level keys that a server may set at a site.
+const SECTIONS: [&str; 7] = ["seed", "precision", "model", "algorithm", "kernel", "optimizer", "evaluation"];
+/// The longest text that a site reads.
+const LONGEST: usize = 1 << 20;
+
+/// The sections of a configuration that concern a client, as TOML.
+///
+/// # Errors
+/// The configuration cannot be serialised, which does not happen for these types.
+pub(super) fn for_sites(config: &Config) -> Result<String, RunError> {
+    let mut table = Table::try_from(config).map_err(|error| RunError::Config(error.to_string()))?;
+    table.retain(|name, _| SECTIONS.contains(&name.as_str()));
+    // Whose rows are evaluated is the server's affair, and each site has test rows alone.
+    if let Some(Value::Table(evaluation)) = table.get_mut("evaluation") {
+        evaluation.remove("rows");
+    }
+    Ok(table.to_string())
+}
+
+/// The configuration of a text from a server; all that a server may not set has its default.
+///
+/// # Errors
+/// The text sets anything else, or a key has an invalid value. The error names the key.
+pub(super) fn at_site(text: &str) -> Result<Config, String> {
+    if text.len() > LONGEST {
+        return Err(format!("the server's configuration has {} bytes; at most {LONGEST} are read", text.len()));
+    }
+    let table: Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    if let Some(name) = table.keys().find(|name| !SECTIONS.contains(&name.as_str())) {
+        let name = crate::report::quoted(name);
+        return Err(format!("the server sets `{name}`, which only this site's own file may; it may set {}", SECTIONS.join(", ")));
+    }
+    let source = Source { name: "the server's configuration", text };
+    let resolved = schema().resolve(source, &Overrides::default()).map_err(|error| error.to_string())?;
+    let config = Config::from_resolved(&resolved).map_err(|error| error.to_string())?;
+    config.algorithm.check().map_err(|problem| format!("the server's configuration: {problem}"))?;
+    match config.algorithm.capabilities().centralised {
+        true => Err(format!("algorithm kind `{}` needs all rows in one place", config.algorithm.name())),
+        false => Ok(config),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        Config::load(Source { name: "a test", text }, &Overrides::default()).unwrap().0
+    }
+
+    #[test]
+    fn a_site_reads_the_sections_that_concern_it_and_no_other() {
+        let text = "seed = 9\nrounds = 3\nname = \"x\"\n[data]\nkind = \"twonorm\"\n[model]\nhidden = [7]\n\
+                    [algorithm]\nkind = \"fedavg\"\nlocal_steps = 3\n[evaluation]\nbins = 4\n[schedule]\nclients = 2";
+        let whole = config(text);
+        let sent = for_sites(&whole).unwrap();
+        let config = at_site(&sent).unwrap();
+        assert_eq!((config.seed, &config.model, &config.algorithm), (9, &whole.model, &whole.algorithm));
+        assert_eq!((&config.kernel, &config.optimizer), (&whole.kernel, &whole.optimizer));
+        assert_eq!(config.evaluation.bins, 4);
+        assert!(config.name == "run" && !sent.contains("twonorm"));
+    }
+
+    #[test]
+    fn what_a_server_may_not_set_is_refused_by_name() {
+        for (text, word) in [
+            ("[data]\npath = \"/etc/passwd\"", "`data`"),
+            ("[checkpoint]\nenabled = false", "`checkpoint`"),
+            ("backend = \"cuda\"", "`backend`"),
+            ("[algorithm]\nkind = \"fedavg\"\npath = \"x\"", "path"),
+            ("[algorithm]\nkind = \"svgd\"", "all rows in one place"),
+            ("[algorithm", "the server's configuration"),
+        ] {
+            let error = at_site(text).unwrap_err();
+            assert!(error.contains(word) || word == "the server's configuration", "{error}, not {word}");
+        }
+        assert!(at_site(&" ".repeat(LONGEST + 1)).unwrap_err().contains("at most"));
+    }
+}

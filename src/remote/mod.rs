@@ -1,0 +1,23 @@
+//! Clients that are elsewhere: what is said between a server and its sites, and how it travels.
+//!
+//! A message is an [`envelope`] in JSON with the `.npy` files ([`npy`]) of its arrays: a [`Parcel`]. A [`Carrier`] delivers
+//! parcels: to threads of this process, to child processes, or over an engine such as Flower. [`Remote`] is the
+//! [`Fleet`](crate::federation::fleet::Fleet) over a carrier. Nothing here computes with tensors, and nothing here knows how
+//! a site answers.
+
+mod carrier;
+pub mod envelope;
+mod link;
+pub mod npy;
+mod parcel;
+mod pipes;
+mod remote;
+mod threads;
+
+pub use carrier::{Arrival, Carrier, Peer};
+pub use envelope::{Arrays, Content, Opened, PROTOCOL, ReplyHead, RequestHead, open, seal, seal_failure, shown};
+pub use link::{Answer, Link};
+pub use parcel::{Limits, Parcel};
+pub use pipes::Pipes;
+pub use remote::Remote;
+pub use threads::Threads;

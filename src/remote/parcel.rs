@@ -1,0 +1,190 @@
+//! A parcel: an envelope in JSON and the `.npy` files of arrays. It is what a carrier delivers, as one frame of bytes
+//! where the carrier is a stream.
+//!
+//! | frame | bytes |
+//! |---|---|
+//! | `fedstein` | 8 |
+//! | length of the envelope, number of arrays | 4 each, little-endian |
+//! | the envelope | |
+//! | for each array: its length, and its `.npy` file | 8, little-endian |
+//!
+//! Frames of any origin are read: every length is compared with [`Limits`] first, and memory grows with what has arrived,
+//! not with what is announced.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+/// The first bytes of a frame.
+const MAGIC: &[u8; 8] = b"fedstein";
+
+/// The content of one message between server and site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parcel {
+    /// The envelope: JSON.
+    pub envelope: Vec<u8>,
+    /// The `.npy` files of the arrays, in the order in which the envelope lists them. Parcels to several clients share
+    /// them.
+    pub arrays: Vec<Arc<Vec<u8>>>,
+}
+
+/// The sizes above which a frame is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the envelope.
+    pub envelope: u64,
+    /// Number of arrays.
+    pub arrays: usize,
+    /// Bytes of all arrays together.
+    pub bytes: u64,
+}
+
+impl Limits {
+    /// Limits for arrays of this many bytes.
+    pub fn of(bytes: u64) -> Self {
+        Self { envelope: 64 << 20, arrays: 1024, bytes }
+    }
+}
+
+/// The number of bytes by which memory grows while a part of a frame is read.
+const STEP: u64 = 1 << 20;
+
+impl Parcel {
+    /// The number of bytes of its frame.
+    pub fn bytes(&self) -> u64 {
+        let arrays = self.arrays.iter().map(|array| 8 + array.len() as u64).sum::<u64>();
+        MAGIC.len() as u64 + 8 + self.envelope.len() as u64 + arrays
+    }
+
+    /// Writes the frame.
+    ///
+    /// # Errors
+    /// The stream cannot be written, or the envelope is longer than 4 GiB.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        let four = |length: usize| u32::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
+        to.write_all(MAGIC)?;
+        to.write_all(&four(self.envelope.len())?.to_le_bytes())?;
+        to.write_all(&four(self.arrays.len())?.to_le_bytes())?;
+        to.write_all(&self.envelope)?;
+        for array in &self.arrays {
+            to.write_all(&(array.len() as u64).to_le_bytes())?;
+            to.write_all(array)?;
+        }
+        to.flush()
+    }
+
+    /// Reads a frame; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// The stream cannot be read or ends within the frame, or the frame is none or exceeds a limit
+    /// ([`io::ErrorKind::InvalidData`]).
+    pub fn read(from: &mut impl Read, limits: Limits) -> io::Result<Option<Self>> {
+        let mut magic = Vec::new();
+        from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
+        if magic.is_empty() {
+            return Ok(None);
+        }
+        if magic != MAGIC {
+            return Err(refused("it does not begin like a message of fedstein".into()));
+        }
+        let envelope = u64::from(u32::from_le_bytes(exact(from)?));
+        let count = u32::from_le_bytes(exact(from)?) as usize;
+        if envelope > limits.envelope {
+            return Err(refused(format!("its envelope has {envelope} bytes; at most {} are read", limits.envelope)));
+        }
+        if count > limits.arrays {
+            return Err(refused(format!("it has {count} arrays; at most {} are read", limits.arrays)));
+        }
+        let envelope = part(from, envelope)?;
+        let (mut arrays, mut rest) = (Vec::new(), limits.bytes);
+        for _ in 0..count {
+            let length = u64::from_le_bytes(exact(from)?);
+            rest = rest.checked_sub(length).ok_or_else(|| {
+                refused(format!("its arrays have more than the {} bytes that are read", limits.bytes))
+            })?;
+            arrays.push(Arc::new(part(from, length)?));
+        }
+        Ok(Some(Self { envelope, arrays }))
+    }
+}
+
+/// The next bytes of a stream.
+fn exact<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    from.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The next `length` bytes of a stream. Memory grows with what has arrived.
+fn part(from: &mut impl Read, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(length.min(STEP) as usize);
+    if from.by_ref().take(length).read_to_end(&mut bytes)? as u64 != length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
+
+fn refused(reason: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits { envelope: 100, arrays: 3, bytes: 1000 };
+
+    fn frame(parcel: &Parcel) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        parcel.write(&mut bytes).unwrap();
+        assert_eq!(bytes.len() as u64, parcel.bytes());
+        bytes
+    }
+
+    fn parcel(envelope: &str, arrays: &[&[u8]]) -> Parcel {
+        Parcel {
+            envelope: envelope.into(),
+            arrays: arrays.iter().map(|array| Arc::new(array.to_vec())).collect(),
+        }
+    }
+
+    #[test]
+    fn frames_are_read_one_after_another_until_the_end_of_the_stream() {
+        let (first, second) = (parcel("{}", &[b"abc", b""]), parcel("", &[]));
+        let bytes = [frame(&first), frame(&second)].concat();
+        let mut stream = bytes.as_slice();
+        assert_eq!(Parcel::read(&mut stream, LIMITS).unwrap(), Some(first));
+        assert_eq!(Parcel::read(&mut stream, LIMITS).unwrap(), Some(second));
+        assert_eq!(Parcel::read(&mut stream, LIMITS).unwrap(), None);
+    }
+
+    #[test]
+    fn a_frame_that_exceeds_a_limit_or_is_none_is_refused_before_it_is_read() {
+        let announced = |envelope: u32, count: u32, length: u64| {
+            [MAGIC.as_slice(), &envelope.to_le_bytes(), &count.to_le_bytes(), &length.to_le_bytes()].concat()
+        };
+        for (bytes, word) in [
+            (b"GET / HTTP/1.1".to_vec(), "does not begin"),
+            (announced(101, 0, 0), "101 bytes; at most 100"),
+            (announced(0, 4, 0), "4 arrays; at most 3"),
+            (announced(0, 1, u64::MAX), "more than the 1000 bytes"),
+            (announced(0, 1, 1000), "unexpected end"),
+            (announced(99, 0, 0), "unexpected end"),
+            (frame(&parcel("{}", &[&[0; 600], &[0; 600]])), "more than the 1000 bytes"),
+        ] {
+            let error = Parcel::read(&mut bytes.as_slice(), LIMITS).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}, not {word}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_frame_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), real in any::<bool>()) {
+            if real {
+                bytes.splice(0..0, [MAGIC.as_slice(), &[3, 0, 0, 0, 1, 0, 0, 0]].concat());
+            }
+            let _ = Parcel::read(&mut bytes.as_slice(), LIMITS);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The fleet of clients that are elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::carrier::Peer;
+use super::envelope::{Arrays, Content, RequestHead};
+use super::link::{Answer, Link};
+use crate::checkpoint::State;
+use crate::error::RunError;
+use crate::federation::fleet::Fleet;
+use crate::protocol::{ClientId, Reply, Request, Watch, Wire};
+
+/// A fleet of clients at sites. A client keeps its state at its site; the server's checkpoints have none of it.
+pub struct Remote<'a> {
+    link: Link<'a>,
+    /// The site of each client, `[K]`.
+    sites: Vec<Peer>,
+    /// The time after which replies are not waited for.
+    deadline: Option<Duration>,
+    kept: Mutex<Kept>,
+}
+
+/// To which states of the clients the server may go back.
+#[derive(Debug, Default)]
+struct Kept {
+    /// The last round in which a reply of each client was aggregated.
+    counted: BTreeMap<ClientId, usize>,
+    /// The same at the last two checkpoints.
+    checkpoints: BTreeMap<ClientId, [usize; 2]>,
+    /// Whether there is a checkpoint.
+    saved: bool,
+    /// The clients that said after their last visit that they keep nothing between visits.
+    stateless: BTreeSet<ClientId>,
+}
+
+impl Kept {
+    /// The oldest round to whose end a client may have to go back.
+    fn oldest(&self, client: ClientId, counted: usize) -> usize {
+        // A client without a round at a checkpoint has not trained before it.
+        let before = self.checkpoints.get(&client).map_or(0, |[before, _]| *before);
+        if self.saved { before } else { counted }
+    }
+}
+
+impl<'a> Remote<'a> {
+    /// A fleet over a link to sites, by client. Replies are waited for as long as `deadline` says, in seconds.
+    pub fn new(link: Link<'a>, sites: Vec<Peer>, deadline: Option<f64>) -> Self {
+        let deadline = deadline.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        Self { link, sites, deadline, kept: Mutex::default() }
+    }
+
+    /// The link.
+    pub fn link(&self) -> &Link<'a> {
+        &self.link
+    }
+
+    fn send(&self, request: &Request, arrays: &Arrays) -> Result<u64, RunError> {
+        let &Request { round, client, counted, .. } = request;
+        let peer = *self.sites.get(client).ok_or(RunError::NoClient(client))?;
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (keep, stateful) = (kept.oldest(client, counted), !kept.stateless.contains(&client));
+        drop(kept);
+        let sent = self.link.send(peer, Content::Request(RequestHead::of(request, keep, stateful)), arrays);
+        sent.map_err(|reason| RunError::Client { round, client, reason })
+    }
+
+    /// The reply in an answer; `round` is that of the requests that are waited for.
+    fn reply(&self, answer: Answer, round: usize) -> Option<Result<Reply, RunError>> {
+        let client = self.sites.iter().position(|site| *site == answer.from)?;
+        let failed = |reason| RunError::Client { round, client, reason };
+        let opened = match answer.what {
+            Ok(opened) => opened,
+            Err(reason) => return Some(Err(failed(reason))),
+        };
+        let Content::Reply(head) = &opened.content else {
+            return Some(Err(failed("the answer to a request is not a reply".into())));
+        };
+        if head.client != client {
+            return Some(Err(failed(format!("it replies as client {}", head.client))));
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if head.stateful {
+            kept.stateless.remove(&client);
+        } else {
+            kept.stateless.insert(client);
+        }
+        drop(kept);
+        Some(match opened.message(head.numbers.clone()) {
+            Ok(message) => Ok(Reply {
+                run: opened.run,
+                round: head.round,
+                client,
+                state: head.state.0,
+                seconds: answer.seconds,
+                message,
+            }),
+            Err(reason) => Err(failed(reason)),
+        })
+    }
+}
+
+impl Fleet for Remote<'_> {
+    fn dispatch(&self, requests: &[Request], _: Watch) -> Vec<Result<Reply, RunError>> {
+        let deadline = self.deadline.map(|deadline| Instant::now() + deadline);
+        let round = requests.first().map_or(0, |request| request.round);
+        // Requests of one state share their arrays.
+        let mut encoded: BTreeMap<(u64, u8), Arrays> = BTreeMap::new();
+        let (mut awaited, mut replies) = (Vec::new(), Vec::new());
+        for request in requests {
+            let arrays = encoded.entry((request.state, precision(request.wire)));
+            match self.send(request, arrays.or_insert_with(|| Arrays::of(&request.message, request.wire))) {
+                Ok(number) => awaited.push(number),
+                Err(error) => replies.push(Err(error)),
+            }
+        }
+        let mut answers = self.link.collect(&awaited, deadline);
+        // The order of arrival depends on the machines. Events and sums must not.
+        answers.sort_by_key(|answer| answer.number);
+        replies.extend(answers.into_iter().filter_map(|answer| self.reply(answer, round)));
+        replies
+    }
+
+    fn settle(&self, round: usize, counted: &[ClientId]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.counted.extend(counted.iter().map(|client| (*client, round)));
+    }
+
+    fn save_own(&self) -> State {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.saved = true;
+        let Kept { counted, checkpoints, stateless, .. } = &mut *kept;
+        for (client, round) in counted {
+            let [_, last] = checkpoints.get(client).copied().unwrap_or_default();
+            checkpoints.insert(*client, [last, *round]);
+        }
+        let rounds = |at: usize| checkpoints.values().map(move |rounds| rounds[at]);
+        State::default()
+            .with_counts("clients", checkpoints.keys().copied())
+            .with_counts("before", rounds(0))
+            .with_counts("last", rounds(1))
+            .with_counts("stateless", stateless.iter().copied())
+    }
+
+    fn restore_own(&self, state: &State) -> Result<(), RunError> {
+        if state.is_empty() {
+            return Ok(());
+        }
+        let (clients, before, last) = (state.counts("clients")?, state.counts("before")?, state.counts("last")?);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.saved = true;
+        kept.stateless = state.counts("stateless")?.into_iter().collect();
+        kept.counted = clients.iter().copied().zip(last.iter().copied()).collect();
+        kept.checkpoints = clients.into_iter().zip(before.into_iter().zip(last).map(|(a, b)| [a, b])).collect();
+        Ok(())
+    }
+}
+
+fn precision(wire: Wire) -> u8 {
+    match wire {
+        Wire::Full => 0,
+        Wire::F32 => 1,
+        Wire::F16 => 2,
+        Wire::Bf16 => 3,
+    }
+}

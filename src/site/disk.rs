@@ -1,0 +1,236 @@
+//! What a site keeps on its disk during a run: the terms, and after every visit the state of its half together with its
+//! reply.
+//!
+//! `<state>/<run>/` has mode 0700 and a lock. A visit is committed by one rename, before its reply is sent: a process that
+//! ends at any moment leaves the visit out or has all of it. The generation of a visit has the number of its round. The
+//! server says with every request from which of them a client begins ([`Request::counted`]); so a visit whose reply was
+//! not aggregated is discarded, a server that resumes from its checkpoint finds the states of that time, and the same
+//! request gets the same reply without a step.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::terms::Terms;
+use crate::checkpoint::lock::{Lock, LockError};
+use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, codec, rounds};
+use crate::protocol::{Message, Request};
+use crate::report::files::{read_text, read_whole, write_atomic};
+
+/// The file with the terms of the run.
+const TERMS: &str = "terms.json";
+/// The file with the initial particles.
+const INITIAL: &str = "initial.safetensors";
+/// The file with the means over all rows.
+const MEANS: &str = "means.json";
+/// The directory of the visits.
+const VISITS: &str = "visits";
+/// The part of a generation with the state of the half.
+const HALF: &str = "half";
+/// The part of a generation with the reply.
+const REPLY: &str = "reply";
+
+/// Why a site cannot use what it keeps.
+#[derive(Debug, Error)]
+pub enum DiskError {
+    /// Another process of this site is at work.
+    #[error("this site is busy with another message ({0})")]
+    Busy(String),
+    /// A visit that counts is not on the disk.
+    #[error(
+        "this site has lost its state of round {counted}: `{}` {}. What it sent then would count twice. Bring that directory \
+         back, or start the run anew",
+        dir.display(), have(rounds)
+    )]
+    Lost {
+        /// The directory of the run.
+        dir: PathBuf,
+        /// The round whose state is missing.
+        counted: usize,
+        /// The rounds whose states are there.
+        rounds: Vec<usize>,
+    },
+    /// The training rows are not those with which the run began.
+    #[error("the file of training rows has changed since the run began; bring it back, or start the run anew")]
+    Changed,
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+}
+
+fn have(rounds: &[usize]) -> String {
+    let rounds: Vec<String> = rounds.iter().map(ToString::to_string).collect();
+    match &rounds[..] {
+        [] => "has none".into(),
+        [round] => format!("has that of round {round}"),
+        _ => format!("has those of rounds {}", rounds.join(", ")),
+    }
+}
+
+/// The content of [`TERMS`].
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    /// The sha256 of the file of training rows.
+    sha256: String,
+    terms: Terms,
+}
+
+/// The directory of one run at one site, locked by this process.
+#[derive(Debug)]
+pub struct Disk {
+    dir: PathBuf,
+    /// The generations up to that from which the next visit begins; `None` until it is known.
+    store: Option<Store>,
+    /// The lock. It is the last field, so that it is released after everything else.
+    _lock: Lock,
+}
+
+impl Disk {
+    /// Opens or creates the directory of a run under a site's `state`.
+    ///
+    /// # Errors
+    /// Another process of this site has locked it, or it cannot be created.
+    pub fn open(state: &Path, run: u64) -> Result<Self, DiskError> {
+        let dir = state.join(format!("{run:016x}"));
+        create_private(&dir).map_err(CheckpointError::io("create", &dir))?;
+        let lock = Lock::take(&dir).map_err(|error| match error {
+            LockError::Held(holder) => DiskError::Busy(holder),
+            LockError::Io(source) => CheckpointError::io("lock", &dir)(source).into(),
+        })?;
+        Ok(Self { dir, store: None, _lock: lock })
+    }
+
+    /// Keeps the question about deviations from means; whether it is the first of this run, or the same again.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    pub fn asked_once(&self, question: &str) -> Result<bool, DiskError> {
+        let path = self.dir.join(MEANS);
+        if path.exists() {
+            return Ok(read_text(&path).map_err(CheckpointError::io("read", &path))? == question);
+        }
+        let written = write_atomic(&path, question.as_bytes());
+        written.map_err(|error| CheckpointError::Write(error.to_string()))?;
+        Ok(true)
+    }
+
+    /// Keeps the terms of the run, the initial particles, and the print of the file of training rows.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn keep_terms(&self, terms: &Terms, initial: &Message, sha256: &str) -> Result<(), DiskError> {
+        let write = |name: &str, bytes: &[u8]| {
+            let written = write_atomic(&self.dir.join(name), bytes);
+            written.map_err(|error| CheckpointError::Write(error.to_string()))
+        };
+        write(INITIAL, &codec::encode(&initial.to_state())?)?;
+        let kept = Kept { sha256: sha256.to_owned(), terms: terms.clone() };
+        let text = serde_json::to_vec_pretty(&kept).map_err(|error| CheckpointError::Content(error.to_string()))?;
+        Ok(write(TERMS, &text)?)
+    }
+
+    /// The terms and the initial particles; `None` where none are kept.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the training rows are not those with which the run began.
+    pub fn terms(&self, sha256: &str) -> Result<Option<(Terms, Message)>, DiskError> {
+        let path = self.dir.join(TERMS);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = read_text(&path).map_err(CheckpointError::io("read", &path))?;
+        let wrong = |path: &Path, reason: String| CheckpointError::Content(format!("{}: {reason}", path.display()));
+        let kept: Kept = serde_json::from_str(&text).map_err(|error| wrong(&path, error.to_string()))?;
+        if kept.sha256 != sha256 {
+            return Err(DiskError::Changed);
+        }
+        let path = self.dir.join(INITIAL);
+        let bytes = read_whole(&path).map_err(CheckpointError::io("read", &path))?;
+        let initial = codec::decode(&bytes).map_err(|reason| wrong(&path, reason))?;
+        Ok(Some((kept.terms, Message::from_state(&initial)?)))
+    }
+
+    /// The round of the last visit on the disk; 0 where there is none.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn visited(&self) -> Result<usize, DiskError> {
+        Ok(self.rounds()?.last().copied().unwrap_or(0))
+    }
+
+    fn rounds(&self) -> Result<Vec<usize>, DiskError> {
+        Ok(rounds(&self.dir.join(VISITS))?)
+    }
+
+    /// The reply to this request, if it has been answered: training for the same state in the same round.
+    ///
+    /// # Errors
+    /// The generation cannot be read.
+    pub fn reply(&self, request: &Request) -> Result<Option<Message>, DiskError> {
+        let Some(store) = Store::open_at(&self.dir.join(VISITS), request.round)? else { return Ok(None) };
+        let reply = store.read(REPLY)?;
+        match reply.words("state")? == format!("{:016x}", request.state) {
+            true => Ok(Some(Message::from_state(&reply.part("message"))?)),
+            false => Ok(None),
+        }
+    }
+
+    /// The state of the half with which it answers a request: that at the end of the round `counted`. `None` for a half
+    /// as it was built.
+    ///
+    /// # Errors
+    /// That state is not there, or cannot be read.
+    pub fn state_at(&mut self, counted: usize) -> Result<Option<State>, DiskError> {
+        let visits = self.dir.join(VISITS);
+        if counted == 0 {
+            self.store = Some(Store::new(visits));
+            return Ok(None);
+        }
+        let Some(store) = Store::open_at(&visits, counted)? else {
+            return Err(DiskError::Lost { dir: self.dir.clone(), counted, rounds: self.rounds()? });
+        };
+        let state = store.read(HALF)?;
+        self.store = Some(store);
+        Ok(Some(state))
+    }
+
+    /// Commits a visit that began from [`Self::state_at`]: the state of the half after it, and its reply. States before
+    /// the round `keep` are removed.
+    ///
+    /// # Errors
+    /// A file cannot be written; the visit is then not committed.
+    pub fn commit(&mut self, request: &Request, keep: usize, half: State, reply: &Message) -> Result<(), DiskError> {
+        let mut store = match self.store.take() {
+            Some(store) => store,
+            None => Store::new(self.dir.join(VISITS)),
+        };
+        store.keep_from(keep.min(request.counted));
+        let stamped = State::default().with_words("state", format!("{:016x}", request.state));
+        let reply = stamped.with_part("message", reply.to_state());
+        let position = Position { round: request.round, identity: Identity::default(), logs: BTreeMap::new() };
+        let parts = [(HALF.to_owned(), half), (REPLY.to_owned(), reply)];
+        store.write(position, parts.into_iter().map(Ok::<_, CheckpointError>))?;
+        self.store = Some(store);
+        Ok(())
+    }
+
+    /// Removes the directory of the run.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn remove(self) -> Result<(), DiskError> {
+        Ok(fs::remove_dir_all(&self.dir).map_err(CheckpointError::io("remove", &self.dir))?)
+    }
+}
+
+/// Creates a directory that only its owner can read.
+fn create_private(dir: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}

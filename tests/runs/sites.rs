@@ -1,0 +1,170 @@
+//! Federations whose clients are sites, each with a file of its own: the server has no rows, every message travels as bytes,
+//! and every site is built anew from its disk for each message.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use fedstein::backend::Flex;
+use fedstein::datasets::{Dataset, Header, Normalise, Targets, Task, TrainTest};
+use fedstein::error::RunError;
+use fedstein::experiment::at_site::SiteClient;
+use fedstein::experiment::{ConfigLoader, Experiment, Outcome, Overrides, Quiet, Source, run, serve};
+use fedstein::remote::{Parcel, Threads};
+use fedstein::site::{SiteConfig, SiteData, SiteRows, Tell};
+use ndarray::Array2;
+use tempfile::TempDir;
+
+use crate::common::{algorithms_that, values};
+use crate::faults::harness::{K, text};
+
+/// Rows of K clients with very different numbers of rows: training and test rows, each with its client.
+fn rows(task: Task) -> (Dataset, Dataset) {
+    let set = |count: usize, phase: f32| {
+        let wave = |row: usize, column: usize| ((row * 7 + column * 3) as f32 * 0.37 + phase).sin() * (1 + column) as f32;
+        let features = Array2::from_shape_fn((count, 4), |(row, column)| if column == 3 { 2.5 } else { wave(row, column) });
+        let sum = |row: usize| features[[row, 0]] + features[[row, 1]];
+        let targets = match task {
+            Task::Classification => Targets::Classes {
+                labels: (0..count).map(|row| usize::from(sum(row) > 0.3)).collect(),
+                names: vec!["no".into(), "yes".into()],
+            },
+            Task::Regression => Targets::Real { values: (0..count).map(|row| f64::from(sum(row)) + 0.1).collect() },
+        };
+        let clients = (0..count).map(|row| if row % 3 == 0 { 0 } else { row % K }).collect();
+        Dataset {
+            name: "waves".into(),
+            features,
+            feature_shape: vec![4],
+            feature_names: Some(["a", "b", "c", "d"].map(String::from).to_vec()),
+            targets,
+            clients: Some(clients),
+        }
+    };
+    (set(130, 0.0), set(60, 0.5))
+}
+
+/// Writes the rows of a client as a CSV file, with the columns in another order.
+fn write(path: &Path, data: &Dataset, client: usize) {
+    let mut text = String::from("d,target,c,b,a\n");
+    let of_client = |row: &usize| data.clients.as_ref().unwrap()[*row] == client;
+    for row in (0..data.rows()).filter(of_client) {
+        let target = match &data.targets {
+            Targets::Classes { labels, names } => names[labels[row]].clone(),
+            Targets::Real { values } => values[row].to_string(),
+            Targets::None { .. } => unreachable!(),
+        };
+        let x = data.features.row(row);
+        text += &format!("{},{target},{},{},{}\n", x[3], x[2], x[1], x[0]);
+    }
+    fs::write(path, text).unwrap();
+}
+
+/// The sites of K clients under a directory.
+fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
+    let (train, test) = rows(task);
+    let site = |client: usize| {
+        let (path, test_path) = (dir.join(format!("{client}.csv")), dir.join(format!("{client}-test.csv")));
+        write(&path, &train, client);
+        write(&test_path, &test, client);
+        SiteConfig {
+            name: format!("site {client}"),
+            index: client,
+            state: dir.join(format!("state-{client}")),
+            backend: "flex".into(),
+            threads: 0,
+            data: SiteData {
+                path,
+                test_path: test_path.display().to_string(),
+                target: "target".into(),
+                task,
+                header: Header::Yes,
+                delimiter: ",".into(),
+                test_fraction: 0.2,
+            },
+            tell: Tell { class_counts: true, min_rows: 1, statistics: true },
+        }
+    };
+    (0..K).map(site).collect()
+}
+
+/// A carrier to sites that are built anew for each message. `seen` gets every message to a site and its answer.
+type Seen = Arc<Mutex<Vec<(usize, Parcel, Parcel)>>>;
+
+fn carrier(sites: &[SiteConfig], seen: &Seen) -> Threads {
+    let site = |(peer, site): (usize, &SiteConfig)| {
+        let (site, seen) = (site.clone(), seen.clone());
+        let rows = SiteRows::read(&site).unwrap();
+        let answer = move |parcel: Parcel| {
+            let answer = SiteClient::<Flex>::new(site.clone(), rows.clone()).answer(parcel.clone());
+            seen.lock().unwrap().push((peer, parcel, answer.clone()));
+            answer
+        };
+        Box::new(answer) as Box<dyn FnMut(Parcel) -> Parcel + Send>
+    };
+    // The address of a site is not its index.
+    Threads::new(sites.iter().rev().enumerate().map(site).collect())
+}
+
+/// The config of a run in one process, and that of a federation of sites.
+fn configs(kind: &str, more: &str, task: Task) -> [String; 2] {
+    let text = text(kind, more);
+    let data = "data = { kind = \"twonorm\", rows = 120, test_fraction = 0.33333 }";
+    let partition = format!("partition = {{ clients = {K} }}");
+    assert!(text.contains(data) && text.contains(&partition));
+    let word = if task == Task::Regression { "regression" } else { "classification" };
+    let here = text.replace(&partition, "partition = { kind = \"by-column\" }");
+    let federation = text.replace(data, &format!("data = {{ kind = \"sites\", task = \"{word}\" }}"));
+    [here, federation]
+}
+
+fn in_one_process(text: &str, task: Task) -> Result<Outcome<Flex>, RunError> {
+    let (train, test) = rows(task);
+    let data = TrainTest::from_rows(train, test, Normalise::Standard)?;
+    let source = Source { name: "one process", text };
+    let (config, _) = ConfigLoader::default().with_data(&data).load(source, &Overrides::default())?;
+    run::<Flex>(&Experiment::new(config, "data").with_data(data), &Quiet, None)
+}
+
+fn federation(text: &str, sites: &[SiteConfig], seen: &Seen) -> Result<Outcome<Flex>, RunError> {
+    let source = Source { name: "federation", text };
+    let (config, _) = ConfigLoader::default().load(source, &Overrides::default())?;
+    serve::<Flex>(&config, &carrier(sites, seen), &Quiet, None)
+}
+
+/// Everything of an outcome that does not depend on clocks, to the bit.
+fn essence(outcome: &Outcome<Flex>) -> (Vec<u64>, String, Vec<(usize, Vec<usize>, u64, u64)>) {
+    let particles = values(&outcome.particles).into_iter().map(f64::to_bits).collect();
+    let round = |round: &fedstein::experiment::RoundRecord| {
+        (round.round, round.clients.clone(), round.uplink_bytes, round.downlink_bytes)
+    };
+    (particles, format!("{:?}", outcome.posterior), outcome.rounds.iter().map(round).collect())
+}
+
+fn compare(kind: &str, more: &str, task: Task) {
+    let dir = TempDir::new().unwrap();
+    let seen = Seen::default();
+    let [here, elsewhere] = configs(kind, more, task);
+    let sites = sites(dir.path(), task);
+    let together = in_one_process(&here, task).unwrap_or_else(|error| panic!("{kind} {more}: {error}"));
+    let apart = federation(&elsewhere, &sites, &seen).unwrap_or_else(|error| panic!("{kind} {more}: {error}"));
+    assert!(essence(&together) == essence(&apart), "{kind} {more}: the federation differs from the run in one process");
+    let visits = together.rounds.iter().map(|round| round.clients.len()).sum::<usize>();
+    assert!(seen.lock().unwrap().len() >= visits + 2 * K, "{kind}: the messages did not travel");
+}
+
+#[test]
+fn a_federation_of_sites_does_what_a_run_in_one_process_does_to_the_bit_for_every_algorithm() {
+    for kind in algorithms_that(|can| !can.centralised) {
+        compare(kind, "", Task::Classification);
+    }
+}
+
+#[test]
+fn so_it_does_in_half_precision_and_for_regressions() {
+    compare("newton-dsvgd", "[federation]\nwire = \"f16\"", Task::Classification);
+    compare("dsvgd", "[federation]\nwire = \"bf16\"", Task::Classification);
+    for kind in ["newton-dsvgd", "dsvgd", "fedavg", "fedwba"] {
+        compare(kind, "", Task::Regression);
+    }
+}
