@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::backend::{Backend, Session};
-use crate::datasets::{Partition, Rotation, Targets, TrainTest};
+use crate::datasets::{ModelCard, Partition, Rotation, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
 use crate::metrics::{ClientScores, PersonalScores, UncertaintySummary};
@@ -22,7 +22,7 @@ use crate::report::{PartitionTable, RoundRecord, csv};
 use super::checkpoints::{Checkpoints, Snapshot};
 use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
-use super::finished::{ModelCard, SCHEMA_VERSION, Summary, to_safetensors};
+use super::finished::{SCHEMA_VERSION, Summary, to_safetensors};
 use super::lock::Lock;
 use super::outcome::Outcome;
 use super::rotation;
@@ -111,15 +111,7 @@ impl Artifacts {
             self.checkpoints = Some(Checkpoints::new(path, &self.resolved, data, partition));
         }
         dir.write(run_dir::CONFIG, self.resolved.to_toml().as_bytes()).map_err(directory)?;
-        let card = ModelCard {
-            schema_version: SCHEMA_VERSION,
-            data: data.train.name.clone(),
-            features: data.train.width(),
-            feature_shape: data.train.feature_shape.clone(),
-            feature_names: data.train.feature_names.clone(),
-            classes: class_names(&data.train.targets),
-            normalisation: data.normalisation.clone(),
-        };
+        let card = ModelCard::of(&data.train, data.normalisation.clone());
         dir.write(run_dir::MODEL, &to_json(&card)?).map_err(directory)?;
         if let Some(rotation) = rotation {
             dir.write(run_dir::ROTATION, &rotation::to_safetensors(rotation)?).map_err(directory)?;
@@ -348,14 +340,6 @@ fn clients_csv(scores: &PersonalScores) -> String {
     };
     let lines: String = scores.clients().iter().enumerate().map(line).collect();
     format!("client,rows,accuracy,nll,ece,mce,brier,rmse\n{lines}")
-}
-
-/// The names of the classes; `None` for a regression.
-fn class_names(targets: &Targets) -> Option<Vec<String>> {
-    match targets {
-        Targets::Classes { names, .. } => Some(names.clone()),
-        Targets::Real { .. } | Targets::None { .. } => None,
-    }
 }
 
 fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {
