@@ -36,11 +36,13 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod card;
 pub mod dataset;
 mod error;
 mod exact_sum;
 pub mod fetch;
 pub mod format;
+pub mod moments;
 pub mod normalize;
 pub mod partition;
 mod prepare;
@@ -52,6 +54,7 @@ pub mod split;
 pub mod synthetic;
 mod train_test;
 
+pub use card::ModelCard;
 pub use dataset::{Dataset, Targets};
 pub use error::DataError;
 pub use exact_sum::ExactSum;

@@ -1,7 +1,8 @@
 //! The scales of features and targets. They are computed from the training rows alone, applied to any rows, and saved
 //! with a run.
 
-use crate::{DataError, ExactSum, Targets};
+use crate::moments::{ColumnSum, not_zero, squared_deviations, standard_deviation};
+use crate::{DataError, Targets};
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
 
@@ -148,30 +149,20 @@ impl TargetScale {
     }
 }
 
-/// The mean and the standard deviation in two passes: 0 and 1 without values, the value and 1 for equal values. The sums are
-/// exact, so that partial sums over parts of the values, merged, give the same bits.
-fn mean_sd(mut values: impl Iterator<Item = f64> + Clone) -> TargetScale {
-    let all = values.clone();
-    let Some(first) = values.next() else {
+/// The mean and the standard deviation; 0 and 1 without values, the value and 1 for equal values.
+fn mean_sd(values: impl Iterator<Item = f64> + Clone) -> TargetScale {
+    let count = values.clone().count();
+    if count == 0 {
         return TargetScale { mean: 0.0, sd: 1.0 };
-    };
-    // Equal values are detected directly: with a rounded mean, their deviation may be a few ulps instead of 0.
-    if values.all(|x| x == first) {
-        return TargetScale { mean: first, sd: 1.0 };
     }
-    let count = all.clone().count() as f64;
-    let mean = all.clone().collect::<ExactSum>().value() / count;
-    let squares: ExactSum = all.map(|x| (x - mean) * (x - mean)).collect();
-    TargetScale { mean, sd: not_zero((squares.value() / count).sqrt()) }
-}
-
-fn not_zero(scale: f64) -> f64 {
-    if scale > 0.0 && scale.is_finite() { scale } else { 1.0 }
+    let mean = ColumnSum::mean(&[&ColumnSum::of(values.clone())], count);
+    TargetScale { mean, sd: standard_deviation(&[squared_deviations(values, mean)], count) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ExactSum;
     use ndarray::array;
     use proptest::collection::vec;
     use proptest::prelude::*;

@@ -31,16 +31,23 @@ impl Normalise {
     /// The scale for training features `[rows, p]`; `None` for scales that depend on the data source.
     pub(crate) fn of_any_data(self, train: &Array2<f32>) -> Option<FeatureScale> {
         match self {
-            Self::None => Some(FeatureScale::Identity),
             Self::Minmax => Some(FeatureScale::minmax(train)),
             Self::Standard => Some(FeatureScale::standard(train)),
+            _ => self.without_rows(),
+        }
+    }
+
+    /// The scale that needs neither rows nor a known data source; `None` for the others.
+    pub fn without_rows(self) -> Option<FeatureScale> {
+        match self {
+            Self::None => Some(FeatureScale::Identity),
             Self::Mnist => Some(FeatureScale::AffineAll { scale: 0.99 / 255.0, offset: 0.01 }),
-            Self::Auto | Self::Unit | Self::Published => None,
+            Self::Auto | Self::Minmax | Self::Standard | Self::Unit | Self::Published => None,
         }
     }
 
     /// The name of the scale in a config.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::None => "none",

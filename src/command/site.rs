@@ -3,13 +3,21 @@
 use std::path::Path;
 
 use crate::cli::{CliError, SiteCheck, print_text, printable};
+use crate::datasets::{FeatureScale, Normalisation, Normalise};
 use crate::report::quoted;
-use crate::site::{Agreement, Description, SiteConfig, SiteRows, TargetDescription, agree, describe, problems};
+use crate::site::{
+    Agreement, Description, ScaleError, SiteConfig, SiteRows, TargetDescription, agree, describe, means_for, measure,
+    problems, scale,
+};
+
+/// The number of the run that prints of files are computed for. A real run has another.
+const RUN: u64 = 0;
 
 /// A site that has been read.
 struct Read<'a> {
     file: &'a Path,
     site: SiteConfig,
+    rows: SiteRows,
     told: Description,
 }
 
@@ -28,15 +36,30 @@ pub(super) fn check(typed: &SiteCheck) -> Result<(), CliError> {
         return print_text(&descriptions.iter().map(json).collect::<Result<String, _>>()?);
     }
     let mut blocks: Vec<String> = sites.iter().map(in_words).collect();
-    blocks.extend(agreed.as_ref().map(agreement));
+    if let Some(agreed) = agreed {
+        blocks.push(agreement(&agreed, scales(&sites, &agreed)?.as_ref()));
+    }
     print_text(&blocks.join("\n"))
 }
 
 fn read(file: &Path) -> Result<Read<'_>, CliError> {
     let site = SiteConfig::load(file)?;
     let rows = SiteRows::read(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
-    let told = describe(&site, &rows);
-    Ok(Read { file, site, told })
+    let told = describe(&site, &rows, RUN);
+    told.check().map_err(|problem| CliError::Usage(format!("{}: what it would tell: {problem}", file.display())))?;
+    Ok(Read { file, site, rows, told })
+}
+
+/// The scales over the rows of all sites; `None` where one tells no sums.
+fn scales(sites: &[Read<'_>], agreed: &Agreement) -> Result<Option<Normalisation>, CliError> {
+    let refused = |error: ScaleError| CliError::Usage(error.to_string());
+    if agreed.means.is_none() {
+        return Ok(None);
+    }
+    let Some(means) = means_for(agreed, Normalise::Standard).map_err(refused)? else { return Ok(None) };
+    let told = sites.iter().map(|read| measure(&read.site, &read.rows, agreed.features.as_deref(), &means));
+    let told = told.collect::<Result<Vec<_>, _>>().map_err(|error| CliError::Usage(error.to_string()))?;
+    scale(agreed, &told, Normalise::Standard).map(Some).map_err(refused)
 }
 
 /// A description on one line.
@@ -46,7 +69,7 @@ fn json(told: &Description) -> Result<String, CliError> {
 }
 
 fn in_words(read: &Read<'_>) -> String {
-    let Read { file, site, told } = read;
+    let Read { file, site, told, .. } = read;
     let mut text = format!("{}: site `{}`\n", printable(&file.display().to_string()), site.name);
     text += &list("told to the server", &lines_told(told));
     text += &list("never leaves this machine", &lines_kept(site, told));
@@ -83,14 +106,14 @@ fn lines_told(told: &Description) -> Vec<String> {
         TargetDescription::Fractions => lines.push("target: numbers with fractions (none is told)".into()),
         TargetDescription::Real => lines.push("target: real numbers".into()),
     }
-    lines.extend(line_of_sums(told));
-    lines.push(format!("sha256 of the file of training rows: {}", told.sha256));
+    lines.extend(lines_of_sums(told));
+    lines.push(format!("print of the file of training rows, for the run with the number {RUN}: {}", told.print));
     lines
 }
 
-/// The sums over the training rows, one column after another.
-fn line_of_sums(told: &Description) -> Option<String> {
-    let sums = told.sums.as_ref()?;
+/// The sums over the training rows, one column after another, and those of the second exchange.
+fn lines_of_sums(told: &Description) -> Vec<String> {
+    let Some(sums) = &told.sums else { return Vec::new() };
     let columns = sums.features.iter().enumerate().map(|(at, column)| (told.column(at), column));
     let columns = columns.chain(sums.target.iter().map(|column| ("Target".to_owned(), column)));
     let lines: String = columns
@@ -99,7 +122,11 @@ fn line_of_sums(told: &Description) -> Option<String> {
             format!("\n      {name}: {}{constant}", column.sum.value())
         })
         .collect();
-    Some(format!("sum of each column over the training rows, exactly:{lines}"))
+    vec![
+        format!("sum of each column over the training rows, exactly:{lines}"),
+        "sum of the squared deviations of each column from its mean over all sites, once the server has sent the means"
+            .to_owned(),
+    ]
 }
 
 fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
@@ -125,7 +152,7 @@ fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
     lines
 }
 
-fn agreement(agreed: &Agreement) -> String {
+fn agreement(agreed: &Agreement, scales: Option<&Normalisation>) -> String {
     let counts = |counts: &[usize]| counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut lines = vec![
         format!("training rows of clients 0 to {}: {}", agreed.rows.len() - 1, counts(&agreed.rows)),
@@ -139,10 +166,13 @@ fn agreement(agreed: &Agreement) -> String {
         Some(names) => format!("classes: {}", joined(names)),
         None => "target: real numbers".into(),
     });
-    if let Some(means) = &agreed.means {
-        let numbers = means.features.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        lines.push(format!("means of the features over all training rows: {numbers}"));
-        lines.extend(means.target.map(|mean| format!("mean of the target: {mean}")));
+    let numbers = |numbers: &[f64]| numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if let Some(Normalisation { features: FeatureScale::PerColumn { shift, scale }, target }) = scales {
+        lines.push(format!("means of the features over all training rows: {}", numbers(shift)));
+        lines.push(format!("standard deviations, 1 for a constant: {}", numbers(scale)));
+        let target =
+            target.map(|target| format!("mean and standard deviation of the target: {}, {}", target.mean, target.sd));
+        lines.extend(target);
     }
     let notes = agreed.notes.iter().map(|note| format!("note: {note}"));
     list(&format!("these {} sites agree", agreed.rows.len()), &lines.into_iter().chain(notes).collect::<Vec<_>>())

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
-use crate::datasets::{Dataset, FeatureScale, Normalisation, Rotation, Targets};
+use crate::datasets::{Dataset, ModelCard, Rotation};
 use crate::error::RunError;
 use crate::metrics::{Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
@@ -25,82 +25,8 @@ use super::personal::PersonalResults;
 use super::schema::{ConfigError, Source};
 use super::{rotation, run_dir};
 
-/// Version of the layout of `summary.json` and `model.json`.
+/// Version of the layout of `summary.json`.
 pub(super) const SCHEMA_VERSION: u32 = 1;
-
-/// The content of `model.json`: all that predictions need besides particles and configuration.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ModelCard {
-    pub(super) schema_version: u32,
-    /// The data set that the model was trained on.
-    pub data: String,
-    /// Number of features p.
-    pub features: usize,
-    /// The shape of a row: `[H, W]` or `[C, H, W]` for an image; empty in a file written before this field existed.
-    #[serde(default)]
-    pub feature_shape: Vec<usize>,
-    /// The names of the features, `[p]`, where the data has them.
-    #[serde(default)]
-    pub feature_names: Option<Vec<String>>,
-    /// Names of the classes; `None` for a regression.
-    pub classes: Option<Vec<String>>,
-    /// How features and targets were scaled.
-    pub normalisation: Normalisation,
-}
-
-/// The largest number of features, classes and the like in a `model.json`: tensors index them with 32 bits.
-const MOST: usize = i32::MAX as usize;
-
-impl ModelCard {
-    /// Checks that the numbers are consistent with each other. The file may come from an untrusted source.
-    ///
-    /// # Errors
-    /// A message that names the first invalid field and the valid values.
-    pub fn check(&self) -> Result<(), String> {
-        let wrong = |field: &str, problem: String| Err(format!("`{field}` {problem}"));
-        if self.schema_version != SCHEMA_VERSION {
-            return wrong("schema_version", format!("is {}; this program reads {SCHEMA_VERSION}", self.schema_version));
-        }
-        if !(1..=MOST).contains(&self.features) {
-            return wrong("features", format!("is {}; it must be from 1 to {MOST}", self.features));
-        }
-        if let Some(names) = self.feature_names.as_ref().filter(|names| names.len() != self.features) {
-            return wrong("feature_names", format!("has {} names for {} features", names.len(), self.features));
-        }
-        if let Some(names) = self.classes.as_ref().filter(|names| names.len() < 2) {
-            return wrong("classes", format!("has {}; a classification has at least 2", names.len()));
-        }
-        let is_scale = |x: &f64| x.is_finite() && *x != 0.0;
-        let (widths, finite) = match &self.normalisation.features {
-            FeatureScale::Identity => (true, true),
-            FeatureScale::AffineAll { scale, offset } => (true, is_scale(scale) && offset.is_finite()),
-            FeatureScale::PerColumn { shift, scale } => (
-                shift.len() == self.features && scale.len() == self.features,
-                shift.iter().all(|x| x.is_finite()) && scale.iter().all(is_scale),
-            ),
-            FeatureScale::PerChannel { shift, scale } => (
-                !shift.is_empty() && shift.len() == scale.len() && self.features.is_multiple_of(shift.len()),
-                shift.iter().all(|x| x.is_finite()) && scale.iter().all(is_scale),
-            ),
-        };
-        if !widths {
-            return wrong("normalisation.features", format!("does not belong to {} features", self.features));
-        }
-        let target = self.normalisation.target.as_ref();
-        if !finite
-            || target.is_some_and(|target| !(target.mean.is_finite() && target.sd.is_finite() && target.sd > 0.0))
-        {
-            return wrong("normalisation", "divides by a number that is 0 or not finite".into());
-        }
-        Ok(())
-    }
-
-    /// The stored shape of a row if its sides multiply to the number of features, else `[p]`.
-    fn row_shape(&self) -> Vec<usize> {
-        let size = self.feature_shape.iter().try_fold(1usize, |size, side| size.checked_mul(*side));
-        if size == Some(self.features) { self.feature_shape.clone() } else { vec![self.features] }
-    }
-}
 
 /// The content of `summary.json`: description and results of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -174,18 +100,7 @@ impl Finished {
 
     /// An empty data set of the shape that the model was trained on.
     pub fn shape(&self) -> Dataset {
-        let targets = match &self.card.classes {
-            Some(names) => Targets::Classes { labels: Vec::new(), names: names.clone() },
-            None => Targets::Real { values: Vec::new() },
-        };
-        Dataset {
-            name: self.card.data.clone(),
-            features: Array2::zeros((0, self.card.features)),
-            feature_shape: self.card.row_shape(),
-            feature_names: self.card.feature_names.clone(),
-            targets,
-            clients: None,
-        }
+        self.card.shape()
     }
 
     /// The basis in which the model sees the features, of a run with `data.rotate`; `config` is the run's.

@@ -4,19 +4,19 @@
 use std::collections::{HashMap, HashSet};
 
 use fedstein_schema::nearest;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::describe::{ColumnSum, Description, TargetDescription};
-use crate::datasets::ExactSum;
+use super::describe::{Description, TargetDescription};
 use crate::datasets::format::csv::Names;
+use crate::datasets::moments::ColumnSum;
 use crate::report::quoted;
 
 /// The number of columns that a message lists.
 const LISTED: usize = 5;
 
 /// What K sites agree on before a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     /// The number of training rows of each client `[K]`.
     pub rows: Vec<usize>,
@@ -30,16 +30,18 @@ pub struct Agreement {
     pub classes: Option<Vec<String>>,
     /// The means over all training rows; `None` where a client tells no sums.
     pub means: Option<Means>,
+    /// The clients that tell no sums.
+    pub silent: Vec<usize>,
     /// What does not hinder a run but should be known, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// The means over the training rows of all clients, in the units of the files.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Means {
-    /// One for each feature `[p]`, in the agreed order.
+    /// One for each feature `[p]`, in the agreed order; empty where only that of the target is used.
     pub features: Vec<f64>,
-    /// That of the target; `None` for a classification.
+    /// That of the target; `None` for a classification, or where the sum overflows.
     pub target: Option<f64>,
 }
 
@@ -135,6 +137,9 @@ pub enum Disagreement {
 
 /// What sites agree on, given in any order.
 ///
+/// # Arguments
+/// - `sites`: descriptions that [`Description::check`] has accepted.
+///
 /// # Errors
 /// The first [`Disagreement`]: of indices, files, tasks, columns or classes, in this order.
 pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
@@ -149,9 +154,10 @@ pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
     let silent: Vec<usize> = sites.iter().filter(|site| site.sums.is_none()).map(|site| site.index).collect();
     if !silent.is_empty() {
         notes.push(format!(
-            "{} {} no sums: features cannot be scaled by the mean of all rows",
+            "{} {} no sums: {} cannot be scaled by the mean of all rows",
             clients(&silent),
-            if silent.len() == 1 { "tells" } else { "tell" }
+            if silent.len() == 1 { "tells" } else { "tell" },
+            if classes.is_some() { "features" } else { "the target of a regression, and features," }
         ));
     }
     Ok(Agreement {
@@ -161,6 +167,7 @@ pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
         features: sites[0].features.clone(),
         classes,
         means: means(&sites),
+        silent,
         notes,
     })
 }
@@ -182,7 +189,7 @@ fn check_indices(sites: &[&Description]) -> Result<(), Disagreement> {
 fn check_files(sites: &[&Description]) -> Result<(), Disagreement> {
     let mut holders = HashMap::new();
     for site in sites {
-        if let Some(first) = holders.insert(site.sha256.as_str(), site.index) {
+        if let Some(first) = holders.insert(site.print.as_str(), site.index) {
             return Err(Disagreement::SameFile { first, second: site.index });
         }
     }
@@ -306,30 +313,18 @@ fn means(sites: &[&Description]) -> Option<Means> {
             };
             sums.features.get(column)
         });
-        Some(mean(&columns.collect::<Option<Vec<_>>>()?, rows))
+        Some(ColumnSum::mean(&columns.collect::<Option<Vec<_>>>()?, rows))
     };
     let features = (0..sites[0].width).map(feature).collect::<Option<Vec<_>>>()?;
     let targets = sums.iter().map(|sums| sums.target.as_ref()).collect::<Option<Vec<_>>>();
-    Some(Means { features, target: targets.map(|targets| mean(&targets, rows)) })
+    let target = targets.map(|targets| ColumnSum::mean(&targets, rows)).filter(|mean| mean.is_finite());
+    Some(Means { features, target })
 }
 
 /// The column of each name.
 fn places(site: &Description) -> Option<HashMap<&str, usize>> {
     let names = site.features.as_ref()?;
     Some(names.iter().enumerate().map(|(column, name)| (name.as_str(), column)).collect())
-}
-
-/// The mean of a column over all sites, the same bits as that of all rows in one table: the value of a column that is
-/// constant, else the exact sum over the number of rows.
-fn mean(columns: &[&ColumnSum], rows: usize) -> f64 {
-    match columns[0].constant {
-        Some(value) if columns.iter().all(|column| column.constant == Some(value)) => value,
-        _ => {
-            let mut all = ExactSum::default();
-            columns.iter().for_each(|column| all.merge(&column.sum));
-            all.value() / rows as f64
-        }
-    }
 }
 
 #[cfg(test)]
@@ -345,7 +340,7 @@ mod tests {
     /// Two rows of two features at client k, of the classes alder and oak.
     fn two(index: usize, names: &[&str]) -> Description {
         let values = array![[1., 10.], [2., 20.]] * (index + 1) as f32;
-        describe(&site(index), &rows(&format!("print {index}"), values, names, classes(&[0, 1], &["alder", "oak"])))
+        describe(&site(index), &rows(&format!("print {index}"), values, names, classes(&[0, 1], &["alder", "oak"])), 7)
     }
 
     fn message(sites: &[Description]) -> String {
@@ -363,6 +358,7 @@ mod tests {
             features: Some(vec!["ph".into(), "flow".into()]),
             classes: Some(vec!["alder".into(), "oak".into()]),
             means: Some(Means { features: vec![63. / 4., 36. / 4.], target: None }),
+            silent: vec![],
             notes: vec![],
         };
         assert_eq!(agreed, expected);
@@ -374,7 +370,7 @@ mod tests {
     fn classes_are_sorted_as_the_reader_sorts_them_and_an_absent_one_is_noted() {
         let of = |index, labels: &[usize], names: &[&str]| {
             let values = Array2::from_elem((labels.len(), 1), index as f32);
-            describe(&site(index), &rows(&index.to_string(), values, &["x"], classes(labels, names)))
+            describe(&site(index), &rows(&index.to_string(), values, &["x"], classes(labels, names)), 7)
         };
         let agreed = agree(&[of(0, &[0, 1], &["2", "10"]), of(1, &[0], &["2.0"]), of(2, &[0], &["1"])]).unwrap();
         assert_eq!(agreed.classes.unwrap(), ["1", "2", "10"]);
@@ -391,14 +387,14 @@ mod tests {
     fn a_site_without_sums_leaves_no_means_and_a_note() {
         let silent = Description { sums: None, ..two(1, &["a", "b"]) };
         let agreed = agree(&[two(0, &["a", "b"]), silent]).unwrap();
-        assert_eq!(agreed.means, None);
+        assert_eq!((agreed.means, agreed.silent), (None, vec![1]));
         assert_eq!(agreed.notes, ["client 1 tells no sums: features cannot be scaled by the mean of all rows"]);
     }
 
     #[test]
     fn indices_are_0_to_k_and_every_file_is_another() {
         assert_eq!(message(&[]), "there are no sites");
-        let renamed = Description { name: "other".into(), sha256: "other".into(), ..two(0, &["a", "b"]) };
+        let renamed = Description { name: "other".into(), print: "other".into(), ..two(0, &["a", "b"]) };
         assert_eq!(
             message(&[two(0, &["a", "b"]), renamed]),
             "client 0 is claimed by two sites, `site-0` and `other`; give each its own `index`"
@@ -407,7 +403,7 @@ mod tests {
             message(&[two(0, &["a", "b"]), two(2, &["a", "b"])]),
             "no site is client 1: 2 sites must have the indices 0 to 1"
         );
-        let same = Description { sha256: "print 0".into(), ..two(1, &["a", "b"]) };
+        let same = Description { print: two(0, &["a", "b"]).print, ..two(1, &["a", "b"]) };
         assert_eq!(
             message(&[two(0, &["a", "b"]), same]),
             "clients 0 and 1 have the same file; its rows would count twice"
@@ -418,7 +414,7 @@ mod tests {
     fn other_columns_are_named_with_their_client() {
         let one = |index: usize| {
             let values = array![[1.], [index as f32]];
-            describe(&site(index), &rows(&index.to_string(), values, &["flow"], classes(&[0, 1], &["a", "b"])))
+            describe(&site(index), &rows(&index.to_string(), values, &["flow"], classes(&[0, 1], &["a", "b"])), 7)
         };
         let message = |sites: &[Description]| agree(sites).unwrap_err().to_string();
         assert_eq!(
@@ -466,7 +462,7 @@ mod tests {
                         (0..table.len()).filter(|&row| if row < 3 { row == k } else { table[row].3 == k }).collect();
                     let targets = Targets::Real { values: own.iter().map(|&row| values[row]).collect() };
                     let part = features.select(Axis(0), &own);
-                    describe(&site(k), &rows(&k.to_string(), part, &["a", "b", "c"], targets))
+                    describe(&site(k), &rows(&k.to_string(), part, &["a", "b", "c"], targets), 7)
                 })
                 .collect();
             let means = agree(&descriptions).unwrap().means.unwrap();

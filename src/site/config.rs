@@ -62,11 +62,14 @@ pub struct Tell {
     pub statistics: bool,
 }
 
+/// The largest index of a client.
+pub(super) const MOST_INDEX: usize = 999_999;
+
 const TOP: &[Key] = &[
     required("name", Name, "The site's name, which the server and the reports of a run show."),
     required(
         "index",
-        whole(0, 999_999),
+        whole(0, MOST_INDEX as i64),
         "The index k of the client that this site is, from 0; every site has its own.",
     ),
     key(
@@ -120,6 +123,13 @@ impl SiteConfig {
             site.data.test_path = directory.join(&site.data.test_path).display().to_string();
         }
         Ok(site)
+    }
+}
+
+impl Tell {
+    /// Whether sums over this number of training rows may be told.
+    pub fn sums_of(&self, rows: usize) -> bool {
+        self.statistics && rows >= self.min_rows
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a site tells a server about its rows before a run.
 
 use ndarray::Axis;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::config::SiteConfig;
 use crate::checkpoint::digest;
-use crate::datasets::{DataError, Dataset, ExactSum, Targets};
+use crate::datasets::moments::ColumnSum;
+use crate::datasets::{DataError, Dataset, Targets};
 use crate::random::{Purpose, Streams};
 use crate::report::quoted;
 
@@ -35,8 +36,8 @@ impl SiteRows {
     }
 }
 
-/// All that a site tells about its rows. It has no row, no path and no file's name.
-#[derive(Debug, Clone, Serialize)]
+/// What a site tells about its rows in the first exchange. It has no row, no path and no file's name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// The index k of the client, from 0.
     pub index: usize,
@@ -54,12 +55,12 @@ pub struct Description {
     pub target: TargetDescription,
     /// Sums over the training rows, where they may be told.
     pub sums: Option<Sums>,
-    /// The sha256 of the file of the training rows, in hexadecimal digits.
-    pub sha256: String,
+    /// The [`print()`] of the file of the training rows.
+    pub print: String,
 }
 
 /// What a site tells about its target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum TargetDescription {
     /// A classification.
@@ -76,7 +77,7 @@ pub enum TargetDescription {
 }
 
 /// Sums over a site's training rows, in the units of the file.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sums {
     /// One for each feature `[p]`.
     pub features: Vec<ColumnSum>,
@@ -84,28 +85,21 @@ pub struct Sums {
     pub target: Option<ColumnSum>,
 }
 
-/// The sum of a column.
-#[derive(Debug, Clone, Serialize)]
-pub struct ColumnSum {
-    /// The exact sum.
-    pub sum: ExactSum,
-    /// The value of all rows, where they have the same one.
-    pub constant: Option<f64>,
-}
-
-impl ColumnSum {
-    /// The sum of some values, in any order.
-    fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
-        let first = values.clone().next();
-        let constant = first.filter(|first| values.clone().all(|value| value == *first));
-        Self { sum: values.collect(), constant }
-    }
+/// The print of a file in a run: equal for equal files, and not comparable with the prints of another run. It is the
+/// sha256 of the run's number in 16 hexadecimal digits, followed by the 64 of the file's sha256. Both have a fixed length,
+/// so that the construction of HMAC, which is for messages of any length, would add nothing.
+///
+/// Whoever knows the run's number, as the server does, and has the file finds its print.
+pub fn print(run: u64, sha256: &str) -> String {
+    digest::of_bytes(format!("{run:016x}{sha256}").as_bytes())
 }
 
 /// What a site tells a server about its rows, and no more than its file allows.
-pub fn describe(site: &SiteConfig, rows: &SiteRows) -> Description {
+///
+/// # Arguments
+/// - `run`: the number of the run, the key of the file's print.
+pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
     let SiteRows { train, test, sha256 } = rows;
-    let tells_sums = site.tell.statistics && train.rows() >= site.tell.min_rows;
     Description {
         index: site.index,
         name: site.name.clone(),
@@ -114,14 +108,14 @@ pub fn describe(site: &SiteConfig, rows: &SiteRows) -> Description {
         width: train.width(),
         features: train.feature_names.clone(),
         target: target(&train.targets, site.tell.class_counts),
-        sums: tells_sums.then(|| sums(train)),
-        sha256: sha256.clone(),
+        sums: site.tell.sums_of(train.rows()).then(|| sums(train)),
+        print: print(run, sha256),
     }
 }
 
 fn target(targets: &Targets, class_counts: bool) -> TargetDescription {
     let Targets::Classes { labels, names } = targets else { return TargetDescription::Real };
-    if names.iter().any(|name| name.parse::<f64>().is_ok_and(|number| number.is_finite() && number.fract() != 0.0)) {
+    if has_fractions(names) {
         return TargetDescription::Fractions;
     }
     let counts = class_counts.then(|| {
@@ -130,6 +124,12 @@ fn target(targets: &Targets, class_counts: bool) -> TargetDescription {
         counts
     });
     TargetDescription::Classes { names: names.clone(), counts }
+}
+
+/// Whether a name of a class is a number with a fraction, and perhaps a measurement.
+pub(super) fn has_fractions(names: &[String]) -> bool {
+    let is_fraction = |number: f64| number.is_finite() && number.fract() != 0.0;
+    names.iter().any(|name| name.parse().is_ok_and(is_fraction))
 }
 
 fn sums(train: &Dataset) -> Sums {
@@ -253,7 +253,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_description_has_counts_names_exact_sums_and_constants() {
-        let told = describe(&site(1), &three(classes(&[1, 0, 1], &["alder", "oak"])));
+        let told = describe(&site(1), &three(classes(&[1, 0, 1], &["alder", "oak"])), 7);
         assert_eq!((told.index, told.rows, told.test_rows, told.width), (1, 3, 3, 2));
         assert_eq!(told.features.as_deref(), Some(&["ph".to_owned(), "flow".to_owned()][..]));
         let names = vec!["alder".into(), "oak".into()];
@@ -268,7 +268,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_regression_tells_the_sum_of_its_target() {
-        let told = describe(&site(0), &three(Targets::Real { values: vec![0.5, 1.5, 2.0] }));
+        let told = describe(&site(0), &three(Targets::Real { values: vec![0.5, 1.5, 2.0] }), 7);
         assert_eq!(told.target, TargetDescription::Real);
         let target = told.sums.unwrap().target.unwrap();
         assert_eq!((target.sum.value(), target.constant), (4.0, None));
@@ -277,7 +277,7 @@ pub(super) mod tests {
     #[test]
     fn what_the_file_does_not_allow_is_not_told() {
         let rows = three(classes(&[1, 0, 1], &["alder", "oak"]));
-        let told = |tell: Tell| describe(&SiteConfig { tell, ..site(0) }, &rows);
+        let told = |tell: Tell| describe(&SiteConfig { tell, ..site(0) }, &rows, 7);
         let all = Tell { class_counts: true, min_rows: 3, statistics: true };
         assert!(told(all).sums.is_some());
         assert!(told(Tell { statistics: false, ..all }).sums.is_none());
@@ -290,15 +290,24 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_print_is_that_of_sha256sum_and_another_in_each_run() {
+        // FIPS 180-2, appendix B.1: the file `abc`.
+        let file = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        // printf %s 00000000000000ff"$(printf abc | sha256sum | cut -c-64)" | sha256sum
+        assert_eq!(print(255, file), "5ac891010ebff5dc983dbbbe95ec224e48f10eb024c6bc16f8b76730a7ab4770");
+        assert_ne!(print(0, file), print(255, file));
+    }
+
+    #[test]
     fn a_target_that_names_almost_every_row_is_questioned() {
-        let told = describe(&site(0), &three(classes(&[0, 1, 2], &["Ada", "Emmy", "Mary"])));
+        let told = describe(&site(0), &three(classes(&[0, 1, 2], &["Ada", "Emmy", "Mary"])), 7);
         let problems = problems(&site(0), &told);
         assert!(problems.iter().any(|problem| problem.starts_with("There are 3 classes for 3 training rows")));
     }
 
     #[test]
     fn fractions_in_a_classification_are_not_told_as_classes() {
-        let told = describe(&site(0), &three(classes(&[1, 0, 1], &["12.75", "13"])));
+        let told = describe(&site(0), &three(classes(&[1, 0, 1], &["12.75", "13"])), 7);
         assert_eq!(told.target, TargetDescription::Fractions);
         assert!(!serde_json::to_string(&told).unwrap().contains("12.75"));
         assert!(problems(&site(0), &told).iter().any(|problem| problem.contains("data.task = \"regression\"")));

@@ -1,11 +1,35 @@
 //! A site of a federation: a machine with rows of its own, which a server asks. This module has what a site is
-//! ([`SiteConfig`]), what it tells a server about its rows (`describe`), and what follows from what all sites tell
-//! ([`agree()`]). Nothing here sends anything, and nothing computes with tensors.
+//! ([`SiteConfig`]) and what is said before round 1:
+//!
+//! | step | at | gives |
+//! |---|---|---|
+//! | [`describe()`] | every site | a [`Description`] of its rows |
+//! | [`agree()`] | server | an [`Agreement`] on columns and classes, with the means over all rows |
+//! | [`measure()`] | every site | the [`Deviations`] of its rows from the means, where [`means_for`] asks for them |
+//! | [`scale()`], [`Agreement::card`] | server | the description of a model's rows |
+//! | [`SiteRows::prepared`] | every site | its rows in the form that the model takes |
+//!
+//! Nothing here sends anything, and nothing computes with tensors.
 
 mod agree;
+mod check;
 mod config;
 mod describe;
+mod disk;
+mod fit;
+mod measure;
+mod prepare;
+mod scale;
+mod terms;
+
+#[cfg(test)]
+mod pooled;
 
 pub use agree::{Agreement, Disagreement, Means, agree};
 pub use config::{SiteConfig, SiteData, Tell, schema};
-pub use describe::{ColumnSum, Description, SiteRows, Sums, TargetDescription, describe, problems};
+pub use describe::{Description, SiteRows, Sums, TargetDescription, describe, print, problems};
+pub use disk::{Disk, DiskError};
+pub use fit::Misfit;
+pub use measure::{Deviations, measure};
+pub use scale::{ScaleError, means_for, scale};
+pub use terms::{Squares, Terms};

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use fedstein::checkpoint::digest;
 use fedstein::site::schema;
 use serde_json::{Value, json};
 
@@ -75,7 +76,8 @@ fn a_site_reads_what_would_be_told_and_what_not() {
         // 12 · 300.125 + 17 · 66, and Σ i² = 506 for i = 0 to 11, plus 12 · 1.0625
         "Column `ph`: 4723.5\n",
         "Column `flow`: 518.75\n",
-        "  - sha256 of the file of training rows: ",
+        "  - sum of the squared deviations of each column from its mean over all sites, once",
+        "  - print of the file of training rows, for the run with the number 0: ",
     ] {
         assert!(told.contains(line), "no {line:?} in {printed}");
     }
@@ -96,8 +98,10 @@ fn the_json_has_no_value_of_a_row_no_path_and_no_count_of_a_class() {
     let printed = sites.site("north", 0, &rows, "").prints("sites/north.toml --json");
     assert_eq!(printed.lines().count(), 1);
     let mut told: Value = serde_json::from_str(&printed).unwrap();
-    let sha256 = told.as_object_mut().unwrap().remove("sha256").unwrap();
-    assert!(sha256.as_str().is_some_and(|text| text.len() == 64), "{printed}");
+    let print = told.as_object_mut().unwrap().remove("print").unwrap();
+    let file = digest::of_file(&sites.0.path("sites/north-rows.csv")).unwrap();
+    assert_eq!(print, json!(digest::of_bytes(format!("0000000000000000{file}").as_bytes())));
+    assert!(!printed.contains(&file), "{printed}");
     let expected = json!({
         "index": 0,
         "name": "north",
@@ -177,6 +181,8 @@ fn two_sites_agree_on_columns_classes_and_means() {
         // The south's `ph` is i² + 1.0625 for i = 12 to 23, with Σ i² = 4324 − 506: (4723.5 + 3818 + 12.75) / 24. Its
         // `flow` is 300.125 + 17 i, with Σ i = 210: (518.75 + 12 · 300.125 + 17 · 210) / 24.
         "means of the features over all training rows: 356.4270833333333, 320.4270833333333\n",
+        // From Python's math.fsum over the squared deviations of all 24 rows.
+        "standard deviations, 1 for a constant: 102.27518165282356, 281.6686222888841\n",
         "note: class `alder` is not at client 1\n",
         "note: class `beech` is not at client 0\n",
     ] {

@@ -72,8 +72,7 @@ impl Names {
     /// The texts in their final order and, for each index assigned so far, its position in that order. The texts are
     /// sorted as numbers if all are numbers (`1` and `1.0` are then one, in its first spelling), as text otherwise.
     pub fn sorted(&self) -> (Vec<String>, Vec<usize>) {
-        let numbers: Option<Vec<f64>> =
-            self.texts.iter().map(|t| t.parse().ok().filter(|v: &f64| v.is_finite())).collect();
+        let numbers = numbers(&self.texts);
         let mut order: Vec<usize> = (0..self.texts.len()).collect();
         match &numbers {
             Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
@@ -92,6 +91,28 @@ impl Names {
         }
         (names, place)
     }
+}
+
+/// The texts as numbers, if all of them are finite numbers.
+fn numbers(texts: &[String]) -> Option<Vec<f64>> {
+    texts.iter().map(|text| text.parse().ok().filter(|value: &f64| value.is_finite())).collect()
+}
+
+/// The place of each name in the list that [`Names::sorted`] makes of these and others. Like there, `1.0` has the place
+/// of `1` if the list consists of numbers.
+///
+/// # Errors
+/// The first name that is not in the list.
+pub fn places<'a>(names: &'a [String], list: &[String]) -> Result<Vec<usize>, &'a str> {
+    let are_numbers = numbers(list).is_some();
+    // One text for all spellings of a number. The sum is the same for both zeros.
+    let spelt = |name: &str| match are_numbers {
+        true => name.parse().ok().map(|number: f64| (number + 0.0).to_string()),
+        false => Some(name.to_owned()),
+    };
+    let place: HashMap<Option<String>, usize> = list.iter().map(|name| spelt(name)).zip(0..).collect();
+    let find = |name: &String| place.get(&Some(spelt(name)?)).copied();
+    names.iter().map(|name| find(name).ok_or(name.as_str())).collect()
 }
 
 /// Reads a table with a target.
@@ -220,4 +241,30 @@ fn by_position(lines: &Lines, width: usize, ignore: &[&str]) -> Result<Vec<usize
         return Err(lines.columns(format!("{found} feature columns{besides}, the model takes {width}")));
     }
     Ok((0..lines.width).filter(|column| !taken.contains(column)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(names: &[&str]) -> Vec<String> {
+        names.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn names_have_the_places_that_the_list_of_all_gives_them() {
+        for (all, own) in [
+            (&["10", "2", "1.0", "-0"][..], &["1", "0", "2.00", "10"][..]),
+            (&["oak", "1", "alder"], &["alder", "1", "oak"]),
+        ] {
+            let mut union = Names::default();
+            let ids: Vec<usize> = all.iter().chain(own).map(|name| union.id(name)).collect();
+            let (names, place) = union.sorted();
+            let expected: Vec<usize> = ids[all.len()..].iter().map(|id| place[*id]).collect();
+            assert_eq!(places(&list(own), &names), Ok(expected));
+        }
+        assert_eq!(places(&list(&["1", "1.0"]), &list(&["1", "oak"])), Err("1.0"));
+        assert_eq!(places(&list(&["2", "oak"]), &list(&["1", "2"])), Err("oak"));
+        assert_eq!(places(&list(&["1"]), &[]), Err("1"));
+    }
 }
