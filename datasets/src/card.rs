@@ -9,7 +9,7 @@ const VERSION: u32 = 1;
 
 /// What a model takes and gives: all that predictions need besides particles and configuration. A run writes it as
 /// `model.json`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelCard {
     schema_version: u32,
     /// The data set that the model was trained on.

@@ -80,7 +80,7 @@ impl CheckpointError {
     }
 
     /// Makes an I/O error into one with the operation and the path.
-    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
     }

@@ -78,7 +78,8 @@ impl OnBackend for Job<'_> {
             true => run::<B>(experiment, observer, Some(artifacts))?,
             false => {
                 let program = std::env::current_exe();
-                let program = program.map_err(|error| RunError::Output(format!("this program has no path: {error}")))?;
+                let program =
+                    program.map_err(|error| RunError::Output(format!("this program has no path: {error}")))?;
                 serve::<B>(&experiment.config, &Pipes::new(program, sites), observer, Some(artifacts))?
             }
         };

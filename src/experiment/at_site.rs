@@ -10,7 +10,7 @@ use crate::algorithm::Algorithm;
 use crate::array::Array;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::datasets::{Dataset, ModelCard, TrainTest};
+use crate::datasets::{Dataset, TrainTest};
 use crate::error::RunError;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
 use crate::metrics::Scale;
@@ -20,10 +20,9 @@ use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Request
 use crate::random::Streams;
 use crate::remote::{Arrays, Content, Opened, Parcel, ReplyHead, RequestHead, open, seal, seal_failure};
 use crate::rows::{Shard, Table};
-use crate::site::{Deviations, Disk, DiskError, Means, SiteConfig, SiteRows, Squares, Terms, describe, measure};
-
-/// The largest number of coordinates of all particles together that a site computes with.
-const MOST_NUMBERS: usize = 1 << 28;
+use crate::site::{
+    Deviations, Disk, DiskError, Means, SiteConfig, SiteLimits, SiteRows, Squares, Terms, describe, measure,
+};
 
 /// A site that answers a server, one message after another.
 pub struct SiteClient<B: Backend> {
@@ -37,7 +36,6 @@ pub struct SiteClient<B: Backend> {
 struct Part<B: Backend> {
     run: u64,
     disk: Disk,
-    model: Arc<dyn Model>,
     half: Box<dyn ClientHalf<B>>,
     /// The state of the half as it was built.
     built: State,
@@ -119,7 +117,9 @@ impl<B: Backend> SiteClient<B> {
             self.run = None;
             let disk = Disk::open(&self.site.state, run).map_err(in_words)?;
             let Some((terms, initial)) = disk.terms(&self.rows.sha256).map_err(in_words)? else {
-                return Err(format!("this site has no part in run {run:016x}: it was not told its terms, or lost them"));
+                return Err(format!(
+                    "this site has no part in run {run:016x}: it was not told its terms, or lost them"
+                ));
             };
             self.run = Some(self.part(run, disk, &terms, &initial).map_err(in_words)?);
         }
@@ -132,7 +132,9 @@ impl<B: Backend> SiteClient<B> {
         let (roster, rows) = (&terms.roster, self.rows.train.rows());
         if roster.get(client) != Some(&rows) {
             let told = roster.get(client).map_or_else(|| "no row".to_owned(), ToString::to_string);
-            return Err(RunError::Config(format!("the server expects {told} rows of client {client}, which has {rows}")));
+            return Err(RunError::Config(format!(
+                "the server expects {told} rows of client {client}, which has {rows}"
+            )));
         }
         let Ready { config, model, session, train, test, initial } = self.ready(terms, initial)?;
         let normalisation = &terms.card.normalisation;
@@ -163,7 +165,7 @@ impl<B: Backend> SiteClient<B> {
         let held = |table: Table, targets, rows| HeldOut { table, targets, rows };
         let (test_rows, targets) = (test.rows(), test.targets.clone());
         let evaluator = ClientEvaluator {
-            model: model.clone(),
+            model,
             session,
             validation: held(table, self.rows.train.targets.clone(), of_this(0)),
             test: held(Table::new(test, normalisation), targets, of_this(test_rows)),
@@ -172,20 +174,25 @@ impl<B: Backend> SiteClient<B> {
             bins: config.evaluation.bins,
             published: true,
         };
-        Ok(Part { run, disk, model, half, built, at: Some(0), evaluator, shape, is_stateful: true })
+        Ok(Part { run, disk, half, built, at: Some(0), evaluator, shape, is_stateful: true })
     }
 
     /// What follows from the terms, before an algorithm is built.
     fn ready(&self, terms: &Terms, initial: &Message) -> Result<Ready<B>, RunError> {
-        let ModelCard { normalisation, .. } = &terms.card;
         terms.card.check().map_err(|problem| RunError::Config(format!("the server's card of the model: {problem}")))?;
         let config = terms::at_site(&terms.config).map_err(RunError::Config)?;
+        let SiteLimits { numbers, steps, .. } = self.site.limits;
+        let asked = terms::steps(&config);
+        if asked > steps {
+            let text = format!("the server asks for {asked} steps in a visit; limits.steps of this site is {steps}");
+            return Err(RunError::Config(text));
+        }
         let prepared = self.rows.prepared(self.site.index, &terms.card);
         let TrainTest { train, test, .. } = prepared.map_err(|misfit| RunError::Config(misfit.to_string()))?;
         let model = config.model(&train)?;
         check_size(&config.algorithm, &*model)?;
         let array = initial.array(PARTICLES)?;
-        check_particles(array, config.algorithm.particles(), &*model)?;
+        check_particles(array, config.algorithm.particles(), &*model, numbers)?;
         let session = Session::<B>::open(config.precision)?;
         let initial = Particles::from_array(array, model.layout(), &session)?;
         Ok(Ready { config, model, session, train, test, initial })
@@ -245,7 +252,10 @@ impl<B: Backend> Part<B> {
         if let Some(particles) = request.message.arrays.get(PARTICLES)
             && particles.shape != self.shape
         {
-            return Err(format!("the request has particles {:?}, and this run's are {:?}", particles.shape, self.shape));
+            return Err(format!(
+                "the request has particles {:?}, and this run's are {:?}",
+                particles.shape, self.shape
+            ));
         }
         match &request.ask {
             Ask::Train => self.train(request, keep, stateful),
@@ -301,15 +311,15 @@ impl<B: Backend> Part<B> {
 }
 
 /// Checks the particles of a server before anything is allocated for them.
-fn check_particles(array: &Array, count: usize, model: &dyn Model) -> Result<(), RunError> {
+fn check_particles(array: &Array, count: usize, model: &dyn Model, most: usize) -> Result<(), RunError> {
     let dim = model.layout().dim();
     if array.shape != [count, dim] {
         let found = &array.shape;
         return Err(RunError::Config(format!("the server's particles are {found:?}, not [{count}, {dim}]")));
     }
-    if count.saturating_mul(dim) > MOST_NUMBERS {
+    if count.saturating_mul(dim) > most {
         return Err(RunError::Config(format!(
-            "the server's particles are {count} times {dim} numbers; this site computes with at most {MOST_NUMBERS}"
+            "the server's particles are {count} times {dim} numbers; limits.numbers of this site is {most}"
         )));
     }
     match array.values.first_non_finite() {

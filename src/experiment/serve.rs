@@ -237,9 +237,7 @@ impl Sites {
 /// # Errors
 /// A site cannot be reached, or does not answer. The error names it.
 fn ask(link: &Link<'_>, peers: &[Peer], content: &Content, arrays: &Arrays) -> Result<Vec<Opened>, RunError> {
-    let send = |peer: &Peer| {
-        link.send(*peer, content.clone(), arrays).map_err(|reason| of_site(link, *peer, &reason))
-    };
+    let send = |peer: &Peer| link.send(*peer, content.clone(), arrays).map_err(|reason| of_site(link, *peer, &reason));
     let numbers = peers.iter().map(send).collect::<Result<Vec<_>, _>>()?;
     let mut answers = link.collect(&numbers, None);
     answers.sort_by_key(|answer| answer.number);

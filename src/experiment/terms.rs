@@ -18,7 +18,7 @@ const LONGEST: usize = 1 << 20;
 /// The configuration cannot be serialised, which does not happen for these types.
 pub(super) fn for_sites(config: &Config) -> Result<String, RunError> {
     let mut table = Table::try_from(config).map_err(|error| RunError::Config(error.to_string()))?;
-    table.retain(|name, _| SECTIONS.contains(&name.as_str()));
+    table.retain(|name, _| SECTIONS.contains(&name));
     // Whose rows are evaluated is the server's affair, and each site has test rows alone.
     if let Some(Value::Table(evaluation)) = table.get_mut("evaluation") {
         evaluation.remove("rows");
@@ -37,7 +37,10 @@ pub(super) fn at_site(text: &str) -> Result<Config, String> {
     let table: Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
     if let Some(name) = table.keys().find(|name| !SECTIONS.contains(&name.as_str())) {
         let name = crate::report::quoted(name);
-        return Err(format!("the server sets `{name}`, which only this site's own file may; it may set {}", SECTIONS.join(", ")));
+        return Err(format!(
+            "the server sets `{name}`, which only this site's own file may; it may set {}",
+            SECTIONS.join(", ")
+        ));
     }
     let source = Source { name: "the server's configuration", text };
     let resolved = schema().resolve(source, &Overrides::default()).map_err(|error| error.to_string())?;
@@ -47,6 +50,14 @@ pub(super) fn at_site(text: &str) -> Result<Config, String> {
         true => Err(format!("algorithm kind `{}` needs all rows in one place", config.algorithm.name())),
         false => Ok(config),
     }
+}
+
+/// The largest number of steps in a visit that a configuration asks for: of the keys of `[algorithm]` that count steps.
+pub(super) fn steps(config: &Config) -> usize {
+    let table = Table::try_from(&config.algorithm).unwrap_or_default();
+    let counts = table.iter().filter(|(name, _)| name.ends_with("steps"));
+    let steps = counts.filter_map(|(_, value)| usize::try_from(value.as_integer()?).ok());
+    steps.max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -40,7 +40,9 @@ pub(super) fn of_messages(messages: &BTreeMap<ClientId, Message>) -> State {
         return State::default();
     }
     let clients = State::default().with_counts(CLIENTS, messages.keys().copied());
-    let part = |state: State, (client, message)| state.with_part(&format!("{client}"), message.to_state());
+    let part = |state: State, (client, message): (&ClientId, &Message)| {
+        state.with_part(&format!("{client}"), message.to_state())
+    };
     messages.iter().fold(clients, part)
 }
 

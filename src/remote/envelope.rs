@@ -368,12 +368,7 @@ mod tests {
         for wire in [Wire::Full, Wire::F32, Wire::F16, Wire::Bf16] {
             for ask in asks {
                 let sent = crate::protocol::SharedMessage::sent(message(), wire);
-                let request = Request {
-                    run: u64::MAX,
-                    counted: 3,
-                    attempt: 2,
-                    ..Request::new(4, 5, ask, sent)
-                };
+                let request = Request { run: u64::MAX, counted: 3, attempt: 2, ..Request::new(4, 5, ask, sent) };
                 assert_eq!(round_trip(&request, 2), request, "{wire:?}");
             }
         }

@@ -102,7 +102,9 @@ impl<'a> Link<'a> {
         let Some(Open { sent, .. }) = self.open.borrow_mut().remove(&number) else { return Vec::new() };
         let what = match opened.content {
             Content::Failure { reason } => Err(super::shown(&reason)),
-            _ if opened.run != self.run => Err(format!("it speaks of run {:016x}, not of {:016x}", opened.run, self.run)),
+            _ if opened.run != self.run => {
+                Err(format!("it speaks of run {:016x}, not of {:016x}", opened.run, self.run))
+            }
             _ => Ok(opened),
         };
         vec![Answer { from, number, seconds: sent.elapsed().as_secs_f64(), what }]

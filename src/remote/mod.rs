@@ -7,17 +7,17 @@
 
 mod carrier;
 pub mod envelope;
+mod fleet;
 mod link;
 pub mod npy;
 mod parcel;
 mod pipes;
-mod remote;
 mod threads;
 
 pub use carrier::{Arrival, Carrier, Peer};
 pub use envelope::{Arrays, Content, Opened, PROTOCOL, ReplyHead, RequestHead, open, seal, seal_failure, shown};
+pub use fleet::Remote;
 pub use link::{Answer, Link};
 pub use parcel::{Limits, Parcel};
 pub use pipes::Pipes;
-pub use remote::Remote;
 pub use threads::Threads;

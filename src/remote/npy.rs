@@ -171,13 +171,19 @@ mod tests {
         let padded = |text: &str, length: usize| format!("{text}{}\n", " ".repeat(length - 1 - text.len()));
         let matrix = Array { shape: vec![1, 3], values: Values::F32(vec![1.0, 2.0, 3.0]) };
         let head = padded("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }", 118);
-        let want = [b"\x93NUMPY\x01\x00v\x00".as_slice(), head.as_bytes(), b"\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40"].concat();
+        let want =
+            [b"\x93NUMPY\x01\x00v\x00".as_slice(), head.as_bytes(), b"\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40"].concat();
         assert_eq!(encode("a", &matrix, Wire::Full).1, want);
         let vector = Array { shape: vec![1], values: Values::F64(vec![0.5]) };
         let head = padded("{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }", 118);
         let want = [b"\x93NUMPY\x01\x00v\x00".as_slice(), head.as_bytes(), b"\0\0\0\0\0\0\xe0\x3f"].concat();
         assert_eq!(encode("a", &vector, Wire::Full).1, want);
-        let number = [b"\x93NUMPY\x01\x00v\x00".as_slice(), padded("{'descr': '<f2', 'fortran_order': False, 'shape': (), }", 118).as_bytes(), b"\0\xc0"].concat();
+        let number = [
+            b"\x93NUMPY\x01\x00v\x00".as_slice(),
+            padded("{'descr': '<f2', 'fortran_order': False, 'shape': (), }", 118).as_bytes(),
+            b"\0\xc0",
+        ]
+        .concat();
         let sent = Sent { name: "a".into(), holds: Real::F32, exponent: 0 };
         assert_eq!(decode(&sent, &number), Ok(Array { shape: vec![], values: Values::F32(vec![-2.0]) }));
     }

@@ -143,10 +143,7 @@ mod tests {
     }
 
     fn parcel(envelope: &str, arrays: &[&[u8]]) -> Parcel {
-        Parcel {
-            envelope: envelope.into(),
-            arrays: arrays.iter().map(|array| Arc::new(array.to_vec())).collect(),
-        }
+        Parcel { envelope: envelope.into(), arrays: arrays.iter().map(|array| Arc::new(array.to_vec())).collect() }
     }
 
     #[test]

@@ -49,7 +49,13 @@ impl Pipes {
     pub fn new(program: PathBuf, files: Vec<PathBuf>) -> Self {
         let (arrived, from) = channel();
         let site = |file| Site { file, process: Mutex::new(None), bytes: Arc::default() };
-        Self { program, sites: files.into_iter().map(site).collect(), arrived, from: Mutex::new(from), started: AtomicU64::new(0) }
+        Self {
+            program,
+            sites: files.into_iter().map(site).collect(),
+            arrived,
+            from: Mutex::new(from),
+            started: AtomicU64::new(0),
+        }
     }
 
     /// Starts the process of a site, a thread that writes to it, and one that reads what it writes.

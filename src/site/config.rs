@@ -30,6 +30,8 @@ pub struct SiteConfig {
     pub data: SiteData,
     /// What the site may tell.
     pub tell: Tell,
+    /// What a server may ask of it.
+    pub limits: SiteLimits,
 }
 
 /// The keys of `[data]`: the fields of the same names of [`Csv`].
@@ -65,6 +67,24 @@ pub struct Tell {
 /// The largest index of a client.
 pub(super) const MOST_INDEX: usize = 999_999;
 
+/// The keys of `[limits]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct SiteLimits {
+    /// The size of a message's arrays in MiB.
+    pub megabytes: u64,
+    /// The number of coordinates of all particles together.
+    pub numbers: usize,
+    /// The number of local steps of a visit.
+    pub steps: usize,
+}
+
+impl SiteLimits {
+    /// The size of a message's arrays in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.megabytes << 20
+    }
+}
+
 const TOP: &[Key] = &[
     required("name", Name, "The site's name, which the server and the reports of a run show."),
     required(
@@ -93,6 +113,17 @@ const TELL: &[Key] = &[
     ),
 ];
 
+const LIMITS: &[Key] = &[
+    key("megabytes", whole(1, 65_536), I(1024), "Largest message that is read from a server, in MiB."),
+    key(
+        "numbers",
+        whole(1, i32::MAX as i64),
+        I(1 << 28),
+        "Largest number of coordinates of all particles together (N·d) that is computed with.",
+    ),
+    key("steps", COUNT, I(1_000_000), "Largest number of local steps that a server may ask for in one visit."),
+];
+
 /// The keys of `site.toml`.
 pub fn schema() -> &'static Schema {
     static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema {
@@ -100,6 +131,7 @@ pub fn schema() -> &'static Schema {
             Section::plain("", "The site as a whole. These keys stand above the first section.", TOP),
             Section::plain("data", "The site's rows, a table of its own.", SITE_KEYS),
             Section::plain("tell", "What the site may tell a server about its rows.", TELL),
+            Section::plain("limits", "What a server may ask of the site.", LIMITS),
         ],
     });
     &SCHEMA
@@ -181,6 +213,7 @@ mod tests {
                 test_fraction: 0.2,
             },
             tell: Tell { class_counts: false, min_rows: 4, statistics: true },
+            limits: SiteLimits { megabytes: 1024, numbers: 1 << 28, steps: 1_000_000 },
         };
         assert_eq!(site, expected);
     }

@@ -205,7 +205,7 @@ impl Description {
 pub(super) mod tests {
     use super::*;
     use crate::datasets::{Header, Task};
-    use crate::site::config::{SiteData, Tell};
+    use crate::site::config::{SiteData, SiteLimits, Tell};
     use ndarray::{Array2, array};
 
     /// Site k, with everything told that can be.
@@ -226,6 +226,7 @@ pub(super) mod tests {
                 test_fraction: 0.2,
             },
             tell: Tell { class_counts: true, min_rows: 1, statistics: true },
+            limits: SiteLimits { megabytes: 64, numbers: 1 << 20, steps: 1000 },
         }
     }
 

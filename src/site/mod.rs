@@ -26,7 +26,7 @@ mod terms;
 mod pooled;
 
 pub use agree::{Agreement, Disagreement, Means, agree};
-pub use config::{SiteConfig, SiteData, Tell, schema};
+pub use config::{SiteConfig, SiteData, SiteLimits, Tell, schema};
 pub use describe::{Description, SiteRows, Sums, TargetDescription, describe, print, problems};
 pub use disk::{Disk, DiskError};
 pub use fit::Misfit;

@@ -11,7 +11,7 @@ use fedstein::error::RunError;
 use fedstein::experiment::at_site::SiteClient;
 use fedstein::experiment::{ConfigLoader, Experiment, Outcome, Overrides, Quiet, Source, run, serve};
 use fedstein::remote::{Parcel, Threads};
-use fedstein::site::{SiteConfig, SiteData, SiteRows, Tell};
+use fedstein::site::{SiteConfig, SiteData, SiteLimits, SiteRows, Tell};
 use ndarray::Array2;
 use tempfile::TempDir;
 
@@ -21,8 +21,10 @@ use crate::faults::harness::{K, text};
 /// Rows of K clients with very different numbers of rows: training and test rows, each with its client.
 fn rows(task: Task) -> (Dataset, Dataset) {
     let set = |count: usize, phase: f32| {
-        let wave = |row: usize, column: usize| ((row * 7 + column * 3) as f32 * 0.37 + phase).sin() * (1 + column) as f32;
-        let features = Array2::from_shape_fn((count, 4), |(row, column)| if column == 3 { 2.5 } else { wave(row, column) });
+        let wave =
+            |row: usize, column: usize| ((row * 7 + column * 3) as f32 * 0.37 + phase).sin() * (1 + column) as f32;
+        let features =
+            Array2::from_shape_fn((count, 4), |(row, column)| if column == 3 { 2.5 } else { wave(row, column) });
         let sum = |row: usize| features[[row, 0]] + features[[row, 1]];
         let targets = match task {
             Task::Classification => Targets::Classes {
@@ -68,7 +70,7 @@ fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
         write(&path, &train, client);
         write(&test_path, &test, client);
         SiteConfig {
-            name: format!("site {client}"),
+            name: format!("site-{client}"),
             index: client,
             state: dir.join(format!("state-{client}")),
             backend: "flex".into(),
@@ -83,6 +85,7 @@ fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
                 test_fraction: 0.2,
             },
             tell: Tell { class_counts: true, min_rows: 1, statistics: true },
+            limits: SiteLimits { megabytes: 64, numbers: 1 << 20, steps: 1000 },
         }
     };
     (0..K).map(site).collect()
