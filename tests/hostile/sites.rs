@@ -28,11 +28,14 @@ fn sites(dir: &Path, task: &str) -> Vec<(SiteConfig, SiteRows)> {
     (0..2).map(site).collect()
 }
 
-/// A message and what its reader makes of it: nothing, or the reason why it is refused.
+/// Reads a message and uses it; the reason why it is refused.
+type Reader<'a> = Box<dyn Fn(&[u8]) -> Result<(), String> + 'a>;
+
+/// A message as it should be, and its reader.
 struct Case<'a> {
     name: &'static str,
     good: String,
-    read: Box<dyn Fn(&[u8]) -> Result<(), String> + 'a>,
+    read: Reader<'a>,
 }
 
 fn case<'a, T: Serialize + DeserializeOwned>(
