@@ -11,7 +11,7 @@ const MOST_PARTS: usize = 40;
 ///
 /// [`Self::value`] rounds once. It has the same bits for any order of the numbers, and for partial sums over parts of them
 /// that are merged in any order. A sum with a number that is not finite, or one that overflows, is NaN. It is serialised as
-/// the list of [`Self::parts`], which says nothing about the order of the numbers.
+/// the list of [`Self::parts()`], which says nothing about the order of the numbers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(into = "Vec<f64>", try_from = "Vec<f64>")]
 pub struct ExactSum {

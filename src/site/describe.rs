@@ -152,6 +152,9 @@ pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
             told.rows, site.tell.min_rows
         ));
     }
+    if told.sums.is_none() && told.target == TargetDescription::Real {
+        problems.push("No regression can begin without the sums: its target is scaled by those of all sites.".into());
+    }
     for (column, value) in told.constants() {
         problems.push(format!("{column} holds {value} in every training row; this value is told, as its constant."));
     }

@@ -13,7 +13,7 @@ use super::config::SiteData;
 use super::describe::tests::site as settings;
 use super::*;
 use crate::datasets::source::Csv;
-use crate::datasets::{Dataset, Header, Normalisation, Normalise, Targets, Task, TrainTest, load};
+use crate::datasets::{Dataset, Header, Normalisation, Normalise, Task, TrainTest, load};
 
 /// The features of every file, in an order of its own. `same` is 0.1 in all rows, `ward` the index of the site.
 const FEATURES: [&str; 4] = ["ph", "same", "flow", "ward"];
@@ -145,16 +145,6 @@ fn agreed(sites: &[(SiteConfig, SiteRows)]) -> (Normalisation, Vec<TrainTest>) {
     (card.normalisation, rows)
 }
 
-/// The bits of features and targets, with the names of columns and classes.
-fn bits(data: &Dataset) -> (Vec<u32>, Vec<u64>, Option<&[String]>, Option<&[String]>) {
-    let (targets, classes) = match &data.targets {
-        Targets::Real { values } => (values.iter().map(|value| value.to_bits()).collect(), None),
-        Targets::Classes { labels, names } => (labels.iter().map(|label| *label as u64).collect(), Some(&names[..])),
-        Targets::None { .. } => unreachable!("a table has targets"),
-    };
-    (data.features.iter().map(|x| x.to_bits()).collect(), targets, data.feature_names.as_deref(), classes)
-}
-
 /// The rows of one client.
 fn of_client(data: &Dataset, k: usize) -> Dataset {
     let clients = data.clients.as_ref().unwrap();
@@ -181,8 +171,13 @@ proptest! {
         prop_assert_eq!(text(&normalisation), text(&pooled.normalisation));
         for (k, own) in prepared.iter().enumerate() {
             prop_assert_eq!(text(&own.normalisation), text(&pooled.normalisation));
-            prop_assert_eq!(bits(&own.train), bits(&of_client(&pooled.train, k)));
-            prop_assert_eq!(bits(&own.test), bits(&of_client(&pooled.test, k)));
+            for (own, all) in [(&own.train, &pooled.train), (&own.test, &pooled.test)] {
+                let all = of_client(all, k);
+                let bits = |data: &Dataset| data.features.mapv(f32::to_bits);
+                prop_assert_eq!(bits(own), bits(&all));
+                prop_assert_eq!(&own.targets, &all.targets);
+                prop_assert_eq!(&own.feature_names, &all.feature_names);
+            }
         }
     }
 }

@@ -114,7 +114,8 @@ mod tests {
         assert!(message(&trees(&["oak"]), &card(real())).contains("agreed on a regression"));
         let own = rows("", array![[1., 10.]], &["ph", "flow"], real());
         assert!(message(&own, &two()).contains("agreed on a classification"));
-        let renamed = ModelCard { feature_names: Some(names(&["flow", "pH"])), ..two() };
+        let mut renamed = two();
+        renamed.feature_names = Some(names(&["flow", "pH"]));
         assert!(message(&trees(&["oak"]), &renamed).ends_with("it has no column `pH` for an agreed feature"));
     }
 

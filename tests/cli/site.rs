@@ -233,6 +233,26 @@ fn sites_that_cannot_train_together_are_refused_by_client_and_column() {
 }
 
 #[test]
+fn two_regressions_agree_on_the_scale_of_the_target() {
+    let sites = Sites::new();
+    for (k, name) in ["north", "south"].iter().enumerate() {
+        let rows: String = (10 * k..10 * k + 10).map(|row| format!("{row},{}.03125\n", 40 + row)).collect();
+        sites.site(name, k, &format!("x,dose\n{rows}"), "task = \"regression\"");
+    }
+    let printed = sites.prints("sites/north.toml sites/south.toml");
+    // 40.03125 + 0, 1, …, 19: the mean is 9.5 more, the variance (20² − 1) / 12 = 33.25.
+    assert!(printed.contains("mean and standard deviation of the target: 49.53125, 5.766281297335398\n"), "{printed}");
+}
+
+#[test]
+fn a_name_that_a_server_would_not_accept_is_refused_before_it_is_told() {
+    let sites = Sites::new();
+    sites.site("north", 0, &table(&format!("ph,{},tree", "f".repeat(201)), 0, 12, TREES), "");
+    let words = "sites/north.toml: what it would tell: `features`: name 1, from 0, has more than 200 characters";
+    sites.refuses("sites/north.toml", &[words]);
+}
+
+#[test]
 fn fractions_in_a_classification_are_not_told_as_names_of_classes() {
     let sites = Sites::new();
     let rows: String = (0..12).map(|row| format!("{row},{row}.75\n")).collect();

@@ -1,5 +1,5 @@
 //! What the program reads of its own and of others' making, damaged: the config, predictions, the directory of a run
-//! with its checkpoint.
+//! with its checkpoint, the messages of sites.
 //! Seeded mutations of good files must be read or refused with the place, without a panic and within bounded memory.
 //! The formats of data sets are in `datasets/tests/hostile/`; docs/reliability.md has the bounds.
 //!
@@ -13,6 +13,7 @@
 mod mutation;
 #[path = "../../datasets/tests/peak/mod.rs"]
 mod peak;
+mod sites;
 
 use std::fs;
 use std::path::{Path, PathBuf};
