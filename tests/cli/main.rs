@@ -4,6 +4,7 @@ mod backends;
 mod bad_input;
 mod bench;
 mod data;
+mod federation;
 #[path = "../common/place.rs"]
 mod place;
 mod predict;

@@ -46,9 +46,9 @@ fn rows(task: Task) -> (Dataset, Dataset) {
     (set(130, 0.0), set(60, 0.5))
 }
 
-/// Writes the rows of a client as a CSV file, with the columns in another order.
+/// Writes the rows of a client as a CSV file: client 0 with the columns in their order, any other in another order.
 fn write(path: &Path, data: &Dataset, client: usize) {
-    let mut text = String::from("d,target,c,b,a\n");
+    let mut text = String::from(if client == 0 { "a,b,c,d,target\n" } else { "d,target,c,b,a\n" });
     let of_client = |row: &usize| data.clients.as_ref().unwrap()[*row] == client;
     for row in (0..data.rows()).filter(of_client) {
         let target = match &data.targets {
@@ -57,7 +57,10 @@ fn write(path: &Path, data: &Dataset, client: usize) {
             Targets::None { .. } => unreachable!(),
         };
         let x = data.features.row(row);
-        text += &format!("{},{target},{},{},{}\n", x[3], x[2], x[1], x[0]);
+        text += &match client {
+            0 => format!("{},{},{},{},{target}\n", x[0], x[1], x[2], x[3]),
+            _ => format!("{},{target},{},{},{}\n", x[3], x[2], x[1], x[0]),
+        };
     }
     fs::write(path, text).unwrap();
 }
@@ -151,7 +154,10 @@ fn compare(kind: &str, more: &str, task: Task) {
     let sites = sites(dir.path(), task);
     let together = in_one_process(&here, task).unwrap_or_else(|error| panic!("{kind} {more}: {error}"));
     let apart = federation(&elsewhere, &sites, &seen).unwrap_or_else(|error| panic!("{kind} {more}: {error}"));
-    assert!(essence(&together) == essence(&apart), "{kind} {more}: the federation differs from the run in one process");
+    let ([here, elsewhere], what) = ([&together, &apart].map(essence), format!("{kind} {more}"));
+    assert_eq!(here.2, elsewhere.2, "{what}: the rounds differ");
+    assert!(here.0 == elsewhere.0, "{what}: the particles differ");
+    assert!(here.1 == elsewhere.1, "{what}: the posteriors differ");
     let visits = together.rounds.iter().map(|round| round.clients.len()).sum::<usize>();
     assert!(seen.lock().unwrap().len() >= visits + 2 * K, "{kind}: the messages did not travel");
 }

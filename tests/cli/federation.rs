@@ -1,0 +1,123 @@
+//! `fedstein train --sites`: a server and its sites as processes of one machine.
+
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::place::{Place, works};
+
+/// The number of sites.
+const K: usize = 3;
+
+/// Rows of a site: two features and a class that follows from them.
+fn rows(site: usize, count: usize, phase: f64) -> String {
+    let line = |row: usize| {
+        let angle = phase + (row * (site + 2)) as f64;
+        let (x, y) = (angle.sin() * 2.0, (angle * 1.7).cos() + site as f64);
+        format!("{x:.4},{y:.4},{}\n", if x + 0.5 * y > 0.4 { "ill" } else { "well" })
+    };
+    format!("pulse,flow,outcome\n{}", (0..count).map(line).collect::<String>())
+}
+
+const RUN: &str = "name = \"wards\"\nrounds = 6\nseed = 3\n[data]\nkind = \"sites\"\n[model]\nhidden = [5]\n[algorithm]\n\
+                   kind = \"newton-dsvgd\"\nparticles = 4\nlocal_steps = 20\nbatch = 16\n";
+
+/// A place with three sites of different sizes, and the config of a run.
+fn place() -> Place {
+    let place = Place::new();
+    for site in 0..K {
+        let text = format!("name = \"ward-{site}\"\nindex = {site}\n[data]\npath = \"rows.csv\"\ntest_path = \"test.csv\"\ntarget = \"outcome\"\n");
+        place.write(&format!("{site}/site.toml"), text);
+        place.write(&format!("{site}/rows.csv"), rows(site, 40 + 60 * site, 0.3));
+        place.write(&format!("{site}/test.csv"), rows(site, 30, 7.1));
+    }
+    place.write("run.toml", RUN);
+    place
+}
+
+fn line(rest: &str) -> String {
+    format!("train run.toml --quiet --sites 0/site.toml,1/site.toml,2/site.toml {rest}")
+}
+
+#[test]
+fn three_sites_train_together_and_no_row_and_no_path_reaches_the_server() {
+    let place = place();
+    place.works(&line("--out runs/a"));
+    assert_eq!(place.table("runs/a/rounds.csv").len(), 1 + 6);
+    for name in place.names("runs/a") {
+        let path = place.path(&format!("runs/a/{name}"));
+        if path.is_file() {
+            let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+            assert!(!text.contains("rows.csv") && !text.contains("1.9"), "{name}: {text}");
+        }
+    }
+    // Each site keeps its own state, which no other user can read.
+    for site in 0..K {
+        let runs = place.names(&format!("{site}/state"));
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::metadata(place.path(&format!("{site}/state/{}", runs[0]))).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700);
+        }
+    }
+    // The same run again has the same particles: another run number, the same bits.
+    place.works(&line("--out runs/b"));
+    assert!(place.bytes("runs/a/particles.safetensors") == place.bytes("runs/b/particles.safetensors"));
+    assert_eq!(place.names("0/state").len(), 2);
+}
+
+#[test]
+fn what_is_wrong_with_the_sites_is_said_before_anything_is_written() {
+    let place = place();
+    place.write("1/rows.csv", rows(1, 100, 0.3).replace("flow", "Flow"));
+    place.write("1/test.csv", rows(1, 30, 0.3).replace("flow", "Flow"));
+    place.refuses(&line(""), &["only client 0 has `flow`", "if `Flow` is the column `flow`"]);
+    place.write("1/rows.csv", rows(1, 100, 0.3)).write("1/test.csv", rows(1, 30, 7.1));
+    place.refuses(&line("").replace("2/site.toml", "1/site.toml"), &["client 1 is claimed by two sites"]);
+    place.refuses(&line("").replace("2/site.toml", "none.toml"), &["none.toml"]);
+    place.refuses(&line("--set algorithm.kind=svgd"), &["needs all rows in one place", "dsvgd"]);
+    place.refuses(&line("--set data.kind=digits"), &["`data.kind` must be \"sites\""]);
+    place.refuses(&line("--set data.normalise=minmax"), &["minmax", "\"standard\", \"none\""]);
+    place.refuses("train run.toml", &["--sites"]);
+    place.write("2/rows.csv", rows(2, 9, 0.3));
+    place.refuses(&line(""), &["client 2 tells no sums", "tell.min_rows"]);
+}
+
+/// The ids of the processes that a process has started.
+#[cfg(target_os = "linux")]
+fn children(parent: u32) -> Vec<u32> {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    let from_main = std::fs::read_to_string(path).unwrap_or_default();
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let of_tasks = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let all: String = of_tasks.fold(from_main, |all, more| format!("{all} {more}"));
+    all.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_site_that_is_killed_at_any_moment_is_started_again_and_the_run_has_the_same_bits() {
+    let place = place();
+    let long = "--set rounds=24 --set algorithm.local_steps=60";
+    works(&mut place.command(&line(&format!("{long} --out runs/calm"))));
+    let mut killed = 0;
+    for trial in 0u64..6 {
+        let out = format!("runs/killed-{trial}");
+        let mut server = place.command(&line(&format!("{long} --out {out}")));
+        let mut server = server.stderr(Stdio::piped()).spawn().unwrap();
+        for step in 0..4u64 {
+            sleep(Duration::from_millis(30 + (trial * 37 + step * 53) % 160));
+            let sites = children(server.id());
+            if let Some(site) = sites.get((trial + step) as usize % sites.len().max(1)) {
+                killed += usize::from(Command::new("kill").args(["-9", &site.to_string()]).status().unwrap().success());
+            }
+        }
+        let output = server.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let same = place.bytes("runs/calm/particles.safetensors") == place.bytes(&format!("{out}/particles.safetensors"));
+        assert!(same, "trial {trial}: the particles differ");
+    }
+    assert!(killed >= 6, "only {killed} were killed");
+}
