@@ -43,7 +43,7 @@ struct Part<B: Backend> {
     at: Option<usize>,
     evaluator: ClientEvaluator<B>,
     /// The shape of the particles, `[N, d]`.
-    shape: Vec<usize>,
+    shape: [usize; 2],
     /// Whether the client keeps a state between visits, as far as is known.
     is_stateful: bool,
 }
@@ -139,7 +139,7 @@ impl<B: Backend> SiteClient<B> {
         let Ready { config, model, session, train, test, initial } = self.ready(terms, initial)?;
         let normalisation = &terms.card.normalisation;
         let table = Table::new(train, normalisation);
-        let shape = vec![initial.count(), initial.dim()];
+        let shape = [initial.count(), initial.dim()];
         let shard = Shard::new(table.clone(), (0..rows).collect(), session.clone());
         let (width, personal) = (table.width(), config.evaluation.personal);
         let halves = config.algorithm.build(Setup {
@@ -249,13 +249,12 @@ impl<B: Backend> SiteClient<B> {
 impl<B: Backend> Part<B> {
     /// The message of the reply to a request, rounded to the precision in which it is sent.
     fn answer(&mut self, request: &Request, keep: usize, stateful: bool) -> Result<Message, String> {
+        // A server may send some of the particles: DSGLD sends a client its own chains.
+        let [count, dim] = self.shape;
         if let Some(particles) = request.message.arrays.get(PARTICLES)
-            && particles.shape != self.shape
+            && !matches!(particles.shape[..], [rows, columns] if (1..=count).contains(&rows) && columns == dim)
         {
-            return Err(format!(
-                "the request has particles {:?}, and this run's are {:?}",
-                particles.shape, self.shape
-            ));
+            return Err(format!("the request has particles {:?}, and this run's are [{count}, {dim}]", particles.shape));
         }
         match &request.ask {
             Ask::Train => self.train(request, keep, stateful),

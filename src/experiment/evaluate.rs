@@ -60,35 +60,6 @@ struct Exact {
     log_posterior: Vec<f64>,
 }
 
-/// INTERIM
-#[derive(Debug)]
-pub enum Judge<B: Backend> {
-    /// rows
-    Rows(Evaluator<B>),
-    /// sites
-    Clients {
-        /// names
-        names: Vec<String>,
-    },
-}
-
-impl<B: Backend> Judge<B> {
-    /// interim
-    pub fn predict(&self, particles: &Particles<B>, posterior: &Posterior) -> Result<Predicted, RunError> {
-        match self {
-            Self::Rows(evaluator) => evaluator.predict(particles, posterior),
-            Self::Clients { .. } => Ok(Predicted::Density { kl: None }),
-        }
-    }
-    /// interim
-    pub fn evaluate(&self, predicted: &Predicted) -> Result<Evaluation, RunError> {
-        match self {
-            Self::Rows(evaluator) => evaluator.evaluate(predicted),
-            Self::Clients { .. } => Ok(Evaluation::default()),
-        }
-    }
-}
-
 /// Evaluates particles on a test set.
 #[derive(Debug)]
 pub struct Evaluator<B: Backend> {

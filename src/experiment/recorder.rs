@@ -18,7 +18,7 @@ use super::artifact::Artifacts;
 use super::checkpoints::Snapshot;
 use super::config::Config;
 use super::diagnosis::{self, Advice};
-use super::evaluate::{Judge, Predicted};
+use super::evaluate::{Evaluator, Predicted};
 use super::history::History;
 use super::personal::{Personal, PersonalResults};
 use super::progress::Observer;
@@ -26,7 +26,7 @@ use super::progress::Observer;
 /// Evaluates and records every round.
 pub(super) struct RunRecorder<'a, B: Backend> {
     pub config: &'a Config,
-    pub evaluator: &'a Judge<B>,
+    pub evaluator: &'a Evaluator<B>,
     pub fleet: &'a dyn Fleet,
     pub observer: &'a dyn Observer,
     pub artifacts: Option<&'a mut Artifacts>,
@@ -78,7 +78,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     /// A recorder of a run with K clients, each of which is scored if `personal`.
     pub fn new(
         (config, one_hot_advice): (&'a Config, &'static str),
-        evaluator: &'a Judge<B>,
+        evaluator: &'a Evaluator<B>,
         fleet: &'a dyn Fleet,
         (count, personal): (usize, bool),
         observer: &'a dyn Observer,

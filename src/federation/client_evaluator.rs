@@ -43,8 +43,6 @@ pub struct ClientEvaluator<B: Backend> {
     pub chunk: usize,
     /// The number of bins of confidence.
     pub bins: usize,
-    /// INTERIM
-    pub published: bool,
 }
 
 /// The name of the array with the sums over the test rows.
