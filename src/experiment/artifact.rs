@@ -13,7 +13,7 @@ use crate::backend::{Backend, Session};
 use crate::datasets::{Partition, Rotation, Targets, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
-use crate::metrics::{ClientScores, PersonalScores, UncertaintySummary};
+use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummary};
 use crate::models::{Model, Task};
 use crate::protocol::ClientId;
 use crate::report::files::{FileError, write_atomic};
@@ -286,7 +286,7 @@ impl Artifacts {
                 let original = predictions.original_scale(*scale).map_err(|error| file(&path, &error))?;
                 csv::write_regression(&path, &original).map_err(output)?;
             }
-            Predicted::Density { .. } => {}
+            Predicted::Pooled { .. } | Predicted::Density { .. } => {}
         }
         if let Some((_, scores)) = &outcome.personal {
             dir.write(run_dir::CLIENTS, clients_csv(scores).as_bytes()).map_err(directory)?;
@@ -342,7 +342,8 @@ fn cut(path: &Path, length: Option<u64>) -> Result<(), RunError> {
 /// undefined.
 fn clients_csv(scores: &PersonalScores) -> String {
     let line = |(client, scores): (usize, &ClientScores)| {
-        let numbers = [scores.accuracy(), scores.nll(), scores.ece(), scores.mce(), scores.brier(), scores.rmse()];
+        let of = Evaluation::of_sums(scores);
+        let numbers = [of.accuracy, of.nll, of.ece, of.mce, of.brier, of.rmse];
         let cells = numbers.map(|value| value.map_or_else(String::new, |value| value.to_string()));
         format!("{client},{},{}\n", scores.rows(), cells.join(","))
     };

@@ -8,6 +8,8 @@ mod diagnosis;
 pub mod evaluate;
 pub mod finished;
 mod history;
+#[doc(hidden)]
+pub mod judge;
 pub mod lock;
 mod outcome;
 pub mod personal;

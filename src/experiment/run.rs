@@ -18,6 +18,7 @@ use super::artifact::Artifacts;
 use super::assemble::{check_size, initial_particles, with_evaluated_rows};
 use super::config::Config;
 use super::evaluate::{Evaluator, EvaluatorConfig};
+use super::judge::Judge;
 use super::outcome::Outcome;
 use super::personal::HeldOutRows;
 use super::progress::Observer;
@@ -195,7 +196,7 @@ fn run_with<B: Backend>(
     let done = past.as_ref().map_or(0, |(round, _)| *round);
     let mut recorder = RunRecorder::new(
         (config, algorithm.one_hot_advice()),
-        &evaluator,
+        Judge::Rows(&evaluator),
         &*fleet,
         (clients, personal),
         observer,
