@@ -258,7 +258,7 @@ impl Artifacts {
         Ok(true)
     }
 
-    /// Writes particles, predictions and the summary. From then on the checkpoint serves only to continue the run with
+    /// Writes particles, the summary and, where the test rows are here, predictions. From then on the checkpoint serves only to continue the run with
     /// more rounds.
     ///
     /// # Errors
@@ -286,7 +286,10 @@ impl Artifacts {
                 let original = predictions.original_scale(*scale).map_err(|error| file(&path, &error))?;
                 csv::write_regression(&path, &original).map_err(output)?;
             }
-            Predicted::Pooled { .. } | Predicted::Density { .. } => {}
+            Predicted::Pooled { scores, .. } => {
+                uncertainty = UncertaintySummary::of_sums(scores.pooled(), outcome.particles.count());
+            }
+            Predicted::Density { .. } => {}
         }
         if let Some((_, scores)) = &outcome.personal {
             dir.write(run_dir::CLIENTS, clients_csv(scores).as_bytes()).map_err(directory)?;
@@ -310,6 +313,8 @@ impl Artifacts {
             facts,
             rounds: outcome.rounds.clone(),
             partition: self.partition.clone(),
+            scores: outcome.pooled().cloned(),
+            sites: outcome.sites(),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;
         match &mut self.checkpoints {

@@ -46,7 +46,7 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
         classification::bins(&mut body, a);
     }
     if let Some(run) = report.run.as_ref().filter(|run| !run.sites.is_empty()) {
-        sites::section(&mut body, &analysis.overall().in_view(View::Comparison), &run.sites);
+        sites::section(&mut body, analysis.overall(), &run.sites);
     }
     if let Some(run) = &report.run {
         comparison(&mut body, &report.title, analysis, &run.compare);

@@ -1,24 +1,25 @@
 //! The section on the sites that hold the rows, each by its name.
 
 use super::{Body, shown};
-use crate::metrics::{Evaluation, Metric};
+use crate::metrics::{Evaluation, Metric, View};
+use crate::overall::Overall;
 use crate::run::SiteScores;
 use crate::text::{escape, rows, thousands};
 
 /// The tables of all sites: the published particles, and the sites' own predictors where these were scored.
-pub(super) fn section(body: &mut Body, pooled: &[(&'static Metric, Option<f64>)], sites: &[SiteScores]) {
+pub(super) fn section(body: &mut Body, overall: &Overall, sites: &[SiteScores]) {
     body.heading("Sites");
-    let all: usize = sites.iter().map(|site| site.evaluation.rows).sum();
     body.paragraph(&format!(
         "Each site scored the server's global particles on its own test rows and sent sums. The numbers above are those of \
          all {} together.",
-        rows(all)
+        rows(overall.n)
     ));
     let silent: Vec<&str> = sites.iter().filter(|site| site.evaluation.rows == 0).map(|site| &*site.name).collect();
     if !silent.is_empty() {
         body.paragraph(&format!("No scores of test rows came from {}; the numbers leave them out.", silent.join(", ")));
     }
-    let metrics: Vec<&Metric> = pooled.iter().filter(|(_, value)| value.is_some()).map(|(metric, _)| *metric).collect();
+    let known = overall.in_view(View::Comparison).into_iter().filter(|(_, value)| value.is_some());
+    let metrics: Vec<&Metric> = known.map(|(metric, _)| metric).collect();
     table(body, &metrics, sites, |site| Some(&site.evaluation));
     if sites.iter().any(|site| site.own.is_some()) {
         body.paragraph("Each site's own predictor on the same rows:");
