@@ -75,7 +75,7 @@ pub use json::SCHEMA_VERSION;
 pub use overall::Overall;
 pub use record::RoundRecord;
 pub use report::{Content, Report};
-pub use run::{Comparison, PartitionTable, PersonalRow, PersonalTable, RunSummary};
+pub use run::{Comparison, PartitionTable, PersonalRow, PersonalTable, RunSummary, SiteScores};
 pub use svg::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke, curves_svg, partition_svg};
 pub use verdict::CalibrationVerdict;
 pub use write::{ReportFiles, verdict, write};

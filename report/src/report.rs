@@ -1,6 +1,6 @@
 //! The input of a report: predictions and, where it is known, the run that made them.
 
-use crate::metrics::{ClassPredictions, RegressionPredictions, UncertaintySummary};
+use crate::metrics::{ClassPredictions, ClientScores, RegressionPredictions, UncertaintySummary};
 use crate::run::RunSummary;
 
 /// The input of a report. Nothing in it is computed yet.
@@ -10,7 +10,7 @@ pub struct Report<'a> {
     pub title: String,
     /// The predictions to judge.
     pub content: Content<'a>,
-    /// Number of calibration bins; 15 is usual.
+    /// Number of calibration bins; 15 is usual. Sums have bins of their own, and this number is not used.
     pub bins: usize,
     /// Seed of the bootstrap and of the split for temperature scaling.
     pub seed: u64,
@@ -25,7 +25,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Predictions of either task.
+/// Predictions of either task, or what is known of them.
 #[derive(Debug)]
 pub enum Content<'a> {
     /// Class probabilities.
@@ -40,5 +40,12 @@ pub enum Content<'a> {
     Regression {
         /// The predictive with its targets.
         predictions: &'a RegressionPredictions,
+    },
+    /// Sums of scores over rows that are elsewhere, of either task. Numbers that need single rows are left out.
+    Sums {
+        /// The sums over all rows.
+        scores: &'a ClientScores,
+        /// The numbers that need the particles, where these are known.
+        uncertainty: Option<UncertaintySummary>,
     },
 }

@@ -17,6 +17,9 @@ pub struct RunSummary {
     pub partition: Option<PartitionTable>,
     /// Scores of the clients' own predictors, in a personalised run.
     pub personal: Option<PersonalTable>,
+    /// The scores of each site, where the rows are at several sites.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<SiteScores>,
     /// Backend, device, seed, seconds, bytes ...: name and value, shown in this order.
     pub facts: Vec<(String, String)>,
     /// Other runs beside this one, at most three in a picture.
@@ -62,6 +65,22 @@ pub struct PersonalRow {
     pub last: f64,
     /// The value after the best round.
     pub best: Option<f64>,
+}
+
+/// The scores of one of several sites that hold the rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SiteScores {
+    /// Its name.
+    pub name: String,
+    /// Its index among the clients, from 0.
+    pub index: usize,
+    /// The headline numbers of the published particles on its test rows; without rows where it sent no usable scores.
+    pub evaluation: Evaluation,
+    /// Its equal-width bins; none for a regression.
+    pub bins: Vec<Bin>,
+    /// The headline numbers of its own predictor on the same rows, where that was scored.
+    #[serde(default)]
+    pub own: Option<Evaluation>,
 }
 
 /// Another run, scored on the same rows.

@@ -5,7 +5,10 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::metrics::{ClassPredictions, Evaluation, RegressionPredictions, Scale, equal_width};
+use crate::metrics::{
+    ClassPredictions, ClientScores, Evaluation, ParticleLogProbs, RegressionPredictions, Scale, UncertaintySummary,
+    equal_width,
+};
 
 /// Sixty rows of three classes with confidences from one half to one; every third row is wrong.
 fn predictions() -> ClassPredictions {
@@ -26,6 +29,7 @@ fn run() -> RunSummary {
     let rounds = vec![RoundRecord::new(1, evaluation.columns()), RoundRecord { round: 2, ..RoundRecord::default() }];
     RunSummary {
         personal: None,
+        sites: Vec::new(),
         config_toml: "name = \"<script>alert(1)</script>\"".into(),
         rounds: rounds.clone(),
         partition: Some(PartitionTable {
@@ -179,4 +183,95 @@ fn a_regression_has_its_own_report() {
     for key in json["overall"].as_object().unwrap().keys().filter(|key| *key != "particles") {
         assert!(json["definitions"][key].is_string(), "{key}");
     }
+}
+
+/// Sums over the rows `[at..end]` of [`predictions`] with one particle.
+fn sums(at: usize, end: usize) -> ClientScores {
+    let predictions = predictions();
+    let log_probs = predictions.probabilities()[3 * at..3 * end].iter().map(|p| p.ln()).collect();
+    let log_probs = ParticleLogProbs::new(1, end - at, 3, log_probs).unwrap();
+    let mut scores = ClientScores::of_classes(3, 15);
+    scores.add_classes(&log_probs, &predictions.labels()[at..end]).unwrap();
+    scores
+}
+
+fn site(name: &str, index: usize, scores: &ClientScores) -> SiteScores {
+    SiteScores {
+        name: name.into(),
+        index,
+        evaluation: Evaluation::of_sums(scores),
+        bins: scores.bins(),
+        own: (index == 0).then(|| Evaluation::of_sums(scores)),
+    }
+}
+
+/// Asserts that each number is the other report's, or null where sums do not give it.
+fn assert_same_or_null(of_sums: &Value, of_rows: &Value, null: &[&str]) {
+    for (key, want) in of_rows.as_object().unwrap().iter().filter(|(key, _)| *key != "particles") {
+        let got = &of_sums[key];
+        if null.contains(&key.as_str()) {
+            assert!(got.is_null() && !want.is_null(), "{key}");
+            continue;
+        }
+        match (got.as_f64(), want.as_f64()) {
+            (Some(got), Some(want)) => assert!((got - want).abs() < 1e-12, "{key}: {got}, not {want}"),
+            (got, want) => assert_eq!(got, want, "{key}"),
+        }
+    }
+}
+
+#[test]
+fn a_report_of_pooled_sums_has_the_numbers_of_the_report_of_all_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let predictions = predictions();
+    let of_rows = json_of(&write(&report(&predictions, None), &dir.path().join("rows")).unwrap());
+    let (north, south) = (sums(0, 25), sums(25, 60));
+    let mut scores = north.clone();
+    scores.merge(&south).unwrap();
+    let silent = site("west", 2, &north.without_rows());
+    let sites = vec![site("north <ward>", 0, &north), site("south", 1, &south), silent];
+    let uncertainty = UncertaintySummary::of_sums(&scores, 1);
+    let content = Content::Sums { scores: &scores, uncertainty };
+    let run = Some(RunSummary { sites, ..run() });
+    let files = write(&Report { content, ..report(&predictions, run) }, &dir.path().join("sums")).unwrap();
+    let of_sums = json_of(&files);
+    assert_same_or_null(&of_sums["overall"], &of_rows["overall"], &["ace"]);
+    assert_same_or_null(&of_sums["brier_decomposition"], &of_rows["brier_decomposition"], &[]);
+    for (got, want) in of_sums["bins"].as_array().unwrap().iter().zip(of_rows["bins"].as_array().unwrap()) {
+        assert_same_or_null(got, want, &[]);
+    }
+    for key in ["confidence_intervals", "selective", "temperature_scaling"] {
+        assert!(of_sums[key].is_null() && !of_rows[key].is_null(), "{key}");
+    }
+    assert!(of_rows.get("left_out").is_none() && of_sums["left_out"].as_str().unwrap().contains("bootstrap"));
+    assert_eq!(of_sums["verdict"]["kind"], of_rows["verdict"]["kind"]);
+    assert_eq!(of_sums["run"]["sites"][1]["name"], "south");
+    assert_eq!(of_sums["run"]["sites"][1]["evaluation"]["rows"], 35);
+    let page = fs::read_to_string(files.html).unwrap();
+    assert!(page.contains("north &lt;ward&gt;") && page.contains("No scores of test rows came from west"));
+    assert!(page.contains("own predictor") && page.contains("single rows are left out"));
+    assert!(!page.contains("NaN") && !page.contains("resamples"));
+}
+
+#[test]
+fn a_regression_has_a_report_of_pooled_sums_too() {
+    let target: Vec<f64> = (0..90).map(|i| (f64::from(i) / 7.0).sin()).collect();
+    let mean = [target.clone(), target.iter().map(|y| y + 0.4).collect()].concat();
+    let all = RegressionPredictions::new(2, mean, vec![6.0; 180], target).unwrap();
+    let mut scores = ClientScores::of_targets();
+    scores.add_real(&all).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let json = |content, name: &str| json_of(&write(&Report::new("r", content), &dir.path().join(name)).unwrap());
+    let of_rows = json(Content::Regression { predictions: &all }, "rows");
+    let of_sums = json(Content::Sums { scores: &scores, uncertainty: None }, "sums");
+    assert_same_or_null(&of_sums["overall"], &of_rows["overall"], &[]);
+    for key in ["pit_histogram", "quantile_calibration", "interval_calibration", "verdict"] {
+        assert_eq!(of_sums[key], of_rows[key], "{key}");
+    }
+    for (got, want) in of_sums["coverage"].as_array().unwrap().iter().zip(of_rows["coverage"].as_array().unwrap()) {
+        assert_same_or_null(got, want, &["mean_width"]);
+    }
+    let none = ClientScores::of_targets();
+    let content = Content::Sums { scores: &none, uncertainty: None };
+    assert!(write(&Report::new("r", content), &dir.path().join("none")).is_err());
 }

@@ -54,5 +54,8 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
 
 fn nothing_to_report(run: &Path) -> String {
     let predictions = run.join(run_dir::PREDICTIONS);
-    format!("no {}: a toy density predicts nothing, any other run writes this file at its end", predictions.display())
+    let path = predictions.display();
+    format!(
+        "no {path}: a toy density predicts nothing, and here no site sent scores; any other run writes this file at its end"
+    )
 }

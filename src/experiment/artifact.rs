@@ -15,7 +15,7 @@ use crate::checkpoint::lock::Lock;
 use crate::datasets::{ModelCard, Partition, Rotation, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
-use crate::metrics::{ClientScores, PersonalScores, UncertaintySummary};
+use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummary};
 use crate::models::{Model, Task};
 use crate::protocol::ClientId;
 use crate::report::files::{FileError, write_atomic};
@@ -284,7 +284,7 @@ impl Artifacts {
         Ok(true)
     }
 
-    /// Writes particles, predictions and the summary. From then on the checkpoint serves only to continue the run with
+    /// Writes particles, the summary and, where the test rows are here, predictions. From then on the checkpoint serves only to continue the run with
     /// more rounds.
     ///
     /// # Errors
@@ -312,6 +312,9 @@ impl Artifacts {
                 let original = predictions.original_scale(*scale).map_err(|error| file(&path, &error))?;
                 csv::write_regression(&path, &original).map_err(output)?;
             }
+            Predicted::Pooled { scores, .. } => {
+                uncertainty = UncertaintySummary::of_sums(scores.pooled(), outcome.particles.count());
+            }
             Predicted::Density { .. } => {}
         }
         if let Some((_, scores)) = &outcome.personal {
@@ -336,6 +339,8 @@ impl Artifacts {
             facts,
             rounds: outcome.rounds.clone(),
             partition: self.partition.clone(),
+            scores: outcome.pooled().cloned(),
+            sites: outcome.sites(),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;
         match &mut self.checkpoints {
@@ -368,7 +373,8 @@ fn cut(path: &Path, length: Option<u64>) -> Result<(), RunError> {
 /// undefined.
 fn clients_csv(scores: &PersonalScores) -> String {
     let line = |(client, scores): (usize, &ClientScores)| {
-        let numbers = [scores.accuracy(), scores.nll(), scores.ece(), scores.mce(), scores.brier(), scores.rmse()];
+        let of = Evaluation::of_sums(scores);
+        let numbers = [of.accuracy, of.nll, of.ece, of.mce, of.brier, of.rmse];
         let cells = numbers.map(|value| value.map_or_else(String::new, |value| value.to_string()));
         format!("{client},{},{}\n", scores.rows(), cells.join(","))
     };

@@ -254,7 +254,10 @@ impl<B: Backend> Part<B> {
         if let Some(particles) = request.message.arrays.get(PARTICLES)
             && !matches!(particles.shape[..], [rows, columns] if (1..=count).contains(&rows) && columns == dim)
         {
-            return Err(format!("the request has particles {:?}, and this run's are [{count}, {dim}]", particles.shape));
+            return Err(format!(
+                "the request has particles {:?}, and this run's are [{count}, {dim}]",
+                particles.shape
+            ));
         }
         match &request.ask {
             Ask::Train => self.train(request, keep, stateful),

@@ -11,7 +11,7 @@ use crate::random::Streams;
 
 use super::artifact::Artifacts;
 use super::config::Config;
-use super::evaluate::Judge;
+use super::judge::Judge;
 use super::outcome::Outcome;
 use super::progress::Observer;
 use super::recorder::{RunRecorder, RunResults};
@@ -25,7 +25,7 @@ pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
     pub fleet: &'a dyn Fleet,
     /// The number of rows N_k of each client, `[K]`.
     pub roster: &'a [usize],
-    pub judge: &'a Judge<B>,
+    pub judge: Judge<'a, B>,
     /// Whether the clients' own predictors are scored.
     pub personal: bool,
     pub policy: FaultPolicy,

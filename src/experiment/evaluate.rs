@@ -9,7 +9,10 @@ use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Normalisation, Targets};
 use crate::density::kde::KdeConfig;
 use crate::error::RunError;
-use crate::metrics::{Evaluation, Grid, MetricError, ParticleLogProbs, RegressionPredictions, Scale};
+use crate::federation::client_evaluator::no_scores;
+use crate::metrics::{
+    ClientScores, Evaluation, Grid, MetricError, ParticleLogProbs, PersonalScores, RegressionPredictions, Scale,
+};
 use crate::models::{Model, Task};
 use crate::particles::Particles;
 use crate::protocol::Posterior;
@@ -31,6 +34,13 @@ pub enum Predicted {
         predictions: RegressionPredictions,
         /// The transformation back to the units of the data.
         scale: Scale,
+    },
+    /// Scores on the clients' own test rows: sums over rows that this process does not have.
+    Pooled {
+        /// The names of all clients, `[K]`.
+        names: Vec<String>,
+        /// The sums of each client and of all together; a client without scores has no rows.
+        scores: PersonalScores,
     },
     /// The divergence from the exact posterior, for a toy density, which has no test rows.
     Density {
@@ -123,9 +133,15 @@ impl<B: Backend> Evaluator<B> {
         match predicted {
             Predicted::Classes { log_probs, labels } => Evaluation::classification(log_probs, labels, self.config.bins),
             Predicted::Real { predictions, scale } => Evaluation::regression(predictions, *scale),
+            Predicted::Pooled { scores, .. } => Ok(Evaluation::of_sums(scores.pooled())),
             Predicted::Density { kl } => Ok(Evaluation { kl: *kl, ..Evaluation::default() }),
         }
         .map_err(undefined)
+    }
+
+    /// The sums of scores over no rows, of the kind that the clients send; `None` for a toy density.
+    pub fn no_scores(&self) -> Option<ClientScores> {
+        no_scores(self.model.task(), self.config.bins)
     }
 
     /// Computes KL(q ‖ posterior) by quadrature.

@@ -13,11 +13,11 @@ use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, ModelCard, Rotation};
 use crate::error::RunError;
-use crate::metrics::{Evaluation, UncertaintySummary};
+use crate::metrics::{ClientScores, Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
 use crate::particles::Particles;
 use crate::report::files::{read_text, read_whole};
-use crate::report::{PartitionTable, RoundRecord};
+use crate::report::{PartitionTable, RoundRecord, SiteScores};
 use crate::tensor_file::{self, NamedTensor, floats};
 
 use super::config::{Config, Rotate};
@@ -48,6 +48,13 @@ pub struct Summary {
     pub rounds: Vec<RoundRecord>,
     /// The number of rows of every class at every client.
     pub partition: Option<PartitionTable>,
+    /// The sums of scores over the test rows of all sites, of a run whose rows are at sites. Such a run has no file of
+    /// predictions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<ClientScores>,
+    /// The scores of each site after the last round, of such a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<SiteScores>,
 }
 
 /// A finished run, read from its directory.

@@ -10,6 +10,8 @@ mod drive;
 pub mod evaluate;
 pub mod finished;
 mod history;
+#[doc(hidden)]
+pub mod judge;
 mod outcome;
 pub mod personal;
 pub mod progress;

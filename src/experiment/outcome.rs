@@ -1,10 +1,10 @@
 //! The results of a run in memory.
 
 use crate::backend::Backend;
-use crate::metrics::{Evaluation, PersonalScores};
+use crate::metrics::{ClientScores, Evaluation, PersonalScores};
 use crate::particles::Particles;
 use crate::protocol::Posterior;
-use crate::report::RoundRecord;
+use crate::report::{RoundRecord, SiteScores};
 
 use super::evaluate::Predicted;
 use super::personal::PersonalResults;
@@ -26,4 +26,28 @@ pub struct Outcome<B: Backend> {
     pub rounds: Vec<RoundRecord>,
     /// Seconds from the first round to the last.
     pub seconds: f64,
+}
+
+impl<B: Backend> Outcome<B> {
+    /// The sums over all test rows, where the clients hold these.
+    pub(super) fn pooled(&self) -> Option<&ClientScores> {
+        match &self.predicted {
+            Predicted::Pooled { scores, .. } => Some(scores.pooled()),
+            Predicted::Classes { .. } | Predicted::Real { .. } | Predicted::Density { .. } => None,
+        }
+    }
+
+    /// The scores of every client by its name, where the clients hold the test rows; none otherwise.
+    pub(super) fn sites(&self) -> Vec<SiteScores> {
+        let Predicted::Pooled { names, scores } = &self.predicted else { return Vec::new() };
+        let own = |index: usize| self.personal.as_ref()?.1.clients().get(index);
+        let site = |(index, (name, scores)): (usize, (&String, &ClientScores))| SiteScores {
+            name: name.clone(),
+            index,
+            evaluation: Evaluation::of_sums(scores),
+            bins: scores.bins(),
+            own: own(index).map(Evaluation::of_sums),
+        };
+        names.iter().zip(scores.clients()).enumerate().map(site).collect()
+    }
 }

@@ -12,25 +12,23 @@ use serde::{Deserialize, Serialize};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets};
-use crate::error::RunError;
-use crate::federation::client_evaluator::{ClientEvaluator, HeldOut, TEST_SCORES, VALIDATION_SCORES};
-use crate::federation::event::{Event, EventKind};
-use crate::federation::fault_policy::FaultPolicy;
-use crate::federation::fleet::Fleet;
-use crate::federation::inquiry::{Scores, ask_for_scores};
-use crate::metrics::{ClientScores, Metric, PersonalColumn, PersonalScores, Scale, View};
+use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
+use crate::metrics::{Metric, PersonalColumn, PersonalScores, Scale, View};
 use crate::models::Model;
-use crate::protocol::{ClientId, Reply, RequestKind, ServerHalf};
 use crate::report::{PersonalRow, PersonalTable};
 use crate::rows::Table;
 
 use super::evaluate::EvaluatorConfig;
+use super::judge::OwnScores;
 
 /// Columns of `rounds.csv`; undefined ones are `None`.
-type Columns = Vec<(&'static str, Option<f64>)>;
+pub(super) type Columns = Vec<(&'static str, Option<f64>)>;
 
 /// The column of `rounds.csv` with the number of clients that the personalised metrics cover.
 pub const SCORED_CLIENTS: &str = "scored_clients";
+
+/// The columns of `rounds.csv` on the validation rows.
+const VALIDATION: [&str; 2] = ["validation_accuracy", "validation_nll"];
 
 /// The personalised metrics after one round, by the names of their columns in `rounds.csv`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,8 +69,8 @@ impl PersonalResults {
             let best = best.and_then(|best| value(best, column.key));
             Some(PersonalRow { name: column.name.to_owned(), about: column.note.to_owned(), last, best })
         };
-        let columns = Metric::in_view(View::Personal).into_iter().filter_map(|metric| metric.personal);
-        let shown = columns.flat_map(|metric| metric.columns).filter(|column| !column.name.is_empty());
+        let columns = Metric::in_view(View::Personal).into_iter().flat_map(|metric| metric.personal);
+        let shown = columns.filter(|column| !column.name.is_empty());
         let scored = self.last.scored().filter(|scored| *scored < self.clients);
         PersonalTable {
             last_round: self.last.round,
@@ -117,62 +115,34 @@ impl HeldOutRows {
             scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
             chunk: config.chunk,
             bins: config.bins,
+            published: false,
         }
     }
 }
 
-/// Requests the clients' scores, and records the best round.
+/// Records the scores of the clients' own predictors, and the best round.
 #[derive(Debug)]
 pub(super) struct Personal {
-    clients: Vec<ClientId>,
-    /// Number of bins of confidence.
-    bins: usize,
+    /// Number of clients K.
+    clients: usize,
     best: Option<(f64, PersonalPoint)>,
     latest: Option<(PersonalPoint, PersonalScores)>,
 }
 
 impl Personal {
-    /// A record for clients 0..`clients`, whose scores have this many bins of confidence.
-    pub fn new(clients: usize, bins: usize) -> Self {
-        Self { clients: (0..clients).collect(), bins, best: None, latest: None }
+    /// A record for K clients.
+    pub fn new(clients: usize) -> Self {
+        Self { clients, best: None, latest: None }
     }
 
-    /// The columns of this round, over the clients that answered, and the events of the requests.
-    ///
-    /// # Errors
-    /// Anything fails but a client.
-    pub fn score<B: Backend>(
-        &mut self,
-        round: usize,
-        fleet: &dyn Fleet,
-        policy: &FaultPolicy,
-        server: &dyn ServerHalf<B>,
-    ) -> Result<(Columns, Vec<Event>), RunError> {
-        let Scores { replies, mut events } = ask_for_scores(fleet, policy, server, round, &self.clients)?;
-        let mut scored = 0;
-        let (mut test, mut validation) = (Vec::new(), Vec::new());
-        for (client, reply) in self.clients.iter().zip(&replies) {
-            let of = |reply, name| sums(reply, name, self.bins);
-            let sums = reply.as_ref().map(|reply| Ok((of(reply, TEST_SCORES)?, of(reply, VALIDATION_SCORES)?)));
-            let sums = sums.transpose().unwrap_or_else(|reason: String| {
-                let refused = Event::new(round, 1, *client, EventKind::Refused).of_request(RequestKind::Scores);
-                events.push(refused.with_detail(reason));
-                None
-            });
-            scored += usize::from(sums.is_some());
-            // An absent client adds no rows to any sum.
-            let (of_test, of_validation) =
-                sums.unwrap_or_else(|| (ClientScores::new(self.bins), ClientScores::new(self.bins)));
-            test.push(of_test);
-            validation.push(of_validation);
-        }
-        let (test, validation) = (together(test)?, together(validation)?);
+    /// Records the scores of a round, which `scored` clients have sent. Returns their columns.
+    pub fn record(&mut self, round: usize, own: OwnScores, scored: usize) -> Columns {
+        let OwnScores { test, validation } = own;
+        let (accuracy, nll) = (validation.pooled().accuracy(), validation.pooled().nll());
         let mut columns = test.columns();
-        let validation = validation.pooled();
-        let (accuracy, nll) = (validation.accuracy(), validation.nll());
-        columns.extend([("validation_accuracy", accuracy), ("validation_nll", nll)]);
-        columns.push((SCORED_CLIENTS, Some(scored as f64)));
-        let numbers = columns.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        columns.extend([(VALIDATION[0], accuracy), (VALIDATION[1], nll)]);
+        let numbers = columns.iter().copied().chain([(SCORED_CLIENTS, Some(scored as f64))]);
+        let numbers = numbers.map(|(name, value)| (name.to_owned(), value)).collect();
         let point = PersonalPoint { round, numbers };
         if let Some(nll) = nll
             && self.best.as_ref().is_none_or(|(lowest, best)| is_better((scored, nll), (best.scored(), *lowest)))
@@ -180,7 +150,7 @@ impl Personal {
             self.best = Some((nll, point.clone()));
         }
         self.latest = Some((point, test));
-        Ok((columns, events))
+        columns
     }
 
     /// The state with the best round so far. The latest round is not in it, because it can be scored again.
@@ -211,17 +181,14 @@ impl Personal {
 
     /// The blank columns of a round that is not scored.
     pub fn blank() -> Columns {
-        let empty = PersonalScores::new(vec![ClientScores::new(1)]).expect("one client");
-        let others = ["validation_accuracy", "validation_nll", SCORED_CLIENTS];
-        let names = empty.columns().into_iter().map(|(name, _)| name).chain(others);
-        names.map(|name| (name, None)).collect()
+        PersonalScores::column_names().chain(VALIDATION).map(|name| (name, None)).collect()
     }
 
     /// The final results, and the scores of the last round by client; `None` where no round was scored.
     pub fn finish(self) -> Option<(PersonalResults, PersonalScores)> {
         let (last, scores) = self.latest?;
-        let (best_validation, clients) = (self.best.map(|(_, point)| point), self.clients.len());
-        Some((PersonalResults { last, best_validation, clients }, scores))
+        let best_validation = self.best.map(|(_, point)| point);
+        Some((PersonalResults { last, best_validation, clients: self.clients }, scores))
     }
 }
 
@@ -235,19 +202,6 @@ fn is_better((scored, nll): (usize, f64), (best_scored, lowest): (Option<usize>,
         Ordering::Equal => nll < lowest,
         Ordering::Less => false,
     }
-}
-
-/// The sums of this name in a reply.
-fn sums(reply: &Reply, name: &str, bins: usize) -> Result<ClientScores, String> {
-    let sums =
-        ClientScores::from_values(&reply.message.array(name).map_err(|error| error.to_string())?.values.to_f64());
-    // Sums with another number of bins cannot be added.
-    let sums = sums.filter(|sums| sums.bins().len() == bins);
-    sums.ok_or_else(|| format!("the reply's \"{name}\" are not sums of scores with {bins} bins"))
-}
-
-fn together(clients: Vec<ClientScores>) -> Result<PersonalScores, RunError> {
-    PersonalScores::new(clients).ok_or_else(|| RunError::Config("there are no clients to be scored".into()))
 }
 
 #[cfg(test)]

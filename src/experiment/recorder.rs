@@ -18,15 +18,16 @@ use super::artifact::Artifacts;
 use super::checkpoints::Snapshot;
 use super::config::Config;
 use super::diagnosis::{self, Advice};
-use super::evaluate::{Evaluator, Predicted};
+use super::evaluate::Predicted;
 use super::history::History;
-use super::personal::{Personal, PersonalResults};
+use super::judge::{Ended, Judge, Judged};
+use super::personal::{Columns, Personal, PersonalResults, SCORED_CLIENTS};
 use super::progress::Observer;
 
 /// Evaluates and records every round.
 pub(super) struct RunRecorder<'a, B: Backend> {
     pub config: &'a Config,
-    pub evaluator: &'a Evaluator<B>,
+    pub judge: Judge<'a, B>,
     pub fleet: &'a dyn Fleet,
     pub observer: &'a dyn Observer,
     pub artifacts: Option<&'a mut Artifacts>,
@@ -37,7 +38,7 @@ pub(super) struct RunRecorder<'a, B: Backend> {
 }
 
 /// The evaluated columns of a round, and the events of the requests for scores.
-type EvaluatedColumns = (Vec<(&'static str, Option<f64>)>, Vec<Event>);
+type EvaluatedColumns = (Columns, Vec<Event>);
 
 /// The warning about a client that did not answer a question or gave no scores.
 fn absence(event: &Event) -> Option<String> {
@@ -45,7 +46,7 @@ fn absence(event: &Event) -> Option<String> {
     let left_out_of = match event.request {
         RequestKind::Training => return None,
         RequestKind::Question => "the selection of clients",
-        RequestKind::Scores => "the personal scores",
+        RequestKind::Scores => "the scores",
     };
     let reason = event.detail.as_deref().unwrap_or("no reply came");
     let Event { round, client, .. } = event;
@@ -78,21 +79,21 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     /// A recorder of a run with K clients, each of which is scored if `personal`.
     pub fn new(
         (config, one_hot_advice): (&'a Config, &'static str),
-        evaluator: &'a Evaluator<B>,
+        judge: Judge<'a, B>,
         fleet: &'a dyn Fleet,
         (count, personal): (usize, bool),
         observer: &'a dyn Observer,
         artifacts: Option<&'a mut Artifacts>,
     ) -> Self {
         let notes = Notes {
-            personal: personal.then(|| Personal::new(count, config.evaluation.bins)),
+            personal: personal.then(|| Personal::new(count)),
             before: 0.0,
             rounds: History::default(),
             latest: None,
             visits: vec![0; count],
             advice: Advice::default(),
         };
-        Self { config, evaluator, fleet, observer, artifacts, one_hot_advice, start: Instant::now(), notes }
+        Self { config, judge, fleet, observer, artifacts, one_hot_advice, start: Instant::now(), notes }
     }
 
     /// Restores the state of a checkpoint and continues after its last round.
@@ -107,24 +108,35 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         Ok(())
     }
 
-    /// Evaluates the test rows and, where `personal` is set, every client's own rows. Returns the columns of both, and
-    /// the events of the requests for scores.
+    /// Evaluates the test rows and, where `personal` is set, every client's own predictor. Returns the columns of both,
+    /// and the events of the requests for scores.
     fn evaluate(
         &mut self,
         round: usize,
         server: &dyn ServerHalf<B>,
         policy: &FaultPolicy,
     ) -> Result<EvaluatedColumns, RunError> {
-        let predicted = self.evaluator.predict(server.particles(), &server.posterior())?;
-        let evaluation = self.evaluator.evaluate(&predicted)?;
-        let (mut columns, mut events) = (evaluation.columns(), Vec::new());
-        self.notes.latest = Some((predicted, evaluation));
-        if let Some(clients) = &mut self.notes.personal {
-            let (personal, happened) = clients.score(round, self.fleet, policy, server)?;
-            columns.extend(personal);
-            events = happened;
+        let ended = Ended { round, fleet: self.fleet, policy, server };
+        let (clients, own) = (self.notes.visits.len(), self.notes.personal.is_some());
+        let Judged { predicted, evaluation, own, scored, events } = self.judge.evaluate(ended, clients, own)?;
+        let mut columns = evaluation.columns();
+        if let (Some(personal), Some(own), Some(scored)) = (&mut self.notes.personal, own, scored) {
+            columns.extend(personal.record(round, own, scored));
         }
+        columns.extend(scored.map(|scored| (SCORED_CLIENTS, Some(scored as f64))));
+        self.notes.latest = Some((predicted, evaluation));
         Ok((columns, events))
+    }
+
+    /// The blank columns of a round that is not evaluated.
+    fn blank(&self) -> Columns {
+        let mut columns = Evaluation::default().columns();
+        let is_personal = self.notes.personal.is_some();
+        if is_personal {
+            columns.extend(Personal::blank());
+        }
+        columns.extend(self.judge.asks(is_personal).then_some((SCORED_CLIENTS, None)));
+        columns
     }
 
     fn seconds(&self) -> f64 {
@@ -214,8 +226,7 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         schedule: &dyn Schedule,
     ) -> Result<(), RunError> {
         let due = round.round.is_multiple_of(self.config.evaluation.every) || round.round == self.config.rounds;
-        let (mut metrics, mut spread, mut scoring) = (Evaluation::default().columns(), None, Vec::new());
-        metrics.extend(self.notes.personal.iter().flat_map(|_| Personal::blank()));
+        let (mut metrics, mut spread, mut scoring) = (self.blank(), None, Vec::new());
         if due {
             (metrics, scoring) = self.evaluate(round.round, server, &round.policy)?;
             spread = Some(server.particles().spread()?);

@@ -19,7 +19,8 @@ use super::artifact::{Artifacts, RowsOfRun};
 use super::assemble::{check_size, drawn_particles, has_noise, squared_residuals, with_evaluated_rows, with_noise};
 use super::config::Config;
 use super::drive::Prepared;
-use super::evaluate::{Evaluator, EvaluatorConfig, Judge};
+use super::evaluate::{Evaluator, EvaluatorConfig};
+use super::judge::Judge;
 use super::outcome::Outcome;
 use super::personal::HeldOutRows;
 use super::progress::Observer;
@@ -187,14 +188,14 @@ fn run_with<B: Backend>(
         fleet =
             fleet.with_evaluator(held_out.evaluator(&partition, model.clone(), &session, &data.normalisation, scoring));
     }
-    let judge = Judge::Rows(Evaluator::new(model, session.clone(), data.test, &data.normalisation, scoring)?);
+    let evaluator = Evaluator::new(model, session.clone(), data.test, &data.normalisation, scoring)?;
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
     let fleet = config.fleet(can, fleet, clients, streams);
     observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
     let policy = config.fault_policy(can).with_nonce(random::nonce());
-    let (server, fleet, judge) = (halves.server, &*fleet, &judge);
+    let (server, fleet, judge) = (halves.server, &*fleet, Judge::Rows(&evaluator));
     let prepared =
         Prepared { config, algorithm, server, fleet, roster: &roster, judge, personal, policy, streams, session };
     let outcome = prepared.run(observer, artifacts)?;

@@ -6,7 +6,7 @@ use super::finished::Finished;
 use super::personal::PersonalResults;
 use super::run_dir;
 use crate::error::RunError;
-use crate::metrics::equal_width;
+use crate::metrics::{ClientScores, equal_width};
 use crate::report::{self, Comparison, Content, Report, ReportError, ReportFiles, RunSummary, csv};
 
 /// Writes the calibration report of the finished run in the directory `run` into the directory `out`, which is created
@@ -32,31 +32,40 @@ pub struct ReportOptions<'a> {
 
 impl Finished {
     /// Writes the run's calibration report into the directory `out`, which is created if it is missing. Returns `None`
-    /// where the run has no predictions to report on (a toy density).
+    /// where there is nothing to report on: the run has neither predictions (a toy density) nor scores of its sites.
     ///
     /// # Errors
     /// The run's configuration or predictions, or the predictions of a run to compare, cannot be read; a run to compare
-    /// has another task; the number of bins is out of range; the report cannot be written.
+    /// has another task; the number of bins is out of range, or is not that of the sites' scores; the report cannot be
+    /// written.
     pub fn report(&self, out: &Path, options: ReportOptions<'_>) -> Result<Option<ReportFiles>, RunError> {
         let (summary, config) = (&self.summary, self.config()?);
         let path = self.path.join(run_dir::PREDICTIONS);
-        if !path.exists() {
+        let scores = self.scores()?.filter(|_| !path.exists());
+        if scores.map_or(!path.exists(), |scores| scores.rows() == 0) {
             return Ok(None);
         }
         let title = options.title.unwrap_or_else(|| summary.name.clone());
-        let bins = options.bins.unwrap_or(config.evaluation.bins);
+        let bins = match scores {
+            Some(scores) => bins_of(scores, options.bins)?,
+            None => options.bins.unwrap_or(config.evaluation.bins),
+        };
         let run = Some(RunSummary {
             config_toml: self.config_toml.clone(),
             rounds: summary.rounds.clone(),
             partition: summary.partition.clone(),
             personal: summary.personal.as_ref().map(PersonalResults::table),
+            sites: summary.sites.clone(),
             facts: summary.facts.clone(),
             compare: comparisons(options.compare, &title, classifies(self), bins)?,
         });
         let seed = config.seed;
-        let files = if classifies(self) {
+        let uncertainty = summary.uncertainty.clone();
+        let files = if let Some(scores) = scores {
+            let content = Content::Sums { scores, uncertainty };
+            write_files(&Report { title, content, bins, seed, run }, out)?
+        } else if classifies(self) {
             let predictions = csv::read_predictions(&path).map_err(unreadable)?;
-            let uncertainty = summary.uncertainty.clone();
             let content = Content::Classification { predictions: &predictions, uncertainty };
             write_files(&Report { title, content, bins, seed, run }, out)?
         } else {
@@ -65,6 +74,44 @@ impl Finished {
             write_files(&Report { title, content, bins, seed, run }, out)?
         };
         Ok(Some(files))
+    }
+
+    /// The sums over the test rows of all sites, of a run whose rows are at sites.
+    ///
+    /// # Errors
+    /// They are of another task than the model.
+    fn scores(&self) -> Result<Option<&ClientScores>, RunError> {
+        let Some(scores) = &self.summary.scores else { return Ok(None) };
+        let classes = self.card.classes.as_ref().map(Vec::len);
+        if scores.classes() == classes {
+            return Ok(Some(scores));
+        }
+        let task = |classes: Option<usize>| {
+            classes
+                .map_or_else(|| "a regression".to_owned(), |classes| format!("a classification with {classes} classes"))
+        };
+        let (file, card) = (self.path.join(run_dir::SUMMARY), self.path.join(run_dir::MODEL));
+        Err(RunError::Config(format!(
+            "{}: `scores` is of {}; {} is of {}",
+            file.display(),
+            task(scores.classes()),
+            card.display(),
+            task(classes)
+        )))
+    }
+}
+
+/// The number of bins of sums, and of the report on them.
+///
+/// # Errors
+/// Another one is asked for.
+fn bins_of(scores: &ClientScores, asked: Option<usize>) -> Result<usize, RunError> {
+    let bins = scores.bins().len();
+    match asked.filter(|asked| *asked != bins && bins > 0) {
+        None => Ok(bins.max(1)),
+        Some(asked) => Err(RunError::Config(format!(
+            "--bins {asked}: the rows of this run are at its sites, which sent their scores in {bins} bins; leave --bins out"
+        ))),
     }
 }
 
@@ -91,7 +138,9 @@ pub(crate) fn comparisons(
             return Err(RunError::Config(format!("--compare `{}` {message}", run.path.display())));
         }
         let path = run.path.join(run_dir::PREDICTIONS);
-        let bins = if classes {
+        let bins = if let Some(scores) = run.scores()?.filter(|_| !path.exists()) {
+            scores.bins()
+        } else if classes {
             let top = csv::read_predictions(&path).map_err(unreadable)?.top_label();
             let bins = equal_width(&top.confidence, &top.correct, bins);
             bins.map_err(|error| RunError::Config(error.to_string()))?.bins().to_vec()

@@ -18,7 +18,7 @@ use super::assemble::{check_size, drawn_particles, has_noise, with_noise};
 use super::checkpoints::Digests;
 use super::config::{Config, EvaluationRows, Rotate};
 use super::drive::Prepared;
-use super::evaluate::Judge;
+use super::judge::Judge;
 use super::outcome::Outcome;
 use super::progress::Observer;
 use super::terms;
@@ -77,7 +77,7 @@ pub fn serve<B: Backend>(
 
     // The algorithm's server half, over the clients at their sites.
     let halves = algorithm.build(Setup {
-        model,
+        model: model.clone(),
         roster: roster.clone(),
         here: Vec::new(),
         width: sites.agreement.width,
@@ -91,11 +91,11 @@ pub fn serve<B: Backend>(
     })?;
 
     // The rounds.
-    let judge = Judge::Clients { names: sites.names() };
+    let judge = Judge::clients(sites.names(), model.task(), config.evaluation.bins)?;
     observer.started(config.rounds, &sites.headline(config));
     let remote = Remote::new(link, sites.peers, policy.rules.deadline);
     let fleet = config.fleet(can, remote, roster.len(), streams);
-    let (server, fleet, judge, personal) = (halves.server, &*fleet, &judge, config.evaluation.personal);
+    let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
     let prepared =
         Prepared { config, algorithm, server, fleet, roster: &roster, judge, personal, policy, streams, session };
     let outcome = prepared.run(observer, artifacts)?;

@@ -1,5 +1,5 @@
-//! Scores a client's own predictor on the client's own held-out rows: a [`Predictor`] in, sums of scores out. No row of
-//! the data leaves the client.
+//! Scores a client's own predictor, and where that is wanted the published particles, on the client's own held-out rows:
+//! a [`Predictor`] in, sums of scores out. No row of the data leaves the client.
 
 use std::sync::Arc;
 
@@ -43,31 +43,56 @@ pub struct ClientEvaluator<B: Backend> {
     pub chunk: usize,
     /// The number of bins of confidence.
     pub bins: usize,
+    /// Whether the published particles are scored too, for a server that has no test rows.
+    pub published: bool,
 }
 
+/// The name of the array with the sums of the published particles over the test rows.
+pub const PUBLISHED_SCORES: &str = "published_scores";
 /// The name of the array with the sums over the test rows.
 pub const TEST_SCORES: &str = "test_scores";
 /// The name of the array with the sums over the validation rows.
 pub const VALIDATION_SCORES: &str = "validation_scores";
 
+/// The sums of scores over no rows, for a model of this task; `None` for a toy density, which has no rows.
+pub fn no_scores(task: Task, bins: usize) -> Option<ClientScores> {
+    match task {
+        Task::Classification { classes } => Some(ClientScores::of_classes(classes, bins)),
+        Task::Regression => Some(ClientScores::of_targets()),
+        Task::Density => None,
+    }
+}
+
+/// The error about a model without rows.
+pub fn no_rows() -> RunError {
+    RunError::Config("a toy density has no rows to be scored on".into())
+}
+
 impl<B: Backend> ClientEvaluator<B> {
-    /// The sums of scores over the test and the validation rows of the request's client, `[number of sums]` each.
+    /// The sums of scores over the test and the validation rows of the request's client, `[number of sums]` each, and
+    /// those of the published particles over the test rows.
     ///
     /// # Errors
     /// The published particles are missing, the device does not answer, or the predictions cannot be scored.
     pub fn score(&self, request: &Request, predictor: Predictor<B>) -> Result<Message, RunError> {
+        let predicts_with_published = matches!(predictor, Predictor::Published);
         let predict = self.function(request, predictor)?;
+        let test = self.scores(&*predict, &self.test, request)?;
+        let validation = self.scores(&*predict, &self.validation, request)?;
         let mut message = Message::default();
-        for (name, held) in [(TEST_SCORES, &self.test), (VALIDATION_SCORES, &self.validation)] {
-            let scores = self.scores(&*predict, held, &held.rows[request.client])?.to_values();
-            let array = Array { shape: vec![scores.len()], values: Values::F64(scores) };
-            message = message.with_array(name, array);
+        if self.published {
+            let published = match predicts_with_published {
+                true => test.clone(),
+                false => self.scores(&*self.function(request, Predictor::Published)?, &self.test, request)?,
+            };
+            message = with_scores(message, PUBLISHED_SCORES, &published);
         }
-        Ok(message)
+        Ok(with_scores(with_scores(message, TEST_SCORES, &test), VALIDATION_SCORES, &validation))
     }
 
-    fn scores(&self, predict: &Predict, held: &HeldOut, rows: &[usize]) -> Result<ClientScores, RunError> {
-        let mut scores = ClientScores::new(self.bins);
+    fn scores(&self, predict: &Predict, held: &HeldOut, request: &Request) -> Result<ClientScores, RunError> {
+        let rows = &held.rows[request.client];
+        let mut scores = no_scores(self.model.task(), self.bins).ok_or_else(no_rows)?;
         for rows in rows.chunks(self.chunk) {
             let inputs = held.table.batch(rows.iter().copied(), &self.session).inputs;
             let outputs = predict(inputs)?;
@@ -84,7 +109,7 @@ impl<B: Backend> ClientEvaluator<B> {
                     RegressionPredictions::from_outputs(components, &values, targets)
                         .and_then(|predictions| scores.add_real(&predictions.original_scale(self.scale)?))
                 }
-                _ => return Err(RunError::Config("a toy density has no rows to be scored on".into())),
+                _ => return Err(no_rows()),
             };
             added.map_err(RunError::Predictions)?;
         }
@@ -102,6 +127,11 @@ impl<B: Backend> ClientEvaluator<B> {
         };
         Ok(Box::new(move |inputs| Ok(self.model.predict(particles.blocks(), inputs))))
     }
+}
+
+fn with_scores(message: Message, name: &str, scores: &ClientScores) -> Message {
+    let values = scores.to_values();
+    message.with_array(name, Array { shape: vec![values.len()], values: Values::F64(values) })
 }
 
 /// A function from rows `[B, p]` to the predictive parameters `[S, B, outputs]` of S components.

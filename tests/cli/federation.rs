@@ -26,7 +26,9 @@ const RUN: &str = "name = \"wards\"\nrounds = 6\nseed = 3\n[data]\nkind = \"site
 fn place() -> Place {
     let place = Place::new();
     for site in 0..K {
-        let text = format!("name = \"ward-{site}\"\nindex = {site}\n[data]\npath = \"rows.csv\"\ntest_path = \"test.csv\"\ntarget = \"outcome\"\n");
+        let text = format!(
+            "name = \"ward-{site}\"\nindex = {site}\n[data]\npath = \"rows.csv\"\ntest_path = \"test.csv\"\ntarget = \"outcome\"\n"
+        );
         place.write(&format!("{site}/site.toml"), text);
         place.write(&format!("{site}/rows.csv"), rows(site, 40 + 60 * site, 0.3));
         place.write(&format!("{site}/test.csv"), rows(site, 30, 7.1));
@@ -58,7 +60,8 @@ fn three_sites_train_together_and_no_row_and_no_path_reaches_the_server() {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let mode = std::fs::metadata(place.path(&format!("{site}/state/{}", runs[0]))).unwrap().permissions().mode();
+            let mode =
+                std::fs::metadata(place.path(&format!("{site}/state/{}", runs[0]))).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o700);
         }
     }
@@ -116,7 +119,8 @@ fn a_site_that_is_killed_at_any_moment_is_started_again_and_the_run_has_the_same
         }
         let output = server.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let same = place.bytes("runs/calm/particles.safetensors") == place.bytes(&format!("{out}/particles.safetensors"));
+        let same =
+            place.bytes("runs/calm/particles.safetensors") == place.bytes(&format!("{out}/particles.safetensors"));
         assert!(same, "trial {trial}: the particles differ");
     }
     assert!(killed >= 6, "only {killed} were killed");

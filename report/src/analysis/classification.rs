@@ -6,8 +6,8 @@ use rand::seq::SliceRandom;
 use serde::Serialize;
 
 use crate::metrics::{
-    self, Bin, BrierDecomposition, ClassPredictions, ClassRow, MetricError, ScoreIntervals, ScoredClasses,
-    TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of, score_intervals,
+    self, Bin, BrierDecomposition, ClassPredictions, ClassRow, ClassSums, ClientScores, MetricError, ScoreIntervals,
+    ScoredClasses, TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of, score_intervals,
 };
 use crate::overall::Overall;
 use crate::verdict::CalibrationVerdict;
@@ -17,6 +17,12 @@ const MANY_ROWS: usize = 20_000;
 /// The least number of rows that are split into one half for fitting and one for evaluation.
 const FEWEST_ROWS_TO_SPLIT: usize = 20;
 
+/// What a report of sums leaves out, and why.
+const LEFT_OUT: &str = "The rows of this report stay where they are, and only sums over them are known. Numbers that need \
+     single rows are left out: the ACE and its bins of equal mass, bootstrap intervals, recall and precision of every \
+     class, how the confidence ranks the mistakes, and temperature scaling. The interval of the difference above is that \
+     of a normal distribution with the variance of the rows.";
+
 /// All numbers of a classification report.
 #[derive(Debug, Clone, Serialize)]
 pub struct ClassAnalysis {
@@ -24,20 +30,23 @@ pub struct ClassAnalysis {
     pub verdict: CalibrationVerdict,
     /// The headline numbers.
     pub overall: Overall,
-    /// Bootstrap intervals of the headline numbers.
-    pub confidence_intervals: ScoreIntervals,
+    /// What is left out, and why, where single rows are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<&'static str>,
+    /// Bootstrap intervals of the headline numbers; `None` where single rows are not known.
+    pub confidence_intervals: Option<ScoreIntervals>,
     /// Equal-width bins.
     pub bins: Vec<Bin>,
-    /// Equal-mass bins; their edges are the smallest and largest confidence inside.
+    /// Equal-mass bins; their edges are the smallest and largest confidence inside. None where single rows are not known.
     pub equal_mass_bins: Vec<Bin>,
     /// The decomposition of the top-label Brier score.
     pub brier_decomposition: Option<BrierDecomposition>,
-    /// Scores of every class, `[C]`.
+    /// Scores of every class, `[C]`; none where single rows are not known.
     pub classes: Vec<ClassRow>,
     /// One-vs-rest ECE of every class, `[C]`.
     pub classwise_ece: Vec<f64>,
-    /// How well the confidence ranks the mistakes.
-    pub selective: Selective,
+    /// How well the confidence ranks the mistakes; `None` where single rows are not known.
+    pub selective: Option<Selective>,
     /// The numbers that need the particles.
     pub uncertainty: Option<UncertaintySummary>,
     /// The effect of temperature scaling; `None` with too few rows to split.
@@ -102,21 +111,45 @@ impl ClassAnalysis {
         Ok(Self {
             verdict: CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap")),
             overall: overall(&scored, bins),
-            confidence_intervals: intervals,
+            left_out: None,
+            confidence_intervals: Some(intervals),
             brier_decomposition: metrics::brier_decomposition(confidence, correct, bins)?,
             classes: metrics::per_class(predictions),
             classwise_ece: scored.one_vs_rest().iter().map(|class| class.ece().unwrap_or(0.0)).collect(),
-            selective: Selective {
+            selective: Some(Selective {
                 auroc_misclassification: metrics::auroc(&doubt, &wrong)?,
                 auroc_mutual_information: by_information,
                 fpr95: metrics::fpr95(confidence, correct)?,
                 aurc: metrics::aurc(confidence, &wrong)?,
-            },
+            }),
             uncertainty,
             temperature_scaling: temperature(predictions, bins, seed)?,
             bins: scored.top().bins().to_vec(),
             equal_mass_bins: scored.equal_mass().bins().to_vec(),
         })
+    }
+
+    /// The numbers that sums over at least one row give.
+    pub(super) fn of_sums(scores: &ClientScores, sums: &ClassSums, uncertainty: Option<UncertaintySummary>) -> Self {
+        let (rows, calibration) = (scores.rows(), sums.calibration());
+        let sizes = vec![("classes", sums.classes()), ("bins", sums.bins())];
+        Self {
+            verdict: CalibrationVerdict::of_classes(&calibration, sums.signed_gap_interval(rows)),
+            overall: Overall::new(rows, sizes, |metric| {
+                let shown = metric.classes.filter(|of| !of.meaning.is_empty());
+                shown.map(|_| metric.sums.and_then(|of| of(scores)))
+            }),
+            left_out: Some(LEFT_OUT),
+            confidence_intervals: None,
+            brier_decomposition: sums.brier_decomposition(rows),
+            classes: Vec::new(),
+            classwise_ece: sums.classwise_ece(rows),
+            selective: None,
+            uncertainty,
+            temperature_scaling: None,
+            bins: calibration.bins().to_vec(),
+            equal_mass_bins: Vec::new(),
+        }
     }
 }
 

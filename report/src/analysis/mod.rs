@@ -21,7 +21,7 @@ impl Analysis {
     /// Computes every number of a report.
     ///
     /// # Errors
-    /// A number of bins outside the accepted range.
+    /// A number of bins outside the accepted range, or sums without a row.
     pub fn new(report: &Report<'_>) -> Result<Self, MetricError> {
         Ok(match &report.content {
             Content::Classification { predictions, uncertainty } => {
@@ -31,6 +31,14 @@ impl Analysis {
             Content::Regression { predictions } => {
                 Self::Regression(Box::new(RegressionAnalysis::new(predictions, report.bins)?))
             }
+            Content::Sums { scores, .. } if scores.rows() == 0 => return Err(MetricError::NoRows),
+            Content::Sums { scores, uncertainty } => match (scores.class_sums(), scores.target_sums()) {
+                (Some(sums), _) => {
+                    Self::Classification(Box::new(ClassAnalysis::of_sums(scores, sums, uncertainty.clone())))
+                }
+                (_, Some(sums)) => Self::Regression(Box::new(RegressionAnalysis::of_sums(scores, sums))),
+                (None, None) => return Err(MetricError::NoRows),
+            },
         })
     }
 

@@ -3,25 +3,28 @@
 use serde::Serialize;
 
 use crate::metrics::{
-    COVERAGE_LEVELS, CoverageRow, LevelCalibration, MetricError, RegressionPredictions, ScoredTargets, coverage_table,
-    interval_calibration, level_grid, pit_histogram, quantile_calibration,
+    COVERAGE_LEVELS, CURVE_LEVELS, ClientScores, CoverageRow, LevelCalibration, MetricError, PIT_BINS,
+    RegressionPredictions, ScoredTargets, TargetSums, coverage_table, interval_calibration, level_grid, pit_histogram,
+    quantile_calibration,
 };
 use crate::overall::Overall;
 use crate::verdict::CalibrationVerdict;
 
-/// Bins of the PIT histogram.
-const PIT_BINS: usize = 20;
-/// Levels of the calibration curves, 0 and 1 included.
-const LEVELS: usize = 100;
+/// What a report of sums leaves out, and why.
+const LEFT_OUT: &str = "The rows of this report stay where they are, and only sums over them are known. The mean widths of \
+     the intervals are left out: they would need the quantiles of every row.";
 
 /// All numbers of a regression report, on the scale of the data.
 #[derive(Debug, Clone, Serialize)]
 pub struct RegressionAnalysis {
     /// The headline in words.
     pub verdict: CalibrationVerdict,
-    /// Particles of the predictive.
+    /// What is left out, and why, where single rows are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<&'static str>,
+    /// Particles of the predictive, where they are known.
     #[serde(skip)]
-    pub particles: usize,
+    pub particles: Option<usize>,
     /// The headline numbers.
     pub overall: Overall,
     /// Central intervals against the data.
@@ -45,14 +48,37 @@ impl RegressionAnalysis {
         let coverage = coverage_table(predictions, &COVERAGE_LEVELS)?;
         Ok(Self {
             verdict: CalibrationVerdict::of_intervals(&coverage, predictions.rows()),
-            particles: predictions.particles(),
+            left_out: None,
+            particles: Some(predictions.particles()),
             overall: Overall::new(predictions.rows(), sizes, |metric| {
                 metric.targets.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(&scored))
             }),
             coverage,
             pit_histogram: pit_histogram(pit, PIT_BINS)?,
-            quantile_calibration: quantile_calibration(pit, &level_grid(LEVELS)),
-            interval_calibration: interval_calibration(pit, &level_grid(LEVELS)),
+            quantile_calibration: quantile_calibration(pit, &level_grid(CURVE_LEVELS)),
+            interval_calibration: interval_calibration(pit, &level_grid(CURVE_LEVELS)),
         })
+    }
+
+    /// The numbers that sums over at least one row give.
+    pub(super) fn of_sums(scores: &ClientScores, sums: &TargetSums) -> Self {
+        let rows = scores.rows();
+        let share = |level| sums.covered(level).map(|count| count / rows as f64);
+        let row = |level| Some(CoverageRow { level, coverage: share(level)?, mean_width: None });
+        let coverage: Vec<CoverageRow> = COVERAGE_LEVELS.into_iter().filter_map(row).collect();
+        let [quantile_calibration, interval_calibration] = sums.curves(rows);
+        Self {
+            verdict: CalibrationVerdict::of_intervals(&coverage, rows),
+            left_out: Some(LEFT_OUT),
+            particles: None,
+            overall: Overall::new(rows, Vec::new(), |metric| {
+                let shown = metric.targets.filter(|of| !of.meaning.is_empty());
+                shown.map(|_| metric.sums.and_then(|of| of(scores)))
+            }),
+            coverage,
+            pit_histogram: sums.pit_histogram(),
+            quantile_calibration,
+            interval_calibration,
+        }
     }
 }

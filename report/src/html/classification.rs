@@ -1,24 +1,25 @@
 //! The sections that only a classification has.
 
 use super::{Body, Card, NOTHING, count, interval, or_dash, shown};
-use crate::analysis::ClassAnalysis;
+use crate::analysis::{ClassAnalysis, Selective};
 use crate::metrics::{Bin, Metric, View};
 use crate::text::{escape, number, percent, points, rows};
 
 pub(super) fn cards(body: &mut Body, analysis: &ClassAnalysis) {
-    let (overall, range) = (&analysis.overall, &analysis.confidence_intervals);
+    let (overall, intervals) = (&analysis.overall, analysis.confidence_intervals.as_ref());
+    let range = |key: &str| intervals.and_then(|intervals| intervals.get(key));
     let small_print = |metric: &Metric| match metric.key {
         "mean_confidence" => format!("{} in all", rows(overall.n)),
         "mce" => overall.get("mce").map_or(String::new(), |_| format!("in a bin of {}", rows(overall.count("mce_n")))),
-        "classwise_ece" => format!("{} classes", analysis.classes.len()),
+        "classwise_ece" => format!("{} classes", analysis.classwise_ece.len()),
         "nll" => {
             let floored = match overall.count("nll_clamped") {
                 0 => String::new(),
                 n => format!("; {} at the floor", rows(n)),
             };
-            interval(metric.unit, range.get(metric.key)) + &floored
+            interval(metric.unit, range(metric.key)) + &floored
         }
-        key => match range.get(key) {
+        key => match range(key) {
             Some(range) => interval(metric.unit, Some(range)),
             None => metric.small_print.to_owned(),
         },
@@ -27,18 +28,23 @@ pub(super) fn cards(body: &mut Body, analysis: &ClassAnalysis) {
         Card::new(metric.name, shown(metric.unit, value), small_print(metric))
     };
     body.cards(&overall.in_view(View::Card).into_iter().map(card).collect::<Vec<_>>());
-    body.raw(&format!(
-        "<p class=\"note\">In small print below a number: its 95 % interval over {} resamples of the rows.</p>",
-        count(range.resamples)
-    ));
+    if let Some(intervals) = intervals {
+        body.note(&format!(
+            "In small print below a number: its 95 % interval over {} resamples of the rows.",
+            count(intervals.resamples)
+        ));
+    }
 }
 
 pub(super) fn bins(body: &mut Body, analysis: &ClassAnalysis) {
     body.raw("<details><summary>The bins as a table</summary>");
     bin_table(body, "Confidence", &analysis.bins);
-    body.raw("</details><details><summary>Bins of equal mass</summary>");
-    bin_table(body, "Confidence", &analysis.equal_mass_bins);
     body.raw("</details>");
+    if !analysis.equal_mass_bins.is_empty() {
+        body.raw("<details><summary>Bins of equal mass</summary>");
+        bin_table(body, "Confidence", &analysis.equal_mass_bins);
+        body.raw("</details>");
+    }
 }
 
 fn bin_table(body: &mut Body, first: &str, bins: &[Bin]) {
@@ -90,17 +96,8 @@ fn temperature(body: &mut Body, analysis: &ClassAnalysis) {
 }
 
 fn uncertainty(body: &mut Body, analysis: &ClassAnalysis) {
-    body.heading("Uncertainty and mistakes");
-    let s = &analysis.selective;
-    let mut cards = vec![
-        Card::new("AUROC of mistakes", or_dash(s.auroc_misclassification), "by confidence; 0.5 is chance level".into()),
-        Card::new("FPR at 95 % TPR", or_dash(s.fpr95), "mistakes that pass".into()),
-        Card::new("AURC", or_dash(s.aurc), "lower is better".into()),
-    ];
-    if s.auroc_mutual_information.is_some() {
-        let value = or_dash(s.auroc_mutual_information);
-        cards.push(Card::new("AUROC by MI", value, "by the particles' disagreement".into()));
-    }
+    body.heading(if analysis.selective.is_some() { "Uncertainty and mistakes" } else { "Uncertainty" });
+    let mut cards = analysis.selective.as_ref().map_or_else(Vec::new, mistakes);
     match &analysis.uncertainty {
         None => {
             cards.push(Card::new("Entropy", or_dash(analysis.overall.get("entropy")), "nats, mean over rows".into()))
@@ -119,6 +116,24 @@ fn uncertainty(body: &mut Body, analysis: &ClassAnalysis) {
         ]),
     }
     body.cards(&cards);
+}
+
+/// How well the uncertainty ranks the mistakes.
+fn mistakes(of: &Selective) -> Vec<Card> {
+    let mut cards = vec![
+        Card::new(
+            "AUROC of mistakes",
+            or_dash(of.auroc_misclassification),
+            "by confidence; 0.5 is chance level".into(),
+        ),
+        Card::new("FPR at 95 % TPR", or_dash(of.fpr95), "mistakes that pass".into()),
+        Card::new("AURC", or_dash(of.aurc), "lower is better".into()),
+    ];
+    if of.auroc_mutual_information.is_some() {
+        let value = or_dash(of.auroc_mutual_information);
+        cards.push(Card::new("AUROC by MI", value, "by the particles' disagreement".into()));
+    }
+    cards
 }
 
 fn brier(body: &mut Body, analysis: &ClassAnalysis) {
@@ -142,15 +157,21 @@ fn brier(body: &mut Body, analysis: &ClassAnalysis) {
 fn classes(body: &mut Body, analysis: &ClassAnalysis, names: &[String]) {
     body.heading("Class by class");
     let share = |value: Option<f64>| value.map_or(NOTHING.to_owned(), percent);
-    let named = names.len() == analysis.classes.len();
+    let named = names.len() == analysis.classwise_ece.len();
+    let name = |class: usize| if named { escape(&names[class]) } else { class.to_string() };
+    if analysis.classes.is_empty() {
+        let of_class = analysis.classwise_ece.iter().enumerate();
+        let table: Vec<Vec<String>> = of_class.map(|(class, ece)| vec![name(class), number(*ece)]).collect();
+        body.table(&["Class", "ECE of p_c"], &table);
+        return;
+    }
     let table: Vec<Vec<String>> = analysis
         .classes
         .iter()
         .zip(&analysis.classwise_ece)
         .map(|(row, ece)| {
-            let name = if named { escape(&names[row.class]) } else { row.class.to_string() };
             vec![
-                name,
+                name(row.class),
                 count(row.n),
                 share(row.recall),
                 count(row.predicted),

@@ -2,6 +2,7 @@
 
 mod classification;
 mod regression;
+mod sites;
 
 use std::fmt::Write as _;
 
@@ -27,9 +28,9 @@ pub(super) struct Pictures<'a> {
 /// The whole page.
 pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures<'_>) -> String {
     let mut body = Body::default();
-    let (verdict, definitions) = match analysis {
-        Analysis::Classification(a) => (&a.verdict, definitions::of_classes()),
-        Analysis::Regression(a) => (&a.verdict, definitions::of_targets()),
+    let (verdict, left_out, definitions) = match analysis {
+        Analysis::Classification(a) => (&a.verdict, a.left_out, definitions::of_classes()),
+        Analysis::Regression(a) => (&a.verdict, a.left_out, definitions::of_targets()),
     };
     body.raw(&format!("<header><h1>{}</h1></header>", escape(&report.title)));
     verdict_box(&mut body, verdict);
@@ -37,9 +38,15 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
         Analysis::Classification(a) => classification::cards(&mut body, a),
         Analysis::Regression(a) => regression::cards(&mut body, a),
     }
+    if let Some(left_out) = left_out {
+        body.note(left_out);
+    }
     body.picture(pictures.reliability);
     if let Analysis::Classification(a) = analysis {
         classification::bins(&mut body, a);
+    }
+    if let Some(run) = report.run.as_ref().filter(|run| !run.sites.is_empty()) {
+        sites::section(&mut body, analysis.overall(), &run.sites);
     }
     if let Some(run) = &report.run {
         comparison(&mut body, &report.title, analysis, &run.compare);
@@ -213,6 +220,10 @@ impl Body {
 
     fn paragraph(&mut self, text: &str) {
         self.raw(&format!("<p>{}</p>", escape(text)));
+    }
+
+    fn note(&mut self, text: &str) {
+        self.raw(&format!("<p class=\"note\">{}</p>", escape(text)));
     }
 
     fn picture(&mut self, picture: &Picture) {

@@ -9,7 +9,7 @@ pub(super) fn cards(body: &mut Body, analysis: &RegressionAnalysis) {
     let overall = &analysis.overall;
     let small_print = |metric: &Metric| match metric.key {
         "nll" => format!("nats, {}", rows(overall.n)),
-        "epistemic_sd" => format!("of {} particles", analysis.particles),
+        "epistemic_sd" => analysis.particles.map_or_else(String::new, |particles| format!("of {particles} particles")),
         _ => metric.small_print.to_owned(),
     };
     let card = |(metric, value): (&'static Metric, Option<f64>)| {

@@ -5,7 +5,7 @@
 //! al. 2019 (equal-mass bins, classwise ECE), Kumar et al. 2019 (debiased squared error), Murphy
 //! 1973 and Stephenson et al. 2008 (Brier decomposition with within-bin terms).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::{MetricError, check_finite, check_length, finite};
 use super::predictions::ClassPredictions;
@@ -25,7 +25,7 @@ pub enum BinRule {
 
 /// One bin of a reliability diagram; an empty bin has no accuracy and no confidence, which is not
 /// the same as 0.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Bin {
     /// Lower edge: of the interval, or the smallest confidence of an equal-mass bin.
     pub lo: f64,
@@ -51,7 +51,7 @@ impl Bin {
 }
 
 /// Running sums of one bin.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Sums {
     n: usize,
     correct: usize,
@@ -67,7 +67,7 @@ impl Sums {
 }
 
 /// Equal-width bins of `[0, 1]` that are filled row by row.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Histogram {
     sums: Vec<Sums>,
     rule: BinRule,
@@ -82,6 +82,11 @@ impl Histogram {
     /// The histogram without rows. `bins` is at least 1.
     pub(super) fn empty(bins: usize, rule: BinRule) -> Self {
         Self { sums: vec![Sums::default(); bins], rule }
+    }
+
+    /// Number of bins, at least 1.
+    pub(super) fn len(&self) -> usize {
+        self.sums.len()
     }
 
     pub(super) fn push(&mut self, confidence: f64, correct: bool) {
@@ -188,6 +193,12 @@ impl Calibration {
     /// Mean confidence minus accuracy: positive when over-confident.
     pub fn signed_gap(&self) -> Option<f64> {
         self.weighted(|gap| gap)
+    }
+
+    /// Mean confidence.
+    pub fn mean_confidence(&self) -> Option<f64> {
+        let sum: f64 = self.bins.iter().filter_map(|bin| Some(bin.n as f64 * bin.confidence?)).sum();
+        if self.n == 0 { None } else { finite(sum / self.n as f64) }
     }
 
     /// Plain mean of `|acc_j - conf_j|` over non-empty bins.
@@ -377,7 +388,6 @@ pub fn brier_decomposition(
     if confidence.is_empty() {
         return Ok(None);
     }
-    let accuracy = correct.iter().filter(|right| **right).count() as f64 / n;
     let (mut brier, mut within) = (0.0, 0.0);
     for (&p, &right) in confidence.iter().zip(correct) {
         let bin = &calibration.bins[bin_index(p, bins, BinRule::UpperClosed)];
@@ -387,15 +397,21 @@ pub fn brier_decomposition(
             within += (p - conf) * ((p - conf) - 2.0 * (c - acc));
         }
     }
-    let over_bins = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
-        let term = |bin: &Bin| Some(bin.n as f64 * f(bin.confidence?, bin.accuracy?));
-        calibration.bins.iter().filter_map(term).sum::<f64>() / n
-    };
-    Ok(Some(BrierDecomposition {
-        brier: brier / n,
-        uncertainty: accuracy * (1.0 - accuracy),
-        resolution: over_bins(&|_, acc| (acc - accuracy).powi(2)),
-        reliability: over_bins(&|conf, acc| (conf - acc).powi(2)),
-        within: within / n,
-    }))
+    Ok(Some(BrierDecomposition { within: within / n, ..BrierDecomposition::of_bins(&calibration, brier / n) }))
+}
+
+impl BrierDecomposition {
+    /// The decomposition of a top-label Brier score over filled bins; the part within the bins is what the others leave.
+    pub(super) fn of_bins(calibration: &Calibration, brier: f64) -> Self {
+        let mean = |f: &dyn Fn(f64, f64) -> f64| {
+            let term = |bin: &Bin| Some(bin.n as f64 * f(bin.confidence?, bin.accuracy?));
+            calibration.bins.iter().filter_map(term).sum::<f64>() / calibration.n as f64
+        };
+        let accuracy = mean(&|_, acc| acc);
+        let uncertainty = accuracy * (1.0 - accuracy);
+        let resolution = mean(&|_, acc| (acc - accuracy).powi(2));
+        let reliability = mean(&|conf, acc| (conf - acc).powi(2));
+        let within = brier - uncertainty + resolution - reliability;
+        Self { brier, uncertainty, resolution, reliability, within }
+    }
 }

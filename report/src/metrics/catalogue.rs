@@ -17,7 +17,7 @@ impl Metric {
 
     /// The metric behind a column: its own, or one on the clients' own predictors.
     pub fn of_column(column: &str) -> Option<&'static Self> {
-        let is_personal = |metric: &Self| metric.personal.is_some_and(|of| of.columns.iter().any(|c| c.key == column));
+        let is_personal = |metric: &Self| metric.personal.iter().any(|of| of.key == column);
         Self::of_key(column).or_else(|| Self::all().find(|metric| is_personal(metric)))
     }
 

@@ -1,42 +1,55 @@
-//! Scores of one client's own predictor on that client's own rows, as sums over the rows.
+//! Scores of predictions on the rows of one client, as sums over the rows. A client sends them in the place of rows.
+//!
+//! The sums of several clients add up to those of all their rows. What is not a sum over rows, such as the calibration
+//! error over bins of equal mass, cannot be computed from them.
 
-use super::calibration::{Bin, BinRule, Histogram, MAX_BINS};
-use super::classification::{floored_nll, squared_error};
-use super::error::{MetricError, check_length, finite};
+use serde::{Deserialize, Serialize};
+
+use super::calibration::{Bin, Calibration, check_bins};
+use super::class_sums::{ClassScore, ClassSums};
+use super::error::{MetricError, finite};
 use super::mixture::RegressionPredictions;
-use super::predictions::{ParticleLogProbs, argmax, check_labels};
-use super::regression::{log_likelihood, rmse};
+use super::predictions::ParticleLogProbs;
+use super::target_sums::{TargetScore, TargetSums};
 
-/// Sums over the rows of one client, or of several.
-#[derive(Debug, Clone)]
+/// Sums of scores over the rows of one client, or of several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Saved", into = "Saved")]
 pub struct ClientScores {
-    rows: f64,
-    classes: bool,
-    correct: f64,
-    /// Mean over predictive components of the number of right predictions.
-    correct_mean_particle: f64,
-    nll: f64,
-    brier: f64,
-    squared_error: f64,
-    confidence: Histogram,
+    rows: usize,
+    sums: Sums,
 }
 
-/// Numbers before the histogram in [`ClientScores::to_values`].
-const SUMS: usize = 7;
+/// The sums of either task.
+#[derive(Debug, Clone, PartialEq)]
+enum Sums {
+    Classes(ClassSums),
+    Targets(Box<TargetSums>),
+}
+
+/// The largest number of rows in a message: larger counts are not exact in `f64`.
+const MOST_ROWS: f64 = 9_007_199_254_740_992.0;
 
 impl ClientScores {
-    /// The scores of no row, with this many bins of confidence, from 1 to [`MAX_BINS`]; other numbers become the
-    /// nearest of these.
-    pub fn new(bins: usize) -> Self {
-        Self {
-            rows: 0.0,
-            classes: false,
-            correct: 0.0,
-            correct_mean_particle: 0.0,
-            nll: 0.0,
-            brier: 0.0,
-            squared_error: 0.0,
-            confidence: Histogram::empty(bins.clamp(1, MAX_BINS), BinRule::UpperClosed),
+    /// The scores of no row of a classification.
+    ///
+    /// # Arguments
+    /// * `classes`: number of classes `C`
+    /// * `bins`: number of bins of confidence, from 1 to [`super::MAX_BINS`]; other numbers become the nearest of these
+    pub fn of_classes(classes: usize, bins: usize) -> Self {
+        Self { rows: 0, sums: Sums::Classes(ClassSums::new(classes, bins)) }
+    }
+
+    /// The scores of no row of a regression.
+    pub fn of_targets() -> Self {
+        Self { rows: 0, sums: Sums::Targets(Box::new(TargetSums::new())) }
+    }
+
+    /// The scores of no row, with sums of the same kind.
+    pub fn without_rows(&self) -> Self {
+        match &self.sums {
+            Sums::Classes(sums) => Self::of_classes(sums.classes(), sums.bins()),
+            Sums::Targets(_) => Self::of_targets(),
         }
     }
 
@@ -47,122 +60,335 @@ impl ClientScores {
     /// * `labels`: `[n]`
     ///
     /// # Errors
-    /// Labels out of range or not one per row.
+    /// Labels out of range or not one per row; another number of classes, or sums of a regression.
     pub fn add_classes(&mut self, log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<(), MetricError> {
-        check_length("labels", labels.len(), log_probs.rows())?;
-        check_labels(labels, log_probs.classes())?;
-        let predictions = log_probs.predictions(labels)?;
-        for (index, (row, &label)) in predictions.rows().zip(labels).enumerate() {
-            let predicted = argmax(row);
-            let right = (0..log_probs.particles()).filter(|n| argmax(log_probs.row(*n, index)) == label).count();
-            self.correct += f64::from(u8::from(predicted == label));
-            self.correct_mean_particle += right as f64 / log_probs.particles() as f64;
-            self.nll += floored_nll(row[label]);
-            self.brier += squared_error(row, label);
-            self.confidence.push(row[predicted], predicted == label);
-        }
-        self.classes = true;
-        self.rows += labels.len() as f64;
+        let Sums::Classes(sums) = &mut self.sums else { return Err(MetricError::OtherSums) };
+        sums.add(log_probs, labels)?;
+        self.rows += labels.len();
         Ok(())
     }
 
     /// Adds rows with real targets, in the units in which they are to be reported.
     ///
     /// # Errors
-    /// None that checked predictions can cause.
+    /// A score that is not finite; sums of a classification.
     pub fn add_real(&mut self, predictions: &RegressionPredictions) -> Result<(), MetricError> {
-        let rows = predictions.rows() as f64;
-        self.rows += rows;
-        self.nll -= log_likelihood(predictions).unwrap_or(f64::NAN) * rows;
-        self.squared_error += rmse(predictions).unwrap_or(f64::NAN).powi(2) * rows;
+        let Sums::Targets(sums) = &mut self.sums else { return Err(MetricError::OtherSums) };
+        sums.add(predictions)?;
+        self.rows += predictions.rows();
         Ok(())
     }
 
-    /// Adds another client's sums, whose bins must be as many.
-    pub fn merge(&mut self, other: &Self) {
-        self.rows += other.rows;
-        self.classes |= other.classes;
-        self.correct += other.correct;
-        self.correct_mean_particle += other.correct_mean_particle;
-        self.nll += other.nll;
-        self.brier += other.brier;
-        self.squared_error += other.squared_error;
-        self.confidence.merge(&other.confidence);
-    }
-
-    /// The sums as a message carries them, `[7 + 3 * bins]`: seven numbers, then rows, right predictions and confidence
-    /// of every bin.
-    pub fn to_values(&self) -> Vec<f64> {
-        let classes = f64::from(u8::from(self.classes));
-        let sums =
-            [self.rows, classes, self.correct, self.correct_mean_particle, self.nll, self.brier, self.squared_error];
-        sums.into_iter().chain(self.confidence.values()).collect()
-    }
-
-    /// The sums of a message, `[7 + 3 * bins]`; `None` where the length is another one.
-    pub fn from_values(values: &[f64]) -> Option<Self> {
-        let (sums, bins) = values.split_at_checked(SUMS)?;
-        if bins.is_empty() || !bins.len().is_multiple_of(3) {
-            return None;
+    /// Adds another client's sums.
+    ///
+    /// # Errors
+    /// They are of another task, or have another number of classes or bins.
+    pub fn merge(&mut self, other: &Self) -> Result<(), MetricError> {
+        match (&mut self.sums, &other.sums) {
+            (Sums::Classes(sums), Sums::Classes(more)) => sums.merge(more)?,
+            (Sums::Targets(sums), Sums::Targets(more)) => sums.merge(more),
+            _ => return Err(MetricError::OtherSums),
         }
-        Some(Self {
-            rows: sums[0],
-            classes: sums[1] > 0.0,
-            correct: sums[2],
-            correct_mean_particle: sums[3],
-            nll: sums[4],
-            brier: sums[5],
-            squared_error: sums[6],
-            confidence: Histogram::of_values(bins),
-        })
+        self.rows += other.rows;
+        Ok(())
+    }
+
+    /// The sums as a message carries them: the number of rows, then the sums of the task.
+    ///
+    /// A classification has `14 + 3 B + C B` of them for C classes and B bins: counts and scores, the rows, right
+    /// predictions and confidence of every bin, and for every class and bin the sum of `p_c - [label = c]`. A regression
+    /// has 231: scores, counts of the intervals that hold the target, and counts of PIT values.
+    pub fn to_values(&self) -> Vec<f64> {
+        let mut values = vec![self.rows as f64];
+        match &self.sums {
+            Sums::Classes(sums) => sums.write(&mut values),
+            Sums::Targets(sums) => sums.write(&mut values),
+        }
+        values
+    }
+
+    /// The sums of a message, which must be of the same kind as these and possible for their number of rows.
+    ///
+    /// # Errors
+    /// Another number of values than [`Self::to_values`] has, or a value that no rows can give: one that is not finite,
+    /// a count that is negative, no whole number or larger than the number of rows, a score beyond its bounds.
+    pub fn read(&self, values: &[f64]) -> Result<Self, MetricError> {
+        let mut reader = Reader { values, at: 0, rows: 0.0 };
+        reader.rows = reader.between(0.0, MOST_ROWS)?;
+        reader.whole(reader.rows)?;
+        let sums = match &self.sums {
+            Sums::Classes(sums) => Sums::Classes(sums.read(&mut reader)?),
+            Sums::Targets(sums) => Sums::Targets(Box::new(sums.read(&mut reader)?)),
+        };
+        if reader.at != values.len() {
+            return Err(MetricError::Length { what: "sums of scores", got: values.len(), expected: reader.at });
+        }
+        Ok(Self { rows: reader.rows as usize, sums })
     }
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.rows as usize
+        self.rows
     }
 
-    fn mean(&self, sum: f64, defined: bool) -> Option<f64> {
-        if defined && self.rows > 0.0 { finite(sum / self.rows) } else { None }
+    /// Number of classes `C`; `None` for a regression.
+    pub fn classes(&self) -> Option<usize> {
+        self.class_sums().map(ClassSums::classes)
+    }
+
+    /// The sums of a classification.
+    pub(crate) fn class_sums(&self) -> Option<&ClassSums> {
+        match &self.sums {
+            Sums::Classes(sums) => Some(sums),
+            Sums::Targets(_) => None,
+        }
+    }
+
+    /// The sums of a regression.
+    pub(crate) fn target_sums(&self) -> Option<&TargetSums> {
+        match &self.sums {
+            Sums::Classes(_) => None,
+            Sums::Targets(sums) => Some(sums),
+        }
+    }
+
+    /// A sum over the number of rows; `None` without a row.
+    fn mean(&self, sum: f64) -> Option<f64> {
+        if self.rows > 0 { finite(sum / self.rows as f64) } else { None }
+    }
+
+    /// The mean over rows of a score of a classification.
+    pub(super) fn of_class_score(&self, score: ClassScore) -> Option<f64> {
+        self.mean(self.class_sums()?.get(score))
+    }
+
+    /// The mean over rows of a score of a regression.
+    pub(super) fn of_target_score(&self, score: TargetScore) -> Option<f64> {
+        self.mean(self.target_sums()?.get(score))
+    }
+
+    /// Share of the targets inside the central interval of one of [`super::COVERAGE_LEVELS`].
+    pub(super) fn coverage(&self, level: f64) -> Option<f64> {
+        self.mean(self.target_sums()?.covered(level)?)
+    }
+
+    /// Calibration of the top label over equal-width bins; `None` for a regression.
+    pub fn calibration(&self) -> Option<Calibration> {
+        self.class_sums().map(ClassSums::calibration)
+    }
+
+    /// One-vs-rest ECE of every class, `[C]`; `None` for a regression and without a row.
+    pub(crate) fn classwise_ece(&self) -> Option<Vec<f64>> {
+        (self.rows > 0).then_some(self.class_sums()?.classwise_ece(self.rows))
+    }
+
+    /// Mean share of pairs of components that predict different classes, over the rows that have pairs.
+    pub(super) fn disagreement(&self) -> Option<f64> {
+        let sums = self.class_sums()?;
+        finite(sums.get(ClassScore::Disagreement) / sums.get(ClassScore::Paired))
+    }
+
+    /// Bins of confidence; none for a regression.
+    pub fn bins(&self) -> Vec<Bin> {
+        self.calibration().map_or_else(Vec::new, |calibration| calibration.bins().to_vec())
     }
 
     /// Accuracy of the ensemble.
     pub fn accuracy(&self) -> Option<f64> {
-        self.mean(self.correct, self.classes)
-    }
-
-    /// Mean over particles of each particle's accuracy.
-    pub fn accuracy_mean_particle(&self) -> Option<f64> {
-        self.mean(self.correct_mean_particle, self.classes)
+        self.of_class_score(ClassScore::Correct)
     }
 
     /// Negative log-likelihood of the predictive, nats.
     pub fn nll(&self) -> Option<f64> {
-        self.mean(self.nll, true)
-    }
-
-    /// Brier score, `[0, 2]`.
-    pub fn brier(&self) -> Option<f64> {
-        self.mean(self.brier, self.classes)
+        self.of_class_score(ClassScore::Nll).or_else(|| self.of_target_score(TargetScore::Nll))
     }
 
     /// Expected calibration error of the top label.
     pub fn ece(&self) -> Option<f64> {
-        if self.classes { self.confidence.finish().ece() } else { None }
+        self.calibration()?.ece()
+    }
+}
+
+/// Sums in a file.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    /// Number of classes; `None` for a regression.
+    classes: Option<usize>,
+    /// Number of bins of confidence; 0 for a regression.
+    bins: usize,
+    /// As in a message.
+    values: Vec<f64>,
+}
+
+impl From<ClientScores> for Saved {
+    fn from(scores: ClientScores) -> Self {
+        let bins = scores.class_sums().map_or(0, ClassSums::bins);
+        Self { classes: scores.classes(), bins, values: scores.to_values() }
+    }
+}
+
+impl TryFrom<Saved> for ClientScores {
+    type Error = MetricError;
+
+    fn try_from(Saved { classes, bins, values }: Saved) -> Result<Self, MetricError> {
+        let Some(classes) = classes else { return Self::of_targets().read(&values) };
+        check_bins(bins)?;
+        // Sums of so many classes must be there before there is room for them.
+        if classes > values.len() / bins {
+            let expected = classes.saturating_mul(bins);
+            return Err(MetricError::Length { what: "sums of scores", got: values.len(), expected });
+        }
+        Self::of_classes(classes, bins).read(&values)
+    }
+}
+
+/// Reads the values of a message one after the other, and refuses those that no rows can give.
+pub(super) struct Reader<'a> {
+    values: &'a [f64],
+    at: usize,
+    /// Number of rows.
+    pub rows: f64,
+}
+
+impl Reader<'_> {
+    /// The next value.
+    fn next(&mut self) -> Result<f64, MetricError> {
+        let missing = MetricError::Length { what: "sums of scores", got: self.values.len(), expected: self.at + 1 };
+        let value = *self.values.get(self.at).ok_or(missing)?;
+        self.at += 1;
+        Ok(value)
     }
 
-    /// Maximum calibration error of the top label.
-    pub fn mce(&self) -> Option<f64> {
-        if self.classes { self.confidence.finish().mce() } else { None }
+    /// The error about the value read last.
+    fn refused(&self) -> MetricError {
+        MetricError::Sum { index: self.at - 1, value: self.values[self.at - 1], rows: self.rows }
     }
 
-    /// Bins of confidence; all empty for real targets.
-    pub fn bins(&self) -> Vec<Bin> {
-        self.confidence.finish().bins().to_vec()
+    /// `Ok` of the value read last if it is a whole number.
+    fn whole(&self, value: f64) -> Result<f64, MetricError> {
+        if value.fract() == 0.0 { Ok(value) } else { Err(self.refused()) }
     }
 
-    /// Root mean squared error.
-    pub fn rmse(&self) -> Option<f64> {
-        self.mean(self.squared_error, !self.classes).map(f64::sqrt)
+    /// The next value, from `lo` to `hi`.
+    pub fn between(&mut self, lo: f64, hi: f64) -> Result<f64, MetricError> {
+        let value = self.next()?;
+        if (lo..=hi).contains(&value) { Ok(value) } else { Err(self.refused()) }
+    }
+
+    /// The next value: the sum over rows of a score from `lo` to `hi`.
+    pub fn sum(&mut self, lo: f64, hi: f64) -> Result<f64, MetricError> {
+        self.between(lo * self.rows, hi * self.rows)
+    }
+
+    /// The next value: a number of rows, at most `most`.
+    pub fn count(&mut self, most: f64) -> Result<f64, MetricError> {
+        let value = self.between(0.0, most)?;
+        self.whole(value)
+    }
+
+    /// The next values: counts of rows, each at most the number of all rows.
+    pub fn counts(&mut self, into: &mut [f64]) -> Result<(), MetricError> {
+        for count in into {
+            *count = self.count(self.rows)?;
+        }
+        Ok(())
+    }
+
+    /// `Ok` if the counts read last are together as many as the value says.
+    pub fn together(&self, counts: f64, expected: f64) -> Result<(), MetricError> {
+        if counts == expected { Ok(()) } else { Err(MetricError::Counts { got: counts, expected }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log_probs(rows: &[[f64; 2]]) -> ParticleLogProbs {
+        let values: Vec<f32> = rows.iter().flatten().map(|p| p.ln() as f32).collect();
+        ParticleLogProbs::from_f32(1, rows.len(), 2, &values).unwrap()
+    }
+
+    fn of_classes() -> ClientScores {
+        let mut scores = ClientScores::of_classes(2, 10);
+        scores.add_classes(&log_probs(&[[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]]), &[0, 0, 1]).unwrap();
+        scores
+    }
+
+    fn of_targets() -> ClientScores {
+        let mut scores = ClientScores::of_targets();
+        let predictions = RegressionPredictions::new(1, vec![0.5, -1.0], vec![4.0, 0.25], vec![0.4, 3.0]).unwrap();
+        scores.add_real(&predictions).unwrap();
+        scores
+    }
+
+    #[test]
+    fn sums_are_read_back_from_their_values_to_the_bit() {
+        for (sent, length) in [(of_classes(), 14 + 3 * 10 + 2 * 10), (of_targets(), 231)] {
+            assert_eq!(sent.to_values().len(), length);
+            let came = sent.without_rows().read(&sent.to_values()).unwrap();
+            let bits = |of: &ClientScores| of.to_values().into_iter().map(f64::to_bits).collect::<Vec<_>>();
+            assert_eq!((bits(&came), &came), (bits(&sent), &sent));
+            let text = serde_json::to_string(&sent).unwrap();
+            assert_eq!(serde_json::from_str::<ClientScores>(&text).unwrap(), sent);
+            let none = sent.without_rows();
+            assert_eq!(none.read(&none.to_values()), Ok(none));
+        }
+    }
+
+    #[test]
+    fn values_that_no_rows_can_give_are_refused() {
+        for sent in [of_classes(), of_targets()] {
+            let good = sent.to_values();
+            let is_refused = |values: &[f64]| sent.without_rows().read(values).is_err();
+            assert!(is_refused(&[]) && is_refused(&good[1..]) && is_refused(&good[..good.len() - 1]));
+            assert!(is_refused(&[good.as_slice(), &[0.0]].concat()));
+            for at in 0..good.len() {
+                for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+                    let mut values = good.clone();
+                    values[at] = wrong;
+                    assert!(is_refused(&values), "value {at} is {wrong}");
+                }
+            }
+            // The number of rows: negative, a fraction, too large to be exact, another than that of the bins.
+            for rows in [-1.0, 2.5, 1e300, 1.0, 7.0] {
+                let mut values = good.clone();
+                values[0] = rows;
+                assert!(is_refused(&values), "{rows} rows");
+            }
+        }
+        let rows = 3.0;
+        for (at, wrong) in [(1, -1.0), (1, 1.5), (1, 4.0), (4, rows + 1.0), (5, -0.5), (5, 1e9), (8, 9.0), (40, 0.5)] {
+            let mut values = of_classes().to_values();
+            values[at] = wrong;
+            assert!(of_classes().read(&values).is_err(), "value {at} is {wrong}");
+        }
+        for (at, wrong) in [(2, -1.0), (3, -1.0), (7, 0.5), (7, 3.0), (11, 1.0), (229, -1.0)] {
+            let mut values = of_targets().to_values();
+            values[at] = wrong;
+            assert!(of_targets().read(&values).is_err(), "value {at} is {wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_with_sums_that_no_rows_can_give_is_refused() {
+        let is_refused = |text: &str| serde_json::from_str::<ClientScores>(text).is_err();
+        assert!(is_refused(r#"{"classes":2,"bins":0,"values":[]}"#));
+        assert!(is_refused(r#"{"classes":1000000000000,"bins":15,"values":[0.0]}"#));
+        assert!(is_refused(r#"{"classes":null,"bins":0,"values":[1.0]}"#));
+        let text = serde_json::to_string(&of_classes()).unwrap();
+        assert!(!is_refused(&text) && is_refused(&text.replace("[3.0", "[4.0")));
+    }
+
+    #[test]
+    fn sums_of_another_kind_are_refused() {
+        let (classes, targets) = (of_classes(), of_targets());
+        let others = [ClientScores::of_classes(3, 10), ClientScores::of_classes(2, 9), targets.clone()];
+        for other in others {
+            assert!(classes.clone().merge(&other).is_err() && other.clone().merge(&classes).is_err());
+            assert!(other.read(&classes.to_values()).is_err());
+        }
+        assert!(targets.clone().add_classes(&log_probs(&[[0.5, 0.5]]), &[0]).is_err());
+        assert!(ClientScores::of_classes(3, 10).add_classes(&log_probs(&[[0.5, 0.5]]), &[0]).is_err());
     }
 }

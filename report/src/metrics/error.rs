@@ -97,6 +97,27 @@ pub enum MetricError {
         /// Largest number of bins.
         max: usize,
     },
+    /// Sums of scores that cannot be added: of another task.
+    #[error("sums over labelled rows and sums over real targets cannot be added")]
+    OtherSums,
+    /// A sum of scores that no rows can give.
+    #[error("sum {index} of the scores is {value}, which {rows} rows cannot give")]
+    Sum {
+        /// Position in the message.
+        index: usize,
+        /// The value found.
+        value: f64,
+        /// The number of rows of the message.
+        rows: f64,
+    },
+    /// Counts of bins that are not as many as the rows.
+    #[error("the bins count {got} rows, expected {expected}")]
+    Counts {
+        /// Rows of all bins.
+        got: f64,
+        /// Rows according to the rest of the message.
+        expected: f64,
+    },
     /// A share outside the open interval (0, 1).
     #[error("{what} is {value}; it must lie strictly between 0 and 1")]
     Share {

@@ -1,5 +1,6 @@
 //! The flat record of headline numbers that a run writes every round, from the table of metrics.
 
+use super::client_scores::ClientScores;
 use super::error::MetricError;
 use super::metric::{Metric, View};
 use super::mixture::{RegressionPredictions, Scale};
@@ -42,6 +43,11 @@ impl Evaluation {
 
     fn of_scored(scored: &ScoredClasses<'_>) -> Self {
         Self::from_metrics(scored.len(), |metric| (metric.classes?.of)(scored))
+    }
+
+    /// The numbers that sums over rows give. `ace`, which needs all rows at once, and `kl` have no value.
+    pub fn of_sums(scores: &ClientScores) -> Self {
+        Self::from_metrics(scores.rows(), |metric| (metric.sums?)(scores))
     }
 
     /// Scores a regression.

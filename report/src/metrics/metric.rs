@@ -27,8 +27,10 @@ pub struct Metric {
     pub classes: Option<ClassMetric>,
     /// The metric of real targets.
     pub targets: Option<TargetMetric>,
-    /// The metric of the clients' own predictors.
-    pub personal: Option<PersonalMetric>,
+    /// Its function of sums over rows, of either task; `None` where it is not a function of them.
+    pub sums: Option<fn(&ClientScores) -> Option<f64>>,
+    /// Its columns in `rounds.csv` on the clients' own predictors.
+    pub personal: &'static [PersonalColumn],
     /// The views in which the metric appears, with its place in each: smaller numbers first.
     pub places: &'static [(View, u16)],
 }
@@ -96,15 +98,6 @@ pub struct TargetMetric {
     pub meaning: &'static str,
 }
 
-/// A metric of the clients' own predictors.
-#[derive(Debug, Clone, Copy)]
-pub struct PersonalMetric {
-    /// Its function of a client's sums, or of the pooled ones.
-    pub of: fn(&ClientScores) -> Option<f64>,
-    /// Its columns in `rounds.csv`.
-    pub columns: &'static [PersonalColumn],
-}
-
 /// A column on the clients' own predictors.
 #[derive(Debug, Clone, Copy)]
 pub struct PersonalColumn {
@@ -142,7 +135,8 @@ impl Metric {
         better: None,
         classes: None,
         targets: None,
-        personal: None,
+        sums: None,
+        personal: &[],
         places: &[],
     };
 

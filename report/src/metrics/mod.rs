@@ -19,6 +19,7 @@
 mod bootstrap;
 mod calibration;
 mod catalogue;
+mod class_sums;
 mod classification;
 mod client_scores;
 mod divergence;
@@ -37,6 +38,7 @@ mod report_table;
 mod scored;
 mod selective;
 mod table;
+mod target_sums;
 mod temperature;
 mod uncertainty;
 
@@ -45,6 +47,7 @@ pub use calibration::{
     Bin, BinRule, BrierDecomposition, Calibration, MAX_BINS, binary_positive, brier_decomposition, classwise_ece,
     equal_mass, equal_width, equal_width_by,
 };
+pub(crate) use class_sums::ClassSums;
 pub use classification::{
     ClassRow, NegativeLogLikelihood, PROBABILITY_FLOOR, accuracy, accuracy_mean_particle, brier, brier_binary,
     gibbs_nll, nll, per_class, reference_max,
@@ -53,7 +56,7 @@ pub use client_scores::ClientScores;
 pub use divergence::Grid;
 pub use error::MetricError;
 pub use federated::{ClientSummary, ClientValue, Direction, standard_error, summarise_clients};
-pub use metric::{ClassMetric, Metric, Over, PersonalColumn, PersonalMetric, Resampled, TargetMetric, Unit, View};
+pub use metric::{ClassMetric, Metric, Over, PersonalColumn, Resampled, TargetMetric, Unit, View};
 pub use mixture::{RegressionPredictions, Scale};
 pub use normal::{erf, erfc, normal_cdf, normal_pdf};
 pub use personal::PersonalScores;
@@ -63,9 +66,11 @@ pub use regression::{
     ensemble_crps, interval_calibration, level_grid, log_likelihood, mae, pit, pit_histogram, predictive_moments,
     quantile, quantile_calibration, rmse, sharpness,
 };
+pub(crate) use regression::{CURVE_LEVELS, PIT_BINS};
 pub use report_table::REPORT;
 pub use scored::{ParticleMeans, ScoredClasses, ScoredTargets};
 pub use selective::{aurc, auroc, fpr95, risk_coverage};
 pub use table::{Evaluation, ROUND};
+pub(crate) use target_sums::TargetSums;
 pub use temperature::{TEMPERATURE_LIMIT, TemperatureFit, apply_temperature, fit_temperature, logits_of};
 pub use uncertainty::{RowUncertainty, UncertaintySummary, entropy};

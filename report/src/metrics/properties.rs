@@ -26,7 +26,92 @@ fn particles() -> impl Strategy<Value = (ParticleLogProbs, Vec<usize>)> {
     })
 }
 
+/// Mixtures of a regression on the standardised scale, with their scale.
+fn mixtures() -> impl Strategy<Value = (RegressionPredictions, Scale)> {
+    (1_usize..5, 1_usize..30).prop_flat_map(|(particles, rows)| {
+        let components = prop::collection::vec((-3.0..3.0_f64, 0.05..20.0_f64), particles * rows);
+        let targets = prop::collection::vec(-4.0..4.0_f64, rows);
+        (components, targets, (-5.0..5.0_f64, 0.2..5.0_f64)).prop_map(move |(components, targets, (mean, sd))| {
+            let (means, precisions) = components.into_iter().unzip();
+            let predictions = RegressionPredictions::new(particles, means, precisions, targets).unwrap();
+            (predictions, Scale { mean, sd })
+        })
+    })
+}
+
+/// The rows of each of four clients; some may have none.
+fn split(rows: usize, seed: u64) -> Vec<Vec<usize>> {
+    let mut clients = vec![Vec::new(); 4];
+    (0..rows).for_each(|row| clients[(seed >> (row % 32 * 2)) as usize % 4].push(row));
+    clients
+}
+
+/// The entries of some rows of an array `[N, n, width]`.
+fn of_rows(values: impl Fn(usize, usize) -> Vec<f64>, particles: usize, rows: &[usize]) -> Vec<f64> {
+    (0..particles).flat_map(|particle| rows.iter().flat_map(|row| values(particle, *row)).collect::<Vec<_>>()).collect()
+}
+
+/// The pooled sums of clients, each sent as a message.
+fn pooled(clients: &[ClientScores]) -> ClientScores {
+    let none = clients[0].without_rows();
+    let came = clients.iter().map(|client| none.read(&client.to_values()).unwrap()).collect();
+    PersonalScores::new(came).unwrap().pooled().clone()
+}
+
+/// Asserts that every metric of every round is that of all rows together, but those that sums do not give.
+fn assert_same(got: &Evaluation, want: &Evaluation, size: f64) {
+    assert_eq!(got.rows, want.rows);
+    for ((metric, got), (_, want)) in got.values().zip(want.values()) {
+        match metric.sums {
+            Some(_) => assert_eq!(got.is_some(), want.is_some(), "{}", metric.key),
+            None => assert!(got.is_none(), "{}", metric.key),
+        }
+        let difference = got.zip(want).map_or(0.0, |(got, want)| (got - want).abs());
+        assert!(difference <= 1e-13 * size, "{}: {got:?}, not {want:?}", metric.key);
+    }
+}
+
 proptest! {
+    /// Sums of at most 30 terms below 10.
+    #[test]
+    fn pooled_sums_of_labelled_rows_are_the_scores_of_all_rows(
+        (log_probs, labels) in particles(), bins in 1_usize..20, seed in any::<u64>()
+    ) {
+        let (particles, classes) = (log_probs.particles(), log_probs.classes());
+        let of = |rows: Vec<usize>| {
+            let mut scores = ClientScores::of_classes(classes, bins);
+            if !rows.is_empty() {
+                let values = of_rows(|particle, row| log_probs.row(particle, row).to_vec(), particles, &rows);
+                let own = ParticleLogProbs::new(particles, rows.len(), classes, values).unwrap();
+                scores.add_classes(&own, &rows.iter().map(|row| labels[*row]).collect::<Vec<_>>()).unwrap();
+            }
+            scores
+        };
+        let clients: Vec<ClientScores> = split(labels.len(), seed).into_iter().map(of).collect();
+        let want = Evaluation::classification(&log_probs, &labels, bins).unwrap();
+        assert_same(&Evaluation::of_sums(&pooled(&clients)), &want, 10.0);
+    }
+
+    /// Sums of at most 30 terms below 10⁴: squares of errors of at most 35 units, and logarithms.
+    #[test]
+    fn pooled_sums_of_real_targets_are_the_scores_of_all_rows((all, scale) in mixtures(), seed in any::<u64>()) {
+        let particles = all.particles();
+        let of = |rows: Vec<usize>| {
+            let mut scores = ClientScores::of_targets();
+            if !rows.is_empty() {
+                let mean = of_rows(|n, row| vec![all.mean()[n * all.rows() + row]], particles, &rows);
+                let precision = of_rows(|n, row| vec![all.precision()[n * all.rows() + row]], particles, &rows);
+                let target = rows.iter().map(|row| all.target()[*row]).collect();
+                let own = RegressionPredictions::new(particles, mean, precision, target).unwrap();
+                scores.add_real(&own.original_scale(scale).unwrap()).unwrap();
+            }
+            scores
+        };
+        let clients: Vec<ClientScores> = split(all.rows(), seed).into_iter().map(of).collect();
+        let want = Evaluation::regression(&all, scale).unwrap();
+        assert_same(&Evaluation::of_sums(&pooled(&clients)), &want, 1e4);
+    }
+
     /// Sums of at most 200 terms of size 1: 1e-12 leaves room for rounding only.
     #[test]
     fn calibration_errors_are_ordered_and_bounded(rows in outcomes(), bins in 1_usize..40) {

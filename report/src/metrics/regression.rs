@@ -16,6 +16,11 @@ use super::normal::{erf, normal_cdf, normal_pdf};
 /// Levels of the central intervals in a report.
 pub const COVERAGE_LEVELS: [f64; 4] = [0.5, 0.8, 0.9, 0.95];
 
+/// Bins of the PIT histogram of a report.
+pub(crate) const PIT_BINS: usize = 20;
+/// Levels of the calibration curves of a report, 0 and 1 included.
+pub(crate) const CURVE_LEVELS: usize = 100;
+
 /// Moments of the predictive mixture, each `[n]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PredictiveMoments {
@@ -237,10 +242,15 @@ pub struct CoverageRow {
     pub mean_width: Option<f64>,
 }
 
+/// Whether a target with this PIT value lies inside the central interval of a level.
+pub(super) fn is_central(pit: f64, level: f64) -> bool {
+    (pit - 0.5).abs() <= 0.5 * level
+}
+
 /// Share of PIT values inside the central interval of a level; what [`coverage_table`] counts,
 /// without its quantiles.
 pub(super) fn coverage_of_pit(pit: &[f64], level: f64) -> f64 {
-    let inside = pit.iter().filter(|f| (*f - 0.5).abs() <= 0.5 * level).count();
+    let inside = pit.iter().filter(|f| is_central(**f, level)).count();
     inside as f64 / pit.len().max(1) as f64
 }
 
@@ -277,7 +287,11 @@ pub struct LevelCalibration {
 
 impl LevelCalibration {
     fn new(levels: &[f64], observed: impl Fn(f64) -> f64) -> Self {
-        let curve: Vec<(f64, f64)> = levels.iter().map(|&level| (level, observed(level))).collect();
+        Self::of_curve(levels.iter().map(|&level| (level, observed(level))).collect())
+    }
+
+    /// From the pairs `(nominal, observed)`.
+    pub(super) fn of_curve(curve: Vec<(f64, f64)>) -> Self {
         let distances = || curve.iter().map(|(nominal, observed)| observed - nominal);
         let (mean_absolute, squared) = (mean(distances().map(f64::abs)), mean(distances().map(|d| d * d)));
         Self { mean_absolute, root_mean_squared: squared.map(f64::sqrt), curve }

@@ -1,11 +1,13 @@
 //! The rest of the table of metrics: those that only a report computes. See [`super::table`].
 
+use super::class_sums::ClassScore;
 use super::classification::squared_error;
 use super::error::finite;
 use super::federated::Direction::LowerIsBetter;
 use super::metric::View::{Card, Definition, Overall};
 use super::metric::{ClassMetric, Metric, TargetMetric, Unit};
 use super::regression::sharpness;
+use super::target_sums::TargetScore;
 
 /// The metrics that only a report computes.
 pub static REPORT: &[Metric] = &[
@@ -20,6 +22,10 @@ pub static REPORT: &[Metric] = &[
             },
             "Half of the Brier score, for two classes only: the mean squared error of p(y = 1).",
         )),
+        sums: Some(|scores| {
+            let brier = scores.of_class_score(ClassScore::Brier)?;
+            (scores.classes()? == 2).then_some(0.5 * brier)
+        }),
         places: &[(Overall, 80), (Definition, 120)],
         ..Metric::EMPTY
     },
@@ -31,6 +37,7 @@ pub static REPORT: &[Metric] = &[
             |scored| scored.top().worst(1).map(|bin| bin.n as f64),
             "Rows of the bin that sets the MCE.",
         )),
+        sums: Some(|scores| scores.calibration()?.worst(1).map(|bin| bin.n as f64)),
         places: &[(Overall, 110)],
         ..Metric::EMPTY
     },
@@ -42,6 +49,7 @@ pub static REPORT: &[Metric] = &[
             |scored| scored.top().rmsce(),
             "Root mean square calibration error: square root of sum (n_j/n) (accuracy_j - confidence_j)^2.",
         )),
+        sums: Some(|scores| scores.calibration()?.rmsce()),
         places: &[(Overall, 120), (Definition, 160)],
         ..Metric::EMPTY
     },
@@ -53,6 +61,7 @@ pub static REPORT: &[Metric] = &[
             |scored| scored.top().ace_unweighted(),
             "Plain mean of |accuracy_j - confidence_j| over non-empty equal-width bins.",
         )),
+        sums: Some(|scores| scores.calibration()?.ace_unweighted()),
         places: &[(Overall, 140), (Definition, 180)],
         ..Metric::EMPTY
     },
@@ -67,6 +76,10 @@ pub static REPORT: &[Metric] = &[
             },
             "For two classes only: the ECE of p(y = 1) against the frequency of label 1; another number than the ECE of the top label.",
         )),
+        sums: Some(|scores| match scores.classwise_ece()?.as_slice() {
+            [_, positive] => Some(*positive),
+            _ => None,
+        }),
         places: &[(Overall, 160), (Definition, 200)],
         ..Metric::EMPTY
     },
@@ -78,6 +91,7 @@ pub static REPORT: &[Metric] = &[
             |scored| scored.top().debiased_l2(),
             "Root of the squared calibration error less the noise of the bins: sqrt(max(0, sum over bins with n_j >= 2 of (n_j/n) [gap_j^2 - accuracy_j (1 - accuracy_j)/(n_j - 1)])).",
         )),
+        sums: Some(|scores| scores.calibration()?.debiased_l2()),
         places: &[(Overall, 170), (Definition, 210)],
         ..Metric::EMPTY
     },
@@ -90,6 +104,10 @@ pub static REPORT: &[Metric] = &[
             |scored| sharpness(scored.predictions()),
             "Square root of the mean predictive variance: how wide the predictive is, whatever the targets.",
         )),
+        sums: Some(|scores| {
+            let of = |score| scores.of_target_score(score);
+            Some((of(TargetScore::Aleatoric)? + of(TargetScore::Epistemic)?).sqrt())
+        }),
         places: &[(Overall, 220), (Card, 130), (Definition, 110)],
         ..Metric::EMPTY
     },
@@ -102,6 +120,7 @@ pub static REPORT: &[Metric] = &[
             |scored| root_mean(&scored.moments().aleatoric),
             "Square root of the mean over rows of the particles' mean variance: the noise in the data.",
         )),
+        sums: Some(|scores| scores.of_target_score(TargetScore::Aleatoric).map(f64::sqrt)),
         places: &[(Overall, 230), (Card, 140), (Definition, 120)],
         ..Metric::EMPTY
     },
@@ -113,6 +132,7 @@ pub static REPORT: &[Metric] = &[
             |scored| root_mean(&scored.moments().epistemic),
             "Square root of the mean over rows of the variance of the particles' means: their disagreement.",
         )),
+        sums: Some(|scores| scores.of_target_score(TargetScore::Epistemic).map(f64::sqrt)),
         places: &[(Overall, 240), (Card, 150), (Definition, 130)],
         ..Metric::EMPTY
     },

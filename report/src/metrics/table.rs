@@ -8,15 +8,17 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibration::Calibration;
+use super::class_sums::ClassScore;
 use super::classification::{PROBABILITY_FLOOR, floored_nll, squared_error};
 use super::client_scores::ClientScores;
 use super::error::finite;
 use super::federated::Direction::{HigherIsBetter, LowerIsBetter};
 use super::metric::View::{Card, Column, Comparison, Definition, Overall, Personal};
-use super::metric::{ClassMetric, Metric, Over, PersonalColumn, PersonalMetric, Resampled, TargetMetric, Unit};
+use super::metric::{ClassMetric, Metric, Over, PersonalColumn, Resampled, TargetMetric, Unit};
 use super::predictions::argmax;
 use super::regression::{coverage_of_pit, crps, mae, rmse};
 use super::scored::{ParticleMeans, ScoredClasses};
+use super::target_sums::TargetScore;
 use super::uncertainty::entropy;
 
 /// From `key = entry` to the fields of [`Evaluation`] and to [`ROUND`].
@@ -65,14 +67,12 @@ metrics!(
             )
             .resampled(Resampled::Mean(right))
         ),
-        personal: Some(PersonalMetric {
-            of: ClientScores::accuracy,
-            columns: &[
+        sums: Some(ClientScores::accuracy),
+        personal: &[
                 column("personal_accuracy", Over::Rows, "accuracy", "all clients' test rows"),
                 column("personal_accuracy_macro", Over::Clients, "accuracy, by client", "mean over clients"),
                 column("personal_accuracy_worst", Over::Worst, "accuracy, worst client", ""),
             ],
-        }),
         places: &[(Column, 10), (Overall, 10), (Card, 10), (Comparison, 10), (Definition, 40), (Personal, 10)],
         ..Metric::EMPTY
     },
@@ -86,15 +86,13 @@ metrics!(
             |scored| of_particles(scored, |means| means.accuracy),
             "Mean over particles of each particle's own accuracy.",
         )),
-        personal: Some(PersonalMetric {
-            of: ClientScores::accuracy_mean_particle,
-            columns: &[column(
+        sums: Some(|scores| scores.of_class_score(ClassScore::CorrectMeanParticle)),
+        personal: &[column(
                 "personal_accuracy_mean_particle",
                 Over::Rows,
                 "accuracy, by particle",
                 "mean over particles"
             )],
-        }),
         places: &[(Column, 20), (Definition, 50), (Personal, 20)],
         ..Metric::EMPTY
     },
@@ -116,13 +114,11 @@ metrics!(
             |scored| scored.log_likelihood().map(|value| -value),
             "Negative log-likelihood: mean of -ln p(y|x) by log-sum-exp, in nats; lower is better.",
         )),
-        personal: Some(PersonalMetric {
-            of: ClientScores::nll,
-            columns: &[
+        sums: Some(ClientScores::nll),
+        personal: &[
                 column("personal_nll", Over::Rows, "nll", "negative log-likelihood, nats"),
                 column("personal_nll_macro", Over::Clients, "nll, by client", "mean over clients"),
             ],
-        }),
         places: &[(Column, 30), (Overall, 40), (Card, 110), (Comparison, 50), (Definition, 60), (Personal, 30)],
         ..Metric::EMPTY
     },
@@ -135,6 +131,7 @@ metrics!(
             |scored| of_particles(scored, |means| means.nll),
             "Mean over particles of each particle's own NLL (Gibbs predictor); at least the ensemble's NLL by Jensen's inequality.",
         )),
+        sums: Some(|scores| scores.of_class_score(ClassScore::NllMeanParticle)),
         places: &[(Column, 40), (Definition, 80)],
         ..Metric::EMPTY
     },
@@ -146,6 +143,7 @@ metrics!(
             |scored| Some(scored.count(|row, label| row[label] < PROBABILITY_FLOOR)),
             "Number of rows whose probability of the label lay below the floor 1e-12.",
         )),
+        sums: Some(|scores| (scores.rows() > 0).then_some(scores.class_sums()?.get(ClassScore::Clamped))),
         places: &[(Overall, 50), (Definition, 70)],
         ..Metric::EMPTY
     },
@@ -157,6 +155,7 @@ metrics!(
         better: Some(HigherIsBetter),
         classes: Some(ClassMetric::new(|scored| scored.mean(nll_of_row).map(|value| -value), "")),
         targets: Some(TargetMetric::new(|scored| scored.log_likelihood(), "Minus the NLL.")),
+        sums: Some(|scores| scores.nll().map(|nll| -nll)),
         places: &[(Column, 160), (Overall, 60), (Definition, 90)],
         ..Metric::EMPTY
     },
@@ -168,6 +167,7 @@ metrics!(
             |scored| scored.mean(|row, _| -floored_nll(row[argmax(row)])),
             "Mean of ln max_c p_c; the reference code of DSVGD prints it as log-likelihood, it never looks at a label.",
         )),
+        sums: Some(|scores| scores.of_class_score(ClassScore::LogConfidence)),
         places: &[(Column, 150), (Overall, 200), (Definition, 100)],
         ..Metric::EMPTY
     },
@@ -184,10 +184,8 @@ metrics!(
             )
             .resampled(Resampled::Mean(squared_error))
         ),
-        personal: Some(PersonalMetric {
-            of: ClientScores::brier,
-            columns: &[column("personal_brier", Over::Rows, "brier", "Brier score, 0 to 2")],
-        }),
+        sums: Some(|scores| scores.of_class_score(ClassScore::Brier)),
+        personal: &[column("personal_brier", Over::Rows, "brier", "Brier score, 0 to 2")],
         places: &[(Column, 90), (Overall, 70), (Card, 120), (Comparison, 70), (Definition, 110), (Personal, 60)],
         ..Metric::EMPTY
     },
@@ -204,13 +202,11 @@ metrics!(
             )
             .resampled(Resampled::AbsoluteInBins(gap))
         ),
-        personal: Some(PersonalMetric {
-            of: ClientScores::ece,
-            columns: &[
+        sums: Some(ClientScores::ece),
+        personal: &[
                 column("personal_ece", Over::Rows, "ece", "expected calibration error"),
                 column("personal_ece_macro", Over::Clients, "ece, by client", "mean over clients"),
             ],
-        }),
         places: &[(Column, 50), (Overall, 90), (Card, 40), (Comparison, 80), (Definition, 140), (Personal, 40)],
         ..Metric::EMPTY
     },
@@ -224,10 +220,8 @@ metrics!(
             |scored| scored.top().mce(),
             "Maximum calibration error: largest |accuracy_j - confidence_j| over non-empty bins; a bin with few rows can set it.",
         )),
-        personal: Some(PersonalMetric {
-            of: ClientScores::mce,
-            columns: &[column("personal_mce", Over::Rows, "", "")],
-        }),
+        sums: Some(|scores| scores.calibration()?.mce()),
+        personal: &[column("personal_mce", Over::Rows, "", "")],
         places: &[(Column, 60), (Overall, 100), (Card, 50), (Comparison, 90), (Definition, 150), (Personal, 50)],
         ..Metric::EMPTY
     },
@@ -252,6 +246,7 @@ metrics!(
             mean_of_classes,
             "Mean over classes of the ECE of p_c against the indicator [label = c], over all rows.",
         )),
+        sums: Some(|scores| mean_ece(&scores.classwise_ece()?)),
         places: &[(Column, 80), (Overall, 150), (Card, 70), (Definition, 190)],
         ..Metric::EMPTY
     },
@@ -267,6 +262,7 @@ metrics!(
             )
             .resampled(Resampled::Mean(gap))
         ),
+        sums: Some(|scores| scores.calibration()?.signed_gap()),
         places: &[(Column, 100), (Overall, 180), (Card, 30), (Definition, 220)],
         ..Metric::EMPTY
     },
@@ -279,6 +275,7 @@ metrics!(
             |scored| scored.mean(|row, _| row[argmax(row)]),
             "Mean of the confidence over rows.",
         )),
+        sums: Some(|scores| scores.calibration()?.mean_confidence()),
         places: &[(Column, 110), (Overall, 190), (Card, 20), (Comparison, 20), (Definition, 30)],
         ..Metric::EMPTY
     },
@@ -290,6 +287,7 @@ metrics!(
             |scored| scored.mean(|row, _| entropy(row)),
             "Mean entropy of the predictive, -sum p ln p, in nats.",
         )),
+        sums: Some(|scores| scores.of_class_score(ClassScore::Entropy)),
         places: &[(Column, 120), (Overall, 210), (Definition, 250)],
         ..Metric::EMPTY
     },
@@ -301,6 +299,7 @@ metrics!(
             |scored| of_particles(scored, |means| means.aleatoric),
             "Mean over particles and rows of each particle's entropy, in nats: doubt that more training would not remove.",
         )),
+        sums: Some(|scores| scores.of_class_score(ClassScore::Aleatoric)),
         places: &[(Definition, 260)],
         ..Metric::EMPTY
     },
@@ -314,6 +313,7 @@ metrics!(
             |scored| of_particles(scored, |means| means.epistemic),
             "Mutual information: entropy of the mean minus mean of the entropies, in nats; 0 when all particles agree.",
         )),
+        sums: Some(|scores| scores.of_class_score(ClassScore::Epistemic)),
         places: &[(Column, 130), (Definition, 270)],
         ..Metric::EMPTY
     },
@@ -325,6 +325,7 @@ metrics!(
             |scored| scored.particles()?.disagreement.and_then(finite),
             "Mean over rows of the share of particle pairs that predict different classes.",
         )),
+        sums: Some(ClientScores::disagreement),
         places: &[(Column, 140), (Definition, 280)],
         ..Metric::EMPTY
     },
@@ -340,13 +341,11 @@ metrics!(
             |scored| rmse(scored.predictions()),
             "Root mean squared error of the mixture's mean, in the unit of the target.",
         )),
-        personal: Some(PersonalMetric {
-            of: ClientScores::rmse,
-            columns: &[
+        sums: Some(|scores| scores.of_target_score(TargetScore::SquaredError).map(f64::sqrt)),
+        personal: &[
                 column("personal_rmse", Over::Rows, "rmse", "root mean squared error, units of the data"),
                 column("personal_rmse_macro", Over::Clients, "rmse, by client", "mean over clients"),
             ],
-        }),
         places: &[(Column, 170), (Overall, 20), (Card, 80), (Comparison, 30), (Definition, 40), (Personal, 70)],
         ..Metric::EMPTY
     },
@@ -361,6 +360,7 @@ metrics!(
             |scored| mae(scored.predictions()),
             "Mean absolute error of the mixture's mean, in the unit of the target.",
         )),
+        sums: Some(|scores| scores.of_target_score(TargetScore::AbsoluteError)),
         places: &[(Column, 180), (Overall, 30), (Card, 90), (Comparison, 40), (Definition, 50)],
         ..Metric::EMPTY
     },
@@ -376,6 +376,7 @@ metrics!(
             |scored| crps(scored.predictions()),
             "Continuous ranked probability score, closed form for the mixture, in the unit of the target; lower is better, |y - prediction| for a certain prediction.",
         )),
+        sums: Some(|scores| scores.of_target_score(TargetScore::Crps)),
         places: &[(Column, 190), (Overall, 65), (Card, 100), (Comparison, 60), (Definition, 100)],
         ..Metric::EMPTY
     },
@@ -385,6 +386,7 @@ metrics!(
         heading: "50 %",
         unit: Unit::Share,
         targets: Some(TargetMetric::new(|scored| finite(coverage_of_pit(scored.pit(), 0.5)), "Share of targets inside the central 50 % interval.")),
+        sums: Some(|scores| scores.coverage(0.5)),
         places: &[(Comparison, 110)],
         ..Metric::EMPTY
     },
@@ -395,6 +397,7 @@ metrics!(
         unit: Unit::Share,
         note: "share of targets inside the 90 % interval",
         targets: Some(TargetMetric::new(|scored| finite(coverage_of_pit(scored.pit(), 0.9)), "Share of targets inside the central 90 % interval.")),
+        sums: Some(|scores| scores.coverage(0.9)),
         places: &[(Column, 200), (Comparison, 120)],
         ..Metric::EMPTY
     },
@@ -404,6 +407,7 @@ metrics!(
         heading: "95 %",
         unit: Unit::Share,
         targets: Some(TargetMetric::new(|scored| finite(coverage_of_pit(scored.pit(), 0.95)), "Share of targets inside the central 95 % interval.")),
+        sums: Some(|scores| scores.coverage(0.95)),
         places: &[(Comparison, 130)],
         ..Metric::EMPTY
     },
@@ -443,6 +447,10 @@ fn of_particles(scored: &ScoredClasses<'_>, value: fn(&ParticleMeans) -> f64) ->
 }
 
 fn mean_of_classes(scored: &ScoredClasses<'_>) -> Option<f64> {
-    let of_classes: Vec<f64> = scored.one_vs_rest().iter().filter_map(Calibration::ece).collect();
+    mean_ece(&scored.one_vs_rest().iter().filter_map(Calibration::ece).collect::<Vec<_>>())
+}
+
+/// The mean of the ECEs of classes.
+fn mean_ece(of_classes: &[f64]) -> Option<f64> {
     finite(of_classes.iter().sum::<f64>() / of_classes.len() as f64)
 }

@@ -7,8 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::classification::{accuracy_mean_particle, gibbs_nll};
+use super::client_scores::ClientScores;
 use super::error::{MetricError, mean};
 use super::predictions::{ParticleLogProbs, argmax};
+use super::table::Evaluation;
 
 /// Entropy `-sum p ln p` in nats with `0 ln 0 = 0`.
 pub fn entropy(probabilities: &[f64]) -> f64 {
@@ -145,6 +147,22 @@ impl UncertaintySummary {
             mutual_information: average(&rows.epistemic),
             disagreement: rows.disagreement.as_deref().and_then(average),
             row_mutual_information: rows.epistemic,
+        })
+    }
+
+    /// Summarises the sums of a particle set with this number of particles; `None` for a regression and without a row.
+    /// The mutual information of the rows is not known.
+    pub fn of_sums(scores: &ClientScores, particles: usize) -> Option<Self> {
+        let of = Evaluation::of_sums(scores);
+        Some(Self {
+            particles,
+            accuracy_mean_particle: of.accuracy_mean_particle?,
+            nll_mean_particle: of.nll_mean_particle?,
+            entropy: of.entropy,
+            aleatoric: of.aleatoric,
+            mutual_information: of.mutual_information,
+            disagreement: of.disagreement,
+            row_mutual_information: Vec::new(),
         })
     }
 }

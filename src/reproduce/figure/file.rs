@@ -10,7 +10,7 @@ use super::{
     Target, Term,
 };
 use crate::experiment::schema::{list, nearest};
-use crate::metrics::{ClientScores, Evaluation, PersonalScores};
+use crate::metrics::{Evaluation, PersonalScores};
 use crate::reproduce::kept::TRAFFIC;
 
 #[derive(Clone, Deserialize)]
@@ -380,9 +380,7 @@ const DIAGNOSTICS: &[&str] = &["spread", "kde_ess", "delta_ksd", "delta_hip", "c
 
 fn known_metric(name: &str) -> Result<(), String> {
     let metrics: Vec<&str> = Evaluation::default().columns().into_iter().map(|(name, _)| name).collect();
-    let nobody = PersonalScores::new(vec![ClientScores::new(1)]);
-    let personal: Vec<&str> = nobody.iter().flat_map(PersonalScores::columns).map(|(name, _)| name).collect();
-    let measured = || metrics.iter().chain(&personal).chain(DIAGNOSTICS).copied();
+    let measured = || metrics.iter().chain(DIAGNOSTICS).copied().chain(PersonalScores::column_names());
     let known = || measured().chain(TRAFFIC.iter().map(|(name, _)| *name)).chain([DENSITY]);
     if known().any(|metric| metric == name) {
         return Ok(());
