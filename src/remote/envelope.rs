@@ -336,7 +336,7 @@ mod tests {
     use crate::array::{Array, Values};
     use crate::protocol::Question;
     use crate::rows::Rows;
-    use crate::stein::{Kernel, MedianRule};
+    use crate::stein::{Bandwidth, Kernel, Rule};
 
     fn message() -> Message {
         let single = Array { shape: vec![2, 2], values: Values::F32(vec![0.1, -0.0, 1e-42, 3.5]) };
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn requests_arrive_to_the_bit_in_every_precision() {
-        let kernel = Kernel::Rbf(MedianRule::default());
+        let kernel = Kernel::Rbf(Bandwidth { rule: Rule::Fixed(0.1 + 0.2), ..Bandwidth::default() });
         let asks = [
             Ask::Train,
             Ask::Score,

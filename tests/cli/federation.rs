@@ -108,8 +108,8 @@ fn a_site_that_is_killed_at_any_moment_is_started_again_and_the_run_has_the_same
     let mut killed = 0;
     for trial in 0u64..6 {
         let out = format!("runs/killed-{trial}");
-        let mut server = place.command(&line(&format!("{long} --out {out}")));
-        let mut server = server.stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = place.command(&line(&format!("{long} --out {out}")));
+        let server = command.stderr(Stdio::piped()).spawn().unwrap();
         for step in 0..4u64 {
             sleep(Duration::from_millis(30 + (trial * 37 + step * 53) % 160));
             let sites = children(server.id());

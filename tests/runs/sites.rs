@@ -138,11 +138,14 @@ fn federation(text: &str, sites: &[SiteConfig], seen: &Seen) -> Result<Outcome<F
     serve::<Flex>(&config, &carrier(sites, seen), &Quiet, None)
 }
 
-/// Everything of an outcome that does not depend on clocks, to the bit.
-fn essence(outcome: &Outcome<Flex>) -> (Vec<u64>, String, Vec<(usize, Vec<usize>, u64, u64)>) {
+/// What does not depend on clocks: the bits of the particles, the posterior, and of each round its number, its clients and
+/// the bytes in both directions.
+type Essence = (Vec<u64>, String, Vec<(usize, Vec<usize>, [u64; 2])>);
+
+fn essence(outcome: &Outcome<Flex>) -> Essence {
     let particles = values(&outcome.particles).into_iter().map(f64::to_bits).collect();
     let round = |round: &fedstein::experiment::RoundRecord| {
-        (round.round, round.clients.clone(), round.uplink_bytes, round.downlink_bytes)
+        (round.round, round.clients.clone(), [round.uplink_bytes, round.downlink_bytes])
     };
     (particles, format!("{:?}", outcome.posterior), outcome.rounds.iter().map(round).collect())
 }
