@@ -1,5 +1,5 @@
-//! Mean and standard deviation in two passes of exact sums over parts of the values. The parts may be at different places:
-//! the bits are those of all values at one place.
+//! Mean and standard deviation in two passes of exact sums over parts of the values. The parts may be at different
+//! places: the bits are those of all values at one place.
 
 use crate::ExactSum;
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct ColumnSum {
     /// The exact sum.
     pub sum: ExactSum,
-    /// The value of all rows, where they have the same one. With a rounded mean, their deviation may be a few units of the
-    /// last bit instead of 0.
+    /// The value of all rows, where they have the same one. With a rounded mean, their deviation may be a few units of
+    /// the last bit instead of 0.
     pub constant: Option<f64>,
 }
 

@@ -86,8 +86,8 @@ pub struct Sums {
 }
 
 /// The print of a file in a run: equal for equal files, and not comparable with the prints of another run. It is the
-/// sha256 of the run's number in 16 hexadecimal digits, followed by the 64 of the file's sha256. Both have a fixed length,
-/// so that the construction of HMAC, which is for messages of any length, would add nothing.
+/// sha256 of the run's number in 16 hexadecimal digits, followed by the 64 of the file's sha256. Both have a fixed
+/// length, so that the construction of HMAC, which is for messages of any length, would add nothing.
 ///
 /// Whoever knows the run's number, as the server does, and has the file finds its print.
 pub fn print(run: u64, sha256: &str) -> String {

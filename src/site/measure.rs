@@ -21,8 +21,8 @@ pub struct Deviations {
     pub target: Option<ExactSum>,
 }
 
-/// How far the training rows of a site are from the means over all rows, and no more than its file allows. A site answers
-/// once in a run: sums of deviations from other numbers would tell more about its rows.
+/// How far the training rows of a site are from the means over all rows, and no more than its file allows. A site
+/// answers once in a run: sums of deviations from other numbers would tell more about its rows.
 ///
 /// # Arguments
 /// - `features`: the agreed names `[p]`, if the files have headers.

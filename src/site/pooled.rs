@@ -86,7 +86,7 @@ fn write(directory: &Path, name: &str, content: &str, with_client: bool) -> Path
     path
 }
 
-/// One table with the rows of all sites in the order of the sites, with the columns of client 0, as one process reads it.
+/// One table with the rows of all sites in their order, with the columns of client 0, as one process reads it.
 fn pooled(directory: &Path, kind: Kind, sites: &[Rows]) -> TrainTest {
     let order = &sites[0].order;
     let file = |name: &str, of: &dyn Fn(&Rows) -> Vec<Row>| {

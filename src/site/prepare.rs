@@ -9,8 +9,9 @@ use crate::datasets::{Dataset, ModelCard, Targets, TrainTest};
 use crate::report::quoted;
 
 impl SiteRows {
-    /// The training and test rows with columns in the agreed order, classes by their agreed numbers, and features in the
-    /// agreed scale. As in one process, real targets stay in the units of the file; [`crate::rows::Table`] scales them.
+    /// The training and test rows with columns in the agreed order, classes by their agreed numbers, and features in
+    /// the agreed scale. As in one process, real targets stay in the units of the file; [`crate::rows::Table`] scales
+    /// them.
     ///
     /// # Arguments
     /// - `client`: the index of this site.

@@ -49,8 +49,8 @@ pub enum ScaleError {
     },
 }
 
-/// The means that the second exchange sends to all sites: no more than the scale needs. `None` where it needs no sums and
-/// there is no second exchange.
+/// The means that the second exchange sends to all sites: no more than the scale needs. `None` where it needs no sums
+/// and there is no second exchange.
 ///
 /// # Errors
 /// A scale that sums do not give, or sums that are missing.
@@ -63,12 +63,12 @@ pub fn means_for(agreed: &Agreement, normalise: Normalise) -> Result<Option<Mean
     let Some(means) = &agreed.means else {
         let need = match regression {
             true => {
-                "the target of a regression is scaled by those of all clients; change the site's file, or leave the site \
-                 out"
+                "the target of a regression is scaled by those of all clients; change the site's file, or leave the \
+                 site out"
             }
             false => {
-                "data.normalise = \"standard\" needs those of all clients; change the site's file, or set data.normalise \
-                 = \"none\""
+                "data.normalise = \"standard\" needs those of all clients; change the site's file, or set \
+                 data.normalise = \"none\""
             }
         };
         return Err(ScaleError::NoSums { client: agreed.silent.first().copied().unwrap_or_default(), need });

@@ -1,5 +1,5 @@
-//! What a server and a site tell each other before the first round, damaged: each must be read or refused with a reason,
-//! by the code that reads it from somebody who is not trusted.
+//! What a server and a site tell each other before the first round, damaged: each must be read or refused with a
+//! reason, by the code that reads it from somebody who is not trusted.
 
 use fedstein::datasets::{ModelCard, Normalise};
 use fedstein::site::{Description, Deviations, Means, SiteConfig, SiteRows};
