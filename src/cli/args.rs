@@ -298,6 +298,32 @@ pub struct SiteArgs {
 #[derive(Debug, Subcommand)]
 pub enum SiteAction {
     Check(SiteCheckArgs),
+    Split(SiteSplitArgs),
+}
+
+/// Split the rows of an experiment into the files of sites, to rehearse a federation of them.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example:
+  fedstein site split configs/digits/newton-bnn.toml --out rehearsal
+  fedstein train rehearsal/run.toml --sites rehearsal/0/site.toml,rehearsal/1/site.toml,...
+
+The second command is printed in full. Each client's rows go to DIR/<client>/, with a site.toml.")]
+pub struct SiteSplitArgs {
+    /// The experiment whose [data] and [partition] say which rows each site gets [default: the built-in one]
+    #[arg(value_name = "CONFIG.toml")]
+    pub config: Option<PathBuf>,
+
+    /// Directory of the sites, which must be new
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// Override a key of the config, such as partition.clients=5; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    #[command(flatten)]
+    pub data_dir: DataDir,
 }
 
 /// Show what a site would tell a server about its rows, and what never leaves the machine; nothing is sent.

@@ -19,7 +19,7 @@ use crate::reproduce::Scale;
 
 use args::{
     Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, SiteAction, SiteArgs,
-    SiteCheckArgs, TrainArgs,
+    SiteCheckArgs, SiteSplitArgs, TrainArgs,
 };
 
 /// The experiment that `fedstein train` runs without a config.
@@ -50,6 +50,8 @@ pub enum Invocation {
     Reproduce(Reproduce),
     /// The command `fedstein site check`.
     SiteCheck(SiteCheck),
+    /// The command `fedstein site split`.
+    SiteSplit(Box<SiteSplit>),
     /// The command `fedstein site FILE --stdio`, with the site's own file.
     SiteServe(PathBuf),
 }
@@ -168,6 +170,17 @@ pub struct SiteCheck {
     pub files: Vec<PathBuf>,
     /// Whether the descriptions are printed as JSON.
     pub json: bool,
+}
+
+/// Rows to split into the files of sites.
+#[derive(Debug)]
+pub struct SiteSplit {
+    /// The experiment.
+    pub config: Config,
+    /// The directory of the data sets.
+    pub data_dir: PathBuf,
+    /// The directory of the sites.
+    pub out: PathBuf,
 }
 
 /// Workloads to time.
@@ -327,6 +340,12 @@ impl Invocation {
             Command::Site(SiteArgs { action: Some(SiteAction::Check(SiteCheckArgs { files, json })), .. }) => {
                 Self::SiteCheck(SiteCheck { files, json })
             }
+            Command::Site(SiteArgs { action: Some(SiteAction::Split(mut typed)), .. }) => {
+                let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
+                let overrides = Overrides { set: typed.set, ..Overrides::default() };
+                let (config, _) = load(typed.config.as_deref(), &overrides)?;
+                Self::SiteSplit(Box::new(SiteSplit { config, data_dir, out: typed.out }))
+            }
             // Clap requires the file where there is no subcommand.
             Command::Site(SiteArgs { action: None, file, .. }) => Self::SiteServe(file.unwrap_or_default()),
         })
@@ -343,11 +362,8 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
         }
     }
     let overrides = Overrides { set, seed: args.seed, backend: args.backend };
-    let (config, resolved) = match (&args.resume, &args.config) {
-        (Some(run), _) => load_file(&run.join(run_dir::CONFIG), &overrides)?,
-        (None, Some(path)) => load_file(path, &overrides)?,
-        (None, None) => load_built_in(&overrides)?,
-    };
+    let of_run = args.resume.as_ref().map(|run| run.join(run_dir::CONFIG));
+    let (config, resolved) = load(of_run.as_deref().or(args.config.as_deref()), &overrides)?;
     let display = match (args.json, args.quiet) {
         (true, _) => Display::Json,
         (_, true) => Display::Quiet,
@@ -356,6 +372,14 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
     let resume = args.resume.is_some();
     let out = args.resume.or(args.out).unwrap_or_else(|| Path::new("runs").join(&config.name));
     Ok(Train { config, resolved, data_dir, sites: args.sites, out, force: args.force, resume, display })
+}
+
+/// The experiment of a file, or the built-in one.
+fn load(path: Option<&Path>, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
+    match path {
+        Some(path) => load_file(path, overrides),
+        None => load_built_in(overrides),
+    }
 }
 
 /// The built-in experiment. It is on digits: with other data all keys that are not set begin at their defaults.

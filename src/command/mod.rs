@@ -10,6 +10,7 @@ mod report;
 mod reproduce;
 mod site;
 mod site_serve;
+mod site_split;
 mod train;
 
 use crate::backend::BackendError;
@@ -33,6 +34,7 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::Bench(typed) => bench::bench(typed),
         Invocation::Reproduce(typed) => reproduce::reproduce(typed),
         Invocation::SiteCheck(typed) => site::check(&typed),
+        Invocation::SiteSplit(typed) => site_split::split(&typed),
         Invocation::SiteServe(file) => site_serve::serve(&file),
     }
 }

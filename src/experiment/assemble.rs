@@ -24,7 +24,9 @@ use crate::schedule::{Random, Schedule, ScheduleSetup};
 use crate::site::Squares;
 use crate::stein::{Kernel, Svgd};
 
-use super::config::{Config, EvaluationRows, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde};
+use super::config::{
+    CheckpointConfig, Config, EvaluationRows, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde,
+};
 
 /// Number of rows of a client on which the noise of an untrained regression network is measured.
 const NOISE_ROWS: usize = 1000;
@@ -60,7 +62,8 @@ impl Config {
         }
     }
 
-    /// Builds the policy of `[federation]`, with a fingerprint of the whole configuration.
+    /// Builds the policy of `[federation]`, with a fingerprint of the configuration but for the keys with which a run may be
+    /// continued.
     pub fn fault_policy(&self, algorithm: Capabilities) -> FaultPolicy {
         let FederationConfig { deadline, min_replies, repeats, backoff, robust, outlier_scores, wire, .. } =
             self.federation;
@@ -74,7 +77,9 @@ impl Config {
         let deadline = (deadline > 0.0).then_some(deadline);
         let rules =
             Rules { deadline, min_replies, repeats, backoff, robust, changes: algorithm.changes, outlier_scores, wire };
-        FaultPolicy::new(rules, Message::default().with_scalar(&format!("{self:?}"), 0.0).fingerprint())
+        let checkpoint = CheckpointConfig { enabled: true, every_seconds: 0.0, keep: true };
+        let of_run = Self { name: String::new(), rounds: 0, checkpoint, ..self.clone() };
+        FaultPolicy::new(rules, Message::default().with_scalar(&format!("{of_run:?}"), 0.0).fingerprint())
     }
 
     /// The rule of `federation.robust` for a server that has robust barycenters of its own.

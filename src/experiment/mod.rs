@@ -2,6 +2,7 @@
 
 pub mod artifact;
 mod assemble;
+mod assigned;
 pub mod at_site;
 mod checkpoints;
 pub mod config;
@@ -22,6 +23,7 @@ pub mod run;
 pub mod run_dir;
 pub mod run_report;
 pub mod serve;
+pub mod split;
 mod terms;
 
 pub use artifact::Artifacts;

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::array::Array;
 use crate::backend::{Backend, Session};
-use crate::datasets::{self, DataProperties, Partition, TrainTest};
+use crate::datasets::{DataProperties, Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::models::Model;
 use crate::particles::Particles;
 use crate::protocol::{ClientId, Setup, all_here};
-use crate::random::{self, Purpose, Streams};
+use crate::random::{self, Streams};
 use crate::rows::{Shard, Table};
 
 use super::artifact::{Artifacts, RowsOfRun};
-use super::assemble::{check_size, drawn_particles, has_noise, squared_residuals, with_evaluated_rows, with_noise};
+use super::assemble::{check_size, drawn_particles, has_noise, squared_residuals, with_noise};
+use super::assigned::{Assigned, assigned};
 use super::config::Config;
 use super::drive::Prepared;
 use super::evaluate::{Evaluator, EvaluatorConfig};
@@ -24,7 +25,6 @@ use super::judge::Judge;
 use super::outcome::Outcome;
 use super::personal::HeldOutRows;
 use super::progress::Observer;
-use super::rotation;
 
 /// The description of a run.
 ///
@@ -111,24 +111,9 @@ fn run_with<B: Backend>(
     }
 
     // The data, assigned to the clients.
-    let data = match &experiment.data {
-        Some(data) => data.clone(),
-        None => datasets::load(&config.data()?, &experiment.data_dir, &mut streams.rng(Purpose::Data, 0, 0))?,
-    };
-    let scheme = config.partition()?;
-    let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
-    let data = with_evaluated_rows(config, data, &partition)?;
-    // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition
-    // drew.
-    let mut rng = streams.rng(Purpose::Partition, 1, 0);
-    let partition = partition.with_tests(&scheme, &data.train, &data.test, &mut rng)?;
-    data.notes.iter().for_each(|note| observer.note(note));
-    partition.notes.iter().for_each(|note| observer.note(note));
-    let rotation = rotation::of(config, &data, &partition)?;
-    let data = match &rotation {
-        Some(rotation) => rotation::applied(rotation, data)?,
-        None => data,
-    };
+    let Assigned { data, partition, rotation, notes } =
+        assigned(config, experiment.data.as_ref(), &experiment.data_dir, streams)?;
+    notes.iter().for_each(|note| observer.note(note));
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 
     // The model and its initial particles.

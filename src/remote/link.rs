@@ -1,7 +1,7 @@
 //! Numbered messages over a carrier: an answer has the number of the message that it answers.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::carrier::{Arrival, Carrier, Peer};
@@ -13,6 +13,8 @@ use super::parcel::{Limits, Parcel};
 const ANSWER: u64 = 64 << 20;
 /// How often an answer may be as large as what it answers.
 const TIMES: u64 = 4;
+/// How often a message is sent again to a site that went away.
+const TRIES: usize = 5;
 /// The longest time between two looks at the clock.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -22,8 +24,8 @@ struct Open {
     to: Peer,
     parcel: Parcel,
     sent: Instant,
-    /// Whether it has been sent twice, because the site went away.
-    again: bool,
+    /// How often it has been sent again, because the site went away.
+    again: usize,
 }
 
 /// An answer.
@@ -46,12 +48,14 @@ pub struct Link<'a> {
     pub run: u64,
     next: Cell<u64>,
     open: RefCell<BTreeMap<u64, Open>>,
+    /// The sites that have answered.
+    answered: RefCell<BTreeSet<Peer>>,
 }
 
 impl<'a> Link<'a> {
     /// A link for the run of this number.
     pub fn new(carrier: &'a dyn Carrier, run: u64) -> Self {
-        Self { carrier, run, next: Cell::new(1), open: RefCell::default() }
+        Self { carrier, run, next: Cell::new(1), open: RefCell::default(), answered: RefCell::default() }
     }
 
     /// The carrier.
@@ -67,7 +71,7 @@ impl<'a> Link<'a> {
         let number = self.next.replace(self.next.get() + 1);
         let parcel = seal(self.run, number, content, arrays)?;
         self.carrier.send(to, &parcel, limits(&parcel))?;
-        self.open.borrow_mut().insert(number, Open { to, parcel, sent: Instant::now(), again: false });
+        self.open.borrow_mut().insert(number, Open { to, parcel, sent: Instant::now(), again: 0 });
         Ok(number)
     }
 
@@ -100,6 +104,7 @@ impl<'a> Link<'a> {
             return Vec::new();
         }
         let Some(Open { sent, .. }) = self.open.borrow_mut().remove(&number) else { return Vec::new() };
+        self.answered.borrow_mut().insert(from);
         let what = match opened.content {
             Content::Failure { reason } => Err(super::shown(&reason)),
             _ if opened.run != self.run => {
@@ -110,7 +115,8 @@ impl<'a> Link<'a> {
         vec![Answer { from, number, seconds: sent.elapsed().as_secs_f64(), what }]
     }
 
-    /// Sends the open messages of a site that went away once more. Those that it cannot be sent have no answer.
+    /// Sends the open messages of a site that went away again, if it has ever answered. Those that it cannot be sent have no
+    /// answer.
     fn lost(&self, from: Peer, reason: &str) -> Vec<Answer> {
         let mut open = self.open.borrow_mut();
         let mut answers = Vec::new();
@@ -118,7 +124,9 @@ impl<'a> Link<'a> {
             if message.to != from {
                 return true;
             }
-            let sent_again = !std::mem::replace(&mut message.again, true)
+            message.again += 1;
+            let sent_again = message.again <= TRIES
+                && self.answered.borrow().contains(&from)
                 && self.carrier.send(from, &message.parcel, limits(&message.parcel)).is_ok();
             if !sent_again {
                 let seconds = message.sent.elapsed().as_secs_f64();

@@ -3,7 +3,7 @@
 use std::io::{BufReader, BufWriter};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -41,6 +41,8 @@ struct Process {
     child: Child,
     /// To the thread that writes to its standard input.
     to: Sender<Parcel>,
+    /// Whether it has closed its standard output: it has ended, or is about to.
+    has_ended: Arc<AtomicBool>,
 }
 
 impl Pipes {
@@ -78,7 +80,8 @@ impl Pipes {
             // A process that takes no more has ended, which the other thread notices.
             parcels.into_iter().try_for_each(|parcel| parcel.write(&mut input))
         });
-        let (arrived, bytes) = (self.arrived.clone(), site.bytes.clone());
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let (arrived, bytes, ended) = (self.arrived.clone(), site.bytes.clone(), has_ended.clone());
         thread::spawn(move || {
             let mut output = BufReader::new(output);
             loop {
@@ -88,12 +91,14 @@ impl Pipes {
                     Err(error) => Err(format!("its answer is refused: {error}")),
                 };
                 let is_last = what.is_err();
+                // Whoever hears of the end and sends again must reach another process.
+                ended.store(is_last, Ordering::SeqCst);
                 if arrived.send((number, Arrival { from: peer, what })).is_err() || is_last {
                     return;
                 }
             }
         });
-        Ok(Process { number, child, to })
+        Ok(Process { number, child, to, has_ended })
     }
 
     fn process(&self, peer: Peer) -> MutexGuard<'_, Option<Process>> {
@@ -115,7 +120,7 @@ impl Carrier for Pipes {
         site.bytes.store(limits.bytes, Ordering::Relaxed);
         let mut process = self.process(to);
         if let Some(running) = process.as_mut()
-            && running.child.try_wait().ok().flatten().is_none()
+            && !running.has_ended.load(Ordering::SeqCst)
             && running.to.send(parcel.clone()).is_ok()
         {
             return Ok(());

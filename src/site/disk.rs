@@ -10,6 +10,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -20,6 +22,10 @@ use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, codec
 use crate::protocol::{Message, Request};
 use crate::report::files::{read_text, read_whole, write_atomic};
 
+/// How long a process waits for another one of this site.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The time between two attempts.
+const RETRY: Duration = Duration::from_millis(50);
 /// The file with the terms of the run.
 const TERMS: &str = "terms.json";
 /// The file with the initial particles.
@@ -96,11 +102,16 @@ impl Disk {
     pub fn open(state: &Path, run: u64) -> Result<Self, DiskError> {
         let dir = state.join(format!("{run:016x}"));
         create_private(&dir).map_err(CheckpointError::io("create", &dir))?;
-        let lock = Lock::take(&dir).map_err(|error| match error {
-            LockError::Held(holder) => DiskError::Busy(holder),
-            LockError::Io(source) => CheckpointError::io("lock", &dir)(source).into(),
-        })?;
-        Ok(Self { dir, store: None, _lock: lock })
+        let start = Instant::now();
+        loop {
+            match Lock::take(&dir) {
+                Ok(lock) => return Ok(Self { dir, store: None, _lock: lock }),
+                // A process whose server has ended first finishes its visit.
+                Err(LockError::Held(_)) if start.elapsed() < PATIENCE => sleep(RETRY),
+                Err(LockError::Held(holder)) => return Err(DiskError::Busy(holder)),
+                Err(LockError::Io(source)) => return Err(CheckpointError::io("lock", &dir)(source).into()),
+            }
+        }
     }
 
     /// Keeps the question about deviations from means; whether it is the first of this run, or the same again.

@@ -125,3 +125,31 @@ fn a_site_that_is_killed_at_any_moment_is_started_again_and_the_run_has_the_same
     }
     assert!(killed >= 6, "only {killed} were killed");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_is_killed_resumes_with_its_sites_to_the_same_bits() {
+    let place = place();
+    let long = "--set rounds=30 --set algorithm.local_steps=60 --set checkpoint.every_seconds=0";
+    works(&mut place.command(&line(&format!("{long} --out runs/calm"))));
+    let lines = |out: &str| {
+        std::fs::read_to_string(place.path(&format!("{out}/rounds.csv"))).map_or(0, |text| text.lines().count())
+    };
+    for (trial, rounds) in [3, 9, 16].into_iter().enumerate() {
+        let out = format!("runs/killed-{trial}");
+        let mut server = place.command(&line(&format!("{long} --out {out}"))).spawn().unwrap();
+        while lines(&out) <= rounds {
+            sleep(Duration::from_millis(3));
+            assert!(server.try_wait().unwrap().is_none(), "the run ended before it was killed");
+        }
+        assert!(Command::new("kill").args(["-9", &server.id().to_string()]).status().unwrap().success());
+        server.wait().unwrap();
+        let sites = "0/site.toml,1/site.toml,2/site.toml";
+        place.refuses(&format!("train --quiet --resume {out}"), &["--sites"]);
+        place.works(&format!("train --quiet --resume {out} --sites {sites}"));
+        let same =
+            place.bytes("runs/calm/particles.safetensors") == place.bytes(&format!("{out}/particles.safetensors"));
+        assert!(same, "trial {trial}: the particles differ");
+        assert_eq!(lines(&out), 31);
+    }
+}

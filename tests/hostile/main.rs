@@ -14,6 +14,7 @@ mod mutation;
 #[path = "../../datasets/tests/peak/mod.rs"]
 mod peak;
 mod sites;
+mod wire;
 
 use std::fs;
 use std::path::{Path, PathBuf};

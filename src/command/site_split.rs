@@ -1,0 +1,22 @@
+//! `fedstein site split`: the rows of an experiment as files of sites.
+
+use crate::cli::{CliError, SiteSplit, print_text, printable};
+use crate::experiment::split;
+
+/// Runs the command.
+///
+/// # Errors
+/// The experiment's rows cannot be read or assigned, or a file cannot be written.
+pub(super) fn split(typed: &SiteSplit) -> Result<(), CliError> {
+    let files = split::split(&typed.config, &typed.data_dir, &typed.out)?;
+    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let run = typed.out.join(split::RUN);
+    let text = format!(
+        "{} sites in {}. To train with them:\n\nfedstein train {} --sites {}\n",
+        files.len(),
+        typed.out.display(),
+        run.display(),
+        files.join(",")
+    );
+    print_text(&printable(&text))
+}

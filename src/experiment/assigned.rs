@@ -1,0 +1,51 @@
+//! The rows of an experiment, assigned to its clients.
+
+use std::path::Path;
+
+use crate::datasets::{self, Partition, Rotation, TrainTest};
+use crate::error::RunError;
+use crate::random::{Purpose, Streams};
+
+use super::assemble::with_evaluated_rows;
+use super::config::Config;
+use super::rotation;
+
+/// Rows in the form that models take, and whose they are.
+pub(super) struct Assigned {
+    pub data: TrainTest,
+    pub partition: Partition,
+    /// The basis of the features, where `data.rotate` asks for one.
+    pub rotation: Option<Rotation>,
+    /// Notes for the user, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Reads the data set of `[data]`, or takes `own` rows, and assigns them to clients as `[partition]` says.
+///
+/// # Errors
+/// The data cannot be read, partitioned or rotated.
+pub(super) fn assigned(
+    config: &Config,
+    own: Option<&TrainTest>,
+    data_dir: &Path,
+    streams: Streams,
+) -> Result<Assigned, RunError> {
+    let data = match own {
+        Some(data) => data.clone(),
+        None => datasets::load(&config.data()?, data_dir, &mut streams.rng(Purpose::Data, 0, 0))?,
+    };
+    let scheme = config.partition()?;
+    let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
+    let data = with_evaluated_rows(config, data, &partition)?;
+    // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition
+    // drew.
+    let mut rng = streams.rng(Purpose::Partition, 1, 0);
+    let partition = partition.with_tests(&scheme, &data.train, &data.test, &mut rng)?;
+    let notes = data.notes.iter().chain(&partition.notes).cloned().collect();
+    let rotation = rotation::of(config, &data, &partition)?;
+    let data = match &rotation {
+        Some(rotation) => rotation::applied(rotation, data)?,
+        None => data,
+    };
+    Ok(Assigned { data, partition, rotation, notes })
+}

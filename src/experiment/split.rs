@@ -1,0 +1,130 @@
+//! Splits the rows of an experiment into the files of sites: the rehearsal of a federation.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use crate::algorithm::Algorithm;
+use crate::datasets::{Dataset, Targets};
+use crate::error::RunError;
+use crate::random::Streams;
+use crate::report::files::{FileError, write_atomic};
+
+use super::assigned::{Assigned, assigned};
+use super::config::Config;
+
+/// The server's configuration.
+pub const RUN: &str = "run.toml";
+/// A site's own file.
+pub const SITE: &str = "site.toml";
+/// The name of the target's column.
+const TARGET: &str = "target";
+
+/// Writes the rows of every client to `out/<client>/`, with the site's own file, and the server's configuration to
+/// [`RUN`]. The rows are those that the models of a run in one process see, scaled and rotated, so that a federation of
+/// the sites has the bits of that run. Returns the sites' own files.
+///
+/// # Errors
+/// The directory exists and is not empty, the data cannot be read, have no target or belong to one client, or a file cannot
+/// be written; nothing is left behind then.
+pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Vec<PathBuf>, RunError> {
+    let is_used = fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some()) || out.is_file();
+    if is_used {
+        return Err(RunError::Config(format!("`{}` exists; name a new directory with --out", out.display())));
+    }
+    if config.algorithm.capabilities().centralised {
+        let name = config.algorithm.name();
+        return Err(RunError::Config(format!("algorithm kind `{name}` needs all rows in one place")));
+    }
+    let Assigned { data, partition, .. } = assigned(config, None, data_dir, Streams::new(config.seed))?;
+    let server = server(config, &data.train)?;
+    let clients = 0..partition.clients().len();
+    let beside = out.with_extension("half-written");
+    let written = clients.clone().try_for_each(|client| {
+        let dir = beside.join(client.to_string());
+        fs::create_dir_all(&dir).map_err(|error| cannot(&dir, &error))?;
+        let rows = [
+            ("train.csv", &data.train, &partition.clients()[client][..]),
+            ("test.csv", &data.test, partition.test(client)),
+        ];
+        for (name, set, rows) in rows {
+            write(&dir.join(name), &csv(set, rows)?)?;
+        }
+        write(&dir.join(SITE), &site(client, &data.train))
+    });
+    let written = written.and_then(|()| write(&beside.join(RUN), &server));
+    // An empty directory of that name is replaced.
+    let _ = fs::remove_dir(out);
+    let written = written.and_then(|()| fs::rename(&beside, out).map_err(|error| cannot(out, &error)));
+    if written.is_err() {
+        let _ = fs::remove_dir_all(&beside);
+    }
+    written?;
+    Ok(clients.map(|client| out.join(client.to_string()).join(SITE)).collect())
+}
+
+/// The configuration with the rows at sites.
+fn server(config: &Config, train: &Dataset) -> Result<String, RunError> {
+    let mut table = Table::try_from(config).map_err(|error| RunError::Config(error.to_string()))?;
+    table.remove("partition");
+    let task = if matches!(train.targets, Targets::Real { .. }) { "regression" } else { "classification" };
+    let keys = [("kind", "sites"), ("task", task), ("normalise", "none")];
+    let data = Table::from_iter(keys.map(|(key, value)| (key.to_owned(), Value::from(value))));
+    table.insert("data".into(), Value::Table(data));
+    Ok(format!("# The server of a federation: fedstein train {RUN} --sites 0/{SITE},1/{SITE},...\n{table}"))
+}
+
+/// A site's own file.
+fn site(client: usize, train: &Dataset) -> String {
+    let task = if matches!(train.targets, Targets::Real { .. }) { "regression" } else { "classification" };
+    format!(
+        "name = \"site-{client}\"\nindex = {client}\n\n[data]\npath = \"train.csv\"\ntest_path = \"test.csv\"\ntarget = \
+         \"{TARGET}\"\ntask = \"{task}\"\nheader = \"yes\"\n\n[tell]\nmin_rows = 1\n"
+    )
+}
+
+/// Some rows as a table with the target in the first column. Numbers are written so that they are read back to the bit.
+fn csv(data: &Dataset, rows: &[usize]) -> Result<String, RunError> {
+    let names = (0..data.width()).map(|column| match &data.feature_names {
+        Some(names) => names[column].clone(),
+        None => format!("x{column}"),
+    });
+    let mut out = csv_line(std::iter::once(TARGET.to_owned()).chain(names));
+    for row in rows {
+        let target = match &data.targets {
+            Targets::Classes { labels, names } => names[labels[*row]].clone(),
+            Targets::Real { values } => values[*row].to_string(),
+            Targets::None { .. } => {
+                return Err(RunError::Config("a toy density has no rows that sites could hold".into()));
+            }
+        };
+        let features = data.features.row(*row);
+        out += &csv_line(std::iter::once(target).chain(features.iter().map(ToString::to_string)));
+    }
+    Ok(out)
+}
+
+/// A line of cells, quoted where they need it.
+fn csv_line(cells: impl Iterator<Item = String>) -> String {
+    let mut line = String::new();
+    for (place, cell) in cells.enumerate() {
+        let comma = if place > 0 { "," } else { "" };
+        // Writing to a text cannot fail.
+        let _ = match cell.contains([',', '"', '\n', '\r']) {
+            true => write!(line, "{comma}\"{}\"", cell.replace('"', "\"\"")),
+            false => write!(line, "{comma}{cell}"),
+        };
+    }
+    line + "\n"
+}
+
+fn write(path: &Path, text: &str) -> Result<(), RunError> {
+    write_atomic(path, text.as_bytes()).map_err(|error: FileError| RunError::Output(error.to_string()))
+}
+
+fn cannot(path: &Path, error: &io::Error) -> RunError {
+    RunError::Output(format!("{}: {error}", path.display()))
+}
