@@ -141,7 +141,8 @@ impl Inquiry {
         none: &ClientScores,
     ) -> Result<Self, RunError> {
         let clients: Vec<ClientId> = (0..clients).collect();
-        let Scores { replies, mut events } = ask_for_scores(fleet, policy, server, round, &clients)?;
+        let published = wanted.contains(&PUBLISHED_SCORES);
+        let Scores { replies, mut events } = ask_for_scores(fleet, policy, server, round, &clients, published)?;
         let mut scored = 0;
         let mut all = vec![Vec::with_capacity(clients.len()); wanted.len()];
         for (client, reply) in clients.iter().zip(&replies) {

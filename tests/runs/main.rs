@@ -1,11 +1,12 @@
 //! Whole runs: at the extremes of the allowed configs, under faults, stopped and resumed, with clients selected, with
-//! messages in other precisions, with server and clients that are built apart, or at sites.
+//! messages in other precisions, with server and clients that are built apart, with test rows at the clients, at sites.
 
 mod apart;
 #[path = "../common/mod.rs"]
 mod common;
 mod edges;
 mod faults;
+mod judge;
 mod resume;
 mod selection_runs;
 mod sites;

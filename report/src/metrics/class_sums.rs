@@ -41,8 +41,11 @@ pub(crate) enum ClassScore {
 
 use ClassScore::*;
 
+/// Number of scores.
+pub(super) const CLASS_SCORES: usize = 13;
+
 /// The scores, in the order of a message.
-const SCORES: [ClassScore; 13] = [
+const SCORES: [ClassScore; CLASS_SCORES] = [
     Correct,
     Clamped,
     Paired,
@@ -89,7 +92,7 @@ impl ClassScore {
 pub(crate) struct ClassSums {
     classes: usize,
     /// In the order of [`SCORES`].
-    scores: [f64; SCORES.len()],
+    scores: [f64; CLASS_SCORES],
     /// Bins of the top label.
     top: Histogram,
     /// For every class c and bin of `p_c`, the sum of `p_c - [label = c]`, `[C, B]`. The rows of each bin, from which
@@ -101,7 +104,7 @@ impl ClassSums {
     pub(super) fn new(classes: usize, bins: usize) -> Self {
         let bins = bins.clamp(1, MAX_BINS);
         let top = Histogram::empty(bins, BinRule::UpperClosed);
-        Self { classes, scores: [0.0; SCORES.len()], top, gaps: vec![0.0; classes * bins] }
+        Self { classes, scores: [0.0; CLASS_SCORES], top, gaps: vec![0.0; classes * bins] }
     }
 
     /// Number of classes `C`.

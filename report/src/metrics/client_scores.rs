@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibration::{Bin, Calibration, check_bins};
-use super::class_sums::{ClassScore, ClassSums};
-use super::error::{MetricError, finite};
+use super::class_sums::{CLASS_SCORES, ClassScore, ClassSums};
+use super::error::{MetricError, check_length, finite};
 use super::mixture::RegressionPredictions;
 use super::predictions::ParticleLogProbs;
 use super::target_sums::{TargetScore, TargetSums};
@@ -233,11 +233,12 @@ impl TryFrom<Saved> for ClientScores {
     fn try_from(Saved { classes, bins, values }: Saved) -> Result<Self, MetricError> {
         let Some(classes) = classes else { return Self::of_targets().read(&values) };
         check_bins(bins)?;
-        // Sums of so many classes must be there before there is room for them.
-        if classes > values.len() / bins {
-            let expected = classes.saturating_mul(bins);
-            return Err(MetricError::Length { what: "sums of scores", got: values.len(), expected });
+        if classes < 2 {
+            return Err(MetricError::TooFewClasses { got: classes });
         }
+        // There is no room for sums that are not there.
+        let expected = classes.saturating_add(3).saturating_mul(bins).saturating_add(1 + CLASS_SCORES);
+        check_length("sums of scores", values.len(), expected)?;
         Self::of_classes(classes, bins).read(&values)
     }
 }
@@ -375,6 +376,8 @@ mod tests {
         let is_refused = |text: &str| serde_json::from_str::<ClientScores>(text).is_err();
         assert!(is_refused(r#"{"classes":2,"bins":0,"values":[]}"#));
         assert!(is_refused(r#"{"classes":1000000000000,"bins":15,"values":[0.0]}"#));
+        assert!(is_refused(r#"{"classes":2,"bins":100000,"values":[0.0]}"#));
+        assert!(is_refused(&format!(r#"{{"classes":1,"bins":1,"values":{:?}}}"#, [0.0; 18])));
         assert!(is_refused(r#"{"classes":null,"bins":0,"values":[1.0]}"#));
         let text = serde_json::to_string(&of_classes()).unwrap();
         assert!(!is_refused(&text) && is_refused(&text.replace("[3.0", "[4.0")));
