@@ -19,7 +19,7 @@ use crate::reproduce::Scale;
 
 use args::{
     Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, SiteAction, SiteArgs,
-    SiteCheckArgs, SiteSplitArgs, TrainArgs,
+    SiteCheckArgs, TrainArgs,
 };
 
 /// The experiment that `fedstein train` runs without a config.

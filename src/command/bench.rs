@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-use super::STACK;
+use super::on_threads;
 use crate::backend::{Backend, OnBackend, Precision, Session, dispatch};
 use crate::bench::growth::{self, Series, Variable};
 use crate::bench::{Bench, Ceilings, Settings, Size, table};
@@ -22,8 +22,7 @@ pub(super) fn bench(typed: cli::Bench) -> Result<(), CliError> {
     let work = || dispatch(&backend, Job(typed))?;
     let Some(threads) = threads else { return work() };
     // The command needs a thread pool of its own: it runs on a thread of the program's pool, whose size is fixed.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build();
-    pool.map_err(|error| CliError::Failed(format!("cannot start {threads} threads: {error}")))?.install(work)
+    on_threads(threads, work)
 }
 
 struct Job(cli::Bench);

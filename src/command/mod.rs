@@ -39,6 +39,15 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
     }
 }
 
+/// Does some work on a pool of this many threads.
+///
+/// # Errors
+/// The threads cannot be started, or the error of the work.
+fn on_threads(threads: usize, work: impl FnOnce() -> Result<(), CliError> + Send) -> Result<(), CliError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build();
+    pool.map_err(|error| CliError::Failed(format!("cannot start {threads} threads: {error}")))?.install(work)
+}
+
 impl From<RunError> for CliError {
     fn from(error: RunError) -> Self {
         match error.exit_code() {

@@ -3,6 +3,7 @@
 use std::io::{self, BufReader, BufWriter};
 use std::path::Path;
 
+use super::on_threads;
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::CliError;
 use crate::experiment::at_site::SiteClient;
@@ -16,8 +17,12 @@ use crate::site::{SiteConfig, SiteRows};
 pub(super) fn serve(file: &Path) -> Result<(), CliError> {
     let site = SiteConfig::load(file)?;
     let rows = SiteRows::read(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
-    let backend = site.backend.clone();
-    dispatch(&backend, Job { site, rows })?
+    let (backend, threads) = (site.backend.clone(), site.threads);
+    let work = || dispatch(&backend, Job { site, rows })?;
+    match threads {
+        0 => work(),
+        threads => on_threads(threads, work),
+    }
 }
 
 /// The site, which waits for its backend to be opened.

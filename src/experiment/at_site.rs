@@ -85,10 +85,6 @@ impl<B: Backend> SiteClient<B> {
                 self.begin(run, terms, &initial)?
             }
             Content::Request(head) => return self.request(&opened, head.clone()),
-            Content::End {} => {
-                self.run = None;
-                Content::Ended {}
-            }
             _ => return Err("this is a site, which such a message does not concern".into()),
         };
         Ok((content, Arrays::default()))

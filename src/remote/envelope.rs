@@ -112,10 +112,6 @@ pub enum Content {
         /// Why, in a sentence.
         reason: String,
     },
-    /// Server: the run is over, and the site's state of it may be removed.
-    End {},
-    /// Site: it is.
-    Ended {},
 }
 
 /// A [`Request`] without its arrays.

@@ -45,8 +45,8 @@ impl Limits {
     }
 }
 
-/// The number of bytes by which memory grows while a part of a frame is read.
-const STEP: u64 = 1 << 20;
+/// The number of bytes that are reserved before a part of a frame is read.
+const STEP: u64 = 1 << 16;
 
 impl Parcel {
     /// The number of bytes of its frame.

@@ -227,14 +227,6 @@ impl Disk {
         self.store = Some(store);
         Ok(())
     }
-
-    /// Removes the directory of the run.
-    ///
-    /// # Errors
-    /// It cannot be removed.
-    pub fn remove(self) -> Result<(), DiskError> {
-        Ok(fs::remove_dir_all(&self.dir).map_err(CheckpointError::io("remove", &self.dir))?)
-    }
 }
 
 /// Creates a directory that only its owner can read.

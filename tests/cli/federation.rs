@@ -145,11 +145,39 @@ fn a_server_that_is_killed_resumes_with_its_sites_to_the_same_bits() {
         assert!(Command::new("kill").args(["-9", &server.id().to_string()]).status().unwrap().success());
         server.wait().unwrap();
         let sites = "0/site.toml,1/site.toml,2/site.toml";
-        place.refuses(&format!("train --quiet --resume {out}"), &["--sites"]);
+        let alone = place.command(&format!("train --quiet --resume {out}")).output().unwrap();
+        assert_eq!(alone.status.code(), Some(2), "{}", String::from_utf8_lossy(&alone.stderr));
+        assert!(String::from_utf8_lossy(&alone.stderr).contains("--sites a.toml,b.toml"));
         place.works(&format!("train --quiet --resume {out} --sites {sites}"));
         let same =
             place.bytes("runs/calm/particles.safetensors") == place.bytes(&format!("{out}/particles.safetensors"));
         assert!(same, "trial {trial}: the particles differ");
         assert_eq!(lines(&out), 31);
     }
+}
+
+#[test]
+fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
+    let place = Place::new();
+    let keys = "--set rounds=3 --set partition.clients=4 --set algorithm.local_steps=5 --set algorithm.particles=4";
+    place.works(&format!("train --quiet {keys} --out runs/here"));
+    let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
+    assert!(printed.starts_with("4 sites in rehearsal."), "{printed}");
+    assert_eq!(place.names("rehearsal"), ["0", "1", "2", "3", "run.toml"]);
+    assert_eq!(place.names("rehearsal/2"), ["site.toml", "test.csv", "train.csv"]);
+    // The command that it prints works as it stands.
+    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
+    place.works(&format!("{command} --quiet --out runs/sites"));
+    assert!(place.bytes("runs/here/particles.safetensors") == place.bytes("runs/sites/particles.safetensors"));
+    // The pooled scores of the sites are those of all test rows, which their clients share between them.
+    let (here, sites) = (place.json("runs/here/summary.json"), place.json("runs/sites/summary.json"));
+    assert_eq!(sites["sites"].as_array().unwrap().len(), 4, "{sites}");
+    assert!(here["evaluation"]["accuracy"].is_number() && sites["evaluation"]["accuracy"].is_number());
+    assert!(place.text("runs/sites/report/report.html").contains("site-2"));
+    place.refuses(&format!("site split {keys} --out rehearsal"), &["`rehearsal` exists"]);
+    place.refuses("site split --set algorithm.kind=svgd --out other", &["all rows in one place"]);
+    place.refuses(
+        "site split --set data.kind=mixture-1d --set partition.clients=2 --set model.kind=mixture --set algorithm.kind=dsvgd --out other",
+        &["toy density"],
+    );
 }
