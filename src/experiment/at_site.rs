@@ -12,11 +12,11 @@ use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::datasets::{Dataset, TrainTest};
 use crate::error::RunError;
-use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
+use crate::federation::client_evaluator::{ClientEvaluator, HeldOut, PUBLISHED_SCORES};
 use crate::metrics::Scale;
 use crate::models::Model;
 use crate::particles::Particles;
-use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Request, Setup};
+use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request, Setup};
 use crate::random::Streams;
 use crate::remote::{Arrays, Content, Opened, Parcel, ReplyHead, RequestHead, open, seal, seal_failure};
 use crate::rows::{Shard, Table};
@@ -44,6 +44,8 @@ struct Part<B: Backend> {
     evaluator: ClientEvaluator<B>,
     /// The shape of the particles, `[N, d]`.
     shape: [usize; 2],
+    /// Whether the client's own predictor is scored.
+    is_personal: bool,
     /// Whether the client keeps a state between visits, as far as is known.
     is_stateful: bool,
 }
@@ -170,7 +172,7 @@ impl<B: Backend> SiteClient<B> {
             bins: config.evaluation.bins,
             published: true,
         };
-        Ok(Part { run, disk, half, built, at: Some(0), evaluator, shape, is_stateful: true })
+        Ok(Part { run, disk, half, built, at: Some(0), evaluator, shape, is_personal: personal, is_stateful: true })
     }
 
     /// What follows from the terms, before an algorithm is built.
@@ -261,10 +263,17 @@ impl<B: Backend> Part<B> {
                 self.go_to(request.counted, stateful)?;
                 self.half.answer(request, question).map_err(in_words)
             }
-            Ask::Score => {
+            Ask::Score if self.is_personal => {
                 self.go_to(request.counted, stateful)?;
                 let predictor = self.half.predictor(request).map_err(in_words)?;
                 self.evaluator.score(request, predictor).map_err(in_words)
+            }
+            Ask::Score => {
+                // Nothing is told that nobody asks for.
+                let scores = self.evaluator.score(request, Predictor::Published);
+                let mut message = scores.map_err(in_words)?;
+                message.arrays.retain(|name, _| name == PUBLISHED_SCORES);
+                Ok(message)
             }
         }
     }
