@@ -172,7 +172,8 @@ impl<B: Backend> SiteClient<B> {
             bins: config.evaluation.bins,
             published: true,
         };
-        Ok(Part { run, disk, half, built, at: Some(0), evaluator, shape, is_personal: personal, is_stateful: true })
+        let at = (disk.visited().map_err(|error| RunError::Config(error.to_string()))? == 0).then_some(0);
+        Ok(Part { run, disk, half, built, at, evaluator, shape, is_personal: personal, is_stateful: true })
     }
 
     /// What follows from the terms, before an algorithm is built.

@@ -59,6 +59,16 @@ pub enum DiskError {
         /// The rounds whose states are there.
         rounds: Vec<usize>,
     },
+    /// A request from before a visit to which the server has said that it does not go back.
+    #[error(
+        "the request begins at the end of round {counted}, and the server has said before that it does not go back beyond round {keep}"
+    )]
+    Past {
+        /// The round at whose end the request begins.
+        counted: usize,
+        /// The oldest round to which the server goes back.
+        keep: usize,
+    },
     /// The training rows are not those with which the run began.
     #[error("the file of training rows has changed since the run began; bring it back, or start the run anew")]
     Changed,
@@ -193,9 +203,13 @@ impl Disk {
     /// as it was built.
     ///
     /// # Errors
-    /// That state is not there, or cannot be read.
+    /// That state is not there or cannot be read, or the server has said that it does not go back so far.
     pub fn state_at(&mut self, counted: usize) -> Result<Option<State>, DiskError> {
         let visits = self.dir.join(VISITS);
+        let keep = self.oldest()?;
+        if counted < keep {
+            return Err(DiskError::Past { counted, keep });
+        }
         if counted == 0 {
             self.store = Some(Store::new(visits));
             return Ok(None);
@@ -206,6 +220,14 @@ impl Disk {
         let state = store.read(HALF)?;
         self.store = Some(store);
         Ok(Some(state))
+    }
+
+    /// The oldest round to whose end the server goes back, by what it said with the last visit.
+    fn oldest(&self) -> Result<usize, DiskError> {
+        match Store::open_at(&self.dir.join(VISITS), self.visited()?)? {
+            Some(store) => Ok(store.read(REPLY)?.count("keep")?),
+            None => Ok(0),
+        }
     }
 
     /// Commits a visit that began from [`Self::state_at`]: the state of the half after it, and its reply. States before
@@ -219,7 +241,7 @@ impl Disk {
             None => Store::new(self.dir.join(VISITS)),
         };
         store.keep_from(keep.min(request.counted));
-        let stamped = State::default().with_words("state", format!("{:016x}", request.state));
+        let stamped = State::default().with_words("state", format!("{:016x}", request.state)).with_count("keep", keep);
         let reply = stamped.with_part("message", reply.to_state());
         let position = Position { round: request.round, identity: Identity::default(), logs: BTreeMap::new() };
         let parts = [(HALF.to_owned(), half), (REPLY.to_owned(), reply)];

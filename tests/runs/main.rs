@@ -9,5 +9,6 @@ mod faults;
 mod judge;
 mod resume;
 mod selection_runs;
+mod site_faults;
 mod sites;
 mod wire;

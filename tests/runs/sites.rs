@@ -66,7 +66,7 @@ fn write(path: &Path, data: &Dataset, client: usize) {
 }
 
 /// The sites of K clients under a directory.
-fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
+pub fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
     let (train, test) = rows(task);
     let site = |client: usize| {
         let (path, test_path) = (dir.join(format!("{client}.csv")), dir.join(format!("{client}-test.csv")));
@@ -94,17 +94,19 @@ fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
     (0..K).map(site).collect()
 }
 
-/// A carrier to sites that are built anew for each message. `seen` gets every message to a site and its answer.
-type Seen = Arc<Mutex<Vec<(usize, Parcel, Parcel)>>>;
+/// Every message to a site, by its address, with the answer.
+pub type Seen = Arc<Mutex<Vec<(usize, Parcel, Parcel)>>>;
+/// What becomes of a site's answer to a message, by the site's address.
+type OnTheWay = Arc<dyn Fn(usize, Parcel, Parcel) -> Parcel + Send + Sync>;
 
-fn carrier(sites: &[SiteConfig], seen: &Seen) -> Threads {
+/// A carrier to sites that are built anew for each message.
+fn carrier(sites: &[SiteConfig], on_the_way: &OnTheWay) -> Threads {
     let site = |(peer, site): (usize, &SiteConfig)| {
-        let (site, seen) = (site.clone(), seen.clone());
+        let (site, on_the_way) = (site.clone(), on_the_way.clone());
         let rows = SiteRows::read(&site).unwrap();
         let answer = move |parcel: Parcel| {
             let answer = SiteClient::<Flex>::new(site.clone(), rows.clone()).answer(parcel.clone());
-            seen.lock().unwrap().push((peer, parcel, answer.clone()));
-            answer
+            on_the_way(peer, parcel, answer)
         };
         Box::new(answer) as Box<dyn FnMut(Parcel) -> Parcel + Send>
     };
@@ -113,7 +115,7 @@ fn carrier(sites: &[SiteConfig], seen: &Seen) -> Threads {
 }
 
 /// The config of a run in one process, and that of a federation of sites.
-fn configs(kind: &str, more: &str, task: Task) -> [String; 2] {
+pub fn configs(kind: &str, more: &str, task: Task) -> [String; 2] {
     let text = text(kind, more);
     let data = "data = { kind = \"twonorm\", rows = 120, test_fraction = 0.33333 }";
     let partition = format!("partition = {{ clients = {K} }}");
@@ -132,10 +134,21 @@ fn in_one_process(text: &str, task: Task) -> Result<Outcome<Flex>, RunError> {
     run::<Flex>(&Experiment::new(config, "data").with_data(data), &Quiet, None)
 }
 
-fn federation(text: &str, sites: &[SiteConfig], seen: &Seen) -> Result<Outcome<Flex>, RunError> {
+/// A federation of sites whose messages are kept in `seen`.
+pub fn federation(text: &str, sites: &[SiteConfig], seen: &Seen) -> Result<Outcome<Flex>, RunError> {
+    let seen = seen.clone();
+    let keep = move |peer, parcel, answer: Parcel| {
+        seen.lock().unwrap().push((peer, parcel, answer.clone()));
+        answer
+    };
+    federation_of(text, sites, Arc::new(keep))
+}
+
+/// A federation of sites whose answers may be changed on the way.
+pub fn federation_of(text: &str, sites: &[SiteConfig], on_the_way: OnTheWay) -> Result<Outcome<Flex>, RunError> {
     let source = Source { name: "federation", text };
     let (config, _) = ConfigLoader::default().load(source, &Overrides::default())?;
-    serve::<Flex>(&config, &carrier(sites, seen), &Quiet, None)
+    serve::<Flex>(&config, &carrier(sites, &on_the_way), &Quiet, None)
 }
 
 /// What does not depend on clocks: the bits of the particles, the posterior, and of each round its number, its clients and

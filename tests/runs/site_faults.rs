@@ -1,0 +1,218 @@
+//! Sites and servers that do what they should not: each is refused with the reason, and nothing is lost.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use fedstein::backend::Flex;
+use fedstein::datasets::Task;
+use fedstein::experiment::at_site::SiteClient;
+use fedstein::remote::{Arrays, Content, Parcel, RequestHead, open, seal};
+use fedstein::site::{SiteConfig, SiteRows, Terms};
+use tempfile::TempDir;
+
+use crate::faults::harness::K;
+use crate::sites::{Seen, configs, federation, federation_of, sites};
+
+/// A federation that has run, and what was sent to its client 0.
+struct After {
+    dir: TempDir,
+    site: SiteConfig,
+    /// The messages with their answers, in order.
+    sent: Vec<(Parcel, Parcel)>,
+}
+
+fn after(kind: &str, more: &str) -> After {
+    let dir = TempDir::new().unwrap();
+    let seen = Seen::default();
+    let sites = sites(dir.path(), Task::Classification);
+    federation(&configs(kind, more, Task::Classification)[1], &sites, &seen).unwrap();
+    // The address of client 0 is the last one.
+    let all = std::mem::take(&mut *seen.lock().unwrap());
+    let sent =
+        all.into_iter().filter(|(peer, ..)| *peer == K - 1).map(|(_, parcel, answer)| (parcel, answer)).collect();
+    After { dir, site: sites[0].clone(), sent }
+}
+
+impl After {
+    fn answer(&self, parcel: &Parcel) -> Parcel {
+        SiteClient::<Flex>::new(self.site.clone(), SiteRows::read(&self.site).unwrap()).answer(parcel.clone())
+    }
+
+    fn refusal(&self, parcel: &Parcel) -> String {
+        match open(self.answer(parcel)).unwrap().content {
+            Content::Failure { reason } => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The requests to train, with their heads and answers.
+    fn visits(&self) -> Vec<(RequestHead, Parcel, Parcel)> {
+        let visit = |(parcel, answer): &(Parcel, Parcel)| match open(parcel.clone()).unwrap().content {
+            Content::Request(head) if head.ask == fedstein::protocol::Ask::Train => {
+                Some((head, parcel.clone(), answer.clone()))
+            }
+            _ => None,
+        };
+        self.sent.iter().filter_map(visit).collect()
+    }
+
+    fn run(&self) -> u64 {
+        open(self.sent[0].0.clone()).unwrap().run
+    }
+
+    /// The terms that were sent, changed and sent again in a run of another number.
+    fn begin(&self, change: impl FnOnce(&mut Terms)) -> Parcel {
+        let (parcel, opened) = self
+            .sent
+            .iter()
+            .map(|(parcel, _)| (parcel, open(parcel.clone()).unwrap()))
+            .find(|(_, opened)| matches!(opened.content, Content::Begin(_)))
+            .unwrap();
+        let Content::Begin(mut terms) = opened.content.clone() else { unreachable!() };
+        change(&mut terms);
+        let message = opened.message(Default::default()).unwrap();
+        let arrays = Arrays::of(&message, fedstein::protocol::Wire::Full);
+        let sealed = seal(opened.run + 1, 1, Content::Begin(terms), &arrays).unwrap();
+        assert_ne!(sealed.envelope, parcel.envelope);
+        sealed
+    }
+}
+
+/// Everything below a directory, with its bytes.
+fn content(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(content(&path)),
+            false => found.push((path.display().to_string(), fs::read(&path).unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn the_same_request_has_the_same_reply_and_an_old_one_is_refused_and_changes_nothing() {
+    let after = after("dsvgd", "");
+    let visits = after.visits();
+    assert!(visits.len() >= 3, "{}", visits.len());
+    let before = content(&after.site.state);
+    let (_, parcel, answer) = visits.last().unwrap();
+    assert!(after.answer(parcel) == *answer, "the last request has another reply");
+    for (head, parcel, _) in &visits[..visits.len() - 2] {
+        let reason = after.refusal(parcel);
+        assert!(reason.contains("does not go back beyond round"), "round {}: {reason}", head.round);
+    }
+    assert!(content(&after.site.state) == before, "a message changed the disk");
+}
+
+#[test]
+fn a_site_that_lost_its_state_says_so_unless_it_had_none() {
+    let after = after("dsvgd", "");
+    let (head, parcel, _) = after.visits().pop().unwrap();
+    let run = after.site.state.join(format!("{:016x}", after.run()));
+    fs::remove_dir_all(run.join("visits")).unwrap();
+    let reason = after.refusal(&parcel);
+    let words = format!("has lost its state of round {}", head.counted);
+    assert!(reason.contains(&words) && reason.contains("count twice"), "{reason}");
+    let opened = open(parcel.clone()).unwrap();
+    let message = opened.message(head.numbers.clone()).unwrap();
+    let arrays = Arrays::of(&message, head.wire);
+    let stateless = seal(after.run(), 1, Content::Request(RequestHead { stateful: false, ..head }), &arrays).unwrap();
+    assert!(matches!(open(after.answer(&stateless)).unwrap().content, Content::Reply(_)));
+    // Without the terms it does not know the run, and with other rows it is not the same site.
+    fs::write(&after.site.data.path, fs::read_to_string(&after.site.data.path).unwrap() + "1,1,1,1,no\n").unwrap();
+    assert!(after.refusal(&parcel).contains("has changed since the run began"));
+    fs::remove_dir_all(&run).unwrap();
+    assert!(after.refusal(&parcel).contains("has no part in run"));
+    drop(after.dir);
+}
+
+#[test]
+fn a_server_cannot_set_what_only_the_site_may_nor_exceed_its_limits() {
+    let after = after("fedavg", "");
+    let refusal = |change: &dyn Fn(&mut Terms)| after.refusal(&after.begin(|terms| change(terms)));
+    let with = |text: &'static str| move |terms: &mut Terms| terms.config += text;
+    for (change, word) in [
+        (&with("\n[data]\nkind = \"csv\"\npath = \"/etc/passwd\"\n") as &dyn Fn(&mut Terms), "`data`"),
+        (&with("\n[checkpoint]\nkeep = false\n"), "`checkpoint`"),
+        (
+            &|terms| terms.config = terms.config.replace("local_steps = 3", "local_steps = 1000000000"),
+            "limits.steps of this site is 1000",
+        ),
+        (&|terms| terms.config = terms.config.replace("hidden = [3]", "hidden = [4]"), "the server's particles are"),
+        (
+            &|terms| terms.config = terms.config.replace("hidden = [3]", "hidden = [2000000000, 2000000000]"),
+            "parameters",
+        ),
+        (&|terms| terms.roster[0] += 1, "the server expects"),
+        (&|terms| terms.roster.clear(), "the server expects no row of client 0"),
+        (&|terms| terms.card.classes = Some(vec!["maybe".into(), "never".into()]), "not one of the 2 agreed"),
+        (&|terms| terms.card.features = 5, "feature_names"),
+    ] {
+        let reason = refusal(change);
+        assert!(reason.contains(word), "{reason}, not {word}");
+    }
+    // The site of another client refuses its requests, and a message of another protocol says which one it speaks.
+    let (head, parcel, _) = after.visits().pop().unwrap();
+    let opened = open(parcel.clone()).unwrap();
+    let arrays = Arrays::of(&opened.message(head.numbers.clone()).unwrap(), head.wire);
+    let other = seal(after.run(), 1, Content::Request(RequestHead { client: 1, ..head }), &arrays).unwrap();
+    assert!(after.refusal(&other).contains("this is client 0, and the request is to client 1"));
+    let text = String::from_utf8(parcel.envelope.clone()).unwrap().replace("\"protocol\":1", "\"protocol\":9");
+    let newer = Parcel { envelope: text.into_bytes(), ..parcel };
+    assert!(after.refusal(&newer).contains("speaks protocol 9"));
+}
+
+/// What a site does to its answers.
+type Tamper = fn(Parcel) -> Parcel;
+
+/// The answer with the text of its envelope changed.
+fn changed(parcel: Parcel, from: &str, to: &str) -> Parcel {
+    let text = String::from_utf8(parcel.envelope).unwrap().replace(from, to);
+    Parcel { envelope: text.into_bytes(), arrays: parcel.arrays }
+}
+
+#[test]
+fn a_site_that_lies_is_left_out_and_the_run_goes_on() {
+    let tampers: [(&str, Tamper); 7] = [
+        ("it speaks another protocol", |parcel| changed(parcel, "\"protocol\":1", "\"protocol\":2")),
+        ("it replies as another client", |parcel| changed(parcel, "\"client\":0", "\"client\":1")),
+        ("it claims rows", |parcel| changed(parcel, "\"rows\":", "\"rows\":1e12,\"r\":")),
+        ("it answers another state", |parcel| changed(parcel, "\"state\":\"", "\"state\":\"0")),
+        ("it sends other arrays", |parcel| changed(parcel, "\"name\":\"particles\"", "\"name\":\"particels\"")),
+        ("it sends NaN", |parcel| {
+            let spoil = |array: &Arc<Vec<u8>>| {
+                let mut bytes = array.to_vec();
+                if let Some(last) = bytes.last_chunk_mut::<4>() {
+                    *last = f32::NAN.to_le_bytes();
+                }
+                Arc::new(bytes)
+            };
+            Parcel { arrays: parcel.arrays.iter().map(spoil).collect(), ..parcel }
+        }),
+        ("it sends nothing that can be read", |_| Parcel { envelope: b"{".to_vec(), arrays: Vec::new() }),
+    ];
+    for (what, tamper) in tampers {
+        let dir = TempDir::new().unwrap();
+        let sites = sites(dir.path(), Task::Classification);
+        let lies = Arc::new(Mutex::new(0));
+        let counted = lies.clone();
+        let lie = move |peer: usize, parcel: Parcel, answer: Parcel| {
+            let is_visit = matches!(open(parcel).unwrap().content, Content::Request(_));
+            match peer == K - 1 && is_visit {
+                true => {
+                    *counted.lock().unwrap() += 1;
+                    tamper(answer)
+                }
+                false => answer,
+            }
+        };
+        let text = &configs("fedavg", "", Task::Classification)[1];
+        let outcome = federation_of(text, &sites, Arc::new(lie)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(*lies.lock().unwrap() > 0, "{what}: it was not asked");
+        assert!(crate::common::values(&outcome.particles).iter().all(|value| value.is_finite()), "{what}");
+    }
+}
