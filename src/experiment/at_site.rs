@@ -129,7 +129,7 @@ impl<B: Backend> SiteClient<B> {
         let client = self.site.index;
         let (roster, rows) = (&terms.roster, self.rows.train.rows());
         if roster.get(client) != Some(&rows) {
-            let told = roster.get(client).map_or_else(|| "no row".to_owned(), ToString::to_string);
+            let told = roster.get(client).map_or_else(|| "no".to_owned(), ToString::to_string);
             return Err(RunError::Config(format!(
                 "the server expects {told} rows of client {client}, which has {rows}"
             )));

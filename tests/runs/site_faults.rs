@@ -148,7 +148,7 @@ fn a_server_cannot_set_what_only_the_site_may_nor_exceed_its_limits() {
             "parameters",
         ),
         (&|terms| terms.roster[0] += 1, "the server expects"),
-        (&|terms| terms.roster.clear(), "the server expects no row of client 0"),
+        (&|terms| terms.roster.clear(), "the server expects no rows of client 0"),
         (&|terms| terms.card.classes = Some(vec!["maybe".into(), "never".into()]), "not one of the 2 agreed"),
         (&|terms| terms.card.features = 5, "feature_names"),
     ] {
