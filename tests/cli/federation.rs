@@ -169,7 +169,6 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
     place.works(&format!("{command} --quiet --out runs/sites"));
     assert!(place.bytes("runs/here/particles.safetensors") == place.bytes("runs/sites/particles.safetensors"));
-    // The pooled scores of the sites are those of all test rows, which their clients share between them.
     let (here, sites) = (place.json("runs/here/summary.json"), place.json("runs/sites/summary.json"));
     assert_eq!(sites["sites"].as_array().unwrap().len(), 4, "{sites}");
     assert!(here["evaluation"]["accuracy"].is_number() && sites["evaluation"]["accuracy"].is_number());

@@ -60,7 +60,7 @@ impl Source for Sites {
     }
 
     fn read(&self, _: &Path, _: &mut impl Rng) -> Result<Rows, DataError> {
-        let problem = "has its rows at sites, which a run in one process does not ask: name their files with \
+        let problem = "the rows are at sites, which a run in one process does not ask; name the sites' own files with \
                        `--sites a.toml,b.toml`";
         Err(DataError::config("data.kind", Self::KIND.name, problem))
     }
