@@ -90,10 +90,19 @@ fn most_frequent(values: &[Option<Literal>]) -> Option<Literal> {
     if count(&None) == most { None } else { *values.iter().find(|value| count(value) == most)? }
 }
 
+/// The kinds that do not use a key are listed where they are at most this fraction, 1/[`FEW`], of those that use it.
+const FEW: usize = 4;
+
 /// The kinds that use the key, and its meaning for each.
 fn meaning(section: &Section, users: &[(&str, &Key)]) -> String {
     let kinds: Vec<&str> = users.iter().map(|(kind, _)| *kind).collect();
-    let only = if kinds.len() == section.kinds.len() { String::new() } else { format!("Only {}. ", list(&kinds)) };
+    let others: Vec<&str> = section.kinds.iter().map(|kind| kind.name).filter(|kind| !kinds.contains(kind)).collect();
+    let only = match others.len() {
+        0 => String::new(),
+        // The shorter list of two is easier to read.
+        few if FEW * few <= kinds.len() => format!("Not {}. ", list(&others)),
+        _ => format!("Only {}. ", list(&kinds)),
+    };
     let mut docs: Vec<(&str, Vec<&str>)> = Vec::new();
     for (kind, key) in users {
         match docs.iter_mut().find(|(doc, _)| *doc == key.doc) {

@@ -26,15 +26,12 @@ pub struct Sites {
     pub test_limit: usize,
 }
 
-const KEYS: &[Key] = &[
-    TASK.doc("What the target is at every site: a label or a number."),
-    NORMALISE.doc("Scale of the features: `standard`, with mean and deviation over the training rows of all sites, `none`, or `auto`, which is `standard`."),
-];
+const KEYS: &[Key] = &[TASK, NORMALISE];
 
 impl Source for Sites {
     const KIND: Kind = Kind {
         name: "sites",
-        about: "Rows at the sites of a federation, each with a file of its own (docs/federation.md); `fedstein train --sites`. `[partition]` is not used.",
+        about: "Rows at the sites of a federation, each with a file of its own (docs/federation.md); `fedstein train --sites`. `[partition]` is not used. Scale `auto`: `standard` over all sites; `minmax`, `unit` and `published` are refused.",
         keys: KEYS,
     };
     const SET: DataSet = DataSet {
