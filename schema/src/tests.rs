@@ -109,6 +109,19 @@ fn the_reference_names_each_key_once_with_its_kinds_and_defaults() {
 }
 
 #[test]
+fn the_kinds_without_a_key_are_listed_where_they_are_the_shorter_list() {
+    let kind = |name, keys| Kind { name, about: "One.", keys };
+    let users = ["a", "b", "c", "d"].map(|name| kind(name, &[STEPS]));
+    let reference = |others: &[&'static str]| {
+        let kinds = users.into_iter().chain(others.iter().map(|name| kind(name, &[])));
+        let section = Section::of_kinds("method", "How.", "a", kinds.collect::<Vec<_>>());
+        Schema { sections: vec![section] }.reference()
+    };
+    assert!(reference(&["e"]).contains("| Not `e`. Steps. |"));
+    assert!(reference(&["e", "f"]).contains("| Only `a`, `b`, `c`, `d`. Steps. |"));
+}
+
+#[test]
 fn a_word_is_suggested_for_a_typing_error_only() {
     let backends = ["flex", "ndarray", "wgpu", "cuda"];
     assert_eq!(nearest("gpu", backends), Some("wgpu"));
