@@ -17,9 +17,9 @@ use crate::federation::fleet::Fleet;
 use crate::models::{DataShape, Model, ModelKind, TargetShape, Task};
 use crate::ot::RobustBarycenter;
 use crate::particles::Particles;
-use crate::protocol::{ClientId, Message, Question, RequestKind};
+use crate::protocol::{ClientId, Message, Question, RequestKind, Setup};
 use crate::random::{Purpose, Streams};
-use crate::rows::{Rows, Table};
+use crate::rows::{Rows, Shard, Table};
 use crate::schedule::{Random, Schedule, ScheduleSetup};
 use crate::site::Squares;
 use crate::stein::{Kernel, Svgd};
@@ -52,6 +52,31 @@ impl Config {
     /// Whether `optimizer.reset` asks for a reset at every visit.
     pub fn reset_optimizer(&self) -> bool {
         self.optimizer.reset() == Reset::PerVisit
+    }
+
+    /// What every algorithm is built from: the keys of `[kernel]`, `[optimizer]`, `[evaluation]` and `[federation]` besides the
+    /// model, the clients, their number of features and the initial particles.
+    pub(super) fn setup<B: Backend>(
+        &self,
+        model: &Arc<dyn Model>,
+        (roster, here): (&[usize], Vec<(ClientId, Shard<B>)>),
+        width: usize,
+        initial: Particles<B>,
+        session: &Session<B>,
+    ) -> Setup<B> {
+        Setup {
+            model: model.clone(),
+            roster: roster.to_vec(),
+            here,
+            width,
+            initial,
+            session: session.clone(),
+            streams: Streams::new(self.seed),
+            svgd: self.svgd(),
+            reset_optimizer: self.reset_optimizer(),
+            personal: self.evaluation.personal,
+            robust: self.robust_barycenter(),
+        }
     }
 
     /// Builds the schedule of `[schedule]` over K clients, for an algorithm that does not choose its clients itself.

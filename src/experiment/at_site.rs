@@ -16,7 +16,7 @@ use crate::federation::client_evaluator::{ClientEvaluator, HeldOut, PUBLISHED_SC
 use crate::metrics::Scale;
 use crate::models::Model;
 use crate::particles::Particles;
-use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request, Setup};
+use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request};
 use crate::random::Streams;
 use crate::remote::{Arrays, Content, Opened, Parcel, ReplyHead, RequestHead, open, seal, seal_failure};
 use crate::rows::{Shard, Table};
@@ -140,19 +140,8 @@ impl<B: Backend> SiteClient<B> {
         let shape = [initial.count(), initial.dim()];
         let shard = Shard::new(table.clone(), (0..rows).collect(), session.clone());
         let (width, personal) = (table.width(), config.evaluation.personal);
-        let halves = config.algorithm.build(Setup {
-            model: model.clone(),
-            roster: roster.clone(),
-            here: vec![(client, shard)],
-            width,
-            initial,
-            session: session.clone(),
-            streams: Streams::new(config.seed),
-            svgd: config.svgd(),
-            reset_optimizer: config.reset_optimizer(),
-            personal,
-            robust: None,
-        })?;
+        let halves =
+            config.algorithm.build(config.setup(&model, (roster, vec![(client, shard)]), width, initial, &session))?;
         let half = halves.clients.into_iter().next().map(|(_, half)| half).ok_or(RunError::NoClient(client))?;
         let built = half.save()?;
         let of_this = |rows: usize| {

@@ -11,7 +11,7 @@ use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::models::Model;
 use crate::particles::Particles;
-use crate::protocol::{ClientId, Setup, all_here};
+use crate::protocol::{ClientId, all_here};
 use crate::random::{self, Streams};
 use crate::rows::{Shard, Table};
 
@@ -145,19 +145,7 @@ fn run_with<B: Backend>(
 
     // The algorithm's halves, over a fleet of clients.
     let (roster, here) = all_here(shards.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())));
-    let halves = algorithm.build(Setup {
-        model: model.clone(),
-        roster: roster.clone(),
-        here,
-        width: train.width(),
-        initial,
-        session: session.clone(),
-        streams,
-        svgd: config.svgd(),
-        reset_optimizer: config.reset_optimizer(),
-        personal: config.evaluation.personal,
-        robust: config.robust_barycenter(),
-    })?;
+    let halves = algorithm.build(config.setup(&model, (&roster, here), train.width(), initial, &session))?;
 
     // The rounds.
     let mut fleet = InProcess::new(halves.clients);

@@ -7,7 +7,7 @@ use crate::checkpoint::digest;
 use crate::datasets::{DataConfig, ModelCard};
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{Message, PARTICLES, Setup, Wire};
+use crate::protocol::{Message, PARTICLES, Wire};
 use crate::random::{self, Streams};
 use crate::remote::{Arrays, Carrier, Content, Link, Opened, Peer, Remote};
 use crate::report::PartitionTable;
@@ -76,19 +76,8 @@ pub fn serve<B: Backend>(
     sites.ask(&link, &Content::Begin(Box::new(terms)), &sent(initial.to_array()?))?;
 
     // The algorithm's server half, over the clients at their sites.
-    let halves = algorithm.build(Setup {
-        model: model.clone(),
-        roster: roster.clone(),
-        here: Vec::new(),
-        width: sites.agreement.width,
-        initial,
-        session: session.clone(),
-        streams,
-        svgd: config.svgd(),
-        reset_optimizer: config.reset_optimizer(),
-        personal: config.evaluation.personal,
-        robust: config.robust_barycenter(),
-    })?;
+    let halves =
+        algorithm.build(config.setup(&model, (&roster, Vec::new()), sites.agreement.width, initial, &session))?;
 
     // The rounds.
     let judge = Judge::clients(sites.names(), model.task(), config.evaluation.bins)?;
