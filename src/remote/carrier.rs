@@ -12,8 +12,17 @@ pub type Peer = usize;
 pub struct Arrival {
     /// The site that it comes from.
     pub from: Peer,
-    /// The parcel; or why the site cannot be reached any more, in a sentence. Parcels to it are then lost.
-    pub what: Result<Parcel, String>,
+    /// The parcel; or why the site cannot be reached any more. Parcels to it are then lost.
+    pub what: Result<Parcel, Lost>,
+}
+
+/// Why a site cannot be reached any more.
+#[derive(Debug)]
+pub struct Lost {
+    /// The reason, in a sentence.
+    pub reason: String,
+    /// Whether it was ended from outside, so that it may answer if it is started again.
+    pub was_killed: bool,
 }
 
 /// Delivers parcels. It knows nothing of what they hold.

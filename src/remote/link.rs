@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::carrier::{Arrival, Carrier, Peer};
+use super::carrier::{Arrival, Carrier, Lost, Peer};
 use super::envelope::{Arrays, Content, Opened, open, seal};
 use super::parcel::{Limits, Parcel};
 
@@ -94,9 +94,10 @@ impl<'a> Link<'a> {
 
     /// The answers of an arrival: one, or one without content for each message that is lost.
     fn arrived(&self, Arrival { from, what }: Arrival) -> Vec<Answer> {
-        let opened = match what.and_then(open) {
+        let lost = |reason| Lost { reason, was_killed: false };
+        let opened = match what.and_then(|parcel| open(parcel).map_err(lost)) {
             Ok(opened) => opened,
-            Err(reason) => return self.lost(from, &reason),
+            Err(lost) => return self.lost(from, &lost),
         };
         let number = opened.number;
         let is_of = |message: &Open| message.to == from;
@@ -115,9 +116,9 @@ impl<'a> Link<'a> {
         vec![Answer { from, number, seconds: sent.elapsed().as_secs_f64(), what }]
     }
 
-    /// Sends the open messages of a site that went away again, if it has ever answered. Those that it cannot be sent have no
-    /// answer.
-    fn lost(&self, from: Peer, reason: &str) -> Vec<Answer> {
+    /// Sends the open messages of a site that went away again, if it has ever answered or was ended from outside: else its own
+    /// file is wrong. Those that it cannot be sent have no answer.
+    fn lost(&self, from: Peer, Lost { reason, was_killed }: &Lost) -> Vec<Answer> {
         let mut open = self.open.borrow_mut();
         let mut answers = Vec::new();
         open.retain(|number, message| {
@@ -126,11 +127,11 @@ impl<'a> Link<'a> {
             }
             message.again += 1;
             let sent_again = message.again <= TRIES
-                && self.answered.borrow().contains(&from)
+                && (*was_killed || self.answered.borrow().contains(&from))
                 && self.carrier.send(from, &message.parcel, limits(&message.parcel)).is_ok();
             if !sent_again {
                 let seconds = message.sent.elapsed().as_secs_f64();
-                answers.push(Answer { from, number: *number, seconds, what: Err(reason.to_owned()) });
+                answers.push(Answer { from, number: *number, seconds, what: Err(reason.clone()) });
             }
             sent_again
         });

@@ -14,7 +14,7 @@ mod parcel;
 mod pipes;
 mod threads;
 
-pub use carrier::{Arrival, Carrier, Peer};
+pub use carrier::{Arrival, Carrier, Lost, Peer};
 pub use envelope::{Arrays, Content, Opened, PROTOCOL, ReplyHead, RequestHead, open, seal, seal_failure, shown};
 pub use fleet::Remote;
 pub use link::{Answer, Link};

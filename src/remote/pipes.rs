@@ -9,8 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::carrier::{Arrival, Carrier, Peer};
+use super::carrier::{Arrival, Carrier, Lost, Peer};
 use super::parcel::{Limits, Parcel};
+
+/// The time between two looks at a process that is about to end, and their number.
+const LOOK: Duration = Duration::from_millis(5);
+const LOOKS: usize = 200;
 
 /// A carrier to child processes of this machine, one for each site. A process that has ended is started again with the
 /// next parcel.
@@ -85,10 +89,11 @@ impl Pipes {
         thread::spawn(move || {
             let mut output = BufReader::new(output);
             loop {
+                let lost = |reason| Err(Lost { reason, was_killed: false });
                 let what = match Parcel::read(&mut output, Limits::of(bytes.load(Ordering::Relaxed))) {
                     Ok(Some(parcel)) => Ok(parcel),
-                    Ok(None) => Err("its process has ended".to_owned()),
-                    Err(error) => Err(format!("its answer is refused: {error}")),
+                    Ok(None) => lost("its process has ended".to_owned()),
+                    Err(error) => lost(format!("its answer is refused: {error}")),
                 };
                 let is_last = what.is_err();
                 // Whoever hears of the end and sends again must reach another process.
@@ -99,6 +104,18 @@ impl Pipes {
             }
         });
         Ok(Process { number, child, to, has_ended })
+    }
+
+    /// Whether the process of a site, which has closed its standard output, was ended by a signal.
+    fn was_killed(&self, peer: Peer) -> bool {
+        for _ in 0..LOOKS {
+            let status = self.process(peer).as_mut().and_then(|process| process.child.try_wait().ok().flatten());
+            if let Some(status) = status {
+                return status.code().is_none();
+            }
+            thread::sleep(LOOK);
+        }
+        false
     }
 
     fn process(&self, peer: Peer) -> MutexGuard<'_, Option<Process>> {
@@ -138,7 +155,12 @@ impl Carrier for Pipes {
         let all = std::iter::once(first).chain(from.try_iter());
         // What a process wrote before another took its place is of no use, nor is its end.
         let running = |peer| self.process(peer).as_ref().map(|process| process.number);
-        all.filter(|(number, arrival)| running(arrival.from) == Some(*number)).map(|(_, arrival)| arrival).collect()
+        let of_now = all.filter(|(number, arrival)| running(arrival.from) == Some(*number));
+        let arrival = |(_, Arrival { from, what }): (u64, Arrival)| {
+            let what = what.map_err(|lost| Lost { was_killed: self.was_killed(from), ..lost });
+            Arrival { from, what }
+        };
+        of_now.map(arrival).collect()
     }
 }
 
