@@ -10,7 +10,7 @@ use super::link::{Answer, Link};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::fleet::Fleet;
-use crate::protocol::{ClientId, Reply, Request, Watch, Wire};
+use crate::protocol::{ClientId, Reply, Request, Watch};
 
 /// A fleet of clients at sites. A client keeps its state at its site; the server's checkpoints have none of it.
 pub struct Remote<'a> {
@@ -49,11 +49,6 @@ impl<'a> Remote<'a> {
     pub fn new(link: Link<'a>, sites: Vec<Peer>, deadline: Option<f64>) -> Self {
         let deadline = deadline.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         Self { link, sites, deadline, kept: Mutex::default() }
-    }
-
-    /// The link.
-    pub fn link(&self) -> &Link<'a> {
-        &self.link
     }
 
     fn send(&self, request: &Request, arrays: &Arrays) -> Result<u64, RunError> {
@@ -106,10 +101,10 @@ impl Fleet for Remote<'_> {
         let deadline = self.deadline.map(|deadline| Instant::now() + deadline);
         let round = requests.first().map_or(0, |request| request.round);
         // Requests of one state share their arrays.
-        let mut encoded: BTreeMap<(u64, u8), Arrays> = BTreeMap::new();
+        let mut encoded: BTreeMap<u64, Arrays> = BTreeMap::new();
         let (mut awaited, mut replies) = (Vec::new(), Vec::new());
         for request in requests {
-            let arrays = encoded.entry((request.state, precision(request.wire)));
+            let arrays = encoded.entry(request.state);
             match self.send(request, arrays.or_insert_with(|| Arrays::of(&request.message, request.wire))) {
                 Ok(number) => awaited.push(number),
                 Err(error) => replies.push(Err(error)),
@@ -118,7 +113,12 @@ impl Fleet for Remote<'_> {
         let mut answers = self.link.collect(&awaited, deadline);
         // The order of arrival depends on the machines. Events and sums must not.
         answers.sort_by_key(|answer| answer.number);
-        replies.extend(answers.into_iter().filter_map(|answer| self.reply(answer, round)));
+        // A reply to an earlier request may still be of use. A failure of an earlier request is not one of these.
+        let waited = |number| awaited.contains(&number);
+        replies.extend(answers.into_iter().filter_map(|answer| {
+            let number = answer.number;
+            self.reply(answer, round).filter(|reply| waited(number) || reply.is_ok())
+        }));
         replies
     }
 
@@ -154,14 +154,5 @@ impl Fleet for Remote<'_> {
         kept.counted = clients.iter().copied().zip(last.iter().copied()).collect();
         kept.checkpoints = clients.into_iter().zip(before.into_iter().zip(last).map(|(a, b)| [a, b])).collect();
         Ok(())
-    }
-}
-
-fn precision(wire: Wire) -> u8 {
-    match wire {
-        Wire::Full => 0,
-        Wire::F32 => 1,
-        Wire::F16 => 2,
-        Wire::Bf16 => 3,
     }
 }

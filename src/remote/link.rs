@@ -22,7 +22,9 @@ const LOOK: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 struct Open {
     to: Peer,
-    parcel: Parcel,
+    /// The message, as long as it is the last one to this site: what the server asked before that, it does not wait for any
+    /// more.
+    parcel: Option<Parcel>,
     sent: Instant,
     /// How often it has been sent again, because the site went away.
     again: usize,
@@ -71,7 +73,9 @@ impl<'a> Link<'a> {
         let number = self.next.replace(self.next.get() + 1);
         let parcel = seal(self.run, number, content, arrays)?;
         self.carrier.send(to, &parcel, limits(&parcel))?;
-        self.open.borrow_mut().insert(number, Open { to, parcel, sent: Instant::now(), again: 0 });
+        let mut open = self.open.borrow_mut();
+        open.values_mut().filter(|message| message.to == to).for_each(|message| message.parcel = None);
+        open.insert(number, Open { to, parcel: Some(parcel), sent: Instant::now(), again: 0 });
         Ok(number)
     }
 
@@ -92,7 +96,7 @@ impl<'a> Link<'a> {
         answers
     }
 
-    /// The answers of an arrival: one, or one without content for each message that is lost.
+    /// The answers of an arrival: at most one.
     fn arrived(&self, Arrival { from, what }: Arrival) -> Vec<Answer> {
         let lost = |reason| Lost { reason, was_killed: false };
         let opened = match what.and_then(|parcel| open(parcel).map_err(lost)) {
@@ -116,8 +120,8 @@ impl<'a> Link<'a> {
         vec![Answer { from, number, seconds: sent.elapsed().as_secs_f64(), what }]
     }
 
-    /// Sends the open messages of a site that went away again, if it has ever answered or was ended from outside: else its own
-    /// file is wrong. Those that it cannot be sent have no answer.
+    /// Sends the last message to a site that went away again, if it has ever answered or was ended from outside: else its own
+    /// file is wrong. If it cannot be sent, its answer is the reason. Earlier messages to the site are closed.
     fn lost(&self, from: Peer, Lost { reason, was_killed }: &Lost) -> Vec<Answer> {
         let mut open = self.open.borrow_mut();
         let mut answers = Vec::new();
@@ -125,10 +129,11 @@ impl<'a> Link<'a> {
             if message.to != from {
                 return true;
             }
+            let Some(parcel) = &message.parcel else { return false };
             message.again += 1;
             let sent_again = message.again <= TRIES
                 && (*was_killed || self.answered.borrow().contains(&from))
-                && self.carrier.send(from, &message.parcel, limits(&message.parcel)).is_ok();
+                && self.carrier.send(from, parcel, limits(parcel)).is_ok();
             if !sent_again {
                 let seconds = message.sent.elapsed().as_secs_f64();
                 answers.push(Answer { from, number: *number, seconds, what: Err(reason.clone()) });
@@ -141,4 +146,133 @@ impl<'a> Link<'a> {
 
 fn limits(parcel: &Parcel) -> Limits {
     Limits::of(TIMES.saturating_mul(parcel.bytes()).saturating_add(ANSWER))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::take;
+
+    use super::*;
+    use crate::remote::seal_failure;
+
+    const RUN: u64 = 7;
+
+    /// A carrier that keeps what it is sent, and hands over what a test puts into it.
+    #[derive(Default)]
+    struct Desk {
+        sent: RefCell<Vec<Parcel>>,
+        arriving: RefCell<Vec<Arrival>>,
+        /// The error of every further message.
+        refuses: Cell<Option<&'static str>>,
+    }
+
+    impl Carrier for Desk {
+        fn peers(&self) -> usize {
+            2
+        }
+
+        fn name(&self, peer: Peer) -> String {
+            peer.to_string()
+        }
+
+        fn send(&self, _: Peer, parcel: &Parcel, _: Limits) -> Result<(), String> {
+            if let Some(reason) = self.refuses.get() {
+                return Err(reason.into());
+            }
+            self.sent.borrow_mut().push(parcel.clone());
+            Ok(())
+        }
+
+        fn receive(&self, _: Duration) -> Vec<Arrival> {
+            take(&mut self.arriving.borrow_mut())
+        }
+    }
+
+    impl Desk {
+        fn arrives(&self, from: Peer, what: Result<Parcel, Lost>) {
+            self.arriving.borrow_mut().push(Arrival { from, what });
+        }
+
+        /// The process of site 0 ends, which was killed or ended itself.
+        fn ends(&self, was_killed: bool) {
+            self.arrives(0, Err(Lost { reason: "it ended".into(), was_killed }));
+        }
+
+        /// The numbers of the messages that were sent since this was last asked.
+        fn numbers(&self) -> Vec<u64> {
+            take(&mut *self.sent.borrow_mut()).into_iter().map(|parcel| open(parcel).unwrap().number).collect()
+        }
+    }
+
+    /// The answer of a site to the message of this number.
+    fn answer(number: u64) -> Parcel {
+        seal(RUN, number, Content::Ready { visited: 0 }, &Arrays::default()).unwrap()
+    }
+
+    fn ask(link: &Link<'_>) -> u64 {
+        link.send(0, Content::Describe {}, &Arrays::default()).unwrap()
+    }
+
+    /// A moment that comes soon: what has arrived is read, nothing is waited for.
+    fn soon() -> Option<Instant> {
+        Some(Instant::now() + Duration::from_millis(5))
+    }
+
+    #[test]
+    fn a_late_answer_is_handed_over_once_and_that_to_no_message_never() {
+        let desk = Desk::default();
+        let link = Link::new(&desk, RUN);
+        let late = ask(&link);
+        assert!(link.collect(&[late], soon()).is_empty());
+        let next = ask(&link);
+        desk.arrives(0, Ok(answer(99)));
+        desk.arrives(1, Ok(answer(next)));
+        desk.arrives(0, Ok(answer(late)));
+        desk.arrives(0, Ok(answer(late)));
+        desk.arrives(0, Ok(seal_failure(RUN, br#"{"number":99}"#, "no".into())));
+        desk.arrives(0, Ok(answer(next)));
+        let numbers: Vec<u64> = link.collect(&[next], None).into_iter().map(|answer| answer.number).collect();
+        assert_eq!(numbers, [late, next]);
+    }
+
+    #[test]
+    fn only_the_last_message_is_sent_again_and_only_so_often() {
+        let desk = Desk::default();
+        let link = Link::new(&desk, RUN);
+        let (early, last) = (ask(&link), ask(&link));
+        assert_eq!(desk.numbers(), [early, last]);
+        for _ in 0..TRIES {
+            desk.ends(true);
+            assert!(link.collect(&[last], soon()).is_empty());
+            assert_eq!(desk.numbers(), [last]);
+        }
+        // The earlier message is closed: its answer is of no use any more.
+        desk.arrives(0, Ok(answer(early)));
+        desk.ends(true);
+        let answers = link.collect(&[last], None);
+        assert!(
+            matches!(&answers[..], [Answer { number, what: Err(reason), .. }] if *number == last && reason == "it ended")
+        );
+        assert!(desk.numbers().is_empty());
+    }
+
+    #[test]
+    fn a_site_that_ends_itself_before_it_has_answered_is_not_started_again() {
+        let desk = Desk::default();
+        let link = Link::new(&desk, RUN);
+        let first = ask(&link);
+        desk.ends(false);
+        assert!(matches!(&link.collect(&[first], None)[..], [Answer { what: Err(_), .. }]));
+        let second = ask(&link);
+        desk.arrives(0, Ok(answer(second)));
+        assert!(matches!(&link.collect(&[second], None)[..], [Answer { what: Ok(_), .. }]));
+        let third = ask(&link);
+        desk.numbers();
+        desk.ends(false);
+        assert!(link.collect(&[third], soon()).is_empty());
+        assert_eq!(desk.numbers(), [third]);
+        desk.refuses.set(Some("its machine is off"));
+        desk.ends(false);
+        assert!(matches!(&link.collect(&[third], None)[..], [Answer { what: Err(_), .. }]));
+    }
 }
