@@ -66,7 +66,7 @@ pub use partition::{Cut, PARTITION_KINDS, Partition, PartitionConfig, PartitionS
 pub use prepare::Normalise;
 pub use properties::{DataProperties, TargetKind};
 pub use registry::{FileStatus, sets, status};
-pub use rotation::Rotation;
+pub use rotation::{Rotation, SecondMoment};
 pub use source::{
     DATA_KINDS, DataConfig, DataFile, DataSet, Origin, RaetschSet, RaetschSplit, UciSet, delimiter, load,
 };

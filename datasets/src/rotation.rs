@@ -14,6 +14,73 @@ use crate::DataError;
 /// Rows that are multiplied at once.
 const CHUNK: usize = 4096;
 
+/// The sum of x xᵀ over some rows x.
+///
+/// The sum over several sets of rows is that of their sums, added in the order of the sets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SecondMoment {
+    width: usize,
+    rows: usize,
+    /// The upper triangle, row by row: `[p (p + 1) / 2]`.
+    upper: Vec<f64>,
+}
+
+impl SecondMoment {
+    /// The sum over no rows of p features.
+    pub fn zero(width: usize) -> Self {
+        Self { width, rows: 0, upper: vec![0.0; triangle(width)] }
+    }
+
+    /// The sum over these features, `[rows, p]`.
+    pub fn of(features: ArrayView2<f32>) -> Self {
+        let width = features.ncols();
+        let mut moment = Array2::<f64>::zeros((width, width));
+        for rows in chunks(features.nrows()) {
+            let rows = features.slice_axis(Axis(0), rows.into()).mapv(f64::from);
+            moment += &rows.t().dot(&rows);
+        }
+        let upper = (0..width).flat_map(|i| (i..width).map(move |j| (i, j))).map(|at| moment[at]).collect();
+        Self { width, rows: features.nrows(), upper }
+    }
+
+    /// A sum over `rows` rows of `width` features that was sent: its upper triangle, row by row.
+    ///
+    /// # Errors
+    /// A sentence, where these are not p (p + 1) / 2 finite numbers, or where a sum of squares is negative.
+    pub fn from_upper(width: usize, rows: usize, upper: Vec<f64>) -> Result<Self, String> {
+        if upper.len() != triangle(width) {
+            return Err(format!("{} numbers for {width} features, not {}", upper.len(), triangle(width)));
+        }
+        let is_sum = |i: usize| upper[place(width, i, i)] >= 0.0;
+        match upper.iter().all(|value| value.is_finite()) && (0..width).all(is_sum) {
+            true => Ok(Self { width, rows, upper }),
+            false => Err("a number is not finite, or a sum of squares is negative".into()),
+        }
+    }
+
+    /// The upper triangle, row by row: `[p (p + 1) / 2]`.
+    pub fn upper(&self) -> &[f64] {
+        &self.upper
+    }
+
+    /// Adds the sum over other rows of the same features.
+    pub fn add(&mut self, other: &Self) {
+        debug_assert_eq!(self.width, other.width);
+        self.rows += other.rows;
+        self.upper.iter_mut().zip(&other.upper).for_each(|(sum, more)| *sum += more);
+    }
+}
+
+/// The number of elements on and above the diagonal.
+fn triangle(width: usize) -> usize {
+    width * (width + 1) / 2
+}
+
+/// The place of element (i, j), i ≤ j, in the upper triangle.
+fn place(width: usize, i: usize, j: usize) -> usize {
+    i * width - i * i.saturating_sub(1) / 2 + (j - i)
+}
+
 /// An orthogonal matrix Q, `[p, p]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rotation {
@@ -21,26 +88,21 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// The principal axes of these features, `[rows, p]`.
+    /// The principal axes of rows with this second moment.
     ///
     /// # Errors
     /// [`DataError::Config`] where there is no row, where a feature is not finite, or where the eigenvalue iteration does
     /// not converge.
-    pub fn principal(features: ArrayView2<f32>) -> Result<Self, DataError> {
-        let width = features.ncols();
-        if features.nrows() == 0 || width == 0 {
+    pub fn principal(moment: &SecondMoment) -> Result<Self, DataError> {
+        let SecondMoment { width, rows, ref upper } = *moment;
+        if rows == 0 || width == 0 {
             return Err(refused("there is no row or no feature; use \"none\""));
         }
-        let mut moment = Array2::<f64>::zeros((width, width));
-        for rows in chunks(features.nrows()) {
-            let rows = features.slice_axis(Axis(0), rows.into()).mapv(f64::from);
-            moment += &rows.t().dot(&rows);
-        }
-        moment /= features.nrows() as f64;
-        if !moment.iter().all(|value| value.is_finite()) {
+        if !upper.iter().all(|value| value.is_finite()) {
             return Err(refused("a feature of the training rows is not finite"));
         }
-        let matrix = DMatrix::from_iterator(width, width, moment.iter().copied());
+        let mean = |i: usize, j: usize| upper[place(width, i.min(j), i.max(j))] / rows as f64;
+        let matrix = DMatrix::from_fn(width, width, mean);
         let eigen = SymmetricEigen::try_new(matrix, f64::EPSILON, 1000 * width)
             .ok_or_else(|| refused("the eigenvalues of the features' second moment were not found; use \"none\""))?;
         let mut order: Vec<usize> = (0..width).collect();
@@ -120,9 +182,31 @@ mod tests {
         array![[3.0, 4.0], [-3.0, -4.0], [6.0, 8.0], [-0.8, 0.6]]
     }
 
+    fn principal(features: &Array2<f32>) -> Result<Rotation, DataError> {
+        Rotation::principal(&SecondMoment::of(features.view()))
+    }
+
+    #[test]
+    fn the_second_moment_of_two_sets_is_the_sum_of_theirs() {
+        let mut sum = SecondMoment::zero(2);
+        sum.add(&SecondMoment::of(array![[1.0, 2.0], [3.0, -1.0]].view()));
+        sum.add(&SecondMoment::of(array![[0.5, 4.0]].view()));
+        // Σ x₁², Σ x₁x₂, Σ x₂².
+        assert_eq!((sum.upper(), sum.rows), (&[10.25, 1.0, 21.0][..], 3));
+        assert_eq!(SecondMoment::from_upper(2, 3, vec![10.25, 1.0, 21.0]), Ok(sum));
+        for bad in [vec![1.0; 4], vec![1.0, f64::NAN, 1.0], vec![1.0, 0.0, -1.0]] {
+            assert!(SecondMoment::from_upper(2, 3, bad).is_err());
+        }
+        let four = SecondMoment::of(Array2::from_shape_fn((3, 4), |(i, j)| (i * 4 + j) as f32).view());
+        let of = |i: usize, j: usize| (0..3).map(|row| ((row * 4 + i) * (row * 4 + j)) as f64).sum::<f64>();
+        for (i, j) in (0..4).flat_map(|i| (i..4).map(move |j| (i, j))) {
+            assert_eq!(four.upper()[place(4, i, j)], of(i, j), "{i}, {j}");
+        }
+    }
+
     #[test]
     fn the_first_axis_is_the_line_on_which_the_rows_lie() {
-        let rotation = Rotation::principal(line().view()).unwrap();
+        let rotation = principal(&line()).unwrap();
         let mut rows = line();
         rotation.apply(&mut rows).unwrap();
         let expected = [[5.0, 0.0], [-5.0, 0.0], [10.0, 0.0], [0.0, 1.0]];
@@ -137,7 +221,7 @@ mod tests {
     fn the_second_moment_of_rotated_rows_is_a_diagonal_that_descends() {
         let rows = Array2::from_shape_fn((50, 6), |(i, j)| ((i * 7 + j * 13) as f32 * 0.37).sin() + j as f32 * 0.2);
         let mut rotated = rows.clone();
-        Rotation::principal(rows.view()).unwrap().apply(&mut rotated).unwrap();
+        principal(&rows).unwrap().apply(&mut rotated).unwrap();
         let moment = rotated.t().dot(&rotated) / 50.0;
         for ((i, j), value) in moment.indexed_iter() {
             assert!(i == j || value.abs() < 1e-4, "{moment:?}");
@@ -151,11 +235,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_rotated_is_refused() {
-        assert!(Rotation::principal(Array2::zeros((0, 3)).view()).is_err());
-        assert!(Rotation::principal(array![[f32::NAN, 1.0]].view()).is_err());
+        assert!(principal(&Array2::zeros((0, 3))).is_err());
+        assert!(principal(&array![[f32::NAN, 1.0]]).is_err());
         assert!(Rotation::from_matrix(array![[1.0, 0.5], [0.0, 1.0]]).is_err());
         assert!(Rotation::from_matrix(Array2::zeros((2, 3))).is_err());
-        let rotation = Rotation::principal(line().view()).unwrap();
+        let rotation = principal(&line()).unwrap();
         let mut rows = array![[1.0, 2.0, 3.0]];
         assert!(rotation.apply(&mut rows).is_err());
         assert_eq!(rows, array![[1.0, 2.0, 3.0]]);

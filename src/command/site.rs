@@ -71,7 +71,7 @@ fn json(told: &Description) -> Result<String, CliError> {
 fn in_words(read: &Read<'_>) -> String {
     let Read { file, site, told, .. } = read;
     let mut text = format!("{}: site `{}`\n", printable(&file.display().to_string()), site.name);
-    text += &list("told to the server", &lines_told(told));
+    text += &list("told to the server", &lines_told(site, told));
     text += &list("never leaves this machine", &lines_kept(site, told));
     let problems = problems(site, told);
     if !problems.is_empty() {
@@ -85,11 +85,14 @@ fn list(heading: &str, lines: &[String]) -> String {
     format!("\n{heading}:\n{lines}")
 }
 
-fn lines_told(told: &Description) -> Vec<String> {
+fn lines_told(site: &SiteConfig, told: &Description) -> Vec<String> {
     let mut lines = vec![
         format!("name `{}`, client {}", told.name, told.index),
         format!("number of training rows: {}", told.rows),
-        format!("number of test rows: {}", told.test_rows),
+        match told.validation_rows {
+            0 => format!("number of test rows: {}", told.test_rows),
+            held_out => format!("number of validation rows: {held_out}, of test rows: {}", told.test_rows),
+        },
         match &told.features {
             Some(names) => format!("names of the {} features: {}", told.width, joined(names)),
             None => format!("number of features: {}", told.width),
@@ -106,13 +109,13 @@ fn lines_told(told: &Description) -> Vec<String> {
         TargetDescription::Fractions => lines.push("target: numbers with fractions (none is told)".into()),
         TargetDescription::Real => lines.push("target: real numbers".into()),
     }
-    lines.extend(lines_of_sums(told));
+    lines.extend(lines_of_sums(told, site.tell.products));
     lines.push(format!("print of the file of training rows, for the run with the number {RUN}: {}", told.print));
     lines
 }
 
 /// The sums over the training rows, one column after another, and those of the second exchange.
-fn lines_of_sums(told: &Description) -> Vec<String> {
+fn lines_of_sums(told: &Description, products: bool) -> Vec<String> {
     let Some(sums) = &told.sums else { return Vec::new() };
     let columns = sums.features.iter().enumerate().map(|(at, column)| (told.column(at), column));
     let columns = columns.chain(sums.target.iter().map(|column| ("Target".to_owned(), column)));
@@ -122,11 +125,15 @@ fn lines_of_sums(told: &Description) -> Vec<String> {
             format!("\n      {name}: {}{constant}", column.sum.value())
         })
         .collect();
-    vec![
+    let products = products.then(|| {
+        "sum of the products of each two columns over the training rows, where the server's `data.rotate` asks for it".to_owned()
+    });
+    let sums = [
         format!("sum of each column over the training rows, exactly:{lines}"),
         "sum of the squared deviations of each column from its mean over all sites, once the server has sent the means"
             .to_owned(),
-    ]
+    ];
+    sums.into_iter().chain(products).collect()
 }
 
 fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
@@ -145,6 +152,9 @@ fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
         lines.push("sums of columns (tell.statistics = false)".into());
     } else if told.sums.is_none() {
         lines.push(format!("sums of columns ({} rows, tell.min_rows = {})", told.rows, site.tell.min_rows));
+    }
+    if told.sums.is_some() && !site.tell.products {
+        lines.push("sums of the products of two columns (tell.products = false)".into());
     }
     lines.push(format!("directory of the site's state: {}", path(&site.state)));
     let threads = if site.threads == 0 { "all".to_owned() } else { site.threads.to_string() };

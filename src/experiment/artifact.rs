@@ -165,17 +165,7 @@ impl Artifacts {
             Task::Regression | Task::Density => None,
         };
         self.name = config.name.clone();
-        let fact = |name: &str, value: String| (name.to_owned(), value);
-        self.facts = vec![
-            fact("data", about),
-            fact("model", format!("{}, d = {}", config.model.kind().name, model.layout().dim())),
-            fact("algorithm", config.algorithm.name().to_owned()),
-            fact("particles", particles.to_string()),
-            fact("clients", clients),
-            fact("backend", format!("{} on {}", B::NAME, session.hardware())),
-            fact("seed", config.seed.to_string()),
-            fact("fedstein", env!("CARGO_PKG_VERSION").to_owned()),
-        ];
+        self.facts = facts(config, particles, (about, clients), model, session);
         self.dir = Some(dir);
         Ok(())
     }
@@ -296,27 +286,10 @@ impl Artifacts {
     ) -> Result<(), RunError> {
         let Some(dir) = &self.dir else { return Ok(()) };
         dir.write(run_dir::PARTICLES, &to_safetensors(&outcome.particles)?).map_err(directory)?;
-        let mut uncertainty = None;
-        match &outcome.predicted {
-            Predicted::Classes { log_probs, labels } => {
-                let path = dir.join(run_dir::PREDICTIONS);
-                let predictions = log_probs.predictions(labels).map_err(|error| file(&path, &error))?;
-                csv::write_predictions(&path, &predictions).map_err(output)?;
-                let summary = UncertaintySummary::new(log_probs, labels).map_err(|error| file(&path, &error))?;
-                let rows: String = summary.row_mutual_information.iter().map(|mi| format!("{mi}\n")).collect();
-                dir.write(run_dir::UNCERTAINTY, format!("mutual_information\n{rows}").as_bytes()).map_err(directory)?;
-                uncertainty = Some(summary);
-            }
-            Predicted::Real { predictions, scale } => {
-                let path = dir.join(run_dir::PREDICTIONS);
-                let original = predictions.original_scale(*scale).map_err(|error| file(&path, &error))?;
-                csv::write_regression(&path, &original).map_err(output)?;
-            }
-            Predicted::Pooled { scores, .. } => {
-                uncertainty = UncertaintySummary::of_sums(scores.pooled(), outcome.particles.count());
-            }
-            Predicted::Density { .. } => {}
-        }
+        let uncertainty = match &outcome.predicted {
+            Predicted::Pooled { scores, .. } => UncertaintySummary::of_sums(scores.pooled(), outcome.particles.count()),
+            predicted => write_predicted(&self.path, predicted)?,
+        };
         if let Some((_, scores)) = &outcome.personal {
             dir.write(run_dir::CLIENTS, clients_csv(scores).as_bytes()).map_err(directory)?;
             if scores.pooled().accuracy().is_some() {
@@ -347,6 +320,55 @@ impl Artifacts {
             Some(checkpoints) => checkpoints.finish(config.keep),
             None => Ok(()),
         }
+    }
+}
+
+/// What a report says of a run: its rows, its model and its machine.
+///
+/// # Arguments
+/// * `about`, `clients`: the data and the clients, in words
+pub(super) fn facts<B: Backend>(
+    config: &Config,
+    particles: usize,
+    (about, clients): (String, String),
+    model: &dyn Model,
+    session: &Session<B>,
+) -> Vec<(String, String)> {
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    vec![
+        fact("data", about),
+        fact("model", format!("{}, d = {}", config.model.kind().name, model.layout().dim())),
+        fact("algorithm", config.algorithm.name().to_owned()),
+        fact("particles", particles.to_string()),
+        fact("clients", clients),
+        fact("backend", format!("{} on {}", B::NAME, session.hardware())),
+        fact("seed", config.seed.to_string()),
+        fact("fedstein", env!("CARGO_PKG_VERSION").to_owned()),
+    ]
+}
+
+/// Writes the files of predictions on test rows into a directory: none for sums or a density. Returns the uncertainty of
+/// classes.
+///
+/// # Errors
+/// The predictions cannot be scored, or a file cannot be written.
+pub(super) fn write_predicted(dir: &Path, predicted: &Predicted) -> Result<Option<UncertaintySummary>, RunError> {
+    let path = dir.join(run_dir::PREDICTIONS);
+    match predicted {
+        Predicted::Classes { log_probs, labels } => {
+            let predictions = log_probs.predictions(labels).map_err(|error| file(&path, &error))?;
+            csv::write_predictions(&path, &predictions).map_err(output)?;
+            let summary = UncertaintySummary::new(log_probs, labels).map_err(|error| file(&path, &error))?;
+            let rows: String = summary.row_mutual_information.iter().map(|mi| format!("{mi}\n")).collect();
+            write_bytes(&dir.join(run_dir::UNCERTAINTY), format!("mutual_information\n{rows}").as_bytes())?;
+            Ok(Some(summary))
+        }
+        Predicted::Real { predictions, scale } => {
+            let original = predictions.original_scale(*scale).map_err(|error| file(&path, &error))?;
+            csv::write_regression(&path, &original).map_err(output)?;
+            Ok(None)
+        }
+        Predicted::Pooled { .. } | Predicted::Density { .. } => Ok(None),
     }
 }
 
@@ -382,7 +404,7 @@ fn clients_csv(scores: &PersonalScores) -> String {
     format!("client,rows,accuracy,nll,ece,mce,brier,rmse\n{lines}")
 }
 
-fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {
+pub(super) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {
     let text = serde_json::to_string_pretty(&json!(value)).map_err(|error| RunError::Output(error.to_string()))?;
     Ok(format!("{text}\n").into_bytes())
 }
@@ -408,5 +430,13 @@ fn output(error: FileError) -> RunError {
 /// # Errors
 /// The file cannot be written.
 pub fn write_text(path: &Path, text: &str) -> Result<(), RunError> {
-    write_atomic(path, text.as_bytes()).map_err(output)
+    write_bytes(path, text.as_bytes())
+}
+
+/// Writes a file atomically: completely or not at all.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    write_atomic(path, bytes).map_err(output)
 }

@@ -27,6 +27,7 @@ use crate::stein::{Kernel, Svgd};
 use super::config::{
     CheckpointConfig, Config, EvaluationRows, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde,
 };
+use super::evaluate::EvaluatorConfig;
 
 /// Number of rows of a client on which the noise of an untrained regression network is measured.
 const NOISE_ROWS: usize = 1000;
@@ -144,6 +145,16 @@ impl Config {
     pub fn diagnosis(&self) -> Option<Question> {
         let question = Question::Discrepancy { kernel: Kernel::Rbf(self.kernel.median_rule()), rows: Rows::Full };
         self.evaluation.discrepancy.then_some(question)
+    }
+
+    /// How test rows are predicted and scored: the keys of `[evaluation]`.
+    pub(super) fn scoring(&self, algorithm: &impl Algorithm) -> EvaluatorConfig {
+        EvaluatorConfig {
+            chunk: self.evaluation.chunk,
+            bins: self.evaluation.bins,
+            kde: self.evaluation_kde(algorithm),
+            temperature: algorithm.temperature(),
+        }
     }
 
     /// The configuration of the density estimate from which a toy's divergence is computed.

@@ -3,25 +3,31 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::assemble::{check_size, squared_residuals};
-use super::config::Config;
+use super::config::{Config, EvaluationRows};
+use super::evaluate::Predicted;
+use super::rotation;
+use super::site_results::SiteResults;
 use super::terms;
 use crate::algorithm::Algorithm;
-use crate::array::Array;
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::datasets::{Dataset, TrainTest};
+use crate::datasets::{Dataset, ModelCard, Rotation, SecondMoment, TrainTest};
 use crate::error::RunError;
-use crate::federation::client_evaluator::{ClientEvaluator, HeldOut, PUBLISHED_SCORES};
+use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
 use crate::metrics::Scale;
 use crate::models::Model;
 use crate::particles::Particles;
-use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request};
+use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request, Wire};
 use crate::random::Streams;
-use crate::remote::{Arrays, Content, Opened, Parcel, ReplyHead, RequestHead, open, seal, seal_failure};
+use crate::remote::{Arrays, Content, MOMENT, Opened, Parcel, ReplyHead, RequestHead, open, seal, seal_failure};
 use crate::rows::{Shard, Table};
 use crate::site::{
-    Deviations, Disk, DiskError, Means, SiteConfig, SiteLimits, SiteRows, Squares, Terms, describe, measure,
+    Deviations, Disk, DiskError, Holder, MEANS, Means, Misfit, PRODUCTS, RESIDUALS, SiteConfig, SiteLimits, SiteRows,
+    Squares, Terms, agreed_form, describe, measure,
 };
 
 /// A site that answers a server, one message after another.
@@ -35,6 +41,10 @@ pub struct SiteClient<B: Backend> {
 /// A site's part in a run.
 struct Part<B: Backend> {
     run: u64,
+    site: SiteConfig,
+    terms: Terms,
+    config: Config,
+    basis: Option<Rotation>,
     disk: Disk,
     half: Box<dyn ClientHalf<B>>,
     /// The state of the half as it was built.
@@ -44,8 +54,6 @@ struct Part<B: Backend> {
     evaluator: ClientEvaluator<B>,
     /// The shape of the particles, `[N, d]`.
     shape: [usize; 2],
-    /// Whether the client's own predictor is scored.
-    is_personal: bool,
     /// Whether the client keeps a state between visits, as far as is known.
     is_stateful: bool,
 }
@@ -78,8 +86,10 @@ impl<B: Backend> SiteClient<B> {
             Content::Measure { features, means } => {
                 Content::Deviations(self.measured(run, features.as_deref(), means)?)
             }
+            Content::Moment(card) => return self.moment(run, card),
             Content::Residuals(terms) => {
                 let initial = opened.message(Default::default())?;
+                self.only_once(run, RESIDUALS, &(terms, initial.fingerprint()))?;
                 Content::Squares(self.squares(terms, &initial).map_err(in_words)?)
             }
             Content::Begin(terms) => {
@@ -134,35 +144,33 @@ impl<B: Backend> SiteClient<B> {
                 "the server expects {told} rows of client {client}, which has {rows}"
             )));
         }
-        let Ready { config, model, session, train, test, initial } = self.ready(terms, initial)?;
+        let Ready { config, model, session, train, validation, test, basis, initial } = self.ready(terms, initial)?;
         let normalisation = &terms.card.normalisation;
         let table = Table::new(train, normalisation);
         let shape = [initial.count(), initial.dim()];
         let shard = Shard::new(table.clone(), (0..rows).collect(), session.clone());
-        let (width, personal) = (table.width(), config.evaluation.personal);
+        let width = table.width();
         let halves =
             config.algorithm.build(config.setup(&model, (roster, vec![(client, shard)]), width, initial, &session))?;
         let half = halves.clients.into_iter().next().map(|(_, half)| half).ok_or(RunError::NoClient(client))?;
         let built = half.save()?;
-        let of_this = |rows: usize| {
-            let mut held = vec![Vec::new(); roster.len()];
-            held[client] = (0..rows).collect();
-            held
+        let held = |data: Dataset| {
+            let mut rows = vec![Vec::new(); roster.len()];
+            rows[client] = (0..data.rows()).collect();
+            HeldOut { targets: data.targets.clone(), table: Table::new(data, normalisation), rows }
         };
-        let held = |table: Table, targets, rows| HeldOut { table, targets, rows };
-        let (test_rows, targets) = (test.rows(), test.targets.clone());
         let evaluator = ClientEvaluator {
             model,
             session,
-            validation: held(table, self.rows.train.targets.clone(), of_this(0)),
-            test: held(Table::new(test, normalisation), targets, of_this(test_rows)),
+            validation: held(validation),
+            test: held(test),
             scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
             chunk: config.evaluation.chunk,
             bins: config.evaluation.bins,
-            published: true,
         };
         let at = (disk.visited().map_err(|error| RunError::Config(error.to_string()))? == 0).then_some(0);
-        Ok(Part { run, disk, half, built, at, evaluator, shape, is_personal: personal, is_stateful: true })
+        let (site, terms) = (self.site.clone(), terms.clone());
+        Ok(Part { run, site, terms, config, basis, disk, half, built, at, evaluator, shape, is_stateful: true })
     }
 
     /// What follows from the terms, before an algorithm is built.
@@ -176,14 +184,25 @@ impl<B: Backend> SiteClient<B> {
             return Err(RunError::Config(text));
         }
         let prepared = self.rows.prepared(self.site.index, &terms.card);
-        let TrainTest { train, test, .. } = prepared.map_err(|misfit| RunError::Config(misfit.to_string()))?;
+        let in_form = |misfit: Misfit| RunError::Config(misfit.to_string());
+        let mut data = prepared.map_err(in_form)?;
+        let mut validation =
+            agreed_form(Holder::Client(self.site.index), &self.rows.validation, &terms.card).map_err(in_form)?;
+        let basis = initial.arrays.get(rotation::MATRIX).map(rotation::from_array).transpose();
+        let basis = basis.map_err(|reason| RunError::Config(format!("the server's rotation: {reason}")))?;
+        if let Some(basis) = &basis {
+            data = rotation::applied(basis, data)?;
+            validation = rotation::rotated(basis, validation)?;
+        }
+        let TrainTest { train, test, .. } = data;
+        let test = if config.evaluation.rows == EvaluationRows::Validation { validation.clone() } else { test };
         let model = config.model(&train)?;
         check_size(&config.algorithm, &*model)?;
         let array = initial.array(PARTICLES)?;
         check_particles(array, config.algorithm.particles(), &*model, numbers)?;
         let session = Session::<B>::open(config.precision)?;
         let initial = Particles::from_array(array, model.layout(), &session)?;
-        Ok(Ready { config, model, session, train, test, initial })
+        Ok(Ready { config, model, session, train, validation, test, basis, initial })
     }
 }
 
@@ -193,20 +212,51 @@ struct Ready<B: Backend> {
     model: Arc<dyn Model>,
     session: Session<B>,
     train: Dataset,
+    validation: Dataset,
+    /// The rows that are evaluated: the test rows, or with `evaluation.rows` the validation rows.
     test: Dataset,
+    /// The basis of the features, of a run with `data.rotate`.
+    basis: Option<Rotation>,
     initial: Particles<B>,
 }
 
 impl<B: Backend> SiteClient<B> {
-    /// The sums of squared deviations from the means over all rows. A site answers one such question in a run: the answers
-    /// to several would tell more about its rows.
-    fn measured(&self, run: u64, features: Option<&[String]>, means: &Means) -> Result<Deviations, String> {
-        let disk = Disk::open(&self.site.state, run).map_err(in_words)?;
-        let asked = serde_json::to_string(&(features, means)).map_err(in_words)?;
-        if !disk.asked_once(&asked).map_err(in_words)? {
-            return Err("the means of this run have been sent before, and were others".into());
+    /// Refuses a question about the rows unless it is the first of its kind in this run, or the same again: the answers to
+    /// several would tell more about the rows.
+    fn only_once(&self, run: u64, file: &str, question: &impl Serialize) -> Result<(), String> {
+        // The run that this process takes part in has the lock.
+        let opened = match self.run.as_ref().filter(|part| part.run == run) {
+            Some(_) => None,
+            None => Some(Disk::open(&self.site.state, run).map_err(in_words)?),
+        };
+        let disk = opened.as_ref().or(self.run.as_ref().map(|part| &part.disk)).ok_or("the run has ended")?;
+        let question = serde_json::to_string(question).map_err(in_words)?;
+        match disk.asked_once(file, &question).map_err(in_words)? {
+            true => Ok(()),
+            false => {
+                Err("the server has asked this before in this run, with other numbers; a site answers once".into())
+            }
         }
+    }
+
+    /// The sums of squared deviations from the means over all rows.
+    fn measured(&self, run: u64, features: Option<&[String]>, means: &Means) -> Result<Deviations, String> {
+        self.only_once(run, MEANS, &(features, means))?;
         measure(&self.site, &self.rows, features, means).map_err(in_words)
+    }
+
+    /// The sum of x xᵀ over the training rows, in the form that the model takes.
+    fn moment(&self, run: u64, card: &ModelCard) -> Result<Answer, String> {
+        let SiteConfig { index, tell, .. } = &self.site;
+        if !tell.products_of(self.rows.train.rows()) {
+            return Err(format!("client {index} tells no sums of products"));
+        }
+        self.only_once(run, PRODUCTS, card)?;
+        let rows = agreed_form(Holder::Client(*index), &self.rows.train, card).map_err(in_words)?;
+        let upper = SecondMoment::of(rows.features.view()).upper().to_vec();
+        let array = Array { shape: vec![upper.len()], values: Values::F64(upper) };
+        let arrays = Arrays::of(&Message::default().with_array(MOMENT, array), Wire::Full);
+        Ok((Content::Products {}, arrays))
     }
 
     /// The squared residuals of the initial particles on some training rows.
@@ -253,19 +303,46 @@ impl<B: Backend> Part<B> {
                 self.go_to(request.counted, stateful)?;
                 self.half.answer(request, question).map_err(in_words)
             }
-            Ask::Score if self.is_personal => {
+            Ask::Score(wanted) => {
+                if wanted.own && !self.config.evaluation.personal {
+                    return Err(
+                        "evaluation.personal is false in this run: the client's own predictor is not scored".into()
+                    );
+                }
                 self.go_to(request.counted, stateful)?;
-                let predictor = self.half.predictor(request).map_err(in_words)?;
-                self.evaluator.score(request, predictor).map_err(in_words)
-            }
-            Ask::Score => {
-                // Nothing is told that nobody asks for.
-                let scores = self.evaluator.score(request, Predictor::Published);
-                let mut message = scores.map_err(in_words)?;
-                message.arrays.retain(|name, _| name == PUBLISHED_SCORES);
-                Ok(message)
+                if wanted.is_last {
+                    let written = self.write_results(request, wanted.own);
+                    written.map_err(|error| format!("the site's own results cannot be written: {error}"))?;
+                }
+                let own = wanted.own.then(|| self.half.predictor(request)).transpose().map_err(in_words)?;
+                self.evaluator.score(request, wanted.published, own).map_err(in_words)
             }
         }
+    }
+
+    /// Writes the site's own results after the last round: with its own predictor, or with the published particles.
+    fn write_results(&mut self, request: &Request, is_own: bool) -> Result<(), RunError> {
+        let predictor = if is_own { self.half.predictor(request)? } else { Predictor::Published };
+        let ClientEvaluator { model, session, test, scale, .. } = &self.evaluator;
+        // A site without test rows has nothing to report on.
+        let Some(outputs) = self.evaluator.predicted(request, predictor)? else { return Ok(()) };
+        let predicted = Predicted::of(&test.targets, (outputs.components, outputs.width), &outputs.values, *scale)?;
+        let published = request.message.arrays.get(PARTICLES);
+        let published = published.map(|array| Particles::from_array(array, model.layout(), session)).transpose()?;
+        let results = SiteResults {
+            site: &self.site,
+            config: &self.config,
+            card: &self.terms.card,
+            roster: &self.terms.roster,
+            model: &**model,
+            session,
+            basis: self.basis.as_ref(),
+            round: request.round,
+            published,
+            is_own,
+            predicted,
+        };
+        results.write(&self.disk.results())
     }
 
     /// Trains, and commits the visit. The same request has the same reply without a step.

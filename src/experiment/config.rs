@@ -328,7 +328,8 @@ impl Config {
     }
 
     fn evaluation_conflict(&self) -> Result<Option<String>, ConfigError> {
-        let none = self.partition()?.validation == 0.0;
+        // The rows of a federation are held out by its sites.
+        let none = self.partition()?.validation == 0.0 && !matches!(self.data()?, DataConfig::Sites(_));
         Ok((none && self.evaluation.rows == EvaluationRows::Validation).then(|| {
             "`evaluation.rows` = \"validation\" needs rows that clients hold out; set `partition.validation` to their \
              share, such as 0.1"

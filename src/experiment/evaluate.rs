@@ -9,7 +9,7 @@ use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Normalisation, Targets};
 use crate::density::kde::KdeConfig;
 use crate::error::RunError;
-use crate::federation::client_evaluator::no_scores;
+use crate::federation::client_evaluator::{no_rows, no_scores};
 use crate::metrics::{
     ClientScores, Evaluation, Grid, MetricError, ParticleLogProbs, PersonalScores, RegressionPredictions, Scale,
 };
@@ -47,6 +47,50 @@ pub enum Predicted {
         /// KL(q ‖ posterior) in nats; `None` beyond two dimensions.
         kl: Option<f64>,
     },
+}
+
+impl Predicted {
+    /// The predictions that the raw outputs `[S, n, width]` of S components make of n rows.
+    ///
+    /// # Arguments
+    /// * `targets`: those of the rows, in the units of the data
+    /// * `scale`: the transformation of a real target
+    ///
+    /// # Errors
+    /// An output is not finite, or the rows have no targets.
+    pub fn of(
+        targets: &Targets,
+        (components, width): (usize, usize),
+        outputs: &[f32],
+        scale: Scale,
+    ) -> Result<Self, RunError> {
+        match targets {
+            Targets::Classes { labels, .. } => {
+                let log_probs = ParticleLogProbs::from_f32(components, labels.len(), width, outputs);
+                Ok(Self::Classes { log_probs: log_probs.map_err(undefined)?, labels: labels.clone() })
+            }
+            Targets::Real { values } => {
+                let standardised = values.iter().map(|y| scale.standardise(*y)).collect();
+                let predictions = RegressionPredictions::from_outputs(components, outputs, standardised);
+                Ok(Self::Real { predictions: predictions.map_err(undefined)?, scale })
+            }
+            Targets::None { .. } => Err(no_rows()),
+        }
+    }
+
+    /// The headline metrics, with this number of bins of confidence.
+    ///
+    /// # Errors
+    /// The metrics are undefined.
+    pub fn evaluate(&self, bins: usize) -> Result<Evaluation, RunError> {
+        match self {
+            Self::Classes { log_probs, labels } => Evaluation::classification(log_probs, labels, bins),
+            Self::Real { predictions, scale } => Evaluation::regression(predictions, *scale),
+            Self::Pooled { scores, .. } => Ok(Evaluation::of_sums(scores.pooled())),
+            Self::Density { kl } => Ok(Evaluation { kl: *kl, ..Evaluation::default() }),
+        }
+        .map_err(undefined)
+    }
 }
 
 /// How predictions are made and scored.
@@ -109,20 +153,12 @@ impl<B: Backend> Evaluator<B> {
     /// # Errors
     /// The device fails, or a prediction is not finite.
     pub fn predict(&self, particles: &Particles<B>, posterior: &Posterior) -> Result<Predicted, RunError> {
-        match (&self.targets, self.model.task()) {
-            (Targets::Classes { labels, .. }, Task::Classification { classes }) => {
-                let log_probs = self.outputs(particles, classes)?;
-                let log_probs = ParticleLogProbs::from_f32(particles.count(), self.table.rows(), classes, &log_probs);
-                Ok(Predicted::Classes { log_probs: log_probs.map_err(undefined)?, labels: labels.clone() })
-            }
-            (Targets::Real { values }, Task::Regression) => {
-                let outputs = self.outputs(particles, 2)?;
-                let standardised = values.iter().map(|y| self.scale.standardise(*y)).collect();
-                let predictions = RegressionPredictions::from_outputs(particles.count(), &outputs, standardised);
-                Ok(Predicted::Real { predictions: predictions.map_err(undefined)?, scale: self.scale })
-            }
-            _ => Ok(Predicted::Density { kl: self.divergence(particles, posterior)? }),
-        }
+        let width = match self.model.task() {
+            Task::Classification { classes } => classes,
+            Task::Regression => 2,
+            Task::Density => return Ok(Predicted::Density { kl: self.divergence(particles, posterior)? }),
+        };
+        Predicted::of(&self.targets, (particles.count(), width), &self.outputs(particles, width)?, self.scale)
     }
 
     /// The headline metrics of predictions.
@@ -130,13 +166,7 @@ impl<B: Backend> Evaluator<B> {
     /// # Errors
     /// The metrics are undefined.
     pub fn evaluate(&self, predicted: &Predicted) -> Result<Evaluation, RunError> {
-        match predicted {
-            Predicted::Classes { log_probs, labels } => Evaluation::classification(log_probs, labels, self.config.bins),
-            Predicted::Real { predictions, scale } => Evaluation::regression(predictions, *scale),
-            Predicted::Pooled { scores, .. } => Ok(Evaluation::of_sums(scores.pooled())),
-            Predicted::Density { kl } => Ok(Evaluation { kl: *kl, ..Evaluation::default() }),
-        }
-        .map_err(undefined)
+        predicted.evaluate(self.config.bins)
     }
 
     /// The sums of scores over no rows, of the kind that the clients send; `None` for a toy density.

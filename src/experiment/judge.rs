@@ -13,7 +13,7 @@ use crate::federation::fleet::Fleet;
 use crate::federation::inquiry::{Scores, ask_for_scores};
 use crate::metrics::{ClientScores, Evaluation, PersonalScores};
 use crate::models::Task;
-use crate::protocol::{ClientId, Reply, RequestKind, ServerHalf};
+use crate::protocol::{ClientId, Reply, RequestKind, Scoring, ServerHalf};
 
 /// The place of the test rows.
 #[derive(Debug)]
@@ -24,8 +24,10 @@ pub enum Judge<'a, B: Backend> {
     Clients {
         /// The names of all clients, `[K]`.
         names: Vec<String>,
+        /// The number of test rows that each client said it has, `[K]`.
+        rows: Vec<usize>,
         /// Sums of scores over no rows, of the kind that every client sends.
-        none: ClientScores,
+        none: Box<ClientScores>,
     },
 }
 
@@ -40,6 +42,8 @@ pub struct Ended<'a, B: Backend> {
     pub policy: &'a FaultPolicy,
     /// The server after the round.
     pub server: &'a dyn ServerHalf<B>,
+    /// Whether it is the last round of the run.
+    pub is_last: bool,
 }
 
 /// The evaluation of a round.
@@ -67,12 +71,13 @@ pub struct OwnScores {
 }
 
 impl<B: Backend> Judge<'_, B> {
-    /// A judge for clients that hold the test rows, with a model of this task and a number of bins of confidence.
+    /// A judge for clients that hold the test rows, with their names and numbers of test rows `[K]`, a model of this task and
+    /// a number of bins of confidence.
     ///
     /// # Errors
     /// The model is a toy density, which has no rows.
-    pub fn clients(names: Vec<String>, task: Task, bins: usize) -> Result<Self, RunError> {
-        Ok(Self::Clients { names, none: no_scores(task, bins).ok_or_else(no_rows)? })
+    pub fn clients((names, rows): (Vec<String>, Vec<usize>), task: Task, bins: usize) -> Result<Self, RunError> {
+        Ok(Self::Clients { names, rows, none: Box::new(no_scores(task, bins).ok_or_else(no_rows)?) })
     }
 
     /// Whether the clients are asked for scores, given whether their own predictors are scored.
@@ -93,12 +98,13 @@ impl<B: Backend> Judge<'_, B> {
                 let predicted = evaluator.predict(ended.server.particles(), &ended.server.posterior())?;
                 let evaluation = evaluator.evaluate(&predicted)?;
                 let none = || evaluator.no_scores().ok_or_else(no_rows);
-                let inquiry = own.then(|| Inquiry::new(ended, clients, &OWN, &none()?)).transpose()?;
+                let wanted = Scoring { own, published: false, is_last: ended.is_last };
+                let inquiry = own.then(|| Inquiry::new(ended, clients, wanted, (&none()?, None))).transpose()?;
                 Ok(Judged::new(predicted, evaluation, inquiry))
             }
-            Self::Clients { names, none } => {
-                let wanted = if own { &[PUBLISHED_SCORES, OWN[0], OWN[1]][..] } else { &[PUBLISHED_SCORES] };
-                let mut inquiry = Inquiry::new(ended, clients, wanted, none)?;
+            Self::Clients { names, rows, none } => {
+                let wanted = Scoring { own, published: true, is_last: ended.is_last };
+                let mut inquiry = Inquiry::new(ended, clients, wanted, (none, Some(rows)))?;
                 let scores = inquiry.take(PUBLISHED_SCORES).ok_or_else(no_clients)?;
                 let evaluation = Evaluation::of_sums(scores.pooled());
                 Ok(Judged::new(Predicted::Pooled { names: names.clone(), scores }, evaluation, Some(inquiry)))
@@ -106,9 +112,6 @@ impl<B: Backend> Judge<'_, B> {
         }
     }
 }
-
-/// The arrays on a client's own predictor.
-const OWN: [&str; 2] = [TEST_SCORES, VALIDATION_SCORES];
 
 impl Judged {
     fn new(predicted: Predicted, evaluation: Evaluation, inquiry: Option<Inquiry>) -> Self {
@@ -135,18 +138,22 @@ impl Inquiry {
     /// # Errors
     /// Anything fails but a client.
     fn new<B: Backend>(
-        Ended { round, fleet, policy, server }: Ended<'_, B>,
+        Ended { round, fleet, policy, server, .. }: Ended<'_, B>,
         clients: usize,
-        wanted: &[&'static str],
-        none: &ClientScores,
+        asked: Scoring,
+        (none, rows): (&ClientScores, Option<&Vec<usize>>),
     ) -> Result<Self, RunError> {
         let clients: Vec<ClientId> = (0..clients).collect();
-        let published = wanted.contains(&PUBLISHED_SCORES);
-        let Scores { replies, mut events } = ask_for_scores(fleet, policy, server, round, &clients, published)?;
+        let Scores { replies, mut events } = ask_for_scores(fleet, policy, server, round, &clients, asked)?;
+        let published = asked.published.then_some(PUBLISHED_SCORES);
+        let own = asked.own.then_some([TEST_SCORES, VALIDATION_SCORES]);
+        let wanted: Vec<&str> = published.into_iter().chain(own.into_iter().flatten()).collect();
         let mut scored = 0;
         let mut all = vec![Vec::with_capacity(clients.len()); wanted.len()];
         for (client, reply) in clients.iter().zip(&replies) {
-            let of = |reply: &Reply| wanted.iter().map(|name| sums(reply, name, none)).collect::<Result<Vec<_>, _>>();
+            let told = rows.and_then(|rows| rows.get(*client).copied());
+            let one = |reply: &Reply, name| sums(reply, name, none).and_then(|sums| of_all_rows(sums, name, told));
+            let of = |reply: &Reply| wanted.iter().map(|name| one(reply, name)).collect::<Result<Vec<_>, _>>();
             let came = reply.as_ref().map(of).transpose().unwrap_or_else(|reason| {
                 let refused = Event::new(round, 1, *client, EventKind::Refused).of_request(RequestKind::Scores);
                 events.push(refused.with_detail(reason));
@@ -172,6 +179,14 @@ impl Inquiry {
 fn sums(reply: &Reply, name: &str, none: &ClientScores) -> Result<ClientScores, String> {
     let values = reply.message.array(name).map_err(|error| error.to_string())?.values.to_f64();
     none.read(&values).map_err(|error| format!("the reply's \"{name}\" cannot be used: {error}"))
+}
+
+/// The sums, where they are over as many test rows as the client has told.
+fn of_all_rows(sums: ClientScores, name: &str, told: Option<usize>) -> Result<ClientScores, String> {
+    match told.filter(|told| name != VALIDATION_SCORES && *told != sums.rows()) {
+        None => Ok(sums),
+        Some(told) => Err(format!("the reply's \"{name}\" are of {} rows; the client has told {told}", sums.rows())),
+    }
 }
 
 fn no_clients() -> RunError {

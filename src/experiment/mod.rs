@@ -23,6 +23,7 @@ pub mod run;
 pub mod run_dir;
 pub mod run_report;
 pub mod serve;
+mod site_results;
 pub mod split;
 mod terms;
 

@@ -115,7 +115,6 @@ impl HeldOutRows {
             scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
             chunk: config.chunk,
             bins: config.bins,
-            published: false,
         }
     }
 }

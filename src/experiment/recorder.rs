@@ -116,7 +116,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         server: &dyn ServerHalf<B>,
         policy: &FaultPolicy,
     ) -> Result<EvaluatedColumns, RunError> {
-        let ended = Ended { round, fleet: self.fleet, policy, server };
+        let ended = Ended { round, fleet: self.fleet, policy, server, is_last: round == self.config.rounds };
         let (clients, own) = (self.notes.visits.len(), self.notes.personal.is_some());
         let Judged { predicted, evaluation, own, scored, events } = self.judge.evaluate(ended, clients, own)?;
         let mut columns = evaluation.columns();

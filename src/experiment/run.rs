@@ -20,7 +20,7 @@ use super::assemble::{check_size, drawn_particles, has_noise, squared_residuals,
 use super::assigned::{Assigned, assigned};
 use super::config::Config;
 use super::drive::Prepared;
-use super::evaluate::{Evaluator, EvaluatorConfig};
+use super::evaluate::Evaluator;
 use super::judge::Judge;
 use super::outcome::Outcome;
 use super::personal::HeldOutRows;
@@ -149,12 +149,7 @@ fn run_with<B: Backend>(
 
     // The rounds.
     let mut fleet = InProcess::new(halves.clients);
-    let scoring = EvaluatorConfig {
-        chunk: config.evaluation.chunk,
-        bins: config.evaluation.bins,
-        kde: config.evaluation_kde(algorithm),
-        temperature: algorithm.temperature(),
-    };
+    let scoring = config.scoring(algorithm);
     let personal = config.evaluation.personal && !can.centralised;
     if personal {
         let held_out = HeldOutRows::new(&train, train_targets, data.test.clone(), &data.normalisation);

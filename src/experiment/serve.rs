@@ -1,26 +1,32 @@
 //! The server of a federation, which has no rows: agreement of the sites → the algorithm's server half → rounds → files.
 //! [`run()`](super::run()) is the same with all clients in one process.
 
+use std::path::PathBuf;
+
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::digest;
-use crate::datasets::{DataConfig, ModelCard};
+use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Rotation, SecondMoment};
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{Message, PARTICLES, Wire};
 use crate::random::{self, Streams};
-use crate::remote::{Arrays, Carrier, Content, Link, Opened, Peer, Remote};
+use crate::remote::{Arrays, Carrier, Content, Link, MOMENT, Opened, Peer, Remote};
 use crate::report::PartitionTable;
-use crate::site::{Agreement, Description, TargetDescription, Terms, agree, means_for, scale};
+use crate::site::{
+    Agreement, Description, Holder, TargetDescription, Terms, agree, agreed_form, fits, means_for, scale,
+};
 
 use super::artifact::{Artifacts, RowsOfRun};
 use super::assemble::{check_size, drawn_particles, has_noise, with_noise};
 use super::checkpoints::Digests;
-use super::config::{Config, EvaluationRows, Rotate};
+use super::config::{Config, EvaluationRows};
 use super::drive::Prepared;
+use super::evaluate::Evaluator;
 use super::judge::Judge;
 use super::outcome::Outcome;
 use super::progress::Observer;
+use super::rotation;
 use super::terms;
 
 /// Runs the server of a federation on backend B over the sites of a carrier. Files go to `artifacts`, if given, as soon as
@@ -45,20 +51,32 @@ pub fn serve<B: Backend>(
     }
     let link = Link::new(carrier, policy.number());
 
-    // What the sites hold, and the form in which the model sees it.
+    // What the sites hold, and the form in which the model sees it; with the server's own test rows, if it has any.
+    let test = PublicRows::read(config)?;
     let sites = Sites::described(&link)?;
     sites.agreement.notes.iter().for_each(|note| observer.note(note));
+    sites.check(config, test.as_ref())?;
     let card = sites.card(&link, config)?;
+    let basis = sites.basis(&link, config, &card)?;
+    let test = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?;
     let shape = card.shape();
 
     // The model and its initial particles.
     let model = config.model(&shape)?;
     check_size(algorithm, &*model)?;
     let session = Session::<B>::open(config.precision)?;
-    let roster = sites.agreement.rows.clone();
+    let told = &sites.agreement;
+    let roster = told.rows.clone();
     let terms = Terms { card: card.clone(), config: terms::for_sites(config)?, roster: roster.clone() };
     let drawn = drawn_particles(&*model, algorithm.particles(), streams);
-    let sent = |array| Arrays::of(&Message::default().with_array(PARTICLES, array), Wire::Full);
+    let sent = |array| {
+        let message = Message::default().with_array(PARTICLES, array);
+        let message = match &basis {
+            Some(basis) => message.with_array(rotation::MATRIX, rotation::to_array(basis)),
+            None => message,
+        };
+        Arrays::of(&message, Wire::Full)
+    };
     let mut squares = Vec::new();
     if has_noise(&*model) {
         let (arrays, terms) = (sent(drawn.clone()), Box::new(terms.clone()));
@@ -69,8 +87,8 @@ pub fn serve<B: Backend>(
     }
     let initial = Particles::from_array(&with_noise(&*model, drawn, &squares), model.layout(), &session)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
-        let rows = sites.rows(config, card);
-        artifacts.open(config, algorithm.particles(), rows, None, &*model, &session)?;
+        let rows = sites.rows(config, card.clone(), test.as_ref());
+        artifacts.open(config, algorithm.particles(), rows, basis.as_ref(), &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
     sites.ask(&link, &Content::Begin(Box::new(terms)), &sent(initial.to_array()?))?;
@@ -80,7 +98,17 @@ pub fn serve<B: Backend>(
         algorithm.build(config.setup(&model, (&roster, Vec::new()), sites.agreement.width, initial, &session))?;
 
     // The rounds.
-    let judge = Judge::clients(sites.names(), model.task(), config.evaluation.bins)?;
+    let scoring = config.scoring(algorithm);
+    let evaluator = match test {
+        Some(test) => Some(Evaluator::new(model.clone(), session.clone(), test.rows, &card.normalisation, scoring)?),
+        None => None,
+    };
+    let held =
+        if config.evaluation.rows == EvaluationRows::Validation { &told.validation_rows } else { &told.test_rows };
+    let judge = match &evaluator {
+        Some(evaluator) => Judge::Rows(evaluator),
+        None => Judge::clients((sites.names(), held.clone()), model.task(), scoring.bins)?,
+    };
     observer.started(config.rounds, &sites.headline(config));
     let remote = Remote::new(link, sites.peers, policy.rules.deadline);
     let fleet = config.fleet(can, remote, roster.len(), streams);
@@ -107,13 +135,36 @@ fn check(config: &Config) -> Result<(), RunError> {
             config.algorithm.name()
         ));
     }
-    if config.rotation()?.rotate != Rotate::None {
-        return refuse("`data.rotate` is not computed by the sites of a federation; it must be \"none\"".into());
-    }
-    if config.evaluation.rows != EvaluationRows::Test {
-        return refuse("the sites of a federation hold out test rows alone; `evaluation.rows` must be \"test\"".into());
-    }
     Ok(())
+}
+
+/// The server's own test rows.
+struct PublicRows {
+    rows: Dataset,
+    /// The sha256 of their file.
+    sha256: String,
+}
+
+impl PublicRows {
+    /// Reads the file of `data.test_path`, in its own units; `None` where there is none.
+    fn read(config: &Config) -> Result<Option<Self>, RunError> {
+        let DataConfig::Sites(data) = config.data()? else { return Ok(None) };
+        let Some(rows) = data.test_rows()? else { return Ok(None) };
+        let path = PathBuf::from(&data.test_path);
+        let sha256 = digest::of_file(&path).map_err(|source| DataError::Io { path, source })?;
+        Ok(Some(Self { rows, sha256 }))
+    }
+
+    /// The rows in the form that the model takes.
+    fn prepared(self, card: &ModelCard, basis: Option<&Rotation>) -> Result<Self, RunError> {
+        let rows = agreed_form(Holder::Server, &self.rows, card);
+        let rows = rows.map_err(|misfit| RunError::Config(misfit.to_string()))?;
+        let rows = match basis {
+            Some(basis) => rotation::rotated(basis, rows)?,
+            None => rows,
+        };
+        Ok(Self { rows, ..self })
+    }
 }
 
 /// The sites of a federation, which agree.
@@ -143,6 +194,35 @@ impl Sites {
         Ok(Self { told, peers, agreement })
     }
 
+    /// Checks what can be checked before the sites are asked for more: that they tell what `data.rotate` needs, and that the
+    /// server's own test rows fit theirs.
+    fn check(&self, config: &Config, test: Option<&PublicRows>) -> Result<(), RunError> {
+        let needed = rotation::sources(config, self.told.len())?.unwrap_or(0);
+        if let Some(site) = self.told[..needed].iter().find(|site| !site.products) {
+            return Err(RunError::Config(format!(
+                "client {} tells no sums of products (tell.products, tell.statistics, tell.min_rows), which data.rotate = \
+                 \"principal\" needs; change the site's file, or set data.rotate = \"none\"",
+                site.index
+            )));
+        }
+        if config.evaluation.rows == EvaluationRows::Validation {
+            if test.is_some() {
+                return Err(RunError::Config(
+                    "evaluation.rows = \"validation\" scores rows of the sites; leave `data.test_path` empty".into(),
+                ));
+            }
+            if self.agreement.validation_rows.iter().all(|rows| *rows == 0) {
+                return Err(RunError::Config(
+                    "evaluation.rows = \"validation\": no site holds out validation rows; set \
+                     `data.validation_fraction` in the sites' own files"
+                        .into(),
+                ));
+            }
+        }
+        let fits = test.map_or(Ok(()), |test| fits(Holder::Server, &test.rows, &self.agreement));
+        fits.map_err(|misfit| RunError::Config(misfit.to_string()))
+    }
+
     /// The names of the features and classes, and the scales over the training rows of all sites.
     fn card(&self, link: &Link<'_>, config: &Config) -> Result<ModelCard, RunError> {
         let (normalise, agreement) = (config.data()?.normalise(), &self.agreement);
@@ -160,6 +240,24 @@ impl Sites {
         Ok(agreement.card(config.data_kind(), scale(agreement, &told, normalise).map_err(wrong)?))
     }
 
+    /// The basis of the features that `data.rotate` asks for, from the sums of all clients or of client 0.
+    fn basis(&self, link: &Link<'_>, config: &Config, card: &ModelCard) -> Result<Option<Rotation>, RunError> {
+        let Some(count) = rotation::sources(config, self.peers.len())? else { return Ok(None) };
+        let question = Content::Moment(Box::new(card.clone()));
+        let answers = ask(link, &self.peers[..count], &question, &Arrays::default())?;
+        let moment = |(client, opened): (usize, Opened)| {
+            let wrong = |reason: String| of_site(link, self.peers[client], &reason);
+            let Content::Products {} = opened.content else { return Err(self.other_answer(link, client)) };
+            let message = opened.message(Default::default()).map_err(wrong)?;
+            let upper = message.array(MOMENT).map_err(|error| wrong(error.to_string()))?.values.to_f64();
+            let rows = self.agreement.rows[client];
+            SecondMoment::from_upper(card.features, rows, upper)
+                .map_err(|reason| wrong(format!("its sums of products: {reason}")))
+        };
+        let moments = answers.into_iter().enumerate().map(moment).collect::<Result<Vec<_>, _>>()?;
+        rotation::of_sums(card.features, moments.into_iter()).map(Some)
+    }
+
     /// Sends a message to every client, and returns their answers.
     fn ask(&self, link: &Link<'_>, content: &Content, arrays: &Arrays) -> Result<Vec<Opened>, RunError> {
         ask(link, &self.peers, content, arrays)
@@ -174,27 +272,36 @@ impl Sites {
     }
 
     /// What the run's files say of the rows.
-    fn rows(&self, config: &Config, card: ModelCard) -> RowsOfRun {
-        let Agreement { rows, test_rows, .. } = &self.agreement;
+    fn rows(&self, config: &Config, card: ModelCard, test: Option<&PublicRows>) -> RowsOfRun {
+        let Agreement { rows, validation_rows, test_rows, .. } = &self.agreement;
         let counts: Option<Vec<Vec<usize>>> = self.told.iter().map(|site| self.counts(site)).collect();
         let counts = counts.map(|counts| PartitionTable {
             class_names: card.classes.clone().unwrap_or_default(),
             counts,
-            validation: vec![0; rows.len()],
+            validation: validation_rows.clone(),
             test: test_rows.clone(),
         });
-        let line = |site: &Description| format!("{} {} {} {}\n", site.index, site.name, site.rows, site.test_rows);
+        let line = |site: &Description| {
+            let Description { index, name, rows, validation_rows, test_rows, .. } = site;
+            format!("{index} {name} {rows} {validation_rows} {test_rows}\n")
+        };
         let listed: String = self.told.iter().map(line).collect();
-        let prints: String = self.told.iter().map(|site| format!("{}\n", site.print)).collect();
+        let prints = self.told.iter().map(|site| &site.print).chain(test.map(|test| &test.sha256));
+        let prints: String = prints.map(|print| format!("{print}\n")).collect();
         let sum = |counts: &[usize]| counts.iter().sum::<usize>();
         RowsOfRun {
             digests: Digests {
                 data: digest::of_bytes(prints.as_bytes()),
-                partition: digest::of_bytes(format!("{rows:?} {test_rows:?}").as_bytes()),
+                partition: digest::of_bytes(format!("{rows:?} {validation_rows:?} {test_rows:?}").as_bytes()),
             },
-            listed: format!("client site training_rows test_rows\n{listed}"),
+            listed: format!("client site training_rows validation_rows test_rows\n{listed}"),
             counts,
-            about: format!("{} training and {} test rows at their sites", sum(rows), sum(test_rows)),
+            about: match test {
+                Some(test) => {
+                    format!("{} training rows at their sites, {} test rows here", sum(rows), test.rows.rows())
+                }
+                None => format!("{} training and {} test rows at their sites", sum(rows), sum(test_rows)),
+            },
             clients: format!("{} ({})", rows.len(), config.data_kind()),
             card,
         }

@@ -1,7 +1,7 @@
 //! Which sections of a configuration a server sends to its sites, and how a site reads them.
 
 use fedstein_schema::{Overrides, Source};
-use toml::{Table, Value};
+use toml::Table;
 
 use super::config::{Config, schema};
 use crate::algorithm::Algorithm;
@@ -19,10 +19,6 @@ const LONGEST: usize = 1 << 20;
 pub(super) fn for_sites(config: &Config) -> Result<String, RunError> {
     let mut table = Table::try_from(config).map_err(|error| RunError::Config(error.to_string()))?;
     table.retain(|name, _| SECTIONS.contains(&name));
-    // Whose rows are evaluated is the server's affair, and each site has test rows alone.
-    if let Some(Value::Table(evaluation)) = table.get_mut("evaluation") {
-        evaluation.remove("rows");
-    }
     Ok(table.to_string())
 }
 

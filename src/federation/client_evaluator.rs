@@ -1,5 +1,5 @@
-//! Scores a client's own predictor, and where that is wanted the published particles, on the client's own held-out rows:
-//! a [`Predictor`] in, sums of scores out. No row of the data leaves the client.
+//! Scores a client's own predictor, the published particles, or both on the client's own held-out rows: a [`Predictor`] in,
+//! sums of scores out. No row of the data leaves the client.
 
 use std::sync::Arc;
 
@@ -43,8 +43,17 @@ pub struct ClientEvaluator<B: Backend> {
     pub chunk: usize,
     /// The number of bins of confidence.
     pub bins: usize,
-    /// Whether the published particles are scored too, for a server that has no test rows.
-    pub published: bool,
+}
+
+/// The predictive parameters of some rows.
+#[derive(Debug)]
+pub struct Outputs {
+    /// The number of components S, such as particles.
+    pub components: usize,
+    /// The number of parameters of a component.
+    pub width: usize,
+    /// `[S, n, width]`.
+    pub values: Vec<f32>,
 }
 
 /// The name of the array with the sums of the published particles over the test rows.
@@ -69,39 +78,60 @@ pub fn no_rows() -> RunError {
 }
 
 impl<B: Backend> ClientEvaluator<B> {
-    /// The sums of scores over the test and the validation rows of the request's client, `[number of sums]` each, and
-    /// those of the published particles over the test rows.
+    /// The sums of scores of the client of this request, `[number of sums]` each: those of its own predictor over its test and
+    /// its validation rows, where `own` is given, and those of the published particles over the test rows.
     ///
     /// # Errors
     /// The published particles are missing, the device does not answer, or the predictions cannot be scored.
-    pub fn score(&self, request: &Request, predictor: Predictor<B>) -> Result<Message, RunError> {
-        let predicts_with_published = matches!(predictor, Predictor::Published);
-        let predict = self.function(request, predictor)?;
-        let test = self.scores(&*predict, &self.test, request)?;
-        let validation = self.scores(&*predict, &self.validation, request)?;
+    pub fn score(&self, request: &Request, published: bool, own: Option<Predictor<B>>) -> Result<Message, RunError> {
+        let published = match published {
+            true => Some(self.scores(&*self.function(request, Predictor::Published)?, &self.test, request)?),
+            false => None,
+        };
         let mut message = Message::default();
-        if self.published {
-            let published = match predicts_with_published {
-                true => test.clone(),
-                false => self.scores(&*self.function(request, Predictor::Published)?, &self.test, request)?,
+        if let Some(own) = own {
+            let predicts_as_published = matches!(own, Predictor::Published);
+            let predict = self.function(request, own)?;
+            let test = match &published {
+                Some(published) if predicts_as_published => published.clone(),
+                _ => self.scores(&*predict, &self.test, request)?,
             };
-            message = with_scores(message, PUBLISHED_SCORES, &published);
+            message = with_scores(message, TEST_SCORES, &test);
+            message = with_scores(message, VALIDATION_SCORES, &self.scores(&*predict, &self.validation, request)?);
         }
-        Ok(with_scores(with_scores(message, TEST_SCORES, &test), VALIDATION_SCORES, &validation))
+        Ok(match published {
+            Some(published) => with_scores(message, PUBLISHED_SCORES, &published),
+            None => message,
+        })
+    }
+
+    /// The predictions of all test rows of the client of this request; `None` where it has none.
+    ///
+    /// # Errors
+    /// The published particles are missing, or the device does not answer.
+    pub fn predicted(&self, request: &Request, predictor: Predictor<B>) -> Result<Option<Outputs>, RunError> {
+        let (rows, predict) = (&self.test.rows[request.client], self.function(request, predictor)?);
+        let some = |rows: &[usize]| self.outputs(&*predict, &self.test, rows);
+        let parts = rows.chunks(self.chunk).map(some).collect::<Result<Vec<_>, _>>()?;
+        let Some(&Outputs { components, width, .. }) = parts.first() else { return Ok(None) };
+        let mut values = Vec::with_capacity(components * rows.len() * width);
+        for component in 0..components {
+            for Outputs { values: part, .. } in &parts {
+                let length = part.len() / components;
+                values.extend_from_slice(&part[component * length..][..length]);
+            }
+        }
+        Ok(Some(Outputs { components, width, values }))
     }
 
     fn scores(&self, predict: &Predict, held: &HeldOut, request: &Request) -> Result<ClientScores, RunError> {
-        let rows = &held.rows[request.client];
         let mut scores = no_scores(self.model.task(), self.bins).ok_or_else(no_rows)?;
-        for rows in rows.chunks(self.chunk) {
-            let inputs = held.table.batch(rows.iter().copied(), &self.session).inputs;
-            let outputs = predict(inputs)?;
-            let [components, count, width] = outputs.dims();
-            let values = outputs.try_into_vec_as::<f32>()?;
+        for rows in held.rows[request.client].chunks(self.chunk) {
+            let Outputs { components, width, values } = self.outputs(predict, held, rows)?;
             let added = match (&held.targets, self.model.task()) {
                 (Targets::Classes { labels, .. }, Task::Classification { .. }) => {
                     let labels: Vec<usize> = rows.iter().map(|row| labels[*row]).collect();
-                    ParticleLogProbs::from_f32(components, count, width, &values)
+                    ParticleLogProbs::from_f32(components, rows.len(), width, &values)
                         .and_then(|log_probs| scores.add_classes(&log_probs, &labels))
                 }
                 (Targets::Real { values: targets }, Task::Regression) => {
@@ -114,6 +144,12 @@ impl<B: Backend> ClientEvaluator<B> {
             added.map_err(RunError::Predictions)?;
         }
         Ok(scores)
+    }
+
+    fn outputs(&self, predict: &Predict, held: &HeldOut, rows: &[usize]) -> Result<Outputs, RunError> {
+        let outputs = predict(held.table.batch(rows.iter().copied(), &self.session).inputs)?;
+        let [components, _, width] = outputs.dims();
+        Ok(Outputs { components, width, values: outputs.try_into_vec_as::<f32>()? })
     }
 
     /// The predictor as a function of rows.

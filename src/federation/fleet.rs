@@ -116,11 +116,10 @@ impl<B: Backend> InProcess<B> {
                 .half(request)
                 .and_then(|half| half.answer(request, question))
                 .map(|message| request.reply(message)),
-            Ask::Score => match &self.evaluator {
+            Ask::Score(wanted) => match &self.evaluator {
                 Some(evaluator) => {
-                    let predictor = asked.half(request).and_then(|half| half.predictor(request));
-                    predictor
-                        .and_then(|predictor| evaluator.score(request, predictor))
+                    let own = wanted.own.then(|| asked.half(request)?.predictor(request)).transpose();
+                    own.and_then(|own| evaluator.score(request, wanted.published, own))
                         .map(|message| request.reply(message))
                 }
                 None => Err(RunError::Config("no client holds rows out: evaluation.personal is false".into())),

@@ -9,7 +9,7 @@ use super::fault_policy::FaultPolicy;
 use super::fleet::Fleet;
 use crate::backend::Backend;
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientId, PARTICLES, Reply, Request, ServerHalf, SharedMessage};
+use crate::protocol::{Ask, ClientId, PARTICLES, Reply, Request, Scoring, ServerHalf, SharedMessage};
 
 /// Sends a request to each of the clients, in batches of the fleet's size ([`Fleet::at_once`]). Returns one reply for
 /// each client, `None` for a client without a usable reply.
@@ -33,7 +33,7 @@ pub(super) fn ask_clients(
     Ok(replies)
 }
 
-/// The scores of the clients' own predictors.
+/// The scores on the clients' own rows.
 #[derive(Debug)]
 pub struct Scores {
     /// One reply for each client, `None` for a client without a usable reply.
@@ -42,9 +42,8 @@ pub struct Scores {
     pub events: Vec<Event>,
 }
 
-/// Asks clients for the scores of their own predictors, given the message that the server publishes, and where
-/// `published` is set for those of its particles. A method whose clients never share their last layers publishes no whole
-/// particles; the message then has them as well.
+/// Asks clients for the scores that are wanted, given the message that the server publishes. A method whose clients never
+/// share their last layers publishes no whole particles; where these are scored, the message has them as well.
 ///
 /// The scores are not part of the training, so their traffic is not counted.
 ///
@@ -56,14 +55,14 @@ pub fn ask_for_scores<B: Backend>(
     server: &dyn ServerHalf<B>,
     round: usize,
     clients: &[ClientId],
-    published: bool,
+    wanted: Scoring,
 ) -> Result<Scores, RunError> {
     let mut message = server.publish()?;
-    if published && !message.arrays.contains_key(PARTICLES) {
+    if wanted.published && !message.arrays.contains_key(PARTICLES) {
         message = message.with_array(PARTICLES, server.particles().to_array()?);
     }
     let message = SharedMessage::sent(message, policy.rules.wire);
-    let request = |client| Ok(Request::new(round, client, Ask::Score, message.clone()));
+    let request = |client| Ok(Request::new(round, client, Ask::Score(wanted), message.clone()));
     let mut events = Vec::new();
     let replies = ask_clients(fleet, policy, clients, request, (&mut Traffic::default(), &mut events))?;
     Ok(Scores { replies, events })

@@ -121,8 +121,20 @@ pub enum Ask {
     Train,
     /// An answer to a question. It does not change the client's state.
     Answer(Question),
-    /// The scores of the client's own predictor on its own held-out rows. They do not change the client's state.
-    Score,
+    /// Scores on the client's own held-out rows. They do not change the client's state.
+    Score(Scoring),
+}
+
+/// What a client scores on its own held-out rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scoring {
+    /// The client's own predictor, on its test and its validation rows.
+    pub own: bool,
+    /// The published particles, on its test rows.
+    pub published: bool,
+    /// Whether the run ends with this round: a client at its own site then writes the files of its own results.
+    pub is_last: bool,
 }
 
 /// The kinds of requests, by the names that events and configs use.
@@ -163,7 +175,7 @@ impl Ask {
         match self {
             Self::Train => RequestKind::Training,
             Self::Answer(_) => RequestKind::Question,
-            Self::Score => RequestKind::Scores,
+            Self::Score(_) => RequestKind::Scores,
         }
     }
 }
@@ -210,7 +222,7 @@ impl Request {
     pub fn reply_wire(&self) -> Wire {
         match self.ask {
             Ask::Train | Ask::Answer(_) => self.wire,
-            Ask::Score => Wire::Full,
+            Ask::Score(_) => Wire::Full,
         }
     }
 }
@@ -290,7 +302,7 @@ mod tests {
             assert_eq!(train.state, train.message.fingerprint(), "the state is that of what arrives");
             let reply = train.reply(message());
             assert_eq!((values(&reply.message), reply.message.scalars["seen"]), (vec![f64::from(first), 2.0], third));
-            let scores = request(wire, Ask::Score);
+            let scores = request(wire, Ask::Score(Scoring::default()));
             assert_eq!(values(&scores.message)[0], f64::from(first), "clients predict with what they are sent");
             assert_eq!(scores.reply(message()).message, message());
         }

@@ -14,7 +14,7 @@ mod setup;
 mod wire;
 
 pub use halves::{ClientHalf, ClientHalves, Halves, ServerHalf, Watch};
-pub use message::{Ask, ClientId, Message, Question, Reply, Request, RequestKind, SharedMessage};
+pub use message::{Ask, ClientId, Message, Question, Reply, Request, RequestKind, Scoring, SharedMessage};
 pub use names::{
     BATCHES, CLIENT_BYTES, DISCREPANCY, KDE_ESS, OPTIMIZER, PARTICLES, ROWS, SCORE_NORM, as_sent, diagnosed,
     message_of, particles_of,

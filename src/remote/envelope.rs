@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::npy::{self, Sent};
 use super::parcel::Parcel;
+use crate::datasets::ModelCard;
 use crate::protocol::{Ask, ClientId, Message, Reply, Request, Wire};
 use crate::report::quoted;
 use crate::site::{Description, Deviations, Means, Squares, Terms};
@@ -34,6 +35,9 @@ struct Envelope {
     content: Content,
     arrays: Vec<Sent>,
 }
+
+/// The name of the array with the upper triangle of a site's sum of x xᵀ, row by row: `[p (p + 1) / 2]`.
+pub const MOMENT: &str = "second_moment";
 
 /// What is read of an envelope before anything else.
 #[derive(Deserialize)]
@@ -92,6 +96,10 @@ pub enum Content {
     },
     /// Site: those.
     Deviations(Deviations),
+    /// Server: the form in which the model takes the rows; what is the sum of x xᵀ over your training rows in it?
+    Moment(Box<ModelCard>),
+    /// Site: that, its upper triangle, as the array [`MOMENT`].
+    Products {},
     /// Server: what all sites agree on, with the initial particles of a regression; what are the squared residuals?
     Residuals(Box<Terms>),
     /// Site: those.
@@ -330,7 +338,7 @@ mod numbers {
 mod tests {
     use super::*;
     use crate::array::{Array, Values};
-    use crate::protocol::Question;
+    use crate::protocol::{Question, Scoring};
     use crate::rows::Rows;
     use crate::stein::{Bandwidth, Kernel, Rule};
 
@@ -357,7 +365,7 @@ mod tests {
         let kernel = Kernel::Rbf(Bandwidth { rule: Rule::Fixed(0.1 + 0.2), ..Bandwidth::default() });
         let asks = [
             Ask::Train,
-            Ask::Score,
+            Ask::Score(Scoring { own: false, published: true, is_last: true }),
             Ask::Answer(Question::Discrepancy { kernel, rows: Rows::Full }),
             Ask::Answer(Question::LikelihoodScore { kernel, rows: Rows::Full }),
         ];

@@ -15,7 +15,9 @@ mod pipes;
 mod threads;
 
 pub use carrier::{Arrival, Carrier, Lost, Peer};
-pub use envelope::{Arrays, Content, Opened, PROTOCOL, ReplyHead, RequestHead, open, seal, seal_failure, shown};
+pub use envelope::{
+    Arrays, Content, MOMENT, Opened, PROTOCOL, ReplyHead, RequestHead, open, seal, seal_failure, shown,
+};
 pub use fleet::Remote;
 pub use link::{Answer, Link};
 pub use parcel::{Limits, Parcel};

@@ -20,6 +20,8 @@ const LISTED: usize = 5;
 pub struct Agreement {
     /// The number of training rows of each client `[K]`.
     pub rows: Vec<usize>,
+    /// The number of rows that each client holds out to choose settings with `[K]`.
+    pub validation_rows: Vec<usize>,
     /// The number of test rows of each client `[K]`.
     pub test_rows: Vec<usize>,
     /// The number of features p.
@@ -162,6 +164,7 @@ pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
     }
     Ok(Agreement {
         rows: sites.iter().map(|site| site.rows).collect(),
+        validation_rows: sites.iter().map(|site| site.validation_rows).collect(),
         test_rows: sites.iter().map(|site| site.test_rows).collect(),
         width: sites[0].width,
         features: sites[0].features.clone(),
@@ -353,6 +356,7 @@ mod tests {
         let agreed = agree(&[two(1, &["flow", "ph"]), two(0, &["ph", "flow"])]).unwrap();
         let expected = Agreement {
             rows: vec![2, 2],
+            validation_rows: vec![0, 0],
             test_rows: vec![2, 2],
             width: 2,
             features: Some(vec!["ph".into(), "flow".into()]),

@@ -26,6 +26,7 @@ impl Description {
         Accepts::Name.check(&name).map_err(|valid| format!("`name` must be {valid}"))?;
         within("index", self.index, 0, MOST_INDEX)?;
         within("rows", self.rows, 1, MOST_ROWS)?;
+        within("validation_rows", self.validation_rows, 0, MOST_ROWS)?;
         within("test_rows", self.test_rows, 0, MOST_ROWS)?;
         within("width", self.width, 1, MOST_NAMES)?;
         if let Some(names) = &self.features {
@@ -33,8 +34,10 @@ impl Description {
             short("features", names)?;
         }
         self.check_target()?;
-        if let Some(sums) = &self.sums {
-            self.check_sums(sums)?;
+        match &self.sums {
+            Some(sums) => self.check_sums(sums)?,
+            None if self.products => return Err("`products` must be false without `sums`".into()),
+            None => {}
         }
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         match self.print.len() == 64 && self.print.bytes().all(is_digit) {

@@ -51,6 +51,8 @@ pub struct SiteData {
     pub delimiter: String,
     /// The share of the rows for testing; not used with `test_path`.
     pub test_fraction: f64,
+    /// The share of the training rows that is held out for validation; 0 for none.
+    pub validation_fraction: f64,
 }
 
 /// The keys of `[tell]`.
@@ -60,6 +62,8 @@ pub struct Tell {
     pub class_counts: bool,
     /// The number of training rows below which no sums are told.
     pub min_rows: usize,
+    /// Whether sums of products of two columns over the training rows are told too.
+    pub products: bool,
     /// Whether sums over the training rows are told.
     pub statistics: bool,
 }
@@ -105,6 +109,12 @@ const TOP: &[Key] = &[
 const TELL: &[Key] = &[
     key("class_counts", Bool, B(false), "Whether the number of training rows of each class is told."),
     key("min_rows", COUNT, I(10), "With fewer training rows than this, no sums are told."),
+    key(
+        "products",
+        Bool,
+        B(false),
+        "Whether the sum of the products of each two columns over the training rows is told as well, which `data.rotate` needs.",
+    ),
     key(
         "statistics",
         Bool,
@@ -163,12 +173,17 @@ impl Tell {
     pub fn sums_of(&self, rows: usize) -> bool {
         self.statistics && rows >= self.min_rows
     }
+
+    /// Whether sums of products over this number of training rows may be told.
+    pub fn products_of(&self, rows: usize) -> bool {
+        self.products && self.sums_of(rows)
+    }
 }
 
 impl SiteData {
     /// The same table as a source of data, in its own units.
     pub fn table(&self) -> Csv {
-        let Self { path, test_path, target, task, header, delimiter, test_fraction } = self.clone();
+        let Self { path, test_path, target, task, header, delimiter, test_fraction, .. } = self.clone();
         Csv {
             path,
             test_path,
@@ -211,8 +226,9 @@ mod tests {
                 header: Header::Auto,
                 delimiter: ",".into(),
                 test_fraction: 0.2,
+                validation_fraction: 0.0,
             },
-            tell: Tell { class_counts: false, min_rows: 4, statistics: true },
+            tell: Tell { class_counts: false, min_rows: 4, products: false, statistics: true },
             limits: SiteLimits { megabytes: 1024, numbers: 1 << 28, steps: 1_000_000 },
         };
         assert_eq!(site, expected);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::config::SiteConfig;
 use crate::checkpoint::digest;
 use crate::datasets::moments::ColumnSum;
+use crate::datasets::split::of_size;
 use crate::datasets::{DataError, Dataset, Targets};
 use crate::random::{Purpose, Streams};
 use crate::report::quoted;
@@ -15,6 +16,8 @@ use crate::report::quoted;
 pub struct SiteRows {
     /// The training rows.
     pub train: Dataset,
+    /// The rows held out to choose settings with.
+    pub validation: Dataset,
     /// The test rows.
     pub test: Dataset,
     /// The sha256 of the file `data.path`, in hexadecimal digits.
@@ -30,9 +33,12 @@ impl SiteRows {
     pub fn read(site: &SiteConfig) -> Result<Self, DataError> {
         let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
         let (train, test) = site.data.table().site_rows(&mut rng)?;
+        let held_out = (train.rows() as f64 * site.data.validation_fraction).round() as usize;
+        let mut rng = Streams::new(0).rng(Purpose::Data, 1, site.index);
+        let (train, validation) = of_size(&train, held_out.min(train.rows().saturating_sub(1)), &mut rng);
         let path = &site.data.path;
         let sha256 = digest::of_file(path).map_err(|source| DataError::Io { path: path.clone(), source })?;
-        Ok(Self { train, test, sha256 })
+        Ok(Self { train, validation, test, sha256 })
     }
 }
 
@@ -45,6 +51,8 @@ pub struct Description {
     pub name: String,
     /// The number of training rows N_k.
     pub rows: usize,
+    /// The number of rows held out to choose settings with.
+    pub validation_rows: usize,
     /// The number of test rows.
     pub test_rows: usize,
     /// The number of features p.
@@ -55,6 +63,8 @@ pub struct Description {
     pub target: TargetDescription,
     /// Sums over the training rows, where they may be told.
     pub sums: Option<Sums>,
+    /// Whether sums of products over the training rows may be asked for, which `data.rotate` needs.
+    pub products: bool,
     /// The [`print()`] of the file of the training rows.
     pub print: String,
 }
@@ -99,16 +109,18 @@ pub fn print(run: u64, sha256: &str) -> String {
 /// # Arguments
 /// - `run`: the number of the run, the key of the file's print.
 pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
-    let SiteRows { train, test, sha256 } = rows;
+    let SiteRows { train, validation, test, sha256 } = rows;
     Description {
         index: site.index,
         name: site.name.clone(),
         rows: train.rows(),
+        validation_rows: validation.rows(),
         test_rows: test.rows(),
         width: train.width(),
         features: train.feature_names.clone(),
         target: target(&train.targets, site.tell.class_counts),
         sums: site.tell.sums_of(train.rows()).then(|| sums(train)),
+        products: site.tell.products_of(train.rows()),
         print: print(run, sha256),
     }
 }
@@ -227,8 +239,9 @@ pub(super) mod tests {
                 header: Header::Yes,
                 delimiter: ",".into(),
                 test_fraction: 0.2,
+                validation_fraction: 0.0,
             },
-            tell: Tell { class_counts: true, min_rows: 1, statistics: true },
+            tell: Tell { class_counts: true, min_rows: 1, products: true, statistics: true },
             limits: SiteLimits { megabytes: 64, numbers: 1 << 20, steps: 1000 },
         }
     }
@@ -244,7 +257,7 @@ pub(super) mod tests {
             targets,
             clients: None,
         };
-        SiteRows { test: train.clone(), train, sha256: sha256.into() }
+        SiteRows { validation: train.select(&[]), test: train.clone(), train, sha256: sha256.into() }
     }
 
     pub(in crate::site) fn classes(labels: &[usize], names: &[&str]) -> Targets {
@@ -282,7 +295,7 @@ pub(super) mod tests {
     fn what_the_file_does_not_allow_is_not_told() {
         let rows = three(classes(&[1, 0, 1], &["alder", "oak"]));
         let told = |tell: Tell| describe(&SiteConfig { tell, ..site(0) }, &rows, 7);
-        let all = Tell { class_counts: true, min_rows: 3, statistics: true };
+        let all = Tell { class_counts: true, min_rows: 3, products: true, statistics: true };
         assert!(told(all).sums.is_some());
         assert!(told(Tell { statistics: false, ..all }).sums.is_none());
         let few = Tell { min_rows: 4, ..all };

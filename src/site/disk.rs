@@ -1,5 +1,5 @@
-//! What a site keeps on its disk during a run: the terms, and after every visit the state of its half together with its
-//! reply.
+//! What a site keeps on its disk during a run: the terms, after every visit the state of its half together with its reply,
+//! and after the last round the site's own results.
 //!
 //! `<state>/<run>/` has mode 0700 and a lock. A visit is committed by one rename, before its reply is sent: a process that
 //! ends at any moment leaves the visit out or has all of it. The generation of a visit has the number of its round. The
@@ -30,10 +30,16 @@ const RETRY: Duration = Duration::from_millis(50);
 const TERMS: &str = "terms.json";
 /// The file with the initial particles.
 const INITIAL: &str = "initial.safetensors";
-/// The file with the means over all rows.
-const MEANS: &str = "means.json";
+/// The file with the means over all rows, to which the site has told its deviations.
+pub const MEANS: &str = "means.json";
+/// The file with the form of the rows whose sums of products the site has told.
+pub const PRODUCTS: &str = "products.json";
+/// The file with the fingerprint of the particles whose squared residuals the site has told.
+pub const RESIDUALS: &str = "residuals.json";
 /// The directory of the visits.
 const VISITS: &str = "visits";
+/// The directory of the results after the last round.
+const RESULTS: &str = "results";
 /// The part of a generation with the state of the half.
 const HALF: &str = "half";
 /// The part of a generation with the reply.
@@ -124,12 +130,18 @@ impl Disk {
         }
     }
 
-    /// Keeps the question about deviations from means; whether it is the first of this run, or the same again.
+    /// The directory of the site's own results after the last round.
+    pub fn results(&self) -> PathBuf {
+        self.dir.join(RESULTS)
+    }
+
+    /// Keeps a question about the rows in its file, [`MEANS`], [`PRODUCTS`] or [`RESIDUALS`]; whether it is the first of this run, or the
+    /// same again.
     ///
     /// # Errors
     /// A file cannot be read or written.
-    pub fn asked_once(&self, question: &str) -> Result<bool, DiskError> {
-        let path = self.dir.join(MEANS);
+    pub fn asked_once(&self, file: &str, question: &str) -> Result<bool, DiskError> {
+        let path = self.dir.join(file);
         if path.exists() {
             return Ok(read_text(&path).map_err(CheckpointError::io("read", &path))? == question);
         }

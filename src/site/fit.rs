@@ -1,25 +1,44 @@
-//! Whether what a server has agreed with all sites fits the rows of one site.
+//! Whether what a server has agreed with all sites fits the rows of one of them.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use thiserror::Error;
 
 use crate::datasets::Dataset;
 use crate::report::quoted;
 
-/// Why a site cannot do what a server asks. A message names the client, and quotes no value of a row.
+/// Why rows do not fit what has been agreed. A message names who has them, and quotes no value of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("client {client}: {problem}")]
+#[error("{holder}: {problem}")]
 pub struct Misfit {
-    /// The client.
-    pub client: usize,
+    /// Who has the rows.
+    pub holder: Holder,
     /// The problem, and a remedy.
     pub problem: String,
 }
 
+/// Who has rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// The client k.
+    Client(usize),
+    /// The server, of its own test rows.
+    Server,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(client) => write!(f, "client {client}"),
+            Self::Server => f.write_str("the file of data.test_path"),
+        }
+    }
+}
+
 impl Misfit {
-    pub(super) fn new(client: usize, problem: impl Into<String>) -> Self {
-        Self { client, problem: problem.into() }
+    pub(super) fn new(holder: Holder, problem: impl Into<String>) -> Self {
+        Self { holder, problem: problem.into() }
     }
 }
 
@@ -28,12 +47,12 @@ impl Misfit {
 /// # Errors
 /// Another number of features, other names, or names on one side alone.
 pub(super) fn columns(
-    client: usize,
+    holder: Holder,
     own: &Dataset,
     agreed: Option<&[String]>,
     width: usize,
 ) -> Result<Vec<usize>, Misfit> {
-    let misfit = |problem: String| Err(Misfit::new(client, problem));
+    let misfit = |problem: String| Err(Misfit::new(holder, problem));
     if own.width() != width {
         return misfit(format!("it has {} features, all sites have agreed on {width}", own.width()));
     }
@@ -47,7 +66,7 @@ pub(super) fn columns(
     // A name that is agreed twice is not found the second time, so that each column is taken once.
     let place = |name: &String| match places.remove(name.as_str()) {
         Some(column) => Ok(column),
-        None => Err(Misfit::new(client, format!("it has no column `{}` for an agreed feature", quoted(name)))),
+        None => Err(Misfit::new(holder, format!("it has no column `{}` for an agreed feature", quoted(name)))),
     };
     let columns: Vec<usize> = agreed.iter().map(place).collect::<Result<_, _>>()?;
     match columns.len() == width {

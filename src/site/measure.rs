@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::agree::Means;
 use super::config::SiteConfig;
 use super::describe::SiteRows;
-use super::fit::{Misfit, columns};
+use super::fit::{Holder, Misfit, columns};
 use crate::datasets::moments::squared_deviations;
 use crate::datasets::{ExactSum, Targets};
 
@@ -37,7 +37,7 @@ pub fn measure(
     means: &Means,
 ) -> Result<Deviations, Misfit> {
     let (client, train) = (site.index, &rows.train);
-    let misfit = |problem: &str| Err(Misfit::new(client, problem));
+    let misfit = |problem: &str| Err(Misfit::new(Holder::Client(client), problem));
     if !site.tell.sums_of(train.rows()) {
         return misfit("it tells no sums (tell.statistics, tell.min_rows)");
     }
@@ -46,7 +46,7 @@ pub fn measure(
     }
     let columns = match means.features.len() {
         0 => Vec::new(),
-        width => columns(client, train, features, width)?,
+        width => columns(Holder::Client(client), train, features, width)?,
     };
     let sums = |(column, mean): (&usize, &f64)| {
         squared_deviations(train.features.index_axis(Axis(1), *column).iter().map(|&x| f64::from(x)), *mean)
@@ -95,8 +95,8 @@ mod tests {
     fn what_the_file_does_not_allow_is_not_measured() {
         let means = Means { features: vec![0.0, 0.0], target: None };
         for tell in [
-            Tell { class_counts: true, min_rows: 3, statistics: true },
-            Tell { class_counts: true, min_rows: 1, statistics: false },
+            Tell { class_counts: true, min_rows: 3, products: true, statistics: true },
+            Tell { class_counts: true, min_rows: 1, products: true, statistics: false },
         ] {
             let silent = SiteConfig { tell, ..site(3) };
             let message = measure(&silent, &real(), names(&["ph", "flow"]).as_deref(), &means).unwrap_err().to_string();

@@ -2,8 +2,9 @@
 
 use ndarray::Axis;
 
+use super::agree::Agreement;
 use super::describe::{SiteRows, has_fractions};
-use super::fit::{Misfit, columns};
+use super::fit::{Holder, Misfit, columns};
 use crate::datasets::format::csv;
 use crate::datasets::{Dataset, ModelCard, Targets, TrainTest};
 use crate::report::quoted;
@@ -20,26 +21,41 @@ impl SiteRows {
     /// # Errors
     /// The card is not consistent, or it has other columns, another task, or not all classes of this site.
     pub fn prepared(&self, client: usize, card: &ModelCard) -> Result<TrainTest, Misfit> {
-        let invalid = |problem: String| Misfit::new(client, format!("what was agreed is not valid: {problem}"));
-        card.check().map_err(invalid)?;
-        if card.classes.is_none() != card.normalisation.target.is_some() {
-            return Err(invalid("a target is scaled in a regression, and only there".into()));
-        }
-        let columns = columns(client, &self.train, card.feature_names.as_deref(), card.features)?;
-        let set = |own: &Dataset| {
-            let mut features = own.features.select(Axis(1), &columns);
-            card.normalisation.features.apply(&mut features).map_err(|error| invalid(error.to_string()))?;
-            let targets = targets(client, &own.targets, card.classes.as_deref())?;
-            Ok(Dataset { features, targets, ..card.shape() })
-        };
-        let (train, test) = (set(&self.train)?, set(&self.test)?);
+        let holder = Holder::Client(client);
+        let (train, test) = (agreed_form(holder, &self.train, card)?, agreed_form(holder, &self.test, card)?);
         Ok(TrainTest { train, test, normalisation: card.normalisation.clone(), notes: Vec::new() })
     }
 }
 
+/// Rows with columns in the agreed order, classes by their agreed numbers, and features in the agreed scale.
+///
+/// # Errors
+/// The card is not consistent, or it has other columns, another task, or not all classes of the rows.
+pub fn agreed_form(holder: Holder, own: &Dataset, card: &ModelCard) -> Result<Dataset, Misfit> {
+    let invalid = |problem: String| Misfit::new(holder, format!("what was agreed is not valid: {problem}"));
+    card.check().map_err(invalid)?;
+    if card.classes.is_none() != card.normalisation.target.is_some() {
+        return Err(invalid("a target is scaled in a regression, and only there".into()));
+    }
+    let columns = columns(holder, own, card.feature_names.as_deref(), card.features)?;
+    let mut features = own.features.select(Axis(1), &columns);
+    card.normalisation.features.apply(&mut features).map_err(|error| invalid(error.to_string()))?;
+    let targets = targets(holder, &own.targets, card.classes.as_deref())?;
+    Ok(Dataset { features, targets, ..card.shape() })
+}
+
+/// Checks that rows have the agreed columns and no other classes, before a scale is known.
+///
+/// # Errors
+/// As [`agreed_form`].
+pub fn fits(holder: Holder, own: &Dataset, agreed: &Agreement) -> Result<(), Misfit> {
+    columns(holder, own, agreed.features.as_deref(), agreed.width)?;
+    targets(holder, &own.targets, agreed.classes.as_deref()).map(|_| ())
+}
+
 /// Targets with the agreed numbers of their classes.
-fn targets(client: usize, own: &Targets, agreed: Option<&[String]>) -> Result<Targets, Misfit> {
-    let misfit = |problem: String| Err(Misfit::new(client, problem));
+fn targets(holder: Holder, own: &Targets, agreed: Option<&[String]>) -> Result<Targets, Misfit> {
+    let misfit = |problem: String| Err(Misfit::new(holder, problem));
     match (own, agreed) {
         (Targets::Classes { labels, names }, Some(agreed)) => {
             if has_fractions(names) {
@@ -50,11 +66,13 @@ fn targets(client: usize, own: &Targets, agreed: Option<&[String]>) -> Result<Ta
                     labels: labels.iter().map(|label| places[*label]).collect(),
                     names: agreed.to_vec(),
                 }),
-                Err(name) => misfit(format!(
-                    "its class `{}` is not one of the {} agreed; has its file changed since it was described?",
-                    quoted(name),
-                    agreed.len()
-                )),
+                Err(name) => {
+                    let remedy = match holder {
+                        Holder::Client(_) => "has its file changed since it was described?",
+                        Holder::Server => "no site has rows of it",
+                    };
+                    misfit(format!("its class `{}` is not one of the {} agreed; {remedy}", quoted(name), agreed.len()))
+                }
             }
         }
         (Targets::Real { values }, None) => Ok(Targets::Real { values: values.clone() }),

@@ -166,6 +166,7 @@ mod tests {
     fn agreed(classes: Option<&[&str]>) -> Agreement {
         Agreement {
             rows: vec![3, 1],
+            validation_rows: vec![0, 0],
             test_rows: vec![1, 1],
             width: 1,
             features: None,

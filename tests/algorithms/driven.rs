@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use fedstein::experiment::Experiment;
-use fedstein::protocol::{Ask, ClientId, Message, Predictor, Request};
+use fedstein::protocol::{Ask, ClientId, Message, Predictor, Request, Scoring};
 use ndarray::Array2;
 use tempfile::TempDir;
 
@@ -61,7 +61,7 @@ impl Driven {
     /// The client's own particles for predictions, `[N·d]`; `None` if it has none.
     pub fn predictor(&mut self, client: ClientId) -> Option<Vec<f64>> {
         let Built { server, clients, .. } = &mut self.built;
-        let request = Request::new(1, client, Ask::Score, server.publish().unwrap());
+        let request = Request::new(1, client, Ask::Score(Scoring::default()), server.publish().unwrap());
         match clients[client].1.predictor(&request).unwrap() {
             Predictor::Own(particles) => Some(values(&particles)),
             _ => None,

@@ -14,7 +14,7 @@ use fedstein::experiment::{Config, Experiment};
 use fedstein::federation::validate::validate;
 use fedstein::models::{Batch, Layout, Model};
 use fedstein::particles::Particles;
-use fedstein::protocol::{Ask, ClientHalf, Halves, Message, Predictor, Reply, Request, Setup, all_here};
+use fedstein::protocol::{Ask, ClientHalf, Halves, Message, Predictor, Reply, Request, Scoring, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Minibatches, Order, Shard, Table};
 use fedstein::stein::Optimizer;
@@ -215,7 +215,8 @@ impl Stage {
     /// The particles with which a client predicts; `None` where they are those that the server published.
     fn predictor(&mut self, client: usize) -> Option<Vec<f64>> {
         let message = self.halves.server.publish().unwrap();
-        match self.client(client).predictor(&Request::new(9, client, Ask::Score, message)).unwrap() {
+        match self.client(client).predictor(&Request::new(9, client, Ask::Score(Scoring::default()), message)).unwrap()
+        {
             Predictor::Own(own) => Some(values(&own)),
             Predictor::Published => None,
             Predictor::Rows(_) => panic!("these methods predict with particles"),

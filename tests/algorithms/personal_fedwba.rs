@@ -12,7 +12,7 @@ use fedstein::experiment::{Config, Experiment};
 use fedstein::federation::validate::validate;
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::particles::Particles;
-use fedstein::protocol::{Ask, ClientHalves, Message, Predictor, Reply, Request, ServerHalf, Setup, all_here};
+use fedstein::protocol::{Ask, ClientHalves, Message, Predictor, Reply, Request, Scoring, ServerHalf, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Shard, Table};
 use fedstein::stein::{Score, direction};
@@ -400,7 +400,7 @@ fn a_client_predicts_with_its_own_particles_once_it_has_trained() {
     let replies = site.round(1, &[1, 2]);
     let message = site.server.publish().unwrap();
     assert_eq!(message.arrays["particles"].values.to_f64(), site.global());
-    let request = |client| Request::new(1, client, Ask::Score, message.clone());
+    let request = |client| Request::new(1, client, Ask::Score(Scoring::default()), message.clone());
     for client in 0..4 {
         let predictor = site.clients[client].1.predictor(&request(client)).unwrap();
         match (replies.iter().find(|reply| reply.client == client), predictor) {
@@ -496,7 +496,7 @@ fn shared_layers_move_along_the_mean_score_and_bayesian_ones_by_svgd_among_thems
         assert_close(&particle[..FIRST], &want, EXACT, "mean of the shared layer");
     }
     // A client's predictor holds it, too.
-    let published = Request::new(1, 3, Ask::Score, site.server.publish().unwrap());
+    let published = Request::new(1, 3, Ask::Score(Scoring::default()), site.server.publish().unwrap());
     let Predictor::Own(own) = site.clients[3].1.predictor(&published).unwrap() else { panic!("it has trained") };
     for (n, particle) in values(&own).chunks_exact(D).enumerate() {
         assert_eq!(particle[..FIRST], shared[2]);

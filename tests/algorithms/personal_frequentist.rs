@@ -15,7 +15,7 @@ use fedstein::experiment::{Config, Experiment};
 use fedstein::federation::validate::validate;
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::particles::Particles;
-use fedstein::protocol::{Ask, Halves, Message, Predictor, Reply, Request, Setup, all_here};
+use fedstein::protocol::{Ask, Halves, Message, Predictor, Reply, Request, Scoring, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Minibatches, Order, Shard, Table};
 use rand::Rng;
@@ -152,7 +152,7 @@ impl Federation {
     /// The parameters with which a client predicts; `None` where they are those that the server published.
     fn predictor(&mut self, client: usize) -> Option<Vec<f64>> {
         let message = self.halves.server.publish().unwrap();
-        let request = Request::new(1, client, Ask::Score, message);
+        let request = Request::new(1, client, Ask::Score(Scoring::default()), message);
         match self.halves.clients[client].1.predictor(&request).unwrap() {
             Predictor::Published => None,
             Predictor::Own(particles) => Some(values(&particles)),

@@ -17,7 +17,7 @@ use fedstein::backend::{Flex, Precision, Session};
 use fedstein::experiment::Experiment;
 use fedstein::linalg::Cholesky;
 use fedstein::models::{Activation, BlrConfig, BnnConfig, Model, Network};
-use fedstein::protocol::{Ask, Halves, Message, Predictor, Request, Setup, all_here};
+use fedstein::protocol::{Ask, Halves, Message, Predictor, Request, Scoring, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Shard, Table};
 use ndarray::{Array1, Array2, Axis, array, concatenate};
@@ -563,7 +563,7 @@ fn personal_accuracy(halves: &mut Halves<Flex>, test: &Table, answers: &[usize],
         .map(|((id, client), rows)| {
             let own: Vec<usize> =
                 (0..answers.len()).filter(|row| rows.iter().any(|train| labels[*train] == answers[*row])).collect();
-            let published = request(halves.server.publish().unwrap(), *id, Ask::Score);
+            let published = request(halves.server.publish().unwrap(), *id, Ask::Score(Scoring::default()));
             let Predictor::Rows(predict) = client.predictor(&published).unwrap() else {
                 panic!("pfedgp predicts rows")
             };

@@ -84,6 +84,7 @@ fn what_is_wrong_with_the_sites_is_said_before_anything_is_written() {
     place.refuses(&line("--set data.kind=digits"), &["`data.kind` must be \"sites\""]);
     place.refuses(&line("--set data.normalise=minmax"), &["minmax", "\"standard\", \"none\""]);
     place.refuses("train run.toml", &["--sites"]);
+    place.refuses(&line("--set data.rotate=principal"), &["client 0 tells no sums of products", "tell.products"]);
     place.write("2/rows.csv", rows(2, 9, 0.3));
     place.refuses(&line(""), &["client 2 tells no sums", "tell.min_rows"]);
 }
@@ -180,4 +181,130 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
         "site split --set data.kind=mixture-1d --set partition.clients=2 --set model.kind=mixture --set algorithm.kind=dsvgd --out other",
         &["toy density"],
     );
+}
+
+/// The directories of the results that the sites of a place keep, in the order of the sites.
+fn results(place: &Place, sites: &[&str]) -> Vec<String> {
+    let of = |site: &&str| {
+        let runs = place.names(&format!("{site}/state"));
+        assert_eq!(runs.len(), 1, "{site}: {runs:?}");
+        format!("{site}/state/{}/results", runs[0])
+    };
+    sites.iter().map(of).collect()
+}
+
+#[test]
+fn the_sites_of_configs_run_as_they_stand_and_keep_their_own_results() {
+    let place = Place::new();
+    let configs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/sites");
+    let names = ["north", "east", "south"];
+    let files = ["run.toml".to_owned()]
+        .into_iter()
+        .chain(names.iter().flat_map(|site| ["site.toml", "rows.csv.gz"].map(|file| format!("{site}/{file}"))));
+    for file in files {
+        place.write(&file, std::fs::read(configs.join(&file)).unwrap());
+    }
+    let line = "--sites north/site.toml,east/site.toml,south/site.toml --set rounds=6 --set algorithm.local_steps=40";
+    place.works(&format!("train run.toml --quiet {line} --out runs/a"));
+    let summary = place.json("runs/a/summary.json");
+    for (index, (site, results)) in names.iter().zip(results(&place, &names)).enumerate() {
+        // The site's own predictions give the metrics that the server has of it.
+        let mut expected = vec!["config.toml", "model.json", "particles.safetensors", "predictions.csv", "report"];
+        expected.extend(["summary.json", "uncertainty.csv"]);
+        assert_eq!(place.names(&results), expected, "{site}");
+        let table = place.table(&format!("{results}/predictions.csv"));
+        let right = |row: &&Vec<String>| {
+            let probabilities: Vec<f64> = row[1..].iter().map(|cell| cell.parse().unwrap()).collect();
+            let most = probabilities.iter().copied().fold(0.0, f64::max);
+            probabilities[row[0].parse::<usize>().unwrap()] == most
+        };
+        let rows = table.len() - 1;
+        let accuracy = table[1..].iter().filter(right).count() as f64 / rows as f64;
+        let told = &summary["sites"][index];
+        assert_eq!(
+            (told["name"].as_str().unwrap(), told["evaluation"]["rows"].as_u64().unwrap()),
+            (*site, rows as u64)
+        );
+        assert!((told["evaluation"]["accuracy"].as_f64().unwrap() - accuracy).abs() < 1e-12, "{site}: {accuracy}");
+        // What they keep is read by the other commands: the same particles predict the same.
+        assert!(
+            place.bytes(&format!("{results}/particles.safetensors")) == place.bytes("runs/a/particles.safetensors")
+        );
+        assert!(place.text(&format!("{results}/report/report.html")).contains(site), "{site}");
+        place.works(&format!("report {results} --out again-{site}"));
+        assert!(place.path(&format!("again-{site}/report.html")).exists());
+        let pixels: Vec<String> = (0..64).map(|pixel| format!("row{}_col{}", pixel / 8, pixel % 8)).collect();
+        place.write("new.csv", format!("{}\n{}\n", pixels.join(","), vec!["7"; 64].join(",")));
+        let at_site = place.works(&format!("predict {results} --input new.csv")).stdout;
+        assert_eq!(at_site, place.works("predict runs/a --input new.csv").stdout, "{site}");
+    }
+}
+
+#[test]
+fn validation_rows_of_the_sites_are_scored_in_the_place_of_the_test_rows_and_change_no_bit() {
+    let place = place();
+    place.refuses(
+        &line("--set evaluation.rows=validation"),
+        &["no site holds out validation rows", "data.validation_fraction"],
+    );
+    for site in 0..K {
+        let file = format!("{site}/site.toml");
+        place.write(&file, place.text(&file) + "validation_fraction = 0.25\n");
+    }
+    place.works(&line("--out runs/test"));
+    place.works(&line("--set evaluation.rows=validation --out runs/validation"));
+    assert!(place.bytes("runs/test/particles.safetensors") == place.bytes("runs/validation/particles.safetensors"));
+    let rows = |run: &str| place.json(&format!("runs/{run}/summary.json"))["evaluation"]["rows"].as_u64().unwrap();
+    // A quarter of 40, 100 and 160 rows; 30 test rows of each site.
+    assert_eq!((rows("validation"), rows("test")), (10 + 25 + 40, 3 * 30));
+    assert!(place.text("runs/test/partition.txt").ends_with("2 ward-2 120 40 30\n"));
+    place.refuses(
+        &line("--set evaluation.rows=validation --set data.test_path=0/test.csv --set data.target=outcome"),
+        &["scores rows of the sites", "data.test_path"],
+    );
+}
+
+#[test]
+fn test_rows_at_the_server_are_predicted_there_and_change_no_bit_of_the_training() {
+    let place = place();
+    for site in 0..K {
+        let file = format!("{site}/site.toml");
+        place.write(&file, place.text(&file) + "[tell]\nproducts = true\n");
+    }
+    let line = |rest: &str| line(&format!("--set data.rotate=principal {rest}"));
+    place.works(&line("--out runs/at-sites"));
+    // The features are rotated, and the columns of the server's file are in another order.
+    let public = rows(1, 50, 2.3);
+    let swapped: String = public
+        .lines()
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            format!("{},{},{}\n", cells[2], cells[1], cells[0])
+        })
+        .collect();
+    place.write("public.csv", &swapped);
+    let keys = "--set data.test_path=public.csv --set data.target=outcome";
+    place.works(&line(&format!("{keys} --out runs/here")));
+    assert!(place.bytes("runs/at-sites/particles.safetensors") == place.bytes("runs/here/particles.safetensors"));
+    let summary = place.json("runs/here/summary.json");
+    assert!(summary["evaluation"]["rows"] == 50 && summary["evaluation"]["ace"].is_number(), "{summary}");
+    assert!(
+        summary.get("sites").is_none() && !place.table("runs/here/rounds.csv")[0].contains(&"scored_clients".into())
+    );
+    // `fedstein predict` computes the same probabilities from the rows alone.
+    let features: String = public.lines().map(|line| format!("{}\n", line.rsplit_once(',').unwrap().0)).collect();
+    place.write("features.csv", features);
+    place.works("predict runs/here --input features.csv --out p.csv");
+    let (predicted, kept) = (place.table("p.csv"), place.table("runs/here/predictions.csv"));
+    assert_eq!((predicted.len(), kept.len()), (51, 51));
+    for (predicted, kept) in predicted[1..].iter().zip(&kept[1..]) {
+        let close = |a: &String, b: &String| (a.parse::<f64>().unwrap() - b.parse::<f64>().unwrap()).abs() < 1e-6;
+        assert!(close(&predicted[2], &kept[1]) && close(&predicted[3], &kept[2]), "{predicted:?}, {kept:?}");
+    }
+    place.write("public.csv", swapped.replace("ill", "dead"));
+    place.refuses(&line(keys), &["the file of data.test_path", "`dead`", "no site has rows of it"]);
+    place.write("public.csv", swapped.replace("pulse", "puls"));
+    place.refuses(&line(keys), &["the file of data.test_path: it has no column `pulse`"]);
+    place.refuses(&line("--set data.test_path=public.csv"), &["data.target", "the column to predict"]);
+    place.refuses(&line("--set data.test_path=none.csv --set data.target=outcome"), &["data.test_path", "none.csv"]);
 }

@@ -106,6 +106,7 @@ fn the_json_has_no_value_of_a_row_no_path_and_no_count_of_a_class() {
         "index": 0,
         "name": "north",
         "rows": 12,
+        "validation_rows": 0,
         "test_rows": 2,
         "width": 2,
         "features": ["ph", "flow"],
@@ -114,6 +115,7 @@ fn the_json_has_no_value_of_a_row_no_path_and_no_count_of_a_class() {
             "features": [{ "sum": [4723.5], "constant": null }, { "sum": [518.75], "constant": null }],
             "target": null,
         },
+        "products": false,
     });
     assert_eq!(told, expected);
     for row in 0..12 {

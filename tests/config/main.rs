@@ -40,7 +40,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every experiment under `configs/`; the files in `configs/paper` are figures.
+/// Every experiment under `configs/`; the files in `configs/paper` are figures, and each site has a file of its own.
 fn config_files() -> Vec<PathBuf> {
     let mut folders = vec![root().join("configs")];
     let mut files = Vec::new();
@@ -50,6 +50,7 @@ fn config_files() -> Vec<PathBuf> {
             match path.is_dir() {
                 true if path.ends_with("configs/paper") => {}
                 true => folders.push(path),
+                false if ["site.toml", "rows.csv.gz"].iter().any(|name| path.ends_with(name)) => {}
                 false => files.push(path),
             }
         }

@@ -3,7 +3,7 @@
 
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::checkpoint::codec;
-use fedstein::protocol::{Ask, ClientHalf, ClientId, Halves, Predictor, Request};
+use fedstein::protocol::{Ask, ClientHalf, ClientId, Halves, Predictor, Request, Scoring};
 
 use crate::common::{algorithms, experiment, values};
 use crate::faults::harness::*;
@@ -77,7 +77,7 @@ fn a_server_and_clients_in_processes_of_their_own_do_what_they_do_in_one() {
         let (mut inside, mut outside) = (halves(&text), apart(&text));
         let published = inside.server.publish().unwrap();
         for (client, state) in together.clients.iter().enumerate() {
-            let request = Request::new(9, client, Ask::Score, published.clone());
+            let request = Request::new(9, client, Ask::Score(Scoring::default()), published.clone());
             let [inside, outside] = [&mut inside, &mut outside].map(|halves| {
                 let half = &mut *halves.clients[client].1;
                 predicts(half, state, &request)

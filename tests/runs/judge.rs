@@ -18,7 +18,7 @@ use fedstein::federation::event::{Event, EventKind};
 use fedstein::federation::fleet::{Fleet, InProcess};
 use fedstein::federation::server::{Federation, Round, RoundObserver};
 use fedstein::metrics::{ClientScores, Evaluation, ParticleLogProbs, Scale};
-use fedstein::protocol::{Ask, ClientId, Reply, Request, RequestKind, ServerHalf, Watch};
+use fedstein::protocol::{ClientId, Reply, Request, RequestKind, ServerHalf, Watch};
 use fedstein::random::Streams;
 use fedstein::report::SiteScores;
 use fedstein::rows::Table;
@@ -49,7 +49,7 @@ impl RoundObserver<Flex> for Both<'_> {
     fn round_started(&mut self, _: usize, _: &[ClientId]) {}
 
     fn round_ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>, _: &dyn Schedule) -> Result<(), RunError> {
-        let ended = Ended { round: round.round, fleet: self.fleet, policy: &round.policy, server };
+        let ended = Ended { round: round.round, fleet: self.fleet, policy: &round.policy, server, is_last: false };
         let judged = |judge: &Judge<'_, Flex>| judge.evaluate(ended, self.clients, self.own);
         self.judged.push((judged(&self.here)?, judged(&self.there)?));
         Ok(())
@@ -76,6 +76,7 @@ fn judged(text: &str, own: bool, around: Option<&Around>) -> Vec<(Judged, Judged
     let model = config.model(&all.train).unwrap();
     let scale = all.normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
     let tests = split(all.test.rows(), clients);
+    let counted = tests.iter().map(Vec::len).collect();
     let held = |data: &Dataset, rows: Vec<Vec<usize>>| HeldOut {
         targets: data.targets.clone(),
         table: Table::new(data.clone(), &all.normalisation),
@@ -89,7 +90,6 @@ fn judged(text: &str, own: bool, around: Option<&Around>) -> Vec<(Judged, Judged
         scale,
         chunk: 3,
         bins: config.evaluation.bins,
-        published: true,
     };
     let task = model.task();
     let here = Evaluator::new(model, session.clone(), all.test.clone(), &all.normalisation, evaluator_config(&config))
@@ -100,7 +100,7 @@ fn judged(text: &str, own: bool, around: Option<&Around>) -> Vec<(Judged, Judged
     let outside = around.map(|around| around(&inside));
     let fleet: &dyn Fleet = outside.as_deref().unwrap_or(&inside);
     let names = (0..clients).map(|client| format!("site {client}")).collect();
-    let there = Judge::clients(names, task, config.evaluation.bins).unwrap();
+    let there = Judge::clients((names, counted), task, config.evaluation.bins).unwrap();
     let mut both = Both { here: Judge::Rows(&here), there, fleet, clients, own, judged: Vec::new() };
     let policy = &mut config.fault_policy(config.algorithm.capabilities());
     let (server, schedule, diagnosis) = (&mut *server, &mut *schedule, config.diagnosis());
@@ -188,7 +188,8 @@ impl Fleet for Unusable<'_> {
     fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>> {
         let asked: BTreeMap<ClientId, &Request> = requests.iter().map(|request| (request.client, request)).collect();
         let mut replies = self.0.dispatch(requests, watch);
-        let of_scores = |reply: &Reply| asked.get(&reply.client).is_some_and(|request| request.ask == Ask::Score);
+        let of_scores =
+            |reply: &Reply| asked.get(&reply.client).is_some_and(|request| request.ask.kind() == RequestKind::Scores);
         replies.retain(|reply| !reply.as_ref().is_ok_and(|reply| of_scores(reply) && reply.client == 1));
         for reply in replies.iter_mut().flatten().filter(|reply| of_scores(reply) && reply.client == 2) {
             let mut values = reply.message.array(PUBLISHED_SCORES).unwrap().clone();

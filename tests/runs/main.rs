@@ -9,6 +9,8 @@ mod faults;
 mod judge;
 mod resume;
 mod selection_runs;
+mod site_absent;
+mod site_crashes;
 mod site_faults;
 mod sites;
 mod wire;

@@ -86,8 +86,9 @@ pub fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
                 header: Header::Yes,
                 delimiter: ",".into(),
                 test_fraction: 0.2,
+                validation_fraction: 0.0,
             },
-            tell: Tell { class_counts: true, min_rows: 1, statistics: true },
+            tell: Tell { class_counts: true, min_rows: 1, products: true, statistics: true },
             limits: SiteLimits { megabytes: 64, numbers: 1 << 20, steps: 1000 },
         }
     };
@@ -163,10 +164,15 @@ fn essence(outcome: &Outcome<Flex>) -> Essence {
     (particles, format!("{:?}", outcome.posterior), outcome.rounds.iter().map(round).collect())
 }
 
-fn compare(kind: &str, more: &str, task: Task) {
+/// Asserts that a federation of sites has the bits of a run in one process.
+pub fn compare(kind: &str, more: &str, task: Task) {
+    compare_texts(configs(kind, more, task), (kind, more), task);
+}
+
+/// The same for the config of a run in one process and that of a federation; `what` says what they are.
+fn compare_texts([here, elsewhere]: [String; 2], (kind, more): (&str, &str), task: Task) {
     let dir = TempDir::new().unwrap();
     let seen = Seen::default();
-    let [here, elsewhere] = configs(kind, more, task);
     let sites = sites(dir.path(), task);
     let together = in_one_process(&here, task).unwrap_or_else(|error| panic!("{kind} {more}: {error}"));
     let apart = federation(&elsewhere, &sites, &seen).unwrap_or_else(|error| panic!("{kind} {more}: {error}"));
@@ -182,6 +188,22 @@ fn compare(kind: &str, more: &str, task: Task) {
 fn a_federation_of_sites_does_what_a_run_in_one_process_does_to_the_bit_for_every_algorithm() {
     for kind in algorithms_that(|can| !can.centralised) {
         compare(kind, "", Task::Classification);
+    }
+}
+
+#[test]
+fn so_it_does_with_features_in_the_basis_of_their_principal_axes() {
+    for (kind, from) in [("newton-dsvgd", "all-clients"), ("fedavg", "all-clients"), ("dsvgd", "first-client")] {
+        let keys = format!(", rotate = \"principal\", rotate_from = \"{from}\" }}");
+        for task in [Task::Classification, Task::Regression] {
+            let texts = configs(kind, "", task).map(|text| {
+                let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+                let data = lines.iter_mut().find(|line| line.trim().starts_with("data = {")).unwrap();
+                *data = data.replace(" }", &keys);
+                lines.join("\n")
+            });
+            compare_texts(texts, (kind, from), task);
+        }
     }
 }
 

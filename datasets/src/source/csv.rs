@@ -7,8 +7,8 @@ use crate::format::table;
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;
 use crate::{DataError, DataProperties, Dataset, Normalise, Targets, split};
-use fedstein_schema::Literal::Text;
-use fedstein_schema::{Accepts, Key, Kind, key, required};
+use fedstein_schema::Literal::{Float, Text};
+use fedstein_schema::{Accepts, Interval, Key, Kind, key, required};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -59,14 +59,14 @@ pub(super) const TASK: Key = key(
     "What the target is: a label or a number.",
 );
 
-const HEADER: Key = key(
+pub(super) const HEADER: Key = key(
     "header",
     Accepts::Choice(&["auto", "yes", "no"]),
     Text("auto"),
     "Whether the first row holds the column names; `auto`: yes if the target is given by name or the row's features are not numbers.",
 );
 
-const DELIMITER: Key =
+pub(super) const DELIMITER: Key =
     key("delimiter", Accepts::Character, Text(","), "The separator of cells, such as `,` or `;` or `tab`.");
 
 const CLIENT_COLUMN: Key = key(
@@ -76,7 +76,7 @@ const CLIENT_COLUMN: Key = key(
     "The column with the client of each row, for partition `by-column`; it is not a feature. `\"\"`: none.",
 );
 
-const TEST_PATH: Key = key(
+pub(super) const TEST_PATH: Key = key(
     "test_path",
     Accepts::Text { may_be_empty: true },
     Text(""),
@@ -96,6 +96,13 @@ pub const SITE_KEYS: &[Key] = &[
     ),
     TEST_FRACTION
         .doc("Share of the rows held out for the test; the same rows every time, drawn by the site's `index`."),
+    key(
+        "validation_fraction",
+        Accepts::Float(Interval::DECAY),
+        Float(0.0),
+        "Share of the training rows held out to choose settings with (`evaluation.rows = \"validation\"`, and the best round of \
+         the clients' own predictors); drawn by the site's `index`. 0: none.",
+    ),
 ];
 
 impl Csv {
@@ -116,7 +123,7 @@ impl Csv {
             delimiter: delimiter(&self.delimiter)?,
             client: &self.client_column,
         };
-        match read(&self.path, &self.test_path, &columns, least_classes)? {
+        match read(("data.path", &self.path), &self.test_path, &columns, least_classes)? {
             (train, Some(test)) => Ok((train, test)),
             (all, None) => split::train_test(&all, self.test_fraction, rng),
         }
@@ -186,10 +193,10 @@ pub fn delimiter(text: &str) -> Result<u8, DataError> {
     }
 }
 
-/// A user's table, and the separate table of test rows if there is one. Classes and natural clients are numbered over
-/// both; a classification needs `least_classes` of them.
-fn read(
-    path: &Path,
+/// The table that a key names, and the separate table of test rows if there is one. Classes and natural clients are numbered
+/// over both; a classification needs `least_classes` of them.
+pub(super) fn read(
+    (key, path): (&str, &Path),
     test_path: &str,
     columns: &CsvOptions,
     least_classes: usize,
@@ -201,7 +208,7 @@ fn read(
         }
         csv::read(path, columns, &mut classes, &mut clients)
     };
-    let train = read_file("data.path", path)?;
+    let train = read_file(key, path)?;
     let test = if test_path.is_empty() { None } else { Some(read_file("data.test_path", Path::new(test_path))?) };
     let one_file = |(a, b): (PathBuf, PathBuf)| a == b;
     if path.canonicalize().ok().zip(Path::new(test_path).canonicalize().ok()).is_some_and(one_file) {

@@ -1,12 +1,14 @@
 //! Rows that lie at the sites of a federation, and nowhere else.
 
 use super::{DataSet, Origin, Rows, Source};
-use crate::format::csv::Task;
+use crate::format::csv::{CsvOptions, Task};
+use crate::format::header::Header;
 use crate::prepare::NORMALISE;
 use crate::properties::TargetKind;
-use crate::source::csv::TASK;
-use crate::{DataError, DataProperties, Normalise};
-use fedstein_schema::{Key, Kind};
+use crate::source::csv::{self, DELIMITER, HEADER, TASK, TEST_PATH};
+use crate::{DataError, DataProperties, Dataset, Normalise};
+use fedstein_schema::Literal::Text;
+use fedstein_schema::{Accepts, Key, Kind, key};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -18,6 +20,14 @@ pub struct Sites {
     pub task: Task,
     /// The scale of the features; `auto` is `standard`, over the training rows of all sites.
     pub normalise: Normalise,
+    /// A file of test rows at the server; empty where each site scores its own test rows.
+    pub test_path: String,
+    /// The target column of that file, as [`Csv::target`](super::csv::Csv::target).
+    pub target: String,
+    /// Whether its first line holds the column names.
+    pub header: Header,
+    /// The character between its fields.
+    pub delimiter: String,
     /// Always 0: all rows of a site are kept.
     #[serde(skip, default)]
     pub train_limit: usize,
@@ -26,7 +36,47 @@ pub struct Sites {
     pub test_limit: usize,
 }
 
-const KEYS: &[Key] = &[TASK, NORMALISE];
+const KEYS: &[Key] = &[
+    TASK,
+    NORMALISE,
+    TEST_PATH.doc(
+        "A CSV file of the server with test rows; its columns are matched by name with those of the sites. `\"\"`: each site \
+         scores its own test rows.",
+    ),
+    key(
+        "target",
+        Accepts::Column { may_be_empty: true },
+        Text(""),
+        "The column to predict in `test_path`, by name, by number from 0, or from the end: -1 is the last.",
+    ),
+    HEADER,
+    DELIMITER,
+];
+
+impl Sites {
+    /// The server's own test rows, in the units of the file; `None` where it has none.
+    ///
+    /// # Errors
+    /// The file is missing or damaged, has no such column, or does not fit the task.
+    pub fn test_rows(&self) -> Result<Option<Dataset>, DataError> {
+        if self.test_path.is_empty() {
+            return Ok(None);
+        }
+        if self.target.is_empty() {
+            let problem = "must name the column to predict in `data.test_path`";
+            return Err(DataError::config("data.target", "\"\"", problem));
+        }
+        let columns = CsvOptions {
+            target: &self.target,
+            header: self.header,
+            task: self.task,
+            delimiter: csv::delimiter(&self.delimiter)?,
+            client: "",
+        };
+        let (rows, _) = csv::read(("data.test_path", Path::new(&self.test_path)), "", &columns, 1)?;
+        Ok(Some(rows))
+    }
+}
 
 impl Source for Sites {
     const KIND: Kind = Kind {

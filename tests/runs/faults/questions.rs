@@ -7,7 +7,7 @@ use fedstein::federation::event::{Event, EventKind};
 use fedstein::federation::fault_policy::{FaultPolicy, Rules};
 use fedstein::federation::fleet::Fleet;
 use fedstein::federation::inquiry::ask_for_scores;
-use fedstein::protocol::{Ask, Message, Reply, Request, RequestKind, Watch};
+use fedstein::protocol::{Ask, Message, Reply, Request, RequestKind, Scoring, Watch};
 
 use super::harness::*;
 use crate::common::{experiment, outcome};
@@ -211,9 +211,10 @@ fn requests_for_scores_carry_the_number_of_the_run_and_wait_no_longer_than_the_d
     let halves = halves(&scored(""));
     let fleet = Deaf(Mutex::default());
     let policy = FaultPolicy::new(Rules { deadline: Some(30.0), ..Rules::default() }, 77).with_nonce(5);
-    let scores = ask_for_scores(&fleet, &policy, &*halves.server, 3, &[0, 4], false).unwrap();
+    let wanted = Scoring { own: true, ..Scoring::default() };
+    let scores = ask_for_scores(&fleet, &policy, &*halves.server, 3, &[0, 4], wanted).unwrap();
     let requests = fleet.0.into_inner().unwrap();
-    assert!(requests.iter().all(|request| (request.run, request.ask) == (policy.number(), Ask::Score)));
+    assert!(requests.iter().all(|request| (request.run, request.ask) == (policy.number(), Ask::Score(wanted))));
     assert_ne!(policy.number(), 0);
     assert!(scores.replies.iter().all(Option::is_none));
     let late = |event: &Event| (event.kind, event.request) == (EventKind::Late, RequestKind::Scores);

@@ -1,0 +1,103 @@
+//! What a site keeps of a run after its last round: the results on its own test rows, as the directory of a finished run,
+//! which `fedstein report` and `fedstein predict` read. Nothing of it is sent.
+
+use std::path::Path;
+
+use toml::Table;
+
+use super::artifact::{facts, to_json, write_bytes, write_predicted};
+use super::config::{Config, EvaluationRows, Rotate, RotateFrom, RotationConfig};
+use super::evaluate::Predicted;
+use super::finished::{SCHEMA_VERSION, Summary, to_safetensors};
+use super::{rotation, run_dir, run_report};
+use crate::algorithm::Algorithm;
+use crate::backend::{Backend, Session};
+use crate::datasets::{DataConfig, ModelCard, Rotation};
+use crate::error::RunError;
+use crate::models::Model;
+use crate::particles::Particles;
+use crate::site::SiteConfig;
+
+/// The keys of `[data]` of a run with rotated features.
+const PRINCIPAL: RotationConfig = RotationConfig { rotate: Rotate::Principal, rotate_from: RotateFrom::AllClients };
+
+/// The results of a run at one site.
+pub(super) struct SiteResults<'a, B: Backend> {
+    /// The site's own file.
+    pub site: &'a SiteConfig,
+    /// What the server may set of a configuration.
+    pub config: &'a Config,
+    /// What all sites agree on.
+    pub card: &'a ModelCard,
+    /// The number of training rows N_k of each client, `[K]`.
+    pub roster: &'a [usize],
+    /// The model.
+    pub model: &'a dyn Model,
+    /// The device.
+    pub session: &'a Session<B>,
+    /// The basis of the features, of a run with `data.rotate`.
+    pub basis: Option<&'a Rotation>,
+    /// The last round.
+    pub round: usize,
+    /// The published particles; `None` where the server does not publish whole particles.
+    pub published: Option<Particles<B>>,
+    /// Whether the predictions are of the client's own predictor; else they are of the published particles.
+    pub is_own: bool,
+    /// The predictions of the site's test rows.
+    pub predicted: Predicted,
+}
+
+impl<B: Backend> SiteResults<'_, B> {
+    /// Writes the files into a directory, which is created if it is missing, in place of those of an earlier call.
+    ///
+    /// # Errors
+    /// A file cannot be written, or the predictions cannot be scored.
+    pub fn write(&self, dir: &Path) -> Result<(), RunError> {
+        let Self { site, config, card, roster, model, session, predicted, .. } = self;
+        std::fs::create_dir_all(dir).map_err(|error| RunError::Output(format!("{}: {error}", dir.display())))?;
+        let write = |name: &str, bytes: &[u8]| write_bytes(&dir.join(name), bytes);
+        write(run_dir::CONFIG, self.config_of_site()?.as_bytes())?;
+        write(run_dir::MODEL, &to_json(card)?)?;
+        if let Some(published) = &self.published {
+            write(run_dir::PARTICLES, &to_safetensors(published)?)?;
+        }
+        if let Some(basis) = self.basis {
+            write(run_dir::ROTATION, &rotation::to_safetensors(basis)?)?;
+        }
+        let uncertainty = write_predicted(dir, predicted)?;
+        let evaluation = predicted.evaluate(config.evaluation.bins)?;
+        let about = format!("{} training and {} test rows of `{}`", roster[site.index], evaluation.rows, site.name);
+        let clients = format!("client {} of {}", site.index, roster.len());
+        let mut facts = facts(config, config.algorithm.particles(), (about, clients), *model, session);
+        let predictor = if self.is_own { "the client's own" } else { "the published particles" };
+        facts.extend([("predictor".into(), predictor.into()), ("rounds".into(), self.round.to_string())]);
+        let summary = Summary {
+            schema_version: SCHEMA_VERSION,
+            name: site.name.clone(),
+            evaluation,
+            uncertainty,
+            personal: None,
+            facts,
+            rounds: Vec::new(),
+            partition: None,
+            scores: None,
+            sites: Vec::new(),
+        };
+        write(run_dir::SUMMARY, &to_json(&summary)?)?;
+        run_report::write_report(dir, &dir.join(run_dir::REPORT)).map(|_| ())
+    }
+
+    /// The configuration with the site's own rows, as TOML.
+    fn config_of_site(&self) -> Result<String, RunError> {
+        let wrong = |error: toml::ser::Error| RunError::Output(error.to_string());
+        let mut data = Table::try_from(DataConfig::Csv(self.site.data.table())).map_err(wrong)?;
+        if self.basis.is_some() {
+            data.extend(Table::try_from(PRINCIPAL).map_err(wrong)?);
+        }
+        let (name, backend) = (self.site.name.clone(), self.site.backend.clone());
+        let mut config = Config { name, backend, data, rounds: self.round, ..self.config.clone() };
+        // A file of rows has no clients that hold some out.
+        config.evaluation.rows = EvaluationRows::Test;
+        Ok(Table::try_from(config).map_err(wrong)?.to_string())
+    }
+}
