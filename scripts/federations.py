@@ -24,6 +24,7 @@ MIB = 2**20
 NAMES = {
     "newton": "**Newton factors, relay**, rotated inputs",
     "newton-plain": "Newton factors, relay, inputs as they are",
+    "newton-step": "Newton factors, relay, rotated inputs, step chosen",
     "newton-once": "Newton factors, ten at once, rotated inputs",
     "dsvgd": "DSVGD, λ = 0.55 (default)",
     "dsvgd-chosen": "DSVGD, λ chosen",
@@ -55,6 +56,8 @@ SETS = {
 }
 PARTITIONS = {"alike": "clients alike", "ratio": "1 : 9", "three": "three labels a client", "dirichlet": "Dirichlet(0.1)"}
 METRICS = ("accuracy", "nll", "ece")
+# Where the λ chosen is the default, the default's runs are those of the chosen one.
+DEFAULT_CHOSEN = ("digits", "mnist", "fashion")
 
 
 def read():
@@ -171,39 +174,42 @@ def differences(runs):
 
 
 def particles(runs):
-    """Newton factors by the number of particles and the precision on the wire, beside averaging at the same bytes."""
+    """Newton factors by the number of particles and the precision on the wire, beside averaging and FedAdam at the same bytes."""
     for of, part in (("digits", "three"), ("mnist", "three")):
         found = {key[2]: seeds for key, seeds in runs.items() if key[:2] == (of, part) and key[2].startswith("newton-N")}
         if not found:
             continue
         found["newton-N10-f32"] = found.get("newton-N10-f32") or runs[of, part, "newton"]
         print(f"\n**{SETS[of]}, {PARTITIONS[part]}**: N and the precision on the wire, 60 visits of a relay\n")
-        print("| N | wire | seeds | uplink, MiB | accuracy / NLL / ECE | averaging with as many bytes | its visits | NLL, difference |\n|---|---|---|---|---|---|---|---|")
+        print("| N | wire | seeds | uplink, MiB | accuracy / NLL / ECE | averaging with as many bytes | its visits | NLL, difference | FedAdam with as many bytes | its visits | NLL, difference |\n|---|---|---|---|---|---|---|---|---|---|---|")
         order = lambda name: (int(name.split("-")[1][1:]), name.split("-")[2] == "f16")
         for name in sorted(found, key=order):
             n, half = order(name)
             seeds = found[name]
             last = [rows[-1] for rows in seeds.values()]
             uplink = mean([row["uplink_bytes"] for row in last])
-            best, cell = None, ["", "", ""]
-            for method in ("fedavg", "fedavg-rotated", "fedavg-60", "fedavg-60-rotated"):
-                rival = runs.get((of, part, method), {})
-                theirs = {seed: at_uplink(rows, uplink) for seed, rows in rival.items() if seed in seeds}
-                theirs = {seed: row for seed, row in theirs.items() if row}
-                if theirs and (best is None or mean([row["nll"] for row in theirs.values()]) < best[0]):
-                    d, e, _ = paired(seeds, {seed: [row] for seed, row in theirs.items()}, "nll")
-                    best = (mean([row["nll"] for row in theirs.values()]),)
-                    visits = mean([row["visits"] for row in theirs.values()])
-                    cell = [three(list(theirs.values())), f"{visits:,.0f}", signed(d) + (f" ± {e:.3f}" if e is not None else "")]
-            print(f"| {n} | {'f16' if half else 'f32'} | {len(seeds)} | {uplink / MIB:.1f} | {three(last)} | " + " | ".join(cell) + " |")
+            cells = []
+            for rivals in (("fedavg", "fedavg-rotated", "fedavg-60", "fedavg-60-rotated"), ("fedadam",)):
+                best, cell = None, ["", "", ""]
+                for method in rivals:
+                    rival = runs.get((of, part, method), {})
+                    theirs = {seed: at_uplink(rows, uplink) for seed, rows in rival.items() if seed in seeds}
+                    theirs = {seed: row for seed, row in theirs.items() if row}
+                    if theirs and (best is None or mean([row["nll"] for row in theirs.values()]) < best):
+                        d, e, _ = paired(seeds, {seed: [row] for seed, row in theirs.items()}, "nll")
+                        best = mean([row["nll"] for row in theirs.values()])
+                        visits = mean([row["visits"] for row in theirs.values()])
+                        cell = [three(list(theirs.values())), f"{visits:,.0f}", signed(d) + (f" ± {e:.3f}" if e is not None else "")]
+                cells += cell
+            print(f"| {n} | {'f16' if half else 'f32'} | {len(seeds)} | {uplink / MIB:.1f} | {three(last)} | " + " | ".join(cells) + " |")
 
 
 # --------------------------------------------------------------------------------------------------------- the pictures
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 680, 470, 62, 20, 74, 150
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#b04a8a", "#b87400", "#59636e", "#56b4e9", "#7a5195"]
-DARK = ["#58b4ec", "#f0883e", "#2fc79b", "#e08cc0", "#f0b429", "#9da7b3", "#9fd3f5", "#b79bd6"]
-DASHES = ["", "7 3", "2 3", "9 3 2 3", "", "7 3", "2 3", "9 3 2 3"]
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#b04a8a", "#b87400", "#59636e", "#56b4e9", "#7a5195", "#a4262c"]
+DARK = ["#58b4ec", "#f0883e", "#2fc79b", "#e08cc0", "#f0b429", "#9da7b3", "#9fd3f5", "#b79bd6", "#ff7b72"]
+DASHES = ["", "7 3", "2 3", "9 3 2 3", "", "7 3", "2 3", "9 3 2 3", "12 3"]
 STYLE = (
     'text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue","DejaVu Sans",Arial,sans-serif;fill:#1f2328;font-size:13px}'
     ".bg{fill:#fff}.head{font-size:17px;font-weight:600}.muted{fill:#59636e;font-size:12px}.grid{stroke:#e4e7eb}"
@@ -249,20 +255,20 @@ def picture(path, title, about, curves, x_name, y_name, y_top, log_x=True, log_y
     out.append(f'<text class="muted mid" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - BOTTOM + 36}">{x_name}</text>')
     out.append(f'<text class="muted" x="{LEFT}" y="{TOP - 8}">{y_name}</text>')
     for i, (name, points) in enumerate(curves):
-        i8 = i % 8
+        tone = i % len(COLOURS)
         if any(e for _, _, e in points):
             upper = [f"{X(x):.1f} {Y(y + e):.1f}" for x, y, e in points]
             lower = [f"{X(x):.1f} {Y(y - e):.1f}" for x, y, e in reversed(points)]
-            out.append(f'<path class="band f{i8}" clip-path="url(#area)" d="M{"L".join(upper + lower)}z"/>')
+            out.append(f'<path class="band f{tone}" clip-path="url(#area)" d="M{"L".join(upper + lower)}z"/>')
         line = "L".join(f"{X(x):.1f} {Y(y):.1f}" for x, y, _ in points)
-        dash = f' stroke-dasharray="{DASHES[i8]}"' if DASHES[i8] else ""
+        dash = f' stroke-dasharray="{DASHES[tone]}"' if DASHES[tone] else ""
         if len(points) > 1:
-            out.append(f'<path class="line s{i8}"{dash} clip-path="url(#area)" d="M{line}"/>')
+            out.append(f'<path class="line s{tone}"{dash} clip-path="url(#area)" d="M{line}"/>')
         if len(points) < 8:
-            out += [f'<circle class="f{i8}" clip-path="url(#area)" cx="{X(x):.1f}" cy="{Y(y):.1f}" r="3.5"/>' for x, y, _ in points]
+            out += [f'<circle class="f{tone}" clip-path="url(#area)" cx="{X(x):.1f}" cy="{Y(y):.1f}" r="3.5"/>' for x, y, _ in points]
         column, row = i % 2, i // 2
         x, y = LEFT + column * 305, HEIGHT - BOTTOM + 60 + row * 20
-        out.append(f'<path class="line s{i8}"{dash} d="M{x} {y - 4}h28"/><text class="muted" x="{x + 35}" y="{y}">{name}</text>')
+        out.append(f'<path class="line s{tone}"{dash} d="M{x} {y - 4}h28"/><text class="muted" x="{x + 35}" y="{y}">{name}</text>')
     path.write_text("\n".join(out) + "\n</svg>\n")
 
 
@@ -284,13 +290,14 @@ def curve(seeds, x_name, start=0.0):
     return result
 
 
-SHOWN = ("newton", "newton-once", "dsvgd-chosen", "dsvgd-reference", "fedavg-60", "fedavg", "fedavg-rotated", "scaffold")
+SHOWN = ("newton", "newton-once", "dsvgd-chosen", "dsvgd-reference", "fedavg-60", "fedavg", "fedavg-rotated", "scaffold", "fedadam")
 TITLES = {name: text.replace("**", "") for name, text in NAMES.items()} | {"fedavg-rotated": "averaging, 1,800 visits, rotated inputs"}
 
 
 def pictures(runs):
     for of, part, top in (("covertype", "ratio", 2.0), ("digits", "three", 3.0), ("mnist", "three", 3.0)):
-        kept = [(method, runs[of, part, method]) for method in SHOWN if (of, part, method) in runs]
+        shown = ["dsvgd" if method == "dsvgd-chosen" and of in DEFAULT_CHOSEN else method for method in SHOWN]
+        kept = [(method, runs[of, part, method]) for method in shown if (of, part, method) in runs]
         counts = sorted({len(seeds) for _, seeds in kept})
         about = f"test rows, mean of {counts[0]} to {counts[-1]} seeds, band: one standard error" if len(counts) > 1 else f"test rows, mean of {counts[0]} seeds, band: one standard error"
         for x_name, label in (("visits", "visits"), ("uplink", "uplink of all clients, MiB")):
@@ -311,7 +318,7 @@ def pictures(runs):
                 points.append((mean([row["uplink_bytes"] for row in rows]) / MIB, mean(values), error(values) / 2 if len(values) > 1 else 0.0))
             curves.append((f"Newton factors, 60 visits, {wire}; N = " + ", ".join(name.split("-")[1][1:] for name in names), points))
         low = min(x for _, points in curves for x, _, _ in points) / 2
-        for method in ("fedavg", "fedavg-rotated"):
+        for method in ("fedavg", "fedavg-rotated", "fedadam"):
             if (of, part, method) in runs:
                 curves.append((TITLES[method], curve(runs[of, part, method], "uplink", low)))
         curves = [(name if len(name) < 46 else name.replace("Newton factors, 60 visits, ", "Newton factors, "), points) for name, points in curves if points]
@@ -328,6 +335,7 @@ def others(runs):
         "fedavg-60": "averaging, 60 visits",
         "fedavg-60-rotated": "the same, rotated",
         "fedavg": "averaging, 1,800 visits",
+        "fedadam": "FedAdam, 600 visits",
         "svgd-rotated": "SVGD in one place, rotated",
     }
     print("\n| federation | " + " | ".join(columns.values()) + " |\n|---|" + "---|" * len(columns))
@@ -337,6 +345,8 @@ def others(runs):
                 continue
             cells = []
             for method in columns:
+                if method == "dsvgd-chosen" and of in DEFAULT_CHOSEN:
+                    method = "dsvgd"
                 seeds = runs.get((of, part, method)) or (method.startswith("svgd") and pooled(runs, of, method))
                 count = f" ({len(seeds)})" if seeds and len(seeds) != 3 else ""
                 cells.append(three([rows[-1] for rows in seeds.values()]) + count if seeds else "")
