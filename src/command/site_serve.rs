@@ -16,7 +16,7 @@ use crate::site::{SiteConfig, SiteRows};
 /// The site's own file, its rows or its backend is unusable, or a stream fails.
 pub(super) fn serve(file: &Path) -> Result<(), CliError> {
     let site = SiteConfig::load(file)?;
-    let rows = SiteRows::read(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
+    let rows = SiteRows::open(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
     let (backend, threads) = (site.backend.clone(), site.threads);
     let work = || dispatch(&backend, Job { site, rows })?;
     match threads {

@@ -1,6 +1,7 @@
 //! `fedstein site split`: the rows of an experiment as files of sites.
 
 use crate::cli::{CliError, SiteSplit, print_text, printable};
+use crate::experiment::progress::to_stderr;
 use crate::experiment::split;
 
 /// Runs the command.
@@ -8,7 +9,8 @@ use crate::experiment::split;
 /// # Errors
 /// The experiment's rows cannot be read or assigned, or a file cannot be written.
 pub(super) fn split(typed: &SiteSplit) -> Result<(), CliError> {
-    let files = split::split(&typed.config, &typed.data_dir, &typed.out)?;
+    let split::Split { files, notes } = split::split(&typed.config, &typed.data_dir, &typed.out)?;
+    notes.iter().for_each(|note| to_stderr(note));
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let run = typed.out.join(split::RUN);
     let text = format!(

@@ -115,6 +115,7 @@ impl<B: Backend> SiteClient<B> {
         let visited = disk.visited().map_err(in_words)?;
         let part = self.part(run, disk, terms, initial).map_err(in_words)?;
         part.disk.keep_terms(terms, initial, &self.rows.sha256).map_err(in_words)?;
+        self.rows.keep(&self.site).map_err(in_words)?;
         self.run = Some(part);
         Ok(Content::Ready { visited })
     }

@@ -10,6 +10,7 @@ mod diagnosis;
 mod drive;
 pub mod evaluate;
 pub mod finished;
+pub mod forecast;
 mod history;
 #[doc(hidden)]
 pub mod judge;
@@ -24,6 +25,7 @@ pub mod run_dir;
 pub mod run_report;
 pub mod serve;
 mod site_results;
+mod sites;
 pub mod split;
 mod terms;
 

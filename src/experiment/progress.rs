@@ -186,7 +186,7 @@ fn style() -> ProgressStyle {
 }
 
 /// Writes a line to standard error. A failure is ignored: the stream may be closed, which must not fail the run.
-fn to_stderr(line: &str) {
+pub fn to_stderr(line: &str) {
     if !line.is_empty() {
         let _ = writeln!(io::stderr(), "{line}");
     }
@@ -226,7 +226,8 @@ fn describe_metrics(record: &RoundRecord) -> String {
     parts.collect::<Vec<_>>().join("  ")
 }
 
-fn plain_line(record: &RoundRecord, rounds: usize) -> String {
+/// A round as one line of text: its number, its clients, the headline metrics and the time, in seconds.
+pub fn plain_line(record: &RoundRecord, rounds: usize) -> String {
     let mut parts = vec![format!("round {}/{rounds}", record.round), describe_clients(&record.clients)];
     parts.extend(Some(describe_metrics(record)).filter(|metrics| !metrics.is_empty()));
     // The rounds take roughly equal time.

@@ -23,14 +23,23 @@ pub const SITE: &str = "site.toml";
 /// The name of the target's column.
 const TARGET: &str = "target";
 
+/// The files of [`split`].
+#[derive(Debug)]
+pub struct Split {
+    /// The sites' own files.
+    pub files: Vec<PathBuf>,
+    /// Notes for the user, one sentence each.
+    pub notes: Vec<String>,
+}
+
 /// Writes the rows of every client to `out/<client>/`, with the site's own file, and the server's configuration to
 /// [`RUN`]. The rows are those that the models of a run in one process see, scaled and rotated, so that a federation of
-/// the sites has the bits of that run. Returns the sites' own files.
+/// the sites has the bits of that run.
 ///
 /// # Errors
 /// The directory exists and is not empty, the data cannot be read, have no target or belong to one client, or a file cannot
 /// be written; nothing is left behind then.
-pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Vec<PathBuf>, RunError> {
+pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunError> {
     let is_used = fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some()) || out.is_file();
     if is_used {
         return Err(RunError::Config(format!("`{}` exists; name a new directory with --out", out.display())));
@@ -39,7 +48,14 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Vec<PathBuf
         let name = config.algorithm.name();
         return Err(RunError::Config(format!("algorithm kind `{name}` needs all rows in one place")));
     }
-    let Assigned { data, partition, .. } = assigned(config, None, data_dir, Streams::new(config.seed))?;
+    let Assigned { data, partition, mut notes, .. } = assigned(config, None, data_dir, Streams::new(config.seed))?;
+    let held_out = partition.held_out().len();
+    if held_out > 0 {
+        notes.push(format!(
+            "{held_out} rows that partition.validation holds out are in no file; to hold rows out at a site, set \
+             `data.validation_fraction` in its own file"
+        ));
+    }
     let server = server(config, &data.train)?;
     let clients = 0..partition.clients().len();
     let beside = out.with_extension("half-written");
@@ -63,7 +79,7 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Vec<PathBuf
         let _ = fs::remove_dir_all(&beside);
     }
     written?;
-    Ok(clients.map(|client| out.join(client.to_string()).join(SITE)).collect())
+    Ok(Split { files: clients.map(|client| out.join(client.to_string()).join(SITE)).collect(), notes })
 }
 
 /// The configuration with the rows at sites.

@@ -264,7 +264,7 @@ impl Disk {
 }
 
 /// Creates a directory that only its owner can read.
-fn create_private(dir: &Path) -> std::io::Result<()> {
+pub(super) fn create_private(dir: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

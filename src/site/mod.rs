@@ -17,6 +17,7 @@ mod config;
 mod describe;
 mod disk;
 mod fit;
+mod kept;
 mod measure;
 mod prepare;
 mod scale;

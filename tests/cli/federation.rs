@@ -37,6 +37,13 @@ fn place() -> Place {
     place
 }
 
+/// The runs of which a site keeps something; beside them it keeps its rows as a table.
+fn runs_at(place: &Place, site: &str) -> Vec<String> {
+    let mut names = place.names(&format!("{site}/state"));
+    names.retain(|name| name != "rows");
+    names
+}
+
 fn line(rest: &str) -> String {
     format!("train run.toml --quiet --sites 0/site.toml,1/site.toml,2/site.toml {rest}")
 }
@@ -55,7 +62,7 @@ fn three_sites_train_together_and_no_row_and_no_path_reaches_the_server() {
     }
     // Each site keeps its own state, which no other user can read.
     for site in 0..K {
-        let runs = place.names(&format!("{site}/state"));
+        let runs = runs_at(&place, &site.to_string());
         assert_eq!(runs.len(), 1, "{runs:?}");
         #[cfg(unix)]
         {
@@ -68,7 +75,7 @@ fn three_sites_train_together_and_no_row_and_no_path_reaches_the_server() {
     // The same run again has the same particles: another run number, the same bits.
     place.works(&line("--out runs/b"));
     assert!(place.bytes("runs/a/particles.safetensors") == place.bytes("runs/b/particles.safetensors"));
-    assert_eq!(place.names("0/state").len(), 2);
+    assert_eq!(runs_at(&place, "0").len(), 2);
 }
 
 #[test]
@@ -176,6 +183,8 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     assert!(here["evaluation"]["accuracy"].is_number() && sites["evaluation"]["accuracy"].is_number());
     assert!(place.text("runs/sites/report/report.html").contains("site-2"));
     place.refuses(&format!("site split {keys} --out rehearsal"), &["`rehearsal` exists"]);
+    let held_out = place.works(&format!("site split {keys} --set partition.validation=0.1 --out held-out")).stderr;
+    assert!(held_out.contains("rows that partition.validation holds out are in no file"), "{held_out}");
     place.refuses("site split --set algorithm.kind=svgd --out other", &["all rows in one place"]);
     place.refuses(
         "site split --set data.kind=mixture-1d --set partition.clients=2 --set model.kind=mixture --set algorithm.kind=dsvgd --out other",
@@ -186,7 +195,7 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
 /// The directories of the results that the sites of a place keep, in the order of the sites.
 fn results(place: &Place, sites: &[&str]) -> Vec<String> {
     let of = |site: &&str| {
-        let runs = place.names(&format!("{site}/state"));
+        let runs = runs_at(place, site);
         assert_eq!(runs.len(), 1, "{site}: {runs:?}");
         format!("{site}/state/{}/results", runs[0])
     };

@@ -1,0 +1,271 @@
+//! What the server of a federation learns from its sites before the first round, and what all of them agree on.
+
+use std::path::PathBuf;
+
+use super::artifact::RowsOfRun;
+use super::checkpoints::Digests;
+use super::config::{Config, EvaluationRows};
+use super::rotation;
+use crate::algorithm::Algorithm;
+use crate::checkpoint::digest;
+use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Rotation, SecondMoment};
+use crate::error::RunError;
+use crate::remote::{Answer, Arrays, Content, Link, MOMENT, Opened, Peer};
+use crate::report::PartitionTable;
+use crate::site::{
+    Agreement, Description, Holder, Squares, TargetDescription, Terms, agree, agreed_form, fits, means_for, scale,
+};
+
+/// The server's own test rows.
+pub(super) struct PublicRows {
+    /// The rows.
+    pub rows: Dataset,
+    /// The sha256 of their file.
+    sha256: String,
+}
+
+impl PublicRows {
+    /// Reads the file of `data.test_path`, in its own units; `None` where there is none.
+    ///
+    /// # Errors
+    /// The file is missing or damaged, has no such column, or does not fit the task.
+    pub fn read(config: &Config) -> Result<Option<Self>, RunError> {
+        let DataConfig::Sites(data) = config.data()? else { return Ok(None) };
+        let Some(rows) = data.test_rows()? else { return Ok(None) };
+        let path = PathBuf::from(&data.test_path);
+        let sha256 = digest::of_file(&path).map_err(|source| DataError::Io { path, source })?;
+        Ok(Some(Self { rows, sha256 }))
+    }
+
+    /// The rows in the form that the model takes.
+    ///
+    /// # Errors
+    /// They do not fit what the sites agree on.
+    pub fn prepared(self, card: &ModelCard, basis: Option<&Rotation>) -> Result<Self, RunError> {
+        let rows = agreed_form(Holder::Server, &self.rows, card);
+        let rows = rows.map_err(|misfit| RunError::Config(misfit.to_string()))?;
+        let rows = match basis {
+            Some(basis) => rotation::rotated(basis, rows)?,
+            None => rows,
+        };
+        Ok(Self { rows, ..self })
+    }
+}
+
+/// The sites of a federation, which agree.
+pub(super) struct Sites {
+    /// What each client tells, `[K]`.
+    told: Vec<Description>,
+    /// The address of each client, `[K]`.
+    pub peers: Vec<Peer>,
+    /// What they agree on.
+    pub agreement: Agreement,
+}
+
+impl Sites {
+    /// Asks every site what it holds.
+    ///
+    /// # Errors
+    /// A site does not answer, or they do not agree.
+    pub fn described(link: &Link<'_>) -> Result<Self, RunError> {
+        let peers: Vec<Peer> = (0..link.carrier().peers()).collect();
+        let answers = ask(link, &peers, &Content::Describe {}, &Arrays::default())?;
+        let mut told = Vec::new();
+        for (peer, opened) in peers.into_iter().zip(answers) {
+            let Content::Description(description) = opened.content else { return Err(other_answer(link, peer)) };
+            description.check().map_err(|problem| of_site(link, peer, &problem))?;
+            told.push((peer, *description));
+        }
+        let descriptions: Vec<Description> = told.iter().map(|(_, description)| description.clone()).collect();
+        let agreement = agree(&descriptions).map_err(|problem| RunError::Config(problem.to_string()))?;
+        told.sort_by_key(|(_, description)| description.index);
+        let (peers, told) = told.into_iter().unzip();
+        Ok(Self { told, peers, agreement })
+    }
+
+    /// Checks what can be checked before the sites are asked for more: that they tell what `data.rotate` needs, and that the
+    /// server's own test rows fit theirs.
+    ///
+    /// # Errors
+    /// The configuration needs something that a site does not tell, or the server's rows do not fit.
+    pub fn check(&self, config: &Config, test: Option<&PublicRows>) -> Result<(), RunError> {
+        let needed = rotation::sources(config, self.told.len())?.unwrap_or(0);
+        if let Some(site) = self.told[..needed].iter().find(|site| !site.products) {
+            return Err(RunError::Config(format!(
+                "client {} tells no sums of products (tell.products, tell.statistics, tell.min_rows), which data.rotate = \
+                 \"principal\" needs; change the site's file, or set data.rotate = \"none\"",
+                site.index
+            )));
+        }
+        if config.evaluation.rows == EvaluationRows::Validation {
+            if test.is_some() {
+                return Err(RunError::Config(
+                    "evaluation.rows = \"validation\" scores rows of the sites; leave `data.test_path` empty".into(),
+                ));
+            }
+            if self.agreement.validation_rows.iter().all(|rows| *rows == 0) {
+                return Err(RunError::Config(
+                    "evaluation.rows = \"validation\": no site holds out validation rows; set \
+                     `data.validation_fraction` in the sites' own files"
+                        .into(),
+                ));
+            }
+        }
+        let fits = test.map_or(Ok(()), |test| fits(Holder::Server, &test.rows, &self.agreement));
+        fits.map_err(|misfit| RunError::Config(misfit.to_string()))
+    }
+
+    /// The names of the features and classes, and the scales over the training rows of all sites.
+    ///
+    /// # Errors
+    /// The scale needs sums that a site does not tell, or a site does not answer.
+    pub fn card(&self, link: &Link<'_>, config: &Config) -> Result<ModelCard, RunError> {
+        let (normalise, agreement) = (config.data()?.normalise(), &self.agreement);
+        let wrong = |problem: crate::site::ScaleError| RunError::Config(problem.to_string());
+        let mut told = Vec::new();
+        if let Some(means) = means_for(agreement, normalise).map_err(wrong)? {
+            let question = Content::Measure { features: agreement.features.clone(), means };
+            for (client, opened) in self.ask(link, &question, &Arrays::default())?.into_iter().enumerate() {
+                let Content::Deviations(deviations) = opened.content else {
+                    return Err(self.other_answer(link, client));
+                };
+                told.push(deviations);
+            }
+        }
+        Ok(agreement.card(config.data_kind(), scale(agreement, &told, normalise).map_err(wrong)?))
+    }
+
+    /// The basis of the features that `data.rotate` asks for, from the sums of all clients or of client 0.
+    ///
+    /// # Errors
+    /// A site does not answer as it should, or there are no principal axes.
+    pub fn basis(&self, link: &Link<'_>, config: &Config, card: &ModelCard) -> Result<Option<Rotation>, RunError> {
+        let Some(count) = rotation::sources(config, self.peers.len())? else { return Ok(None) };
+        let question = Content::Moment(Box::new(card.clone()));
+        let answers = ask(link, &self.peers[..count], &question, &Arrays::default())?;
+        let moment = |(client, opened): (usize, Opened)| {
+            let wrong = |reason: String| of_site(link, self.peers[client], &reason);
+            let Content::Products {} = opened.content else { return Err(self.other_answer(link, client)) };
+            let message = opened.message(Default::default()).map_err(wrong)?;
+            let upper = message.array(MOMENT).map_err(|error| wrong(error.to_string()))?.values.to_f64();
+            let rows = self.agreement.rows[client];
+            SecondMoment::from_upper(card.features, rows, upper)
+                .map_err(|reason| wrong(format!("its sums of products: {reason}")))
+        };
+        let moments = answers.into_iter().enumerate().map(moment).collect::<Result<Vec<_>, _>>()?;
+        rotation::of_sums(card.features, moments.into_iter()).map(Some)
+    }
+
+    /// The clients' sums of squared residuals of the initial particles, of a regression.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn squares(&self, link: &Link<'_>, terms: &Terms, initial: &Arrays) -> Result<Vec<Squares>, RunError> {
+        let answers = self.ask(link, &Content::Residuals(Box::new(terms.clone())), initial)?;
+        let of_client = |(client, opened): (usize, Opened)| match opened.content {
+            Content::Squares(squares) => Ok(squares),
+            _ => Err(self.other_answer(link, client)),
+        };
+        answers.into_iter().enumerate().map(of_client).collect()
+    }
+
+    /// The names of the clients, and the numbers of their rows that are scored.
+    pub fn held_out(&self, config: &Config) -> (Vec<String>, Vec<usize>) {
+        let Agreement { validation_rows, test_rows, .. } = &self.agreement;
+        let rows = match config.evaluation.rows {
+            EvaluationRows::Test => test_rows,
+            EvaluationRows::Validation => validation_rows,
+        };
+        (self.told.iter().map(|site| site.name.clone()).collect(), rows.clone())
+    }
+
+    /// Sends a message to every client, and returns their answers.
+    ///
+    /// # Errors
+    /// A site cannot be reached, or does not answer. The error names it.
+    pub fn ask(&self, link: &Link<'_>, content: &Content, arrays: &Arrays) -> Result<Vec<Opened>, RunError> {
+        ask(link, &self.peers, content, arrays)
+    }
+
+    fn other_answer(&self, link: &Link<'_>, client: usize) -> RunError {
+        other_answer(link, self.peers[client])
+    }
+
+    /// What the run's files say of the rows.
+    pub fn rows(&self, config: &Config, card: ModelCard, test: Option<&PublicRows>) -> RowsOfRun {
+        let Agreement { rows, validation_rows, test_rows, .. } = &self.agreement;
+        let counts: Option<Vec<Vec<usize>>> = self.told.iter().map(|site| self.counts(site)).collect();
+        let counts = counts.map(|counts| PartitionTable {
+            class_names: card.classes.clone().unwrap_or_default(),
+            counts,
+            validation: validation_rows.clone(),
+            test: test_rows.clone(),
+        });
+        let line = |site: &Description| {
+            let Description { index, name, rows, validation_rows, test_rows, .. } = site;
+            format!("{index} {name} {rows} {validation_rows} {test_rows}\n")
+        };
+        let listed: String = self.told.iter().map(line).collect();
+        let prints = self.told.iter().map(|site| &site.print).chain(test.map(|test| &test.sha256));
+        let prints: String = prints.map(|print| format!("{print}\n")).collect();
+        let sum = |counts: &[usize]| counts.iter().sum::<usize>();
+        RowsOfRun {
+            digests: Digests {
+                data: digest::of_bytes(prints.as_bytes()),
+                partition: digest::of_bytes(format!("{rows:?} {validation_rows:?} {test_rows:?}").as_bytes()),
+            },
+            listed: format!("client site training_rows validation_rows test_rows\n{listed}"),
+            counts,
+            about: match test {
+                Some(test) => {
+                    format!("{} training rows at their sites, {} test rows here", sum(rows), test.rows.rows())
+                }
+                None => format!("{} training and {} test rows at their sites", sum(rows), sum(test_rows)),
+            },
+            clients: format!("{} ({})", rows.len(), config.data_kind()),
+            card,
+        }
+    }
+
+    /// The number of training rows of each agreed class at a site that tells them.
+    fn counts(&self, site: &Description) -> Option<Vec<usize>> {
+        let TargetDescription::Classes { names, counts: Some(counts) } = &site.target else { return None };
+        let count = |class| names.iter().position(|name| name == class).map_or(0, |place| counts[place]);
+        Some(self.agreement.classes.as_ref()?.iter().map(count).collect())
+    }
+
+    /// The line about the run that a user sees at its start.
+    pub fn headline(&self, config: &Config) -> String {
+        let (algorithm, particles) = (config.algorithm.name(), config.algorithm.particles());
+        let plural = if particles == 1 { "" } else { "s" };
+        format!(
+            "{}: {algorithm}, {particles} particle{plural}, {} rows at {} sites, backend {}, seed {}",
+            config.name,
+            self.agreement.rows.iter().sum::<usize>(),
+            self.peers.len(),
+            config.backend,
+            config.seed
+        )
+    }
+}
+
+/// Sends a message to these sites, and returns their answers in the same order.
+///
+/// # Errors
+/// A site cannot be reached, or does not answer. The error names it.
+fn ask(link: &Link<'_>, peers: &[Peer], content: &Content, arrays: &Arrays) -> Result<Vec<Opened>, RunError> {
+    let send = |peer: &Peer| link.send(*peer, content.clone(), arrays).map_err(|reason| of_site(link, *peer, &reason));
+    let numbers = peers.iter().map(send).collect::<Result<Vec<_>, _>>()?;
+    let mut answers = link.collect(&numbers, None);
+    answers.sort_by_key(|answer| answer.number);
+    let opened = |answer: Answer| answer.what.map_err(|reason| of_site(link, answer.from, &reason));
+    answers.into_iter().map(opened).collect()
+}
+
+fn of_site(link: &Link<'_>, peer: Peer, reason: &str) -> RunError {
+    RunError::Config(format!("{}: {reason}", link.carrier().name(peer)))
+}
+
+fn other_answer(link: &Link<'_>, peer: Peer) -> RunError {
+    of_site(link, peer, "the site gives another answer than it was asked for")
+}

@@ -1,0 +1,209 @@
+//! A site's rows as a table on its own disk, so that its file is parsed once and not by every process of the site.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+use super::config::SiteConfig;
+use super::describe::SiteRows;
+use crate::array::{Array, Values};
+use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
+use crate::datasets::{DataError, Dataset, Targets};
+
+/// The directory of the table, under the site's state.
+const ROWS: &str = "rows";
+/// The number and the part of its only generation.
+const ROUND: usize = 1;
+const TABLE: &str = "table";
+/// The sets of rows.
+const SETS: [&str; 3] = ["train", "validation", "test"];
+
+/// What a table says besides its numbers.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct About {
+    /// The sha256 of the files, and the keys by which they were read.
+    key: String,
+    name: String,
+    feature_names: Option<Vec<String>>,
+    classes: Option<Vec<String>>,
+}
+
+impl SiteRows {
+    /// The rows of [`Self::read`], from the table that an earlier process of this site has [kept](Self::keep), as long as the
+    /// files and the keys of `[data]` are the same; else, and where the table is damaged, the files are read.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn open(site: &SiteConfig) -> Result<Self, DataError> {
+        match kept(&site.state.join(ROWS), &key(site)?) {
+            Some(rows) => Ok(rows),
+            None => Self::read(site),
+        }
+    }
+
+    /// Keeps the rows as a table, unless it is there.
+    ///
+    /// # Errors
+    /// A file of the rows cannot be read, or the table cannot be written.
+    pub fn keep(&self, site: &SiteConfig) -> Result<(), CheckpointError> {
+        let (dir, path) = (site.state.join(ROWS), &site.data.path);
+        let key =
+            key(site).map_err(|error| CheckpointError::io("read", path)(std::io::Error::other(error.to_string())))?;
+        match kept(&dir, &key) {
+            // What this process has read may differ from the file by now.
+            None if key.starts_with(&self.sha256) => keep(&dir, &key, self),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the rows of a site follow from: the bytes of its files, and how they are read.
+fn key(site: &SiteConfig) -> Result<String, DataError> {
+    let sha256 =
+        |path: &Path| digest::of_file(path).map_err(|source| DataError::Io { path: path.to_path_buf(), source });
+    let train = sha256(&site.data.path)?;
+    let test = match site.data.test_path.as_str() {
+        "" => String::new(),
+        path => sha256(Path::new(path))?,
+    };
+    Ok(format!("{train} {test} {} {:?} {}", site.index, site.data, env!("CARGO_PKG_VERSION")))
+}
+
+/// The kept rows; `None` where there are none of this key, or where they cannot be read.
+fn kept(dir: &Path, key: &str) -> Option<SiteRows> {
+    let state = Store::open_at(dir, ROUND).ok()??.read(TABLE).ok()?;
+    let about: About = serde_json::from_str(state.words("about").ok()?).ok()?;
+    if about.key != key {
+        return None;
+    }
+    let [train, validation, test] = SETS.map(|set| dataset(&state, set, &about));
+    let sha256 = key.split(' ').next()?.to_owned();
+    Some(SiteRows { train: train?, validation: validation?, test: test?, sha256 })
+}
+
+fn keep(dir: &Path, key: &str, rows: &SiteRows) -> Result<(), CheckpointError> {
+    let train = &rows.train;
+    let about = About {
+        key: key.to_owned(),
+        name: train.name.clone(),
+        feature_names: train.feature_names.clone(),
+        classes: match &train.targets {
+            Targets::Classes { names, .. } => Some(names.clone()),
+            _ => None,
+        },
+    };
+    let about = serde_json::to_string(&about).map_err(|error| CheckpointError::Content(error.to_string()))?;
+    let sets = SETS.iter().zip([&rows.train, &rows.validation, &rows.test]);
+    let state = sets.fold(State::default().with_words("about", about), |state, (set, rows)| with(state, set, rows));
+    super::disk::create_private(dir).map_err(CheckpointError::io("create", dir))?;
+    let position = Position { round: ROUND, identity: Identity::default(), logs: BTreeMap::new() };
+    let parts = [(TABLE.to_owned(), state)];
+    Store::new(dir.to_path_buf()).write(position, parts.into_iter().map(Ok::<_, CheckpointError>))
+}
+
+fn with(state: State, set: &str, rows: &Dataset) -> State {
+    let values = Values::F32(rows.features.iter().copied().collect());
+    let state = state.with_array(set, Array { shape: rows.features.shape().to_vec(), values });
+    let targets = format!("{set}_targets");
+    match &rows.targets {
+        Targets::Classes { labels, .. } => state.with_counts(&targets, labels.iter().copied()),
+        Targets::Real { values } => state.with_numbers(&targets, values.iter().copied()),
+        Targets::None { .. } => state,
+    }
+}
+
+fn dataset(state: &State, set: &str, about: &About) -> Option<Dataset> {
+    let Array { shape, values: Values::F32(values) } = state.arrays().get(set)? else { return None };
+    let features = Array2::from_shape_vec((*shape.first()?, *shape.get(1)?), values.clone()).ok()?;
+    let targets = format!("{set}_targets");
+    Some(Dataset {
+        name: about.name.clone(),
+        feature_shape: vec![features.ncols()],
+        feature_names: about.feature_names.clone(),
+        targets: match &about.classes {
+            Some(names) => Targets::Classes { labels: state.counts(&targets).ok()?, names: names.clone() },
+            None => Targets::Real { values: state.numbers(&targets).ok()? },
+        },
+        features,
+        clients: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::super::describe::tests::site;
+    use super::*;
+    use crate::datasets::{Header, Task};
+
+    const TREES: &str = "ph,tree,flow\n1,alder,0.1\n2,oak,0.25\n3,oak,-7\n4,alder,1e-9\n5,oak,3\n";
+
+    fn place(text: &str, task: Task, target: &str) -> (TempDir, SiteConfig) {
+        let dir = TempDir::new().unwrap();
+        let mut site = SiteConfig { state: dir.path().join("state"), ..site(2) };
+        site.data.path = dir.path().join("rows.csv");
+        (site.data.target, site.data.task, site.data.header) = (target.into(), task, Header::Yes);
+        (site.data.test_path, site.data.validation_fraction) = (String::new(), 0.25);
+        fs::write(&site.data.path, text).unwrap();
+        (dir, site)
+    }
+
+    /// The rows from the table of an earlier process; a file that is gone cannot have been read.
+    fn from_table(site: &SiteConfig) -> Option<SiteRows> {
+        kept(&site.state.join(ROWS), &key(site).unwrap())
+    }
+
+    fn assert_same(a: &SiteRows, b: &SiteRows) {
+        assert_eq!(a.sha256, b.sha256);
+        for (a, b) in [(&a.train, &b.train), (&a.validation, &b.validation), (&a.test, &b.test)] {
+            assert_eq!((&a.features, &a.targets, &a.feature_names), (&b.features, &b.targets, &b.feature_names));
+            assert_eq!((&a.name, &a.feature_shape), (&b.name, &b.feature_shape));
+        }
+    }
+
+    #[test]
+    fn the_table_has_the_rows_of_the_file_to_the_bit() {
+        for (task, target) in [(Task::Classification, "tree"), (Task::Regression, "flow")] {
+            let text = TREES.replace("alder", if task == Task::Regression { "0" } else { "alder" });
+            let text = text.replace("oak", if task == Task::Regression { "1" } else { "oak" });
+            let (_dir, site) = place(&text, task, target);
+            let read = SiteRows::read(&site).unwrap();
+            assert_same(&SiteRows::open(&site).unwrap(), &read);
+            assert!(from_table(&site).is_none() && !site.state.exists(), "reading writes nothing");
+            read.keep(&site).unwrap();
+            assert_same(&from_table(&site).unwrap(), &read);
+            assert_same(&SiteRows::open(&site).unwrap(), &read);
+        }
+    }
+
+    #[test]
+    fn another_file_or_key_or_a_damaged_table_is_read_anew() {
+        let (_dir, mut site) = place(TREES, Task::Classification, "tree");
+        let first = SiteRows::open(&site).unwrap();
+        first.keep(&site).unwrap();
+        assert!(from_table(&site).is_some());
+        site.data.validation_fraction = 0.5;
+        assert!(from_table(&site).is_none());
+        site.data.validation_fraction = 0.25;
+        fs::write(&site.data.path, TREES.replace("-7", "-8")).unwrap();
+        assert!(from_table(&site).is_none());
+        // Rows that were read before the file changed are not kept for it.
+        first.keep(&site).unwrap();
+        assert!(from_table(&site).is_none());
+        let read = SiteRows::open(&site).unwrap();
+        read.keep(&site).unwrap();
+        assert_same(&from_table(&site).unwrap(), &read);
+        let table = fs::read_dir(site.state.join(ROWS)).unwrap().map(|entry| entry.unwrap().path());
+        let table = table.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
+        let mut bytes = fs::read(&table).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(&table, bytes).unwrap();
+        assert!(from_table(&site).is_none());
+        assert_same(&SiteRows::open(&site).unwrap(), &read);
+    }
+}
