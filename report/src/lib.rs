@@ -42,8 +42,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`csv::read_predictions`] and [`csv::read_regression`] read predictions from files, [`verdict`] gives the headline
-//! without writing anything, and [`metrics`] has every score as a function of its own. Which numbers a report has is
+//! [`csv::read_predictions`] and [`csv::read_regression`] read predictions from files, [`verdict`] gives the headline,
+//! [`overall`] the headline numbers and [`render`] the whole report without writing anything, and [`metrics`] has every score as a function of its own. Which numbers a report has is
 //! listed in one table, [`metrics::Metric::all`].
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -78,4 +78,4 @@ pub use report::{Content, Report};
 pub use run::{Comparison, PartitionTable, PersonalRow, PersonalTable, RunSummary, SiteScores};
 pub use svg::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke, curves_svg, partition_svg};
 pub use verdict::CalibrationVerdict;
-pub use write::{ReportFiles, verdict, write};
+pub use write::{Rendered, ReportFiles, overall, render, verdict, write};

@@ -116,6 +116,21 @@ fn every_number_of_the_overall_section_is_defined() {
 }
 
 #[test]
+fn the_headline_alone_and_the_report_in_memory_are_those_of_the_files() {
+    let predictions = predictions();
+    let report = report(&predictions, Some(run()));
+    let dir = tempfile::tempdir().unwrap();
+    let files = write(&report, dir.path()).unwrap();
+    assert_eq!(json!(overall(&report).unwrap()), json_of(&files)["overall"]);
+    let rendered = render(&report).unwrap();
+    let text = |path: &std::path::Path| fs::read_to_string(path).unwrap();
+    assert_eq!((rendered.json, rendered.html), (text(&files.json), text(&files.html)));
+    assert_eq!((rendered.bins, rendered.reliability), (text(&files.bins), text(&files.reliability)));
+    assert_eq!(rendered.curves, files.curves.as_deref().map(text));
+    assert_eq!(rendered.partition, files.partition.as_deref().map(text));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_report() {
     let dir = tempfile::tempdir().unwrap();
     let predictions = predictions();

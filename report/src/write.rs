@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::analysis::Analysis;
 use crate::error::ReportError;
 use crate::files::{FileError, write_atomic};
+use crate::overall::Overall;
 use crate::report::Report;
 use crate::verdict::CalibrationVerdict;
 use crate::{csv, html, json, svg};
@@ -37,14 +38,36 @@ pub fn verdict(report: &Report<'_>) -> Result<CalibrationVerdict, ReportError> {
     })
 }
 
-/// Computes the report and writes its files into `dir`, which is created if it is missing.
-///
-/// Everything is computed before the first file is written, and each file appears whole or not at
-/// all.
+/// The headline numbers, without bootstrap intervals, temperature scaling or a file: a small part of the time of a report.
 ///
 /// # Errors
-/// A number of bins outside the accepted range, or a file that cannot be written.
-pub fn write(report: &Report<'_>, dir: &Path) -> Result<ReportFiles, ReportError> {
+/// A number of bins outside the accepted range.
+pub fn overall(report: &Report<'_>) -> Result<Overall, ReportError> {
+    Ok(Analysis::overall_of(report)?)
+}
+
+/// The contents of a report's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// `report.json`: everything, for programs.
+    pub json: String,
+    /// `bins.csv`: the bins (classification) or intervals (regression) as a table.
+    pub bins: String,
+    /// `reliability.svg`: reliability diagram (classification) or coverage plot (regression).
+    pub reliability: String,
+    /// `curves.svg`: accuracy, NLL, ECE or RMSE over rounds; only with rounds.
+    pub curves: Option<String>,
+    /// `partition.svg`: clients by classes; only with a partition.
+    pub partition: Option<String>,
+    /// `report.html`: everything, for people.
+    pub html: String,
+}
+
+/// Computes the report, without writing a file.
+///
+/// # Errors
+/// A number of bins outside the accepted range.
+pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
     let analysis = Analysis::new(report)?;
     let run = report.run.as_ref();
     let compare = run.map_or(&[][..], |run| &run.compare);
@@ -56,8 +79,25 @@ pub fn write(report: &Report<'_>, dir: &Path) -> Result<ReportFiles, ReportError
     let partition = run.and_then(|run| run.partition.as_ref()).and_then(svg::heatmap);
     let pictures = html::Pictures { reliability: &reliability, curves: curves.as_ref(), partition: partition.as_ref() };
     let page = html::page(report, &analysis, &pictures);
-    let json = json::render(report, &analysis)?;
+    Ok(Rendered {
+        json: json::render(report, &analysis)?,
+        bins,
+        reliability: reliability.standalone(),
+        curves: curves.map(|picture| picture.standalone()),
+        partition: partition.map(|picture| picture.standalone()),
+        html: page,
+    })
+}
 
+/// Computes the report and writes its files into `dir`, which is created if it is missing.
+///
+/// Everything is computed before the first file is written, and each file appears whole or not at
+/// all.
+///
+/// # Errors
+/// A number of bins outside the accepted range, or a file that cannot be written.
+pub fn write(report: &Report<'_>, dir: &Path) -> Result<ReportFiles, ReportError> {
+    let Rendered { json, bins, reliability, curves, partition, html } = render(report)?;
     std::fs::create_dir_all(dir).map_err(|source| FileError::new(dir, source))?;
     let put = |name: &str, text: &str| -> Result<PathBuf, ReportError> {
         let path = dir.join(name);
@@ -67,9 +107,9 @@ pub fn write(report: &Report<'_>, dir: &Path) -> Result<ReportFiles, ReportError
     Ok(ReportFiles {
         json: put("report.json", &json)?,
         bins: put("bins.csv", &bins)?,
-        reliability: put("reliability.svg", &reliability.standalone())?,
-        curves: curves.map(|picture| put("curves.svg", &picture.standalone())).transpose()?,
-        partition: partition.map(|picture| put("partition.svg", &picture.standalone())).transpose()?,
-        html: put("report.html", &page)?,
+        reliability: put("reliability.svg", &reliability)?,
+        curves: curves.map(|picture| put("curves.svg", &picture)).transpose()?,
+        partition: partition.map(|picture| put("partition.svg", &picture)).transpose()?,
+        html: put("report.html", &html)?,
     })
 }

@@ -122,6 +122,10 @@ pub struct ReportArgs {
     #[arg(long, value_name = "RUN_DIR")]
     pub compare: Vec<PathBuf>,
 
+    /// Compare with runs on other test rows too
+    #[arg(long)]
+    pub other_rows: bool,
+
     /// The report's heading
     #[arg(long)]
     pub title: Option<String>,
@@ -138,9 +142,13 @@ pub struct PredictArgs {
     #[arg(long, value_name = "FILE.csv")]
     pub input: PathBuf,
 
-    /// File of the predictions [default: standard output]
+    /// File of the predictions; a pipe or a device is written to as it is [default: `-`, standard output]
     #[arg(long, value_name = "FILE.csv")]
     pub out: Option<PathBuf>,
+
+    /// Replace the file of --out
+    #[arg(long)]
+    pub force: bool,
 
     /// Backend to use instead of the run's
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]

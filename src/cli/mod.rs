@@ -9,6 +9,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use toml::Table;
+
+use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS};
 use crate::bench::Workload;
 use crate::experiment::config::Config;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
@@ -112,6 +115,8 @@ pub struct Report {
     pub replace: bool,
     /// Runs that the report compares.
     pub compare: Vec<PathBuf>,
+    /// Whether these runs may have other test rows.
+    pub other_rows: bool,
     /// The report's heading.
     pub title: Option<String>,
 }
@@ -134,6 +139,8 @@ pub struct Predict {
     pub input: PathBuf,
     /// The file of the predictions; `None` for standard output.
     pub out: Option<PathBuf>,
+    /// Whether an existing file is replaced.
+    pub force: bool,
     /// The backend; `None` for the run's.
     pub backend: Option<String>,
 }
@@ -320,8 +327,8 @@ impl Invocation {
                 Self::Train(Box::new(train(typed, data_dir)?))
             }
             Command::Report(typed) => Self::Report(report(typed)),
-            Command::Predict(PredictArgs { run, input, out, backend }) => {
-                Self::Predict(Predict { run, input, out, backend })
+            Command::Predict(PredictArgs { run, input, out, force, backend }) => {
+                Self::Predict(Predict { run, input, out, force, backend })
             }
             Command::Data { action } => {
                 let (action, typed) = match action {
@@ -383,13 +390,16 @@ fn load(path: Option<&Path>, overrides: &Overrides) -> Result<(Config, Resolved)
 }
 
 /// The built-in experiment. It is on digits: with other data all keys that are not set begin at their defaults.
-fn load_built_in(overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
-    let data_kind = overrides.set.iter().rev().find_map(|set| {
-        let (key, value) = set.split_once('=')?;
-        (key.trim() == "data.kind").then(|| value.trim().trim_matches('"'))
-    });
+///
+/// # Errors
+/// An override is invalid.
+pub fn load_built_in(overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
+    let data_kind = typed(overrides, "data.kind");
     if data_kind.is_none_or(|kind| kind == "digits") {
-        return Config::load(DEFAULT_CONFIG, overrides);
+        return match plain_steps(overrides) {
+            Some(kind) => load_with_plain_steps(kind, overrides),
+            None => Config::load(DEFAULT_CONFIG, overrides),
+        };
     }
     let (config, mut resolved) = Config::load(Source { name: "the defaults", text: "" }, overrides)?;
     resolved.notes.push(
@@ -400,13 +410,49 @@ fn load_built_in(overrides: &Overrides) -> Result<(Config, Resolved), ConfigErro
     Ok((config, resolved))
 }
 
+/// The last value of a key on the command line.
+fn typed<'a>(overrides: &'a Overrides, path: &str) -> Option<&'a str> {
+    overrides.set.iter().rev().find_map(|set| {
+        let (key, value) = set.split_once('=')?;
+        (key.trim() == path).then(|| value.trim().trim_matches('"'))
+    })
+}
+
+/// The kind of algorithm on the command line, where it is defined by plain gradient steps and the command line has no
+/// optimiser.
+fn plain_steps(overrides: &Overrides) -> Option<&'static str> {
+    let kind = typed(overrides, "algorithm.kind")?;
+    let mut kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
+    let (known, _) = kinds.find(|(known, can)| known.name == kind && can.plain_gradient_steps)?;
+    typed(overrides, "optimizer.kind").is_none().then_some(known.name)
+}
+
+/// The built-in experiment without its optimiser, which is not one of plain gradient steps.
+fn load_with_plain_steps(kind: &str, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
+    let text = match DEFAULT_CONFIG.text.parse::<Table>() {
+        Ok(mut table) => {
+            table.remove("optimizer");
+            table.to_string()
+        }
+        Err(error) => return Err(ConfigError::Internal(error.to_string())),
+    };
+    let mut overrides = overrides.clone();
+    overrides.set.push("optimizer.kind=sgd".into());
+    let (config, mut resolved) = Config::load(Source { text: &text, ..DEFAULT_CONFIG }, &overrides)?;
+    resolved.notes.push(format!(
+        "algorithm kind `{kind}` is defined by plain gradient steps: optimizer.kind is `sgd`, with its default keys, in the \
+         place of the built-in experiment's `adagrad`"
+    ));
+    Ok((config, resolved))
+}
+
 fn load_file(path: &Path, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
     let text = read_text(path).map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
     Config::load(Source { name: &path.display().to_string(), text: &text }, overrides)
 }
 
 fn report(args: ReportArgs) -> Report {
-    let ReportArgs { run, predictions, bins, out, force, compare, title } = args;
+    let ReportArgs { run, predictions, bins, out, force, compare, other_rows, title } = args;
     // A run's own report may always be replaced: it is generated from the run alone.
     let (source, default_out, own) = match (run, predictions) {
         (Some(run), _) => (ReportSource::Run(run.clone()), run.join("report"), true),
@@ -424,6 +470,7 @@ fn report(args: ReportArgs) -> Report {
         replace: force || (own && out.is_none()),
         out: out.unwrap_or(default_out),
         compare,
+        other_rows,
         title,
     }
 }

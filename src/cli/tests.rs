@@ -113,6 +113,7 @@ fn report_takes_a_run_or_predictions_and_not_both_or_neither() {
         out: "r/report".into(),
         replace: true,
         compare: vec!["a".into(), "b".into()],
+        other_rows: false,
         title: Some("T".into()),
     };
     assert_eq!(of_run, expected);

@@ -4,6 +4,7 @@ mod backends;
 mod bench;
 mod data;
 mod interrupt;
+mod output;
 mod personal;
 mod predict;
 mod report;
@@ -13,12 +14,34 @@ mod site_serve;
 mod site_split;
 mod train;
 
+use std::io;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
 use crate::backend::BackendError;
 use crate::cli::{CliError, Invocation};
 use crate::error::RunError;
 
 /// The stack size in bytes of a thread that runs commands: the usual size of a main thread.
 pub const STACK: usize = 8 << 20;
+
+/// The program that answers `fedstein site FILE --stdio`, where it is not the one that runs.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Names the program by which this command starts itself again for sites; otherwise that is the running program, which in
+/// a script is the interpreter. The first call counts.
+pub fn set_program(path: PathBuf) {
+    // A second call changes nothing.
+    let _ = PROGRAM.set(path);
+}
+
+/// The program by which this command starts itself again.
+///
+/// # Errors
+/// The running program has no path.
+fn program() -> io::Result<PathBuf> {
+    PROGRAM.get().cloned().map_or_else(std::env::current_exe, Ok)
+}
 
 /// Carries out an invocation.
 ///

@@ -3,18 +3,18 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::backend::{Backend, OnBackend, Session, dispatch};
+use ndarray::Array2;
+
+use super::output;
+use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Predict};
-use crate::datasets::{DataConfig, Dataset, Targets, read_features};
+use crate::datasets::{DataConfig, read_features};
 use crate::error::RunError;
-use crate::experiment::artifact::write_text;
 use crate::experiment::config::schema;
-use crate::experiment::evaluate::predict_rows;
 use crate::experiment::finished::Finished;
+use crate::experiment::forecast::Forecast;
 use crate::experiment::{Config, Overrides};
-use crate::metrics::{ParticleLogProbs, RegressionPredictions, Scale, predictive_moments};
-use crate::models::Task;
-use crate::rows::Table;
+use crate::metrics::{ParticleLogProbs, RegressionPredictions, predictive_moments};
 
 /// Runs the command.
 ///
@@ -30,11 +30,10 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
         let message = "is the file of --input; the predictions need another name";
         return Err(CliError::Usage(format!("--out `{}` {message}", out.display())));
     }
+    let out = typed.out.as_deref().unwrap_or(Path::new("-"));
+    output::check(out, typed.force)?;
     let text = dispatch(&backend, Job { run: &run, config: &config, input: &typed.input })??;
-    match typed.out {
-        Some(path) => Ok(write_text(&path, &text)?),
-        None => crate::cli::print_text(&text),
-    }
+    output::write(out, &text, typed.force)
 }
 
 /// Whether two paths lead to the same existing file.
@@ -52,64 +51,26 @@ impl OnBackend for Job<'_> {
     type Output = Result<String, RunError>;
 
     fn run<B: Backend>(self) -> Self::Output {
+        let features = self.features()?;
         let Self { run, config, input } = self;
-        let shape = run.shape();
-        let table = self.rows(&shape)?;
-        let model = config.model(&shape)?;
-        let session = Session::<B>::open(config.precision)?;
-        let particles = run.particles::<B>(&*model, &session)?;
-        // Particles and rows are finite, but predictions overflow where either is extremely large.
-        let wrong = |error: &dyn std::fmt::Display| {
-            RunError::Config(format!(
-                "{}: the predictions of the run {} cannot be used: {error}",
-                input.display(),
-                run.path.display()
-            ))
-        };
-        let outputs = |outputs| predict_rows(&*model, &particles, &table, outputs, config.evaluation.chunk, &session);
-        let (count, rows) = (particles.count(), table.rows());
-        match (model.task(), &shape.targets) {
-            (Task::Classification { classes }, Targets::Classes { names, .. }) => {
-                let log_probs = ParticleLogProbs::from_f32(count, rows, classes, &outputs(classes)?);
-                Ok(class_text(&log_probs.map_err(|error| wrong(&error))?, names))
-            }
-            (Task::Regression, _) => {
-                let scale = run.card.normalisation.target.as_ref();
-                let scale = scale.map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
-                let predictions = RegressionPredictions::from_outputs(count, &outputs(2)?, vec![0.0; rows])
-                    .and_then(|standardised| standardised.original_scale(scale))
-                    .map_err(|error| wrong(&error))?;
-                Ok(regression_text(&predictions))
-            }
-            _ => Err(RunError::Config("this run's model makes no predictions from rows".into())),
-        }
+        Ok(match run.forecast::<B>(config, features, &input.display().to_string())? {
+            Forecast::Classes { log_probs, names } => class_text(&log_probs, &names),
+            Forecast::Real(predictions) => regression_text(&predictions),
+        })
     }
 }
 
 impl Job<'_> {
-    fn rows(&self, shape: &Dataset) -> Result<Table, RunError> {
+    /// The features in the file, `[n, p]`.
+    fn features(&self) -> Result<Array2<f32>, RunError> {
         // The new file may also contain the columns of the training file that are not features.
         let (delimiter, ignore) = match self.config.data()? {
             DataConfig::Csv(csv) => (crate::datasets::delimiter(&csv.delimiter)?, vec![csv.target, csv.client_column]),
             _ => (b',', Vec::new()),
         };
         let ignore: Vec<&str> = ignore.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-        let names = shape.feature_names.as_deref();
-        let mut features = read_features(self.input, shape.width(), names, delimiter, &ignore)?;
-        self.run.card.normalisation.features.apply(&mut features)?;
-        if let Some(rotation) = self.run.rotation(self.config)? {
-            rotation.apply(&mut features)?;
-        }
-        if let Some(((row, column), _)) = features.indexed_iter().find(|(_, value)| !value.is_finite()) {
-            let (input, row, column) = (self.input.display(), row + 1, column + 1);
-            return Err(RunError::Config(format!(
-                "{input}: data row {row}, feature {column} is not finite on the scale of the training rows (`normalisation` \
-                 in model.json)"
-            )));
-        }
-        let rows = features.nrows();
-        let data = Dataset { features, targets: Targets::None { rows }, ..shape.clone() };
-        Ok(Table::new(data, &self.run.card.normalisation))
+        let shape = self.run.shape();
+        Ok(read_features(self.input, shape.width(), shape.feature_names.as_deref(), delimiter, &ignore)?)
     }
 }
 

@@ -77,7 +77,7 @@ impl OnBackend for Job<'_> {
         let outcome = match sites.is_empty() {
             true => run::<B>(experiment, observer, Some(artifacts))?,
             false => {
-                let program = std::env::current_exe();
+                let program = super::program();
                 let program =
                     program.map_err(|error| RunError::Output(format!("this program has no path: {error}")))?;
                 serve::<B>(&experiment.config, &Pipes::new(program, sites), observer, Some(artifacts))?

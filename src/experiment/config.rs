@@ -207,7 +207,8 @@ impl Config {
     }
 
     /// Reads the `config.toml` of a run. It may be that of a program with an algorithm of its own, whose keys are then
-    /// not checked.
+    /// not checked, or with rows of its own, of which the file knows nothing: keys that conflict were refused when the
+    /// run began, and are not looked for again.
     ///
     /// # Errors
     /// The text is not a config, or it names an algorithm that is unknown here and misses keys.
@@ -218,7 +219,7 @@ impl Config {
         let is_own = kind.is_some_and(|kind| ALGORITHM_KINDS.iter().all(|known| known.name != kind));
         match table {
             Some(table) if is_own => read(&table),
-            _ => Ok(Self::load(source, &Overrides::default())?.0),
+            _ => Self::from_resolved(&schema().resolve(source, &Overrides::default())?),
         }
     }
 

@@ -139,7 +139,7 @@ fn predictions_never_replace_their_input() {
     place.refuses("predict run --input more.csv --out ./run/../more.csv", &["--out", "--input"]);
     let message = place.fails("predict run --input more.csv --out no/such/p.csv", &["no/such/p.csv"]);
     assert_eq!(message.matches("no/such/p.csv").count(), 1, "{message}");
-    place.fails("predict run --input more.csv --out run", &["run: Is a directory"]);
+    place.refuses("predict run --input more.csv --out run", &["--out `run` is a directory; name a file"]);
 }
 
 #[test]
@@ -187,4 +187,41 @@ fn a_rotation_that_is_no_rotation_is_refused() {
     bytes[end..].copy_from_slice(&7f32.to_le_bytes());
     std::fs::write(&path, bytes).unwrap();
     place.refuses("predict run --input more.csv", &["rotation.safetensors", "orthogonal"]);
+}
+
+#[test]
+fn predictions_replace_nothing_that_the_user_did_not_name_as_such() {
+    let place = classification();
+    let printed = place.works("predict run --input more.csv").stdout;
+    assert_eq!(place.works("predict run --input more.csv --out -").stdout, printed);
+    place.write("mine.txt", "mine");
+    place.refuses("predict run --input more.csv --out mine.txt", &["--out `mine.txt` exists", "--force"]);
+    place.refuses("predict run --input more.csv --out run --force", &["--out `run` is a directory"]);
+    place.works("predict run --input more.csv --out mine.txt --force");
+    assert_eq!(place.text("mine.txt"), printed);
+}
+
+#[cfg(unix)]
+#[test]
+fn predictions_follow_no_link_and_are_streamed_into_pipes_and_devices() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    let place = classification();
+    let printed = place.works("predict run --input more.csv").stdout;
+    place.write("elsewhere.txt", "mine");
+    symlink(place.path("elsewhere.txt"), place.path("link.csv")).unwrap();
+    for force in ["", " --force"] {
+        place.refuses(&format!("predict run --input more.csv --out link.csv{force}"), &["--out `link.csv` is a link"]);
+    }
+    assert_eq!(place.text("elsewhere.txt"), "mine");
+    place.works("predict run --input more.csv --out /dev/null");
+    assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    let pipe = place.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    place.works("predict run --input more.csv --out pipe");
+    assert_eq!(reader.join().unwrap(), printed);
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
 }

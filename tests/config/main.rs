@@ -407,6 +407,18 @@ fn an_error_is_found_even_where_set_overrides_it() {
 }
 
 #[test]
+fn the_config_of_a_run_on_rows_of_its_own_is_read_again_although_it_names_other_data() {
+    // The rows had two classes; the file has the default data set in their place, which has ten.
+    let text = "[model]\nkind = \"blr\"";
+    assert!(error(text).contains("`digits` has ten"));
+    let config = Config::of_run(Source { name: "config.toml", text }).unwrap();
+    assert_eq!(config.model.kind().name, "blr");
+    // A key that nobody can mean is refused as before.
+    let message = Config::of_run(Source { name: "config.toml", text: "roundz = 3" }).unwrap_err().to_string();
+    assert!(message.contains("did you mean `rounds`"), "{message}");
+}
+
+#[test]
 fn an_algorithm_from_outside_has_its_keys_checked_and_its_runs_read_again() {
     const KEYS: &[Key] = &[key("keep", Accepts::Float(Interval::DECAY), Literal::Float(0.5), "Share that is kept.")];
     const KIND: Kind = Kind { name: "outside", about: "From another crate.", keys: KEYS };

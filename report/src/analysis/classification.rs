@@ -6,8 +6,9 @@ use rand::seq::SliceRandom;
 use serde::Serialize;
 
 use crate::metrics::{
-    self, Bin, BrierDecomposition, ClassPredictions, ClassRow, ClassSums, ClientScores, MetricError, ScoreIntervals,
-    ScoredClasses, TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of, score_intervals,
+    self, Bin, BrierDecomposition, ClassPredictions, ClassRow, ClassSums, ClientScores, MetricError, NoSkill,
+    ScoreIntervals, ScoredClasses, TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of,
+    score_intervals,
 };
 use crate::overall::Overall;
 use crate::verdict::CalibrationVerdict;
@@ -28,6 +29,9 @@ const LEFT_OUT: &str = "The rows of this report stay where they are, and only su
 pub struct ClassAnalysis {
     /// The headline in words.
     pub verdict: CalibrationVerdict,
+    /// The scores of predicting the frequencies of the classes; `None` where single rows are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_skill: Option<NoSkill>,
     /// The headline numbers.
     pub overall: Overall,
     /// What is left out, and why, where single rows are not known.
@@ -108,8 +112,10 @@ impl ClassAnalysis {
             .map(|u| metrics::auroc(&u.row_mutual_information, &wrong))
             .transpose()?
             .flatten();
+        let no_skill = NoSkill::of(predictions.labels(), predictions.classes());
         Ok(Self {
-            verdict: CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap")),
+            verdict: CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), no_skill.as_ref()),
+            no_skill,
             overall: overall(&scored, bins),
             left_out: None,
             confidence_intervals: Some(intervals),
@@ -134,7 +140,8 @@ impl ClassAnalysis {
         let (rows, calibration) = (scores.rows(), sums.calibration());
         let sizes = vec![("classes", sums.classes()), ("bins", sums.bins())];
         Self {
-            verdict: CalibrationVerdict::of_classes(&calibration, sums.signed_gap_interval(rows)),
+            verdict: CalibrationVerdict::of_classes(&calibration, sums.signed_gap_interval(rows), None),
+            no_skill: None,
             overall: Overall::new(rows, sizes, |metric| {
                 let shown = metric.classes.filter(|of| !of.meaning.is_empty());
                 shown.map(|_| metric.sums.and_then(|of| of(scores)))
@@ -153,7 +160,7 @@ impl ClassAnalysis {
     }
 }
 
-fn overall(scored: &ScoredClasses<'_>, bins: usize) -> Overall {
+pub(super) fn overall(scored: &ScoredClasses<'_>, bins: usize) -> Overall {
     let sizes = vec![("classes", scored.classes()), ("bins", bins)];
     Overall::new(scored.len(), sizes, |metric| {
         metric.classes.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(scored))

@@ -6,7 +6,7 @@ mod regression;
 pub use classification::{ClassAnalysis, Selective, TemperatureDiagnosis};
 pub use regression::RegressionAnalysis;
 
-use crate::metrics::MetricError;
+use crate::metrics::{MetricError, ScoredClasses, ScoredTargets};
 use crate::overall::Overall;
 use crate::report::{Content, Report};
 
@@ -40,6 +40,22 @@ impl Analysis {
                 (None, None) => return Err(MetricError::NoRows),
             },
         })
+    }
+
+    /// The metrics of the task, without the rest of the analysis.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn overall_of(report: &Report<'_>) -> Result<Overall, MetricError> {
+        match &report.content {
+            Content::Classification { predictions, .. } => {
+                let scored = ScoredClasses::of_predictions(predictions, report.bins)?;
+                Ok(classification::overall(&scored, report.bins))
+            }
+            Content::Regression { predictions } => regression::overall(&ScoredTargets::new(predictions), report.bins),
+            // These are cheap as a whole.
+            Content::Sums { .. } => Self::new(report).map(|analysis| analysis.overall().clone()),
+        }
     }
 
     /// The metrics of the task.

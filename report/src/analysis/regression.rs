@@ -41,18 +41,13 @@ impl RegressionAnalysis {
     pub(super) fn new(predictions: &RegressionPredictions, bins: usize) -> Result<Self, MetricError> {
         let scored = ScoredTargets::new(predictions);
         let pit = scored.pit();
-        let sizes = vec![("particles", predictions.particles())];
-        // The number of bins of a classification report does not apply, but a nonsensical one is
-        // still refused.
-        pit_histogram(pit, bins)?;
+        let overall = overall(&scored, bins)?;
         let coverage = coverage_table(predictions, &COVERAGE_LEVELS)?;
         Ok(Self {
             verdict: CalibrationVerdict::of_intervals(&coverage, predictions.rows()),
             left_out: None,
             particles: Some(predictions.particles()),
-            overall: Overall::new(predictions.rows(), sizes, |metric| {
-                metric.targets.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(&scored))
-            }),
+            overall,
             coverage,
             pit_histogram: pit_histogram(pit, PIT_BINS)?,
             quantile_calibration: quantile_calibration(pit, &level_grid(CURVE_LEVELS)),
@@ -81,4 +76,17 @@ impl RegressionAnalysis {
             interval_calibration,
         }
     }
+}
+
+/// The metrics of a regression.
+///
+/// # Errors
+/// A number of bins outside the accepted range. It does not apply here, but a nonsensical one is still refused.
+pub(super) fn overall(scored: &ScoredTargets<'_>, bins: usize) -> Result<Overall, MetricError> {
+    pit_histogram(scored.pit(), bins)?;
+    let predictions = scored.predictions();
+    let sizes = vec![("particles", predictions.particles())];
+    Ok(Overall::new(predictions.rows(), sizes, |metric| {
+        metric.targets.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(scored))
+    }))
 }

@@ -1,0 +1,100 @@
+"""Arrays of any library as numpy arrays, without a copy where type and layout allow."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._fedstein import DataError
+
+FloatArray = NDArray[np.float64] | NDArray[np.float32]
+
+
+def as_array(values: Any, what: str) -> NDArray[Any]:
+    """The values as a numpy array; `what` names them in messages."""
+    if isinstance(values, np.ndarray):
+        return values
+    # A tensor that records gradients, or is on a GPU, does not become an array by itself.
+    if hasattr(values, "detach") and hasattr(values, "cpu"):
+        values = values.detach().cpu()
+    try:
+        if hasattr(values, "to_numpy"):
+            return np.asarray(values.to_numpy())
+        if hasattr(values, "__array__") or isinstance(values, (Sequence, memoryview)):
+            return np.asarray(values)
+        if hasattr(values, "__dlpack__"):
+            return np.from_dlpack(values)
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise DataError(f"{what}: {type(values).__name__} does not become an array: {error}") from error
+
+
+def as_floats(values: Any, what: str) -> FloatArray:
+    """The values as float64 or float32."""
+    array = as_array(values, what)
+    if array.dtype in (np.float64, np.float32) and array.dtype.isnative:
+        return array
+    if array.dtype == np.float16:
+        return array.astype(np.float32)
+    if array.dtype.kind in "fiub":
+        return array.astype(np.float64)
+    if array.dtype.kind == "c":
+        raise DataError(f"{what}: values of type {array.dtype} are not real numbers")
+    try:
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what}: values of type {array.dtype} are not numbers: {error}") from error
+
+
+def as_vector(values: Any, what: str) -> NDArray[Any]:
+    """The values as one dimension; a column [n, 1] counts as [n]."""
+    array = as_array(values, what)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise DataError(f"{what} have the shape {list(array.shape)}; they must be [n]")
+    return array
+
+
+def as_labels(values: Any, what: str = "labels") -> NDArray[np.int64]:
+    """The values as whole numbers."""
+    array = as_vector(values, what)
+    if array.dtype.kind in "iub":
+        return array.astype(np.int64, copy=False)
+    if array.dtype.kind == "f":
+        whole = array.astype(np.int64)
+        if np.array_equal(whole, array):
+            return whole
+        at = int(np.flatnonzero(whole != array)[0])
+        raise DataError(f"{what}: row {at} is {array[at]}, which is no whole number")
+    raise DataError(
+        f"{what} are of type {array.dtype}; they must be whole numbers from 0, or pass the names of the columns as "
+        "classes=[...]"
+    )
+
+
+def as_indices(values: Any, classes: Sequence[Any], what: str = "labels") -> NDArray[np.int64]:
+    """The position of every value in `classes`."""
+    array = as_vector(values, what)
+    place = {value: at for at, value in enumerate(classes)}
+    if len(place) != len(classes):
+        raise DataError("classes: a name appears twice")
+    distinct, inverse = np.unique(array, return_inverse=True)
+    unknown = [value for value in distinct.tolist() if value not in place]
+    if unknown:
+        known = ", ".join(repr(name) for name in list(classes)[:8]) + (", ..." if len(classes) > 8 else "")
+        raise DataError(f"{what} have {unknown[0]!r}, which is not among the classes {known}")
+    found = np.array([place[value] for value in distinct.tolist()], dtype=np.int64)
+    return found[inverse]
+
+
+def as_bins(bins: int) -> int:
+    """A number of bins; the library knows the largest."""
+    number = operator.index(bins)
+    if number < 1:
+        raise DataError(f"{number} bins; there must be at least 1")
+    return number

@@ -1,0 +1,159 @@
+"""Rows of one's own for a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrays import FloatArray, as_array, as_floats, as_indices, as_vector
+from ._fedstein import DataError, RawRows, Rows
+
+__all__ = ["Data"]
+
+
+def columns_of(values: Any) -> list[str] | None:
+    """The names of a table's columns, where they are texts."""
+    columns = getattr(values, "columns", None)
+    if columns is None:
+        return None
+    names = list(columns)
+    return [str(name) for name in names] if all(isinstance(name, str) for name in names) else None
+
+
+def features_of(values: Any, what: str) -> tuple[FloatArray, list[int]]:
+    """Features as [n, p], and the shape of a row."""
+    array = as_floats(values, what)
+    if array.ndim < 2:
+        raise DataError(f"{what} have the shape {list(array.shape)}; they must be [n, p], or [n, ...] for images")
+    shape = list(array.shape[1:])
+    return array.reshape(len(array), -1), shape
+
+
+class Data:
+    """Training and test rows with their clients, for `fedstein.train`.
+
+    Features are scaled with the statistics of the training rows; predictions take rows in the original units.
+
+    Parameters
+    ----------
+    X : array_like, [n, p] or [n, ...]
+        Features in the units of the data, finite. More than two dimensions are images, for models with convolutions.
+    y : array_like, [n]
+        Labels or values.
+    clients : array_like, [n], optional
+        The client of each row: any values, such as names of hospitals. The rows then go to these clients
+        (`partition.kind = "by-column"`) unless the config says something else. Without it, `[partition]` of the config
+        deals the rows.
+    test : float or (X, y) or (X, y, clients)
+        The share of rows that is held out at random for testing, between 0 and 1; or the test rows. With `clients` the
+        test rows have clients too.
+    task : {"classification", "regression"}, optional
+        Without it, floating point `y` is a regression, anything else a classification.
+    classes : sequence, optional
+        The classes in the order of the predicted columns. Without it, they are the distinct labels, sorted.
+    feature_names : sequence of str, optional
+        Without it, the names of a table's columns.
+    normalise : {"auto", "standard", "minmax", "none"}
+        The scale of the features; "auto" is "standard".
+    name : str
+        The name of the rows in reports.
+    seed : int
+        Of the random share of test rows.
+
+    Attributes
+    ----------
+    classes : list or None
+        The classes in the order of the predicted columns; None for a regression.
+    clients : list or None
+        The clients in the order of their numbers in a run; None without clients.
+
+    Raises
+    ------
+    DataError
+        Shapes do not fit together, a number is not finite, or a label is no class. The message names the row.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        clients: Any = None,
+        test: float | tuple[Any, Any] | tuple[Any, Any, Any] = 0.2,
+        task: Literal["classification", "regression"] | None = None,
+        classes: Sequence[Any] | None = None,
+        feature_names: Sequence[str] | None = None,
+        normalise: str = "auto",
+        name: str = "data",
+        seed: int = 1,
+    ) -> None:
+        held_out = test if isinstance(test, tuple) else None
+        if held_out is not None and len(held_out) not in (2, 3):
+            raise DataError("test must be a share of the rows, (X, y) or (X, y, clients)")
+        names = list(feature_names) if feature_names is not None else columns_of(X)
+        targets = as_vector(y, "y")
+        test_targets = None if held_out is None else as_vector(held_out[1], "test y")
+        if task is None:
+            task = "regression" if targets.dtype.kind == "f" else "classification"
+        elif task not in ("classification", "regression"):
+            raise DataError(f'task is "{task}"; it must be "classification" or "regression"')
+
+        self.classes: list[Any] | None = None
+        if task == "classification":
+            self.classes = list(classes) if classes is not None else _distinct(targets, test_targets, "labels")
+        elif classes is not None:
+            raise DataError("a regression has no classes")
+        self.clients: list[Any] | None = None
+        test_clients = None
+        numbers = test_numbers = None
+        if clients is not None:
+            own = as_vector(clients, "clients")
+            if held_out is not None and len(held_out) == 2:
+                raise DataError("the training rows have clients and the test rows none; pass test=(X, y, clients)")
+            if held_out is not None and len(held_out) == 3:
+                test_clients = as_vector(held_out[2], "test clients")
+            self.clients = _distinct(own, test_clients, "clients")
+            numbers = as_indices(own, self.clients, "clients")
+            if test_clients is not None:
+                test_numbers = as_indices(test_clients, self.clients, "test clients")
+        elif held_out is not None and len(held_out) == 3:
+            raise DataError("the test rows have clients and the training rows none; pass clients=")
+
+        def rows(X: Any, targets: NDArray[Any], numbers: NDArray[np.int64] | None, what: str) -> RawRows:
+            features, shape = features_of(X, what)
+            labels = values = None
+            if self.classes is None:
+                values = np.ascontiguousarray(as_floats(targets, "y"), dtype=np.float64)
+            else:
+                labels = (as_indices(targets, self.classes), [str(label) for label in self.classes])
+            return RawRows(name, features, shape, names, labels, values, numbers)
+
+        train = rows(X, targets, numbers, "features")
+        if held_out is None or test_targets is None:
+            share = float(test) if not isinstance(test, tuple) else 0.0
+            self._rows = Rows.split(train, share, seed, normalise)
+        else:
+            columns = columns_of(held_out[0])
+            if names is not None and columns is not None and columns != names:
+                raise DataError(f"the columns of the test rows are {columns}, those of the training rows {names}")
+            self._rows = Rows.of(train, rows(held_out[0], test_targets, test_numbers, "test features"), normalise)
+        self.name = name
+
+    def __repr__(self) -> str:
+        train, test = self._rows.counts()
+        what = "regression" if self.classes is None else f"{len(self.classes)} classes"
+        of = "" if self.clients is None else f", {len(self.clients)} clients"
+        return f"Data({train} training rows, {test} test rows, {what}{of})"
+
+
+def _distinct(one: NDArray[Any], other: NDArray[Any] | None, what: str) -> list[Any]:
+    """The distinct values of both, sorted."""
+    try:
+        both = one if other is None else np.concatenate([one, as_array(other, what)])
+        found: list[Any] = np.unique(both).tolist()
+    except TypeError as error:
+        raise DataError(f"{what} cannot be sorted: {error}") from error
+    return found

@@ -1,0 +1,142 @@
+"""The compiled part. Its functions take numpy arrays of the types named here; use those of `fedstein`."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "__version__",
+    "ConfigError",
+    "DataError",
+    "RunFailed",
+    "Interrupted",
+    "RawRows",
+    "Rows",
+    "Finished",
+    "Scored",
+    "Plan",
+    "main",
+    "train",
+    "bins",
+    "brier",
+    "brier_parts",
+    "classwise_ece",
+    "coverage",
+    "crps",
+    "nll",
+    "pit",
+]
+
+__version__: str
+
+_Floats = NDArray[np.float64] | NDArray[np.float32]
+
+class ConfigError(ValueError):
+    """A key, a value or a file that cannot be used; nothing was run."""
+
+class DataError(ValueError):
+    """Rows or predictions that cannot be used; nothing was run."""
+
+class RunFailed(RuntimeError):
+    """A run that began and could not be completed."""
+
+class Interrupted(KeyboardInterrupt):
+    """A run that Ctrl-C ended at a round's end."""
+
+    resume: Path | None
+
+@final
+class RawRows:
+    def __new__(
+        cls,
+        name: str,
+        features: _Floats,
+        shape: Sequence[int],
+        feature_names: Sequence[str] | None,
+        labels: tuple[NDArray[np.int64], Sequence[str]] | None,
+        values: NDArray[np.float64] | None,
+        clients: NDArray[np.int64] | None,
+    ) -> RawRows: ...
+
+@final
+class Rows:
+    @staticmethod
+    def of(train: RawRows, test: RawRows, normalise: str) -> Rows: ...
+    @staticmethod
+    def split(rows: RawRows, fraction: float, seed: int, normalise: str) -> Rows: ...
+    def counts(self) -> tuple[int, int]: ...
+
+@final
+class Plan:
+    def __new__(cls, source: tuple[str, str] | None, set: Sequence[str], data: Rows | None) -> Plan: ...
+    def to_toml(self) -> str: ...
+    def name(self) -> str: ...
+    def notes(self) -> list[str]: ...
+
+@final
+class Finished:
+    def __new__(cls, path: Path) -> Finished: ...
+    def config_toml(self) -> str: ...
+    def name(self) -> str: ...
+    def classes(self) -> list[str] | None: ...
+    def feature_names(self) -> list[str] | None: ...
+    def evaluation(self) -> str: ...
+    def predictions(self) -> dict[str, NDArray[Any]]: ...
+    def particles(self) -> dict[str, NDArray[Any]]: ...
+    def predict(self, features: _Floats, with_members: bool) -> dict[str, NDArray[np.float64]]: ...
+    def report(
+        self, out: Path, bins: int | None, title: str | None, compare: Sequence[Path], other_rows: bool
+    ) -> Path | None: ...
+
+@final
+class Scored:
+    @staticmethod
+    def classes(
+        probabilities: _Floats,
+        labels: NDArray[np.int64],
+        bins: int,
+        title: str,
+        names: Sequence[str] | None,
+    ) -> Scored: ...
+    @staticmethod
+    def real(mean: _Floats, sd: _Floats, targets: _Floats, bins: int, title: str) -> Scored: ...
+    def overall(self) -> str: ...
+    def render(self) -> tuple[str, str]: ...
+    def save(self, directory: Path) -> Path: ...
+
+def main(args: Sequence[str], program: Path | None) -> int: ...
+def train(
+    plan: Plan,
+    data: Rows | None,
+    data_dir: Path,
+    out: Path,
+    force: bool,
+    resume: bool,
+    report: bool,
+    bar: bool,
+    tell: Callable[[str, Any, str], object],
+) -> None: ...
+def bins(
+    probabilities: _Floats, labels: NDArray[np.int64], bins: int, binning: str
+) -> tuple[
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.int64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    tuple[float, float, float],
+]: ...
+def brier(probabilities: _Floats, labels: NDArray[np.int64]) -> float: ...
+def brier_parts(
+    probabilities: _Floats, labels: NDArray[np.int64], bins: int
+) -> tuple[float, float, float, float, float]: ...
+def classwise_ece(probabilities: _Floats, labels: NDArray[np.int64], bins: int) -> NDArray[np.float64]: ...
+def coverage(
+    mean: _Floats, sd: _Floats, targets: _Floats, levels: Sequence[float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def crps(mean: _Floats, sd: _Floats, targets: _Floats) -> float: ...
+def nll(probabilities: _Floats, labels: NDArray[np.int64]) -> float: ...
+def pit(mean: _Floats, sd: _Floats, targets: _Floats) -> NDArray[np.float64]: ...

@@ -1,0 +1,300 @@
+"""Calibration reports."""
+
+from __future__ import annotations
+
+import html as _html
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ._arrays import as_bins, as_floats, as_indices, as_labels, as_vector
+from ._fedstein import ConfigError, DataError, Scored
+
+__all__ = ["Report", "report", "report_regression"]
+
+StrPath = str | os.PathLike[str]
+
+
+class _Source(Protocol):
+    """Where a report comes from."""
+
+    def overall(self) -> str: ...
+    def render(self) -> tuple[str, str]: ...
+    def save(self, directory: Path) -> Path: ...
+
+
+class Report:
+    """A calibration report: numbers, tables and a page. It shows itself in a notebook.
+
+    The headline numbers are computed at once. Bootstrap intervals, temperature scaling and the page are computed when
+    they are first asked for.
+
+    Make one with `fedstein.report`, `fedstein.report_regression` or `Run.report`.
+    """
+
+    def __init__(self, source: _Source, groups: Mapping[str, Mapping[str, float]] | None = None) -> None:
+        self._source = source
+        self._overall: dict[str, float] = {
+            key: math.nan if value is None else value for key, value in json.loads(source.overall()).items()
+        }
+        self._groups = {} if groups is None else {name: dict(numbers) for name, numbers in groups.items()}
+        self._rendered: tuple[str, str] | None = None
+
+    def _number(self, key: str) -> float:
+        if key not in self._overall:
+            raise AttributeError(f"this report has no {key}; it has {', '.join(self._overall)}")
+        return self._overall[key]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self._number("n"))
+
+    @property
+    def accuracy(self) -> float:
+        """Share of rows whose most probable class is the label."""
+        return self._number("accuracy")
+
+    @property
+    def nll(self) -> float:
+        """Negative log-likelihood, nats; lower is better."""
+        return self._number("nll")
+
+    @property
+    def brier(self) -> float:
+        """Brier score, from 0 to 2; lower is better."""
+        return self._number("brier")
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error of the top label."""
+        return self._number("ece")
+
+    @property
+    def mce(self) -> float:
+        """Maximum calibration error of the top label; a bin of few rows can set it."""
+        return self._number("mce")
+
+    @property
+    def ace(self) -> float:
+        """Adaptive calibration error: the ECE over bins of equal numbers of rows."""
+        return self._number("ace")
+
+    @property
+    def classwise_ece(self) -> float:
+        """Mean over classes of the calibration error of one class against the others."""
+        return self._number("classwise_ece")
+
+    @property
+    def signed_gap(self) -> float:
+        """Mean confidence minus accuracy: above 0 is overconfident."""
+        return self._number("signed_gap")
+
+    @property
+    def rmse(self) -> float:
+        """Root mean squared error of the predictive mean, in the unit of the target."""
+        return self._number("rmse")
+
+    @property
+    def mae(self) -> float:
+        """Mean absolute error of the predictive mean, in the unit of the target."""
+        return self._number("mae")
+
+    @property
+    def crps(self) -> float:
+        """Continuous ranked probability score, in the unit of the target."""
+        return self._number("crps")
+
+    @property
+    def groups(self) -> dict[str, dict[str, float]]:
+        """The table of each group of rows, by its name; empty without groups."""
+        return {name: dict(numbers) for name, numbers in self._groups.items()}
+
+    @property
+    def compared(self) -> dict[str, dict[str, float]]:
+        """The headline numbers of each run that this report compares, by its name; its own among them."""
+        run = self.to_dict().get("run") or {}
+        found = {str(self.to_dict()["title"]): self.table()}
+        for other in run.get("compare", []):
+            found[other["name"]] = {key: value for key, value in other["evaluation"].items() if value is not None}
+        return found
+
+    @property
+    def html(self) -> str:
+        """The page `report.html`: one file without scripts."""
+        return self._render()[1]
+
+    @property
+    def verdict(self) -> str:
+        """Whether the predictions are overconfident, in one line."""
+        return str(self.to_dict()["verdict"]["headline"])
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """Bootstrap intervals of 95 % of the headline numbers, by key; empty for a regression."""
+        found = self.to_dict().get("confidence_intervals") or {}
+        return {key: (value["lo"], value["hi"]) for key, value in found.items() if isinstance(value, dict)}
+
+    def table(self) -> dict[str, float]:
+        """The headline numbers by their keys in `report.json`; NaN where a number has no value."""
+        return dict(self._overall)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers: the content of `report.json`."""
+        found: dict[str, Any] = json.loads(self._render()[0])
+        return found
+
+    def save(self, directory: StrPath) -> Path:
+        """Write `report.html`, `report.json`, `bins.csv` and pictures into a directory, which is created.
+
+        An earlier report there is replaced; a directory of other files is refused.
+
+        Returns
+        -------
+        Path
+            The page.
+
+        Raises
+        ------
+        ConfigError
+            The directory holds files and no report.
+        RunFailed
+            A file cannot be written.
+        """
+        path = Path(directory)
+        if path.is_dir() and any(path.iterdir()) and not (path / "report.json").exists():
+            raise ConfigError(f"`{path}` is not empty and holds no report; choose another directory")
+        return Path(self._source.save(path))
+
+    def _render(self) -> tuple[str, str]:
+        if self._rendered is None:
+            self._rendered = self._source.render()
+        return self._rendered
+
+    def _repr_html_(self) -> str:
+        # The page has a style of its own, which a frame keeps apart from the notebook's.
+        page = _html.escape(self.html, quote=True)
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 60em; border: 0"></iframe>'
+
+    def __repr__(self) -> str:
+        keys = [key for key in ("accuracy", "nll", "brier", "ece", "rmse", "crps") if key in self._overall]
+        numbers = ", ".join(f"{key}={self._overall[key]:.4g}" for key in keys)
+        return f"Report(rows={self.rows}, {numbers})"
+
+
+def report(
+    probabilities: Any,
+    labels: Any,
+    *,
+    classes: Sequence[Any] | None = None,
+    groups: Any = None,
+    bins: int = 15,
+    title: str = "predictions",
+) -> Report:
+    """Judge class probabilities of any model.
+
+    Parameters
+    ----------
+    probabilities : array_like, [n, C] or [n]
+        A distribution over C classes for each row, which sums to 1 within 0.001; or the probability of class 1 of two.
+        Arrays of numpy, PyTorch, JAX, pandas and polars are taken.
+    labels : array_like, [n]
+        The true classes: whole numbers from 0, or members of `classes`.
+    classes : sequence, optional
+        The names of the C classes in the order of the columns. Labels are then these names.
+    groups : array_like, [n], optional
+        The group of each row, such as its hospital; `Report.groups` has the numbers of each.
+    bins : int
+        Number of bins of confidence.
+    title : str
+        Headline of the page.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    DataError
+        A row is not a distribution, a label is no class, or the shapes do not fit together. The message names the row.
+
+    Examples
+    --------
+    >>> import fedstein
+    >>> fedstein.report([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1]).accuracy
+    0.6666666666666666
+    """
+    array = as_floats(probabilities, "probabilities")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    names = None
+    if classes is None:
+        indices = as_labels(labels)
+    else:
+        width = 2 if array.ndim == 1 else array.shape[-1]
+        if len(classes) != width:
+            raise DataError(f"classes has {len(classes)} names; the probabilities have {width} columns")
+        indices = as_indices(labels, list(classes))
+        names = [str(name) for name in classes]
+
+    def scored(of: Any) -> Scored:
+        return Scored.classes(array[of], indices[of], as_bins(bins), title, names)
+
+    if array.ndim and len(array) != len(indices):
+        raise DataError(f"{len(indices)} labels for {len(array)} rows of probabilities")
+    return Report(scored(slice(None)), _by_group(groups, len(indices), scored))
+
+
+def report_regression(
+    mean: Any,
+    sd: Any,
+    targets: Any,
+    *,
+    groups: Any = None,
+    title: str = "predictions",
+) -> Report:
+    """Judge Gaussian predictions of any model.
+
+    Parameters
+    ----------
+    mean, sd : array_like, [n] or [N, n]
+        Means and standard deviations; with two dimensions, of the N equally likely members of an ensemble.
+    targets : array_like, [n]
+        The true values.
+    groups : array_like, [n], optional
+        The group of each row; `Report.groups` has the numbers of each.
+    title : str
+        Headline of the page.
+
+    Returns
+    -------
+    Report
+        With `nll` (nats), `rmse`, `mae` and `crps` (in the unit of the targets).
+
+    Raises
+    ------
+    DataError
+        The shapes do not fit together, a number is not finite, or a standard deviation is not greater than 0.
+    """
+    means, sds = as_floats(mean, "means"), as_floats(sd, "standard deviations")
+    values = as_floats(as_vector(targets, "targets"), "targets")
+
+    def scored(of: Any) -> Scored:
+        return Scored.real(means[..., of], sds[..., of], values[of], 15, title)
+
+    return Report(scored(slice(None)), _by_group(groups, len(values), scored))
+
+
+def _by_group(groups: Any, rows: int, scored: Any) -> dict[str, dict[str, float]]:
+    """The headline numbers of each group of rows."""
+    if groups is None:
+        return {}
+    of = as_vector(groups, "groups")
+    if len(of) != rows:
+        raise DataError(f"{len(of)} groups for {rows} rows")
+    return {str(name): Report(scored(of == name)).table() for name in np.unique(of)}

@@ -1,0 +1,528 @@
+"""Runs: training, and what it leaves."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import tomllib
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _fedstein
+from ._arrays import FloatArray, as_bins
+from ._data import Data, columns_of, features_of
+from ._fedstein import ConfigError, DataError, Finished, Interrupted, Plan
+from ._report import Report
+
+__all__ = ["Rounds", "Run", "compare", "open", "resume", "train"]
+
+StrPath = str | os.PathLike[str]
+Progress = bool | Callable[[dict[str, Any]], object]
+
+logger = logging.getLogger("fedstein")
+
+
+class Rounds(dict[str, NDArray[Any]]):
+    """The columns of `rounds.csv`, each [rounds]. A metric is NaN in a round without evaluation."""
+
+    def to_pandas(self) -> Any:
+        """The same as a `pandas.DataFrame`, one line for each round."""
+        return importlib.import_module("pandas").DataFrame(dict(self))
+
+
+class _RunSource:
+    """The report of a finished run."""
+
+    def __init__(
+        self, finished: Finished, bins: int | None, title: str | None, compare: list[Path], other_rows: bool
+    ) -> None:
+        self._finished = finished
+        self._options = (bins, title, compare, other_rows)
+
+    @cached_property
+    def _files(self) -> tuple[str, str]:
+        with tempfile.TemporaryDirectory(prefix="fedstein-") as directory:
+            self.save(Path(directory))
+            texts = [Path(directory, name).read_text(encoding="utf-8") for name in ("report.json", "report.html")]
+        return texts[0], texts[1]
+
+    def overall(self) -> str:
+        return json.dumps(json.loads(self._files[0])["overall"])
+
+    def render(self) -> tuple[str, str]:
+        return self._files
+
+    def save(self, directory: Path) -> Path:
+        page = self._finished.report(directory, *self._options)
+        if page is None:
+            raise DataError("there is nothing to report on: the run has neither predictions nor scores of its sites")
+        return page
+
+
+class Run:
+    """A finished run. Make one with `fedstein.train`, `fedstein.open` or `fedstein.resume`.
+
+    Attributes
+    ----------
+    path : Path
+        The directory of the run. Without `out`, it is a temporary one, which is removed with this object.
+    """
+
+    def __init__(self, path: StrPath) -> None:
+        self.path = Path(path)
+        self._finished = Finished(self.path)
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self._finished.name()
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The config with every default written out."""
+        return tomllib.loads(self._finished.config_toml())
+
+    @property
+    def classes(self) -> list[str] | None:
+        """The names of the classes in the order of the columns of predictions; None for a regression."""
+        return self._finished.classes()
+
+    @cached_property
+    def evaluation(self) -> dict[str, float]:
+        """The metrics on the test rows after the last round, those that have a value."""
+        found = json.loads(self._finished.evaluation())
+        return {key: value for key, value in found.items() if value is not None}
+
+    @cached_property
+    def rounds(self) -> Rounds:
+        """The columns of `rounds.csv` by name, each [rounds]; `clients` has a tuple of client numbers in each round."""
+        with (self.path / "rounds.csv").open(newline="", encoding="utf-8") as file:
+            header, *lines = csv.reader(file)
+        rounds = Rounds()
+        for name, cells in zip(header, zip(*lines, strict=True), strict=False):
+            if name == "clients":
+                clients = np.empty(len(cells), dtype=object)
+                clients[:] = [tuple(map(int, cell.split())) for cell in cells]
+                rounds[name] = clients
+            elif name in ("round", "uplink_bytes", "downlink_bytes"):
+                rounds[name] = np.array([int(cell) for cell in cells], dtype=np.int64)
+            else:
+                rounds[name] = np.array([float(cell or "nan") for cell in cells], dtype=np.float64)
+        return rounds
+
+    @cached_property
+    def _predicted(self) -> dict[str, NDArray[Any]]:
+        return self._finished.predictions()
+
+    @property
+    def predictions(self) -> NDArray[np.float64]:
+        """Predictions on the test rows: probabilities [n, C], or predictive means [n] in the unit of the target."""
+        found = self._predicted
+        return found["probabilities"] if "probabilities" in found else found["mean"].mean(axis=0)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The truth of the test rows: numbers of classes, int64 [n], or values, float64 [n]."""
+        return self._predicted["labels" if "labels" in self._predicted else "targets"]
+
+    @cached_property
+    def particles(self) -> dict[str, NDArray[Any]]:
+        """The particles after the last round, by the names of the model's blocks, float32 or float64 [N, ...]."""
+        return self._finished.particles()
+
+    def _forecast(self, X: Any, with_members: bool) -> dict[str, NDArray[np.float64]]:
+        names, columns = self._finished.feature_names(), columns_of(X)
+        if names is not None and columns is not None and columns != names:
+            missing = [name for name in names if name not in columns]
+            if missing:
+                raise DataError(f"the rows have no column {missing[0]!r}; the run was trained on {names}")
+            X = X[names]
+        features: FloatArray = features_of(X, "features")[0]
+        return self._finished.predict(features, with_members)
+
+    @overload
+    def predict(self, X: Any, *, return_members: Literal[False] = False) -> NDArray[np.float64]: ...
+    @overload
+    def predict(self, X: Any, *, return_members: Literal[True]) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def predict(
+        self, X: Any, *, return_members: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Predict new rows with all particles.
+
+        Parameters
+        ----------
+        X : array_like, [n, p] or [n, ...]
+            Features in the units of the training rows. The columns of a table are found by name.
+        return_members : bool
+            Also return what every particle predicts.
+
+        Returns
+        -------
+        ndarray of float64
+            Probabilities [n, C]; of a regression the predictive means [n], in the unit of the target.
+        ndarray of float64
+            With `return_members`: [N, n, C], or [N, n].
+
+        Raises
+        ------
+        DataError, ConfigError
+            The rows have other columns than the run's, are not finite, or a file of the run is damaged.
+        """
+        found = self._forecast(X, return_members)
+        mean = found["probabilities"] if "probabilities" in found else found["mean"]
+        return (mean, found["members"]) if return_members else mean
+
+    def predict_uncertainty(self, X: Any) -> dict[str, NDArray[np.float64]]:
+        """The uncertainty of predictions on new rows and its two parts.
+
+        Parameters and errors are those of `predict`.
+
+        Returns
+        -------
+        dict of ndarray of float64, [n]
+            `total` = `aleatoric` (noise in the data) + `epistemic` (disagreement of the particles): entropies in nats,
+            or variances in the squared unit of the target.
+        """
+        found = self._forecast(X, False)
+        return {name: found[name] for name in ("total", "aleatoric", "epistemic")}
+
+    def report(
+        self,
+        out: StrPath | None = None,
+        *,
+        compare: Sequence[Run | StrPath] = (),
+        other_rows: bool = False,
+        bins: int | None = None,
+        title: str | None = None,
+    ) -> Report:
+        """The calibration report on the test rows.
+
+        Parameters
+        ----------
+        out : path, optional
+            A directory to write it into, as `Report.save` does.
+        compare : sequence of Run or path
+            Runs of the same task, to show beside this one.
+        other_rows : bool, optional
+            Whether these runs may have other test rows.
+        bins : int, optional
+            Number of bins of confidence; without it, the run's.
+        title : str, optional
+            Headline of the page; without it, the run's name.
+
+        Raises
+        ------
+        DataError, ConfigError
+            There are no predictions, a run to compare has another task or other test rows, or a file of a run is
+            damaged.
+        """
+        others = [other.path if isinstance(other, Run) else Path(other) for other in compare]
+        report = Report(_RunSource(self._finished, None if bins is None else as_bins(bins), title, others, other_rows))
+        if out is not None:
+            report.save(out)
+        return report
+
+    def __getstate__(self) -> dict[str, bytes]:
+        """The run's files, without checkpoints and reports: a copy of a run is a run of its own."""
+        return {file.name: file.read_bytes() for file in self.path.iterdir() if file.is_file()}
+
+    def __setstate__(self, files: dict[str, bytes]) -> None:
+        directory = tempfile.mkdtemp(prefix="fedstein-")
+        weakref.finalize(self, _remove, directory, os.getpid())
+        self.path = Path(directory, "run")
+        self.path.mkdir()
+        for name, content in files.items():
+            # A name is that of a file in the directory, whoever made the copy.
+            (self.path / Path(name).name).write_bytes(content)
+        self._finished = Finished(self.path)
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
+    def __repr__(self) -> str:
+        keys = ("accuracy", "rmse", "nll", "ece")
+        numbers = "".join(f", {key}={self.evaluation[key]:.4g}" for key in keys if key in self.evaluation)
+        return f"Run({str(self.path)!r}{numbers})"
+
+
+def train(
+    config: StrPath | Mapping[str, Any] | None = None,
+    *,
+    data: Data | Mapping[str, Any] | None = None,
+    out: StrPath | None = None,
+    progress: Progress = True,
+    force: bool = False,
+    data_dir: StrPath | None = None,
+    **keys: Any,
+) -> Run:
+    """Train a federation on this machine.
+
+    The same config and seed give the same bits as the command `fedstein train`.
+
+    Parameters
+    ----------
+    config : path, TOML text or dict, optional
+        The experiment: a file, its text (anything with a "=" that is not a file), or its keys, nested or dotted.
+        Without it, the built-in experiment on digits; with `data`, the defaults of every key.
+    data : Data or dict, optional
+        Rows in the place of `[data]`; or the keys of `[data]`.
+    out : path, optional
+        The directory of the run's files. Without it, they are in a temporary directory, which is removed with the
+        returned object.
+    progress : bool or callable
+        Whether progress is shown; or a function of a dict of each round's numbers.
+    force : bool
+        Whether an earlier run in `out` is replaced.
+    data_dir : path, optional
+        The directory of the data sets; without it, `$FEDSTEIN_DATA`, else `data`.
+    **keys
+        Keys that take precedence over `config`: ``rounds=5``, ``model={"hidden": [50]}``,
+        ``**{"model.hidden": [50]}``.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    ConfigError
+        A key or a value is wrong, or `out` holds something. Nothing was run.
+    DataError
+        The rows cannot be used. Nothing was run.
+    RunFailed
+        The run began and could not be completed.
+    Interrupted
+        Ctrl-C: the run ended at its round's end, with a checkpoint. It is a `KeyboardInterrupt`; a second Ctrl-C does
+        not wait for the round's end.
+
+    Examples
+    --------
+    >>> import fedstein
+    >>> run = fedstein.train(rounds=1, progress=False)
+    >>> run.predictions.shape
+    (359, 10)
+    """
+    if isinstance(data, Mapping):
+        keys["data"], data = data, None
+    source, values = _source(config)
+    plan = Plan(source, values + _assignments(keys), _rows(data))
+    return _execute(plan, data, out, force=force, resume=False, progress=progress, data_dir=data_dir)
+
+
+def resume(
+    path: StrPath, *, data: Data | None = None, progress: Progress = True, data_dir: StrPath | None = None, **keys: Any
+) -> Run:
+    """Continue a run that was stopped, to the bits of a run that was not.
+
+    Parameters
+    ----------
+    path : path
+        The directory of the run.
+    data : Data, optional
+        The same rows as the run's, if it had any of its own.
+    progress, data_dir
+        As in `train`.
+    **keys
+        Keys to change, such as ``rounds=100``.
+
+    Raises
+    ------
+    ConfigError, DataError, RunFailed, Interrupted
+        As in `train`; there is no checkpoint; or it is of other rows or another config.
+    """
+    file = Path(path) / "config.toml"
+    plan = Plan((str(file), _read(file)), _assignments(keys), _rows(data))
+    return _execute(plan, data, path, force=False, resume=True, progress=progress, data_dir=data_dir)
+
+
+def open(path: StrPath) -> Run:
+    """Open the directory of a finished run, of this package or of the command.
+
+    Raises
+    ------
+    ConfigError
+        It is not the directory of a finished run, or a file is damaged.
+    """
+    return Run(path)
+
+
+def compare(
+    runs: Sequence[Run | StrPath],
+    *,
+    out: StrPath | None = None,
+    other_rows: bool = False,
+    bins: int | None = None,
+    title: str | None = None,
+) -> Report:
+    """Put runs of the same task into one report: that of the first, with the others beside it.
+
+    Parameters
+    ----------
+    runs : sequence of Run or path
+        Two or more.
+    out, other_rows, bins, title
+        As in `Run.report`.
+
+    Returns
+    -------
+    Report
+        `Report.compared` has the numbers of each run.
+
+    Raises
+    ------
+    DataError, ConfigError
+        There are fewer than two runs, or they have different tasks.
+    """
+    if len(runs) < 2:
+        raise DataError(f"{len(runs)} run(s) to compare; there must be at least 2")
+    first, *others = (run if isinstance(run, Run) else Run(run) for run in runs)
+    return first.report(out, compare=others, other_rows=other_rows, bins=bins, title=title)
+
+
+def _rows(data: Data | None) -> _fedstein.Rows | None:
+    if data is None or isinstance(data, Data):
+        return None if data is None else data._rows
+    raise DataError(f"data is a {type(data).__name__}; it must be a fedstein.Data(X, y)")
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigError(f"cannot read the config `{file}`: {reason}") from error
+
+
+def _source(config: StrPath | Mapping[str, Any] | None) -> tuple[tuple[str, str] | None, list[str]]:
+    """A config's name and text, and assignments."""
+    if config is None:
+        return None, []
+    if isinstance(config, Mapping):
+        return ("the config", ""), _assignments(config)
+    if isinstance(config, str) and ("=" in config or "\n" in config) and not os.path.exists(config):
+        return ("the config", config), []
+    if not isinstance(config, (str, os.PathLike)):
+        raise ConfigError(f"config is a {type(config).__name__}; it must be a path, TOML text or a dict")
+    return (str(config), _read(Path(config))), []
+
+
+def _assignments(keys: Mapping[str, Any], section: str = "") -> list[str]:
+    """`key=value` of every key, with values as TOML."""
+    found = []
+    for key, value in keys.items():
+        path = f"{section}{key}"
+        if not isinstance(key, str) or "=" in key:
+            raise ConfigError(f"{path!r} is not the name of a key")
+        if isinstance(value, Mapping):
+            found += _assignments(value, f"{path}.")
+        else:
+            found.append(f"{path}={_toml(path, value)}")
+    return found
+
+
+def _toml(path: str, value: Any) -> str:
+    """A value as TOML, whose numbers, texts and lists are those of JSON."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, (np.generic, np.ndarray)):
+            return value.tolist()
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
+        raise TypeError(f"`{path}` cannot be a {type(value).__name__}")
+
+    try:
+        if value is None:
+            raise TypeError(f"`{path}` cannot be None; leave it out for its default")
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(str(error)) from error
+
+
+def _execute(
+    plan: Plan,
+    data: Data | None,
+    out: StrPath | None,
+    *,
+    force: bool,
+    resume: bool,
+    progress: Progress,
+    data_dir: StrPath | None,
+) -> Run:
+    for note in plan.notes():
+        warnings.warn(note, stacklevel=3)
+    if data_dir is None:
+        data_dir = os.environ.get("FEDSTEIN_DATA") or "data"
+    temporary = tempfile.mkdtemp(prefix="fedstein-") if out is None else None
+    path = Path(out) if out is not None else Path(temporary or "", "run")
+    shown = _Shown(progress)
+    try:
+        _fedstein.train(
+            plan,
+            _rows(data),
+            Path(data_dir),
+            path,
+            force,
+            resume,
+            temporary is None,
+            shown.is_bar,
+            shown,
+        )
+        run = Run(path)
+    except BaseException as error:
+        # A run that can go on keeps its directory.
+        if temporary is not None and not (isinstance(error, Interrupted) and error.resume):
+            shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    if temporary is not None:
+        weakref.finalize(run, _remove, temporary, os.getpid())
+    return run
+
+
+def _remove(directory: str, owner: int) -> None:
+    """Remove a temporary directory, unless this is a fork of the process that has it."""
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+class _Shown:
+    """Shows progress: as a bar of the command in a terminal, as one line that changes in a notebook, else as lines."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._callback = progress if callable(progress) else None
+        self._lines = progress is True
+        self._handle: Any = None
+        kernel = "ipykernel" in sys.modules
+        stderr = sys.__stderr__
+        terminal = stderr is not None and stderr is sys.stderr and stderr.isatty()
+        self.is_bar = self._lines and terminal and not kernel
+        if self._lines and kernel:
+            show = importlib.import_module("IPython.display")
+            self._handle = show.display(show.Pretty(""), display_id=True)
+            self._pretty = show.Pretty
+
+    def __call__(self, kind: str, value: Any, text: str) -> None:
+        if kind != "round":
+            logger.info(text)
+        if kind == "round" and self._callback is not None:
+            self._callback(json.loads(value))
+        if kind != "note" and self._lines and not self.is_bar:
+            self._write(text)
+
+    def _write(self, line: str) -> None:
+        if self._handle is not None:
+            self._handle.update(self._pretty(line))
+        elif sys.stderr is not None:
+            print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,149 @@
+"""Estimators with the conventions of scikit-learn, which must be installed.
+
+They train a Bayesian network, over several clients where the rows have them, and predict with all its particles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
+from sklearn.utils import check_random_state  # type: ignore[import-untyped]
+from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
+
+from ._data import Data
+from ._run import Run, train
+
+__all__ = ["FedsteinClassifier", "FedsteinRegressor"]
+
+
+class _Fedstein(BaseEstimator):  # type: ignore[misc]
+    """What both estimators share."""
+
+    run_: Run
+
+    def __init__(
+        self,
+        *,
+        hidden: Sequence[int] = (50,),
+        rounds: int = 10,
+        particles: int = 20,
+        config: Mapping[str, Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden = hidden
+        self.rounds = rounds
+        self.particles = particles
+        self.config = config
+        self.random_state = random_state
+
+    def _fit(self, X: NDArray[Any], y: NDArray[Any], clients: ArrayLike | None, task: Any) -> None:
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        # A run is scored on test rows; an estimator is not, so its own rows take their place.
+        test = (X, y) if clients is None else (X, y, clients)
+        data = Data(X, y, clients=clients, test=test, task=task)
+        keys: dict[str, Any] = {
+            "seed": seed,
+            "rounds": self.rounds,
+            "model.hidden": list(self.hidden),
+            "algorithm.particles": self.particles,
+            "evaluation.every": self.rounds,
+            "checkpoint.enabled": False,
+        }
+        if clients is None:
+            keys["partition.clients"] = 1
+        self.run_ = train(dict(self.config or {}), data=data, progress=False, **keys)
+
+    def _checked(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        checked: NDArray[Any] = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return checked
+
+
+class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
+    """A Bayesian network for classification.
+
+    Parameters
+    ----------
+    hidden : sequence of int
+        Units of each hidden layer.
+    rounds : int
+        Rounds of communication; in each one client trains.
+    particles : int
+        Number of particles.
+    config : dict, optional
+        Further keys of a config, nested or dotted; the parameters above take precedence.
+    random_state : int, RandomState or None
+        The seed of a run is drawn from it.
+
+    Attributes
+    ----------
+    classes_ : ndarray, [C]
+        The classes in the order of the columns of `predict_proba`.
+    run_ : Run
+        The run; its test rows are the training rows.
+    """
+
+    classes_: NDArray[Any]
+
+    def fit(self, X: ArrayLike, y: ArrayLike, clients: ArrayLike | None = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array_like, [n, p]
+        y : array_like, [n]
+        clients : array_like, [n], optional
+            The client of each row, by any names. Without it, all rows are at one client.
+        """
+        features, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels)
+        if len(self.classes_) < 2:
+            raise ValueError(f"a classification needs at least 2 classes; y has 1 class, {self.classes_[0]!r}")
+        self._fit(features, np.searchsorted(self.classes_, labels), clients, "classification")
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities of the classes, [n, C]."""
+        checked = self._checked(X)
+        return self.run_.predict(checked)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable classes, [n]."""
+        probabilities = self.predict_proba(X)
+        found: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return found
+
+
+class FedsteinRegressor(RegressorMixin, _Fedstein):  # type: ignore[misc]
+    """A Bayesian network for regression.
+
+    Parameters and `run_` are those of `FedsteinClassifier`.
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike, clients: ArrayLike | None = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array_like, [n, p]
+        y : array_like, [n]
+        clients : array_like, [n], optional
+            The client of each row, by any names. Without it, all rows are at one client.
+        """
+        features, values = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
+        self._fit(features, np.asarray(values, dtype=np.float64), clients, "regression")
+        return self
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Predictive means, [n]; with `return_std` also the standard deviations of the predictive, [n]."""
+        checked = self._checked(X)
+        mean = self.run_.predict(checked)
+        return (mean, np.sqrt(self.run_.predict_uncertainty(checked)["total"])) if return_std else mean

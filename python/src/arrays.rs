@@ -1,0 +1,124 @@
+//! numpy arrays in and out. The Python part hands over numpy arrays of the types named here and nothing else.
+
+use fedstein::metrics::{ClassPredictions, RegressionPredictions};
+use ndarray::{ArrayViewD, IxDyn};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn};
+use pyo3::prelude::*;
+
+use crate::errors::{DataError, of_metric};
+
+/// An array of 32-bit or 64-bit floats, of any layout.
+#[derive(FromPyObject)]
+pub enum Floats<'py> {
+    /// 64 bits.
+    F64(PyReadonlyArrayDyn<'py, f64>),
+    /// 32 bits.
+    F32(PyReadonlyArrayDyn<'py, f32>),
+}
+
+impl Floats<'_> {
+    /// Its shape.
+    pub fn shape(&self) -> Vec<usize> {
+        match self {
+            Self::F64(array) => array.as_array().shape().to_vec(),
+            Self::F32(array) => array.as_array().shape().to_vec(),
+        }
+    }
+
+    /// Its values, row-major.
+    pub fn to_f64(&self) -> Vec<f64> {
+        match self {
+            Self::F64(array) => values(array.as_array(), |value| value),
+            Self::F32(array) => values(array.as_array(), f64::from),
+        }
+    }
+
+    /// Its values in 32 bits, row-major.
+    #[allow(clippy::cast_possible_truncation, reason = "features are f32 throughout")]
+    pub fn to_f32(&self) -> Vec<f32> {
+        match self {
+            Self::F64(array) => values(array.as_array(), |value| value as f32),
+            Self::F32(array) => values(array.as_array(), |value| value),
+        }
+    }
+}
+
+fn values<T: Copy, U>(array: ArrayViewD<'_, T>, of: impl Fn(T) -> U) -> Vec<U> {
+    match array.as_slice() {
+        Some(values) => values.iter().map(|value| of(*value)).collect(),
+        None => array.iter().map(|value| of(*value)).collect(),
+    }
+}
+
+/// Whole numbers that count from 0.
+///
+/// # Errors
+/// A number is negative; `what` names it.
+pub fn indices(array: &PyReadonlyArray1<'_, i64>, what: &str) -> PyResult<Vec<usize>> {
+    let index = |(row, value): (usize, &i64)| {
+        usize::try_from(*value).map_err(|_| DataError::new_err(format!("row {row}: {what} {value} is below 0")))
+    };
+    array.as_array().iter().enumerate().map(index).collect()
+}
+
+/// Predictions of classes from `[n, C]`, or from `[n]` probabilities of class 1.
+///
+/// # Errors
+/// They are not the probabilities of labelled rows.
+pub fn classes(probabilities: &Floats<'_>, labels: &PyReadonlyArray1<'_, i64>) -> PyResult<ClassPredictions> {
+    let labels = indices(labels, "label")?;
+    let (classes, values) = match *probabilities.shape() {
+        [_] => (2, probabilities.to_f64().into_iter().flat_map(|p| [1.0 - p, p]).collect()),
+        [_, classes] => (classes, probabilities.to_f64()),
+        ref shape => {
+            let message =
+                format!("probabilities have the shape {shape:?}; they must be [n, C], or [n] for two classes");
+            return Err(DataError::new_err(message));
+        }
+    };
+    ClassPredictions::new(labels, classes, values).map_err(of_metric)
+}
+
+/// Predictions of a regression from means and standard deviations, `[n]` or `[N, n]`.
+///
+/// # Errors
+/// They are not those of rows with targets.
+pub fn reals(mean: &Floats<'_>, sd: &Floats<'_>, target: &Floats<'_>) -> PyResult<RegressionPredictions> {
+    let shape = mean.shape();
+    let (members, rows) = match *shape {
+        [rows] => (1, rows),
+        [members, rows] => (members, rows),
+        _ => {
+            let message = format!("means have the shape {shape:?}; they must be [n], or [N, n] for N members");
+            return Err(DataError::new_err(message));
+        }
+    };
+    if sd.shape() != shape {
+        let message =
+            format!("standard deviations have the shape {:?}, means {shape:?}; they must be equal", sd.shape());
+        return Err(DataError::new_err(message));
+    }
+    if target.shape() != [rows] {
+        let message = format!("targets have the shape {:?}; with these means it must be [{rows}]", target.shape());
+        return Err(DataError::new_err(message));
+    }
+    let sd = sd.to_f64();
+    if let Some(at) = sd.iter().position(|sd| !(sd.is_finite() && *sd > 0.0)) {
+        let message = format!("standard deviation {at} is {}; it must be finite and greater than 0", sd[at]);
+        return Err(DataError::new_err(message));
+    }
+    let precision = sd.into_iter().map(|sd| (sd * sd).recip()).collect();
+    RegressionPredictions::new(members, mean.to_f64(), precision, target.to_f64()).map_err(of_metric)
+}
+
+/// An array of this shape; `values` are row-major.
+///
+/// # Errors
+/// The shape has another number of values.
+pub fn shaped<'py, T: numpy::Element>(
+    py: Python<'py>,
+    values: Vec<T>,
+    shape: &[usize],
+) -> PyResult<Bound<'py, numpy::PyArrayDyn<T>>> {
+    PyArray1::from_vec(py, values).reshape(IxDyn(shape))
+}

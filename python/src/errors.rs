@@ -1,0 +1,55 @@
+//! Python's exceptions, with the texts of the command.
+
+use fedstein::error::RunError;
+use fedstein::experiment::schema;
+use fedstein::metrics::MetricError;
+use fedstein::report::ReportError;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(
+    fedstein,
+    ConfigError,
+    PyValueError,
+    "A key, a value or a file that cannot be used; nothing was run."
+);
+create_exception!(fedstein, DataError, PyValueError, "Rows or predictions that cannot be used; nothing was run.");
+create_exception!(fedstein, RunFailed, PyRuntimeError, "A run that began and could not be completed.");
+create_exception!(
+    fedstein,
+    Interrupted,
+    PyKeyboardInterrupt,
+    "A run that Ctrl-C ended at a round's end. `resume` is the directory to resume from, or None without a checkpoint."
+);
+
+/// The exception of a run's error.
+pub fn of_run(error: RunError) -> PyErr {
+    match error {
+        RunError::Data(error) => DataError::new_err(error.to_string()),
+        error if error.exit_code() == 2 => ConfigError::new_err(error.to_string()),
+        error => RunFailed::new_err(error.to_string()),
+    }
+}
+
+/// The exception of a config.
+pub fn of_config(error: schema::ConfigError) -> PyErr {
+    match error {
+        schema::ConfigError::Internal(_) => RunFailed::new_err(error.to_string()),
+        error => ConfigError::new_err(error.to_string()),
+    }
+}
+
+/// The exception of predictions that cannot be scored.
+pub fn of_metric(error: MetricError) -> PyErr {
+    DataError::new_err(error.to_string())
+}
+
+/// The exception of a report.
+pub fn of_report(error: ReportError) -> PyErr {
+    match error {
+        ReportError::Metric(error) => of_metric(error),
+        ReportError::Input { .. } => DataError::new_err(error.to_string()),
+        error => RunFailed::new_err(error.to_string()),
+    }
+}

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has a working directory of its own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command() -> Command:
+    """The command `fedstein` of this package."""
+    program = shutil.which("fedstein", path=sysconfig.get_path("scripts"))
+    assert program is not None, "the package's command is not installed"
+
+    def run(*args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run([program, *args], capture_output=True, text=True, timeout=120)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], Sequence[str]]:
+    """The arguments that run a text as a program of its own."""
+
+    def write(text: str) -> Sequence[str]:
+        path = tmp_path / "script.py"
+        path.write_text(text)
+        return [sys.executable, "-u", os.fspath(path)]
+
+    return write
+
+
+Predictions = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+
+def drawn(rows: int, classes: int, seed: int = 0) -> Predictions:
+    """Predictions that know something, and the labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, rows)
+    logits = rng.normal(size=(rows, classes)) + 1.5 * np.eye(classes)[labels]
+    weights = np.exp(logits)
+    return weights / weights.sum(axis=1, keepdims=True), labels
+
+
+@pytest.fixture
+def predictions() -> Predictions:
+    return drawn(500, 4)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import fedstein
+import pytest
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def test_numpy_is_the_only_dependency() -> None:
+    required = importlib.metadata.requires("fedstein") or []
+    assert [line for line in required if "extra ==" not in line] == ["numpy>=1.26"]
+
+
+def test_an_import_is_quick_and_imports_numpy_only() -> None:
+    text = """
+import numpy, sys, time
+before = set(sys.modules)
+start = time.perf_counter()
+import fedstein
+print(time.perf_counter() - start, *{name.split(".")[0] for name in set(sys.modules) - before})
+"""
+    runs = [subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True) for _ in range(3)]
+    # The best of three, for a busy machine.
+    assert min(float(run.stdout.split()[0]) for run in runs) < 0.2
+    others = set(runs[0].stdout.split()[1:]) - set(sys.stdlib_module_names)
+    assert others <= {"fedstein", "numpy"}, others
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
+def test_the_stubs_are_those_of_the_module() -> None:
+    allowed = ["--allowlist", str(PACKAGE / "tests" / "stubtest.txt")]
+    args = [sys.executable, "-m", "mypy.stubtest", "fedstein", *allowed]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
+def test_users_code_is_checked_against_the_types(tmp_path: Path) -> None:
+    code = tmp_path / "user.py"
+    code.write_text(
+        "import fedstein\n"
+        "reveal_type(fedstein.train().predict([[1.0]]))\n"
+        "reveal_type(fedstein.report([[1.0]], [0]).ece)\n"
+        "fedstein.report([[1.0]], [0], bin=3)\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", str(code)], capture_output=True, text=True)
+    assert 'ndarray[tuple[Any, ...], dtype[floating[_64Bit]]]"' in done.stdout or "float64" in done.stdout, done.stdout
+    assert 'Revealed type is "builtins.float"' in done.stdout or 'Revealed type is "float"' in done.stdout
+    assert 'Unexpected keyword argument "bin"' in done.stdout and "Found 1 error" in done.stdout
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert fedstein.__version__ == importlib.metadata.version("fedstein")
+
+
+@pytest.mark.parametrize("example", sorted(path.name for path in (PACKAGE / "examples").glob("*.py")))
+def test_an_example_runs(example: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(PACKAGE / "examples" / example)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import fedstein
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from conftest import Command, Predictions, drawn
+from scipy import stats
+from sklearn import metrics
+
+
+def test_the_numbers_are_those_of_scikit_learn(predictions: Predictions) -> None:
+    probabilities, labels = predictions
+    report = fedstein.report(probabilities, labels)
+    assert report.rows == 500
+    assert report.accuracy == metrics.accuracy_score(labels, probabilities.argmax(axis=1))
+    # Sums in another order.
+    assert report.nll == pytest.approx(metrics.log_loss(labels, probabilities), rel=1e-12)
+    one_hot = np.eye(4)[labels]
+    assert report.brier == pytest.approx(((probabilities - one_hot) ** 2).sum(axis=1).mean(), rel=1e-12)
+    binary = fedstein.report(probabilities[:, :2] / probabilities[:, :2].sum(axis=1, keepdims=True), labels % 2)
+    assert binary.brier == 2 * binary.table()["brier_binary"]
+
+
+def test_one_column_is_the_probability_of_class_1() -> None:
+    rng = np.random.default_rng(1)
+    p = rng.random(300)
+    y = rng.random(300) < p
+    one, column = fedstein.report(p, y), fedstein.report(p[:, None], y)
+    two = fedstein.report(np.column_stack([1 - p, p]), y)
+    assert one.table() == two.table() == column.table()
+    assert one.table()["brier_binary"] == pytest.approx(metrics.brier_score_loss(y, p), rel=1e-12)
+
+
+class Dlpack:
+    """An array of a library that knows nothing but DLPack."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._array = array
+
+    def __dlpack__(self, **keys: Any) -> Any:
+        return self._array.__dlpack__(**keys)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+
+def test_arrays_of_every_library_and_layout_give_the_same_numbers(predictions: Predictions) -> None:
+    probabilities, labels = predictions
+    want = fedstein.report(probabilities, labels).table()
+    wide = np.zeros((500, 8))
+    wide[:, ::2] = probabilities
+    frame = pd.DataFrame(probabilities, columns=list("abcd"))
+    for given in (
+        np.asfortranarray(probabilities),
+        wide[:, ::2],
+        np.repeat(probabilities, 2, axis=0)[::2],
+        probabilities.astype(">f8"),
+        probabilities.tolist(),
+        frame,
+        pl.DataFrame(frame.to_dict("list")),
+        Dlpack(probabilities),
+        memoryview(probabilities),
+    ):
+        assert fedstein.report(given, labels).table() == want
+    for given in (
+        labels.astype(np.uint8),
+        labels.astype(float),
+        labels[:, None],
+        labels.tolist(),
+        pd.Series(labels),
+        pl.Series(labels),
+        Dlpack(labels),
+    ):
+        assert fedstein.report(probabilities, given).table() == want
+    single = fedstein.report(probabilities.astype(np.float32), labels)
+    assert single.nll == pytest.approx(want["nll"], rel=1e-6)
+    assert single.table() == fedstein.report(probabilities.astype(np.float32).astype(float), labels).table()
+
+
+class Tensor:
+    """A tensor of PyTorch that records gradients: it becomes an array only after `detach`."""
+
+    def __init__(self, array: np.ndarray[Any, Any], records: bool = True) -> None:
+        self._array, self._records = array, records
+
+    def detach(self) -> Tensor:
+        return Tensor(self._array, records=False)
+
+    def cpu(self) -> Tensor:
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if self._records:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        return self._array
+
+
+def test_tensors_of_pytorch_and_arrays_of_jax_give_the_same_numbers(predictions: Predictions) -> None:
+    probabilities, labels = predictions
+    want = fedstein.report(probabilities, labels).table()
+    assert fedstein.report(Tensor(probabilities), Tensor(labels)).table() == want
+    single = fedstein.report(probabilities.astype(np.float32), labels).table()
+    if importlib.util.find_spec("torch"):
+        torch = importlib.import_module("torch")
+        tensor = torch.tensor(probabilities, requires_grad=True)
+        assert fedstein.report(tensor, torch.tensor(labels)).table() == want
+        assert fedstein.report(tensor.float(), torch.tensor(labels)).table() == single
+    if importlib.util.find_spec("jax"):
+        numbers = importlib.import_module("jax.numpy")
+        assert fedstein.report(numbers.array(probabilities), numbers.array(labels)).table() == single
+
+
+def test_names_of_classes_are_labels_and_appear_on_the_page(predictions: Predictions) -> None:
+    probabilities, labels = predictions
+    names = ["wolf", "alder", "yew", "birch"]
+    report = fedstein.report(probabilities, [names[label] for label in labels], classes=names)
+    assert report.table() == fedstein.report(probabilities, labels).table()
+    assert all(name in report.html for name in names)
+    with pytest.raises(fedstein.DataError, match="labels have 'oak', which is not among the classes 'wolf', 'alder'"):
+        fedstein.report(probabilities, ["oak"] * 500, classes=names)
+    with pytest.raises(fedstein.DataError, match="3 names; the probabilities have 4 columns"):
+        fedstein.report(probabilities, labels, classes=names[:3])
+
+
+def test_each_group_has_the_numbers_of_its_own_rows(predictions: Predictions) -> None:
+    probabilities, labels = predictions
+    groups = np.where(np.arange(500) < 200, "north", "south")
+    report = fedstein.report(probabilities, labels, groups=groups)
+    assert list(report.groups) == ["north", "south"]
+    assert report.groups["north"] == fedstein.report(probabilities[:200], labels[:200]).table()
+    assert report.groups["south"]["n"] == 300
+
+
+def test_a_wrong_row_is_named() -> None:
+    good = [[0.5, 0.5], [0.5, 0.5]]
+    for probabilities, labels, message in (
+        ([[0.5, 0.5], [0.5, 0.6]], [0, 1], r"row 1: the probabilities sum to 1.1"),
+        ([[0.5, 0.5], [np.nan, 1]], [0, 1], r"row 1: the probability of class 0 is NaN"),
+        (good, [0, 2], r"row 1: label 2 is out of range"),
+        (good, [0, -1], r"row 1: label -1 is below 0"),
+        (good, [0, 0.5], r"row 1 is 0.5, which is no whole number"),
+        (good, ["a", "b"], r"pass the names of the columns as classes"),
+        (good, [0], r"1 labels for 2 rows of probabilities"),
+        ([[[0.5, 0.5]]], [0], r"shape \[1, 1, 2\]; they must be \[n, C\]"),
+        ([], [], r"no rows"),
+        ([["x", "y"]], [0], r"are not numbers"),
+    ):
+        with pytest.raises(fedstein.DataError, match=message):
+            fedstein.report(probabilities, labels)
+    with pytest.raises(fedstein.DataError, match="complex128 are not real numbers"):
+        fedstein.report(np.array(good) * 1j, [0, 1])
+    for bins in (-1, 0, 10**9):
+        with pytest.raises(fedstein.DataError, match="bins"):
+            fedstein.report(good, [0, 1], bins=bins)
+
+
+def test_a_report_is_that_of_the_command(predictions: Predictions, command: Command, tmp_path: Path) -> None:
+    probabilities, labels = predictions
+    lines = [",".join([str(label), *(repr(float(p)) for p in row)]) for label, row in zip(labels, probabilities)]
+    Path("p.csv").write_text("label,p_0,p_1,p_2,p_3\n" + "\n".join(lines) + "\n")
+    command("report", "--predictions", "p.csv", "--out", "by-command")
+    page = fedstein.report(probabilities, labels, title="p").save("by-python")
+    assert page == Path("by-python/report.html")
+    for name in ("report.json", "report.html", "bins.csv", "reliability.svg"):
+        assert Path("by-python", name).read_bytes() == Path("by-command", name).read_bytes(), name
+    report = fedstein.report(probabilities, labels, title="p")
+    assert report.to_dict() == json.loads(Path("by-command/report.json").read_text())
+    overall = report.to_dict()["overall"]
+    assert {key: value for key, value in report.table().items() if not np.isnan(value)} == {
+        key: value for key, value in overall.items() if value is not None
+    }
+    low, high = report.intervals["accuracy"]
+    assert low < report.accuracy < high
+
+
+def test_a_report_shows_itself_and_replaces_only_reports(predictions: Predictions) -> None:
+    report = fedstein.report(*predictions)
+    assert report._repr_html_().startswith("<iframe srcdoc=") and "<script" not in report.html
+    assert repr(report).startswith("Report(rows=500, accuracy=0.")
+    report.save("out")
+    report.save("out")
+    Path("mine").mkdir()
+    Path("mine/thesis.tex").write_text("years")
+    with pytest.raises(fedstein.ConfigError, match="`mine` is not empty and holds no report"):
+        report.save("mine")
+    with pytest.raises(AttributeError, match="has no rmse; it has n, "):
+        _ = report.rmse
+
+
+def test_a_regression_report_has_the_closed_forms() -> None:
+    rng = np.random.default_rng(3)
+    mean, sd = rng.normal(size=200), rng.uniform(0.5, 2, size=200)
+    y = mean + sd * rng.normal(size=200)
+    report = fedstein.report_regression(mean, sd, y)
+    assert report.nll == pytest.approx(-stats.norm(mean, sd).logpdf(y).mean(), rel=1e-12)
+    assert report.rmse == pytest.approx(metrics.root_mean_squared_error(y, mean), rel=1e-12)
+    assert report.mae == pytest.approx(metrics.mean_absolute_error(y, mean), rel=1e-12)
+    # Two equal members are one Gaussian.
+    twice = fedstein.report_regression(np.stack([mean, mean]), np.stack([sd, sd]), y)
+    assert twice.crps == pytest.approx(report.crps, rel=1e-12)
+    groups = fedstein.report_regression(np.stack([mean, mean]), np.stack([sd, sd]), y, groups=np.arange(200) % 2).groups
+    assert groups["1"]["rmse"] == pytest.approx(metrics.root_mean_squared_error(y[1::2], mean[1::2]), rel=1e-12)
+    assert "Regression" in report.html or "interval" in report.html
+    for mean_, sd_, y_, message in (
+        ([0.0], [0.0], [1.0], "standard deviation 0 is 0"),
+        ([0.0], [1.0, 1.0], [1.0], "they must be equal"),
+        ([0.0], [1.0], [1.0, 2.0], r"with these means it must be \[1\]"),
+        ([np.inf], [1.0], [1.0], "must be finite"),
+    ):
+        with pytest.raises(fedstein.DataError, match=message):
+            fedstein.report_regression(mean_, sd_, y_)
+
+
+def test_a_million_rows_take_a_second_and_less_than_twice_their_memory(script: Any) -> None:
+    # A process of its own, because the largest size of a process does not shrink. Three seconds, for a busy machine.
+    text = """
+import resource, time
+import numpy as np
+import fedstein
+size = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+rng = np.random.default_rng(0)
+p = np.empty((10**6, 10))
+for part in np.split(p, 100):
+    part[:] = rng.random(part.shape)
+    part /= part.sum(axis=1, keepdims=True)
+y = rng.integers(0, 10, 10**6)
+fedstein.report(p[:100], y[:100])
+before, start = size(), time.perf_counter()
+report = fedstein.report(p, y)
+print(time.perf_counter() - start, (size() - before) / p.nbytes)
+"""
+    done = subprocess.run(script(text), capture_output=True, text=True, check=True, timeout=120)
+    seconds, share = map(float, done.stdout.split())
+    assert seconds < 3 and share < 2, done.stdout
+    print(f"10^6 x 10: {seconds:.2f} s, {share:.2f} times their memory")
+
+
+def test_random_inputs_agree_with_an_independent_computation() -> None:
+    for seed, (rows, classes, bins) in enumerate([(1, 2, 15), (7, 3, 1), (64, 10, 5), (1000, 2, 100)]):
+        probabilities, labels = drawn(rows, classes, seed)
+        report = fedstein.report(probabilities, labels, bins=bins)
+        confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
+        index = np.ceil(confidence * bins).astype(int) - 1
+        gaps = [abs((right[index == b] - confidence[index == b]).sum()) for b in range(bins)]
+        assert report.ece == pytest.approx(sum(gaps) / rows, abs=1e-12)
+        assert report.signed_gap == pytest.approx((confidence - right).mean(), abs=1e-12)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import fedstein
+import numpy as np
+import pytest
+from fedstein.sklearn import FedsteinClassifier, FedsteinRegressor
+from sklearn.datasets import load_iris, make_regression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+
+# A small network, because these are some hundred trainings.
+@parametrize_with_checks([FedsteinClassifier(hidden=(10,)), FedsteinRegressor(hidden=(10,))])  # type: ignore[untyped-decorator]
+def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_a_classifier_over_clients_predicts_names() -> None:
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = FedsteinClassifier(random_state=0, rounds=9).fit(X, names, clients=np.arange(150) % 3)
+    assert model.run_.config["partition"]["kind"] == "by-column"
+    assert model.score(X, names) > 0.95
+    assert np.array_equal(model.predict_proba(X), model.run_.predict(X))
+    again = pickle.loads(pickle.dumps(model))
+    assert again.run_.path != model.run_.path and np.array_equal(again.predict(X), model.predict(X))
+    assert cross_val_score(make_pipeline(PolynomialFeatures(2), FedsteinClassifier(rounds=2)), X, y, cv=2).min() > 0.8
+
+
+def test_a_regressor_has_standard_deviations() -> None:
+    X, y = make_regression(200, 3, noise=10.0, random_state=0)
+    model = FedsteinRegressor(random_state=0, rounds=20).fit(X, y)
+    mean, sd = model.predict(X, return_std=True)
+    assert np.array_equal(mean, model.predict(X))
+    # The noise of the rows, and a little for what the particles disagree about.
+    assert 10 < sd.mean() < 20
+    with pytest.raises(fedstein.ConfigError, match="`rounds` cannot be 0"):
+        FedsteinRegressor(rounds=0).fit(X, y)

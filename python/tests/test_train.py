@@ -1,0 +1,412 @@
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import fedstein
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from conftest import Command
+
+SMALL: dict[str, Any] = {
+    "rounds": 3,
+    "algorithm": {"particles": 4, "local_steps": 5},
+    "model.hidden": [8],
+}
+
+
+def trees(rows: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, names of trees and names of sites."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 3)) * [1, 10, 100] + [0, 5, 50]
+    z = X[:, 0] + (X[:, 1] - 5) / 10 + rng.normal(scale=0.3, size=rows)
+    y = np.array(["alder", "birch", "yew"])[np.digitize(z, [-0.7, 0.7])]
+    return X, y, np.array(["north", "east", "south"])[rng.integers(0, 3, rows)]
+
+
+def test_the_bits_are_those_of_the_command(command: Command) -> None:
+    settings = ["rounds=3", "algorithm.particles=4", "algorithm.local_steps=5", "model.hidden=[8]"]
+    command("train", "--quiet", "--out", "by-command", *(word for s in settings for word in ("--set", s)))
+    # The built-in experiment with keywords, and the command's resolved config as a file, as text and as a dict.
+    text = Path("by-command/config.toml").read_text()
+    runs = {
+        "keywords": fedstein.train(out="keywords", progress=False, **SMALL),
+        "file": fedstein.train("by-command/config.toml", out="file", progress=False),
+        "text": fedstein.train(text, out="text", progress=False),
+        "dict": fedstein.train(fedstein.open("by-command").config, out="dict", progress=False),
+    }
+    for name, run in runs.items():
+        assert run.path == Path(name)
+        for file in ("particles.safetensors", "config.toml", "predictions.csv", "model.json", "partition.txt"):
+            assert Path(name, file).read_bytes() == Path("by-command", file).read_bytes(), (name, file)
+        assert {p.name for p in Path(name).iterdir()} == {p.name for p in Path("by-command").iterdir()}
+
+
+def test_a_run_has_its_files_as_arrays() -> None:
+    run = fedstein.train(out="run", progress=False, **SMALL)
+    assert run.predictions.shape == (359, 10) and run.predictions.dtype == np.float64
+    assert run.labels.shape == (359,) and run.labels.dtype == np.int64
+    assert run.evaluation["accuracy"] == (run.predictions.argmax(axis=1) == run.labels).mean()
+    assert run.rounds["round"].tolist() == [1, 2, 3]
+    assert run.rounds["accuracy"][-1] == run.evaluation["accuracy"]
+    assert np.isnan(run.rounds["rmse"]).all() and run.rounds["clients"].tolist() == [(0,), (1,), (2,)]
+    frame = run.rounds.to_pandas()
+    assert isinstance(frame, pd.DataFrame) and len(frame) == 3
+    assert run.config["model"]["hidden"] == [8] and run.config["seed"] == 1
+    assert {name: (value.shape, value.dtype.name) for name, value in run.particles.items()} == {
+        "layers.0.bias": ((4, 8, 1), "float32"),
+        "layers.0.weight": ((4, 8, 64), "float32"),
+        "layers.1.bias": ((4, 10, 1), "float32"),
+        "layers.1.weight": ((4, 10, 8), "float32"),
+    }
+    report = run.report()
+    assert report.accuracy == run.evaluation["accuracy"] and report.ece == run.evaluation["ece"]
+    assert report.table() == fedstein.report(run.predictions, run.labels).table()
+    again = fedstein.open("run")
+    assert np.array_equal(again.predictions, run.predictions) and again.evaluation == run.evaluation
+    assert repr(again).startswith("Run('run', accuracy=0.")
+
+
+def test_without_out_the_files_go_with_the_object() -> None:
+    run = fedstein.train(progress=False, **SMALL)
+    path = run.path
+    assert path.is_dir() and not list(Path().iterdir())
+    del run
+    gc.collect()
+    assert not path.exists() and not path.parent.exists()
+
+
+def test_own_rows_with_clients_train_and_predict(command: Command) -> None:
+    X, y, sites = trees()
+    data = fedstein.Data(X[:200], y[:200], clients=sites[:200], test=(X[200:], y[200:], sites[200:]))
+    assert data.classes == ["alder", "birch", "yew"] and data.clients == ["east", "north", "south"]
+    assert repr(data) == "Data(200 training rows, 40 test rows, 3 classes, 3 clients)"
+    run = fedstein.train(
+        data=data, out="own", progress=False, rounds=6, algorithm={"particles": 5}, model={"hidden": [8]}
+    )
+    assert run.config["partition"]["kind"] == "by-column" and run.classes == data.classes
+    assert run.evaluation["accuracy"] > 0.8
+    # The test rows in their own units give the run's predictions.
+    probabilities, members = run.predict(X[200:], return_members=True)
+    assert np.array_equal(probabilities, run.predictions)
+    assert members.shape == (5, 40, 3) and members.mean(axis=0) == pytest.approx(probabilities, abs=1e-12)
+    parts = run.predict_uncertainty(X[200:])
+    entropy = -(probabilities * np.log(probabilities)).sum(axis=1)
+    noise = -(members * np.log(members)).sum(axis=2).mean(axis=0)
+    assert parts["total"] == pytest.approx(entropy, abs=1e-12) and parts["aleatoric"] == pytest.approx(noise, abs=1e-12)
+    assert parts["epistemic"] == pytest.approx(entropy - noise, abs=1e-12)
+    # The command predicts the same.
+    Path("new.csv").write_text("a,b,c\n" + "\n".join(",".join(map(repr, row)) for row in X[200:].tolist()))
+    lines = command("predict", "own", "--input", "new.csv").stdout.splitlines()[1:]
+    by_command = np.array([[float(p) for p in line.split(",")[2:]] for line in lines])
+    # CSV numbers are read as f32 at once, ours as the nearest f64 before.
+    assert by_command == pytest.approx(probabilities, abs=1e-6)
+
+
+def test_two_classes_with_a_logistic_regression_reopen_and_report() -> None:
+    # The run's config names digits, which have ten classes: it was checked against the rows when it ran.
+    X, y, sites = trees()
+    data = fedstein.Data(X, y == "yew", clients=sites)
+    run = fedstein.train(data=data, progress=False, rounds=3, model={"kind": "blr", "bias": True})
+    assert run.classes == ["False", "True"]
+    assert fedstein.open(run.path).report().accuracy == run.evaluation["accuracy"]
+
+
+def test_tables_are_found_by_their_columns() -> None:
+    X, y, _ = trees()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    run = fedstein.train(data=fedstein.Data(frame, pd.Series(y)), progress=False, **SMALL)
+    want = run.predict(frame)
+    assert np.array_equal(run.predict(X), want)
+    assert np.array_equal(run.predict(frame[["c", "a", "b"]].assign(other=1.0)), want)
+    assert np.array_equal(run.predict(pl.DataFrame({name: frame[name].to_numpy() for name in "cba"})), want)
+    with pytest.raises(fedstein.DataError, match="no column 'b'"):
+        run.predict(frame[["a", "c"]])
+    with pytest.raises(fedstein.ConfigError, match="the rows: rows of 2 features; the run has rows of 3"):
+        run.predict(X[:, :2])
+    with pytest.raises(fedstein.ConfigError, match="data row 2, feature 1 is not finite"):
+        run.predict([[1, 2, 3], [np.nan, 2, 3]])
+
+
+def test_a_regression_predicts_in_its_own_unit() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 2))
+    y = 1000 + 50 * X[:, 0] + rng.normal(scale=5, size=300)
+    data = fedstein.Data(X, y, test=0.25, seed=3)
+    assert data.classes is None and repr(data) == "Data(225 training rows, 75 test rows, regression)"
+    run = fedstein.train(data=data, progress=False, rounds=10, partition={"clients": 2}, model={"hidden": [10]})
+    assert run.classes is None and run.predictions.shape == (75,) and run.labels.shape == (75,)
+    rmse = float(np.sqrt(((run.predictions - run.labels) ** 2).mean()))
+    assert run.evaluation["rmse"] == pytest.approx(rmse, rel=1e-9) and run.report().rmse == pytest.approx(
+        rmse, rel=1e-9
+    )
+    assert rmse < 30
+    mean, members = run.predict(X, return_members=True)
+    parts = run.predict_uncertainty(X)
+    assert members.mean(axis=0) == pytest.approx(mean, rel=1e-12)
+    assert parts["epistemic"] == pytest.approx(members.var(axis=0), rel=1e-6)
+    assert parts["total"] == pytest.approx(parts["aleatoric"] + parts["epistemic"], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("config", "keys", "message"),
+    [
+        (None, {"roundz": 3}, "^unknown key `roundz`; did you mean `rounds`?"),
+        (None, {"model": {"hiden": [3]}}, "unknown key `model.hiden`; did you mean `model.hidden`"),
+        (None, {"rounds": 0}, "^`rounds` cannot be 0; it must be"),
+        (None, {"rounds": None}, "`rounds` cannot be None; leave it out"),
+        (None, {"rounds": object()}, "`rounds` cannot be a object"),
+        (None, {"optimizer": {"lr": float("nan")}}, "not JSON compliant"),
+        ({"roundz": 3}, {}, "^unknown key `roundz`"),
+        ({"a=b": 3}, {}, "'a=b' is not the name of a key"),
+        ("rounds = ", {}, "the config, line 1, column 10: not valid TOML"),
+        ("rounds = 0", {}, "the config, line 1: `rounds` cannot be 0"),
+        ("missing.toml", {}, "cannot read the config `missing.toml`: No such file"),
+        (3, {}, "config is a int; it must be a path, TOML text or a dict"),
+        (None, {"backend": "cuda"}, "is not compiled in"),
+        ({"data": {"kind": "csv", "path": "none.csv", "target": "y"}}, {}, "none.csv"),
+    ],
+)
+def test_a_wrong_config_is_refused_before_anything_runs(config: Any, keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        fedstein.train(config, out="run", progress=False, **keys)
+    assert isinstance(caught.value, (fedstein.ConfigError, fedstein.DataError))
+    assert not Path("run").exists()
+
+
+def test_wrong_rows_are_refused() -> None:
+    X, y, sites = trees(20)
+    bad = X.copy()
+    bad[3, 1] = np.inf
+    for build, message in (
+        (lambda: fedstein.Data(bad, y), "row 3, feature 1 is inf"),
+        (lambda: fedstein.Data(X, y[:5]), "rows"),
+        (lambda: fedstein.Data(X[:, 0], y), r"shape \[20\]; they must be \[n, p\]"),
+        (lambda: fedstein.Data(X, y, clients=sites[:3]), "client"),
+        (lambda: fedstein.Data(X, y, test=1.5), "1.5"),
+        (lambda: fedstein.Data(X, y, clients=sites, test=(X, y)), r"pass test=\(X, y, clients\)"),
+        (lambda: fedstein.Data(X, y, test=(X, y, sites)), "pass clients="),
+        (lambda: fedstein.Data(X, y, test=(X[:, :2], y)), "shape"),
+        (lambda: fedstein.Data(X, y, classes=["alder"]), "not among the classes 'alder'"),
+        (lambda: fedstein.Data(X, y, normalise="z"), 'normalise is "z"; it must be one of "auto"'),
+        (lambda: fedstein.Data(X, y, task="ranking"), "it must be"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(fedstein.DataError, match=message):
+            build()
+    with pytest.raises(fedstein.DataError, match="it must be a fedstein.Data"):
+        fedstein.train(data=(X, y), progress=False)  # type: ignore[arg-type]
+    with pytest.raises(fedstein.ConfigError, match="tells two classes apart"):
+        fedstein.train(data=fedstein.Data(X, y), model={"kind": "blr"}, progress=False)
+
+
+def test_an_earlier_run_stays_unless_it_is_to_be_replaced() -> None:
+    fedstein.train(out="run", progress=False, **SMALL)
+    before = Path("run/particles.safetensors").read_bytes()
+    with pytest.raises(fedstein.ConfigError, match="`run` exists and is not empty"):
+        fedstein.train(out="run", progress=False, **SMALL)
+    assert Path("run/particles.safetensors").read_bytes() == before
+    fedstein.train(out="run", progress=False, force=True, seed=2, **SMALL)
+    assert Path("run/particles.safetensors").read_bytes() != before
+    with pytest.raises(fedstein.ConfigError, match="is this the directory of a finished run"):
+        fedstein.open("nothing")
+
+
+def test_a_run_that_cannot_go_on_fails_with_the_commands_text() -> None:
+    with pytest.raises(fedstein.RunFailed, match="particle 0 is not finite; a smaller optimizer.lr usually helps"):
+        fedstein.train(progress=False, rounds=1, algorithm={"kind": "dsvgd", "particles": 4}, **{"optimizer.lr": 1e30})
+
+
+def test_progress_notes_and_warnings_have_their_usual_places(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="fedstein"):
+        fedstein.train(**SMALL)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("digits-newton-bnn: newton-dsvgd, 4 particles") and len(lines) == 4
+    assert re.match(r"round 3/3  client 2  accuracy 0\.\d+  NLL", lines[3])
+    assert caplog.messages[0] == lines[0]
+    seen: list[dict[str, Any]] = []
+    fedstein.train(progress=seen.append, **SMALL)
+    assert [record["round"] for record in seen] == [1, 2, 3] and 0 < seen[0]["accuracy"] < 1
+    assert capsys.readouterr().err == ""
+    with pytest.warns(UserWarning, match="the built-in experiment is on `digits`"):
+        fedstein.train(progress=False, data={"kind": "twonorm"}, **SMALL)
+
+
+def test_what_a_callback_raises_ends_the_run_and_it_resumes_to_the_same_bits() -> None:
+    class Enough(Exception):
+        pass
+
+    def stop(record: dict[str, Any]) -> None:
+        if record["round"] == 1:
+            raise Enough("that was enough")
+
+    whole = fedstein.train(out="whole", progress=False, **{**SMALL, "rounds": 30})
+    with pytest.raises(Enough, match="that was enough"):
+        fedstein.train(out="part", progress=stop, **{**SMALL, "rounds": 30})
+    assert Path("part/checkpoint").is_dir() and not Path("part/summary.json").exists()
+    resumed = fedstein.resume("part", progress=False)
+    assert Path("part/particles.safetensors").read_bytes() == Path("whole/particles.safetensors").read_bytes()
+    assert len(resumed.rounds["round"]) == 30 and resumed.evaluation == whole.evaluation
+    with pytest.raises(fedstein.ConfigError):
+        fedstein.resume("nothing", progress=False)
+
+
+def test_own_rows_resume_with_the_same_rows_only() -> None:
+    X, y, sites = trees()
+    data = fedstein.Data(X, y, clients=sites)
+
+    def stop(record: dict[str, Any]) -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        fedstein.train(data=data, out="part", progress=stop, **{**SMALL, "rounds": 20})
+    other = fedstein.Data(X + 1, y, clients=sites)
+    with pytest.raises(fedstein.ConfigError, match="rows|data"):
+        fedstein.resume("part", data=other, progress=False)
+    whole = fedstein.train(data=data, progress=False, **{**SMALL, "rounds": 20})
+    resumed = fedstein.resume("part", data=data, progress=False)
+    assert np.array_equal(resumed.predictions, whole.predictions)
+
+
+def test_runs_are_compared_in_one_report() -> None:
+    one = fedstein.train(progress=False, name="one", **SMALL)
+    two = fedstein.train(out="two", progress=False, name="two", seed=2, **SMALL)
+    # Another seed draws other test rows.
+    with pytest.raises(fedstein.ConfigError, match="other test rows"):
+        _ = fedstein.compare([one, "two"]).compared
+    report = fedstein.compare([one, "two"], out="both", other_rows=True)
+    assert (
+        report.compared["two"]["nll"] == two.evaluation["nll"]
+        and report.compared["one"]["nll"] == one.evaluation["nll"]
+    )
+    assert "two" in Path("both/report.html").read_text()
+    with pytest.raises(fedstein.DataError, match="at least 2"):
+        fedstein.compare([one])
+
+
+LONG = "rounds=100000, algorithm={'particles': 4, 'local_steps': 5}, model={'hidden': [8]}"
+
+
+def test_ctrl_c_ends_a_run_at_a_rounds_end_with_a_checkpoint(script: Any) -> None:
+    text = f"""
+import sys, fedstein
+def show(record): print(record["round"], flush=True)
+try:
+    fedstein.train(out="run", progress=show, {LONG})
+except KeyboardInterrupt as error:
+    print(type(error).__name__, error.resume, error)
+    sys.exit(7)
+"""
+    process = subprocess.Popen(script(text), stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    while process.stdout.readline() != "2\n":
+        pass
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=30)
+    assert process.returncode == 7, rest
+    last = rest.splitlines()[-1]
+    found = re.fullmatch(
+        r"Interrupted run interrupted after round (\d+) of 100000; the checkpoint of round \1 is complete; "
+        r'resume with fedstein\.resume\("run"\)',
+        last,
+    )
+    assert found, last
+    done = int(found[1])
+    resumed = fedstein.resume("run", progress=False, rounds=done + 2)
+    whole = fedstein.train(out="whole", progress=False, **{**SMALL, "rounds": done + 2})
+    assert np.array_equal(resumed.predictions, whole.predictions)
+
+
+def test_python_threads_go_on_while_a_run_computes() -> None:
+    ticks = 0
+    done = threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not done.wait(0.02):
+            ticks += 1
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    start = time.perf_counter()
+    fedstein.train(progress=False, rounds=6)
+    seconds = time.perf_counter() - start
+    done.set()
+    thread.join()
+    # 50 a second without load; a run that held the lock would leave none.
+    assert ticks > 10 * seconds, (ticks, seconds)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_is_refused_with_a_sentence(script: Any) -> None:
+    text = """
+import os, sys, fedstein
+fedstein.report([0.5], [1])
+if os.fork() == 0:
+    try:
+        fedstein.report([0.5], [1])
+    except fedstein.RunFailed as error:
+        print(error, flush=True)
+        os._exit(0)
+    os._exit(1)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    done = subprocess.run(script(text), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and 'get_context("spawn")' in done.stdout, done
+
+
+def test_the_command_is_the_whole_command(command: Command) -> None:
+    assert command("--version").stdout == f"fedstein {fedstein.__version__}\n"
+    assert "flex" in command("backends").stdout
+    assert "unknown key `roundz`" in command("train", "--set", "roundz=1", code=2).stderr
+    module = subprocess.run([sys.executable, "-m", "fedstein", "--version"], capture_output=True, text=True, check=True)
+    assert module.stdout == f"fedstein {fedstein.__version__}\n"
+
+
+def test_the_command_starts_itself_for_sites(command: Command) -> None:
+    config = Path("config.toml")
+    config.write_text("rounds = 2\npartition = { kind = 'iid', clients = 2 }\nmodel = { hidden = [8] }\n")
+    command("site", "split", "config.toml", "--out", "rehearsal")
+    command(
+        "train",
+        "rehearsal/run.toml",
+        "--sites",
+        "rehearsal/0/site.toml,rehearsal/1/site.toml",
+        "--out",
+        "sites",
+        "--quiet",
+    )
+    assert Path("sites/particles.safetensors").exists()
+
+
+def test_ctrl_c_ends_the_command_as_it_ends_the_binary(tmp_path: Path) -> None:
+    args = [
+        sys.executable,
+        "-m",
+        "fedstein",
+        "train",
+        "--json",
+        "--set",
+        "rounds=100000",
+        "--out",
+        os.fspath(tmp_path / "run"),
+    ]
+    process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "resume with: fedstein train --resume" in errors
+    assert "Traceback" not in errors

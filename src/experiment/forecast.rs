@@ -1,0 +1,94 @@
+//! Predictions of a finished run on new rows.
+
+use ndarray::Array2;
+
+use super::config::Config;
+use super::evaluate::predict_rows;
+use super::finished::Finished;
+use crate::backend::{Backend, Session};
+use crate::datasets::{Dataset, Targets};
+use crate::error::RunError;
+use crate::metrics::{ParticleLogProbs, RegressionPredictions, Scale};
+use crate::models::Task;
+use crate::rows::Table;
+
+/// What the particles of a run predict for new rows.
+#[derive(Clone, Debug)]
+pub enum Forecast {
+    /// Of a classification.
+    Classes {
+        /// The log-probabilities of every particle, `[N, n, C]`.
+        log_probs: ParticleLogProbs,
+        /// The names of the classes, `[C]`.
+        names: Vec<String>,
+    },
+    /// Of a regression: a Gaussian of every particle on the scale of the data, `[N, n]`. The targets are unknown, and 0 on
+    /// the standardised scale.
+    Real(RegressionPredictions),
+}
+
+impl Finished {
+    /// Predicts rows with every particle of the run.
+    ///
+    /// # Arguments
+    /// * `config`: the run's, from [`Finished::config`]
+    /// * `features`: `[n, p]`, in the units of the data and in the order of the training columns
+    /// * `input`: what the rows are, for messages
+    ///
+    /// # Errors
+    /// The rows have another number of columns or are not finite, a file of the run cannot be read, the backend cannot be
+    /// opened, the predictions are not finite, or the model makes none.
+    pub fn forecast<B: Backend>(
+        &self,
+        config: &Config,
+        mut features: Array2<f32>,
+        input: &str,
+    ) -> Result<Forecast, RunError> {
+        let shape = self.shape();
+        if features.ncols() != shape.width() {
+            let (given, needed) = (features.ncols(), shape.width());
+            return Err(RunError::Config(format!("{input}: rows of {given} features; the run has rows of {needed}")));
+        }
+        self.card.normalisation.features.apply(&mut features)?;
+        if let Some(rotation) = self.rotation(config)? {
+            rotation.apply(&mut features)?;
+        }
+        if let Some(((row, column), _)) = features.indexed_iter().find(|(_, value)| !value.is_finite()) {
+            let (row, column) = (row + 1, column + 1);
+            return Err(RunError::Config(format!(
+                "{input}: data row {row}, feature {column} is not finite on the scale of the training rows (`normalisation` \
+                 in model.json)"
+            )));
+        }
+        let rows = features.nrows();
+        let data = Dataset { features, targets: Targets::None { rows }, ..shape.clone() };
+        let table = Table::new(data, &self.card.normalisation);
+        let model = config.model(&shape)?;
+        let session = Session::<B>::open(config.precision)?;
+        let particles = self.particles::<B>(&*model, &session)?;
+        // Particles and rows are finite, but predictions overflow where either is extremely large.
+        let wrong = |error: &dyn std::fmt::Display| {
+            RunError::Config(format!(
+                "{input}: the predictions of the run {} cannot be used: {error}",
+                self.path.display()
+            ))
+        };
+        let outputs = |outputs| predict_rows(&*model, &particles, &table, outputs, config.evaluation.chunk, &session);
+        let count = particles.count();
+        match (model.task(), shape.targets) {
+            (Task::Classification { classes }, Targets::Classes { names, .. }) => {
+                let log_probs = ParticleLogProbs::from_f32(count, rows, classes, &outputs(classes)?);
+                Ok(Forecast::Classes { log_probs: log_probs.map_err(|error| wrong(&error))?, names })
+            }
+            (Task::Regression, _) => {
+                let scale = self.card.normalisation.target.as_ref();
+                let scale = scale.map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
+                let predictions = RegressionPredictions::from_outputs(count, &outputs(2)?, vec![0.0; rows])
+                    .and_then(|standardised| standardised.original_scale(scale))
+                    .map_err(|error| wrong(&error))?;
+                Ok(Forecast::Real(predictions))
+            }
+            _ => Err(RunError::Config("this run's model makes no predictions from rows".into())),
+        }
+    }
+}
