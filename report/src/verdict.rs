@@ -3,16 +3,18 @@
 
 use serde::Serialize;
 
-use crate::metrics::{Bin, Calibration, CoverageRow, Interval};
+use crate::metrics::{Bin, Calibration, CoverageRow, Interval, NoSkill};
 use crate::text::{percent, points, rows};
 
 /// The smallest gap that is reported: half a point.
 const NOTABLE: f64 = 0.005;
+/// An interval that reaches further than this to either side does not tell.
+const WIDE: f64 = 0.05;
 
 /// The headline in words, with the numbers behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CalibrationVerdict {
-    /// `over-confident`, `under-confident` or `calibrated on average`.
+    /// `over-confident`, `under-confident`, `calibrated on average` or `too few rows`.
     pub kind: &'static str,
     /// One short line.
     pub headline: String,
@@ -21,8 +23,13 @@ pub struct CalibrationVerdict {
 }
 
 impl CalibrationVerdict {
-    /// The verdict on the mean gap, which counts only if its bootstrap interval excludes 0.
-    pub(super) fn of_classes(calibration: &Calibration, interval: Option<Interval>) -> Self {
+    /// The verdict on the mean gap, which counts only if its bootstrap interval excludes 0, with the accuracy beside that of a
+    /// prediction without skill, where it is known.
+    pub(super) fn of_classes(
+        calibration: &Calibration,
+        interval: Option<Interval>,
+        no_skill: Option<&NoSkill>,
+    ) -> Self {
         let filled = || calibration.bins().iter().filter(|bin| bin.n > 0);
         let mean = |value: fn(&Bin) -> Option<f64>| {
             filled().map(|bin| bin.n as f64 * value(bin).unwrap_or(0.0)).sum::<f64>() / calibration.rows() as f64
@@ -30,7 +37,9 @@ impl CalibrationVerdict {
         let (confidence, accuracy) = (mean(|bin| bin.confidence), mean(|bin| bin.accuracy));
         let gap = confidence - accuracy;
         let certain = interval.is_some_and(|i| i.lo > 0.0 || i.hi < 0.0);
+        let is_wide = interval.is_none_or(|i| (i.hi - i.lo) / 2.0 > WIDE);
         let kind = match () {
+            () if !certain && is_wide => "too few rows",
             () if !certain || gap.abs() < NOTABLE => "calibrated on average",
             () if gap > 0.0 => "over-confident",
             () => "under-confident",
@@ -38,6 +47,7 @@ impl CalibrationVerdict {
         let headline = match kind {
             "over-confident" => format!("Over-confident by {:.1} points", 100.0 * gap),
             "under-confident" => format!("Under-confident by {:.1} points", -100.0 * gap),
+            "too few rows" => "Too few rows to tell".to_owned(),
             _ => "No systematic over- or under-confidence".to_owned(),
         };
         let mut text = format!(
@@ -49,6 +59,9 @@ impl CalibrationVerdict {
         if let Some(Interval { lo, hi }) = interval {
             text +=
                 &format!(" The difference is {} points (95 % interval {} to {}).", points(gap), points(lo), points(hi));
+        }
+        if let Some(no_skill) = no_skill {
+            text += &skill_sentence(accuracy, no_skill);
         }
         if let Some(bin) = calibration.heaviest().filter(|bin| bin.gap.is_some_and(|g| g.abs() >= NOTABLE)) {
             text += &range_sentence(bin);
@@ -71,6 +84,7 @@ impl CalibrationVerdict {
         let miss = row.coverage - row.level;
         let noise = 2.0 * (row.level * (1.0 - row.level) / n as f64).sqrt();
         let (kind, headline) = match () {
+            () if miss.abs() <= noise && noise > 2.0 * WIDE => ("too few rows", "Too few rows to tell"),
             () if miss.abs() <= noise.max(NOTABLE) => ("calibrated on average", "The intervals hold what they promise"),
             () if miss < 0.0 => ("over-confident", "Over-confident: the intervals are too narrow"),
             () => ("under-confident", "Under-confident: the intervals are too wide"),
@@ -86,6 +100,17 @@ impl CalibrationVerdict {
         );
         Self { kind, headline: headline.to_owned(), text }
     }
+}
+
+/// The accuracy beside that of always naming the most frequent class.
+fn skill_sentence(accuracy: f64, no_skill: &NoSkill) -> String {
+    let difference = accuracy - no_skill.accuracy;
+    let better = match difference {
+        _ if difference.abs() < NOTABLE => "the model is no more often right".to_owned(),
+        _ if difference < 0.0 => format!("the model is {:.1} points less often right", -100.0 * difference),
+        _ => format!("the model is {:.1} points more often right", 100.0 * difference),
+    };
+    format!(" Always naming the most frequent class would be right on {}; {better}.", percent(no_skill.accuracy))
 }
 
 fn range_sentence(bin: &Bin) -> String {

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use super::output;
 use crate::cli::{CliError, Report, ReportSource};
 use crate::experiment::finished::Finished;
-use crate::experiment::run_report::{comparisons, unreadable, write_files};
+use crate::experiment::run_report::{TestRows, comparisons, unreadable, write_files};
 use crate::experiment::{ReportOptions, run_dir};
 use crate::report::{self, Content, RunSummary, csv};
 
@@ -16,24 +17,16 @@ const BINS: usize = 15;
 /// # Errors
 /// The run or the predictions cannot be read, or the report cannot be written.
 pub(super) fn report(typed: Report) -> Result<(), CliError> {
-    let Report { source, bins, out, replace, compare, title } = typed;
-    let occupied = out.read_dir().is_ok_and(|mut entries| entries.next().is_some());
-    if out.exists() && !replace && (occupied || !out.is_dir()) {
-        let message = "exists and is not empty; choose another with --out or replace it with --force";
-        return Err(CliError::Usage(format!("`{}` {message}", out.display())));
-    }
-    // The run may come from an untrusted source: its report stays in its directory and does not follow a link out of
-    // it.
-    if matches!(&source, ReportSource::Run(run) if out.starts_with(run)) && out.is_symlink() {
-        return Err(CliError::Usage(format!("`{}` is a link; name where the report goes with --out", out.display())));
-    }
+    let Report { source, bins, out, replace, compare, other_rows, title } = typed;
+    // The run may come from an untrusted source: its report does not follow a link out of its directory.
+    output::check_directory(&out, replace)?;
     let others = compare.iter().map(|run| Finished::open(run)).collect::<Result<Vec<_>, _>>()?;
     let files = match source {
         ReportSource::Run(path) => {
             let run = Finished::open(&path)?;
             // Read here, so that an internal error of the configuration keeps its exit code.
             let bins = bins.unwrap_or(run.config()?.evaluation.bins);
-            let options = ReportOptions { bins: Some(bins), title, compare: &others };
+            let options = ReportOptions { bins: Some(bins), title, compare: &others, other_rows };
             run.report(&out, options)?.ok_or_else(|| CliError::Usage(nothing_to_report(&path)))?
         }
         ReportSource::Predictions(path) => {
@@ -42,7 +35,8 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
             let name =
                 path.file_stem().map_or_else(|| "predictions".into(), |stem| stem.to_string_lossy().into_owned());
             let title = title.unwrap_or(name);
-            let compare = comparisons(&others, &title, true, bins)?;
+            let rows = TestRows::of_labels(predictions.labels()).or_any(other_rows);
+            let compare = comparisons(&others, &title, &rows, bins)?;
             let run = (!compare.is_empty()).then(|| RunSummary { compare, ..RunSummary::default() });
             let content = Content::Classification { predictions: &predictions, uncertainty: None };
             let report = report::Report { title, content, bins, seed: 1, run };

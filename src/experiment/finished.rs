@@ -79,7 +79,14 @@ impl Finished {
         let text = |name: &str| {
             let file = path.join(name);
             read_text(&file).map_err(|error| {
-                RunError::Config(format!("{}: {error}; is this the directory of a finished run?", file.display()))
+                RunError::Config(match run_dir::stopped(path) {
+                    Some(round) => format!(
+                        "`{run}` has a run that was stopped after round {round}; `fedstein train --resume {run}` goes on \
+                         with it",
+                        run = path.display()
+                    ),
+                    None => format!("{}: {error}; is this the directory of a finished run?", file.display()),
+                })
             })
         };
         fn parse<T: for<'a> Deserialize<'a>>(path: &Path, name: &str, text: &str) -> Result<T, RunError> {

@@ -73,6 +73,17 @@ pub enum RunDirError {
     /// The directory exists already.
     #[error("the output directory `{}` exists and is not empty; choose another with --out or replace it with --force", .0.display())]
     Exists(PathBuf),
+    /// The directory has a run that was stopped.
+    #[error(
+        "the output directory `{path}` has a run that was stopped after round {round}; go on with `fedstein train --resume \
+         {path}`, choose another with --out, or replace it with --force", path = path.display()
+    )]
+    Stopped {
+        /// The directory.
+        path: PathBuf,
+        /// The round of its newest checkpoint.
+        round: usize,
+    },
     /// Another process works in the directory.
     #[error("the run directory `{}` is in use by {holder}; wait for it to end, or choose another with --out", path.display())]
     InUse {
@@ -117,6 +128,12 @@ impl RunDirError {
     }
 }
 
+/// The round after which the run in a directory was stopped; `None` where it has ended or has no checkpoint.
+pub fn stopped(path: &Path) -> Option<usize> {
+    let has_ended = path.join(SUMMARY).exists();
+    crate::checkpoint::rounds(&path.join(CHECKPOINT)).ok()?.last().copied().filter(|_| !has_ended)
+}
+
 /// A run's directory. If it is dropped before [`RunDir::keep`], its earlier state is restored: absent, empty, or with
 /// its former files.
 #[derive(Debug)]
@@ -149,7 +166,10 @@ impl RunDir {
                 // If another process works in it, that is the better reason to report.
                 drop(lock(path)?);
             }
-            return Err(error);
+            return Err(match stopped(path).filter(|_| matches!(error, RunDirError::Exists(_))) {
+                Some(round) => RunDirError::Stopped { path: path.to_path_buf(), round },
+                None => error,
+            });
         }
         fs::create_dir_all(path).map_err(io_error("create", path))?;
         let lock = lock(path).inspect_err(|_| {

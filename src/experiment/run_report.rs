@@ -5,6 +5,7 @@ use std::path::Path;
 use super::finished::Finished;
 use super::personal::PersonalResults;
 use super::run_dir;
+use crate::checkpoint::digest;
 use crate::error::RunError;
 use crate::metrics::{ClientScores, equal_width};
 use crate::report::{self, Comparison, Content, Report, ReportError, ReportFiles, RunSummary, csv};
@@ -28,6 +29,35 @@ pub struct ReportOptions<'a> {
     pub title: Option<String>,
     /// Runs of the same task to show beside this one.
     pub compare: &'a [Finished],
+    /// Whether these runs may have other test rows.
+    pub other_rows: bool,
+}
+
+/// The test rows of a report, with which those of other runs are compared.
+pub(crate) struct TestRows {
+    /// Whether they have classes.
+    pub classes: bool,
+    /// The digest of their targets; `None` where single rows are not known, or where any rows will do.
+    pub targets: Option<String>,
+}
+
+impl TestRows {
+    /// Rows of these classes.
+    pub fn of_labels(labels: &[usize]) -> Self {
+        let bytes: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
+        Self { classes: true, targets: Some(digest::of_bytes(&bytes)) }
+    }
+
+    /// Rows with these real targets.
+    pub fn of_targets(targets: &[f64]) -> Self {
+        let bytes: Vec<u8> = targets.iter().flat_map(|target| target.to_le_bytes()).collect();
+        Self { classes: false, targets: Some(digest::of_bytes(&bytes)) }
+    }
+
+    /// The same where any rows may be compared.
+    pub fn or_any(self, any: bool) -> Self {
+        Self { targets: self.targets.filter(|_| !any), ..self }
+    }
 }
 
 impl Finished {
@@ -50,27 +80,33 @@ impl Finished {
             Some(scores) => bins_of(scores, options.bins)?,
             None => options.bins.unwrap_or(config.evaluation.bins),
         };
-        let run = Some(RunSummary {
-            config_toml: self.config_toml.clone(),
-            rounds: summary.rounds.clone(),
-            partition: summary.partition.clone(),
-            personal: summary.personal.as_ref().map(PersonalResults::table),
-            sites: summary.sites.clone(),
-            facts: summary.facts.clone(),
-            compare: comparisons(options.compare, &title, classifies(self), bins)?,
-        });
+        let (compare, any) = (options.compare, options.other_rows);
+        let run = |rows: TestRows| -> Result<Option<RunSummary>, RunError> {
+            Ok(Some(RunSummary {
+                config_toml: self.config_toml.clone(),
+                rounds: summary.rounds.clone(),
+                partition: summary.partition.clone(),
+                personal: summary.personal.as_ref().map(PersonalResults::table),
+                sites: summary.sites.clone(),
+                facts: summary.facts.clone(),
+                compare: comparisons(compare, &title, &rows.or_any(any), bins)?,
+            }))
+        };
         let seed = config.seed;
         let uncertainty = summary.uncertainty.clone();
         let files = if let Some(scores) = scores {
             let content = Content::Sums { scores, uncertainty };
+            let run = run(TestRows { classes: classifies(self), targets: None })?;
             write_files(&Report { title, content, bins, seed, run }, out)?
         } else if classifies(self) {
             let predictions = csv::read_predictions(&path).map_err(unreadable)?;
             let content = Content::Classification { predictions: &predictions, uncertainty };
+            let run = run(TestRows::of_labels(predictions.labels()))?;
             write_files(&Report { title, content, bins, seed, run }, out)?
         } else {
             let predictions = csv::read_regression(&path).map_err(unreadable)?;
             let content = Content::Regression { predictions: &predictions };
+            let run = run(TestRows::of_targets(predictions.target()))?;
             write_files(&Report { title, content, bins, seed, run }, out)?
         };
         Ok(Some(files))
@@ -124,13 +160,22 @@ fn classifies(run: &Finished) -> bool {
 /// directories.
 ///
 /// # Errors
-/// A run has another task, or its predictions cannot be read; the number of bins is out of range.
+/// A run has another task or other test rows, or its predictions cannot be read; the number of bins is out of range.
 pub(crate) fn comparisons(
     runs: &[Finished],
     title: &str,
-    classes: bool,
+    rows: &TestRows,
     bins: usize,
 ) -> Result<Vec<Comparison>, RunError> {
+    let classes = rows.classes;
+    let same_rows = |run: &Finished, other: TestRows| match rows.targets.is_none() || rows.targets == other.targets {
+        true => Ok(()),
+        false => Err(RunError::Config(format!(
+            "--compare `{}` has other test rows, so that its numbers cannot be set beside these; --other-rows compares them \
+             nevertheless",
+            run.path.display()
+        ))),
+    };
     let comparison = |run: &Finished| {
         if classifies(run) != classes {
             let task = |classes| if classes { "a classification" } else { "a regression" };
@@ -141,10 +186,15 @@ pub(crate) fn comparisons(
         let bins = if let Some(scores) = run.scores()?.filter(|_| !path.exists()) {
             scores.bins()
         } else if classes {
-            let top = csv::read_predictions(&path).map_err(unreadable)?.top_label();
+            let predictions = csv::read_predictions(&path).map_err(unreadable)?;
+            same_rows(run, TestRows::of_labels(predictions.labels()))?;
+            let top = predictions.top_label();
             let bins = equal_width(&top.confidence, &top.correct, bins);
             bins.map_err(|error| RunError::Config(error.to_string()))?.bins().to_vec()
         } else {
+            if rows.targets.is_some() {
+                same_rows(run, TestRows::of_targets(csv::read_regression(&path).map_err(unreadable)?.target()))?;
+            }
             Vec::new()
         };
         let summary = &run.summary;

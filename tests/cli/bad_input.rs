@@ -316,11 +316,17 @@ fn test_rows_of_another_table_are_refused_with_the_column() {
     let line = format!(
         "{TINY} --set data.kind=csv --set data.path=train.csv --set data.target=price --set data.task=regression --set partition.clients=2 --out run"
     );
-    let words = ["test.csv", "column `years` stands where the training file has `age`"];
+    let words = ["test.csv", "it has no column `age` of the training file"];
     place.refuses(&format!("{line} --set data.test_path=test.csv"), &words);
     place.refuses(&format!("{line} --set data.test_path=gone.csv"), &["gone.csv", "data.test_path"]);
     let words = ["partition.clients = 25", "only 24 training rows"];
     place.refuses(&format!("{line} --set partition.clients=25"), &words);
+}
+
+#[test]
+fn two_features_of_one_name_are_refused() {
+    // Rows to predict in another order of columns could not be told apart.
+    table_refused("a,b,a,y\n1,2,3,u\n4,5,6,w\n", "--set data.target=y", &["mine.csv", "two columns are named `a`"]);
 }
 
 #[test]

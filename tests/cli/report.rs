@@ -174,11 +174,12 @@ fn a_run_or_predictions_are_compared_with_other_runs() {
     let place = Place::new();
     place.works(&format!("{TINY} --out a --quiet --set name=first"));
     place.works(&format!("{TINY} --out b --quiet --set name=second --seed 2"));
-    place.works("report a --compare b --out both");
+    // Another seed draws other test rows.
+    place.works("report a --compare b --out both --other-rows");
     assert_sound(&place, "both", 15);
     let html = place.text("both/report.html");
     assert!(html.contains("first") && html.contains("second"));
-    place.write("p.csv", BINARY).works("report --predictions p.csv --compare a --compare b");
+    place.write("p.csv", BINARY).works("report --predictions p.csv --compare a --compare b --other-rows");
     let html = place.text("p-report/report.html");
     assert!(html.contains("first") && html.contains("second"));
     place.refuses("report a --compare no-such --out c", &["no-such/summary.json", "finished run"]);
@@ -191,7 +192,8 @@ fn regressions_are_compared_with_regressions_alone() {
     let regression = "--set data.kind=csv --set data.path=prices.csv --set data.target=price --set data.task=regression --set partition.clients=2 --quiet";
     place.works(&format!("{TINY} {regression} --out a --set name=first"));
     place.works(&format!("{TINY} {regression} --out b --set name=second --seed 2"));
-    place.works("report a --compare b --out both");
+    // Another seed draws other test rows.
+    place.works("report a --compare b --out both --other-rows");
     let html = place.text("both/report.html");
     assert!(html.contains("first") && html.contains("second"));
     let report = place.json("both/report.json");
@@ -217,6 +219,13 @@ fn a_report_is_not_written_over_anything_without_force() {
     place.refuses("report --predictions p.csv --out p.csv", &["`p.csv`", "exists"]);
     place.works(&format!("{TINY} --out run --quiet"));
     place.refuses("report run --out p-report", &["`p-report`", "exists and is not empty"]);
+    // A link is not followed, whoever made it.
+    #[cfg(unix)]
+    {
+        std::fs::create_dir(place.path("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(place.path("elsewhere"), place.path("link")).unwrap();
+        place.refuses("report run --out link --force", &["`link` is a link"]);
+    }
 }
 
 #[test]
@@ -263,4 +272,17 @@ fn a_damaged_run_is_refused_with_the_file() {
         place.write(&format!("run/{file}"), text);
         place.refuses("report run --out r", &words);
     }
+}
+
+#[test]
+fn runs_on_other_test_rows_are_compared_only_where_that_is_asked_for() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out a --quiet"));
+    place.works(&format!("{TINY} --set data.test_fraction=0.3 --out b --quiet"));
+    place.refuses("report a --compare b --out c", &["--compare `b` has other test rows", "--other-rows"]);
+    place.works("report a --compare b --out c --other-rows");
+    place.works(&format!("{TINY} --set algorithm.particles=3 --out d --quiet"));
+    let runs = ["d"; 5].map(|run| format!("--compare {run}")).join(" ");
+    place.works(&format!("report a {runs} --out e"));
+    assert!(place.text("e/report.html").contains("The pictures show 4 runs at most; d, d stand in this table alone."));
 }

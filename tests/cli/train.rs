@@ -340,3 +340,33 @@ fn a_closed_standard_output_is_not_a_failure() {
     assert_same_run(&place, "run", "json");
     assert_eq!(place.names("json"), FILES);
 }
+
+#[test]
+fn a_method_of_plain_steps_takes_the_place_of_the_built_in_one() {
+    let place = Place::new();
+    let line = "train --set algorithm.kind=scaffold --set rounds=2 --set algorithm.local_steps=3 --out run";
+    let printed = place.works(line).stderr;
+    assert!(
+        printed.contains("algorithm kind `scaffold` is defined by plain gradient steps: optimizer.kind is `sgd`"),
+        "{printed}"
+    );
+    let config = place.text("run/config.toml");
+    assert!(config.contains("kind = \"sgd\"") && config.contains("kind = \"labels-per-client\""), "{config}");
+    // An optimiser that the user names is not replaced.
+    place
+        .refuses(&format!("{line}-b --set optimizer.kind=adagrad"), &["`scaffold` is defined by plain gradient steps"]);
+}
+
+#[test]
+fn a_stopped_run_is_named_by_the_commands_that_need_another() {
+    let place = Place::new();
+    // What a run that is stopped after its second round leaves: a checkpoint, and no summary.
+    place.works(&format!("{TINY} --set checkpoint.keep=true --out run --quiet"));
+    let summary = place.bytes("run/summary.json");
+    std::fs::remove_file(place.path("run/summary.json")).unwrap();
+    let words = ["`run` has a run that was stopped after round 2", "fedstein train --resume run"];
+    place.refuses(&format!("{TINY} --out run"), &words);
+    place.refuses("report run", &words);
+    place.write("run/summary.json", summary);
+    place.refuses(&format!("{TINY} --out run"), &["`run`", "exists and is not empty"]);
+}

@@ -394,7 +394,7 @@ fn damage_for_the_binary(budget: Budget) -> ([usize; 3], usize) {
             // Damage to `rounds` must not start a long run.
             let lines = [
                 format!("report {run} --out out --force"),
-                format!("predict {run} --input new.csv --out out.csv"),
+                format!("predict {run} --input new.csv --out out.csv --force"),
                 format!("train --quiet --resume {run} --set rounds=2"),
             ];
             // Neither a report nor a prediction looks at the checkpoint.

@@ -142,6 +142,10 @@ pub fn read(
     if width == 0 {
         return Err(lines.columns("no column is left for the features".to_owned()));
     }
+    if let Some(name) = twice(lines.names.as_deref().unwrap_or_default(), &taken) {
+        let name = super::table::text(name.as_bytes());
+        return Err(lines.columns(format!("two columns are named `{name}`; give each feature a name of its own")));
+    }
 
     let mut features = Vec::new();
     let (mut values, mut labels, mut ids) = (Vec::new(), Vec::new(), Vec::new());
@@ -201,6 +205,13 @@ pub fn read_features(
         }
     }
     lines.finish(features, width)
+}
+
+/// The first name of two features; `taken` are columns that are none.
+fn twice<'a>(names: &'a [String], taken: &[usize]) -> Option<&'a str> {
+    let mut seen = std::collections::HashSet::new();
+    let mut features = names.iter().enumerate().filter(|(column, _)| !taken.contains(column));
+    features.find(|(_, name)| !seen.insert(name.as_str())).map(|(_, name)| name.as_str())
 }
 
 /// Whether all names are distinct.

@@ -9,8 +9,10 @@ use crate::properties::TargetKind;
 use crate::{DataError, DataProperties, Dataset, Normalise, Targets, split};
 use fedstein_schema::Literal::{Float, Text};
 use fedstein_schema::{Accepts, Interval, Key, Kind, key, required};
+use ndarray::Axis;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A user's own table.
@@ -216,9 +218,7 @@ pub(super) fn read(
                        another, or leave it empty and data.test_fraction splits";
         return Err(DataError::config("data.test_path", test_path, problem));
     }
-    if let Some(test) = &test {
-        same_columns(&train, test, Path::new(test_path))?;
-    }
+    let test = test.map(|test| in_order_of(&train, test, Path::new(test_path))).transpose()?;
 
     let (names, class_of) = classes.sorted();
     if columns.task == Task::Classification {
@@ -245,23 +245,23 @@ pub(super) fn read(
     Ok((assemble(train), test.map(assemble)))
 }
 
-fn same_columns(train: &CsvTable, test: &CsvTable, test_path: &Path) -> Result<(), DataError> {
+/// Test rows with the columns in the order of the training file, by name where both files have headers.
+fn in_order_of(train: &CsvTable, test: CsvTable, test_path: &Path) -> Result<CsvTable, DataError> {
+    let refuse = |problem: String| Err(DataError::Columns { path: test_path.to_path_buf(), problem });
     let (expected, found) = (train.features.ncols(), test.features.ncols());
-    let problem = if expected != found {
-        format!("{found} feature columns, the training file has {expected}")
-    } else {
-        match (&train.names, &test.names) {
-            (Some(train), Some(test)) => match train.iter().zip(test).find(|(train, test)| train != test) {
-                Some((train, test)) => {
-                    let (test, train) = (table::text(test.as_bytes()), table::text(train.as_bytes()));
-                    format!("column `{test}` stands where the training file has `{train}`")
-                }
-                None => return Ok(()),
-            },
-            _ => return Ok(()),
+    if expected != found {
+        return refuse(format!("{found} feature columns, the training file has {expected}"));
+    }
+    let (Some(names), Some(own)) = (&train.names, &test.names) else { return Ok(test) };
+    let places: HashMap<&str, usize> = own.iter().map(String::as_str).zip(0..).collect();
+    let mut columns = Vec::with_capacity(expected);
+    for name in names {
+        match places.get(name.as_str()) {
+            Some(place) => columns.push(*place),
+            None => return refuse(format!("it has no column `{}` of the training file", table::text(name.as_bytes()))),
         }
-    };
-    Err(DataError::Columns { path: test_path.to_path_buf(), problem })
+    }
+    Ok(CsvTable { features: test.features.select(Axis(1), &columns), names: train.names.clone(), ..test })
 }
 
 /// A classification needs `least` classes, 1 or 2, and hundreds of fractions are not classes.

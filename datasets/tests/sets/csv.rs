@@ -154,7 +154,13 @@ fn a_separate_test_file_shares_classes_and_must_have_the_same_columns() {
     let data = with("a,y\n1,u\n2,w\n", "a,y\n3,v\n").unwrap();
     assert_eq!((data.train.labels().unwrap(), data.test.labels().unwrap()), (&[0, 2][..], &[1][..]));
     let message = with("a,y\n1,u\n2,w\n", "b,y\n3,v\n").unwrap_err().to_string();
-    assert!(message.contains("test.csv: column `b` stands where the training file has `a`"), "{message}");
+    assert!(message.contains("test.csv: it has no column `a` of the training file"), "{message}");
+    // Columns in another order are found by name.
+    let swapped = with("a,b,y\n1,10,u\n2,20,w\n3,30,u\n", "b,a,y\n40,4,w\n").unwrap();
+    let same = with("a,b,y\n1,10,u\n2,20,w\n3,30,u\n", "a,b,y\n4,40,w\n").unwrap();
+    assert_eq!((swapped.test.features, swapped.test.feature_names), (same.test.features, same.test.feature_names));
+    let message = with("a,b,a,y\n1,2,3,u\n4,5,6,w\n", "a,y\n3,u\n").unwrap_err().to_string();
+    assert!(message.contains("two columns are named `a`; give each feature a name of its own"), "{message}");
     let message = with("1,0\n2,1\n", "1,2,0\n").unwrap_err().to_string();
     assert!(message.contains("test.csv: 2 feature columns, the training file has 1"), "{message}");
 }

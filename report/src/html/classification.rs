@@ -28,12 +28,27 @@ pub(super) fn cards(body: &mut Body, analysis: &ClassAnalysis) {
         Card::new(metric.name, shown(metric.unit, value), small_print(metric))
     };
     body.cards(&overall.in_view(View::Card).into_iter().map(card).collect::<Vec<_>>());
+    if let Some(no_skill) = &analysis.no_skill {
+        body.note(&format!(
+            "Without skill, predicting every row with the frequencies of the classes: accuracy {}, NLL {}, Brier score {}{}.",
+            percent(no_skill.accuracy),
+            number(no_skill.nll),
+            number(no_skill.brier),
+            skill(overall.get("brier"), no_skill.brier)
+        ));
+    }
     if let Some(intervals) = intervals {
         body.note(&format!(
             "In small print below a number: its 95 % interval over {} resamples of the rows.",
             count(intervals.resamples)
         ));
     }
+}
+
+/// The Brier skill score, to complete a sentence.
+fn skill(brier: Option<f64>, without: f64) -> String {
+    let skill = brier.filter(|_| without > 0.0).map(|brier| 1.0 - brier / without);
+    skill.map_or_else(String::new, |skill| format!("; the Brier skill of these predictions is {}", percent(skill)))
 }
 
 pub(super) fn bins(body: &mut Body, analysis: &ClassAnalysis) {

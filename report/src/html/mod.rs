@@ -11,7 +11,7 @@ use crate::definitions::{self, Definition};
 use crate::metrics::{Interval, Unit, View};
 use crate::report::Report;
 use crate::run::{Comparison, PersonalRow, PersonalTable, RunSummary};
-use crate::svg::{Picture, STYLE};
+use crate::svg::{Picture, SERIES, STYLE};
 use crate::text::{escape, number, percent, points, thousands};
 use crate::verdict::CalibrationVerdict;
 
@@ -115,6 +115,11 @@ fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Compa
         Vec::from_iter(std::iter::once(escape(&other.name)).chain(values))
     }));
     body.table(&header, &rows);
+    let hidden = others.get(SERIES - 1..).unwrap_or_default();
+    if !hidden.is_empty() {
+        let names: Vec<String> = hidden.iter().map(|other| escape(&other.name)).collect();
+        body.note(&format!("The pictures show {SERIES} runs at most; {} stand in this table alone.", names.join(", ")));
+    }
 }
 
 fn personal_section(body: &mut Body, table: &PersonalTable) {

@@ -66,7 +66,11 @@ fn panel(picture: &mut Picture, key: &str, series: &[(&str, &[RoundRecord])], x:
     };
     let values = || series.iter().flat_map(|(_, records)| points_of(records)).map(|(_, value)| value);
     let (lo, hi) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
-    let ticks = nice_ticks(lo, hi, 4);
+    let mut ticks = nice_ticks(lo, hi, 4);
+    if key == "accuracy" && hi <= 1.0 && ticks.len() > 2 {
+        // A share does not exceed 1, nor does its axis.
+        ticks.retain(|tick| *tick <= 1.0 + 1e-9);
+    }
     let y = Axis::new((ticks[0], ticks[ticks.len() - 1]), (bottom, top));
     picture.text("fs-text", LEFT, top - 9.0, "start", &heading(key));
     for tick in &ticks {

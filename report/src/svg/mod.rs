@@ -120,7 +120,7 @@ impl Picture {
 }
 
 /// Series that can be told apart in one picture: this run and three others.
-const SERIES: usize = 4;
+pub(crate) const SERIES: usize = 4;
 
 /// Two decimals are a two-hundredth of a pixel on a screen and keep files small.
 fn round(value: f64) -> f64 {
