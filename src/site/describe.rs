@@ -4,6 +4,7 @@ use ndarray::Axis;
 use serde::{Deserialize, Serialize};
 
 use super::config::SiteConfig;
+use super::kept::{Key, key};
 use crate::checkpoint::digest;
 use crate::datasets::moments::ColumnSum;
 use crate::datasets::split::of_size;
@@ -22,6 +23,8 @@ pub struct SiteRows {
     pub test: Dataset,
     /// The sha256 of the file `data.path`, in hexadecimal digits.
     pub sha256: String,
+    /// The key under which they are not [kept](Self::keep) yet.
+    pub(super) unkept: Option<String>,
 }
 
 impl SiteRows {
@@ -31,14 +34,17 @@ impl SiteRows {
     /// # Errors
     /// A file is missing or damaged, has no such column, or does not fit the task.
     pub fn read(site: &SiteConfig) -> Result<Self, DataError> {
+        Self::read_as(site, key(site)?)
+    }
+
+    /// The rows whose files had this key before they were read.
+    pub(super) fn read_as(site: &SiteConfig, key: Key) -> Result<Self, DataError> {
         let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
         let (train, test) = site.data.table().site_rows(&mut rng)?;
         let held_out = (train.rows() as f64 * site.data.validation_fraction).round() as usize;
         let mut rng = Streams::new(0).rng(Purpose::Data, 1, site.index);
         let (train, validation) = of_size(&train, held_out.min(train.rows().saturating_sub(1)), &mut rng);
-        let path = &site.data.path;
-        let sha256 = digest::of_file(path).map_err(|source| DataError::Io { path: path.clone(), source })?;
-        Ok(Self { train, validation, test, sha256 })
+        Ok(Self { train, validation, test, sha256: key.sha256, unkept: Some(key.text) })
     }
 }
 
@@ -109,7 +115,7 @@ pub fn print(run: u64, sha256: &str) -> String {
 /// # Arguments
 /// - `run`: the number of the run, the key of the file's print.
 pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
-    let SiteRows { train, validation, test, sha256 } = rows;
+    let SiteRows { train, validation, test, sha256, .. } = rows;
     Description {
         index: site.index,
         name: site.name.clone(),
@@ -257,7 +263,7 @@ pub(super) mod tests {
             targets,
             clients: None,
         };
-        SiteRows { validation: train.select(&[]), test: train.clone(), train, sha256: sha256.into() }
+        SiteRows { validation: train.select(&[]), test: train.clone(), train, sha256: sha256.into(), unkept: None }
     }
 
     pub(in crate::site) fn classes(labels: &[usize], names: &[&str]) -> Targets {

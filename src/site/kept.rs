@@ -37,50 +37,61 @@ impl SiteRows {
     /// # Errors
     /// As [`Self::read`].
     pub fn open(site: &SiteConfig) -> Result<Self, DataError> {
-        match kept(&site.state.join(ROWS), &key(site)?) {
+        let key = key(site)?;
+        match kept(&site.state.join(ROWS), &key) {
             Some(rows) => Ok(rows),
-            None => Self::read(site),
+            None => Self::read_as(site, key),
         }
     }
 
-    /// Keeps the rows as a table, unless it is there.
+    /// Keeps the rows as a table, unless they come from it. The key is that of the files before they were read.
     ///
     /// # Errors
-    /// A file of the rows cannot be read, or the table cannot be written.
-    pub fn keep(&self, site: &SiteConfig) -> Result<(), CheckpointError> {
-        let (dir, path) = (site.state.join(ROWS), &site.data.path);
-        let key =
-            key(site).map_err(|error| CheckpointError::io("read", path)(std::io::Error::other(error.to_string())))?;
-        match kept(&dir, &key) {
-            // What this process has read may differ from the file by now.
-            None if key.starts_with(&self.sha256) => keep(&dir, &key, self),
-            _ => Ok(()),
+    /// The table cannot be written.
+    pub fn keep(&mut self, site: &SiteConfig) -> Result<(), CheckpointError> {
+        if let Some(key) = &self.unkept {
+            keep(&site.state.join(ROWS), key, self)?;
+            self.unkept = None;
         }
+        Ok(())
     }
 }
 
-/// What the rows of a site follow from: the bytes of its files, and how they are read.
-fn key(site: &SiteConfig) -> Result<String, DataError> {
-    let sha256 =
-        |path: &Path| digest::of_file(path).map_err(|source| DataError::Io { path: path.to_path_buf(), source });
-    let train = sha256(&site.data.path)?;
-    let test = match site.data.test_path.as_str() {
-        "" => String::new(),
-        path => sha256(Path::new(path))?,
+/// What the rows of a site follow from.
+#[derive(Debug)]
+pub(super) struct Key {
+    /// The sha256 of the file `data.path`, in hexadecimal digits.
+    pub sha256: String,
+    /// All of it: the bytes of the files, and how they are read.
+    pub text: String,
+}
+
+/// The key of the files as they are now.
+pub(super) fn key(site: &SiteConfig) -> Result<Key, DataError> {
+    let data = &site.data;
+    let sha256 = |key: &str, path: &Path| match path.exists() {
+        true => digest::of_file(path).map_err(|source| DataError::Io { path: path.to_path_buf(), source }),
+        false => Err(DataError::NoFile { key: key.to_owned(), path: path.to_path_buf() }),
     };
-    Ok(format!("{train} {test} {} {:?} {}", site.index, site.data, env!("CARGO_PKG_VERSION")))
+    let train = sha256("data.path", &data.path)?;
+    let test = match data.test_path.as_str() {
+        "" => String::new(),
+        path => sha256("data.test_path", Path::new(path))?,
+    };
+    let text = format!("{train} {test} {} {data:?} {}", site.index, env!("CARGO_PKG_VERSION"));
+    Ok(Key { sha256: train, text })
 }
 
 /// The kept rows; `None` where there are none of this key, or where they cannot be read.
-fn kept(dir: &Path, key: &str) -> Option<SiteRows> {
+fn kept(dir: &Path, key: &Key) -> Option<SiteRows> {
     let state = Store::open_at(dir, ROUND).ok()??.read(TABLE).ok()?;
     let about: About = serde_json::from_str(state.words("about").ok()?).ok()?;
-    if about.key != key {
+    if about.key != key.text {
         return None;
     }
     let [train, validation, test] = SETS.map(|set| dataset(&state, set, &about));
-    let sha256 = key.split(' ').next()?.to_owned();
-    Some(SiteRows { train: train?, validation: validation?, test: test?, sha256 })
+    let sha256 = key.sha256.clone();
+    Some(SiteRows { train: train?, validation: validation?, test: test?, sha256, unkept: None })
 }
 
 fn keep(dir: &Path, key: &str, rows: &SiteRows) -> Result<(), CheckpointError> {
@@ -140,6 +151,7 @@ mod tests {
     use super::super::describe::tests::site;
     use super::*;
     use crate::datasets::{Header, Task};
+    use crate::site::SiteData;
 
     const TREES: &str = "ph,tree,flow\n1,alder,0.1\n2,oak,0.25\n3,oak,-7\n4,alder,1e-9\n5,oak,3\n";
 
@@ -172,7 +184,7 @@ mod tests {
             let text = TREES.replace("alder", if task == Task::Regression { "0" } else { "alder" });
             let text = text.replace("oak", if task == Task::Regression { "1" } else { "oak" });
             let (_dir, site) = place(&text, task, target);
-            let read = SiteRows::read(&site).unwrap();
+            let mut read = SiteRows::read(&site).unwrap();
             assert_same(&SiteRows::open(&site).unwrap(), &read);
             assert!(from_table(&site).is_none() && !site.state.exists(), "reading writes nothing");
             read.keep(&site).unwrap();
@@ -184,18 +196,25 @@ mod tests {
     #[test]
     fn another_file_or_key_or_a_damaged_table_is_read_anew() {
         let (_dir, mut site) = place(TREES, Task::Classification, "tree");
-        let first = SiteRows::open(&site).unwrap();
-        first.keep(&site).unwrap();
+        SiteRows::open(&site).unwrap().keep(&site).unwrap();
         assert!(from_table(&site).is_some());
         site.data.validation_fraction = 0.5;
         assert!(from_table(&site).is_none());
         site.data.validation_fraction = 0.25;
         fs::write(&site.data.path, TREES.replace("-7", "-8")).unwrap();
         assert!(from_table(&site).is_none());
-        // Rows that were read before the file changed are not kept for it.
-        first.keep(&site).unwrap();
-        assert!(from_table(&site).is_none());
-        let read = SiteRows::open(&site).unwrap();
+        // Rows that were read before a file changed are not kept for it, whichever of the two it is.
+        let test = site.state.with_file_name("test.csv");
+        fs::write(&test, TREES).unwrap();
+        let with_test = SiteConfig {
+            data: SiteData { test_path: test.display().to_string(), ..site.data.clone() },
+            ..site.clone()
+        };
+        let mut early = SiteRows::read(&with_test).unwrap();
+        fs::write(&test, TREES.replace("0.25", "0.5")).unwrap();
+        early.keep(&with_test).unwrap();
+        assert!(from_table(&with_test).is_none());
+        let mut read = SiteRows::open(&site).unwrap();
         read.keep(&site).unwrap();
         assert_same(&from_table(&site).unwrap(), &read);
         let table = fs::read_dir(site.state.join(ROWS)).unwrap().map(|entry| entry.unwrap().path());

@@ -181,7 +181,7 @@ fn a_regression_is_judged_by_its_clients_in_the_units_of_the_data() {
     }
 }
 
-/// A fleet whose client 1 loses its scores and whose client 2 claims rows that it cannot have.
+/// A fleet whose client 1 loses its scores, whose client 2 claims rows that it cannot have, and whose client 3 leaves its rows out.
 struct Unusable<'a>(&'a Inside);
 
 impl Fleet for Unusable<'_> {
@@ -191,10 +191,13 @@ impl Fleet for Unusable<'_> {
         let of_scores =
             |reply: &Reply| asked.get(&reply.client).is_some_and(|request| request.ask.kind() == RequestKind::Scores);
         replies.retain(|reply| !reply.as_ref().is_ok_and(|reply| of_scores(reply) && reply.client == 1));
-        for reply in replies.iter_mut().flatten().filter(|reply| of_scores(reply) && reply.client == 2) {
+        for reply in replies.iter_mut().flatten().filter(|reply| of_scores(reply) && [2, 3].contains(&reply.client)) {
             let mut values = reply.message.array(PUBLISHED_SCORES).unwrap().clone();
             let mut lie = values.values.to_f64();
-            lie[0] = 1e12;
+            match reply.client {
+                2 => lie[0] = 1e12,
+                _ => lie.fill(0.0),
+            }
             values.values = Values::F64(lie);
             reply.message.arrays.insert(PUBLISHED_SCORES.into(), values);
         }
@@ -215,19 +218,24 @@ fn a_client_without_usable_scores_leaves_fewer_rows_and_an_event() {
     let text = text("fedavg", "");
     let (_, clean) = judged(&text, false, None).pop().unwrap();
     let (_, lossy) = judged(&text, false, Some(&|inside| Box::new(Unusable(inside)))).pop().unwrap();
-    assert_eq!((clean.scored, lossy.scored), (Some(K), Some(K - 2)));
+    assert_eq!((clean.scored, lossy.scored), (Some(K), Some(K - 3)));
     let of = |event: &Event| (event.client, event.kind, event.request);
     let events: Vec<_> = lossy.events.iter().map(of).collect();
     let scores = RequestKind::Scores;
-    assert_eq!(events, [(1, EventKind::Unanswered, scores), (2, EventKind::Refused, scores)]);
-    assert!(lossy.events[1].detail.as_ref().unwrap().contains("published_scores"), "{:?}", lossy.events[1]);
+    assert_eq!(
+        events,
+        [(1, EventKind::Unanswered, scores), (2, EventKind::Refused, scores), (3, EventKind::Refused, scores)]
+    );
+    let detail = |event: usize| lossy.events[event].detail.as_deref().unwrap_or_default();
+    assert!(detail(1).contains("published_scores"), "{}", detail(1));
+    assert!(detail(2).contains("are of 0 rows; the client has told 6"), "{}", detail(2));
     let (Predicted::Pooled { scores: clean, .. }, Predicted::Pooled { scores: lossy, .. }) =
         (&clean.predicted, &lossy.predicted)
     else {
         panic!("the rows are at the clients")
     };
     for (client, (clean, lossy)) in clean.clients().iter().zip(lossy.clients()).enumerate() {
-        let expected = if [1, 2].contains(&client) { &clean.without_rows() } else { clean };
+        let expected = if [1, 2, 3].contains(&client) { &clean.without_rows() } else { clean };
         assert_eq!(lossy, expected, "client {client}");
     }
 }

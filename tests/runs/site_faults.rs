@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use fedstein::backend::Flex;
 use fedstein::datasets::Task;
 use fedstein::experiment::at_site::SiteClient;
+use fedstein::protocol::{Ask, Scoring};
 use fedstein::remote::{Arrays, Content, Parcel, RequestHead, open, seal};
 use fedstein::site::{SiteConfig, SiteRows, Terms};
 use tempfile::TempDir;
@@ -49,9 +50,7 @@ impl After {
     /// The requests to train, with their heads and answers.
     fn visits(&self) -> Vec<(RequestHead, Parcel, Parcel)> {
         let visit = |(parcel, answer): &(Parcel, Parcel)| match open(parcel.clone()).unwrap().content {
-            Content::Request(head) if head.ask == fedstein::protocol::Ask::Train => {
-                Some((head, parcel.clone(), answer.clone()))
-            }
+            Content::Request(head) if head.ask == Ask::Train => Some((head, parcel.clone(), answer.clone())),
             _ => None,
         };
         self.sent.iter().filter_map(visit).collect()
@@ -164,6 +163,29 @@ fn a_server_cannot_set_what_only_the_site_may_nor_exceed_its_limits() {
     let text = String::from_utf8(parcel.envelope.clone()).unwrap().replace("\"protocol\":1", "\"protocol\":9");
     let newer = Parcel { envelope: text.into_bytes(), ..parcel };
     assert!(after.refusal(&newer).contains("speaks protocol 9"));
+}
+
+#[test]
+fn a_site_answers_a_question_about_its_rows_once_and_tells_no_scores_that_were_not_agreed() {
+    let after = after("fedavg", "");
+    let with = |of: fn(&Content) -> bool| {
+        let opened = after.sent.iter().map(|(parcel, _)| open(parcel.clone()).unwrap());
+        opened.into_iter().find(|opened| of(&opened.content)).unwrap()
+    };
+    let sealed = |content: Content, arrays: &Arrays| seal(after.run(), 1, content, arrays).unwrap();
+    let measure = with(|content| matches!(content, Content::Measure { .. }));
+    let Content::Measure { features, mut means } = measure.content else { unreachable!() };
+    let ask = |means| sealed(Content::Measure { features: features.clone(), means }, &Arrays::default());
+    let again = open(after.answer(&ask(means.clone()))).unwrap();
+    assert!(matches!(again.content, Content::Deviations(_)), "{:?}", again.content);
+    means.features[0] += 1.0;
+    assert!(after.refusal(&ask(means)).contains("has asked this before in this run, with other numbers"));
+    let score = with(|content| matches!(content, Content::Request(head) if matches!(head.ask, Ask::Score(_))));
+    let Content::Request(head) = score.content.clone() else { unreachable!() };
+    let arrays = Arrays::of(&score.message(head.numbers.clone()).unwrap(), head.wire);
+    let own = Ask::Score(Scoring { own: true, ..Scoring::default() });
+    let reason = after.refusal(&sealed(Content::Request(RequestHead { ask: own, ..head }), &arrays));
+    assert!(reason.contains("evaluation.personal is false in this run"), "{reason}");
 }
 
 /// What a site does to its answers.
