@@ -102,6 +102,9 @@ pub enum RunError {
     /// The client's computation panicked in an earlier round; it gives no further replies.
     #[error("client {0} stopped in an earlier round")]
     Stopped(usize),
+    /// Messages to the sites are not delivered any more.
+    #[error("the connection to the sites has ended: {0}")]
+    Disconnected(String),
     /// A file of the run cannot be written.
     #[error("{0}")]
     Output(String),
@@ -138,6 +141,7 @@ impl RunError {
             | Self::NoClient(_)
             | Self::NotSelected(_)
             | Self::Stopped(_)
+            | Self::Disconnected(_)
             | Self::Checkpoint(_)
             | Self::Output(_) => 1,
         }

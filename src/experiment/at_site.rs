@@ -23,7 +23,9 @@ use crate::models::Model;
 use crate::particles::Particles;
 use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request, Wire};
 use crate::random::Streams;
-use crate::remote::{Arrays, Content, MOMENT, Opened, Parcel, ReplyHead, RequestHead, open, seal, seal_failure};
+use crate::remote::{
+    Arrays, Content, Identity, MOMENT, Opened, Parcel, ReplyHead, RequestHead, open, seal, seal_failure,
+};
 use crate::rows::{Shard, Table};
 use crate::site::{
     Deviations, Disk, DiskError, Holder, MEANS, Means, Misfit, PRODUCTS, RESIDUALS, SiteConfig, SiteLimits, SiteRows,
@@ -61,6 +63,16 @@ struct Part<B: Backend> {
 /// What a site answers: a content, with arrays.
 type Answer = (Content, Arrays);
 
+/// The answer to the question who the site is, which needs no rows; `None` for any other message.
+pub fn answer_without_rows(site: &SiteConfig, parcel: &Parcel) -> Option<Parcel> {
+    let Opened { run, number, content: Content::Identify {}, .. } = open(parcel.clone()).ok()? else { return None };
+    seal(run, number, Content::Identity(identity(site)), &Arrays::default()).ok()
+}
+
+fn identity(site: &SiteConfig) -> Identity {
+    Identity { index: site.index, name: site.name.clone() }
+}
+
 impl<B: Backend> SiteClient<B> {
     /// A site with its rows.
     pub fn new(site: SiteConfig, rows: SiteRows) -> Self {
@@ -82,6 +94,7 @@ impl<B: Backend> SiteClient<B> {
     fn respond(&mut self, opened: Opened) -> Result<Answer, String> {
         let run = opened.run;
         let content = match &opened.content {
+            Content::Identify {} => Content::Identity(identity(&self.site)),
             Content::Describe {} => Content::Description(Box::new(describe(&self.site, &self.rows, run))),
             Content::Measure { features, means } => {
                 Content::Deviations(self.measured(run, features.as_deref(), means)?)

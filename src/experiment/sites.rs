@@ -256,7 +256,7 @@ impl Sites {
 fn ask(link: &Link<'_>, peers: &[Peer], content: &Content, arrays: &Arrays) -> Result<Vec<Opened>, RunError> {
     let send = |peer: &Peer| link.send(*peer, content.clone(), arrays).map_err(|reason| of_site(link, *peer, &reason));
     let numbers = peers.iter().map(send).collect::<Result<Vec<_>, _>>()?;
-    let mut answers = link.collect(&numbers, None);
+    let mut answers = link.collect(&numbers, None)?;
     answers.sort_by_key(|answer| answer.number);
     let opened = |answer: Answer| answer.what.map_err(|reason| of_site(link, answer.from, &reason));
     answers.into_iter().map(opened).collect()

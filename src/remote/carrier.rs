@@ -41,4 +41,9 @@ pub trait Carrier {
 
     /// What has arrived; waits for the first arrival, but no longer than this.
     fn receive(&self, wait: Duration) -> Vec<Arrival>;
+
+    /// Why no message will be delivered any more, if that is so. A round in progress then ends without effect.
+    fn closed(&self) -> Option<String> {
+        None
+    }
 }

@@ -13,12 +13,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::npy::{self, Sent};
 use super::parcel::Parcel;
 use crate::datasets::ModelCard;
-use crate::protocol::{Ask, ClientId, Message, Reply, Request, Wire};
+use crate::protocol::{Ask, ClientId, Message, Reply, Request, RequestKind, Wire};
 use crate::report::quoted;
 use crate::site::{Description, Deviations, Means, Squares, Terms};
 
 /// The number of the protocol. Any change to envelopes, contents or arrays requires a new number.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The longest text of the other side that is shown, in characters.
@@ -83,6 +83,10 @@ impl<'de> Deserialize<'de> for Hex {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Content {
+    /// Server: who are you? It is answered without reading rows, and in any run.
+    Identify {},
+    /// Site: that.
+    Identity(Identity),
     /// Server: what do you hold?
     Describe {},
     /// Site: that.
@@ -122,6 +126,16 @@ pub enum Content {
     },
 }
 
+/// Who a site is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// The index k of its client, from 0.
+    pub index: usize,
+    /// Its name.
+    pub name: String,
+}
+
 /// A [`Request`] without its arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -146,7 +160,7 @@ pub struct RequestHead {
     /// The precision of the reply's arrays.
     pub wire: Wire,
     /// The message's numbers by name.
-    #[serde(with = "numbers")]
+    #[serde(with = "numbers", default)]
     pub numbers: BTreeMap<String, f64>,
 }
 
@@ -163,7 +177,7 @@ pub struct ReplyHead {
     /// Whether the client keeps a state between visits.
     pub stateful: bool,
     /// The message's numbers by name.
-    #[serde(with = "numbers")]
+    #[serde(with = "numbers", default)]
     pub numbers: BTreeMap<String, f64>,
 }
 
@@ -233,6 +247,40 @@ pub fn open(parcel: Parcel) -> Result<Opened, String> {
     Ok(Opened { run, number, version, content, arrays: arrays.into_iter().zip(parcel.arrays).collect() })
 }
 
+/// The kind of a request and its round.
+pub type Purpose = (RequestKind, usize);
+
+impl Opened {
+    /// The kind and the round of the request that this is, if it is one.
+    pub fn purpose(&self) -> Option<Purpose> {
+        match &self.content {
+            Content::Request(RequestHead { round, ask, .. }) => Some((ask.kind(), *round)),
+            _ => None,
+        }
+    }
+}
+
+/// The question who a site is.
+///
+/// # Errors
+/// As [`seal`].
+pub fn ask_who() -> Result<Parcel, String> {
+    seal(0, 0, Content::Identify {}, &Arrays::default())
+}
+
+/// The answer to [`ask_who`].
+///
+/// # Errors
+/// It is of another protocol, the site gives a reason why it cannot answer, or it is another answer. The error is a
+/// sentence.
+pub fn who_answers(parcel: Parcel) -> Result<Identity, String> {
+    match open(parcel)?.content {
+        Content::Identity(identity) => Ok(Identity { name: shown(&identity.name), ..identity }),
+        Content::Failure { reason } => Err(shown(&reason)),
+        _ => Err("the site gives another answer than it was asked for".into()),
+    }
+}
+
 /// Seals the answer to a parcel that cannot be answered otherwise, in whatever state the parcel is.
 pub fn seal_failure(run: u64, parcel: &[u8], reason: String) -> Parcel {
     let Numbered { number } = serde_json::from_slice(parcel).unwrap_or_default();
@@ -293,7 +341,7 @@ pub fn shown(text: &str) -> String {
 }
 
 /// Numbers by name: JSON has no infinity and no NaN, which are sent as words.
-mod numbers {
+pub(super) mod numbers {
     use std::collections::BTreeMap;
 
     use serde::de::Error as _;
@@ -392,10 +440,10 @@ mod tests {
     #[test]
     fn another_protocol_is_refused_whatever_else_the_message_says() {
         let parcel = |text: &str| Parcel { envelope: text.into(), arrays: Vec::new() };
-        let error = open(parcel("{\"protocol\":2,\"version\":\"0.9\\u001b[31m\",\"other\":[]}")).unwrap_err();
-        assert!(error.contains("protocol 2 (fedstein 0.9") && error.contains("install the same version"), "{error}");
+        let error = open(parcel("{\"protocol\":99,\"version\":\"0.9\\u001b[31m\",\"other\":[]}")).unwrap_err();
+        assert!(error.contains("protocol 99 (fedstein 0.9") && error.contains("install the same version"), "{error}");
         assert!(!error.contains('\u{1b}'), "{error:?}");
-        for text in ["", "[]", "{\"protocol\":1}", "{\"protocol\":-1}", "\u{0}"] {
+        for text in ["", "[]", "{\"protocol\":2}", "{\"protocol\":-1}", "\u{0}"] {
             assert!(open(parcel(text)).unwrap_err().contains("cannot be read"), "{text}");
         }
     }

@@ -110,7 +110,10 @@ impl Fleet for Remote<'_> {
                 Err(error) => replies.push(Err(error)),
             }
         }
-        let mut answers = self.link.collect(&awaited, deadline);
+        let mut answers = match self.link.collect(&awaited, deadline) {
+            Ok(answers) => answers,
+            Err(error) => return vec![Err(error)],
+        };
         // The order of arrival depends on the machines. Events and sums must not.
         answers.sort_by_key(|answer| answer.number);
         // A reply to an earlier request may still be of use. A failure of an earlier request is not one of these.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::carrier::{Arrival, Carrier, Lost, Peer};
 use super::envelope::{Arrays, Content, Opened, open, seal};
 use super::parcel::{Limits, Parcel};
+use crate::error::RunError;
 
 /// The number of bytes of arrays that an answer may have in any case: the curvature of a wide layer does not depend on what
 /// was sent.
@@ -81,10 +82,13 @@ impl<'a> Link<'a> {
 
     /// The answers that arrive before the deadline, until none of these messages is open. Answers to other messages are
     /// among them; an answer to none is dropped. Messages without an answer stay open.
-    pub fn collect(&self, awaited: &[u64], deadline: Option<Instant>) -> Vec<Answer> {
+    ///
+    /// # Errors
+    /// The carrier delivers nothing any more.
+    pub fn collect(&self, awaited: &[u64], deadline: Option<Instant>) -> Result<Vec<Answer>, RunError> {
         let mut answers = Vec::new();
         let waits = || awaited.iter().any(|number| self.open.borrow().contains_key(number));
-        while waits() {
+        while waits() && self.carrier.closed().is_none() {
             let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 break;
@@ -93,7 +97,10 @@ impl<'a> Link<'a> {
                 answers.extend(self.arrived(arrival));
             }
         }
-        answers
+        match self.carrier.closed() {
+            Some(reason) => Err(RunError::Disconnected(reason)),
+            None => Ok(answers),
+        }
     }
 
     /// The answers of an arrival: at most one.
@@ -164,6 +171,8 @@ mod tests {
         arriving: RefCell<Vec<Arrival>>,
         /// The error of every further message.
         refuses: Cell<Option<&'static str>>,
+        /// Why nothing is delivered any more.
+        closed: Cell<Option<&'static str>>,
     }
 
     impl Carrier for Desk {
@@ -185,6 +194,10 @@ mod tests {
 
         fn receive(&self, _: Duration) -> Vec<Arrival> {
             take(&mut self.arriving.borrow_mut())
+        }
+
+        fn closed(&self) -> Option<String> {
+            self.closed.get().map(ToOwned::to_owned)
         }
     }
 
@@ -223,7 +236,7 @@ mod tests {
         let desk = Desk::default();
         let link = Link::new(&desk, RUN);
         let late = ask(&link);
-        assert!(link.collect(&[late], soon()).is_empty());
+        assert!(link.collect(&[late], soon()).unwrap().is_empty());
         let next = ask(&link);
         desk.arrives(0, Ok(answer(99)));
         desk.arrives(1, Ok(answer(next)));
@@ -231,7 +244,7 @@ mod tests {
         desk.arrives(0, Ok(answer(late)));
         desk.arrives(0, Ok(seal_failure(RUN, br#"{"number":99}"#, "no".into())));
         desk.arrives(0, Ok(answer(next)));
-        let numbers: Vec<u64> = link.collect(&[next], None).into_iter().map(|answer| answer.number).collect();
+        let numbers: Vec<u64> = link.collect(&[next], None).unwrap().into_iter().map(|answer| answer.number).collect();
         assert_eq!(numbers, [late, next]);
     }
 
@@ -243,13 +256,13 @@ mod tests {
         assert_eq!(desk.numbers(), [early, last]);
         for _ in 0..TRIES {
             desk.ends(true);
-            assert!(link.collect(&[last], soon()).is_empty());
+            assert!(link.collect(&[last], soon()).unwrap().is_empty());
             assert_eq!(desk.numbers(), [last]);
         }
         // The earlier message is closed: its answer is of no use any more.
         desk.arrives(0, Ok(answer(early)));
         desk.ends(true);
-        let answers = link.collect(&[last], None);
+        let answers = link.collect(&[last], None).unwrap();
         assert!(
             matches!(&answers[..], [Answer { number, what: Err(reason), .. }] if *number == last && reason == "it ended")
         );
@@ -262,17 +275,29 @@ mod tests {
         let link = Link::new(&desk, RUN);
         let first = ask(&link);
         desk.ends(false);
-        assert!(matches!(&link.collect(&[first], None)[..], [Answer { what: Err(_), .. }]));
+        assert!(matches!(&link.collect(&[first], None).unwrap()[..], [Answer { what: Err(_), .. }]));
         let second = ask(&link);
         desk.arrives(0, Ok(answer(second)));
-        assert!(matches!(&link.collect(&[second], None)[..], [Answer { what: Ok(_), .. }]));
+        assert!(matches!(&link.collect(&[second], None).unwrap()[..], [Answer { what: Ok(_), .. }]));
         let third = ask(&link);
         desk.numbers();
         desk.ends(false);
-        assert!(link.collect(&[third], soon()).is_empty());
+        assert!(link.collect(&[third], soon()).unwrap().is_empty());
         assert_eq!(desk.numbers(), [third]);
         desk.refuses.set(Some("its machine is off"));
         desk.ends(false);
-        assert!(matches!(&link.collect(&[third], None)[..], [Answer { what: Err(_), .. }]));
+        assert!(matches!(&link.collect(&[third], None).unwrap()[..], [Answer { what: Err(_), .. }]));
+    }
+    #[test]
+    fn when_nothing_is_delivered_any_more_waiting_ends_and_no_answer_counts() {
+        let desk = Desk::default();
+        let link = Link::new(&desk, RUN);
+        let (answered, unanswered) = (ask(&link), ask(&link));
+        desk.arrives(0, Ok(answer(answered)));
+        desk.closed.set(Some("the run was stopped"));
+        for awaited in [vec![answered], vec![answered, unanswered]] {
+            let error = link.collect(&awaited, None).unwrap_err();
+            assert!(matches!(error, RunError::Disconnected(reason) if reason == "the run was stopped"));
+        }
     }
 }

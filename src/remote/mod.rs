@@ -12,11 +12,13 @@ mod link;
 pub mod npy;
 mod parcel;
 mod pipes;
+pub mod records;
 mod threads;
 
 pub use carrier::{Arrival, Carrier, Lost, Peer};
 pub use envelope::{
-    Arrays, Content, MOMENT, Opened, PROTOCOL, ReplyHead, RequestHead, open, seal, seal_failure, shown,
+    Arrays, Content, Identity, MOMENT, Opened, PROTOCOL, Purpose, ReplyHead, RequestHead, ask_who, open, seal,
+    seal_failure, shown, who_answers,
 };
 pub use fleet::Remote;
 pub use link::{Answer, Link};

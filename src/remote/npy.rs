@@ -18,6 +18,9 @@ const ALIGNMENT: usize = 64;
 const LONGEST: usize = 1024;
 /// The largest number of axes.
 const AXES: usize = 8;
+/// The types of elements: in a header, in numpy's words, and their bytes.
+const ELEMENTS: [(&str, &str, usize); 4] =
+    [("<f4", "float32", 4), ("<f8", "float64", 8), ("<f2", "float16", 2), ("<u2", "uint16", 2)];
 
 /// The type of an array's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,21 +79,9 @@ pub fn encode(name: &str, array: &Array, wire: Wire) -> (Sent, Vec<u8>) {
 /// The bytes are not such a file. The error is the reason in words, without text of the file.
 pub fn decode(sent: &Sent, bytes: &[u8]) -> Result<Array, String> {
     let wrong = |reason: &str| Err(reason.to_owned());
-    let Some(rest) = bytes.strip_prefix(MAGIC) else { return wrong("it is not a .npy file of version 1.0") };
-    let Some((length, rest)) = rest.split_first_chunk::<2>() else { return wrong("its header is cut off") };
-    let length = usize::from(u16::from_le_bytes(*length));
-    if length > LONGEST {
-        return Err(format!("its header has {length} bytes; at most {LONGEST} are read"));
-    }
-    let Some((head, elements)) = rest.split_at_checked(length) else { return wrong("its header is cut off") };
-    let Some((word, shape)) = std::str::from_utf8(head).ok().and_then(parse) else {
-        return wrong("its header is not one that numpy writes for little-endian floats in C order");
-    };
-    let width = match word {
-        "<f4" => 4,
-        "<f8" => 8,
-        "<f2" | "<u2" => 2,
-        _ => return wrong("its elements are not f2, f4, f8 or u2"),
+    let (word, shape, elements) = opened(bytes)?;
+    let Some((_, _, width)) = ELEMENTS.into_iter().find(|(known, _, _)| *known == word) else {
+        return wrong("its elements are not f2, f4, f8 or u2");
     };
     let count = shape.iter().try_fold(1usize, |count, size| count.checked_mul(*size));
     if count.and_then(|count| count.checked_mul(width)) != Some(elements.len()) {
@@ -117,6 +108,29 @@ fn of_f64(holds: Real, values: Vec<f64>) -> Values {
         Real::F32 => Values::F32(values.into_iter().map(|value| value as f32).collect()),
         Real::F64 => Values::F64(values),
     }
+}
+
+/// The type of a file's elements in numpy's words, and its shape; `None` where it is none that [`decode`] reads.
+pub fn described(bytes: &[u8]) -> Option<(&'static str, Vec<usize>)> {
+    let (word, shape, _) = opened(bytes).ok()?;
+    let known = ELEMENTS.into_iter().find(|(known, _, _)| *known == word);
+    known.map(|(_, name, _)| (name, shape))
+}
+
+/// The type of a file's elements, its shape, and its elements.
+fn opened(bytes: &[u8]) -> Result<(&str, Vec<usize>, &[u8]), String> {
+    let wrong = |reason: &str| Err(reason.to_owned());
+    let Some(rest) = bytes.strip_prefix(MAGIC) else { return wrong("it is not a .npy file of version 1.0") };
+    let Some((length, rest)) = rest.split_first_chunk::<2>() else { return wrong("its header is cut off") };
+    let length = usize::from(u16::from_le_bytes(*length));
+    if length > LONGEST {
+        return Err(format!("its header has {length} bytes; at most {LONGEST} are read"));
+    }
+    let Some((head, elements)) = rest.split_at_checked(length) else { return wrong("its header is cut off") };
+    let Some((word, shape)) = std::str::from_utf8(head).ok().and_then(parse) else {
+        return wrong("its header is not one that numpy writes for little-endian floats in C order");
+    };
+    Ok((word, shape, elements))
 }
 
 /// The elements of W bytes each.
