@@ -9,7 +9,9 @@ mod finished;
 mod pool;
 mod scored;
 mod scores;
+mod sites;
 mod train;
+mod watched;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,6 +47,12 @@ fn _fedstein(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<train::Plan>()?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(train::train, module)?)?;
+    module.add_function(wrap_pyfunction!(sites::answer, module)?)?;
+    module.add_function(wrap_pyfunction!(sites::ask_site, module)?)?;
+    module.add_function(wrap_pyfunction!(sites::decline, module)?)?;
+    module.add_function(wrap_pyfunction!(sites::serve, module)?)?;
+    module.add_function(wrap_pyfunction!(sites::site_answers, module)?)?;
+    module.add_function(wrap_pyfunction!(sites::split, module)?)?;
     module.add_function(wrap_pyfunction!(scores::bins, module)?)?;
     module.add_function(wrap_pyfunction!(scores::brier, module)?)?;
     module.add_function(wrap_pyfunction!(scores::brier_parts, module)?)?;

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,12 @@ __all__ = [
     "Plan",
     "main",
     "train",
+    "answer",
+    "ask_site",
+    "decline",
+    "serve",
+    "site_answers",
+    "split",
     "bins",
     "brier",
     "brier_parts",
@@ -119,6 +125,30 @@ def train(
     bar: bool,
     tell: Callable[[str, Any, str], object],
 ) -> None: ...
+
+# The envelope, the numbers, and the names and .npy bytes of the arrays.
+_Carried = tuple[dict[str, int | str], dict[str, float], list[tuple[str, bytes]]]
+# Arrays have a type and a shape as well; and the kind and the round of a request.
+_Outgoing = tuple[dict[str, int | str], dict[str, float], list[tuple[str, str, list[int], bytes]], str, int]
+
+class _Network(Protocol):
+    def send(self, messages: list[tuple[int, _Outgoing]], /) -> None: ...
+    def receive(self) -> list[tuple[int, _Carried | None, str]]: ...
+
+def answer(file: Path, index: int | None, message: _Carried) -> _Outgoing: ...
+def ask_site() -> _Outgoing: ...
+def decline(message: _Carried, reason: str) -> _Outgoing: ...
+def serve(
+    plan: Plan,
+    names: Sequence[str],
+    out: Path,
+    force: bool,
+    resume: bool,
+    network: _Network,
+    tell: Callable[[str, Any, str], None],
+) -> None: ...
+def site_answers(answer: _Carried) -> tuple[int, str]: ...
+def split(plan: Plan, data_dir: Path, out: Path) -> tuple[list[Path], list[str]]: ...
 def bins(
     probabilities: _Floats, labels: NDArray[np.int64], bins: int, binning: str
 ) -> tuple[

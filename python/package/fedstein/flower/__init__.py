@@ -1,0 +1,23 @@
+"""Federated Bayesian learning over Flower: the apps of a project, and a strategy for own ServerApps.
+
+`python -m fedstein.flower new DIR` writes a project that `flwr run` runs. Flower carries the messages; the rounds,
+their repetition, quarantine, checkpoints and reports are fedstein's. `docs/flower.md` of the repository is the guide.
+"""
+
+from __future__ import annotations
+
+try:
+    import flwr as _flwr
+except ImportError as error:
+    raise ImportError('fedstein.flower needs Flower: pip install "fedstein[flower]"') from error
+
+from . import _client, _server
+from ._server import FedsteinStrategy
+
+__all__ = ["FedsteinStrategy", "client_app", "server_app"]
+
+# Flower finds an app by parsing this file: it must be assigned here.
+server_app = _server.app
+client_app = _client.app
+
+del _flwr

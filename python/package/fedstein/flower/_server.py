@@ -1,0 +1,252 @@
+"""The server app, and the strategy that it runs."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import shutil
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+from flwr.serverapp.strategy import Strategy
+
+from .. import _fedstein
+from .._fedstein import ConfigError, Plan
+from .._run import Run, StrPath, _assignments, _read, _source
+from ._network import Network
+
+__all__ = ["FedsteinStrategy", "app"]
+
+logger = logging.getLogger("flwr")
+
+# Seconds for which Flower keeps a message without a deadline, and beyond the deadline.
+LONG, BEYOND = 12 * 3600.0, 60.0
+
+
+class FedsteinStrategy:
+    """Runs fedstein's rounds over Flower's grid, for a ServerApp of one's own.
+
+    The rounds are not those of Flower's strategies: fedstein asks questions before it selects, asks again, puts clients
+    under quarantine, writes checkpoints and resumes. So `start` is the only method to call.
+
+    Parameters
+    ----------
+    config : path, TOML text or dict, optional
+        As in `fedstein.train`. With ``data.kind = "sites"`` the rows are those of the nodes' own `site.toml`; with any
+        other the run is a simulation of its clients, on Flower's simulation runtime.
+    out : path
+        The directory of the run's files at the server, absolute or with "~".
+    sites : int
+        Number of sites K; they have the `partition-id` 0 to K - 1. In a simulation 0 is as many as the config has
+        clients.
+    force : bool
+        Whether an earlier run in `out` is replaced.
+    resume : bool
+        Whether the run in `out` is continued.
+    muster_seconds, rejoin_seconds, poll_seconds : float
+        For how long the sites are waited for at the start; for how long a message waits for the node of its site; and
+        the time between two looks for answers.
+    data_dir : path, optional
+        The directory of the data sets of a simulation.
+    **keys
+        Keys that take precedence over `config`, as in `fedstein.train`.
+
+    Raises
+    ------
+    ConfigError
+        A key or a value is wrong.
+    """
+
+    def __init__(
+        self,
+        config: StrPath | Mapping[str, Any] | None = None,
+        *,
+        out: StrPath,
+        sites: int = 0,
+        force: bool = False,
+        resume: bool = False,
+        muster_seconds: float = 600.0,
+        rejoin_seconds: float = 5.0,
+        poll_seconds: float = 0.2,
+        data_dir: StrPath | None = None,
+        **keys: Any,
+    ) -> None:
+        self._out = Path(out).expanduser()
+        if not self._out.is_absolute():
+            raise ConfigError(
+                f"out: {str(out)!r} must be an absolute path or begin with ~: the directory in which Flower "
+                "runs this app is its own"
+            )
+        for name, value in (("muster", muster_seconds), ("rejoin", rejoin_seconds), ("poll", poll_seconds)):
+            if not 0 < value < 1e9:
+                raise ConfigError(f"{name}-seconds: {value} must be a number greater than 0")
+        if sites < 0:
+            raise ConfigError(f"sites: {sites} must be the number of sites, or 0 in a simulation")
+        self._sites, self._force, self._resume = sites, force, resume
+        self._muster, self._rejoin, self._poll = muster_seconds, rejoin_seconds, poll_seconds
+        self._data_dir = Path("data" if data_dir is None else data_dir)
+        if resume:
+            file = self._out / "config.toml"
+            self._plan = Plan((str(file), _read(file)), _assignments(keys), None)
+        else:
+            source, values = _source(config)
+            self._plan = Plan(source, values + _assignments(keys), None)
+
+    def start(self, grid: Grid) -> Run:
+        """Run the federation to its last round.
+
+        Parameters
+        ----------
+        grid : Grid
+            What Flower gives the ServerApp.
+
+        Returns
+        -------
+        Run
+            The finished run, whose files are in `out`.
+
+        Raises
+        ------
+        ConfigError
+            The sites are not there, do not agree, or `out` holds something. No round was run.
+        RunFailed
+            The run began and could not be completed.
+        """
+        for note in self._plan.notes():
+            logger.warning("%s", note)
+        plan, simulation = self._plan, ""
+        sites = self._sites
+        config = tomllib.loads(plan.to_toml())
+        directory = self._out.with_name(self._out.name + "-sites")
+        if config["data"]["kind"] != "sites":
+            plan, count = self._simulated(directory)
+            simulation = str(directory)
+            if sites not in (0, count):
+                raise ConfigError(
+                    f"sites: {sites}, and the config has {count} clients; leave `sites` out in a simulation"
+                )
+            sites = count
+        elif directory.is_dir() and self._resume:
+            # The run that is resumed was a simulation, whose config names its sites.
+            simulation, sites = str(directory), len(list(directory.glob("*/site.toml")))
+        if sites == 0:
+            raise ConfigError("sites: 0; it must be the number of sites, each with a SuperNode of its own partition-id")
+        deadline = config["federation"].get("deadline") or 0.0
+        network = Network(
+            grid,
+            sites,
+            poll=self._poll,
+            rejoin=self._rejoin,
+            ttl=deadline + BEYOND if deadline > 0 else LONG,
+            simulation=simulation,
+        )
+        names = network.muster(self._muster)
+        _fedstein.serve(plan, names, self._out, self._force, self._resume, network, _tell)
+        logger.info("run %s", self._out)
+        return Run(self._out)
+
+    def _simulated(self, directory: Path) -> tuple[Plan, int]:
+        """The plan of a federation of the config's clients, whose rows are written to files of sites."""
+        if self._force and (directory / "run.toml").is_file():
+            shutil.rmtree(directory)
+        files, notes = _fedstein.split(self._plan, self._data_dir, directory)
+        for note in notes:
+            logger.info("%s", note)
+        file = directory / "run.toml"
+        return Plan((str(file), _read(file)), [], None), len(files)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(
+            "fedstein runs rounds of its own: call start(grid). No strategy of Flower can take its place: particles "
+            "cannot be averaged one by one."
+        )
+
+    configure_train = aggregate_train = configure_evaluate = aggregate_evaluate = summary = _refuse
+
+
+# Flower's functions may ask for a Strategy; its rounds are not inherited.
+Strategy.register(FedsteinStrategy)
+
+
+def _tell(kind: str, value: Any, text: str) -> None:
+    """Log what a run tells."""
+    logger.info("%s", text)
+
+
+# The keys of `[tool.flwr.app.config]` that are not keys of fedstein, with their types.
+_OWN: dict[str, type | tuple[type, ...]] = {
+    "config": str,
+    "data-dir": str,
+    "force": bool,
+    "muster-seconds": (int, float),
+    "out": str,
+    "poll-seconds": (int, float),
+    "rejoin-seconds": (int, float),
+    "resume": bool,
+    "set": str,
+    "sites": int,
+}
+
+
+def of_app_config(values: Mapping[str, Any]) -> FedsteinStrategy:
+    """The strategy of the config of an app, whose keys Flower has flattened.
+
+    Raises
+    ------
+    ConfigError
+        A key or a value is wrong.
+    """
+    own: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
+    for name, value in values.items():
+        kind = _OWN.get(name)
+        if kind is None:
+            keys[name] = value
+        elif not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise ConfigError(f"{name}: {value!r} has the wrong type")
+        else:
+            own[name.replace("-", "_")] = value
+    if not own.get("out"):
+        raise ConfigError('out: it must name the directory of the run\'s files at the server, such as "~/fedstein/run"')
+    values_of = {name: _of_text(name, value) for name, value in keys.items()}
+    for assignment in shlex.split(own.pop("set", "")):
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"set: {assignment!r} must be KEY=VALUE")
+        values_of[name] = _of_toml(text)
+    config = own.pop("config", "") or None
+    data_dir = own.pop("data_dir", "") or None
+    return FedsteinStrategy(
+        None if config is None else Path(config).expanduser(), data_dir=data_dir, **own, **values_of
+    )
+
+
+def _of_text(name: str, value: Any) -> Any:
+    """A value of Flower's config, which has no lists and no tables: these are TOML in a text."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            return tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{name}: {value!r} is not valid TOML: {error}") from error
+    return value
+
+
+def _of_toml(text: str) -> Any:
+    """A value as on the command line: TOML, else a text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Run the federation of the app's config."""
+    of_app_config(context.run_config).start(grid)

@@ -1,0 +1,315 @@
+//! A run on a thread of its own, while the calling thread serves Python.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use fedstein::command::STACK;
+use fedstein::error::RunError;
+use fedstein::experiment::progress::{Bar, Observer, plain_line};
+use fedstein::experiment::schema::Resolved;
+use fedstein::experiment::{Artifacts, RoundRecord, run_dir, write_report};
+use fedstein::remote::{Parcel, Peer};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::errors::{Interrupted, RunFailed, of_run};
+use crate::pool::{enter, on_worker, panicked};
+
+/// The longest time between two looks at Python's signals.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a run without a connection may take to end.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a run tells the calling thread.
+pub enum Event {
+    Started(usize, String),
+    Round(String, String),
+    Note(String),
+    /// A message to a site.
+    Message(Message),
+}
+
+/// A message to a site, with the number of bytes that the arrays of its answer may have.
+pub struct Message {
+    pub to: Peer,
+    pub parcel: Parcel,
+    pub bytes: u64,
+}
+
+/// Tells the calling thread what happens, and lets it end the run.
+pub struct Told {
+    to: Sender<Event>,
+    bar: Option<Bar>,
+    rounds: AtomicUsize,
+    state: Arc<State>,
+}
+
+/// What both threads see.
+#[derive(Default)]
+pub struct State {
+    stop: AtomicBool,
+    /// The round of the newest checkpoint; 0 without one.
+    saved: AtomicUsize,
+    /// Why messages to sites are not delivered any more.
+    closed: Mutex<Option<String>>,
+}
+
+impl State {
+    /// Why messages to sites are not delivered any more, if that is so.
+    pub fn closed(&self) -> Option<String> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn close(&self, reason: String) {
+        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+}
+
+impl Told {
+    fn tell(&self, event: Event) {
+        // The receiver is gone where a second interrupt ended the call; the run then ends soon.
+        let _ = self.to.send(event);
+    }
+
+    /// To the calling thread, and what both threads see.
+    pub fn connection(&self) -> (Sender<Event>, Arc<State>) {
+        (self.to.clone(), self.state.clone())
+    }
+}
+
+impl Observer for Told {
+    fn started(&self, rounds: usize, note: &str) {
+        self.rounds.store(rounds, Relaxed);
+        if let Some(bar) = &self.bar {
+            bar.started(rounds, note);
+        }
+        self.tell(Event::Started(rounds, note.to_owned()));
+    }
+
+    fn round(&self, round: usize, clients: &[usize]) {
+        if let Some(bar) = &self.bar {
+            bar.round(round, clients);
+        }
+    }
+
+    fn step(&self, done: usize, total: usize) {
+        if let Some(bar) = &self.bar {
+            bar.step(done, total);
+        }
+    }
+
+    fn finished_round(&self, record: &RoundRecord) {
+        if let Some(bar) = &self.bar {
+            bar.finished_round(record);
+        }
+        if let Ok(json) = record.to_json() {
+            self.tell(Event::Round(json, plain_line(record, self.rounds.load(Relaxed))));
+        }
+    }
+
+    fn finished(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finished();
+        }
+    }
+
+    fn note(&self, note: &str) {
+        self.tell(Event::Note(note.to_owned()));
+    }
+
+    fn saved(&self, round: usize) {
+        self.state.saved.store(round, Relaxed);
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.state.stop.load(Relaxed)
+    }
+}
+
+/// The files of a run.
+pub struct Files {
+    pub resolved: Resolved,
+    pub out: PathBuf,
+    pub force: bool,
+    pub resume: bool,
+    /// Whether a report is written after the last round.
+    pub report: bool,
+}
+
+impl Files {
+    /// Does the run, with its files.
+    ///
+    /// # Errors
+    /// The directory cannot be used, the run fails, or the report cannot be written.
+    pub fn with<T>(self, told: &Told, run: impl FnOnce(&mut Artifacts) -> Result<T, RunError>) -> Result<(), RunError> {
+        let Self { resolved, out, force, resume, report } = self;
+        let mut artifacts = match resume {
+            true => Artifacts::resume(out.clone(), resolved, &mut |note| told.note(note))?,
+            false => Artifacts::new(out.clone(), force, resolved),
+        };
+        let result = run(&mut artifacts);
+        told.finished();
+        result?;
+        if report {
+            write_report(&out, &out.join(run_dir::REPORT))?;
+        }
+        Ok(())
+    }
+}
+
+/// What delivers messages to sites.
+pub trait Courier {
+    /// Whether the run ends at once, as after the last round that was completed, when something is raised: its sites may take
+    /// long, and whoever raises may end this process soon. Else it ends at the round's end.
+    fn ends_at_once(&self) -> bool;
+
+    /// Sends these messages, and hands over what has arrived.
+    ///
+    /// # Errors
+    /// What Python raises. No message is delivered any more.
+    fn deliver(&mut self, messages: Vec<Message>) -> PyResult<()>;
+}
+
+/// The courier of a run in one process, which has no messages.
+pub struct NoCourier;
+
+impl Courier for NoCourier {
+    fn ends_at_once(&self) -> bool {
+        false
+    }
+
+    fn deliver(&mut self, _: Vec<Message>) -> PyResult<()> {
+        Ok(())
+    }
+}
+
+/// Does a run on a thread of its own.
+///
+/// `tell` is called with `("started", rounds, headline)`, `("round", record as JSON, line)` and `("note", "", text)`. If
+/// it raises, or a signal's handler does, the run ends at the round's end, with a checkpoint, or at once
+/// ([`Courier::ends_at_once`]); what was raised is raised again.
+///
+/// # Arguments
+/// - `out`: the directory to resume from.
+/// - `bar`: whether a progress bar is shown.
+///
+/// # Errors
+/// The run fails, or what was raised meanwhile.
+pub fn watch<J>(
+    py: Python<'_>,
+    out: &Path,
+    bar: bool,
+    tell: &Bound<'_, PyAny>,
+    courier: &mut dyn Courier,
+    job: J,
+) -> PyResult<()>
+where
+    J: FnOnce(Told) -> Result<(), RunError> + Send + 'static,
+{
+    enter()?;
+    let (to, mut from) = channel();
+    let state = Arc::new(State::default());
+    let told = Told { to, bar: bar.then(Bar::stderr), rounds: AtomicUsize::new(0), state: state.clone() };
+    let started = thread::Builder::new().name("fedstein".into()).stack_size(STACK);
+    let thread = started.spawn(move || on_worker(|| job(told)));
+    let thread = thread.map_err(|error| RunFailed::new_err(format!("cannot start a thread: {error}")))?;
+
+    // What was raised while the run went on.
+    let mut raised: Option<PyErr> = None;
+    loop {
+        let (events, back) = py.detach(move || wait(from));
+        from = back;
+        let Some(events) = events else { break };
+        let mut messages = Vec::new();
+        let mut result = Ok(());
+        for event in events {
+            result = result.and_then(|()| match event {
+                Event::Message(message) => {
+                    messages.push(message);
+                    Ok(())
+                }
+                event if raised.is_none() => call(tell, event),
+                _ => Ok(()),
+            });
+        }
+        let result = result.and(py.check_signals().and_then(|()| courier.deliver(messages)));
+        if courier.ends_at_once()
+            && let Err(error) = result
+        {
+            // Without messages no round can be completed.
+            state.close(error.to_string());
+            py.detach(|| patiently(&thread));
+            return Err(error);
+        }
+        if raised.is_some() {
+            // A second interrupt does not wait for the round's end.
+            result?;
+        } else if let Err(error) = result {
+            state.stop.store(true, Relaxed);
+            raised = Some(error);
+        }
+    }
+    let result = py.detach(|| thread.join()).unwrap_or_else(|_| Err("the run's thread panicked".into()));
+    let result = result.map_err(|message| panicked(&message))?;
+    match (result, raised) {
+        (Ok(()) | Err(RunError::Interrupted { .. }), Some(error))
+            if !error.is_instance_of::<PyKeyboardInterrupt>(py) =>
+        {
+            Err(error)
+        }
+        (Err(error @ RunError::Interrupted { .. }), _) => {
+            let saved = state.saved.load(Relaxed);
+            Err(interrupted(py, &error, (saved > 0).then(|| (saved, out.to_path_buf()))))
+        }
+        (Ok(()), Some(error)) => Err(error),
+        (Ok(()), None) => Ok(()),
+        (Err(error), _) => Err(of_run(error)),
+    }
+}
+
+/// Waits for events, and returns the receiver, which only one thread may have; `None` where none can come any more.
+fn wait(from: Receiver<Event>) -> (Option<Vec<Event>>, Receiver<Event>) {
+    let events = match from.recv_timeout(LOOK) {
+        Ok(first) => Some(std::iter::once(first).chain(from.try_iter()).collect()),
+        Err(RecvTimeoutError::Timeout) => Some(Vec::new()),
+        Err(RecvTimeoutError::Disconnected) => None,
+    };
+    (events, from)
+}
+
+/// Waits for the end of a thread, but not for long: it may be computing.
+fn patiently<T>(thread: &JoinHandle<T>) {
+    let start = Instant::now();
+    while !thread.is_finished() && start.elapsed() < PATIENCE {
+        thread::sleep(LOOK);
+    }
+}
+
+fn call(tell: &Bound<'_, PyAny>, event: Event) -> PyResult<()> {
+    match event {
+        Event::Started(rounds, note) => tell.call1(("started", rounds, note)).map(drop),
+        Event::Round(json, line) => tell.call1(("round", json, line)).map(drop),
+        Event::Note(note) => tell.call1(("note", "", note)).map(drop),
+        Event::Message(_) => Ok(()),
+    }
+}
+
+/// The exception of a run that was interrupted, with the checkpoint's round and the directory to resume from.
+fn interrupted(py: Python<'_>, error: &RunError, checkpoint: Option<(usize, PathBuf)>) -> PyErr {
+    let text = match &checkpoint {
+        Some((round, out)) => format!(
+            "{error}; the checkpoint of round {round} is complete; resume with fedstein.resume({:?})",
+            out.display().to_string()
+        ),
+        None => format!("{error}; with checkpoint.enabled = false there is no checkpoint to resume from"),
+    };
+    let exception = Interrupted::new_err(text);
+    match exception.value(py).setattr("resume", checkpoint.map(|(_, out)| out)) {
+        Ok(()) => exception,
+        Err(error) => error,
+    }
+}

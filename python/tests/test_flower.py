@@ -1,0 +1,264 @@
+"""Federations over Flower on the loopback. Every wait has a limit, and every process is ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flwr")
+
+import fedstein
+from conftest import Command
+from roles import Roles, wait_until
+
+SMALL = ["rounds=2", "algorithm.local_steps=20", "algorithm.particles=3", "model.hidden=[8]"]
+
+
+@pytest.fixture
+def roles(tmp_path: Path) -> Iterator[Callable[..., Roles]]:
+    """Roles that are ended after the test, whatever happens; their logs are shown where it fails."""
+    made: list[Roles] = []
+
+    def make(**keys: bool) -> Roles:
+        made.append(Roles(tmp_path, **keys))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+        for log in sorted(each.directory.glob("*.log")):
+            print(f"--- {log.name}\n{log.read_text(errors='replace')[-4000:]}")
+
+
+@pytest.fixture
+def sites(command: Command, tmp_path: Path) -> Callable[..., Path]:
+    """Writes the digits of some clients as the files of sites, and returns their directory."""
+
+    def split(count: int, *keys: str) -> Path:
+        typed = [f"partition.clients={count}", "partition.labels=5", *SMALL, *keys]
+        out = tmp_path / "sites"
+        command("site", "split", *[part for key in typed for part in ("--set", key)], "--out", str(out))
+        return out
+
+    return split
+
+
+def app(directory: Path, sites: Path | None, count: int) -> Path:
+    """A project of `python -m fedstein.flower new`."""
+    project = directory / "trees"
+    more = [] if sites is None else ["--sites", str(count)]
+    subprocess.run([sys.executable, "-m", "fedstein.flower", "new", str(project), *more], check=True, timeout=60)
+    return project
+
+
+def keys(out: Path, sites: Path, *more: str) -> Sequence[str]:
+    """The options that give the app this config."""
+    return ["-c", " ".join([f'out="{out}"', f'config="{sites}/run.toml"', *more])]
+
+
+# What the template sets would win over the config's own keys.
+TEMPLATE = ('set="algorithm.local_steps=20 algorithm.particles=3 model.hidden=[8]"', "rounds=2")
+
+
+def reference(command: Command, sites: Path, count: int, out: Path, *more: str) -> bytes:
+    """The particles of the same federation without Flower."""
+    files = ",".join(f"{sites}/{site}/site.toml" for site in range(count))
+    command("train", f"{sites}/run.toml", "--sites", files, "--quiet", "--out", str(out), *more)
+    return particles(out)
+
+
+def particles(out: Path) -> bytes:
+    return (out / "particles.safetensors").read_bytes()
+
+
+def rounds(out: Path) -> int:
+    """The number of rounds whose records are written."""
+    path = out / "rounds.csv"
+    return len(path.read_text().splitlines()) - 1 if path.exists() else 0
+
+
+def test_a_project_is_written_where_there_is_none_and_is_what_flower_builds(
+    roles: Callable[..., Roles], tmp_path: Path
+) -> None:
+    project = app(tmp_path, tmp_path, 3)
+    assert "sites = 3" in (project / "pyproject.toml").read_text()
+    roles().flwr("build", "--app", str(project))
+    assert list(tmp_path.glob("*.fab"))
+    for directory, message in ((project, "exists"), (tmp_path / "1-trees", "begin with a letter")):
+        done = subprocess.run(
+            [sys.executable, "-m", "fedstein.flower", "new", str(directory)], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 2 and message in done.stderr
+
+
+def test_check_says_what_is_missing_on_a_node(sites: Callable[..., Path]) -> None:
+    site = sites(2) / "0" / "site.toml"
+
+    def check(*args: str) -> subprocess.CompletedProcess[str]:
+        program = [sys.executable, "-m", "fedstein.flower", "check", *args]
+        return subprocess.run(program, capture_output=True, text=True, timeout=60)
+
+    ready = check(str(site))
+    assert ready.returncode == 0 and "This node is ready" in ready.stdout, ready.stderr
+    away = check(str(site), "--superlink", "127.0.0.1:1")
+    assert away.returncode == 1 and "missing: the SuperLink 127.0.0.1:1" in away.stderr
+    site.write_text(site.read_text().replace("index = 0", "idx = 0"))
+    wrong = check(str(site))
+    assert wrong.returncode == 2 and "idx" in wrong.stderr
+
+
+def test_two_supernodes_over_tls_have_the_bits_of_a_federation_without_flower(
+    roles: Callable[..., Roles], sites: Callable[..., Path], command: Command, tmp_path: Path
+) -> None:
+    split = sites(2)
+    certificates(tmp_path)
+    federation = roles(tls=True)
+    federation.superlink()
+    for index in range(2):
+        federation.node(index, split / str(index) / "site.toml")
+    out = tmp_path / "run"
+    federation.flwr("run", str(app(tmp_path, split, 2)), "lab", "--stream", *keys(out, split, *TEMPLATE))
+    wait_until(lambda: (out / "report" / "report.html").exists(), 90, "the end of the run")
+    # Each site has its own results.
+    assert len(list(split.glob("*/state/*/results/predictions.csv"))) == 2
+    assert particles(out) == reference(command, split, 2, tmp_path / "reference")
+    run = fedstein.open(out)
+    assert run.rounds["round"].tolist() == [1, 2]
+
+
+def certificates(directory: Path) -> None:
+    """A certificate authority, and a certificate of the loopback address."""
+
+    def openssl(*args: str) -> None:
+        subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=directory, timeout=60)
+
+    names = directory / "names"
+    names.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    openssl(
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        "ca.key",
+        "-out",
+        "ca.crt",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=test authority",
+    )
+    openssl(
+        "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=server"
+    )
+    openssl(
+        "x509",
+        "-req",
+        "-in",
+        "server.csr",
+        "-CA",
+        "ca.crt",
+        "-CAkey",
+        "ca.key",
+        "-CAcreateserial",
+        "-out",
+        "server.crt",
+        "-days",
+        "2",
+        "-extfile",
+        "names",
+    )
+
+
+def test_a_supernode_that_is_killed_in_a_visit_comes_back_and_no_visit_counts_twice(
+    roles: Callable[..., Roles], sites: Callable[..., Path], command: Command, tmp_path: Path
+) -> None:
+    slow = ("algorithm.local_steps=20000", "rounds=4")
+    split = sites(2, *slow)
+    federation = roles()
+    federation.superlink()
+    for index in range(2):
+        federation.node(index, split / str(index) / "site.toml")
+    out = tmp_path / "run"
+    more = ('set="algorithm.local_steps=20000 algorithm.particles=3 model.hidden=[8]"', "rounds=4")
+    federation.flwr("run", str(app(tmp_path, split, 2)), "lab", *keys(out, split, *more))
+    wait_until(lambda: rounds(out) >= 1, 120, "the first round")
+    time.sleep(3.5)
+    federation.kill("node1")
+    federation.node(1, split / "1" / "site.toml", name="node1-again")
+    wait_until(lambda: (out / "report" / "report.html").exists(), 240, "the end of the run")
+    assert particles(out) == reference(command, split, 2, tmp_path / "reference")
+
+
+def test_a_run_that_flower_stops_goes_on_to_the_same_bits(
+    roles: Callable[..., Roles], sites: Callable[..., Path], command: Command, tmp_path: Path
+) -> None:
+    split = sites(2, "rounds=6")
+    federation = roles(database=True)
+    federation.superlink()
+    for index in range(2):
+        federation.node(index, split / str(index) / "site.toml")
+    out, project = tmp_path / "run", app(tmp_path, split, 2)
+    more = (TEMPLATE[0], "rounds=6")
+    started = json.loads(federation.flwr("run", str(project), "lab", "--format", "json", *keys(out, split, *more)))
+    wait_until(lambda: rounds(out) >= 2, 120, "the second round")
+    federation.flwr("stop", str(started["run-id"]), "lab")
+    wait_until(lambda: not federation.runs_app(), 60, "the stop")
+    done = rounds(out)
+    assert 2 <= done < 6 and not (out / "report").exists()
+    federation.flwr("run", str(project), "lab", *keys(out, split, "resume=true", *more))
+    wait_until(lambda: rounds(out) > done, 120, "a round after the resume")
+    # The SuperLink dies and is started again on its database; the run goes on from its checkpoint.
+    federation.kill("superlink")
+    federation.superlink()
+    federation.flwr("run", str(project), "lab", *keys(out, split, "resume=true", *more))
+    wait_until(lambda: (out / "report" / "report.html").exists(), 180, "the end of the run")
+    assert particles(out) == reference(command, split, 2, tmp_path / "reference")
+
+
+def test_a_site_without_its_rows_ends_the_run_before_its_first_round_and_the_server_sees_no_path(
+    roles: Callable[..., Roles], sites: Callable[..., Path], tmp_path: Path
+) -> None:
+    split = sites(2)
+    federation = roles()
+    federation.superlink()
+    (split / "1" / "train.csv").unlink()
+    for index in range(2):
+        federation.node(index, split / str(index) / "site.toml")
+    out = tmp_path / "run"
+    log = federation.flwr("run", str(app(tmp_path, split, 2)), "lab", "--stream", *keys(out, split, *TEMPLATE))
+    assert "its own file or its rows cannot be used; its log says why" in " ".join(log.split())
+    assert not (out / "rounds.csv").exists()
+    assert "train.csv" not in log and "train.csv" in federation.log("node1")
+
+
+@pytest.mark.skipif("FEDSTEIN_REQUIRE_RAY" not in os.environ, reason="Ray is not asked for")
+def test_a_simulation_has_the_bits_of_a_run_in_one_process(
+    roles: Callable[..., Roles], command: Command, tmp_path: Path
+) -> None:
+    federation = roles()
+    federation.superlink(simulation=True)
+    out, project = tmp_path / "run", app(tmp_path, None, 0)
+    changes = (TEMPLATE[0], "rounds=3", f'out="{out}"')
+    federation.flwr(
+        "run",
+        str(project),
+        "lab",
+        "--federation-config",
+        "num-supernodes=10 client-resources-num-cpus=1",
+        "-c",
+        " ".join(changes),
+        seconds=300,
+    )
+    wait_until(lambda: (out / "report" / "report.html").exists(), 300, "the end of the run")
+    typed = [part for key in (*SMALL, "rounds=3") for part in ("--set", key)]
+    command("train", "--quiet", "--out", str(tmp_path / "reference"), *typed)
+    assert particles(out) == particles(tmp_path / "reference")

@@ -1,0 +1,272 @@
+"""What Flower carries, without Flower's processes: a grid in memory whose nodes answer as a test says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("flwr")
+
+from fedstein import ConfigError, _fedstein
+from fedstein.flower._network import Network
+from fedstein.flower._records import carried, content
+from flwr.app import ConfigRecord, Error, Message, MetricRecord, RecordDict
+
+Answer = Callable[["Node", Message], "RecordDict | Error | None"]
+
+
+class Node:
+    """A node of the grid, which says that it is a site."""
+
+    def __init__(self, index: int, name: str = "") -> None:
+        self.index, self.name = index, name or f"ward {index}"
+        self.received: list[str] = []
+        self.answer: Answer = identify
+
+
+def identify(node: Node, message: Message) -> RecordDict | Error | None:
+    """The answer to the question who a node is; none to anything else."""
+    envelope = dict(message.content["fedstein"])
+    asked = json.loads(str(envelope["content"]))["kind"]
+    node.received.append(asked)
+    if asked != "identify":
+        return None
+    envelope["content"] = json.dumps({"kind": "identity", "index": node.index, "name": node.name})
+    return RecordDict({"fedstein": ConfigRecord(envelope)})
+
+
+def reply(answer: RecordDict | Error, to: str, source: int) -> Any:
+    metadata = SimpleNamespace(reply_to_message_id=to, src_node_id=source)
+    is_error = isinstance(answer, Error)
+    return SimpleNamespace(
+        metadata=metadata, has_error=lambda: is_error, content=answer, error=answer if is_error else None
+    )
+
+
+class Grid:
+    """Flower's grid as `Network` uses it."""
+
+    def __init__(self, *nodes: Node) -> None:
+        self.nodes = dict(enumerate(nodes, start=100))
+        self.activated: dict[int, str] = {}
+        self.replies: dict[str, Any] = {}
+        self.pushes: list[int] = []
+        self.refuses = False
+
+    def get_nodes(self) -> Iterable[Any]:
+        return [
+            SimpleNamespace(node_id=node, last_activated_at=self.activated.get(node, "first")) for node in self.nodes
+        ]
+
+    def get_node_ids(self) -> Iterable[int]:
+        return list(self.nodes)
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str | None]:
+        ids: list[str | None] = []
+        for message in messages:
+            node = message.metadata.dst_node_id
+            self.pushes.append(node)
+            if self.refuses:
+                ids.append(None)
+                continue
+            ids.append(f"message {len(self.pushes)}")
+            answer = self.nodes[node].answer(self.nodes[node], message)
+            if answer is not None:
+                self.replies[str(ids[-1])] = reply(answer, str(ids[-1]), node)
+        return ids
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Any]:
+        return [self.replies.pop(asked) for asked in message_ids if asked in self.replies]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> Iterable[None]:
+    """A clock that goes on by a second with every look, and no sleep."""
+    now = [0.0]
+
+    def monotonic() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    def message(records: RecordDict, node: int, kind: str, *, ttl: float, group_id: str) -> Any:
+        # Flower's own can be made in a run only.
+        assert kind in ("train", "evaluate", "query") and ttl > 0
+        return SimpleNamespace(content=records, metadata=SimpleNamespace(dst_node_id=node, group_id=group_id))
+
+    monkeypatch.setattr("fedstein.flower._network.Message", message)
+    clock = SimpleNamespace(monotonic=monotonic, sleep=lambda _: None)
+    monkeypatch.setattr("fedstein.flower._network.time", clock)
+    return ()
+
+
+def network(grid: Grid, sites: int) -> Network:
+    there: Any = grid
+    return Network(there, sites, poll=0.5, rejoin=5.0, ttl=60.0)
+
+
+def question() -> Any:
+    """Any message to a site: here the one that asks who it is, under another kind."""
+    envelope, numbers, arrays, kind, turn = _fedstein.ask_site()
+    return {**envelope, "content": '{"kind":"describe"}'}, numbers, arrays, kind, turn
+
+
+def arrivals(net: Network, looks: int) -> list[Any]:
+    return [arrival for _ in range(looks) for arrival in net.receive()]
+
+
+def test_sites_are_found_by_what_their_nodes_say_in_whatever_order_they_come() -> None:
+    grid = Grid(Node(1), Node(0), Node(7), Node(2))
+    net = network(grid, 3)
+    assert net.muster(60) == ["ward 0", "ward 1", "ward 2"]
+    assert sorted(grid.pushes) == [100, 101, 102, 103], "every node is asked once"
+    net.send([(0, question()), (1, question())])
+    assert grid.nodes[101].received == ["identify", "describe"]
+    assert grid.nodes[100].received == ["identify", "describe"]
+
+
+def test_missing_sites_are_named_with_what_a_node_says_that_does_not_take_part() -> None:
+    mute, other = Node(1), Node(1)
+    mute.answer = lambda node, message: None
+    other.answer = lambda node, message: Error(code=1, reason="no module named fedstein")
+    with pytest.raises(ConfigError, match="1 of 3 sites are here after 60 s; missing: partition-id 1, 2") as raised:
+        network(Grid(Node(0), mute, other), 3).muster(60)
+    assert "no module named fedstein" in str(raised.value)
+
+
+def test_a_site_without_a_file_says_so() -> None:
+    node = Node(0)
+    node.answer = lambda node, message: content(_fedstein.decline(carried(message), "it has no site: start it with …"))
+    with pytest.raises(ConfigError, match="a SuperNode answers: it has no site"):
+        network(Grid(node), 1).muster(30)
+
+
+def test_a_node_of_another_version_is_named_with_both() -> None:
+    node = Node(0)
+
+    def of_old(node: Node, message: Message) -> RecordDict:
+        answer = identify(node, message)
+        assert isinstance(answer, RecordDict)
+        answer["fedstein"]["protocol"] = 1
+        return answer
+
+    node.answer = of_old
+    with pytest.raises(ConfigError, match=r"speaks protocol 1 \(fedstein .*this side protocol"):
+        network(Grid(node), 1).muster(30)
+
+
+def test_two_nodes_of_one_site_end_the_start() -> None:
+    with pytest.raises(ConfigError, match="partition-id 0 is claimed by two SuperNodes"):
+        network(Grid(Node(0), Node(0), Node(1)), 2).muster(60)
+
+
+def test_a_message_waits_for_the_node_of_its_site_and_not_for_ever() -> None:
+    grid = Grid(Node(0), Node(1))
+    net = network(grid, 2)
+    net.muster(60)
+    gone = grid.nodes.pop(101)
+    net.send([(1, question())])
+    lost = arrivals(net, 20)
+    assert lost == [(1, None, "none of the SuperNodes that are connected is this site")]
+    net.send([(1, question())])
+    grid.nodes[200] = Node(1)
+    assert arrivals(net, 20) == []
+    assert grid.nodes[200].received == ["identify", "describe"] and gone.received == ["identify"]
+
+
+def test_a_site_that_was_started_again_gets_what_it_has_not_answered_reported_as_lost() -> None:
+    grid = Grid(Node(0), Node(1))
+    net = network(grid, 2)
+    net.muster(60)
+    net.send([(1, question())])
+    # Flower still lists the earlier node, which does not answer any more.
+    grid.nodes[200] = Node(1)
+    assert arrivals(net, 20) == [(1, None, "its SuperNode was started again")]
+    net.send([(1, question())])
+    assert grid.nodes[200].received == ["identify", "describe"]
+
+
+def test_a_node_with_a_key_of_its_own_keeps_its_number_when_it_is_started_again() -> None:
+    grid = Grid(Node(0))
+    net = network(grid, 1)
+    net.muster(60)
+    net.send([(0, question())])
+    grid.activated[100] = "again"
+    assert [(index, message) for index, message, _ in arrivals(net, 20)] == [(0, None)]
+    net.send([(0, question())])
+    assert grid.nodes[100].received == ["identify", "describe", "identify", "describe"]
+
+
+def test_a_node_that_flower_loses_for_a_while_is_found_again() -> None:
+    grid = Grid(Node(0))
+    net = network(grid, 1)
+    net.muster(60)
+    node = grid.nodes.pop(100)
+    net.send([(0, question())])
+    grid.nodes[100] = node
+    assert arrivals(net, 20) == []
+    assert node.received == ["identify", "identify", "describe"]
+
+
+def test_of_two_nodes_of_one_site_the_later_gets_the_messages() -> None:
+    grid = Grid(Node(0))
+    net = network(grid, 1)
+    net.muster(60)
+    grid.nodes[200] = Node(0)
+    net.send([(0, question())])
+    assert len(arrivals(net, 60)) == 1
+    net.send([(0, question())])
+    assert arrivals(net, 60) == []
+    assert grid.nodes[200].received == ["identify", "describe"]
+
+
+def test_another_site_with_the_index_of_one_that_is_there_does_not_take_its_place() -> None:
+    grid = Grid(Node(0))
+    net = network(grid, 1)
+    net.muster(60)
+    net.send([(0, question())])
+    grid.nodes[200] = Node(0, "another ward")
+    assert arrivals(net, 20) == []
+    assert grid.nodes[200].received == ["identify"]
+
+
+def test_errors_and_answers_that_are_none_are_reported_with_the_reason() -> None:
+    grid = Grid(Node(0))
+    net = network(grid, 1)
+    net.muster(60)
+    answers: list[tuple[RecordDict | Error, str]] = [
+        (Error(code=5, reason="Node\nis unavailable"), "Node is unavailable"),
+        (Error(code=8), "error 8"),
+        (RecordDict(), "the message is not one of fedstein"),
+        (RecordDict({"fedstein": ConfigRecord({"protocol": [1, 2]})}), "the message is not one of fedstein"),
+        (
+            RecordDict({"fedstein": ConfigRecord({"protocol": 2}), "numbers": MetricRecord({"a": [1.0]})}),
+            "the message has metrics that are not single numbers",
+        ),
+    ]
+    for answer, reason in answers:
+        grid.nodes[100].answer = lambda node, message, answer=answer: answer
+        net.send([(0, question())])
+        assert arrivals(net, 3) == [(0, None, reason)]
+    grid.refuses = True
+    net.send([(0, question())])
+    assert arrivals(net, 3) == [(0, None, "Flower did not take the message")]
+
+
+def test_an_answer_to_an_earlier_message_is_not_taken_for_one_to_a_later() -> None:
+    grid = Grid(Node(0))
+    net = network(grid, 1)
+    net.muster(60)
+    grid.nodes[100].answer = lambda node, message: None
+    net.send([(0, question())])
+    net.send([(0, question())])
+    first, second = [f"message {number}" for number in (len(grid.pushes) - 1, len(grid.pushes))]
+    late = content(_fedstein.decline(carried(reply(content(question()), "", 0)), "late"))
+    grid.replies[first] = reply(late, first, 100)
+    grid.replies["message of nobody"] = reply(late, "message of nobody", 100)
+    assert [index for index, message, _ in arrivals(net, 3) if message is not None] == [0]
+    grid.replies[second] = reply(late, second, 100)
+    assert len(arrivals(net, 3)) == 1
