@@ -50,6 +50,8 @@ pub mod schedule;
 #[doc(hidden)]
 pub mod site;
 
+#[cfg(feature = "flower")]
+mod flower;
 mod reproduce;
 mod simd;
 mod statistics;

@@ -33,6 +33,8 @@ pub enum Command {
     Backends,
     Bench(BenchArgs),
     Site(SiteArgs),
+    #[cfg(feature = "flower")]
+    Supernode(SupernodeArgs),
 }
 
 /// Run an experiment and write its results and calibration report.
@@ -351,6 +353,47 @@ pub struct SiteCheckArgs {
     /// Print one JSON object per site, exactly what would be told, and nothing else
     #[arg(long)]
     pub json: bool,
+}
+
+/// Take part in runs of a Flower SuperLink as a site, in the place of a SuperNode of Flower's.
+#[cfg(feature = "flower")]
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein supernode --superlink lab.example:9092 --root-certificates ca.crt --site site.toml
+  fedstein supernode --superlink 127.0.0.1:9092 --insecure --site site.toml
+
+Nothing that a server sends is executed: the node answers fedstein's messages, and nothing else. docs/supernode.md")]
+pub struct SupernodeArgs {
+    /// The address of the SuperLink
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    pub superlink: String,
+
+    /// The site's own file
+    #[arg(long, value_name = "SITE.toml")]
+    pub site: PathBuf,
+
+    /// Root certificates in PEM form, to check the SuperLink with [default: those that are generally trusted]
+    #[arg(long = "root-certificates", value_name = "FILE")]
+    pub roots: Option<PathBuf>,
+
+    /// Connect without TLS: whoever is on the way can read and change everything
+    #[arg(long, conflicts_with_all = ["roots", "key"])]
+    pub insecure: bool,
+
+    /// The node's private key, of OpenSSH and without a passphrase, whose public key the SuperLink knows [default: a new one]
+    #[arg(long = "auth-supernode-private-key", value_name = "FILE")]
+    pub key: Option<PathBuf>,
+}
+
+#[cfg(feature = "flower")]
+fn address(word: &str) -> Result<String, String> {
+    match word.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok() => {
+            Ok(word.to_owned())
+        }
+        _ => Err("must be a host and a port, such as 127.0.0.1:9092".into()),
+    }
 }
 
 #[derive(Debug, ClapArgs)]

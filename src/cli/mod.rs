@@ -57,6 +57,25 @@ pub enum Invocation {
     SiteSplit(Box<SiteSplit>),
     /// The command `fedstein site FILE --stdio`, with the site's own file.
     SiteServe(PathBuf),
+    /// The command `fedstein supernode`.
+    #[cfg(feature = "flower")]
+    Supernode(Supernode),
+}
+
+/// A site as a node of Flower's.
+#[cfg(feature = "flower")]
+#[derive(Debug)]
+pub struct Supernode {
+    /// The address of the SuperLink, `HOST:PORT`.
+    pub superlink: String,
+    /// The site's own file.
+    pub site: PathBuf,
+    /// The file of root certificates; `None` for those that are generally trusted.
+    pub roots: Option<PathBuf>,
+    /// Whether the connection is plain HTTP.
+    pub insecure: bool,
+    /// The file of the node's key; `None` for a new one.
+    pub key: Option<PathBuf>,
 }
 
 /// An experiment to run.
@@ -355,6 +374,10 @@ impl Invocation {
             }
             // Clap requires the file where there is no subcommand.
             Command::Site(SiteArgs { action: None, file, .. }) => Self::SiteServe(file.unwrap_or_default()),
+            #[cfg(feature = "flower")]
+            Command::Supernode(args::SupernodeArgs { superlink, site, roots, insecure, key }) => {
+                Self::Supernode(Supernode { superlink, site, roots, insecure, key })
+            }
         })
     }
 }

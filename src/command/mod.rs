@@ -12,6 +12,8 @@ mod reproduce;
 mod site;
 mod site_serve;
 mod site_split;
+#[cfg(feature = "flower")]
+mod supernode;
 mod train;
 
 use std::io;
@@ -59,6 +61,8 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::SiteCheck(typed) => site::check(&typed),
         Invocation::SiteSplit(typed) => site_split::split(&typed),
         Invocation::SiteServe(file) => site_serve::serve(&file),
+        #[cfg(feature = "flower")]
+        Invocation::Supernode(typed) => supernode::serve(&typed),
     }
 }
 

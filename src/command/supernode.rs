@@ -1,0 +1,96 @@
+//! `fedstein supernode`: a site as a node of Flower's, over a SuperLink.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use super::interrupt::INTERRUPTED;
+use super::on_threads;
+use crate::backend::{Backend, OnBackend, dispatch};
+use crate::cli::{CliError, Supernode};
+use crate::experiment::at_site::SiteClient;
+use crate::flower::fleet::{Fleet, Security};
+use crate::flower::keys::NodeKey;
+use crate::flower::node::Node;
+use crate::remote::Limits;
+use crate::site::{SiteConfig, SiteRows};
+
+/// Runs the command until a signal ends it.
+///
+/// # Errors
+/// A file, the site's rows or its backend is unusable, or the SuperLink cannot be reached or refuses the node.
+pub(super) fn serve(typed: &Supernode) -> Result<(), CliError> {
+    let in_file =
+        |file: &Path, reason: &dyn std::fmt::Display| CliError::Usage(format!("{}: {reason}", file.display()));
+    let read = |file: &Path| fs::read(file).map_err(|error| in_file(file, &error));
+    let key = match &typed.key {
+        Some(file) => {
+            let text = String::from_utf8_lossy(&read(file)?).into_owned();
+            NodeKey::of_openssh(&text).map_err(|reason| in_file(file, &reason))?
+        }
+        None => NodeKey::random().map_err(CliError::Failed)?,
+    };
+    let security = match &typed.roots {
+        Some(file) => Security::Roots(read(file)?),
+        None if typed.insecure => Security::None,
+        None => Security::Public,
+    };
+    let fleet = Fleet::new(&typed.superlink, security, key).map_err(|reason| match &typed.roots {
+        Some(file) => in_file(file, &reason),
+        None => CliError::Failed(reason),
+    })?;
+    let site = SiteConfig::load(&typed.site)?;
+    let rows = SiteRows::open(&site).map_err(|error| in_file(&typed.site, &error))?;
+    let (backend, threads) = (site.backend.clone(), site.threads);
+    let work = || dispatch(&backend, Job { site, rows, fleet, registers: typed.key.is_none() })?;
+    match threads {
+        0 => work(),
+        threads => on_threads(threads, work),
+    }
+}
+
+/// The site, which waits for its backend to be opened.
+struct Job {
+    site: SiteConfig,
+    rows: SiteRows,
+    fleet: Fleet,
+    registers: bool,
+}
+
+impl OnBackend for Job {
+    type Output = Result<(), CliError>;
+
+    fn run<B: Backend>(self) -> Self::Output {
+        let Self { site, rows, fleet, registers } = self;
+        let limits = Limits::of(site.limits.bytes());
+        let mut client = SiteClient::<B>::new(site, rows);
+        let node = Arc::new(Node::join(fleet, registers, limits).map_err(CliError::Failed)?);
+        let (ends, watched) = (listen()?, node.clone());
+        // A visit that is cut off has changed nothing on the disk, so the process may end within one.
+        let watch = move || {
+            watched.keep_alive(&ends);
+            exit(0);
+        };
+        thread::Builder::new().spawn(watch)?;
+        let Err(reason) = node.work(|parcel| client.answer(parcel));
+        node.leave();
+        Err(CliError::Failed(reason))
+    }
+}
+
+/// From now on a first signal sets this flag; a second one ends the process.
+fn listen() -> io::Result<Arc<AtomicBool>> {
+    let ends = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, INTERRUPTED, ends.clone())?;
+        flag::register(signal, ends.clone())?;
+    }
+    Ok(ends)
+}

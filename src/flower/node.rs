@@ -1,0 +1,318 @@
+//! What a node does: it joins a SuperLink, asks for messages, answers them, and says that it is there.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::fleet::{Fleet, HEARTBEAT, Refusal};
+use super::messages::{Envelope, Error, Metadata, NodeId, ObjectTree, PushObjectRequest};
+use super::objects::{Packed, Received, listed, most_bytes, too_many};
+use super::wire::Signed;
+use super::{foreign, is_tested, tested};
+use crate::remote::records::Records;
+use crate::remote::{Limits, Parcel};
+
+/// The time for which a node tries to reach a SuperLink when it starts.
+const FIRST: Duration = Duration::from_secs(60);
+/// The shortest and the longest wait before another attempt.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(20);
+/// The shortest and the longest wait between two questions for messages.
+const SOON: Duration = Duration::from_millis(200);
+const LATE: Duration = Duration::from_secs(3);
+/// The wait of a message for an object that the SuperLink does not have yet, and the number of such waits.
+const OBJECT: Duration = Duration::from_millis(500);
+const OBJECTS: usize = 1200;
+/// The time between two looks at the signal to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// Flower's code of an error of the program that answers at a node.
+const APP_FAILED: Signed = Signed(2);
+
+/// A node that has joined a SuperLink.
+#[derive(Debug)]
+pub(crate) struct Node {
+    fleet: Fleet,
+    /// The number that the SuperLink gave it, which changes when the SuperLink forgets the node.
+    id: AtomicU64,
+    /// Whether it registers its key itself, where otherwise the SuperLink's operator has done so.
+    registers: bool,
+    limits: Limits,
+}
+
+impl Node {
+    /// Joins a SuperLink, which may take a minute to answer.
+    ///
+    /// # Errors
+    /// The SuperLink cannot be reached, or refuses the node. The error is a sentence.
+    pub fn join(fleet: Fleet, registers: bool, limits: Limits) -> Result<Self, String> {
+        let node = Self { fleet, id: AtomicU64::new(0), registers, limits };
+        let id = patient(|| node.enter(), Some(FIRST)).map_err(|refusal| refusal.reason().to_owned())?;
+        node.id.store(id, Relaxed);
+        match node.fleet.version() {
+            Some(version) if is_tested(&version) => say(&format!("node {id} of a SuperLink of Flower {version}")),
+            Some(version) => {
+                say(&format!("node {id} of a SuperLink of Flower {}. {}", foreign(&version), tested()));
+            }
+            None => say(&format!("node {id} of a SuperLink that does not say its version. {}", tested())),
+        }
+        Ok(node)
+    }
+
+    fn enter(&self) -> Result<u64, Refusal> {
+        let registered = if self.registers { self.fleet.register() } else { Ok(()) };
+        if let Err(Refusal::Away(reason)) = registered {
+            return Err(Refusal::Away(reason));
+        }
+        // A key that is registered already, by an attempt whose answer was lost, is none the worse.
+        self.fleet.activate().map_err(|refusal| registered.err().unwrap_or(refusal))
+    }
+
+    /// Answers messages until the SuperLink refuses the node.
+    ///
+    /// # Errors
+    /// Why the SuperLink refuses it, in a sentence.
+    pub fn work(&self, mut answer: impl FnMut(Parcel) -> Parcel) -> Result<Infallible, String> {
+        let mut last = Instant::now();
+        loop {
+            match patient(|| self.fleet.pull(self.id()), None) {
+                Ok(Some((envelope, tree))) => {
+                    if let Err(refusal) = self.attend(envelope, &tree, &mut answer) {
+                        say(&format!("a message has no answer: {}", refusal.reason()));
+                    }
+                    last = Instant::now();
+                }
+                // A tenth of the time without a message, so that a wait adds little to it.
+                Ok(None) | Err(Refusal::Ended) => sleep((last.elapsed() / 10).clamp(SOON, LATE)),
+                Err(Refusal::Unknown(reason)) => {
+                    say(&format!("{reason}; joining it anew"));
+                    let id = patient(|| self.enter(), None).map_err(|refusal| refusal.reason().to_owned())?;
+                    self.id.store(id, Relaxed);
+                    say(&format!("node {id}"));
+                }
+                Err(Refusal::Away(reason) | Refusal::Refused(reason)) => return Err(reason),
+            }
+        }
+    }
+
+    /// Says that the node is there until it is asked to end, and then that it leaves.
+    pub fn keep_alive(&self, ends: &AtomicBool) {
+        let beat = || Duration::from_secs_f64(HEARTBEAT * rand::random_range(0.6..0.7));
+        let mut next = Instant::now() + beat();
+        while !ends.load(Relaxed) {
+            sleep(LOOK);
+            if Instant::now() >= next {
+                let is_known = self.fleet.heartbeat(self.id());
+                // The other thread says what is wrong, and joins anew.
+                next = Instant::now() + if is_known == Ok(true) { beat() } else { beat() / 5 };
+            }
+        }
+        self.leave();
+    }
+
+    /// Takes part no more. A SuperLink that does not answer will find out by itself.
+    pub fn leave(&self) {
+        let id = self.id();
+        let _ = self.fleet.deactivate(id);
+        if self.registers {
+            let _ = self.fleet.unregister(id);
+        }
+        say(&format!("node {id} has left"));
+    }
+
+    fn id(&self) -> u64 {
+        self.id.load(Relaxed)
+    }
+
+    /// Receives a message, answers it and sends the answer.
+    fn attend(
+        &self,
+        envelope: Envelope,
+        tree: &ObjectTree,
+        answer: &mut impl FnMut(Parcel) -> Parcel,
+    ) -> Result<(), Refusal> {
+        let asked = envelope.metadata.unwrap_or_default();
+        let from = Instant::now();
+        let records = self.receive(&asked, tree)?;
+        let come = from.elapsed();
+        let from = Instant::now();
+        let parcel = records.and_then(Records::parcel);
+        let records = parcel.and_then(|parcel| Ok(Records::of(&answer(parcel))?.0));
+        let took = from.elapsed();
+        let from = Instant::now();
+        let content = match &records {
+            Ok(records) => Ok(records),
+            Err(reason) => Err(Error { code: APP_FAILED, reason: reason.clone() }),
+        };
+        let bytes = self.send(reply_to(asked.clone()), content, took)?;
+        let Metadata { run_id, message_type, group_id, .. } = asked;
+        let round = if group_id.is_empty() { String::new() } else { format!(", group {}", foreign(&group_id)) };
+        let what = records.err().map_or(String::new(), |reason| format!(" with an error: {reason}"));
+        say(&format!(
+            "run {run_id}{round}: {} answered{what} ({:.2} s to receive, {:.2} s to answer, {:.2} s to send {bytes} bytes)",
+            foreign(&message_type),
+            come.as_secs_f64(),
+            took.as_secs_f64(),
+            from.elapsed().as_secs_f64(),
+        ));
+        Ok(())
+    }
+
+    /// The records of a message; or why it has none that can be read, which is an answer too.
+    fn receive(&self, asked: &Metadata, tree: &ObjectTree) -> Result<Result<Records, String>, Refusal> {
+        let received = match listed(tree) {
+            Ok(ids) => self.pull_objects(asked.run_id, &ids)?,
+            Err(reason) => Err(reason),
+        };
+        patient(|| self.fleet.confirm(self.id(), asked.run_id, &asked.message_id), None)?;
+        Ok(received.and_then(|received| received.records(&tree.object_id, self.limits)))
+    }
+
+    fn pull_objects(&self, run_id: u64, ids: &[&str]) -> Result<Result<Received, String>, Refusal> {
+        let (mut received, mut rest) = (Received::default(), most_bytes(self.limits));
+        for id in ids {
+            let mut waits = 0;
+            let content = loop {
+                match patient(|| self.fleet.pull_object(self.id(), run_id, id, rest), None) {
+                    Ok(Some(content)) => break content,
+                    Ok(None) if waits == OBJECTS => return Ok(Err("an object of the message did not come".into())),
+                    Ok(None) => sleep(OBJECT),
+                    Err(Refusal::Refused(reason)) => return Ok(Err(reason)),
+                    Err(refusal) => return Err(refusal),
+                }
+                waits += 1;
+            };
+            let Some(left) = rest.checked_sub(content.len() as u64) else { return Ok(Err(too_many(self.limits))) };
+            rest = left;
+            if let Err(reason) = received.keep(id, content) {
+                return Ok(Err(reason));
+            }
+        }
+        Ok(Ok(received))
+    }
+
+    /// Sends a reply: the number of bytes of the objects that were sent.
+    fn send(&self, reply: Metadata, content: Result<&Records, Error>, took: Duration) -> Result<usize, Refusal> {
+        let run_id = reply.run_id;
+        let (packed, envelope, tree) = Packed::reply(reply, content);
+        let push = || self.fleet.push(self.id(), envelope.clone(), tree.clone(), took.as_secs_f64());
+        let pushed = patient(push, None)?;
+        let wanted: HashSet<String> = pushed.wanted.into_iter().collect();
+        let mut bytes = 0;
+        for (object_id, content) in packed.contents {
+            if !wanted.contains(&object_id) {
+                continue;
+            }
+            bytes += content.len();
+            let node = Some(NodeId { node_id: self.id() });
+            let request = PushObjectRequest { node, run_id, object_id, content, session: pushed.session.clone() };
+            if !patient(|| self.fleet.push_object(&request), None)? {
+                return Err(Refusal::Refused("the SuperLink does not keep an object of the answer".into()));
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// The metadata of a reply that is sent now. It is of use as long as its message.
+fn reply_to(asked: Metadata) -> Metadata {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    Metadata {
+        run_id: asked.run_id,
+        message_id: String::new(),
+        src_node_id: asked.dst_node_id,
+        dst_node_id: asked.src_node_id,
+        reply_to_message_id: asked.message_id,
+        group_id: asked.group_id,
+        ttl: asked.created_at + asked.ttl - now,
+        message_type: asked.message_type,
+        created_at: now,
+        src_task_id: asked.dst_task_id,
+        dst_task_id: asked.src_task_id,
+    }
+}
+
+/// Repeats a call while the SuperLink is away, with growing waits; not longer than `within`.
+fn patient<A>(call: impl Fn() -> Result<A, Refusal>, within: Option<Duration>) -> Result<A, Refusal> {
+    let from = Instant::now();
+    let (mut wait, mut attempts) = (SHORTEST, 1);
+    loop {
+        let reason = match call() {
+            Err(Refusal::Away(reason)) => reason,
+            other => {
+                if attempts > 1 {
+                    say(&format!("the SuperLink answers again, after {attempts} attempts"));
+                }
+                return other;
+            }
+        };
+        if within.is_some_and(|within| from.elapsed() + wait > within) {
+            return Err(Refusal::Away(format!(
+                "{reason} ({attempts} attempts in {:.0} s)",
+                from.elapsed().as_secs_f64()
+            )));
+        }
+        if attempts == 1 {
+            say(&format!("{reason}; trying again"));
+        }
+        sleep(wait.mul_f64(rand::random_range(0.5..1.0)));
+        (wait, attempts) = ((wait * 2).min(LONGEST), attempts + 1);
+    }
+}
+
+/// A line for the person who watches the node.
+fn say(line: &str) {
+    // A failed write is ignored, because standard error may be closed.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_reply_goes_back_to_where_its_message_came_from_and_ends_with_it() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+        let asked = Metadata {
+            run_id: 7,
+            message_id: "m".into(),
+            src_node_id: 1,
+            dst_node_id: 5,
+            group_id: "3".into(),
+            ttl: 100.0,
+            message_type: "train".into(),
+            created_at: now - 40.0,
+            src_task_id: Some(8),
+            ..Metadata::default()
+        };
+        let reply = reply_to(asked);
+        assert_eq!((reply.src_node_id, reply.dst_node_id, reply.src_task_id, reply.dst_task_id), (5, 1, None, Some(8)));
+        assert_eq!((&reply.message_id[..], &reply.reply_to_message_id[..]), ("", "m"));
+        assert_eq!((reply.run_id, &reply.group_id[..], &reply.message_type[..]), (7, "3", "train"));
+        let end = reply.created_at + reply.ttl;
+        assert!((end - (now + 60.0)).abs() < 1e-3, "{end}");
+    }
+
+    #[test]
+    fn a_call_is_repeated_while_the_superlink_is_away_and_not_when_it_refuses() {
+        let calls = Cell::new(0);
+        let away_once = || {
+            calls.set(calls.get() + 1);
+            if calls.get() == 1 { Err(Refusal::Away("away".into())) } else { Ok(calls.get()) }
+        };
+        assert_eq!(patient(away_once, None), Ok(2));
+        let refused = || {
+            calls.set(calls.get() + 1);
+            Err::<(), _>(Refusal::Refused("no".into()))
+        };
+        assert_eq!(patient(refused, None), Err(Refusal::Refused("no".into())));
+        assert_eq!(calls.get(), 3);
+        let never = || Err::<(), _>(Refusal::Away("away".into()));
+        let error = patient(never, Some(Duration::from_millis(1))).unwrap_err();
+        assert_eq!(error.reason(), "away (1 attempts in 0 s)");
+    }
+}
