@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Tries `fedstein supernode` against a real SuperLink of Flower on this machine: two nodes with the sites of configs/sites,
-and a ServerApp that asks each node who it is, in a form that no node understands, and with too many bytes.
+"""Tries `fedstein supernode` against a real SuperLink of Flower on this machine: two nodes with sites of configs/sites, and
+a ServerApp that asks each node who it is, in a form that no node understands, and with too many bytes. With --train a third
+site joins over a SuperNode of Flower's, and the three train: the particles must have the bits of `fedstein train --sites`.
 
     cargo build --release --features flower
     python3 -m venv /tmp/flower && /tmp/flower/bin/pip install "flwr==1.41.*"
-    python3 scripts/native_node.py /tmp/flower                    (--tls, --keys, --restart; --help)
+    python3 scripts/native_node.py /tmp/flower                    (--tls, --keys, --restart, --train; --help)
 
-It needs nothing but Python 3.11 and openssl and ssh-keygen for --tls and --keys, listens on 127.0.0.1 only, and ends what it
-starts. The exit code is 0 where everything was as expected.
+It needs nothing but Python 3.11, openssl and ssh-keygen for --tls and --keys, and for --train fedstein's wheel in the virtual
+environment. It listens on 127.0.0.1 only and ends what it starts. The exit code is 0 where everything was as expected.
 """
 
 import argparse
@@ -91,6 +92,27 @@ out = "{out}"
 nodes = 2
 """
 
+TRAINING = """
+[project]
+name = "training"
+version = "1.0.0"
+license = "Apache-2.0"
+dependencies = ["flwr", "fedstein"]
+
+[tool.flwr.app]
+publisher = "nobody"
+
+[tool.flwr.app.components]
+serverapp = "fedstein.flower:server_app"
+clientapp = "fedstein.flower:client_app"
+
+[tool.flwr.app.config]
+sites = 3
+rounds = {rounds}
+out = "{out}"
+config = "{config}"
+"""
+
 
 class Roles:
     """Processes in groups of their own, which end with this."""
@@ -159,6 +181,7 @@ def main():
     parser.add_argument("--tls", action="store_true", help="over TLS, with certificates made for this")
     parser.add_argument("--keys", action="store_true", help="with keys that the SuperLink knows; needs --tls")
     parser.add_argument("--restart", action="store_true", help="also kills the SuperLink and starts it again")
+    parser.add_argument("--train", type=int, metavar="ROUNDS", default=0, help="also trains, with one Python node")
     parser.add_argument("--keep", type=Path, help="a new directory for logs, else a temporary one")
     typed = parser.parse_args()
     if typed.keys and not typed.tls:
@@ -268,6 +291,8 @@ def rehearse(typed, directory, environment, roles):
     print("refused by the nodes:", found["long"][0]["error"])
     for name in names:
         print(name, "resident MiB now and at most:", roles.memory(name))
+    if typed.train:
+        train(typed, directory, environment, roles, names, trust)
     if typed.restart:
         roles.end("superlink", signal.SIGKILL)
         until("the port is free", lambda: not listens(typed.port))
@@ -282,8 +307,41 @@ def rehearse(typed, directory, environment, roles):
         code = roles.end(name, how)
         assert code == 0 and "has left" in roles.log(name), (name, code)
     print(roles.log(names[0]).strip())
-    assert "node_id" in roles.log("superlink")
     print("as expected")
+
+
+def train(typed, directory, environment, roles, names, trust):
+    """Rounds with two native nodes and one SuperNode of Flower's, and the same without Flower."""
+    shutil.copytree(directory / "sites", directory / "same")
+    (directory / "training").mkdir()
+    text = TRAINING.format(rounds=typed.train, out=directory / "over-flower", config=directory / "sites/run.toml")
+    (directory / "training/pyproject.toml").write_text(text)
+    site = f'partition-id=2 site="{directory}/sites/south/site.toml"'
+    address = ("--superlink", f"127.0.0.1:{typed.port}", "--port", typed.port + 1)
+    roles.start("south", "flower-supernode", *trust, *address, "--node-config", site)
+
+    def run(where, *words):
+        done = subprocess.run(words, cwd=where, env=environment, timeout=5 * LIMIT, capture_output=True, text=True)
+        (directory / "run.log").write_text(done.stdout + done.stderr)
+        return done
+
+    start = time.monotonic()
+    run(directory / "training", "flwr", "run", ".", "lab", "--stream")
+    print(f"{typed.train} rounds over Flower: {time.monotonic() - start:.1f} s")
+    files = ",".join(f"same/{name}/site.toml" for name in [*names, "south"])
+    command = (str(typed.fedstein.resolve()), "train", "same/run.toml", "--sites", files, "--quiet")
+    start = time.monotonic()
+    done = run(directory, *command, "--set", f"rounds={typed.train}", "--out", "without-flower")
+    assert done.returncode == 0, done.stderr
+    print(f"{typed.train} rounds without Flower: {time.monotonic() - start:.1f} s")
+    found, same = (
+        (directory / out / "particles.safetensors").read_bytes() for out in ("over-flower", "without-flower")
+    )
+    assert found == same, "the particles differ"
+    print(f"the same particles, {len(found)} bytes")
+    for name in names:
+        print(name, "resident MiB now and at most:", roles.memory(name))
+    roles.end("south")
 
 
 def check(found, names):

@@ -242,7 +242,7 @@ impl Fleet {
         match status {
             401 => Refusal::Unknown(said),
             403 => Refusal::Ended,
-            404 | 405 | 415 => self.not_flower(&format!("it answers with status {status}")),
+            404 | 405 | 415 | 501 => self.not_flower(&format!("it answers with status {status}")),
             429 | 500.. => Refusal::Away(said),
             _ => Refusal::Refused(said),
         }

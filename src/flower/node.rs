@@ -148,7 +148,7 @@ impl Node {
         };
         let bytes = self.send(reply_to(asked.clone()), content, took)?;
         let Metadata { run_id, message_type, group_id, .. } = asked;
-        let round = if group_id.is_empty() { String::new() } else { format!(", group {}", foreign(&group_id)) };
+        let round = if group_id.is_empty() { String::new() } else { format!(", round {}", foreign(&group_id)) };
         let what = records.err().map_or(String::new(), |reason| format!(" with an error: {reason}"));
         say(&format!(
             "run {run_id}{round}: {} answered{what} ({:.2} s to receive, {:.2} s to answer, {:.2} s to send {bytes} bytes)",
