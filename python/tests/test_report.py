@@ -140,6 +140,49 @@ def test_each_group_has_the_numbers_of_its_own_rows(predictions: Predictions) ->
     assert report.groups["south"]["n"] == 300
 
 
+def test_groups_are_on_the_page_and_in_the_files(predictions: Predictions) -> None:
+    probabilities, labels = predictions
+    # A name that a page could misread, and a group with too few rows to tell.
+    groups = np.where(np.arange(500) < 200, "<b>north</b>, old", "south").astype(object)
+    groups[:3] = "tiny"
+    report = fedstein.report(probabilities, labels, groups=groups)
+    assert "&lt;b&gt;north&lt;/b&gt;, old" in report.html and "<b>north" not in report.html
+    found = report.to_dict()["groups"]
+    assert [group["name"] for group in found] == ["<b>north</b>, old", "south", "tiny"] == list(report.groups)
+    assert found[2]["verdict"]["kind"] == "too few rows" and found[2]["overall"]["n"] == 3
+    alone = fedstein.report(probabilities[200:], labels[200:]).to_dict()
+    assert all(found[1][key] == alone[key] for key in ("overall", "verdict", "confidence_intervals"))
+    report.save("out")
+    assert "<h2>Groups</h2>" in Path("out/report.html").read_text()
+    table = pd.read_csv("out/groups.csv")
+    assert list(table["group"]) == list(report.groups) and list(table["n"]) == [197, 300, 3]
+    assert table["nll"][1] == report.groups["south"]["nll"]
+    without = fedstein.report(probabilities, labels)
+    assert without.groups == {} and "groups" not in without.to_dict() and "<h2>Groups</h2>" not in without.html
+
+
+def test_groups_of_any_type_are_sorted_and_named(predictions: Predictions) -> None:
+    probabilities, labels = predictions
+    year = np.arange(500) % 3 + 9
+    for groups, names in (
+        (year, ["9", "10", "11"]),
+        (pd.Series(year), ["9", "10", "11"]),
+        (pd.Categorical(["b", "a"] * 250), ["a", "b"]),
+        (pl.Series(["b", "a"] * 250), ["a", "b"]),
+        (np.where(year == 9, np.nan, 0.5), ["0.5", "nan"]),
+        ([None, "x"] * 250, ["None", "x"]),
+        ([1, "1"] * 250, ["1"]),
+        (year > 9, ["False", "True"]),
+    ):
+        report = fedstein.report(probabilities, labels, groups=groups)
+        assert list(report.groups) == names
+        assert sum(group["n"] for group in report.groups.values()) == 500
+    many = fedstein.report(probabilities, labels, groups=np.arange(500) // 5)
+    assert len(many.groups) == 100 and "has the 50 groups with the most rows, of 100" in many.html
+    with pytest.raises(fedstein.DataError, match="499 groups for 500 rows"):
+        fedstein.report(probabilities, labels, groups=year[1:])
+
+
 def test_a_wrong_row_is_named() -> None:
     good = [[0.5, 0.5], [0.5, 0.5]]
     for probabilities, labels, message in (
@@ -209,6 +252,11 @@ def test_a_regression_report_has_the_closed_forms() -> None:
     assert twice.crps == pytest.approx(report.crps, rel=1e-12)
     groups = fedstein.report_regression(np.stack([mean, mean]), np.stack([sd, sd]), y, groups=np.arange(200) % 2).groups
     assert groups["1"]["rmse"] == pytest.approx(metrics.root_mean_squared_error(y[1::2], mean[1::2]), rel=1e-12)
+    named = fedstein.report_regression(mean, sd, y, groups=np.arange(200) % 2)
+    assert "<h2>Groups</h2>" in named.html and [group["overall"]["n"] for group in named.to_dict()["groups"]] == [
+        100,
+        100,
+    ]
     assert "Regression" in report.html or "interval" in report.html
     for mean_, sd_, y_, message in (
         ([0.0], [0.0], [1.0], "standard deviation 0 is 0"),

@@ -1,5 +1,6 @@
 //! The input of a report: predictions and, where it is known, the run that made them.
 
+use crate::groups::Groups;
 use crate::metrics::{ClassPredictions, ClientScores, RegressionPredictions, UncertaintySummary};
 use crate::run::RunSummary;
 
@@ -16,12 +17,14 @@ pub struct Report<'a> {
     pub seed: u64,
     /// The run behind the predictions, where known.
     pub run: Option<RunSummary>,
+    /// The group of every row, for a table of groups; not for sums.
+    pub groups: Option<&'a Groups>,
 }
 
 impl<'a> Report<'a> {
     /// A report with 15 bins and the seed 1 on predictions of unknown origin.
     pub fn new(title: impl Into<String>, content: Content<'a>) -> Self {
-        Self { title: title.into(), content, bins: 15, seed: 1, run: None }
+        Self { title: title.into(), content, bins: 15, seed: 1, run: None, groups: None }
     }
 }
 

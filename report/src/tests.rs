@@ -1,5 +1,7 @@
 //! A report as its readers see it: files, JSON, page.
 
+mod groups;
+
 use std::fs;
 
 use serde_json::{Value, json};
@@ -45,7 +47,7 @@ fn run() -> RunSummary {
 
 fn report<'a>(predictions: &'a ClassPredictions, run: Option<RunSummary>) -> Report<'a> {
     let content = Content::Classification { predictions, uncertainty: None };
-    Report { title: "a <title> & \"more\"".into(), content, bins: 15, seed: 1, run }
+    Report { title: "a <title> & \"more\"".into(), content, bins: 15, seed: 1, run, groups: None }
 }
 
 fn json_of(files: &ReportFiles) -> Value {
@@ -187,7 +189,7 @@ fn a_regression_has_its_own_report() {
     let standardised = RegressionPredictions::new(2, mean, vec![4.0; 2 * n as usize], target).unwrap();
     let predictions = standardised.original_scale(Scale { mean: 5.0, sd: 2.0 }).unwrap();
     let content = Content::Regression { predictions: &predictions };
-    let report = Report { title: "r".into(), content, bins: 15, seed: 1, run: None };
+    let report = Report::new("r", content);
     let dir = tempfile::tempdir().unwrap();
     let files = write(&report, dir.path()).unwrap();
     let json = json_of(&files);

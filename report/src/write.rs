@@ -17,6 +17,8 @@ pub struct ReportFiles {
     pub json: PathBuf,
     /// The bins (classification) or intervals (regression) as a table.
     pub bins: PathBuf,
+    /// The headline numbers of every group as a table; only with groups.
+    pub groups: Option<PathBuf>,
     /// Reliability diagram (classification) or coverage plot (regression).
     pub reliability: PathBuf,
     /// Accuracy, NLL, ECE or RMSE over rounds; only with rounds.
@@ -46,6 +48,14 @@ pub fn overall(report: &Report<'_>) -> Result<Overall, ReportError> {
     Ok(Analysis::overall_of(report)?)
 }
 
+/// The headline numbers of every group of rows by its name, in the order of the groups; none without groups.
+///
+/// # Errors
+/// A number of bins outside the accepted range, groups that are not one for each row, or groups of sums.
+pub fn overall_of_groups(report: &Report<'_>) -> Result<Vec<(String, Overall)>, ReportError> {
+    Ok(Analysis::overall_of_groups(report)?)
+}
+
 /// The contents of a report's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
@@ -53,6 +63,8 @@ pub struct Rendered {
     pub json: String,
     /// `bins.csv`: the bins (classification) or intervals (regression) as a table.
     pub bins: String,
+    /// `groups.csv`: the headline numbers of every group as a table; only with groups.
+    pub groups: Option<String>,
     /// `reliability.svg`: reliability diagram (classification) or coverage plot (regression).
     pub reliability: String,
     /// `curves.svg`: accuracy, NLL, ECE or RMSE over rounds; only with rounds.
@@ -66,7 +78,7 @@ pub struct Rendered {
 /// Computes the report, without writing a file.
 ///
 /// # Errors
-/// A number of bins outside the accepted range.
+/// A number of bins outside the accepted range, or groups that are not one for each row.
 pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
     let analysis = Analysis::new(report)?;
     let run = report.run.as_ref();
@@ -82,6 +94,7 @@ pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
     Ok(Rendered {
         json: json::render(report, &analysis)?,
         bins,
+        groups: csv::groups_csv(analysis.groups()),
         reliability: reliability.standalone(),
         curves: curves.map(|picture| picture.standalone()),
         partition: partition.map(|picture| picture.standalone()),
@@ -95,9 +108,9 @@ pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
 /// all.
 ///
 /// # Errors
-/// A number of bins outside the accepted range, or a file that cannot be written.
+/// A number of bins outside the accepted range, groups that are not one for each row, or a file that cannot be written.
 pub fn write(report: &Report<'_>, dir: &Path) -> Result<ReportFiles, ReportError> {
-    let Rendered { json, bins, reliability, curves, partition, html } = render(report)?;
+    let Rendered { json, bins, groups, reliability, curves, partition, html } = render(report)?;
     std::fs::create_dir_all(dir).map_err(|source| FileError::new(dir, source))?;
     let put = |name: &str, text: &str| -> Result<PathBuf, ReportError> {
         let path = dir.join(name);
@@ -107,6 +120,7 @@ pub fn write(report: &Report<'_>, dir: &Path) -> Result<ReportFiles, ReportError
     Ok(ReportFiles {
         json: put("report.json", &json)?,
         bins: put("bins.csv", &bins)?,
+        groups: groups.map(|table| put("groups.csv", &table)).transpose()?,
         reliability: put("reliability.svg", &reliability)?,
         curves: curves.map(|picture| put("curves.svg", &picture)).transpose()?,
         partition: partition.map(|picture| put("partition.svg", &picture)).transpose()?,

@@ -39,7 +39,7 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
             let compare = comparisons(&others, &title, &rows, bins)?;
             let run = (!compare.is_empty()).then(|| RunSummary { compare, ..RunSummary::default() });
             let content = Content::Classification { predictions: &predictions, uncertainty: None };
-            let report = report::Report { title, content, bins, seed: 1, run };
+            let report = report::Report { title, content, bins, seed: 1, run, groups: None };
             write_files(&report, &out)?
         }
     };

@@ -97,17 +97,17 @@ impl Finished {
         let files = if let Some(scores) = scores {
             let content = Content::Sums { scores, uncertainty };
             let run = run(TestRows { classes: classifies(self), targets: None })?;
-            write_files(&Report { title, content, bins, seed, run }, out)?
+            write_files(&Report { title, content, bins, seed, run, groups: None }, out)?
         } else if classifies(self) {
             let predictions = csv::read_predictions(&path).map_err(unreadable)?;
             let content = Content::Classification { predictions: &predictions, uncertainty };
             let run = run(TestRows::of_labels(predictions.labels()))?;
-            write_files(&Report { title, content, bins, seed, run }, out)?
+            write_files(&Report { title, content, bins, seed, run, groups: None }, out)?
         } else {
             let predictions = csv::read_regression(&path).map_err(unreadable)?;
             let content = Content::Regression { predictions: &predictions };
             let run = run(TestRows::of_targets(predictions.target()))?;
-            write_files(&Report { title, content, bins, seed, run }, out)?
+            write_files(&Report { title, content, bins, seed, run, groups: None }, out)?
         };
         Ok(Some(files))
     }

@@ -92,6 +92,22 @@ def as_indices(values: Any, classes: Sequence[Any], what: str = "labels") -> NDA
     return found[inverse]
 
 
+def as_groups(values: Any, rows: int) -> tuple[list[str], NDArray[np.int64]]:
+    """The names of the groups, sorted by the values that they stand for, and each row's position in them."""
+    array = as_vector(values, "groups")
+    if len(array) != rows:
+        raise DataError(f"{len(array)} groups for {rows} rows")
+    try:
+        distinct, inverse = np.unique(array, return_inverse=True)
+        names = [str(value) for value in distinct]
+    except TypeError:  # Values that have no order, such as names and None.
+        names = []
+    if len(set(names)) < max(len(names), 1):
+        distinct, inverse = np.unique(np.array([str(value) for value in array]), return_inverse=True)
+        names = [str(value) for value in distinct]
+    return names, inverse.astype(np.int64, copy=False)
+
+
 def as_bins(bins: int) -> int:
     """A number of bins; the library knows the largest."""
     number = operator.index(bins)

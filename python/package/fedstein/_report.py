@@ -6,13 +6,11 @@ import html as _html
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
-from ._arrays import as_bins, as_floats, as_indices, as_labels, as_vector
+from ._arrays import as_bins, as_floats, as_groups, as_indices, as_labels, as_vector
 from ._fedstein import ConfigError, DataError, Scored
 
 __all__ = ["Report", "report", "report_regression"]
@@ -24,6 +22,7 @@ class _Source(Protocol):
     """Where a report comes from."""
 
     def overall(self) -> str: ...
+    def groups(self) -> str: ...
     def render(self) -> tuple[str, str]: ...
     def save(self, directory: Path) -> Path: ...
 
@@ -31,18 +30,16 @@ class _Source(Protocol):
 class Report:
     """A calibration report: numbers, tables and a page. It shows itself in a notebook.
 
-    The headline numbers are computed at once. Bootstrap intervals, temperature scaling and the page are computed when
-    they are first asked for.
+    The headline numbers are computed at once. Those of groups, bootstrap intervals, temperature scaling and the page
+    are computed when they are first asked for.
 
     Make one with `fedstein.report`, `fedstein.report_regression` or `Run.report`.
     """
 
-    def __init__(self, source: _Source, groups: Mapping[str, Mapping[str, float]] | None = None) -> None:
+    def __init__(self, source: _Source) -> None:
         self._source = source
-        self._overall: dict[str, float] = {
-            key: math.nan if value is None else value for key, value in json.loads(source.overall()).items()
-        }
-        self._groups = {} if groups is None else {name: dict(numbers) for name, numbers in groups.items()}
+        self._overall = _numbers(json.loads(source.overall()))
+        self._groups: dict[str, dict[str, float]] | None = None
         self._rendered: tuple[str, str] | None = None
 
     def _number(self, key: str) -> float:
@@ -112,7 +109,10 @@ class Report:
 
     @property
     def groups(self) -> dict[str, dict[str, float]]:
-        """The table of each group of rows, by its name; empty without groups."""
+        """The table of each group of rows, by its name, in sorted order; empty without groups."""
+        if self._groups is None:
+            found = json.loads(self._source.groups())
+            self._groups = {name: _numbers(numbers) for name, numbers in found.items()}
         return {name: dict(numbers) for name, numbers in self._groups.items()}
 
     @property
@@ -151,6 +151,8 @@ class Report:
 
     def save(self, directory: StrPath) -> Path:
         """Write `report.html`, `report.json`, `bins.csv` and pictures into a directory, which is created.
+
+        With groups there is also `groups.csv`.
 
         An earlier report there is replaced; a directory of other files is refused.
 
@@ -208,7 +210,8 @@ def report(
     classes : sequence, optional
         The names of the C classes in the order of the columns. Labels are then these names.
     groups : array_like, [n], optional
-        The group of each row, such as its hospital; `Report.groups` has the numbers of each.
+        The group of each row, such as its hospital. `Report.groups` has the numbers of each, and the page a table of
+        the groups, sorted; of more than 50, those with the most rows.
     bins : int
         Number of bins of confidence.
     title : str
@@ -241,13 +244,10 @@ def report(
             raise DataError(f"classes has {len(classes)} names; the probabilities have {width} columns")
         indices = as_indices(labels, list(classes))
         names = [str(name) for name in classes]
-
-    def scored(of: Any) -> Scored:
-        return Scored.classes(array[of], indices[of], as_bins(bins), title, names)
-
     if array.ndim and len(array) != len(indices):
         raise DataError(f"{len(indices)} labels for {len(array)} rows of probabilities")
-    return Report(scored(slice(None)), _by_group(groups, len(indices), scored))
+    of = None if groups is None else as_groups(groups, len(indices))
+    return Report(Scored.classes(array, indices, as_bins(bins), title, names, of))
 
 
 def report_regression(
@@ -267,7 +267,7 @@ def report_regression(
     targets : array_like, [n]
         The true values.
     groups : array_like, [n], optional
-        The group of each row; `Report.groups` has the numbers of each.
+        The group of each row, as in `report`.
     title : str
         Headline of the page.
 
@@ -283,18 +283,10 @@ def report_regression(
     """
     means, sds = as_floats(mean, "means"), as_floats(sd, "standard deviations")
     values = as_floats(as_vector(targets, "targets"), "targets")
-
-    def scored(of: Any) -> Scored:
-        return Scored.real(means[..., of], sds[..., of], values[of], 15, title)
-
-    return Report(scored(slice(None)), _by_group(groups, len(values), scored))
+    of = None if groups is None else as_groups(groups, len(values))
+    return Report(Scored.real(means, sds, values, 15, title, of))
 
 
-def _by_group(groups: Any, rows: int, scored: Any) -> dict[str, dict[str, float]]:
-    """The headline numbers of each group of rows."""
-    if groups is None:
-        return {}
-    of = as_vector(groups, "groups")
-    if len(of) != rows:
-        raise DataError(f"{len(of)} groups for {rows} rows")
-    return {str(name): Report(scored(of == name)).table() for name in np.unique(of)}
+def _numbers(values: dict[str, float | None]) -> dict[str, float]:
+    """Numbers by their keys; NaN where one has no value."""
+    return {key: math.nan if value is None else value for key, value in values.items()}

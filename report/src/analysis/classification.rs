@@ -5,12 +5,14 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use serde::Serialize;
 
+use super::groups::{self, GroupAnalysis};
 use crate::metrics::{
     self, Bin, BrierDecomposition, ClassPredictions, ClassRow, ClassSums, ClientScores, MetricError, NoSkill,
     ScoreIntervals, ScoredClasses, TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of,
     score_intervals,
 };
 use crate::overall::Overall;
+use crate::report::Report;
 use crate::verdict::CalibrationVerdict;
 
 /// Up to this number of rows the bootstrap draws 1,000 times, beyond it 200 times.
@@ -55,6 +57,9 @@ pub struct ClassAnalysis {
     pub uncertainty: Option<UncertaintySummary>,
     /// The effect of temperature scaling; `None` with too few rows to split.
     pub temperature_scaling: Option<TemperatureDiagnosis>,
+    /// The numbers of every group of rows; none without groups.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupAnalysis>,
 }
 
 /// How well a score ranks the mistakes; `None` where there are no mistakes, or only mistakes.
@@ -93,17 +98,15 @@ pub struct TemperatureDiagnosis {
 
 impl ClassAnalysis {
     pub(super) fn new(
+        report: &Report<'_>,
         predictions: &ClassPredictions,
         uncertainty: Option<UncertaintySummary>,
-        bins: usize,
-        seed: u64,
     ) -> Result<Self, MetricError> {
-        let n = predictions.len();
+        let (n, bins, seed) = (predictions.len(), report.bins, report.seed);
         let scored = ScoredClasses::of_predictions(predictions, bins)?;
         let (confidence, correct) = (scored.confidence(), scored.correct());
         let resamples = if n <= MANY_ROWS { 1000 } else { 200 };
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let intervals = score_intervals(predictions, bins, resamples, 0.95, &mut rng)?;
+        let Headline { verdict, no_skill, intervals } = headline(predictions, &scored, bins, resamples, seed)?;
         let wrong: Vec<bool> = correct.iter().map(|right| !right).collect();
         let doubt: Vec<f64> = confidence.iter().map(|c| -c).collect();
         let by_information = uncertainty
@@ -112,9 +115,9 @@ impl ClassAnalysis {
             .map(|u| metrics::auroc(&u.row_mutual_information, &wrong))
             .transpose()?
             .flatten();
-        let no_skill = NoSkill::of(predictions.labels(), predictions.classes());
+        let of_groups = |of| groups::of_classes(predictions, of, bins, resamples, seed);
         Ok(Self {
-            verdict: CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), no_skill.as_ref()),
+            verdict,
             no_skill,
             overall: overall(&scored, bins),
             left_out: None,
@@ -132,6 +135,7 @@ impl ClassAnalysis {
             temperature_scaling: temperature(predictions, bins, seed)?,
             bins: scored.top().bins().to_vec(),
             equal_mass_bins: scored.equal_mass().bins().to_vec(),
+            groups: report.groups.map_or(Ok(Vec::new()), of_groups)?,
         })
     }
 
@@ -156,8 +160,30 @@ impl ClassAnalysis {
             temperature_scaling: None,
             bins: calibration.bins().to_vec(),
             equal_mass_bins: Vec::new(),
+            groups: Vec::new(),
         }
     }
+}
+
+/// The headline of some rows: its words, and what they rest on.
+pub(super) struct Headline {
+    pub verdict: CalibrationVerdict,
+    pub no_skill: Option<NoSkill>,
+    pub intervals: ScoreIntervals,
+}
+
+pub(super) fn headline(
+    predictions: &ClassPredictions,
+    scored: &ScoredClasses<'_>,
+    bins: usize,
+    resamples: usize,
+    seed: u64,
+) -> Result<Headline, MetricError> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let intervals = score_intervals(predictions, bins, resamples, 0.95, &mut rng)?;
+    let no_skill = NoSkill::of(predictions.labels(), predictions.classes());
+    let verdict = CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), no_skill.as_ref());
+    Ok(Headline { verdict, no_skill, intervals })
 }
 
 pub(super) fn overall(scored: &ScoredClasses<'_>, bins: usize) -> Overall {
@@ -181,7 +207,7 @@ fn temperature(
     rng.set_stream(1);
     order.shuffle(&mut rng);
     let (fitted, judged) = order.split_at(order.len() / 2);
-    let (fitted, judged) = (subset(predictions, fitted)?, subset(predictions, judged)?);
+    let (fitted, judged) = (predictions.select(fitted)?, predictions.select(judged)?);
     let fit = fit_temperature(&logits_of(&fitted), fitted.labels(), fitted.classes())?;
     let scaled = apply_temperature(&judged, fit.temperature)?;
     let ece = |of: &ClassPredictions| -> Result<Option<f64>, MetricError> {
@@ -197,11 +223,4 @@ fn temperature(
         evaluated_ece_before: ece(&judged)?,
         evaluated_ece_after: ece(&scaled)?,
     }))
-}
-
-fn subset(predictions: &ClassPredictions, rows: &[usize]) -> Result<ClassPredictions, MetricError> {
-    let classes = predictions.classes();
-    let labels = rows.iter().map(|&row| predictions.labels()[row]).collect();
-    let values = rows.iter().flat_map(|&row| &predictions.probabilities()[row * classes..(row + 1) * classes]);
-    ClassPredictions::new(labels, classes, values.copied().collect())
 }

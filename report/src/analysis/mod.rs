@@ -1,9 +1,11 @@
 //! From predictions to every number of a report.
 
 mod classification;
+mod groups;
 mod regression;
 
 pub use classification::{ClassAnalysis, Selective, TemperatureDiagnosis};
+pub use groups::GroupAnalysis;
 pub use regression::RegressionAnalysis;
 
 use crate::metrics::{MetricError, ScoredClasses, ScoredTargets};
@@ -21,16 +23,17 @@ impl Analysis {
     /// Computes every number of a report.
     ///
     /// # Errors
-    /// A number of bins outside the accepted range, or sums without a row.
+    /// A number of bins outside the accepted range, groups that are not one for each row, or sums without a row or with
+    /// groups.
     pub fn new(report: &Report<'_>) -> Result<Self, MetricError> {
         Ok(match &report.content {
             Content::Classification { predictions, uncertainty } => {
-                let analysis = ClassAnalysis::new(predictions, uncertainty.clone(), report.bins, report.seed)?;
-                Self::Classification(Box::new(analysis))
+                Self::Classification(Box::new(ClassAnalysis::new(report, predictions, uncertainty.clone())?))
             }
             Content::Regression { predictions } => {
-                Self::Regression(Box::new(RegressionAnalysis::new(predictions, report.bins)?))
+                Self::Regression(Box::new(RegressionAnalysis::new(report, predictions)?))
             }
+            Content::Sums { .. } if report.groups.is_some() => return Err(MetricError::GroupsOfSums),
             Content::Sums { scores, .. } if scores.rows() == 0 => return Err(MetricError::NoRows),
             Content::Sums { scores, uncertainty } => match (scores.class_sums(), scores.target_sums()) {
                 (Some(sums), _) => {
@@ -55,6 +58,22 @@ impl Analysis {
             Content::Regression { predictions } => regression::overall(&ScoredTargets::new(predictions), report.bins),
             // These are cheap as a whole.
             Content::Sums { .. } => Self::new(report).map(|analysis| analysis.overall().clone()),
+        }
+    }
+
+    /// The metrics of every group of rows, without the rest of the analysis.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn overall_of_groups(report: &Report<'_>) -> Result<Vec<(String, Overall)>, MetricError> {
+        groups::overall(report)
+    }
+
+    /// The numbers of every group of rows; none without groups.
+    pub fn groups(&self) -> &[GroupAnalysis] {
+        match self {
+            Self::Classification(analysis) => &analysis.groups,
+            Self::Regression(analysis) => &analysis.groups,
         }
     }
 

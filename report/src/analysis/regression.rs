@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
+use super::groups::{self, GroupAnalysis};
 use crate::metrics::{
     COVERAGE_LEVELS, CURVE_LEVELS, ClientScores, CoverageRow, LevelCalibration, MetricError, PIT_BINS,
-    RegressionPredictions, ScoredTargets, TargetSums, coverage_table, interval_calibration, level_grid, pit_histogram,
-    quantile_calibration,
+    RegressionPredictions, ScoredTargets, TargetSums, coverage_of_pit, coverage_table, interval_calibration,
+    level_grid, pit_histogram, quantile_calibration,
 };
 use crate::overall::Overall;
+use crate::report::Report;
 use crate::verdict::CalibrationVerdict;
 
 /// What a report of sums leaves out, and why.
@@ -35,13 +37,16 @@ pub struct RegressionAnalysis {
     pub quantile_calibration: LevelCalibration,
     /// Levels against the share of targets in the central interval.
     pub interval_calibration: LevelCalibration,
+    /// The numbers of every group of rows; none without groups.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupAnalysis>,
 }
 
 impl RegressionAnalysis {
-    pub(super) fn new(predictions: &RegressionPredictions, bins: usize) -> Result<Self, MetricError> {
+    pub(super) fn new(report: &Report<'_>, predictions: &RegressionPredictions) -> Result<Self, MetricError> {
         let scored = ScoredTargets::new(predictions);
         let pit = scored.pit();
-        let overall = overall(&scored, bins)?;
+        let overall = overall(&scored, report.bins)?;
         let coverage = coverage_table(predictions, &COVERAGE_LEVELS)?;
         Ok(Self {
             verdict: CalibrationVerdict::of_intervals(&coverage, predictions.rows()),
@@ -52,6 +57,7 @@ impl RegressionAnalysis {
             pit_histogram: pit_histogram(pit, PIT_BINS)?,
             quantile_calibration: quantile_calibration(pit, &level_grid(CURVE_LEVELS)),
             interval_calibration: interval_calibration(pit, &level_grid(CURVE_LEVELS)),
+            groups: report.groups.map_or(Ok(Vec::new()), |of| groups::of_targets(predictions, of, report.bins))?,
         })
     }
 
@@ -74,8 +80,15 @@ impl RegressionAnalysis {
             pit_histogram: sums.pit_histogram(),
             quantile_calibration,
             interval_calibration,
+            groups: Vec::new(),
         }
     }
+}
+
+/// The headline in words, without the widths of the intervals, which it does not need.
+pub(super) fn verdict(scored: &ScoredTargets<'_>) -> CalibrationVerdict {
+    let row = |level| CoverageRow { level, coverage: coverage_of_pit(scored.pit(), level), mean_width: None };
+    CalibrationVerdict::of_intervals(&COVERAGE_LEVELS.map(row), scored.pit().len())
 }
 
 /// The metrics of a regression.

@@ -1,6 +1,7 @@
 //! `report.html`: one file without script and network, readable on a phone, light and dark.
 
 mod classification;
+mod groups;
 mod regression;
 mod sites;
 
@@ -44,6 +45,9 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
     body.picture(pictures.reliability);
     if let Analysis::Classification(a) = analysis {
         classification::bins(&mut body, a);
+    }
+    if !analysis.groups().is_empty() {
+        groups::section(&mut body, analysis.groups());
     }
     if let Some(run) = report.run.as_ref().filter(|run| !run.sites.is_empty()) {
         sites::section(&mut body, analysis.overall(), &run.sites);

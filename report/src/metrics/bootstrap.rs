@@ -84,6 +84,11 @@ pub struct ScoreIntervals {
 }
 
 impl ScoreIntervals {
+    /// Whether a metric is resampled.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.intervals.iter().any(|(of, _)| *of == key)
+    }
+
     /// The interval of a metric; `None` where it has none.
     pub fn get(&self, key: &str) -> Option<Interval> {
         self.intervals.iter().find(|(of, _)| *of == key).and_then(|(_, interval)| *interval)

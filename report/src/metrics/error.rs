@@ -69,6 +69,25 @@ pub enum MetricError {
         /// Number of classes.
         classes: usize,
     },
+    /// A row in a group that has no name.
+    #[error("row {row}: group {group} is out of range; {groups} group(s) have the numbers 0 to {}", groups.saturating_sub(1))]
+    Group {
+        /// The row.
+        row: usize,
+        /// The group found.
+        group: usize,
+        /// Number of groups.
+        groups: usize,
+    },
+    /// Two groups of rows with one name.
+    #[error("two groups have the name `{}`; names differ", crate::files::quoted(name))]
+    GroupTwice {
+        /// The name.
+        name: String,
+    },
+    /// Groups of rows that are not known one by one.
+    #[error("sums over rows have no groups of rows; the scores of sites are `RunSummary::sites`")]
+    GroupsOfSums,
     /// A number that must be finite is not.
     #[error("{what} {index} is {value}; it must be finite")]
     NotFinite {

@@ -94,6 +94,17 @@ impl RegressionPredictions {
         )
     }
 
+    /// The predictions of some of the rows, in this order; each is less than `n`.
+    ///
+    /// # Errors
+    /// There are no rows.
+    pub(crate) fn select(&self, rows: &[usize]) -> Result<Self, MetricError> {
+        let of = |values: &[f64]| -> Vec<f64> {
+            values.chunks_exact(self.rows).flat_map(|of_particle| rows.iter().map(|&row| of_particle[row])).collect()
+        };
+        Self::new(self.particles, of(&self.mean), of(&self.precision), of(&self.target))
+    }
+
     /// Number of particles `N`, at least 1.
     pub fn particles(&self) -> usize {
         self.particles

@@ -38,6 +38,7 @@ mod regression;
 mod report_table;
 mod scored;
 mod selective;
+mod share;
 mod table;
 mod target_sums;
 mod temperature;
@@ -68,10 +69,11 @@ pub use regression::{
     ensemble_crps, interval_calibration, level_grid, log_likelihood, mae, pit, pit_histogram, predictive_moments,
     quantile, quantile_calibration, rmse, sharpness,
 };
-pub(crate) use regression::{CURVE_LEVELS, PIT_BINS};
+pub(crate) use regression::{CURVE_LEVELS, PIT_BINS, coverage_of_pit};
 pub use report_table::REPORT;
 pub use scored::{ParticleMeans, ScoredClasses, ScoredTargets};
 pub use selective::{aurc, auroc, fpr95, risk_coverage};
+pub use share::share_interval;
 pub use table::{Evaluation, ROUND};
 pub(crate) use target_sums::TargetSums;
 pub use temperature::{TEMPERATURE_LIMIT, TemperatureFit, apply_temperature, fit_temperature, logits_of};

@@ -87,6 +87,18 @@ impl ClassPredictions {
         self.probabilities.chunks_exact(self.classes)
     }
 
+    /// The predictions of some of the rows, in this order; each is less than `n`.
+    ///
+    /// # Errors
+    /// There are no rows.
+    pub(crate) fn select(&self, rows: &[usize]) -> Result<Self, MetricError> {
+        let labels = rows.iter().map(|&row| self.labels[row]).collect();
+        let values = |row: usize| &self.probabilities[row * self.classes..(row + 1) * self.classes];
+        let mut probabilities = Vec::with_capacity(rows.len() * self.classes);
+        rows.iter().for_each(|&row| probabilities.extend_from_slice(values(row)));
+        Self::new(labels, self.classes, probabilities)
+    }
+
     /// Predicted class, its probability and whether it is right, one per row.
     pub fn top_label(&self) -> TopLabel {
         let predicted: Vec<usize> = self.rows().map(argmax).collect();

@@ -249,7 +249,7 @@ pub(super) fn is_central(pit: f64, level: f64) -> bool {
 
 /// Share of PIT values inside the central interval of a level; what [`coverage_table`] counts,
 /// without its quantiles.
-pub(super) fn coverage_of_pit(pit: &[f64], level: f64) -> f64 {
+pub(crate) fn coverage_of_pit(pit: &[f64], level: f64) -> f64 {
     let inside = pit.iter().filter(|f| is_central(**f, level)).count();
     inside as f64 / pit.len().max(1) as f64
 }

@@ -2,7 +2,7 @@
 
 use super::{Axis, Picture, SERIES, WIDTH, nice_ticks};
 use crate::analysis::ClassAnalysis;
-use crate::metrics::Bin;
+use crate::metrics::{Bin, share_interval};
 use crate::run::Comparison;
 use crate::text::{compact, percent, thousands};
 
@@ -154,14 +154,11 @@ fn draw_bin(picture: &mut Picture, bin: &Bin, x: &Axis, y: &Axis) {
     picture.line("fs-level", (left, y.at(accuracy)), (left + width, y.at(accuracy)));
 }
 
-/// 95 % interval of a bin's accuracy (Wilson 1927): how much of the gap a bin of this size can show
-/// by chance.
+/// 95 % interval of a bin's accuracy: how much of the gap a bin of this size can show by chance.
 fn whisker(picture: &mut Picture, bin: &Bin, x: &Axis, y: &Axis) {
     let Some(accuracy) = bin.accuracy else { return };
-    let (n, z2) = (bin.n as f64, 1.96_f64.powi(2));
-    let center = (accuracy + z2 / (2.0 * n)) / (1.0 + z2 / n);
-    let half = (accuracy * (1.0 - accuracy) * z2 / n + (z2 / (2.0 * n)).powi(2)).sqrt() / (1.0 + z2 / n);
-    let (low, high) = (y.at((center - half).max(0.0)), y.at((center + half).min(1.0)));
+    let interval = share_interval(accuracy, bin.n);
+    let (low, high) = (y.at(interval.lo), y.at(interval.hi));
     let middle = x.at(0.5 * (bin.lo + bin.hi));
     let cap = (0.18 * (x.at(bin.hi) - x.at(bin.lo))).min(4.0);
     picture.line("fs-whisker", (middle, low), (middle, high));

@@ -1,0 +1,100 @@
+//! The numbers of each group of rows: the first ones of a report on its rows alone.
+
+use serde::Serialize;
+
+use super::{classification, regression};
+use crate::groups::Groups;
+use crate::metrics::{
+    ClassPredictions, MetricError, RegressionPredictions, ScoreIntervals, ScoredClasses, ScoredTargets,
+};
+use crate::overall::Overall;
+use crate::report::{Content, Report};
+use crate::verdict::CalibrationVerdict;
+
+/// The numbers of the rows of one group.
+#[derive(Debug, Clone, Serialize)]
+pub struct GroupAnalysis {
+    /// Its name.
+    pub name: String,
+    /// The headline in words.
+    pub verdict: CalibrationVerdict,
+    /// The headline numbers.
+    pub overall: Overall,
+    /// Bootstrap intervals of the headline numbers, with as many resamples as the whole report has; `None` for a regression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence_intervals: Option<ScoreIntervals>,
+}
+
+/// The headline numbers of every group that has rows, in the order of the groups; none without groups.
+///
+/// # Errors
+/// There are not as many groups as rows, or rows are not known one by one, or a number of bins outside the accepted range.
+pub(super) fn overall(report: &Report<'_>) -> Result<Vec<(String, Overall)>, MetricError> {
+    let Some(groups) = report.groups else { return Ok(Vec::new()) };
+    match &report.content {
+        Content::Classification { predictions, .. } => of_each(groups, predictions.len(), |rows| {
+            let predictions = predictions.select(rows)?;
+            Ok(classification::overall(&ScoredClasses::of_predictions(&predictions, report.bins)?, report.bins))
+        }),
+        Content::Regression { predictions } => of_each(groups, predictions.rows(), |rows| {
+            regression::overall(&ScoredTargets::new(&predictions.select(rows)?), report.bins)
+        }),
+        Content::Sums { .. } => Err(MetricError::GroupsOfSums),
+    }
+}
+
+/// The numbers of every group of a classification; `resamples` of the rows of a group give its intervals.
+///
+/// # Errors
+/// As [`overall`].
+pub(super) fn of_classes(
+    predictions: &ClassPredictions,
+    groups: &Groups,
+    bins: usize,
+    resamples: usize,
+    seed: u64,
+) -> Result<Vec<GroupAnalysis>, MetricError> {
+    let found = of_each(groups, predictions.len(), |rows| {
+        let predictions = predictions.select(rows)?;
+        let scored = ScoredClasses::of_predictions(&predictions, bins)?;
+        let headline = classification::headline(&predictions, &scored, bins, resamples, seed)?;
+        Ok((headline, classification::overall(&scored, bins)))
+    })?;
+    let group = |(name, (headline, overall)): (String, (classification::Headline, Overall))| GroupAnalysis {
+        name,
+        verdict: headline.verdict,
+        overall,
+        confidence_intervals: Some(headline.intervals),
+    };
+    Ok(found.into_iter().map(group).collect())
+}
+
+/// The numbers of every group of a regression.
+///
+/// # Errors
+/// As [`overall`].
+pub(super) fn of_targets(
+    predictions: &RegressionPredictions,
+    groups: &Groups,
+    bins: usize,
+) -> Result<Vec<GroupAnalysis>, MetricError> {
+    let found = of_each(groups, predictions.rows(), |rows| {
+        let predictions = predictions.select(rows)?;
+        let scored = ScoredTargets::new(&predictions);
+        Ok((regression::verdict(&scored), regression::overall(&scored, bins)?))
+    })?;
+    let group = |(name, (verdict, overall))| GroupAnalysis { name, verdict, overall, confidence_intervals: None };
+    Ok(found.into_iter().map(group).collect())
+}
+
+/// A function of the rows of each group, with the group's name. One group is copied at a time.
+fn of_each<T>(
+    groups: &Groups,
+    rows: usize,
+    of: impl Fn(&[usize]) -> Result<T, MetricError>,
+) -> Result<Vec<(String, T)>, MetricError> {
+    if groups.rows() != rows {
+        return Err(MetricError::Length { what: "groups", got: groups.rows(), expected: rows });
+    }
+    groups.rows_of_each().map(|(name, rows)| Ok((name.to_owned(), of(&rows)?))).collect()
+}

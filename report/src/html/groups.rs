@@ -1,0 +1,77 @@
+//! The section on groups of rows.
+
+use std::cmp::Reverse;
+
+use super::{Body, interval, shown};
+use crate::analysis::GroupAnalysis;
+use crate::metrics::{Interval, Metric, View};
+use crate::text::{escape, thousands};
+
+/// The number of groups that the page shows.
+const SHOWN: usize = 50;
+
+/// The table of the groups; with very many, of those with the most rows.
+pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis]) {
+    body.heading("Groups");
+    body.paragraph(&format!("Each line has the numbers of a group's rows alone. {}", findings(groups)));
+    let shown = shown_groups(groups);
+    if shown.len() < groups.len() {
+        body.paragraph(&format!(
+            "The table has the {} groups with the most rows, of {}; report.json and groups.csv have all.",
+            shown.len(),
+            thousands(groups.len())
+        ));
+    }
+    table(body, &shown);
+    if shown.iter().any(|group| group.confidence_intervals.is_some()) {
+        body.note(
+            "In small print below a number: its 95 % interval over resamples of the group's rows; none where all rows give \
+             the same. The ECE of few rows is too large by chance, and so is its interval.",
+        );
+    }
+    body.note("Of well calibrated groups about one in 20 is called over- or under-confident by chance.");
+}
+
+/// How many groups have each verdict.
+fn findings(groups: &[GroupAnalysis]) -> String {
+    let count = |kind: &str| groups.iter().filter(|group| group.verdict.kind == kind).count();
+    let kinds = ["over-confident", "under-confident", "calibrated on average", "too few rows"];
+    let words = ["over-confident", "under-confident", "calibrated on average", "with too few rows to tell"];
+    let counts = kinds.map(count).into_iter().zip(words).filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, words)| format!("{} {words}", thousands(count))).collect();
+    format!("Of {} groups: {}.", thousands(groups.len()), counts.join(", "))
+}
+
+/// At most [`SHOWN`] groups, those with the most rows, in the order given.
+fn shown_groups(groups: &[GroupAnalysis]) -> Vec<&GroupAnalysis> {
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by_key(|at| Reverse(groups[*at].overall.n));
+    order.truncate(SHOWN);
+    order.sort_unstable();
+    order.into_iter().map(|at| &groups[at]).collect()
+}
+
+/// One line for each group: of the metrics that runs are compared by, those with an interval, or all where none has one.
+fn table(body: &mut Body, groups: &[&GroupAnalysis]) {
+    let Some(first) = groups.first() else { return };
+    let has_interval = |key| first.confidence_intervals.as_ref().is_none_or(|of| of.has(key));
+    let in_view = first.overall.in_view(View::Comparison).into_iter().map(|(metric, _)| metric);
+    let has_value = |metric: &&Metric| groups.iter().any(|group| group.overall.get(metric.key).is_some());
+    let metrics: Vec<&Metric> = in_view.filter(|metric| has_interval(metric.key)).filter(has_value).collect();
+    let heads = metrics.iter().map(|metric| metric.heading());
+    let header: Vec<&str> = ["Group", "Rows"].into_iter().chain(heads).chain(["Verdict"]).collect();
+    let line = |group: &&GroupAnalysis| {
+        let values = metrics.iter().map(|metric| cell(group, metric));
+        let start = [escape(&group.name), thousands(group.overall.n)];
+        start.into_iter().chain(values).chain([escape(&group.verdict.headline)]).collect()
+    };
+    body.table(&header, &groups.iter().map(line).collect::<Vec<_>>());
+}
+
+/// A value with its interval below it, if that has a width.
+fn cell(group: &GroupAnalysis, metric: &Metric) -> String {
+    let range = group.confidence_intervals.as_ref().and_then(|of| of.get(metric.key));
+    let range = interval(metric.unit, range.filter(|Interval { lo, hi }| lo < hi));
+    let value = shown(metric.unit, group.overall.get(metric.key));
+    if range.is_empty() { value } else { format!("{value}<br><small>{range}</small>") }
+}

@@ -1,0 +1,122 @@
+//! A report on rows in groups.
+
+use super::*;
+
+/// The rows of [`predictions`] in the groups `south <1>` (every third row), `north, 2` (another third) and `a` (the rest).
+fn groups() -> Groups {
+    let names = ["south <1>", "north, 2", "a"].map(String::from).to_vec();
+    Groups::new(names, (0..60).map(|row| row % 3).collect()).unwrap()
+}
+
+fn parsed(report: &Report<'_>) -> Value {
+    serde_json::from_str(&render(report).unwrap().json).unwrap()
+}
+
+#[test]
+fn each_group_has_the_numbers_and_the_verdict_of_a_report_on_its_rows_alone() {
+    let (predictions, groups) = (predictions(), groups());
+    let grouped = Report { groups: Some(&groups), ..report(&predictions, None) };
+    let json = parsed(&grouped);
+    let overalls = overall_of_groups(&grouped).unwrap();
+    assert_eq!(json["groups"].as_array().unwrap().len(), 3);
+    for (at, name) in ["south <1>", "north, 2", "a"].into_iter().enumerate() {
+        let own = predictions.select(&(0..60).filter(|row| row % 3 == at).collect::<Vec<_>>()).unwrap();
+        let own = parsed(&report(&own, None));
+        let group = &json["groups"][at];
+        assert_eq!(group["name"], name);
+        for key in ["overall", "verdict", "confidence_intervals"] {
+            assert_eq!(group[key], own[key], "{name}: {key}");
+        }
+        assert_eq!((&*overalls[at].0, json!(overalls[at].1)), (name, own["overall"].clone()));
+    }
+    // Without groups nothing of them is there.
+    assert!(parsed(&report(&predictions, None)).get("groups").is_none());
+    assert!(overall_of_groups(&report(&predictions, None)).unwrap().is_empty());
+}
+
+#[test]
+fn groups_are_on_the_page_with_escaped_names_and_in_a_table_with_quoted_ones() {
+    let (predictions, groups) = (predictions(), groups());
+    let dir = tempfile::tempdir().unwrap();
+    let files = write(&Report { groups: Some(&groups), ..report(&predictions, None) }, dir.path()).unwrap();
+    let page = fs::read_to_string(&files.html).unwrap();
+    assert!(page.contains("<h2>Groups</h2>") && page.contains("<td>south &lt;1&gt;</td><td>20</td>"));
+    assert!(!page.contains("south <1>") && !page.contains("NaN"));
+    let table = fs::read_to_string(files.groups.unwrap()).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].starts_with("group,n,verdict,accuracy,") && lines.len() == 4);
+    assert!(lines[2].starts_with("\"north, 2\",20,"));
+    let fields = |line: &str| line.replace("north, 2", "north").split(',').count();
+    assert!(lines.iter().all(|line| fields(line) == fields(lines[0])));
+    let without = write(&report(&predictions, None), &dir.path().join("without")).unwrap();
+    assert!(without.groups.is_none() && !fs::read_to_string(without.html).unwrap().contains("Groups"));
+}
+
+#[test]
+fn few_rows_without_a_mistake_have_no_verdict_and_no_interval_without_width() {
+    // Two sure and right rows, beside 60 others.
+    let all = predictions();
+    let labels = [all.labels(), &[0, 0]].concat();
+    let few =
+        ClassPredictions::new(labels, 3, [all.probabilities(), &[0.9, 0.1, 0.0, 0.8, 0.1, 0.1]].concat()).unwrap();
+    let of = (0..62).map(|row| usize::from(row >= 60)).collect();
+    let groups = Groups::new(vec!["many".into(), "few".into()], of).unwrap();
+    let grouped = Report { groups: Some(&groups), ..report(&few, None) };
+    assert_eq!(parsed(&grouped)["groups"][1]["verdict"]["kind"], "too few rows");
+    let page = render(&grouped).unwrap().html;
+    let line = page.lines().find(|line| line.starts_with("<tr><td>few</td>")).unwrap();
+    assert!(line.contains("<td>100.0\u{a0}%</td>") && line.contains("Too few rows to tell"), "{line}");
+    // The same holds of a report on these rows alone, and 400 right rows do tell.
+    let rows = |n| ClassPredictions::new(vec![0; n], 2, [0.8, 0.2].repeat(n)).unwrap();
+    assert_eq!(verdict(&report(&rows(2), None)).unwrap().kind, "too few rows");
+    assert_eq!(verdict(&report(&rows(400), None)).unwrap().kind, "under-confident");
+}
+
+#[test]
+fn of_very_many_groups_the_page_has_those_with_the_most_rows() {
+    // Group g of 0..59 has the row g; the groups 3 and 59 have one more of two further rows.
+    let all = predictions();
+    let picked: Vec<usize> = (0..60).chain([3, 59]).collect();
+    let predictions = all.select(&picked).unwrap();
+    let names = (0..60).map(|group| format!("group {group}")).collect();
+    let groups = Groups::new(names, picked).unwrap();
+    let rendered = render(&Report { groups: Some(&groups), ..report(&predictions, None) }).unwrap();
+    assert!(rendered.html.contains("The table has the 50 groups with the most rows, of 60"));
+    let lines: Vec<&str> = rendered.html.split("<tr>").filter(|line| line.starts_with("<td>group ")).collect();
+    let has = |group: usize| lines.iter().any(|line| line.starts_with(&format!("<td>group {group}</td>")));
+    assert!(lines.len() == 50 && has(3) && has(48) && !has(49) && has(59));
+    assert!(lines[0].contains("group 0<") && lines[49].contains("group 59<"));
+    assert_eq!(rendered.groups.unwrap().lines().count(), 61);
+}
+
+#[test]
+fn a_regression_has_groups_too() {
+    let target: Vec<f64> = (0..90).map(|row| (f64::from(row) / 7.0).sin()).collect();
+    let mean = [target.clone(), target.iter().map(|y| y + 0.4).collect()].concat();
+    let predictions = RegressionPredictions::new(2, mean, vec![6.0; 180], target).unwrap();
+    let groups =
+        Groups::new(vec!["x".into(), "y".into()], (0..90).map(|row| usize::from(row >= 60)).collect()).unwrap();
+    let content = || Content::Regression { predictions: &predictions };
+    let grouped = Report { groups: Some(&groups), ..Report::new("r", content()) };
+    let own = predictions.select(&(60..90).collect::<Vec<_>>()).unwrap();
+    let (json, own) = (parsed(&grouped), parsed(&Report::new("r", Content::Regression { predictions: &own })));
+    assert_eq!((&json["groups"][1]["overall"], &json["groups"][1]["verdict"]), (&own["overall"], &own["verdict"]));
+    assert_eq!(json!(overall_of_groups(&grouped).unwrap()[1].1), own["overall"]);
+    let rendered = render(&grouped).unwrap();
+    assert!(rendered.html.contains("<td>y</td><td>30</td>") && !rendered.html.contains("resamples"));
+    assert!(rendered.groups.unwrap().lines().next().unwrap().contains(",rmse,"));
+}
+
+#[test]
+fn groups_that_do_not_fit_are_refused() {
+    let predictions = predictions();
+    let short = Groups::new(vec!["a".into()], vec![0; 59]).unwrap();
+    let grouped = Report { groups: Some(&short), ..report(&predictions, None) };
+    assert_eq!(render(&grouped).unwrap_err().to_string(), "groups: 59 values, expected 60");
+    assert_eq!(overall_of_groups(&grouped).unwrap_err().to_string(), "groups: 59 values, expected 60");
+    let scores = sums(0, 60);
+    let content = Content::Sums { scores: &scores, uncertainty: None };
+    let of_sums = Report { groups: Some(&short), ..Report::new("r", content) };
+    assert!(render(&of_sums).unwrap_err().to_string().contains("have no groups of rows"));
+    assert!(overall_of_groups(&of_sums).is_err());
+}
