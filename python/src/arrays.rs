@@ -1,8 +1,10 @@
 //! numpy arrays in and out. The Python part hands over numpy arrays of the types named here and nothing else.
 
+use std::borrow::Cow;
+
 use fedstein::metrics::{ClassPredictions, RegressionPredictions};
 use ndarray::{ArrayViewD, IxDyn};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::errors::{DataError, of_metric};
@@ -25,11 +27,15 @@ impl Floats<'_> {
         }
     }
 
-    /// Its values, row-major.
-    pub fn to_f64(&self) -> Vec<f64> {
+    /// Its values in 64 bits, row-major; borrowed if it has them like this.
+    pub fn to_f64(&self) -> Cow<'_, [f64]> {
         match self {
-            Self::F64(array) => values(array.as_array(), |value| value),
-            Self::F32(array) => values(array.as_array(), f64::from),
+            Self::F64(array) => match array.as_slice() {
+                // A slice is of any contiguous array, of column-major ones too.
+                Ok(values) if array.is_c_contiguous() => Cow::Borrowed(values),
+                _ => Cow::Owned(values(array.as_array(), |value| value)),
+            },
+            Self::F32(array) => Cow::Owned(values(array.as_array(), f64::from)),
         }
     }
 
@@ -65,10 +71,13 @@ pub fn indices(array: &PyReadonlyArray1<'_, i64>, what: &str) -> PyResult<Vec<us
 ///
 /// # Errors
 /// They are not the probabilities of labelled rows.
-pub fn classes(probabilities: &Floats<'_>, labels: &PyReadonlyArray1<'_, i64>) -> PyResult<ClassPredictions> {
+pub fn classes<'a>(
+    probabilities: &'a Floats<'_>,
+    labels: &PyReadonlyArray1<'_, i64>,
+) -> PyResult<ClassPredictions<'a>> {
     let labels = indices(labels, "label")?;
     let (classes, values) = match *probabilities.shape() {
-        [_] => (2, probabilities.to_f64().into_iter().flat_map(|p| [1.0 - p, p]).collect()),
+        [_] => (2, probabilities.to_f64().iter().flat_map(|p| [1.0 - p, *p]).collect()),
         [_, classes] => (classes, probabilities.to_f64()),
         ref shape => {
             let message =
@@ -76,14 +85,14 @@ pub fn classes(probabilities: &Floats<'_>, labels: &PyReadonlyArray1<'_, i64>) -
             return Err(DataError::new_err(message));
         }
     };
-    ClassPredictions::new(labels, classes, values).map_err(of_metric)
+    ClassPredictions::of(labels, classes, values).map_err(of_metric)
 }
 
 /// Predictions of a regression from means and standard deviations, `[n]` or `[N, n]`.
 ///
 /// # Errors
 /// They are not those of rows with targets.
-pub fn reals(mean: &Floats<'_>, sd: &Floats<'_>, target: &Floats<'_>) -> PyResult<RegressionPredictions> {
+pub fn reals<'a>(mean: &'a Floats<'_>, sd: &Floats<'_>, target: &'a Floats<'_>) -> PyResult<RegressionPredictions<'a>> {
     let shape = mean.shape();
     let (members, rows) = match *shape {
         [rows] => (1, rows),
@@ -107,8 +116,8 @@ pub fn reals(mean: &Floats<'_>, sd: &Floats<'_>, target: &Floats<'_>) -> PyResul
         let message = format!("standard deviation {at} is {}; it must be finite and greater than 0", sd[at]);
         return Err(DataError::new_err(message));
     }
-    let precision = sd.into_iter().map(|sd| (sd * sd).recip()).collect();
-    RegressionPredictions::new(members, mean.to_f64(), precision, target.to_f64()).map_err(of_metric)
+    let precision: Vec<f64> = sd.iter().map(|sd| (sd * sd).recip()).collect();
+    RegressionPredictions::of(members, mean.to_f64(), precision, target.to_f64()).map_err(of_metric)
 }
 
 /// An array of this shape; `values` are row-major.

@@ -196,7 +196,7 @@ fn labels<'py>(py: Python<'py>, labels: &[usize]) -> Bound<'py, PyArray1<i64>> {
 }
 
 /// Adds the means and standard deviations of all members, `[N, n]`.
-fn members<'py>(py: Python<'py>, out: &Arrays<'py>, predictions: &RegressionPredictions) -> PyResult<()> {
+fn members<'py>(py: Python<'py>, out: &Arrays<'py>, predictions: &RegressionPredictions<'_>) -> PyResult<()> {
     let shape = [predictions.particles(), predictions.rows()];
     let sd = predictions.precision().iter().map(|precision| precision.recip().sqrt()).collect();
     let array = |values| -> PyResult<Bound<'py, PyArrayDyn<f64>>> { shaped(py, values, &shape) };

@@ -6,6 +6,7 @@ mod arrays;
 mod data;
 mod errors;
 mod finished;
+mod kept;
 mod pool;
 mod scored;
 mod scores;

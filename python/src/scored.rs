@@ -1,24 +1,28 @@
 //! A report on predictions that Python has.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
-use fedstein::metrics::{ClassPredictions, RegressionPredictions};
 use fedstein::report::{self, Content, Groups, PartitionTable, Rendered, Report, ReportError, RunSummary};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
 use crate::arrays::{Floats, classes, indices, reals};
-use crate::errors::{RunFailed, of_metric, of_report};
+use crate::errors::{DataError, RunFailed, of_metric, of_report};
+use crate::kept::{Fingerprint, KeptFloats, KeptNumbers};
 use crate::pool::detached;
 
-/// Predictions with their report.
+/// Predictions with their report. The arrays are kept, not copied, and read for each part of the report.
 #[pyclass(module = "fedstein._fedstein", frozen)]
 pub struct Scored {
     predictions: Predictions,
+    /// That of the arrays when the report was made.
+    fingerprint: Fingerprint,
     title: String,
     bins: usize,
     names: Option<Vec<String>>,
     groups: Option<Groups>,
+    rendered: OnceLock<Rendered>,
 }
 
 /// The names of groups, and the position in them of each row's group, `[n]`.
@@ -30,16 +34,107 @@ fn groups(of: Option<RowGroups<'_>>) -> PyResult<Option<Groups>> {
 }
 
 enum Predictions {
-    Classes(ClassPredictions),
-    Real(RegressionPredictions),
+    /// Probabilities and labels.
+    Classes(KeptFloats, KeptNumbers),
+    /// Means, standard deviations and targets.
+    Real(KeptFloats, KeptFloats, KeptFloats),
+}
+
+/// The arrays of [`Predictions`] while they are read.
+enum Arrays<'py> {
+    Classes(Floats<'py>, PyReadonlyArray1<'py, i64>),
+    Real(Floats<'py>, Floats<'py>, Floats<'py>),
+}
+
+impl Predictions {
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
+        Ok(match self {
+            Self::Classes(probabilities, labels) => Arrays::Classes(probabilities.read(py)?, labels.read(py)?),
+            Self::Real(mean, sd, targets) => Arrays::Real(mean.read(py)?, sd.read(py)?, targets.read(py)?),
+        })
+    }
+}
+
+impl Arrays<'_> {
+    fn keep(&self) -> Predictions {
+        match self {
+            Self::Classes(probabilities, labels) => {
+                Predictions::Classes(KeptFloats::new(probabilities), KeptNumbers::new(labels))
+            }
+            Self::Real(mean, sd, targets) => {
+                Predictions::Real(KeptFloats::new(mean), KeptFloats::new(sd), KeptFloats::new(targets))
+            }
+        }
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        match self {
+            Self::Classes(probabilities, labels) => Fingerprint::EMPTY.floats(probabilities).numbers(labels),
+            Self::Real(mean, sd, targets) => Fingerprint::EMPTY.floats(mean).floats(sd).floats(targets),
+        }
+    }
 }
 
 impl Scored {
-    fn report(&self) -> Report<'_> {
-        let content = match &self.predictions {
-            Predictions::Classes(predictions) => Content::Classification { predictions, uncertainty: None },
-            Predictions::Real(predictions) => Content::Regression { predictions },
+    fn new(
+        arrays: &Arrays<'_>,
+        bins: usize,
+        title: String,
+        names: Option<Vec<String>>,
+        groups: Option<Groups>,
+    ) -> Self {
+        let (predictions, fingerprint) = (arrays.keep(), arrays.fingerprint());
+        Self { predictions, fingerprint, title, bins, names, groups, rendered: OnceLock::new() }
+    }
+
+    /// Does some work on the report, without the lock of Python.
+    ///
+    /// # Errors
+    /// The arrays are not predictions, or have changed.
+    fn of_report<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Report<'_>) -> Result<T, ReportError> + Send,
+    ) -> PyResult<T> {
+        let arrays = self.predictions.read(py)?;
+        self.check(&arrays)?;
+        let found = match &arrays {
+            Arrays::Classes(probabilities, labels) => {
+                let predictions = &classes(probabilities, labels)?;
+                let report = self.report(Content::Classification { predictions, uncertainty: None });
+                detached(py, || work(&report))?
+            }
+            Arrays::Real(mean, sd, targets) => {
+                let predictions = &reals(mean, sd, targets)?;
+                let report = self.report(Content::Regression { predictions });
+                detached(py, || work(&report))?
+            }
         };
+        // Another thread may have written into them meanwhile.
+        self.check(&arrays)?;
+        found.map_err(of_report)
+    }
+
+    /// The files of the report, computed on the first call.
+    fn rendered(&self, py: Python<'_>) -> PyResult<&Rendered> {
+        if let Some(rendered) = self.rendered.get() {
+            return Ok(rendered);
+        }
+        let rendered = self.of_report(py, report::render)?;
+        Ok(self.rendered.get_or_init(|| rendered))
+    }
+
+    fn check(&self, arrays: &Arrays<'_>) -> PyResult<()> {
+        match arrays.fingerprint() == self.fingerprint {
+            true => Ok(()),
+            false => Err(DataError::new_err(
+                "the arrays have changed since the report was made; make the report anew, or pass copies of arrays that \
+                 change",
+            )),
+        }
+    }
+
+    fn report<'a>(&'a self, content: Content<'a>) -> Report<'a> {
         let named = |names: &Vec<String>| {
             let (counts, validation, test) = Default::default();
             let partition = Some(PartitionTable { class_names: names.clone(), counts, validation, test });
@@ -61,8 +156,7 @@ impl Scored {
         names: Option<Vec<String>>,
         groups: Option<RowGroups<'_>>,
     ) -> PyResult<Self> {
-        let predictions = Predictions::Classes(classes(&probabilities, &labels)?);
-        Ok(Self { predictions, title, bins, names, groups: self::groups(groups)? })
+        Ok(Self::new(&Arrays::Classes(probabilities, labels), bins, title, names, self::groups(groups)?))
     }
 
     #[staticmethod]
@@ -74,19 +168,18 @@ impl Scored {
         title: String,
         groups: Option<RowGroups<'_>>,
     ) -> PyResult<Self> {
-        let predictions = Predictions::Real(reals(&mean, &sd, &targets)?);
-        Ok(Self { predictions, title, bins, names: None, groups: self::groups(groups)? })
+        Ok(Self::new(&Arrays::Real(mean, sd, targets), bins, title, None, self::groups(groups)?))
     }
 
     /// The headline numbers, as JSON.
     fn overall(&self, py: Python<'_>) -> PyResult<String> {
-        let overall = detached(py, || report::overall(&self.report()))?.map_err(of_report)?;
+        let overall = self.of_report(py, report::overall)?;
         serde_json::to_string(&overall).map_err(|error| RunFailed::new_err(error.to_string()))
     }
 
     /// The headline numbers of each group by its name, as JSON.
     fn groups(&self, py: Python<'_>) -> PyResult<String> {
-        let of_groups = detached(py, || report::overall_of_groups(&self.report()))?.map_err(of_report)?;
+        let of_groups = self.of_report(py, report::overall_of_groups)?;
         let by_name = of_groups.iter().map(|(name, overall)| Ok((name.clone(), serde_json::to_value(overall)?)));
         let json = by_name.collect::<serde_json::Result<serde_json::Map<_, _>>>().map(serde_json::Value::Object);
         json.map(|json| json.to_string()).map_err(|error| RunFailed::new_err(error.to_string()))
@@ -94,14 +187,13 @@ impl Scored {
 
     /// `report.json` and `report.html`.
     fn render(&self, py: Python<'_>) -> PyResult<(String, String)> {
-        let rendered = detached(py, || report::render(&self.report()))?.map_err(of_report)?;
-        let Rendered { json, html, .. } = rendered;
-        Ok((json, html))
+        let Rendered { json, html, .. } = self.rendered(py)?;
+        Ok((json.clone(), html.clone()))
     }
 
     /// Writes the files of the report; returns the path of the page.
     fn save(&self, py: Python<'_>, directory: PathBuf) -> PyResult<PathBuf> {
-        let write = || -> Result<_, ReportError> { report::write(&self.report(), &directory) };
-        Ok(detached(py, write)?.map_err(of_report)?.html)
+        let rendered = self.rendered(py)?;
+        Ok(detached(py, || rendered.write(&directory))?.map_err(|error| of_report(error.into()))?.html)
     }
 }

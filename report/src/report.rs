@@ -34,7 +34,7 @@ pub enum Content<'a> {
     /// Class probabilities.
     Classification {
         /// The predictive with its labels.
-        predictions: &'a ClassPredictions,
+        predictions: &'a ClassPredictions<'a>,
         /// The numbers that need the particles, where these are known.
         uncertainty: Option<UncertaintySummary>,
     },
@@ -42,7 +42,7 @@ pub enum Content<'a> {
     /// [`RegressionPredictions::original_scale`]).
     Regression {
         /// The predictive with its targets.
-        predictions: &'a RegressionPredictions,
+        predictions: &'a RegressionPredictions<'a>,
     },
     /// Sums of scores over rows that are elsewhere, of either task. Numbers that need single rows are left out.
     Sums {

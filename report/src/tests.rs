@@ -13,7 +13,7 @@ use crate::metrics::{
 };
 
 /// Sixty rows of three classes with confidences from one half to one; every third row is wrong.
-fn predictions() -> ClassPredictions {
+fn predictions() -> ClassPredictions<'static> {
     let mut probabilities = Vec::new();
     for row in 0..60 {
         let p = 0.5 + f64::from(row) / 120.0;
@@ -45,7 +45,7 @@ fn run() -> RunSummary {
     }
 }
 
-fn report<'a>(predictions: &'a ClassPredictions, run: Option<RunSummary>) -> Report<'a> {
+fn report<'a>(predictions: &'a ClassPredictions<'a>, run: Option<RunSummary>) -> Report<'a> {
     let content = Content::Classification { predictions, uncertainty: None };
     Report { title: "a <title> & \"more\"".into(), content, bins: 15, seed: 1, run, groups: None }
 }

@@ -110,20 +110,30 @@ pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
 /// # Errors
 /// A number of bins outside the accepted range, groups that are not one for each row, or a file that cannot be written.
 pub fn write(report: &Report<'_>, dir: &Path) -> Result<ReportFiles, ReportError> {
-    let Rendered { json, bins, groups, reliability, curves, partition, html } = render(report)?;
-    std::fs::create_dir_all(dir).map_err(|source| FileError::new(dir, source))?;
-    let put = |name: &str, text: &str| -> Result<PathBuf, ReportError> {
-        let path = dir.join(name);
-        write_atomic(&path, text.as_bytes())?;
-        Ok(path)
-    };
-    Ok(ReportFiles {
-        json: put("report.json", &json)?,
-        bins: put("bins.csv", &bins)?,
-        groups: groups.map(|table| put("groups.csv", &table)).transpose()?,
-        reliability: put("reliability.svg", &reliability)?,
-        curves: curves.map(|picture| put("curves.svg", &picture)).transpose()?,
-        partition: partition.map(|picture| put("partition.svg", &picture)).transpose()?,
-        html: put("report.html", &html)?,
-    })
+    Ok(render(report)?.write(dir)?)
+}
+
+impl Rendered {
+    /// Writes the files of the report into `dir`, which is created if it is missing; each appears whole or not at all.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write(&self, dir: &Path) -> Result<ReportFiles, FileError> {
+        std::fs::create_dir_all(dir).map_err(|source| FileError::new(dir, source))?;
+        let put = |name: &str, text: &String| -> Result<PathBuf, FileError> {
+            let path = dir.join(name);
+            write_atomic(&path, text.as_bytes())?;
+            Ok(path)
+        };
+        let put_some = |name: &str, text: &Option<String>| text.as_ref().map(|text| put(name, text)).transpose();
+        Ok(ReportFiles {
+            json: put("report.json", &self.json)?,
+            bins: put("bins.csv", &self.bins)?,
+            groups: put_some("groups.csv", &self.groups)?,
+            reliability: put("reliability.svg", &self.reliability)?,
+            curves: put_some("curves.svg", &self.curves)?,
+            partition: put_some("partition.svg", &self.partition)?,
+            html: put("report.html", &self.html)?,
+        })
+    }
 }

@@ -123,7 +123,7 @@ fn equal_mass_bins(inputs: &Value) -> Result<Value, MetricError> {
     Ok(json!({"ece_equal_mass": equal_mass(&conf, &correct, bins(inputs))?.ece()}))
 }
 
-fn predictions_of(inputs: &Value) -> Result<ClassPredictions, MetricError> {
+fn predictions_of(inputs: &Value) -> Result<ClassPredictions<'static>, MetricError> {
     ClassPredictions::new(labels(&inputs["labels"]), length(&inputs["probs"][0]), flat(&inputs["probs"]))
 }
 
@@ -260,7 +260,7 @@ fn every_golden_calibration_case_passes() {
     );
 }
 
-fn regression_summary(predictions: &RegressionPredictions) -> Result<Value, MetricError> {
+fn regression_summary(predictions: &RegressionPredictions<'_>) -> Result<Value, MetricError> {
     let table = coverage_table(predictions, &COVERAGE_LEVELS)?;
     let column = |f: &dyn Fn(&CoverageRow) -> Value| -> Map<String, Value> {
         table.iter().map(|row| (row.level.to_string(), f(row))).collect()
@@ -275,7 +275,7 @@ fn regression_summary(predictions: &RegressionPredictions) -> Result<Value, Metr
     }))
 }
 
-fn one_gaussian(inputs: &Value) -> Result<RegressionPredictions, MetricError> {
+fn one_gaussian(inputs: &Value) -> Result<RegressionPredictions<'static>, MetricError> {
     let precision = numbers(&inputs["sd"]).iter().map(|sd| 1.0 / (sd * sd)).collect();
     RegressionPredictions::new(1, numbers(&inputs["mu"]), precision, numbers(&inputs["y"]))
 }
@@ -284,7 +284,7 @@ fn gaussians(inputs: &Value) -> Result<Value, MetricError> {
     regression_summary(&one_gaussian(inputs)?)
 }
 
-fn mixture_of(inputs: &Value) -> Result<RegressionPredictions, MetricError> {
+fn mixture_of(inputs: &Value) -> Result<RegressionPredictions<'static>, MetricError> {
     let (mean, precision) = (&inputs["mu[particle][sample]"], &inputs["gamma[particle][sample]"]);
     RegressionPredictions::new(length(mean), flat(mean), flat(precision), numbers(&inputs["y"]))
 }

@@ -93,7 +93,7 @@ fn class_text(log_probs: &ParticleLogProbs, names: &[String]) -> String {
 }
 
 /// The CSV text `mean,sd` of the predictive mixture, on the scale of the data.
-fn regression_text(predictions: &RegressionPredictions) -> String {
+fn regression_text(predictions: &RegressionPredictions<'_>) -> String {
     let mut text = String::from("mean,sd\n");
     let moments = predictive_moments(predictions);
     for (mean, variance) in moments.mean.iter().zip(&moments.variance) {

@@ -31,7 +31,7 @@ pub enum Predicted {
     /// A Gaussian of every particle on the standardised scale, with the scale of the targets.
     Real {
         /// Means and precisions `[N, n]`, targets `[n]`.
-        predictions: RegressionPredictions,
+        predictions: RegressionPredictions<'static>,
         /// The transformation back to the units of the data.
         scale: Scale,
     },

@@ -24,7 +24,7 @@ pub enum Forecast {
     },
     /// Of a regression: a Gaussian of every particle on the scale of the data, `[N, n]`. The targets are unknown, and 0 on
     /// the standardised scale.
-    Real(RegressionPredictions),
+    Real(RegressionPredictions<'static>),
 }
 
 impl Finished {

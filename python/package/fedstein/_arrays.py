@@ -37,7 +37,7 @@ def as_floats(values: Any, what: str) -> FloatArray:
     """The values as float64 or float32."""
     array = as_array(values, what)
     if array.dtype in (np.float64, np.float32) and array.dtype.isnative:
-        return array
+        return np.require(array, requirements=["ALIGNED"])
     if array.dtype == np.float16:
         return array.astype(np.float32)
     if array.dtype.kind in "fiub":
@@ -64,7 +64,7 @@ def as_labels(values: Any, what: str = "labels") -> NDArray[np.int64]:
     """The values as whole numbers."""
     array = as_vector(values, what)
     if array.dtype.kind in "iub":
-        return array.astype(np.int64, copy=False)
+        return np.require(array, np.int64, ["ALIGNED"])
     if array.dtype.kind == "f":
         whole = array.astype(np.int64)
         if np.array_equal(whole, array):

@@ -33,6 +33,9 @@ class Report:
     The headline numbers are computed at once. Those of groups, bootstrap intervals, temperature scaling and the page
     are computed when they are first asked for.
 
+    The arrays are not copied. Where one was written into before a part of the report was computed, that part raises
+    `DataError`.
+
     Make one with `fedstein.report`, `fedstein.report_regression` or `Run.report`.
     """
 
@@ -165,6 +168,8 @@ class Report:
         ------
         ConfigError
             The directory holds files and no report.
+        DataError
+            The arrays have changed since the report was made, and its page was not computed before.
         RunFailed
             A file cannot be written.
         """
@@ -204,7 +209,7 @@ def report(
     ----------
     probabilities : array_like, [n, C] or [n]
         A distribution over C classes for each row, which sums to 1 within 0.001; or the probability of class 1 of two.
-        Arrays of numpy, PyTorch, JAX, pandas and polars are taken.
+        Arrays of numpy, PyTorch, JAX, pandas and polars are taken; those of float64, row by row, are not copied.
     labels : array_like, [n]
         The true classes: whole numbers from 0, or members of `classes`.
     classes : sequence, optional

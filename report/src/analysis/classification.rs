@@ -99,7 +99,7 @@ pub struct TemperatureDiagnosis {
 impl ClassAnalysis {
     pub(super) fn new(
         report: &Report<'_>,
-        predictions: &ClassPredictions,
+        predictions: &ClassPredictions<'_>,
         uncertainty: Option<UncertaintySummary>,
     ) -> Result<Self, MetricError> {
         let (n, bins, seed) = (predictions.len(), report.bins, report.seed);
@@ -173,7 +173,7 @@ pub(super) struct Headline {
 }
 
 pub(super) fn headline(
-    predictions: &ClassPredictions,
+    predictions: &ClassPredictions<'_>,
     scored: &ScoredClasses<'_>,
     bins: usize,
     resamples: usize,
@@ -194,7 +194,7 @@ pub(super) fn overall(scored: &ScoredClasses<'_>, bins: usize) -> Overall {
 }
 
 fn temperature(
-    predictions: &ClassPredictions,
+    predictions: &ClassPredictions<'_>,
     bins: usize,
     seed: u64,
 ) -> Result<Option<TemperatureDiagnosis>, MetricError> {
@@ -210,7 +210,7 @@ fn temperature(
     let (fitted, judged) = (predictions.select(fitted)?, predictions.select(judged)?);
     let fit = fit_temperature(&logits_of(&fitted), fitted.labels(), fitted.classes())?;
     let scaled = apply_temperature(&judged, fit.temperature)?;
-    let ece = |of: &ClassPredictions| -> Result<Option<f64>, MetricError> {
+    let ece = |of: &ClassPredictions<'_>| -> Result<Option<f64>, MetricError> {
         let top = of.top_label();
         Ok(metrics::equal_width(&top.confidence, &top.correct, bins)?.ece())
     };

@@ -48,7 +48,7 @@ pub(super) fn overall(report: &Report<'_>) -> Result<Vec<(String, Overall)>, Met
 /// # Errors
 /// As [`overall`].
 pub(super) fn of_classes(
-    predictions: &ClassPredictions,
+    predictions: &ClassPredictions<'_>,
     groups: &Groups,
     bins: usize,
     resamples: usize,
@@ -74,7 +74,7 @@ pub(super) fn of_classes(
 /// # Errors
 /// As [`overall`].
 pub(super) fn of_targets(
-    predictions: &RegressionPredictions,
+    predictions: &RegressionPredictions<'_>,
     groups: &Groups,
     bins: usize,
 ) -> Result<Vec<GroupAnalysis>, MetricError> {

@@ -43,7 +43,7 @@ pub struct RegressionAnalysis {
 }
 
 impl RegressionAnalysis {
-    pub(super) fn new(report: &Report<'_>, predictions: &RegressionPredictions) -> Result<Self, MetricError> {
+    pub(super) fn new(report: &Report<'_>, predictions: &RegressionPredictions<'_>) -> Result<Self, MetricError> {
         let scored = ScoredTargets::new(predictions);
         let pit = scored.pit();
         let overall = overall(&scored, report.bins)?;

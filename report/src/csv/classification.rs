@@ -19,7 +19,7 @@ const HEADER: &str = "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes";
 /// # Errors
 /// The file cannot be read or is invalid. The error names the file, the line (the header is line 1), the column and the
 /// expected content.
-pub fn read_predictions(path: &Path) -> Result<ClassPredictions, ReportError> {
+pub fn read_predictions(path: &Path) -> Result<ClassPredictions<'static>, ReportError> {
     let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
     let at = |line: usize, column: Option<&str>, problem: String| input(path, line, column, problem);
     let text = utf8(path, &bytes)?;
@@ -48,7 +48,7 @@ pub fn read_predictions(path: &Path) -> Result<ClassPredictions, ReportError> {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_predictions(path: &Path, predictions: &ClassPredictions) -> Result<(), FileError> {
+pub fn write_predictions(path: &Path, predictions: &ClassPredictions<'_>) -> Result<(), FileError> {
     let mut text = String::from("label");
     for class in 0..predictions.classes() {
         let _ = write!(text, ",p_{class}");
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    fn read(text: impl AsRef<[u8]>) -> Result<ClassPredictions, String> {
+    fn read(text: impl AsRef<[u8]>) -> Result<ClassPredictions<'static>, String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("p.csv");
         fs::write(&path, text).unwrap();
@@ -239,7 +239,7 @@ mod tests {
             let path = dir.path().join("p.csv");
             write_predictions(&path, &predictions).unwrap();
             let back = read_predictions(&path).unwrap();
-            let bits = |of: &ClassPredictions| of.probabilities().iter().map(|p| p.to_bits()).collect::<Vec<_>>();
+            let bits = |of: &ClassPredictions<'_>| of.probabilities().iter().map(|p| p.to_bits()).collect::<Vec<_>>();
             prop_assert_eq!(bits(&back), bits(&predictions));
             prop_assert_eq!(back.labels(), predictions.labels());
         }

@@ -13,7 +13,7 @@ use crate::metrics::RegressionPredictions;
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_regression(path: &Path, predictions: &RegressionPredictions) -> Result<(), FileError> {
+pub fn write_regression(path: &Path, predictions: &RegressionPredictions<'_>) -> Result<(), FileError> {
     let mut text = String::from("target");
     for n in 0..predictions.particles() {
         let _ = write!(text, ",mean_{n},precision_{n}");
@@ -33,7 +33,7 @@ pub fn write_regression(path: &Path, predictions: &RegressionPredictions) -> Res
 ///
 /// # Errors
 /// The file cannot be read or is invalid. The error names the file, the line and the expected content.
-pub fn read_regression(path: &Path) -> Result<RegressionPredictions, ReportError> {
+pub fn read_regression(path: &Path) -> Result<RegressionPredictions<'static>, ReportError> {
     let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
     let at = |line: usize, column: Option<&str>, problem: String| input(path, line, column, problem);
     let mut lines = utf8(path, &bytes)?.lines();

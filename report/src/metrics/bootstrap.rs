@@ -104,7 +104,7 @@ fn as_map<S: Serializer>(entries: &[(&'static str, Option<Interval>)], serialize
 /// # Errors
 /// A number of bins that makes no histogram, or a level outside (0, 1).
 pub fn score_intervals<R: Rng + ?Sized>(
-    predictions: &ClassPredictions,
+    predictions: &ClassPredictions<'_>,
     bins: usize,
     resamples: usize,
     level: f64,

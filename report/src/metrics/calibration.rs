@@ -333,7 +333,7 @@ fn check(confidence: &[f64], correct: &[bool], bins: usize) -> Result<(), Metric
 ///
 /// # Errors
 /// A number of bins outside `1..=`[`MAX_BINS`].
-pub fn classwise_ece(predictions: &ClassPredictions, bins: usize) -> Result<Vec<f64>, MetricError> {
+pub fn classwise_ece(predictions: &ClassPredictions<'_>, bins: usize) -> Result<Vec<f64>, MetricError> {
     let mut ece = Vec::with_capacity(predictions.classes());
     for class in 0..predictions.classes() {
         ece.push(one_vs_rest(predictions, class, bins)?.ece().unwrap_or(0.0));
@@ -346,11 +346,11 @@ pub fn classwise_ece(predictions: &ClassPredictions, bins: usize) -> Result<Vec<
 ///
 /// # Errors
 /// A number of bins outside `1..=`[`MAX_BINS`].
-pub fn binary_positive(predictions: &ClassPredictions, bins: usize) -> Result<Option<Calibration>, MetricError> {
+pub fn binary_positive(predictions: &ClassPredictions<'_>, bins: usize) -> Result<Option<Calibration>, MetricError> {
     (predictions.classes() == 2).then(|| one_vs_rest(predictions, 1, bins)).transpose()
 }
 
-fn one_vs_rest(predictions: &ClassPredictions, class: usize, bins: usize) -> Result<Calibration, MetricError> {
+fn one_vs_rest(predictions: &ClassPredictions<'_>, class: usize, bins: usize) -> Result<Calibration, MetricError> {
     let mut histogram = Histogram::new(bins, BinRule::UpperClosed)?;
     for (row, &label) in predictions.rows().zip(predictions.labels()) {
         histogram.push(row[class], label == class);

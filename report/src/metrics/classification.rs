@@ -10,7 +10,7 @@ use super::predictions::{ClassPredictions, ParticleLogProbs, argmax, check_label
 pub const PROBABILITY_FLOOR: f64 = 1e-12;
 
 /// Share of rows whose predicted class is the label: the ensemble's accuracy, the headline.
-pub fn accuracy(predictions: &ClassPredictions) -> f64 {
+pub fn accuracy(predictions: &ClassPredictions<'_>) -> f64 {
     let right = predictions.rows().zip(predictions.labels()).filter(|(row, label)| argmax(row) == **label).count();
     right as f64 / predictions.len() as f64
 }
@@ -43,7 +43,7 @@ pub(super) fn floored_nll(probability: f64) -> f64 {
 }
 
 /// Negative log-likelihood of the predictive, with the number of floored rows.
-pub fn nll(predictions: &ClassPredictions) -> NegativeLogLikelihood {
+pub fn nll(predictions: &ClassPredictions<'_>) -> NegativeLogLikelihood {
     let of_label = || predictions.rows().zip(predictions.labels()).map(|(row, &label)| row[label]);
     NegativeLogLikelihood {
         value: of_label().map(floored_nll).sum::<f64>() / predictions.len() as f64,
@@ -71,7 +71,7 @@ pub fn gibbs_nll(log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<f64, 
 
 /// Mean of `ln max_c p_c`: what the reference code of DSVGD prints as "log-likelihood"; it never
 /// looks at a label.
-pub fn reference_max(predictions: &ClassPredictions) -> f64 {
+pub fn reference_max(predictions: &ClassPredictions<'_>) -> f64 {
     let sum: f64 = predictions.rows().map(|row| -floored_nll(row[argmax(row)])).sum();
     sum / predictions.len() as f64
 }
@@ -83,13 +83,13 @@ pub(super) fn squared_error(row: &[f64], label: usize) -> f64 {
 
 /// Brier score: mean over rows of `sum_c (p_c - [label = c])^2`, in `[0, 2]`, for two classes too
 /// (Brier 1950).
-pub fn brier(predictions: &ClassPredictions) -> f64 {
+pub fn brier(predictions: &ClassPredictions<'_>) -> f64 {
     let sum: f64 = predictions.rows().zip(predictions.labels()).map(|(row, &label)| squared_error(row, label)).sum();
     sum / predictions.len() as f64
 }
 
 /// Half of [`brier`], the squared error of `p(y = 1)`; `None` unless there are exactly two classes.
-pub fn brier_binary(predictions: &ClassPredictions) -> Option<f64> {
+pub fn brier_binary(predictions: &ClassPredictions<'_>) -> Option<f64> {
     (predictions.classes() == 2).then(|| 0.5 * brier(predictions))
 }
 
@@ -115,7 +115,7 @@ pub struct ClassRow {
 }
 
 /// Recall, precision, confidence and NLL of every class, `[C]`.
-pub fn per_class(predictions: &ClassPredictions) -> Vec<ClassRow> {
+pub fn per_class(predictions: &ClassPredictions<'_>) -> Vec<ClassRow> {
     #[derive(Clone, Default)]
     struct Sums {
         n: usize,

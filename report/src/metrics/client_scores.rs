@@ -72,7 +72,7 @@ impl ClientScores {
     ///
     /// # Errors
     /// A score that is not finite; sums of a classification.
-    pub fn add_real(&mut self, predictions: &RegressionPredictions) -> Result<(), MetricError> {
+    pub fn add_real(&mut self, predictions: &RegressionPredictions<'_>) -> Result<(), MetricError> {
         let Sums::Targets(sums) = &mut self.sums else { return Err(MetricError::OtherSums) };
         sums.add(predictions)?;
         self.rows += predictions.rows();

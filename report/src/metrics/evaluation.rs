@@ -37,7 +37,7 @@ impl Evaluation {
     ///
     /// # Errors
     /// A number of bins outside `1..=`[`super::MAX_BINS`].
-    pub fn of_predictions(predictions: &ClassPredictions, bins: usize) -> Result<Self, MetricError> {
+    pub fn of_predictions(predictions: &ClassPredictions<'_>, bins: usize) -> Result<Self, MetricError> {
         Ok(Self::of_scored(&ScoredClasses::of_predictions(predictions, bins)?))
     }
 
@@ -58,7 +58,7 @@ impl Evaluation {
     ///
     /// # Errors
     /// A scale that is not finite and positive.
-    pub fn regression(standardised: &RegressionPredictions, scale: Scale) -> Result<Self, MetricError> {
+    pub fn regression(standardised: &RegressionPredictions<'_>, scale: Scale) -> Result<Self, MetricError> {
         let predictions = standardised.original_scale(scale)?;
         let scored = ScoredTargets::new(&predictions);
         Ok(Self::from_metrics(predictions.rows(), |metric| (metric.targets?.of)(&scored)))

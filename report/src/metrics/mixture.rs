@@ -1,5 +1,7 @@
 //! Checked predictions of a regression: a mixture of normals and a target per row.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::error::{MetricError, check_finite, check_length};
@@ -24,17 +26,17 @@ impl Scale {
 }
 
 /// Equal-weight mixture of normals per row, `p(y|x) = (1/N) sum_n N(y; mean_n, 1/precision_n)`,
-/// with the true targets.
+/// with the true targets. The arrays are its own, or borrowed for `'a`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RegressionPredictions {
+pub struct RegressionPredictions<'a> {
     particles: usize,
     rows: usize,
-    mean: Vec<f64>,
-    precision: Vec<f64>,
-    target: Vec<f64>,
+    mean: Cow<'a, [f64]>,
+    precision: Cow<'a, [f64]>,
+    target: Cow<'a, [f64]>,
 }
 
-impl RegressionPredictions {
+impl RegressionPredictions<'static> {
     /// Checks and keeps the predictions of `target.len()` rows.
     ///
     /// # Arguments
@@ -45,6 +47,36 @@ impl RegressionPredictions {
     /// A mean or target that is not finite, a precision that is not finite and positive, lengths
     /// that do not fit.
     pub fn new(particles: usize, mean: Vec<f64>, precision: Vec<f64>, target: Vec<f64>) -> Result<Self, MetricError> {
+        Self::of(particles, mean, precision, target)
+    }
+
+    /// The predictions behind a network's outputs: a mean and the logarithm of a precision per row.
+    ///
+    /// # Arguments
+    /// * `outputs`: `[particles, n, 2]`, row-major
+    /// * `target`: `[n]`
+    ///
+    /// # Errors
+    /// As [`RegressionPredictions::new`].
+    pub fn from_outputs(particles: usize, outputs: &[f32], target: Vec<f64>) -> Result<Self, MetricError> {
+        let mean = outputs.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
+        let precision = outputs.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
+        Self::new(particles, mean, precision, target)
+    }
+}
+
+impl<'a> RegressionPredictions<'a> {
+    /// As [`RegressionPredictions::new`], of arrays that may be borrowed.
+    ///
+    /// # Errors
+    /// As [`RegressionPredictions::new`].
+    pub fn of(
+        particles: usize,
+        mean: impl Into<Cow<'a, [f64]>>,
+        precision: impl Into<Cow<'a, [f64]>>,
+        target: impl Into<Cow<'a, [f64]>>,
+    ) -> Result<Self, MetricError> {
+        let (mean, precision, target) = (mean.into(), precision.into(), target.into());
         let rows = target.len();
         if particles == 0 {
             return Err(MetricError::NoParticles);
@@ -62,31 +94,17 @@ impl RegressionPredictions {
         Ok(Self { particles, rows, mean, precision, target })
     }
 
-    /// The predictions behind a network's outputs: a mean and the logarithm of a precision per row.
-    ///
-    /// # Arguments
-    /// * `outputs`: `[particles, n, 2]`, row-major
-    /// * `target`: `[n]`
-    ///
-    /// # Errors
-    /// As [`RegressionPredictions::new`].
-    pub fn from_outputs(particles: usize, outputs: &[f32], target: Vec<f64>) -> Result<Self, MetricError> {
-        let mean = outputs.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
-        let precision = outputs.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
-        Self::new(particles, mean, precision, target)
-    }
-
     /// Predictions and targets on the scale of the data, `y = scale.mean + scale.sd * z`.
     ///
     /// # Errors
     /// A standard deviation that is not finite and positive, or values that leave the range of
     /// `f64`.
-    pub fn original_scale(&self, scale: Scale) -> Result<Self, MetricError> {
+    pub fn original_scale(&self, scale: Scale) -> Result<RegressionPredictions<'static>, MetricError> {
         if !(scale.sd.is_finite() && scale.sd > 0.0) {
             return Err(MetricError::NotPositive { what: "scale", index: 0, value: scale.sd });
         }
         let back = |z: &f64| scale.mean + scale.sd * z;
-        Self::new(
+        RegressionPredictions::new(
             self.particles,
             self.mean.iter().map(back).collect(),
             self.precision.iter().map(|p| p / scale.sd / scale.sd).collect(),
@@ -98,11 +116,11 @@ impl RegressionPredictions {
     ///
     /// # Errors
     /// There are no rows.
-    pub(crate) fn select(&self, rows: &[usize]) -> Result<Self, MetricError> {
+    pub(crate) fn select(&self, rows: &[usize]) -> Result<RegressionPredictions<'static>, MetricError> {
         let of = |values: &[f64]| -> Vec<f64> {
             values.chunks_exact(self.rows).flat_map(|of_particle| rows.iter().map(|&row| of_particle[row])).collect()
         };
-        Self::new(self.particles, of(&self.mean), of(&self.precision), of(&self.target))
+        RegressionPredictions::new(self.particles, of(&self.mean), of(&self.precision), of(&self.target))
     }
 
     /// Number of particles `N`, at least 1.

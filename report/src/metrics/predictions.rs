@@ -1,5 +1,7 @@
 //! Checked predictions of a classification: probabilities with labels, and the log probabilities of every particle.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 use super::error::{MetricError, check_length};
@@ -12,12 +14,12 @@ pub const ROW_SUM_TOLERANCE: f64 = 1e-3;
 const BLOCK: usize = 256;
 
 /// Class probabilities of `n` rows with their true labels; at least one row and two classes, every
-/// row a distribution.
+/// row a distribution. The arrays are its own, or borrowed for `'a`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClassPredictions {
-    labels: Vec<usize>,
+pub struct ClassPredictions<'a> {
+    labels: Cow<'a, [usize]>,
     classes: usize,
-    probabilities: Vec<f64>,
+    probabilities: Cow<'a, [f64]>,
 }
 
 /// The predicted class of every row, its probability, and whether it is the true one; each of
@@ -32,7 +34,7 @@ pub struct TopLabel {
     pub correct: Vec<bool>,
 }
 
-impl ClassPredictions {
+impl ClassPredictions<'static> {
     /// Checks and keeps the predictions of `labels.len()` rows.
     ///
     /// # Arguments
@@ -44,6 +46,21 @@ impl ClassPredictions {
     /// whose sum is further from 1 than [`ROW_SUM_TOLERANCE`]. Rows inside the tolerance stay as
     /// given: the definitions use the raw values.
     pub fn new(labels: Vec<usize>, classes: usize, probabilities: Vec<f64>) -> Result<Self, MetricError> {
+        Self::of(labels, classes, probabilities)
+    }
+}
+
+impl<'a> ClassPredictions<'a> {
+    /// As [`ClassPredictions::new`], of arrays that may be borrowed.
+    ///
+    /// # Errors
+    /// As [`ClassPredictions::new`].
+    pub fn of(
+        labels: impl Into<Cow<'a, [usize]>>,
+        classes: usize,
+        probabilities: impl Into<Cow<'a, [f64]>>,
+    ) -> Result<Self, MetricError> {
+        let (labels, probabilities) = (labels.into(), probabilities.into());
         if labels.is_empty() {
             return Err(MetricError::NoRows);
         }
@@ -91,19 +108,19 @@ impl ClassPredictions {
     ///
     /// # Errors
     /// There are no rows.
-    pub(crate) fn select(&self, rows: &[usize]) -> Result<Self, MetricError> {
+    pub(crate) fn select(&self, rows: &[usize]) -> Result<ClassPredictions<'static>, MetricError> {
         let labels = rows.iter().map(|&row| self.labels[row]).collect();
         let values = |row: usize| &self.probabilities[row * self.classes..(row + 1) * self.classes];
         let mut probabilities = Vec::with_capacity(rows.len() * self.classes);
         rows.iter().for_each(|&row| probabilities.extend_from_slice(values(row)));
-        Self::new(labels, self.classes, probabilities)
+        ClassPredictions::new(labels, self.classes, probabilities)
     }
 
     /// Predicted class, its probability and whether it is right, one per row.
     pub fn top_label(&self) -> TopLabel {
         let predicted: Vec<usize> = self.rows().map(argmax).collect();
         let confidence = self.rows().zip(&predicted).map(|(row, &class)| row[class]).collect();
-        let correct = predicted.iter().zip(&self.labels).map(|(a, b)| a == b).collect();
+        let correct = predicted.iter().zip(self.labels()).map(|(a, b)| a == b).collect();
         TopLabel { predicted, confidence, correct }
     }
 }
@@ -208,7 +225,7 @@ impl ParticleLogProbs {
     ///
     /// # Errors
     /// A label out of range, or a number of labels that is not the number of rows.
-    pub fn predictions(&self, labels: &[usize]) -> Result<ClassPredictions, MetricError> {
+    pub fn predictions(&self, labels: &[usize]) -> Result<ClassPredictions<'static>, MetricError> {
         check_length("labels", labels.len(), self.rows)?;
         ClassPredictions::new(labels.to_vec(), self.classes, self.ensemble())
     }

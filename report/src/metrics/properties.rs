@@ -27,7 +27,7 @@ fn particles() -> impl Strategy<Value = (ParticleLogProbs, Vec<usize>)> {
 }
 
 /// Mixtures of a regression on the standardised scale, with their scale.
-fn mixtures() -> impl Strategy<Value = (RegressionPredictions, Scale)> {
+fn mixtures() -> impl Strategy<Value = (RegressionPredictions<'static>, Scale)> {
     (1_usize..5, 1_usize..30).prop_flat_map(|(particles, rows)| {
         let components = prop::collection::vec((-3.0..3.0_f64, 0.05..20.0_f64), particles * rows);
         let targets = prop::collection::vec(-4.0..4.0_f64, rows);

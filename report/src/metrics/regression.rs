@@ -35,7 +35,7 @@ pub struct PredictiveMoments {
 }
 
 /// Moments of every row's mixture, each `[n]`.
-pub fn predictive_moments(predictions: &RegressionPredictions) -> PredictiveMoments {
+pub fn predictive_moments(predictions: &RegressionPredictions<'_>) -> PredictiveMoments {
     let particles = predictions.particles() as f64;
     let of_row = |row: usize| {
         let average = |f: &dyn Fn(f64, f64) -> f64| {
@@ -54,7 +54,7 @@ pub fn predictive_moments(predictions: &RegressionPredictions) -> PredictiveMome
 }
 
 /// Errors of the predictive mean, `[n]`.
-fn errors(predictions: &RegressionPredictions) -> impl ExactSizeIterator<Item = f64> + '_ {
+fn errors(predictions: &RegressionPredictions<'_>) -> impl ExactSizeIterator<Item = f64> {
     let particles = predictions.particles() as f64;
     predictions
         .target()
@@ -64,22 +64,22 @@ fn errors(predictions: &RegressionPredictions) -> impl ExactSizeIterator<Item = 
 }
 
 /// Root mean squared error of the predictive mean.
-pub fn rmse(predictions: &RegressionPredictions) -> Option<f64> {
+pub fn rmse(predictions: &RegressionPredictions<'_>) -> Option<f64> {
     mean(errors(predictions).map(|e| e * e)).map(f64::sqrt)
 }
 
 /// Mean absolute error of the predictive mean.
-pub fn mae(predictions: &RegressionPredictions) -> Option<f64> {
+pub fn mae(predictions: &RegressionPredictions<'_>) -> Option<f64> {
     mean(errors(predictions).map(f64::abs))
 }
 
 /// Root of the mean predictive variance: how wide the predictive is, whatever the target.
-pub fn sharpness(predictions: &RegressionPredictions) -> Option<f64> {
+pub fn sharpness(predictions: &RegressionPredictions<'_>) -> Option<f64> {
     mean(predictive_moments(predictions).variance.into_iter()).map(f64::sqrt)
 }
 
 /// Mean log density of the targets under the mixture, by log-sum-exp; minus the NLL.
-pub fn log_likelihood(predictions: &RegressionPredictions) -> Option<f64> {
+pub fn log_likelihood(predictions: &RegressionPredictions<'_>) -> Option<f64> {
     let log_particles = (predictions.particles() as f64).ln();
     let mut logs = Vec::with_capacity(predictions.particles());
     let of_row = |(row, y): (usize, &f64)| {
@@ -98,7 +98,7 @@ pub fn log_likelihood(predictions: &RegressionPredictions) -> Option<f64> {
 /// `mean_n A(y - m_n, s_n) - 1/2 mean_nm A(m_n - m_m, sqrt(s_n^2 + s_m^2))` with `A(u, s) = 2 s
 /// pdf(u/s) + u (2 cdf(u/s) - 1)`; in the unit of the target, the absolute error of a certain point
 /// forecast.
-pub fn crps(predictions: &RegressionPredictions) -> Option<f64> {
+pub fn crps(predictions: &RegressionPredictions<'_>) -> Option<f64> {
     let particles = predictions.particles() as f64;
     let mut components = Vec::with_capacity(predictions.particles());
     let of_row = |(row, y): (usize, &f64)| {
@@ -152,7 +152,7 @@ pub fn ensemble_crps(members: &[f64], y: f64) -> Result<Option<EnsembleCrps>, Me
 
 /// Probability integral transform: the mixture's distribution function at the target, `[n]`;
 /// uniform when calibrated.
-pub fn pit(predictions: &RegressionPredictions) -> Vec<f64> {
+pub fn pit(predictions: &RegressionPredictions<'_>) -> Vec<f64> {
     predictions
         .target()
         .iter()
@@ -176,7 +176,7 @@ pub fn pit_histogram(pit: &[f64], bins: usize) -> Result<Vec<usize>, MetricError
 }
 
 /// `(cdf, density)` of one row's mixture.
-fn mixture_cdf(predictions: &RegressionPredictions, row: usize, y: f64) -> (f64, f64) {
+fn mixture_cdf(predictions: &RegressionPredictions<'_>, row: usize, y: f64) -> (f64, f64) {
     let (mut cdf, mut density) = (0.0, 0.0);
     for (mean, sd) in predictions.components(row) {
         let z = (y - mean) / sd;
@@ -194,7 +194,7 @@ fn mixture_cdf(predictions: &RegressionPredictions, row: usize, y: f64) -> (f64,
 ///
 /// # Errors
 /// A share outside (0, 1).
-pub fn quantile(predictions: &RegressionPredictions, row: usize, share: f64) -> Result<f64, MetricError> {
+pub fn quantile(predictions: &RegressionPredictions<'_>, row: usize, share: f64) -> Result<f64, MetricError> {
     if !(share > 0.0 && share < 1.0) {
         return Err(MetricError::Share { what: "the share of a quantile", value: share });
     }
@@ -203,7 +203,7 @@ pub fn quantile(predictions: &RegressionPredictions, row: usize, share: f64) -> 
 }
 
 /// [`quantile`] where the standard normal quantile `z` of the same share is known.
-fn mixture_quantile(predictions: &RegressionPredictions, row: usize, share: f64, z: f64) -> f64 {
+fn mixture_quantile(predictions: &RegressionPredictions<'_>, row: usize, share: f64, z: f64) -> f64 {
     let ends = predictions.components(row).map(|(mean, sd)| mean + z * sd);
     let (lo, hi) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), q| (lo.min(q), hi.max(q)));
     solve(share, lo, hi, |y| mixture_cdf(predictions, row, y))
@@ -258,7 +258,10 @@ pub(crate) fn coverage_of_pit(pit: &[f64], level: f64) -> f64 {
 ///
 /// # Errors
 /// A level outside (0, 1).
-pub fn coverage_table(predictions: &RegressionPredictions, levels: &[f64]) -> Result<Vec<CoverageRow>, MetricError> {
+pub fn coverage_table(
+    predictions: &RegressionPredictions<'_>,
+    levels: &[f64],
+) -> Result<Vec<CoverageRow>, MetricError> {
     let pit = pit(predictions);
     let mut table = Vec::with_capacity(levels.len());
     for &level in levels {

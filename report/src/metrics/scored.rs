@@ -44,7 +44,7 @@ impl<'a> ScoredClasses<'a> {
     ///
     /// # Errors
     /// A number of bins outside `1..=`[`super::MAX_BINS`].
-    pub fn of_predictions(predictions: &'a ClassPredictions, bins: usize) -> Result<Self, MetricError> {
+    pub fn of_predictions(predictions: &'a ClassPredictions<'a>, bins: usize) -> Result<Self, MetricError> {
         let probabilities = Cow::Borrowed(predictions.probabilities());
         Self::new(probabilities, predictions.labels(), predictions.classes(), bins, None)
     }
@@ -181,19 +181,19 @@ impl<'a> ScoredClasses<'a> {
 /// A regression's predictions on the scale of the data, as its metrics see them.
 #[derive(Debug)]
 pub struct ScoredTargets<'a> {
-    predictions: &'a RegressionPredictions,
+    predictions: &'a RegressionPredictions<'a>,
     log_likelihood: Option<f64>,
     pit: Vec<f64>,
 }
 
 impl<'a> ScoredTargets<'a> {
     /// Prepares predictions on the scale of the data.
-    pub fn new(predictions: &'a RegressionPredictions) -> Self {
+    pub fn new(predictions: &'a RegressionPredictions<'a>) -> Self {
         Self { predictions, log_likelihood: log_likelihood(predictions), pit: pit(predictions) }
     }
 
     /// The predictions.
-    pub fn predictions(&self) -> &'a RegressionPredictions {
+    pub fn predictions(&self) -> &'a RegressionPredictions<'a> {
         self.predictions
     }
 

@@ -87,7 +87,7 @@ impl TargetSums {
     ///
     /// # Errors
     /// A score that is not finite.
-    pub(super) fn add(&mut self, predictions: &RegressionPredictions) -> Result<(), MetricError> {
+    pub(super) fn add(&mut self, predictions: &RegressionPredictions<'_>) -> Result<(), MetricError> {
         let rows = predictions.rows() as f64;
         let moments = predictive_moments(predictions);
         let sum = |mean: Option<f64>| mean.map_or(f64::NAN, |mean| mean * rows);

@@ -63,7 +63,7 @@ pub fn fit_temperature(logits: &[f64], labels: &[usize], classes: usize) -> Resu
 
 /// Logits of probabilities: their logarithms, floored at 1e-12 so that a probability of 0 stays
 /// movable.
-pub fn logits_of(predictions: &ClassPredictions) -> Vec<f64> {
+pub fn logits_of(predictions: &ClassPredictions<'_>) -> Vec<f64> {
     predictions.probabilities().iter().map(|&p| -floored_nll(p)).collect()
 }
 
@@ -72,7 +72,10 @@ pub fn logits_of(predictions: &ClassPredictions) -> Vec<f64> {
 ///
 /// # Errors
 /// A temperature that is not finite and positive.
-pub fn apply_temperature(predictions: &ClassPredictions, temperature: f64) -> Result<ClassPredictions, MetricError> {
+pub fn apply_temperature(
+    predictions: &ClassPredictions<'_>,
+    temperature: f64,
+) -> Result<ClassPredictions<'static>, MetricError> {
     if !(temperature.is_finite() && temperature > 0.0) {
         return Err(MetricError::NotPositive { what: "temperature", index: 0, value: temperature });
     }
