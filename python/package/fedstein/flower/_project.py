@@ -37,6 +37,7 @@ rejoin-seconds = 5            # how long a message waits for the node of its sit
 poll-seconds = 0.2            # the time between two looks for answers
 config = ""                   # a TOML file of fedstein on the machine of the SuperLink, under the keys here
 set = ""                      # more keys of fedstein: "optimizer.lr=1e-2 kernel.kind=imq"
+name = "{name}"
 rounds = {rounds}
 seed = 1
 {data}

@@ -94,6 +94,9 @@ class FedsteinStrategy:
             self._plan = Plan((str(file), _read(file)), _assignments(keys), None)
         else:
             source, values = _source(config)
+            if source is None and _kind(keys) == "sites":
+                # The built-in experiment has rows of its own.
+                source = ("the app's config", "")
             self._plan = Plan(source, values + _assignments(keys), None)
 
     def start(self, grid: Grid) -> Run:
@@ -170,6 +173,12 @@ class FedsteinStrategy:
 
 # Flower's functions may ask for a Strategy; its rounds are not inherited.
 Strategy.register(FedsteinStrategy)
+
+
+def _kind(keys: Mapping[str, Any]) -> Any:
+    """The kind of data in keys, nested or dotted."""
+    section = keys.get("data")
+    return keys.get("data.kind", section.get("kind") if isinstance(section, Mapping) else None)
 
 
 def _tell(kind: str, value: Any, text: str) -> None:
