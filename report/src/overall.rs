@@ -30,6 +30,11 @@ impl Overall {
         self.values.iter().find(|(metric, _)| metric.key == key).and_then(|(_, value)| *value)
     }
 
+    /// Another size by its key in `report.json`.
+    pub(crate) fn size(&self, key: &str) -> Option<usize> {
+        self.sizes.iter().find(|(known, _)| *known == key).map(|(_, size)| *size)
+    }
+
     /// The number of rows that a metric counts; 0 where it has no value.
     pub(crate) fn count(&self, key: &str) -> usize {
         self.get(key).map_or(0, |count| count as usize)

@@ -139,6 +139,11 @@ impl Axis {
         Self { from, to }
     }
 
+    /// The value at which it begins.
+    fn start(&self) -> f64 {
+        self.from.0
+    }
+
     fn at(&self, value: f64) -> f64 {
         let share = (value - self.from.0) / (self.from.1 - self.from.0);
         self.to.0 + share * (self.to.1 - self.to.0)

@@ -34,14 +34,16 @@ pub(crate) fn reliability(title: &str, analysis: &ClassAnalysis, compare: &[Comp
     heading(&mut picture, title, analysis);
     legend(&mut picture, &others);
 
-    let x = Axis::new((0.0, 1.0), (LEFT, RIGHT));
+    let start = least(analysis);
+    let bins: Vec<&Bin> = analysis.bins.iter().filter(|bin| bin.lo >= start).collect();
+    let x = Axis::new((start, 1.0), (LEFT, RIGHT));
     let y = Axis::new((0.0, 1.0), (bottom, top));
     frame(&mut picture, &x, &y);
-    for bin in &analysis.bins {
+    for bin in &bins {
         draw_bin(&mut picture, bin, &x, &y);
     }
-    picture.line("fs-ideal", (x.at(0.0), y.at(0.0)), (x.at(1.0), y.at(1.0)));
-    for bin in &analysis.bins {
+    picture.line("fs-ideal", (x.at(start), y.at(start)), (x.at(1.0), y.at(1.0)));
+    for bin in &bins {
         whisker(&mut picture, bin, &x, &y);
     }
     for (index, other) in others.iter().enumerate() {
@@ -50,8 +52,24 @@ pub(crate) fn reliability(title: &str, analysis: &ClassAnalysis, compare: &[Comp
         picture.polyline(&format!("fs-series{}", index + 1), &points);
         points.iter().for_each(|(px, py)| picture.marker(index + 1, *px, *py));
     }
-    counts(&mut picture, &analysis.bins, &x, count_top, count_bottom);
+    counts(&mut picture, &bins, &x, count_top, count_bottom);
     picture
+}
+
+/// The confidence at which the diagram begins. The predicted one of two classes has at least one half, so that the bins
+/// below that of one half have no rows.
+fn least(analysis: &ClassAnalysis) -> f64 {
+    if analysis.overall.size("classes") != Some(2) {
+        return 0.0;
+    }
+    let filled = analysis.bins.iter().find(|bin| bin.n > 0).map_or(0.0, |bin| bin.lo);
+    analysis.bins.iter().map(|bin| bin.lo).filter(|lo| *lo <= 0.5).fold(0.0, f64::max).min(filled)
+}
+
+/// The ticks of an axis of confidence: every tenth where it begins near one half, else every fifth.
+fn ticks(x: &Axis) -> Vec<f64> {
+    let all = if x.start() > 0.3 { [0.5, 0.6, 0.7, 0.8, 0.9, 1.0] } else { [0.0, 0.2, 0.4, 0.6, 0.8, 1.0] };
+    all.into_iter().filter(|tick| *tick >= x.start()).collect()
 }
 
 fn heading(picture: &mut Picture, title: &str, analysis: &ClassAnalysis) {
@@ -119,13 +137,16 @@ fn legend(picture: &mut Picture, others: &[&Comparison]) {
 }
 
 fn frame(picture: &mut Picture, x: &Axis, y: &Axis) {
+    let left = x.at(x.start());
     for tick in [0.0, 0.2, 0.4, 0.6, 0.8, 1.0] {
-        picture.line("fs-grid", (x.at(0.0), y.at(tick)), (x.at(1.0), y.at(tick)));
-        picture.line("fs-grid", (x.at(tick), y.at(0.0)), (x.at(tick), y.at(1.0)));
-        picture.text("fs-tick", x.at(0.0) - 8.0, y.at(tick) + 4.0, "end", &format!("{tick:.1}"));
+        picture.line("fs-grid", (left, y.at(tick)), (x.at(1.0), y.at(tick)));
+        picture.text("fs-tick", left - 8.0, y.at(tick) + 4.0, "end", &format!("{tick:.1}"));
     }
-    picture.line("fs-axis", (x.at(0.0), y.at(0.0)), (x.at(0.0), y.at(1.0)));
-    picture.line("fs-axis", (x.at(0.0), y.at(0.0)), (x.at(1.0), y.at(0.0)));
+    for tick in ticks(x) {
+        picture.line("fs-grid", (x.at(tick), y.at(0.0)), (x.at(tick), y.at(1.0)));
+    }
+    picture.line("fs-axis", (left, y.at(0.0)), (left, y.at(1.0)));
+    picture.line("fs-axis", (left, y.at(0.0)), (x.at(1.0), y.at(0.0)));
     picture.text_upwards("fs-text", 18.0, y.at(0.5), "Accuracy");
 }
 
@@ -167,14 +188,15 @@ fn whisker(picture: &mut Picture, bin: &Bin, x: &Axis, y: &Axis) {
     }
 }
 
-fn counts(picture: &mut Picture, bins: &[Bin], x: &Axis, top: f64, bottom: f64) {
+fn counts(picture: &mut Picture, bins: &[&Bin], x: &Axis, top: f64, bottom: f64) {
     let most = bins.iter().map(|bin| bin.n).max().unwrap_or(0).max(1);
     // Room for the number above the highest bar.
     let y = Axis::new((0.0, most as f64), (bottom, top + 14.0));
-    let ticks: Vec<f64> = nice_ticks(0.0, most as f64, 2).into_iter().filter(|t| *t <= most as f64).collect();
-    for tick in &ticks {
-        picture.line("fs-grid", (x.at(0.0), y.at(*tick)), (x.at(1.0), y.at(*tick)));
-        picture.text("fs-tick", x.at(0.0) - 8.0, y.at(*tick) + 4.0, "end", &compact(*tick as usize));
+    let heights: Vec<f64> = nice_ticks(0.0, most as f64, 2).into_iter().filter(|t| *t <= most as f64).collect();
+    let start = x.at(x.start());
+    for tick in &heights {
+        picture.line("fs-grid", (start, y.at(*tick)), (x.at(1.0), y.at(*tick)));
+        picture.text("fs-tick", start - 8.0, y.at(*tick) + 4.0, "end", &compact(*tick as usize));
     }
     for bin in bins.iter().filter(|bin| bin.n > 0) {
         let inset = (0.04 * (x.at(bin.hi) - x.at(bin.lo))).min(1.0);
@@ -185,11 +207,17 @@ fn counts(picture: &mut Picture, bins: &[Bin], x: &Axis, top: f64, bottom: f64) 
             picture.text("fs-small", left + 0.5 * width, bottom - height - 3.5, "middle", &compact(bin.n));
         }
     }
-    picture.line("fs-axis", (x.at(0.0), bottom), (x.at(1.0), bottom));
-    for tick in [0.0, 0.2, 0.4, 0.6, 0.8, 1.0] {
+    picture.line("fs-axis", (start, bottom), (x.at(1.0), bottom));
+    for tick in ticks(x) {
         picture.line("fs-axis", (x.at(tick), bottom), (x.at(tick), bottom + 4.0));
         picture.text("fs-tick", x.at(tick), bottom + 18.0, "middle", &format!("{tick:.1}"));
     }
-    picture.text("fs-text", x.at(0.5), bottom + 38.0, "middle", "Confidence (probability of the predicted class)");
+    picture.text(
+        "fs-text",
+        0.5 * (start + x.at(1.0)),
+        bottom + 38.0,
+        "middle",
+        "Confidence (probability of the predicted class)",
+    );
     picture.text_upwards("fs-text", 18.0, 0.5 * (top + bottom), "Rows");
 }
