@@ -22,6 +22,9 @@ pub struct RunSummary {
     pub sites: Vec<SiteScores>,
     /// Backend, device, seed, seconds, bytes ...: name and value, shown in this order.
     pub facts: Vec<(String, String)>,
+    /// Notes on the run, one sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Other runs beside this one, at most three in a picture.
     pub compare: Vec<Comparison>,
 }

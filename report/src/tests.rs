@@ -41,6 +41,7 @@ fn run() -> RunSummary {
             test: vec![5, 0],
         }),
         facts: vec![("device".into(), "<CPU>".into())],
+        notes: vec!["2 of <4> clients never trained".into()],
         compare: vec![Comparison { name: "Fed<Avg>".into(), evaluation, bins, rounds }],
     }
 }
@@ -169,6 +170,26 @@ fn extreme_predictions_make_a_report() {
         let picture = fs::read_to_string(files.reliability).unwrap();
         assert!(!picture.contains("NaN") && !picture.contains("inf"));
     }
+}
+
+#[test]
+fn the_diagram_of_two_classes_begins_at_one_half() {
+    let of = |classes: usize, probabilities: &[f64]| {
+        let rows = probabilities.len() / classes;
+        let predictions = ClassPredictions::new(vec![0; rows], classes, probabilities.to_vec()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let files = write(&report(&predictions, None), dir.path()).unwrap();
+        fs::read_to_string(files.reliability).unwrap()
+    };
+    let hatched = |picture: &str| picture.matches("fill=\"url(#rel-empty)\"").count();
+    let two = of(2, &[[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]].concat());
+    // Only there every tenth has a tick. Of the 8 bins from 7/15 on 3 have rows; one more is the legend's.
+    assert!(two.contains(">0.7</text>") && hatched(&two) == 8 - 3 + 1, "{}", hatched(&two));
+    let three = of(3, &[[0.8, 0.1, 0.1], [0.4, 0.3, 0.3]].concat());
+    assert!(!three.contains(">0.7</text>") && hatched(&three) == 15 - 2 + 1, "{}", hatched(&three));
+    // A confidence of one half that is in the bin below is not cut off.
+    let half = of(2, &[0.5, 0.5]);
+    assert!(hatched(&half) <= 8, "{}", hatched(&half));
 }
 
 #[test]

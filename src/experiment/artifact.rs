@@ -45,11 +45,13 @@ pub(super) struct RowsOfRun {
     pub about: String,
     /// The number of clients and how they came to their rows, for the report.
     pub clients: String,
+    /// Notes on the rows and the clients, one sentence each.
+    pub notes: Vec<String>,
 }
 
 impl RowsOfRun {
     /// The rows of a run in one process.
-    pub fn here(config: &Config, data: &TrainTest, partition: &Partition) -> Self {
+    pub fn here(config: &Config, data: &TrainTest, partition: &Partition, notes: Vec<String>) -> Self {
         let card = ModelCard::of(&data.train, data.normalisation.clone());
         let clients = 0..partition.clients().len();
         let counts = PartitionTable {
@@ -65,6 +67,7 @@ impl RowsOfRun {
             about: format!("{}, {} training and {} test rows", card.data, data.train.rows(), data.test.rows()),
             clients: format!("{} ({})", partition.clients().len(), config.partition_kind()),
             card,
+            notes,
         }
     }
 }
@@ -85,6 +88,7 @@ pub struct Artifacts {
     checkpoints: Option<Checkpoints>,
     facts: Vec<(String, String)>,
     partition: Option<PartitionTable>,
+    notes: Vec<String>,
     name: String,
 }
 
@@ -102,6 +106,7 @@ impl Artifacts {
             checkpoints: None,
             facts: Vec::new(),
             partition: None,
+            notes: Vec::new(),
             name: String::new(),
         }
     }
@@ -137,7 +142,7 @@ impl Artifacts {
         model: &dyn Model,
         session: &Session<B>,
     ) -> Result<(), RunError> {
-        let RowsOfRun { card, digests, listed, counts, about, clients } = rows;
+        let RowsOfRun { card, digests, listed, counts, about, clients, notes } = rows;
         if let Some(checkpoints) = &self.checkpoints {
             checkpoints.must_be_of(&digests, config.rounds)?;
         }
@@ -165,6 +170,7 @@ impl Artifacts {
             Task::Regression | Task::Density => None,
         };
         self.name = config.name.clone();
+        self.notes = self.resolved.notes.iter().cloned().chain(notes).collect();
         self.facts = facts(config, particles, (about, clients), model, session);
         self.dir = Some(dir);
         Ok(())
@@ -173,6 +179,11 @@ impl Artifacts {
     /// A warning for the user where the directory could not be locked.
     pub(super) fn warning(&self) -> Option<String> {
         self.dir.as_ref().and_then(RunDir::warning)
+    }
+
+    /// Keeps a note for `summary.json`.
+    pub(super) fn note(&mut self, note: String) {
+        self.notes.push(note);
     }
 
     /// Appends a row to `rounds.csv`. The first call makes the directory permanent, whatever happens later.
@@ -310,6 +321,7 @@ impl Artifacts {
             uncertainty,
             personal: outcome.personal.as_ref().map(|(results, _)| results.clone()),
             facts,
+            notes: self.notes.clone(),
             rounds: outcome.rounds.clone(),
             partition: self.partition.clone(),
             scores: outcome.pooled().cloned(),

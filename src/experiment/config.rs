@@ -38,6 +38,7 @@ pub use rotation::{Rotate, RotateFrom, RotationConfig};
 
 use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities, Replies};
 use crate::backend::Precision;
+use crate::datasets::source::FILE_KEYS;
 use crate::datasets::{
     DATA_KINDS, DataConfig, DataProperties, PARTITION_KINDS, PartitionConfig, SchemeProperties, TrainTest,
 };
@@ -187,13 +188,28 @@ impl ConfigLoader {
     /// # Errors
     /// The file or an override is invalid in a way that shows without the data.
     pub fn load(&self, source: Source<'_>, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
-        let resolved = match self.algorithm {
+        let mut resolved = match self.algorithm {
             Some(kind) => schema().clone().with_kind("algorithm", kind).resolve(source, overrides)?,
             None => schema().resolve(source, overrides)?,
         };
+        make_paths_absolute(&mut resolved.table);
         let config = Config::from_resolved(&resolved)?;
         config.check_for(&config.algorithm, self.data)?;
         Ok((config, resolved))
+    }
+}
+
+/// Makes the paths of a user's own tables absolute: the run's `config.toml` repeats the run from any directory.
+fn make_paths_absolute(table: &mut Table) {
+    let Some(data) = table.get_mut("data").and_then(toml::Value::as_table_mut) else { return };
+    for key in FILE_KEYS {
+        if let Some(toml::Value::String(path)) = data.get_mut(key)
+            && !path.is_empty()
+            && let Ok(absolute) = std::path::absolute(&path)
+            && let Some(absolute) = absolute.to_str()
+        {
+            absolute.clone_into(path);
+        }
     }
 }
 

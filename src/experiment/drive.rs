@@ -13,6 +13,7 @@ use super::artifact::Artifacts;
 use super::config::Config;
 use super::judge::Judge;
 use super::outcome::Outcome;
+use super::participation;
 use super::progress::Observer;
 use super::recorder::{RunRecorder, RunResults};
 
@@ -49,6 +50,10 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         let advice = algorithm.one_hot_advice();
         let clients = (roster.len(), personal);
         let mut recorder = RunRecorder::new((config, advice), judge, fleet, clients, observer, artifacts.take());
+        let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());
+        if let Some(note) = participation::planned(config.rounds, per_round.min(roster.len()), roster.len()) {
+            observer.note(&note);
+        }
         if let Some((round, state)) = past {
             recorder.restore(&state)?;
             observer.note(&format!("continuing after round {round} of {}", config.rounds));
@@ -62,10 +67,14 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
 
         // The final files and the results.
         let artifacts = recorder.artifacts.take();
-        let RunResults { predicted, evaluation, personal, rounds, seconds } = recorder.finish(&*server, &policy)?;
+        let RunResults { predicted, evaluation, personal, rounds, visits, seconds } =
+            recorder.finish(&*server, &policy)?;
         let (particles, posterior) = (server.particles().clone(), server.posterior());
         let outcome = Outcome { particles, posterior, predicted, evaluation, personal, rounds, seconds };
+        let unused = participation::found(&visits, roster);
+        unused.iter().for_each(|note| observer.note(note));
         if let Some(artifacts) = artifacts {
+            unused.into_iter().for_each(|note| artifacts.note(note));
             artifacts.finish(&config.checkpoint, &outcome)?;
         }
         Ok(outcome)

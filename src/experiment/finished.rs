@@ -43,6 +43,9 @@ pub struct Summary {
     /// The results of every client's own predictor on its own test rows, where `evaluation.personal` is set.
     #[serde(default)]
     pub personal: Option<PersonalResults>,
+    /// Notes on the run for the user, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The records of all rounds. The file holds their headline metrics, so a summary that is read has only these.
     #[serde(with = "crate::report::record::points")]
     pub rounds: Vec<RoundRecord>,

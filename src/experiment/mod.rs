@@ -15,6 +15,7 @@ mod history;
 #[doc(hidden)]
 pub mod judge;
 mod outcome;
+mod participation;
 pub mod personal;
 pub mod progress;
 mod recorder;

@@ -72,6 +72,8 @@ pub(super) struct RunResults {
     pub evaluation: Evaluation,
     pub personal: Option<(PersonalResults, PersonalScores)>,
     pub rounds: Vec<RoundRecord>,
+    /// The number of rounds in which each client took part, `[K]`.
+    pub visits: Vec<usize>,
     pub seconds: f64,
 }
 
@@ -174,13 +176,14 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             self.evaluate(self.notes.rounds.round(), server, policy)?;
         }
         let seconds = self.seconds();
-        let Notes { personal, rounds, latest, .. } = self.notes;
+        let Notes { personal, rounds, latest, visits, .. } = self.notes;
         let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
         Ok(RunResults {
             predicted,
             evaluation,
             personal: personal.and_then(Personal::finish),
             rounds: rounds.records().collect(),
+            visits,
             seconds,
         })
     }

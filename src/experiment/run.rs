@@ -124,7 +124,7 @@ fn run_with<B: Backend>(
     check_size(algorithm, &*model)?;
     let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
-        let rows = RowsOfRun::here(config, &data, &partition);
+        let rows = RowsOfRun::here(config, &data, &partition, notes);
         artifacts.open(config, algorithm.particles(), rows, rotation.as_ref(), &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }

@@ -89,6 +89,7 @@ impl Finished {
                 personal: summary.personal.as_ref().map(PersonalResults::table),
                 sites: summary.sites.clone(),
                 facts: summary.facts.clone(),
+                notes: summary.notes.clone(),
                 compare: comparisons(compare, &title, &rows.or_any(any), bins)?,
             }))
         };

@@ -77,6 +77,7 @@ impl<B: Backend> SiteResults<'_, B> {
             evaluation,
             uncertainty,
             personal: None,
+            notes: Vec::new(),
             facts,
             rounds: Vec::new(),
             partition: None,

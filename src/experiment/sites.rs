@@ -223,6 +223,7 @@ impl Sites {
                 None => format!("{} training and {} test rows at their sites", sum(rows), sum(test_rows)),
             },
             clients: format!("{} ({})", rows.len(), config.data_kind()),
+            notes: self.agreement.notes.clone(),
             card,
         }
     }

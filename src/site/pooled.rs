@@ -159,9 +159,11 @@ proptest! {
         kind in kind(),
         mut rows in vec(rows(), 1..5),
     ) {
-        // Two classes at the least.
-        rows[0].train[0].3 = 0;
-        rows[0].test[0].3 = 1;
+        // A table with a class of test rows alone is refused.
+        for class in 0..3 {
+            let (ph, flow, real, _) = rows[0].train[0];
+            rows[0].train.push((ph, flow, real, class));
+        }
         let directory = tempfile::tempdir().unwrap();
         let pooled = pooled(directory.path(), kind, &rows);
         let sites: Vec<_> = rows.iter().enumerate().map(|(k, rows)| site(directory.path(), kind, k, rows)).collect();

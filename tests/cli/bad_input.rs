@@ -306,7 +306,7 @@ fn a_file_that_is_not_a_table_is_refused() {
     let place = Place::new();
     let csv = format!("{TINY} --set data.kind=csv --set data.target=0 --out run");
     place.refuses(&format!("{csv} --set data.path=gone.csv"), &["gone.csv", "data.path"]);
-    place.refuses(&format!("{csv} --set data.path=."), &[".: is a directory"]);
+    place.refuses(&format!("{csv} --set data.path=."), &["is a directory"]);
 }
 
 #[test]
@@ -321,6 +321,15 @@ fn test_rows_of_another_table_are_refused_with_the_column() {
     place.refuses(&format!("{line} --set data.test_path=gone.csv"), &["gone.csv", "data.test_path"]);
     let words = ["partition.clients = 25", "only 24 training rows"];
     place.refuses(&format!("{line} --set partition.clients=25"), &words);
+}
+
+#[test]
+fn a_class_of_test_rows_alone_is_refused() {
+    let place = Place::new();
+    place.write("train.csv", "a,y\n1,u\n2,w\n3,u\n4,w\n").write("test.csv", "a,y\n1,u\n2,x\n3,x\n");
+    let keys = "--set data.kind=csv --set data.path=train.csv --set data.test_path=test.csv --set data.target=y";
+    let words = ["test.csv", "`x` in 2 rows", "no row of the training file has it"];
+    place.refuses(&format!("{TINY} {keys} --set partition.clients=2 --out run"), &words);
 }
 
 #[test]

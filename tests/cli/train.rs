@@ -370,3 +370,37 @@ fn a_stopped_run_is_named_by_the_commands_that_need_another() {
     place.write("run/summary.json", summary);
     place.refuses(&format!("{TINY} --out run"), &["`run`", "exists and is not empty"]);
 }
+
+#[test]
+fn clients_that_never_train_are_noted_at_the_start_at_the_end_and_in_the_files() {
+    let place = Place::new();
+    let printed = place.works(&format!("{TINY} --set partition.clients=4 --out run"));
+    let planned = "2 rounds of 1 are 2 visits, so that at least 2 of 4 clients never train";
+    let (before, after) = printed.stderr.split_once("round 1/2").unwrap();
+    assert!(before.contains(planned), "{before}");
+    let found = "2 of 4 clients never trained (2, 3)";
+    assert!(after.contains(found) && after.contains("of 1438 training rows were not used"), "{after}");
+    let notes = place.json("run/summary.json")["notes"].to_string();
+    assert!(notes.contains(found), "{notes}");
+    for file in ["report.html", "report.json"] {
+        assert!(place.text(&format!("run/report/{file}")).contains(found), "{file}");
+    }
+    // With a visit for each there is nothing to note.
+    let printed = place.works(&format!("{TINY} --set partition.clients=2 --out all"));
+    assert!(!printed.stderr.contains("never train"), "{}", printed.stderr);
+    assert!(!place.json("all/summary.json")["notes"].to_string().contains("never train"));
+}
+
+#[test]
+fn the_config_of_a_run_repeats_it_from_another_directory() {
+    let place = Place::new();
+    place.write("rows/mine.csv", pets(40)).write("rows/test.csv", pets(20)).write("elsewhere/empty", "");
+    let keys =
+        "--set data.kind=csv --set data.path=rows/mine.csv --set data.test_path=rows/test.csv --set data.target=kind";
+    place.works(&format!("{TINY} {keys} --set partition.clients=2 --out run"));
+    let config = place.text("run/config.toml");
+    let path = place.path("rows/mine.csv").display().to_string();
+    assert!(config.contains(&format!("path = \"{path}\"")), "{config}");
+    works(place.command("train ../run/config.toml --out ../again").current_dir(place.path("elsewhere")));
+    assert_same_run(&place, "run", "again");
+}

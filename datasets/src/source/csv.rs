@@ -12,7 +12,7 @@ use fedstein_schema::{Accepts, Interval, Key, Kind, key, required};
 use ndarray::Axis;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// A user's own table.
@@ -45,7 +45,7 @@ pub struct Csv {
 const PATH: Key = required(
     "path",
     Accepts::Text { may_be_empty: false },
-    "The CSV file, relative to the working directory; may be compressed with gzip.",
+    "The CSV file, relative to the working directory; may be compressed with gzip. The run's `config.toml` has the whole path.",
 );
 
 const TARGET: Key = required(
@@ -70,6 +70,9 @@ pub(super) const HEADER: Key = key(
 
 pub(super) const DELIMITER: Key =
     key("delimiter", Accepts::Character, Text(","), "The separator of cells, such as `,` or `;` or `tab`.");
+
+/// The keys that name files of the user.
+pub const FILE_KEYS: [&str; 2] = ["path", "test_path"];
 
 const CLIENT_COLUMN: Key = key(
     "client_column",
@@ -223,6 +226,10 @@ pub(super) fn read(
     let (names, class_of) = classes.sorted();
     if columns.task == Task::Classification {
         check_classes(path, columns.target, &names, least_classes)?;
+        // Other sites may have a class of which this one has test rows alone.
+        if let Some(test) = test.as_ref().filter(|_| least_classes > 1) {
+            check_test_classes(&train, test, &class_of, &names, (Path::new(test_path), columns.target))?;
+        }
     }
     let client_of = clients.sorted().1;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -262,6 +269,26 @@ fn in_order_of(train: &CsvTable, test: CsvTable, test_path: &Path) -> Result<Csv
         }
     }
     Ok(CsvTable { features: test.features.select(Axis(1), &columns), names: train.names.clone(), ..test })
+}
+
+/// Every class of the test rows has training rows.
+fn check_test_classes(
+    train: &CsvTable,
+    test: &CsvTable,
+    class_of: &[usize],
+    names: &[String],
+    (path, target): (&Path, &str),
+) -> Result<(), DataError> {
+    let trained: HashSet<usize> = train.labels.iter().map(|label| class_of[*label]).collect();
+    let Some(unknown) = test.labels.iter().map(|label| class_of[*label]).find(|class| !trained.contains(class)) else {
+        return Ok(());
+    };
+    let rows = test.labels.iter().filter(|label| class_of[**label] == unknown).count();
+    let problem = format!(
+        "the target column `{target}` holds the class `{}` in {rows} rows, and no row of the training file has it",
+        table::text(names[unknown].as_bytes())
+    );
+    Err(DataError::Columns { path: path.to_path_buf(), problem })
 }
 
 /// A classification needs `least` classes, 1 or 2, and hundreds of fractions are not classes.

@@ -151,8 +151,10 @@ fn a_separate_test_file_shares_classes_and_must_have_the_same_columns() {
             set!(test_path = test)(config, dir);
         })
     };
-    let data = with("a,y\n1,u\n2,w\n", "a,y\n3,v\n").unwrap();
-    assert_eq!((data.train.labels().unwrap(), data.test.labels().unwrap()), (&[0, 2][..], &[1][..]));
+    let data = with("a,y\n1,u\n2,w\n4,v\n", "a,y\n3,v\n").unwrap();
+    assert_eq!((data.train.labels().unwrap(), data.test.labels().unwrap()), (&[0, 2, 1][..], &[1][..]));
+    let message = with("a,y\n1,u\n2,w\n", "a,y\n3,v\n4,w\n").unwrap_err().to_string();
+    assert!(message.contains("test.csv") && message.contains("the class `v` in 1 rows"), "{message}");
     let message = with("a,y\n1,u\n2,w\n", "b,y\n3,v\n").unwrap_err().to_string();
     assert!(message.contains("test.csv: it has no column `a` of the training file"), "{message}");
     // Columns in another order are found by name.

@@ -149,8 +149,11 @@ fn personal_section(body: &mut Body, table: &PersonalTable) {
 }
 
 fn run_section(body: &mut Body, run: &RunSummary) {
-    if !run.facts.is_empty() {
+    if !run.facts.is_empty() || !run.notes.is_empty() {
         body.heading("The run");
+        run.notes.iter().for_each(|note| body.note(&escape(note)));
+    }
+    if !run.facts.is_empty() {
         let rows: Vec<Vec<String>> = run.facts.iter().map(|(name, fact)| vec![escape(name), escape(fact)]).collect();
         body.table_of_words(&[], &rows);
     }
