@@ -17,12 +17,13 @@ mod supernode;
 mod train;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::backend::BackendError;
+use crate::backend::{BackendError, OnBackend, dispatch};
 use crate::cli::{CliError, Invocation};
 use crate::error::RunError;
+use crate::site::{SiteConfig, SiteRows};
 
 /// The stack size in bytes of a thread that runs commands: the usual size of a main thread.
 pub const STACK: usize = 8 << 20;
@@ -73,6 +74,25 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
 fn on_threads(threads: usize, work: impl FnOnce() -> Result<(), CliError> + Send) -> Result<(), CliError> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build();
     pool.map_err(|error| CliError::Failed(format!("cannot start {threads} threads: {error}")))?.install(work)
+}
+
+/// Opens a site, and does some work for it on its own backend and threads.
+///
+/// # Errors
+/// The site's own file, its rows or its backend is unusable, the threads cannot be started, or the error of the work.
+fn for_site<J>(file: &Path, job: impl FnOnce(SiteConfig, SiteRows) -> J) -> Result<(), CliError>
+where
+    J: OnBackend<Output = Result<(), CliError>> + Send,
+{
+    let site = SiteConfig::load(file)?;
+    let rows = SiteRows::open(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
+    let (backend, threads) = (site.backend.clone(), site.threads);
+    let job = job(site, rows);
+    let work = || dispatch(&backend, job)?;
+    match threads {
+        0 => work(),
+        threads => on_threads(threads, work),
+    }
 }
 
 impl From<RunError> for CliError {

@@ -3,8 +3,8 @@
 use std::io::{self, BufReader, BufWriter};
 use std::path::Path;
 
-use super::on_threads;
-use crate::backend::{Backend, OnBackend, dispatch};
+use super::for_site;
+use crate::backend::{Backend, OnBackend};
 use crate::cli::CliError;
 use crate::experiment::at_site::SiteClient;
 use crate::remote::{Limits, Parcel};
@@ -15,14 +15,7 @@ use crate::site::{SiteConfig, SiteRows};
 /// # Errors
 /// The site's own file, its rows or its backend is unusable, or a stream fails.
 pub(super) fn serve(file: &Path) -> Result<(), CliError> {
-    let site = SiteConfig::load(file)?;
-    let rows = SiteRows::open(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
-    let (backend, threads) = (site.backend.clone(), site.threads);
-    let work = || dispatch(&backend, Job { site, rows })?;
-    match threads {
-        0 => work(),
-        threads => on_threads(threads, work),
-    }
+    for_site(file, |site, rows| Job { site, rows })
 }
 
 /// The site, which waits for its backend to be opened.

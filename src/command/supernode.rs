@@ -11,9 +11,9 @@ use std::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use super::for_site;
 use super::interrupt::INTERRUPTED;
-use super::on_threads;
-use crate::backend::{Backend, OnBackend, dispatch};
+use crate::backend::{Backend, OnBackend};
 use crate::cli::{CliError, Supernode};
 use crate::experiment::at_site::SiteClient;
 use crate::flower::fleet::{Fleet, Security};
@@ -46,14 +46,7 @@ pub(super) fn serve(typed: &Supernode) -> Result<(), CliError> {
         Some(file) => in_file(file, &reason),
         None => CliError::Failed(reason),
     })?;
-    let site = SiteConfig::load(&typed.site)?;
-    let rows = SiteRows::open(&site).map_err(|error| in_file(&typed.site, &error))?;
-    let (backend, threads) = (site.backend.clone(), site.threads);
-    let work = || dispatch(&backend, Job { site, rows, fleet, registers: typed.key.is_none() })?;
-    match threads {
-        0 => work(),
-        threads => on_threads(threads, work),
-    }
+    for_site(&typed.site, |site, rows| Job { site, rows, fleet, registers: typed.key.is_none() })
 }
 
 /// The site, which waits for its backend to be opened.
