@@ -6,10 +6,10 @@ their repetition, quarantine, checkpoints and reports are fedstein's. `docs/flow
 
 from __future__ import annotations
 
-try:
-    import flwr as _flwr
-except ImportError as error:
-    raise ImportError('fedstein.flower needs Flower: pip install "fedstein[flower]"') from error
+from importlib.util import find_spec as _find
+
+if _find("flwr") is None:
+    raise ImportError('fedstein.flower needs Flower: pip install "fedstein[flower]"')
 
 from . import _client, _server
 from ._server import FedsteinStrategy
@@ -19,5 +19,3 @@ __all__ = ["FedsteinStrategy", "client_app", "server_app"]
 # Flower finds an app by parsing this file: it must be assigned here.
 server_app = _server.app
 client_app = _client.app
-
-del _flwr

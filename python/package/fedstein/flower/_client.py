@@ -63,19 +63,7 @@ def _site(message: Message, context: Context) -> tuple[Path, int | None]:
     return Path(str(node["site"])), index
 
 
-@app.train()
-def train(message: Message, context: Context) -> Message:
-    """A visit."""
-    return _answer(message, context)
-
-
-@app.evaluate()
-def evaluate(message: Message, context: Context) -> Message:
-    """Scores on the site's own rows."""
-    return _answer(message, context)
-
-
-@app.query()
-def query(message: Message, context: Context) -> Message:
-    """Anything else: who the site is, what it holds, what was agreed, questions before a selection."""
-    return _answer(message, context)
+# A visit; scores on the site's own rows; and anything else: who the site is, what it holds, what was agreed, questions
+# before a selection.
+for _kind in (app.train, app.evaluate, app.query):
+    _kind()(_answer)

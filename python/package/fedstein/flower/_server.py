@@ -252,10 +252,10 @@ def _of_toml(text: str) -> Any:
         return text
 
 
-app = ServerApp()
-
-
-@app.main()
-def main(grid: Grid, context: Context) -> None:
+def _run(grid: Grid, context: Context) -> None:
     """Run the federation of the app's config."""
     of_app_config(context.run_config).start(grid)
+
+
+app = ServerApp()
+app.main()(_run)
