@@ -67,13 +67,16 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
     }
 }
 
-/// Does some work on a pool of this many threads.
+/// Does some work on a pool of this many threads; 0 stands for the pool that is there.
 ///
 /// # Errors
-/// The threads cannot be started, or the error of the work.
-fn on_threads(threads: usize, work: impl FnOnce() -> Result<(), CliError> + Send) -> Result<(), CliError> {
+/// The threads cannot be started: a sentence.
+pub fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    if threads == 0 {
+        return Ok(work());
+    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build();
-    pool.map_err(|error| CliError::Failed(format!("cannot start {threads} threads: {error}")))?.install(work)
+    Ok(pool.map_err(|error| format!("cannot start {threads} threads: {error}"))?.install(work))
 }
 
 /// Opens a site, and does some work for it on its own backend and threads.
@@ -88,11 +91,7 @@ where
     let rows = SiteRows::open(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
     let (backend, threads) = (site.backend.clone(), site.threads);
     let job = job(site, rows);
-    let work = || dispatch(&backend, job)?;
-    match threads {
-        0 => work(),
-        threads => on_threads(threads, work),
-    }
+    on_threads(threads, || dispatch(&backend, job)).map_err(CliError::Failed)??
 }
 
 impl From<RunError> for CliError {
