@@ -107,6 +107,7 @@ impl ModelCard {
             feature_names: self.feature_names.clone(),
             targets,
             clients: None,
+            client_names: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::clients::ClientNames;
 use crate::metrics::{Bin, Evaluation};
 use crate::record::{RoundRecord, points};
 
@@ -42,6 +43,9 @@ pub struct PartitionTable {
     /// Rows of each client's own test, `[clients]`; clients may share them.
     #[serde(default)]
     pub test: Vec<usize>,
+    /// What the clients are called.
+    #[serde(default, skip_serializing_if = "ClientNames::is_empty")]
+    pub clients: ClientNames,
 }
 
 /// Every client's own predictor on its own test rows, over all clients.

@@ -39,6 +39,7 @@ fn run() -> RunSummary {
             counts: vec![vec![1, 0, 20], vec![0, 0, 0]],
             validation: vec![0, 0],
             test: vec![5, 0],
+            clients: ClientNames::new(vec!["north <1>".into(), "south".into()]),
         }),
         facts: vec![("device".into(), "<CPU>".into())],
         notes: vec!["2 of <4> clients never trained".into()],

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::interrupt::Interruptible;
 use super::personal;
+use crate::algorithm::Algorithm as _;
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Display, Train};
 use crate::error::RunError;
@@ -36,10 +37,13 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     // With --json standard output holds only the JSON lines, and with --quiet nothing is printed.
     if display == Display::Bar {
         let mut stdout = io::stdout().lock();
-        write!(stdout, "{}", table(&evaluation))?;
-        if let Some(results) = personal {
-            write!(stdout, "{}", personal::text(&results.table()))?;
-        }
+        let own = personal.map(|results| personal::text(&results.table()));
+        // A personalised method is for the clients' own predictors.
+        let own_first = own.is_some() && experiment.config.algorithm.capabilities().personal;
+        let global = table(&evaluation, if own_first { "the server's particles, " } else { "" });
+        let own = own.unwrap_or_default();
+        let (first, second) = if own_first { (own, global) } else { (global, own) };
+        write!(stdout, "{first}{second}")?;
         match report {
             Some(files) => writeln!(stdout, "\nreport  {}", link(&files.html.display().to_string()))?,
             None => writeln!(stdout, "\nrun     {}", out.display())?,
@@ -87,8 +91,8 @@ impl OnBackend for Job<'_> {
     }
 }
 
-/// The metrics of the last round, one per line.
-fn table(evaluation: &Evaluation) -> String {
+/// The metrics of the last round, one per line, under `whose` metrics they are and the number of rows.
+fn table(evaluation: &Evaluation, whose: &str) -> String {
     // For classes the log-likelihood is the NLL with the opposite sign, so only one is shown.
     let shown =
         |metric: &&Metric| !metric.note.is_empty() && (metric.key != "log_likelihood" || evaluation.accuracy.is_none());
@@ -97,7 +101,7 @@ fn table(evaluation: &Evaluation) -> String {
         Some(format!("  {:<24}{value:>10.4}   {}\n", metric.key.replace('_', " "), metric.note))
     });
     let lines: String = lines.collect();
-    if lines.is_empty() { String::new() } else { format!("\ntest rows: {}\n{lines}", evaluation.rows) }
+    if lines.is_empty() { String::new() } else { format!("\n{whose}test rows: {}\n{lines}", evaluation.rows) }
 }
 
 /// Formats a path in bold where standard output is a terminal.

@@ -19,7 +19,7 @@ use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummar
 use crate::models::{Model, Task};
 use crate::protocol::ClientId;
 use crate::report::files::{FileError, write_atomic};
-use crate::report::{PartitionTable, RoundRecord, csv};
+use crate::report::{ClientNames, PartitionTable, RoundRecord, csv};
 
 use super::checkpoints::{Checkpoints, Digests, Snapshot};
 use super::config::{CheckpointConfig, Config};
@@ -59,6 +59,7 @@ impl RowsOfRun {
             counts: partition.counts(&data.train.targets),
             validation: clients.clone().map(|client| partition.validation(client).len()).collect(),
             test: clients.map(|client| partition.test(client).len()).collect(),
+            clients: ClientNames::new(partition.names().to_vec()),
         };
         Self {
             digests: Digests { data: digest::of_data(data), partition: digest::of_partition(partition) },
@@ -294,6 +295,7 @@ impl Artifacts {
         &mut self,
         config: &CheckpointConfig,
         outcome: &Outcome<B>,
+        names: &ClientNames,
     ) -> Result<(), RunError> {
         let Some(dir) = &self.dir else { return Ok(()) };
         dir.write(run_dir::PARTICLES, &to_safetensors(&outcome.particles)?).map_err(directory)?;
@@ -302,7 +304,7 @@ impl Artifacts {
             predicted => write_predicted(&self.path, predicted)?,
         };
         if let Some((_, scores)) = &outcome.personal {
-            dir.write(run_dir::CLIENTS, clients_csv(scores).as_bytes()).map_err(directory)?;
+            dir.write(run_dir::CLIENTS, clients_csv(scores, names).as_bytes()).map_err(directory)?;
             if scores.pooled().accuracy().is_some() {
                 let bins = csv::bins_csv(&scores.pooled().bins());
                 dir.write(run_dir::CLIENT_BINS, bins.as_bytes()).map_err(directory)?;
@@ -403,17 +405,20 @@ fn cut(path: &Path, length: Option<u64>) -> Result<(), RunError> {
     cut.map_err(|error| file(path, &error))
 }
 
-/// One line per client: the number of its test rows and the metrics of its own predictor on them; blank where
+/// One line per client: its name where clients have names, the number of its test rows and the metrics of its own predictor on them; blank where
 /// undefined.
-fn clients_csv(scores: &PersonalScores) -> String {
+fn clients_csv(scores: &PersonalScores, names: &ClientNames) -> String {
+    let names = names.as_slice();
     let line = |(client, scores): (usize, &ClientScores)| {
         let of = Evaluation::of_sums(scores);
         let numbers = [of.accuracy, of.nll, of.ece, of.mce, of.brier, of.rmse];
         let cells = numbers.map(|value| value.map_or_else(String::new, |value| value.to_string()));
-        format!("{client},{},{}\n", scores.rows(), cells.join(","))
+        let name = names.get(client).map(|name| format!(",{}", csv::text_cell(name))).unwrap_or_default();
+        format!("{client}{name},{},{}\n", scores.rows(), cells.join(","))
     };
     let lines: String = scores.clients().iter().enumerate().map(line).collect();
-    format!("client,rows,accuracy,nll,ece,mce,brier,rmse\n{lines}")
+    let name = if names.is_empty() { "" } else { ",name" };
+    format!("client{name},rows,accuracy,nll,ece,mce,brier,rmse\n{lines}")
 }
 
 pub(super) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {

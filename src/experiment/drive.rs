@@ -8,6 +8,7 @@ use crate::federation::fleet::Fleet;
 use crate::federation::server::Federation;
 use crate::protocol::ServerHalf;
 use crate::random::Streams;
+use crate::report::ClientNames;
 
 use super::artifact::Artifacts;
 use super::config::Config;
@@ -26,6 +27,8 @@ pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
     pub fleet: &'a dyn Fleet,
     /// The number of rows N_k of each client, `[K]`.
     pub roster: &'a [usize],
+    /// What the clients are called.
+    pub names: ClientNames,
     pub judge: Judge<'a, B>,
     /// Whether the clients' own predictors are scored.
     pub personal: bool,
@@ -40,7 +43,9 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
     /// # Errors
     /// A round fails, a file cannot be written, or the user wants the run to end.
     pub fn run(self, observer: &dyn Observer, mut artifacts: Option<&mut Artifacts>) -> Result<Outcome<B>, RunError> {
-        let Self { config, algorithm, mut server, fleet, roster, judge, personal, mut policy, streams, session } = self;
+        let Self { config, algorithm, mut server, fleet, roster, names, judge, personal, mut policy, streams, session } =
+            self;
+        observer.clients(&names);
         let mut schedule = config.schedule(algorithm, roster.len(), streams);
         let past = match artifacts.as_deref().and_then(Artifacts::past) {
             Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, fleet, &mut policy)?)),
@@ -48,7 +53,7 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         };
         let done = past.as_ref().map_or(0, |(round, _)| *round);
         let advice = algorithm.one_hot_advice();
-        let clients = (roster.len(), personal);
+        let clients = (roster.len(), personal, &names);
         let mut recorder = RunRecorder::new((config, advice), judge, fleet, clients, observer, artifacts.take());
         let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());
         if let Some(note) = participation::planned(config.rounds, per_round.min(roster.len()), roster.len()) {
@@ -71,11 +76,11 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
             recorder.finish(&*server, &policy)?;
         let (particles, posterior) = (server.particles().clone(), server.posterior());
         let outcome = Outcome { particles, posterior, predicted, evaluation, personal, rounds, seconds };
-        let unused = participation::found(&visits, roster);
+        let unused = participation::found(&visits, roster, &names);
         unused.iter().for_each(|note| observer.note(note));
         if let Some(artifacts) = artifacts {
             unused.into_iter().for_each(|note| artifacts.note(note));
-            artifacts.finish(&config.checkpoint, &outcome)?;
+            artifacts.finish(&config.checkpoint, &outcome, &names)?;
         }
         Ok(outcome)
     }

@@ -11,7 +11,7 @@ use crate::federation::fleet::Fleet;
 use crate::federation::server::{Round, RoundObserver};
 use crate::metrics::{Evaluation, PersonalScores};
 use crate::protocol::{ClientId, RequestKind, ServerHalf};
-use crate::report::RoundRecord;
+use crate::report::{ClientNames, RoundRecord};
 use crate::schedule::Schedule;
 
 use super::artifact::Artifacts;
@@ -31,6 +31,8 @@ pub(super) struct RunRecorder<'a, B: Backend> {
     pub fleet: &'a dyn Fleet,
     pub observer: &'a dyn Observer,
     pub artifacts: Option<&'a mut Artifacts>,
+    /// What the clients are called.
+    names: &'a ClientNames,
     /// The warning for one-hot density estimates.
     one_hot_advice: &'static str,
     start: Instant,
@@ -41,7 +43,7 @@ pub(super) struct RunRecorder<'a, B: Backend> {
 type EvaluatedColumns = (Columns, Vec<Event>);
 
 /// The warning about a client that did not answer a question or gave no scores.
-fn absence(event: &Event) -> Option<String> {
+fn absence(event: &Event, names: &ClientNames) -> Option<String> {
     let absent = [EventKind::Unanswered, EventKind::Late, EventKind::Stale, EventKind::Refused, EventKind::Failed];
     let left_out_of = match event.request {
         RequestKind::Training => return None,
@@ -49,7 +51,7 @@ fn absence(event: &Event) -> Option<String> {
         RequestKind::Scores => "the scores",
     };
     let reason = event.detail.as_deref().unwrap_or("no reply came");
-    let Event { round, client, .. } = event;
+    let (round, client) = (event.round, names.of(event.client));
     let is_absent = absent.contains(&event.kind);
     is_absent.then(|| format!("round {round}: client {client} was left out of {left_out_of}: {reason}"))
 }
@@ -83,7 +85,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         (config, one_hot_advice): (&'a Config, &'static str),
         judge: Judge<'a, B>,
         fleet: &'a dyn Fleet,
-        (count, personal): (usize, bool),
+        (count, personal, names): (usize, bool, &'a ClientNames),
         observer: &'a dyn Observer,
         artifacts: Option<&'a mut Artifacts>,
     ) -> Self {
@@ -95,7 +97,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             visits: vec![0; count],
             advice: Advice::default(),
         };
-        Self { config, judge, fleet, observer, artifacts, one_hot_advice, start: Instant::now(), notes }
+        Self { config, judge, fleet, observer, artifacts, names, one_hot_advice, start: Instant::now(), notes }
     }
 
     /// Restores the state of a checkpoint and continues after its last round.
@@ -239,9 +241,10 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         let advice = self.notes.advice.on(&round, self.one_hot_advice, server.particles().count());
         advice.iter().for_each(|note| self.observer.note(note));
         for (client, reason) in &round.rejected {
+            let client = self.names.of(*client);
             self.observer.note(&format!("round {number}: client {client} was left out: {reason}"));
         }
-        for note in round.events.iter().chain(&scoring).filter_map(absence) {
+        for note in round.events.iter().chain(&scoring).filter_map(|event| absence(event, self.names)) {
             self.observer.note(&note);
         }
         round.selection.clients.iter().for_each(|client| self.notes.visits[*client] += 1);

@@ -13,6 +13,7 @@ use crate::models::Model;
 use crate::particles::Particles;
 use crate::protocol::{ClientId, all_here};
 use crate::random::{self, Streams};
+use crate::report::ClientNames;
 use crate::rows::{Shard, Table};
 
 use super::artifact::{Artifacts, RowsOfRun};
@@ -164,8 +165,21 @@ fn run_with<B: Backend>(
     observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
     let policy = config.fault_policy(can).with_nonce(random::nonce());
     let (server, fleet, judge) = (halves.server, &*fleet, Judge::Rows(&evaluator));
-    let prepared =
-        Prepared { config, algorithm, server, fleet, roster: &roster, judge, personal, policy, streams, session };
+    let names = if can.centralised { Vec::new() } else { partition.names().to_vec() };
+    let names = ClientNames::new(names);
+    let prepared = Prepared {
+        config,
+        algorithm,
+        server,
+        fleet,
+        roster: &roster,
+        names,
+        judge,
+        personal,
+        policy,
+        streams,
+        session,
+    };
     let outcome = prepared.run(observer, artifacts)?;
     observer.finished();
     Ok(outcome)

@@ -262,6 +262,7 @@ pub(super) mod tests {
             feature_names: (!names.is_empty()).then(|| names.iter().map(ToString::to_string).collect()),
             targets,
             clients: None,
+            client_names: None,
         };
         SiteRows { validation: train.select(&[]), test: train.clone(), train, sha256: sha256.into(), unkept: None }
     }

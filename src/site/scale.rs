@@ -152,6 +152,7 @@ impl Agreement {
             feature_names: self.features.clone(),
             targets,
             clients: None,
+            client_names: None,
         };
         ModelCard::of(&shape, normalisation)
     }

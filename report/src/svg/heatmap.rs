@@ -5,6 +5,7 @@ use super::{Picture, WIDTH, round};
 use crate::run::PartitionTable;
 use crate::text::{compact, escape, thousands};
 
+/// The least room for the clients at the left.
 const LEFT: f64 = 62.0;
 const TOTALS: f64 = 62.0;
 const TALLEST: f64 = 24.0;
@@ -22,13 +23,16 @@ pub fn partition_svg(table: &PartitionTable) -> Option<String> {
 pub(crate) fn heatmap(table: &PartitionTable) -> Option<Picture> {
     let classes = table.counts.iter().map(Vec::len).max().filter(|c| *c > 0)?.max(table.class_names.len());
     let clients = table.counts.len();
+    let called = |client: usize| shorten(&table.clients.of(client), LONGEST_NAME);
+    let longest = table.clients.as_slice().iter().enumerate().map(|(client, _)| called(client).chars().count()).max();
+    let left = LEFT.max(34.0 + LETTER * longest.unwrap_or(0) as f64);
     let most = table.counts.iter().flatten().copied().max().unwrap_or(0).max(1);
     let cell_height = (ALL_CELLS / clients as f64).min(TALLEST);
-    let cell_width = ((WIDTH - LEFT - TOTALS - 8.0) / classes as f64).min(64.0);
+    let cell_width = ((WIDTH - left - TOTALS - 8.0) / classes as f64).min(64.0);
     let longest = table.class_names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(LONGEST_NAME);
     let upright = longest as f64 * LETTER > cell_width;
     let name_room = if upright { 0.7 * LETTER * longest as f64 } else { 0.0 };
-    let (right, top) = (LEFT + cell_width * classes as f64, 78.0 + name_room);
+    let (right, top) = (left + cell_width * classes as f64, 78.0 + name_room);
     let bottom = top + cell_height * clients as f64;
     let rows: usize = table.counts.iter().flatten().sum();
     let label = format!("Rows of {clients} clients in {classes} classes");
@@ -40,7 +44,7 @@ pub(crate) fn heatmap(table: &PartitionTable) -> Option<Picture> {
     // Names are left out where they would run into each other.
     let every_class = (16.0 / cell_width).ceil().max(1.0) as usize;
     for (class, name) in table.class_names.iter().enumerate().step_by(every_class) {
-        let (x, name) = (LEFT + (class as f64 + 0.5) * cell_width, shorten(name, LONGEST_NAME));
+        let (x, name) = (left + (class as f64 + 0.5) * cell_width, shorten(name, LONGEST_NAME));
         if upright {
             picture.text_aslant("fs-tick", x, top - 7.0, &name)
         } else {
@@ -54,11 +58,11 @@ pub(crate) fn heatmap(table: &PartitionTable) -> Option<Picture> {
         let y = top + cell_height * client as f64;
         if client % every_client == 0 {
             let total: usize = counts.iter().sum();
-            picture.text("fs-tick", LEFT - 8.0, y + 0.5 * cell_height + 4.0, "end", &client.to_string());
+            picture.text("fs-tick", left - 8.0, y + 0.5 * cell_height + 4.0, "end", &called(client));
             picture.text("fs-tick", right + 8.0, y + 0.5 * cell_height + 4.0, "start", &compact(total));
         }
         for (class, &count) in counts.iter().enumerate() {
-            cell(&mut picture, (LEFT + cell_width * class as f64, y), (cell_width, cell_height), count, most);
+            cell(&mut picture, (left + cell_width * class as f64, y), (cell_width, cell_height), count, most);
         }
     }
     picture.text_upwards("fs-text", 18.0, 0.5 * (top + bottom), "Client");
