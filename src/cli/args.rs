@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::bench::Workload;
 use crate::experiment::config::BACKENDS;
@@ -20,6 +21,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Init(InitArgs),
     Train(TrainArgs),
     Report(ReportArgs),
     Predict(PredictArgs),
@@ -35,6 +37,61 @@ pub enum Command {
     Site(SiteArgs),
     #[cfg(feature = "flower")]
     Supernode(SupernodeArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+/// Look at the columns of a CSV file, and write a config with comments that trains on it.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein init measurements.csv                        writes measurements.toml
+  fedstein init measurements.csv --target species --out species.toml
+  fedstein train measurements.toml
+
+Separator, header, target, task and the column of the clients are found from the cells and the names of the columns; the
+comments of the file say what was found and what else it could be.")]
+pub struct InitArgs {
+    /// The table
+    #[arg(value_name = "FILE.csv")]
+    pub table: PathBuf,
+
+    /// The column to predict, by name or by number from 0, -1 for the last [default: found by its name, else the last one]
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub target: Option<String>,
+
+    /// The config to write, or `-` for standard output [default: <FILE>.toml in the working directory]
+    #[arg(long, value_name = "FILE.toml")]
+    pub out: Option<PathBuf>,
+
+    /// Replace the file of --out
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Print the completions of a shell, for its startup files.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein completions bash > ~/.local/share/bash-completion/completions/fedstein
+  fedstein completions zsh > ~/.zfunc/_fedstein        a directory of $fpath
+  fedstein completions fish > ~/.config/fish/completions/fedstein.fish")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// Print a page of the manual, in the format of man.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein man | man -l -
+  fedstein man train > ~/.local/share/man/man1/fedstein-train.1")]
+pub struct ManArgs {
+    /// The command that the page is about, such as `train` or `site check` [default: fedstein as a whole]
+    #[arg(value_name = "COMMAND")]
+    pub of: Vec<String>,
 }
 
 /// Run an experiment and write its results and calibration report.

@@ -1,6 +1,7 @@
 //! Parses the command line into an [`Invocation`]: all arguments are resolved and checked before a command runs.
 
 mod args;
+mod pages;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -21,8 +22,8 @@ use crate::report::files::read_text;
 use crate::reproduce::Scale;
 
 use args::{
-    Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, SiteAction, SiteArgs,
-    SiteCheckArgs, TrainArgs,
+    Args, BenchArgs, Command, DataAction, DataDir, InitArgs, PredictArgs, ReportArgs, ReproduceArgs, SiteAction,
+    SiteArgs, SiteCheckArgs, TrainArgs,
 };
 
 /// The experiment that `fedstein train` runs without a config.
@@ -37,6 +38,8 @@ pub const DATA_VARIABLE: &str = "FEDSTEIN_DATA";
 /// The command and the arguments that the user typed.
 #[derive(Debug)]
 pub enum Invocation {
+    /// The command `fedstein init`.
+    Init(Init),
     /// The command `fedstein train`.
     Train(Box<Train>),
     /// The command `fedstein report`.
@@ -60,6 +63,21 @@ pub enum Invocation {
     /// The command `fedstein supernode`.
     #[cfg(feature = "flower")]
     Supernode(Supernode),
+    /// The commands `fedstein completions` and `fedstein man`: a text that follows from the arguments of the program.
+    Print(String),
+}
+
+/// A config to write for a table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Init {
+    /// The CSV file.
+    pub table: PathBuf,
+    /// The column to predict; `None` for a guess.
+    pub target: Option<String>,
+    /// The file of the config.
+    pub out: PathBuf,
+    /// Whether an existing file is replaced.
+    pub force: bool,
 }
 
 /// A site as a node of Flower's.
@@ -341,6 +359,7 @@ impl Invocation {
     fn from_args(args: Args, data_variable: Option<OsString>) -> Result<Self, CliError> {
         let data_dir = |typed: DataDir| data_dir(typed.path, data_variable);
         Ok(match args.command {
+            Command::Init(typed) => Self::Init(init(typed)),
             Command::Train(mut typed) => {
                 let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
                 Self::Train(Box::new(train(typed, data_dir)?))
@@ -378,8 +397,18 @@ impl Invocation {
             Command::Supernode(args::SupernodeArgs { superlink, site, roots, insecure, key }) => {
                 Self::Supernode(Supernode { superlink, site, roots, insecure, key })
             }
+            Command::Completions(typed) => Self::Print(pages::completions(typed.shell)),
+            Command::Man(typed) => Self::Print(pages::manual(&typed.of)?),
         })
     }
+}
+
+fn init(InitArgs { table, target, out, force }: InitArgs) -> Init {
+    // `table.csv.gz` has the name `table` too.
+    let name = table.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.split('.').find(|part| !part.is_empty()).unwrap_or("own-data");
+    let out = out.unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));
+    Init { table, target, out, force }
 }
 
 fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {

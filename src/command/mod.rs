@@ -3,6 +3,7 @@
 mod backends;
 mod bench;
 mod data;
+mod init;
 mod interrupt;
 mod output;
 mod personal;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::backend::{BackendError, OnBackend, dispatch};
-use crate::cli::{CliError, Invocation};
+use crate::cli::{CliError, Invocation, print_text};
 use crate::error::RunError;
 use crate::site::{SiteConfig, SiteRows};
 
@@ -52,6 +53,7 @@ fn program() -> io::Result<PathBuf> {
 /// The errors of the command.
 pub fn execute(invocation: Invocation) -> Result<(), CliError> {
     match invocation {
+        Invocation::Init(typed) => init::init(&typed),
         Invocation::Train(train) => train::train(*train),
         Invocation::Report(report) => report::report(report),
         Invocation::Predict(predict) => predict::predict(predict),
@@ -64,6 +66,7 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::SiteServe(file) => site_serve::serve(&file),
         #[cfg(feature = "flower")]
         Invocation::Supernode(typed) => supernode::serve(&typed),
+        Invocation::Print(text) => print_text(&text),
     }
 }
 

@@ -5,6 +5,8 @@ mod bad_input;
 mod bench;
 mod data;
 mod federation;
+mod init;
+mod pages;
 #[path = "../common/place.rs"]
 mod place;
 mod predict;
