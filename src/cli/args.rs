@@ -25,6 +25,7 @@ pub enum Command {
     Train(TrainArgs),
     Report(ReportArgs),
     Predict(PredictArgs),
+    Runs(RunsArgs),
     /// List, describe or download data sets.
     Data {
         #[command(subcommand)]
@@ -188,6 +189,34 @@ pub struct ReportArgs {
     /// The report's heading
     #[arg(long)]
     pub title: Option<String>,
+}
+
+/// List the runs below a directory with their state and metrics, or show how runs differ.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein runs                              every run in runs/ and below
+  fedstein runs results --csv > runs.csv
+  fedstein runs --diff runs/a runs/b         the keys in which their configs differ
+
+States: finished; stopped (`fedstein train --resume` continues it); running (a process works on it); broken off (stopped
+without a checkpoint).")]
+pub struct RunsArgs {
+    /// The directory
+    #[arg(value_name = "DIR", default_value = "runs", conflicts_with = "diff")]
+    pub dir: PathBuf,
+
+    /// Show the keys in which the configs of these runs differ
+    #[arg(long, value_name = "RUN_DIR", num_args = 2..)]
+    pub diff: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+
+    /// Print CSV
+    #[arg(long)]
+    pub csv: bool,
 }
 
 /// Predict the rows of a CSV file with a trained run.

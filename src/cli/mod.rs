@@ -22,8 +22,8 @@ use crate::report::files::read_text;
 use crate::reproduce::Scale;
 
 use args::{
-    Args, BenchArgs, Command, DataAction, DataDir, InitArgs, PredictArgs, ReportArgs, ReproduceArgs, SiteAction,
-    SiteArgs, SiteCheckArgs, TrainArgs,
+    Args, BenchArgs, Command, DataAction, DataDir, InitArgs, PredictArgs, ReportArgs, ReproduceArgs, RunsArgs,
+    SiteAction, SiteArgs, SiteCheckArgs, TrainArgs,
 };
 
 /// The experiment that `fedstein train` runs without a config.
@@ -46,6 +46,8 @@ pub enum Invocation {
     Report(Report),
     /// The command `fedstein predict`.
     Predict(Predict),
+    /// The command `fedstein runs`.
+    Runs(Runs),
     /// The command `fedstein data`.
     Data(Data),
     /// The command `fedstein backends`.
@@ -180,6 +182,28 @@ pub struct Predict {
     pub force: bool,
     /// The backend; `None` for the run's.
     pub backend: Option<String>,
+}
+
+/// Runs to list or to compare.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// The directory of the runs to list.
+    pub dir: PathBuf,
+    /// The runs whose configs are compared; if given, nothing is listed.
+    pub diff: Vec<PathBuf>,
+    /// The form of the output.
+    pub listing: Listing,
+}
+
+/// The form of a table on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// Aligned columns.
+    Text,
+    /// JSON.
+    Json,
+    /// CSV.
+    Csv,
 }
 
 /// A figure to reproduce.
@@ -367,6 +391,14 @@ impl Invocation {
             Command::Report(typed) => Self::Report(report(typed)),
             Command::Predict(PredictArgs { run, input, out, force, backend }) => {
                 Self::Predict(Predict { run, input, out, force, backend })
+            }
+            Command::Runs(RunsArgs { dir, diff, json, csv }) => {
+                let listing = match (json, csv) {
+                    (true, _) => Listing::Json,
+                    (_, true) => Listing::Csv,
+                    _ => Listing::Text,
+                };
+                Self::Runs(Runs { dir, diff, listing })
             }
             Command::Data { action } => {
                 let (action, typed) = match action {

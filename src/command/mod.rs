@@ -10,6 +10,7 @@ mod personal;
 mod predict;
 mod report;
 mod reproduce;
+mod runs;
 mod site;
 mod site_serve;
 mod site_split;
@@ -57,6 +58,7 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::Train(train) => train::train(*train),
         Invocation::Report(report) => report::report(report),
         Invocation::Predict(predict) => predict::predict(predict),
+        Invocation::Runs(typed) => runs::runs(&typed),
         Invocation::Data(data) => data::data(data),
         Invocation::Backends => backends::backends(),
         Invocation::Bench(typed) => bench::bench(typed),

@@ -26,6 +26,7 @@ use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
 use super::finished::{SCHEMA_VERSION, Summary, to_safetensors};
 use super::outcome::Outcome;
+use super::provenance::Provenance;
 use super::rotation;
 use super::rounds_csv::RoundsCsv;
 use super::run_dir::{self, RunDir, RunDirError};
@@ -89,6 +90,7 @@ pub struct Artifacts {
     facts: Vec<(String, String)>,
     partition: Option<PartitionTable>,
     notes: Vec<String>,
+    provenance: Provenance,
     name: String,
 }
 
@@ -107,6 +109,7 @@ impl Artifacts {
             facts: Vec::new(),
             partition: None,
             notes: Vec::new(),
+            provenance: Provenance::default(),
             name: String::new(),
         }
     }
@@ -151,6 +154,8 @@ impl Artifacts {
             None => RunDir::create(&self.path, self.force),
         };
         let dir = dir.map_err(directory)?;
+        let earlier = Provenance::read(&dir.join(run_dir::PROVENANCE)).filter(|_| self.past().is_some());
+        self.provenance = Provenance::begun(earlier, &digests, self.past().map_or(0, Checkpoints::round));
         if self.checkpoints.is_none() && config.checkpoint.enabled {
             let path = dir.join(run_dir::CHECKPOINT);
             self.checkpoints = Some(Checkpoints::new(path, &self.resolved, digests));
@@ -161,6 +166,7 @@ impl Artifacts {
             dir.write(run_dir::ROTATION, &rotation::to_safetensors(rotation)?).map_err(directory)?;
         }
         dir.write(run_dir::PARTITION, listed.as_bytes()).map_err(directory)?;
+        dir.write(run_dir::PROVENANCE, &to_json(&self.provenance)?).map_err(directory)?;
         if self.past().is_none() {
             let rounds = dir.join(run_dir::ROUNDS);
             self.rounds = Some(RoundsCsv::create(&rounds).map_err(|error| file(&rounds, &error))?);
@@ -285,6 +291,16 @@ impl Artifacts {
         Ok(true)
     }
 
+    /// Notes in `provenance.json` that this process ends, after a round.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn end(&mut self, round: usize) -> Result<(), RunError> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        self.provenance.end(round);
+        dir.write(run_dir::PROVENANCE, &to_json(&self.provenance)?).map_err(directory)
+    }
+
     /// Writes particles, the summary and, where the test rows are here, predictions. From then on the checkpoint serves only to continue the run with
     /// more rounds.
     ///
@@ -328,6 +344,7 @@ impl Artifacts {
             sites: outcome.sites(),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;
+        self.end(outcome.rounds.last().map_or(0, |round| round.round))?;
         match &mut self.checkpoints {
             Some(checkpoints) => checkpoints.finish(config.keep),
             None => Ok(()),

@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use toml::{Table, Value};
-
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
 use crate::error::RunError;
@@ -15,6 +13,7 @@ use crate::federation::fleet::Fleet;
 use crate::protocol::{ClientId, ServerHalf};
 use crate::schedule::Schedule;
 
+use super::inventory::flat;
 use super::schema::Resolved;
 
 /// Keys that do not change the result, besides the whole section `[checkpoint]`.
@@ -206,20 +205,6 @@ fn part_of(client: ClientId) -> String {
 
 fn client_of(part: &str) -> Option<ClientId> {
     part.strip_prefix("client-")?.parse().ok()
-}
-
-/// Flattens a table to pairs of `section.key` and its value as TOML.
-fn flat(table: &Table) -> BTreeMap<String, String> {
-    let mut keys = BTreeMap::new();
-    for (name, value) in table {
-        match value {
-            Value::Table(section) => {
-                keys.extend(section.iter().map(|(key, value)| (format!("{name}.{key}"), value.to_string())));
-            }
-            value => drop(keys.insert(name.clone(), value.to_string())),
-        }
-    }
-    keys
 }
 
 /// The digest of the keys that change the result.

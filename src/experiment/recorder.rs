@@ -159,6 +159,9 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             if artifacts.checkpoint(&self.config.checkpoint, is_wanted || round == rounds, &snapshot)? {
                 self.observer.saved(round);
             }
+            if is_wanted && round < rounds {
+                artifacts.end(round)?;
+            }
         }
         match is_wanted && round < rounds {
             true => Err(RunError::Interrupted { round, rounds }),
