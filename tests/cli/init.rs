@@ -115,7 +115,7 @@ fn columns_that_are_not_numbers_are_named_with_a_cell_and_its_line() {
     for words in [
         "#   `age`: `` in line 4; numbers and other cells, 4 distinct, 1 missing",
         "#   `city`: `Ulm` in line 2; text, 3 distinct",
-        "#   `dose`: `1,5` in line 2, a decimal comma; numbers and other cells, 4 distinct",
+        "#   `dose`: `1,5` in line 2, a decimal comma; numbers with a decimal comma, 4 distinct",
     ] {
         assert!(written.contains(words), "no {words:?} in\n{written}");
     }

@@ -42,6 +42,8 @@ pub struct SurveyColumn {
     pub index: usize,
     /// Its name in the header.
     pub name: Option<String>,
+    /// The number of cells.
+    pub cells: usize,
     /// The number of cells that are finite numbers.
     pub numbers: usize,
     /// Whether all these numbers are whole.
@@ -69,6 +71,7 @@ impl SurveyColumn {
 
     fn add(&mut self, cell: &[u8], line: u64) {
         let text = String::from_utf8_lossy(cell);
+        self.cells += 1;
         match text.parse().ok().filter(|number: &f64| number.is_finite()) {
             Some(number) => {
                 self.whole &= number.fract() == 0.0;

@@ -82,7 +82,7 @@ fn lines(path: &str, survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
             "",
             "rounds",
             Value::Integer(rounds(clients)),
-            format!("Two visits to each of {clients} clients, at most 200."),
+            format!("Two visits to each of {clients} clients, but 10 rounds at least and 200 at most."),
         ),
         data("kind", text("csv"), String::new()),
         data("path", text(path), String::new()),
@@ -194,6 +194,9 @@ fn described_as(column: &SurveyColumn) -> String {
     let kind = match (column.is_numeric(), column.whole, column.numbers) {
         (true, true, _) => "whole numbers",
         (true, false, _) => "numbers",
+        (false, ..) if column.decimal_commas > 0 && column.numbers + column.decimal_commas + column.missing == column.cells => {
+            "numbers with a decimal comma"
+        }
         (false, _, 0) => "text",
         (false, ..) => "numbers and other cells",
     };
