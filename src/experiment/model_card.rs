@@ -10,6 +10,7 @@ use super::config::{Config, EvaluationRows};
 use super::finished::Finished;
 use super::provenance::Provenance;
 use super::run_dir;
+use crate::algorithm::Algorithm as _;
 use crate::datasets::DataConfig;
 use crate::error::RunError;
 use crate::metrics::{Metric, View};

@@ -26,7 +26,7 @@ fn a_card_has_the_reports_numbers_with_intervals_and_the_verdict() {
         report["verdict"]["headline"].as_str().unwrap(),
         "On 359 test rows",
         "Classes, in the order of the probabilities: `0`, `1`, `2`",
-        "| client | training rows | validation rows | own test rows |\n|---|---|---|---|\n| 0 | 144 |",
+        "| client | training rows | validation rows | own test rows |\n|---|---|---|---|\n| 0 | 143 | 0 | 359 |",
         "8 of 10 clients never trained",
         "the clients were simulated",
         "There is no differential privacy",
