@@ -143,7 +143,11 @@ pub struct TrainArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Replace the results of an earlier run in the same directory
+    /// Also write start, rounds, notes and end of the run to a file, one JSON object a line (docs/runs.md)
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub log: Option<PathBuf>,
+
+    /// Replace the results of an earlier run in the same directory, and the file of --log
     #[arg(long)]
     pub force: bool,
 

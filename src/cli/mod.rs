@@ -111,6 +111,8 @@ pub struct Train {
     pub sites: Vec<PathBuf>,
     /// The directory of the results.
     pub out: PathBuf,
+    /// The file of the log, if one is written.
+    pub log: Option<PathBuf>,
     /// Whether an existing run in that directory is replaced.
     pub force: bool,
     /// Whether an existing run in that directory is resumed.
@@ -460,9 +462,9 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
         (_, true) => Display::Quiet,
         _ => Display::Bar,
     };
-    let resume = args.resume.is_some();
+    let (resume, log) = (args.resume.is_some(), args.log);
     let out = args.resume.or(args.out).unwrap_or_else(|| Path::new("runs").join(&config.name));
-    Ok(Train { config, resolved, data_dir, sites: args.sites, out, force: args.force, resume, display })
+    Ok(Train { config, resolved, data_dir, sites: args.sites, out, log, force: args.force, resume, display })
 }
 
 /// The experiment of a file, or the built-in one.

@@ -5,6 +5,7 @@ mod bench;
 mod data;
 mod init;
 mod interrupt;
+mod log;
 mod output;
 mod personal;
 mod predict;

@@ -327,6 +327,7 @@ impl Artifacts {
         let bytes = |of: fn(&RoundRecord) -> u64| outcome.rounds.iter().map(of).sum::<u64>().to_string();
         let mut facts = self.facts.clone();
         facts.push(("rounds".into(), outcome.rounds.len().to_string()));
+        facts.extend(outcome.best.map(|best| ("best round".into(), best.to_string())));
         facts.push(("seconds".into(), format!("{:.1}", outcome.seconds)));
         facts.push(("uplink bytes".into(), bytes(|round| round.uplink_bytes)));
         facts.push(("downlink bytes".into(), bytes(|round| round.downlink_bytes)));

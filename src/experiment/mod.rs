@@ -31,6 +31,7 @@ pub mod serve;
 mod site_results;
 mod sites;
 pub mod split;
+mod stop;
 mod terms;
 
 pub use artifact::Artifacts;

@@ -15,4 +15,5 @@ mod report;
 mod reproduce;
 mod runs;
 mod site;
+mod stop;
 mod train;
