@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{CliError, Listing, Runs, print_text};
-use crate::experiment::inventory::{self, Entry, METRICS, RunState};
+use crate::experiment::inventory::{self, Difference, Entry, METRICS, RunState};
 use crate::experiment::provenance::Provenance;
 use crate::experiment::run_dir;
 
@@ -89,13 +89,13 @@ fn diff(runs: &[PathBuf], listing: Listing) -> Result<String, CliError> {
     rows.extend(origins(runs));
     let heads: Vec<String> =
         ["key".to_owned()].into_iter().chain(runs.iter().map(|run| run.display().to_string())).collect();
-    let cells = rows.iter().map(|(key, values)| {
+    let cells = rows.iter().map(|Difference { key, values }| {
         let values = values.iter().map(|value| value.clone().unwrap_or_else(|| "-".into()));
         [key.clone()].into_iter().chain(values).collect::<Vec<_>>()
     });
     match listing {
         Listing::Json => {
-            let object = |(key, values): &(String, Vec<Option<String>>)| {
+            let object = |Difference { key, values }: &Difference| {
                 let values: Map<String, Value> =
                     heads[1..].iter().cloned().zip(values.iter().map(|value| json!(value))).collect();
                 (key.clone(), Value::Object(values))
@@ -108,24 +108,27 @@ fn diff(runs: &[PathBuf], listing: Listing) -> Result<String, CliError> {
     }
 }
 
+/// Something that `provenance.json` says of a run.
+type Said = fn(&Provenance) -> String;
+
 /// What `provenance.json` says differs between runs, besides their configs: rows and program.
-fn origins(runs: &[PathBuf]) -> Vec<(String, Vec<Option<String>>)> {
+fn origins(runs: &[PathBuf]) -> Vec<Difference> {
     let read = |run: &PathBuf| Provenance::read(&run.join(run_dir::PROVENANCE));
-    let all: Vec<Option<Provenance>> = runs.iter().map(read).collect();
-    let of = |what: fn(&Provenance) -> Option<String>| all.iter().map(|of| what(of.as_ref()?)).collect::<Vec<_>>();
-    let short = |sha: &str| sha.chars().take(12).collect::<String>();
-    let rows = [
-        ("(rows, sha256)", of(|of| Some(of.data_sha256.clone()))),
-        ("(clients' rows, sha256)", of(|of| Some(of.partition_sha256.clone()))),
-        ("(fedstein)", of(|of| Some(of.sessions.last()?.version.clone()))),
-    ];
     // A run of an earlier version does not say.
-    let differs = |values: &[Option<String>]| {
-        values.iter().all(Option::is_some) && values.windows(2).any(|pair| pair[0] != pair[1])
+    let Some(all) = runs.iter().map(read).collect::<Option<Vec<Provenance>>>() else { return Vec::new() };
+    let version = |of: &Provenance| of.sessions.last().map(|session| session.version.clone()).unwrap_or_default();
+    let what: [(&str, Said); 3] = [
+        ("(rows, sha256)", |of| of.data_sha256.clone()),
+        ("(clients' rows, sha256)", |of| of.partition_sha256.clone()),
+        ("(fedstein)", version),
+    ];
+    let short = |value: String| Some(value.chars().take(12).collect());
+    let difference = |(key, of): (&str, Said)| {
+        let values: Vec<String> = all.iter().map(of).collect();
+        let differs = values.windows(2).any(|pair| pair[0] != pair[1]);
+        differs.then(|| Difference { key: key.to_owned(), values: values.into_iter().map(short).collect() })
     };
-    let rows = rows.into_iter().filter(|(_, values)| differs(values));
-    rows.map(|(key, values)| (key.to_owned(), values.iter().map(|value| value.as_deref().map(short)).collect()))
-        .collect()
+    what.into_iter().filter_map(difference).collect()
 }
 
 fn json_text(value: &impl serde::Serialize) -> Result<String, CliError> {

@@ -269,6 +269,26 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_came_after_a_checkpoint_have_their_defaults() {
+        let resolved = schema().resolve(Source { name: "test", text: "" }, &Overrides::default()).unwrap();
+        let whole = flat(&resolved.table);
+        let mut earlier = whole.clone();
+        earlier.retain(|key, _| !key.starts_with("stop."));
+        assert!(earlier.len() < whole.len());
+        assert_eq!(completed(&earlier), whole);
+        // The keys of an algorithm of the user's own are not known here.
+        let own = keys(&[("algorithm.kind", "\"mine\""), ("algorithm.depth", "3")]);
+        assert_eq!(completed(&own), own);
+    }
+
+    #[test]
+    fn patience_may_change_but_not_begin_or_end() {
+        let with = |patience: &str| keys(&[("stop.patience", patience), ("stop.seconds", patience)]);
+        assert!(differences(&with("3"), &with("9")).is_empty());
+        assert_eq!(differences(&with("0"), &with("9")), ["stop.patience: 0 → more than 0"]);
+    }
+
+    #[test]
     fn only_keys_that_change_the_result_are_differences() {
         let old = keys(&[("rounds", "5"), ("seed", "1"), ("checkpoint.keep", "true"), ("optimizer.lr", "0.1")]);
         let new = keys(&[("rounds", "9"), ("seed", "2"), ("checkpoint.keep", "false"), ("kernel.kind", "\"rbf\"")]);

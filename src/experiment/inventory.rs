@@ -156,16 +156,25 @@ impl Entry {
     }
 }
 
-/// The keys in which configs differ, each with its value in every config as TOML; `None` where a config does not have it.
+/// Something in which runs differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The key, `section.key`.
+    pub key: String,
+    /// Its value in every run; `None` in a run without it.
+    pub values: Vec<Option<String>>,
+}
+
+/// The keys in which configs differ, with their values as TOML.
 ///
 /// # Errors
 /// The `config.toml` of a run cannot be read; the message names it.
-pub fn differences(runs: &[PathBuf]) -> Result<Vec<(String, Vec<Option<String>>)>, String> {
+pub fn differences(runs: &[PathBuf]) -> Result<Vec<Difference>, String> {
     let configs = runs.iter().map(|run| Ok(flat(&config(run)?))).collect::<Result<Vec<_>, String>>()?;
     let keys: BTreeSet<&String> = configs.iter().flat_map(BTreeMap::keys).collect();
-    let values = |key: &String| configs.iter().map(|config| config.get(key).cloned()).collect::<Vec<_>>();
-    let all = keys.into_iter().map(|key| (key.clone(), values(key)));
-    Ok(all.filter(|(_, values)| values.windows(2).any(|pair| pair[0] != pair[1])).collect())
+    let values = |key: &String| configs.iter().map(|config| config.get(key).cloned()).collect();
+    let all = keys.into_iter().map(|key| Difference { key: key.clone(), values: values(key) });
+    Ok(all.filter(|of| of.values.windows(2).any(|pair| pair[0] != pair[1])).collect())
 }
 
 /// A table as pairs of `section.key` and its value as TOML.

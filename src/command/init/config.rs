@@ -194,7 +194,9 @@ fn described_as(column: &SurveyColumn) -> String {
     let kind = match (column.is_numeric(), column.whole, column.numbers) {
         (true, true, _) => "whole numbers",
         (true, false, _) => "numbers",
-        (false, ..) if column.decimal_commas > 0 && column.numbers + column.decimal_commas + column.missing == column.cells => {
+        (false, ..)
+            if column.decimal_commas > 0 && column.numbers + column.decimal_commas + column.missing == column.cells =>
+        {
             "numbers with a decimal comma"
         }
         (false, _, 0) => "text",
