@@ -61,6 +61,7 @@ pub use exact_sum::ExactSum;
 pub use fetch::{Progress, fetch};
 pub use format::csv::{Task, read_features};
 pub use format::header::Header;
+pub use format::survey::{Survey, SurveyColumn, survey};
 pub use normalize::{FeatureScale, Normalisation, TargetScale};
 pub use partition::{Cut, PARTITION_KINDS, Partition, PartitionConfig, PartitionScheme, SchemeProperties, partition};
 pub use prepare::Normalise;

@@ -3,12 +3,15 @@
 mod backends;
 mod bench;
 mod data;
+mod init;
 mod interrupt;
+mod log;
 mod output;
 mod personal;
 mod predict;
 mod report;
 mod reproduce;
+mod runs;
 mod site;
 mod site_serve;
 mod site_split;
@@ -21,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::backend::{BackendError, OnBackend, dispatch};
-use crate::cli::{CliError, Invocation};
+use crate::cli::{CliError, Invocation, print_text};
 use crate::error::RunError;
 use crate::site::{SiteConfig, SiteRows};
 
@@ -52,9 +55,11 @@ fn program() -> io::Result<PathBuf> {
 /// The errors of the command.
 pub fn execute(invocation: Invocation) -> Result<(), CliError> {
     match invocation {
+        Invocation::Init(typed) => init::init(&typed),
         Invocation::Train(train) => train::train(*train),
         Invocation::Report(report) => report::report(report),
         Invocation::Predict(predict) => predict::predict(predict),
+        Invocation::Runs(typed) => runs::runs(&typed),
         Invocation::Data(data) => data::data(data),
         Invocation::Backends => backends::backends(),
         Invocation::Bench(typed) => bench::bench(typed),
@@ -64,6 +69,7 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::SiteServe(file) => site_serve::serve(&file),
         #[cfg(feature = "flower")]
         Invocation::Supernode(typed) => supernode::serve(&typed),
+        Invocation::Print(text) => print_text(&text),
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use super::interrupt::Interruptible;
+use super::log::{Log, Logged};
 use super::personal;
 use crate::algorithm::Algorithm as _;
 use crate::backend::{Backend, OnBackend, dispatch};
@@ -21,8 +22,13 @@ use crate::remote::Pipes;
 /// # Errors
 /// The configuration, the data or the backend is unusable, the run fails, or an output cannot be written.
 pub(super) fn train(train: Train) -> Result<(), CliError> {
-    let Train { config, resolved, data_dir, sites, out, force, resume, display } = train;
-    let observer = Interruptible::new(display.observer(), out.clone());
+    let Train { config, resolved, data_dir, sites, out, log, force, resume, display } = train;
+    let log = log.map(|path| Log::new(&path, (resume, force), &config.name, &resolved)).transpose()?;
+    let shown: Box<dyn Observer> = match &log {
+        Some(log) => Box::new(Logged { inner: display.observer(), log: log.clone() }),
+        None => display.observer(),
+    };
+    let observer = Interruptible::new(shown, out.clone());
     resolved.notes.iter().for_each(|note| observer.note(note));
     let backend = config.backend.clone();
     let experiment = Experiment::new(config, data_dir);
@@ -31,7 +37,9 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         false => Artifacts::new(out.clone(), force, resolved),
     };
     let job = Job { experiment: &experiment, sites, observer: &observer, artifacts: &mut artifacts };
-    let (evaluation, personal) = dispatch(&backend, job)?.map_err(|error| with_advice(error, &observer))?;
+    let result = dispatch(&backend, job)?.map_err(|error| with_advice(error, &observer));
+    log.iter().for_each(|log| log.end(result.as_ref().map(|(evaluation, _)| evaluation)));
+    let (evaluation, personal) = result?;
     let report = write_report(&out, &out.join(run_dir::REPORT))?;
 
     // With --json standard output holds only the JSON lines, and with --quiet nothing is printed.

@@ -26,6 +26,7 @@ use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
 use super::finished::{SCHEMA_VERSION, Summary, to_safetensors};
 use super::outcome::Outcome;
+use super::provenance::Provenance;
 use super::rotation;
 use super::rounds_csv::RoundsCsv;
 use super::run_dir::{self, RunDir, RunDirError};
@@ -90,6 +91,7 @@ pub struct Artifacts {
     facts: Vec<(String, String)>,
     partition: Option<PartitionTable>,
     notes: Vec<String>,
+    provenance: Provenance,
     name: String,
 }
 
@@ -108,6 +110,7 @@ impl Artifacts {
             facts: Vec::new(),
             partition: None,
             notes: Vec::new(),
+            provenance: Provenance::default(),
             name: String::new(),
         }
     }
@@ -152,6 +155,8 @@ impl Artifacts {
             None => RunDir::create(&self.path, self.force),
         };
         let dir = dir.map_err(directory)?;
+        let earlier = Provenance::read(&dir.join(run_dir::PROVENANCE)).filter(|_| self.past().is_some());
+        self.provenance = Provenance::begun(earlier, &digests, self.past().map_or(0, Checkpoints::round));
         if self.checkpoints.is_none() && config.checkpoint.enabled {
             let path = dir.join(run_dir::CHECKPOINT);
             self.checkpoints = Some(Checkpoints::new(path, &self.resolved, digests));
@@ -162,6 +167,7 @@ impl Artifacts {
             dir.write(run_dir::ROTATION, &rotation::to_safetensors(rotation)?).map_err(directory)?;
         }
         dir.write(run_dir::PARTITION, listed.as_bytes()).map_err(directory)?;
+        dir.write(run_dir::PROVENANCE, &to_json(&self.provenance)?).map_err(directory)?;
         if self.past().is_none() {
             let rounds = dir.join(run_dir::ROUNDS);
             self.rounds = Some(RoundsCsv::create(&rounds).map_err(|error| file(&rounds, &error))?);
@@ -286,6 +292,16 @@ impl Artifacts {
         Ok(true)
     }
 
+    /// Notes in `provenance.json` that this process ends, after a round.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn end(&mut self, round: usize) -> Result<(), RunError> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        self.provenance.end(round);
+        dir.write(run_dir::PROVENANCE, &to_json(&self.provenance)?).map_err(directory)
+    }
+
     /// Writes particles, the summary and, where the test rows are here, predictions. From then on the checkpoint serves only to continue the run with
     /// more rounds.
     ///
@@ -313,6 +329,7 @@ impl Artifacts {
         let bytes = |of: fn(&RoundRecord) -> u64| outcome.rounds.iter().map(of).sum::<u64>().to_string();
         let mut facts = self.facts.clone();
         facts.push(("rounds".into(), outcome.rounds.len().to_string()));
+        facts.extend(outcome.best.map(|best| ("best round".into(), best.to_string())));
         facts.push(("seconds".into(), format!("{:.1}", outcome.seconds)));
         facts.push(("uplink bytes".into(), bytes(|round| round.uplink_bytes)));
         facts.push(("downlink bytes".into(), bytes(|round| round.downlink_bytes)));
@@ -330,6 +347,7 @@ impl Artifacts {
             sites: outcome.sites(),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;
+        self.end(outcome.rounds.last().map_or(0, |round| round.round))?;
         match &mut self.checkpoints {
             Some(checkpoints) => checkpoints.finish(config.keep),
             None => Ok(()),

@@ -12,16 +12,18 @@ use super::personal::PersonalResults;
 /// The results of a run.
 #[derive(Debug)]
 pub struct Outcome<B: Backend> {
-    /// The global particles after the last round, `[N, d]`.
+    /// The global particles after the last round, or after the best one, `[N, d]`.
     pub particles: Particles<B>,
     /// The posterior q, where it is more than these particles.
     pub posterior: Posterior,
     /// Their predictions on the test rows.
     pub predicted: Predicted,
-    /// The metrics after the last round.
+    /// The metrics of these particles.
     pub evaluation: Evaluation,
     /// The results of every client's own predictor, where `evaluation.personal` is set.
     pub personal: Option<(PersonalResults, PersonalScores)>,
+    /// The round that validation rows have chosen, where `stop.patience` is set: the results are those of this round.
+    pub best: Option<usize>,
     /// The records of all rounds.
     pub rounds: Vec<RoundRecord>,
     /// Seconds from the first round to the last.

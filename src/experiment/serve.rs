@@ -101,14 +101,16 @@ pub fn serve<B: Backend>(
     let remote = Remote::new(link, sites.peers, policy.rules.deadline);
     let fleet = config.fleet(can, remote, roster.len(), streams);
     let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
+    let (roster, validation) = (&roster[..], None);
     let prepared = Prepared {
         config,
         algorithm,
         server,
         fleet,
-        roster: &roster,
+        roster,
         names,
         judge,
+        validation,
         personal,
         policy,
         streams,

@@ -5,10 +5,15 @@ mod bad_input;
 mod bench;
 mod data;
 mod federation;
+mod init;
+mod model_card;
+mod pages;
 #[path = "../common/place.rs"]
 mod place;
 mod predict;
 mod report;
 mod reproduce;
+mod runs;
 mod site;
+mod stop;
 mod train;

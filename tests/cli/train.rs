@@ -7,13 +7,14 @@ use serde_json::Value;
 use super::place::{Place, TINY, assert_near, numbers, pets, works};
 
 /// All files of a run of a classification.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "checkpoint",
     "config.toml",
     "model.json",
     "particles.safetensors",
     "partition.txt",
     "predictions.csv",
+    "provenance.json",
     "report",
     "rounds.csv",
     "summary.json",
@@ -98,7 +99,8 @@ fn a_run_leaves_its_files_and_no_other() {
     assert_eq!(place.names("."), ["runs"]);
     assert_eq!(place.names("runs"), ["a"]);
     assert_eq!(place.names("runs/a"), FILES);
-    let report = ["bins.csv", "curves.svg", "partition.svg", "reliability.svg", "report.html", "report.json"];
+    let report =
+        ["MODEL_CARD.md", "bins.csv", "curves.svg", "partition.svg", "reliability.svg", "report.html", "report.json"];
     assert_eq!(place.names("runs/a/report"), report);
 
     let config: toml::Table = place.text("runs/a/config.toml").parse().unwrap();
@@ -212,6 +214,7 @@ fn a_toy_density_trains_and_has_nothing_to_report() {
             "model.json",
             "particles.safetensors",
             "partition.txt",
+            "provenance.json",
             "rounds.csv",
             "summary.json"
         ]

@@ -143,6 +143,11 @@ impl Lines {
         Ok(true)
     }
 
+    /// The fields of the present row, and its line.
+    pub fn cells(&self) -> (&ByteRecord, u64) {
+        (&self.record, self.line)
+    }
+
     /// Reads a finite number in double precision.
     ///
     /// # Errors
@@ -225,8 +230,13 @@ fn is_number(field: &str) -> bool {
 
 /// Whether a field of the first line looks like a column's name: neither a number nor a mark for a missing value.
 fn is_name(field: &str) -> bool {
+    !is_number(field) && !is_missing(field)
+}
+
+/// Whether a field is blank, or a mark for a missing value.
+pub(super) fn is_missing(field: &str) -> bool {
     const MISSING: [&str; 7] = ["", "na", "n/a", "?", "null", "none", "-"];
-    !is_number(field) && !MISSING.contains(&field.to_lowercase().as_str())
+    MISSING.contains(&field.to_lowercase().as_str())
 }
 
 /// The first names of a header for a message.

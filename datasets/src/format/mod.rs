@@ -7,6 +7,7 @@ pub mod idx;
 pub mod libsvm;
 mod lines;
 pub mod splits;
+pub mod survey;
 pub mod table;
 
 use crate::DataError;
