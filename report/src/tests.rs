@@ -1,5 +1,7 @@
 //! A report as its readers see it: files, JSON, page.
 
+mod binary;
+mod confusion;
 mod groups;
 
 use std::fs;
@@ -56,7 +58,7 @@ fn json_of(files: &ReportFiles) -> Value {
 }
 
 #[test]
-fn a_full_report_is_six_files_and_nothing_else() {
+fn a_full_report_is_eight_files_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let predictions = predictions();
     let files = write(&report(&predictions, Some(run())), &dir.path().join("new/report")).unwrap();
@@ -65,7 +67,11 @@ fn a_full_report_is_six_files_and_nothing_else() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["bins.csv", "curves.svg", "partition.svg", "reliability.svg", "report.html", "report.json"]);
+    let pictures = ["confusion.svg", "curves.svg", "partition.svg", "reliability.svg"];
+    let others = ["bins.csv", "confusion.csv", "report.html", "report.json"];
+    let mut want = [pictures, others].concat();
+    want.sort_unstable();
+    assert_eq!(names, want);
     assert!(files.curves.is_some() && files.partition.is_some());
 }
 

@@ -57,7 +57,7 @@ pub(super) fn of_classes(
     let found = of_each(groups, predictions.len(), |rows| {
         let predictions = predictions.select(rows)?;
         let scored = ScoredClasses::of_predictions(&predictions, bins)?;
-        let headline = classification::headline(&predictions, &scored, bins, resamples, seed)?;
+        let headline = classification::headline(&predictions, &scored, resamples, seed)?;
         Ok((headline, classification::overall(&scored, bins)))
     })?;
     let group = |(name, (headline, overall)): (String, (classification::Headline, Overall))| GroupAnalysis {

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Body, interval, shown};
+use super::{Body, interval, shown, with_range};
 use crate::analysis::GroupAnalysis;
 use crate::metrics::{Interval, Metric, View};
 use crate::text::{escape, thousands};
@@ -55,7 +55,8 @@ fn shown_groups(groups: &[GroupAnalysis]) -> Vec<&GroupAnalysis> {
 fn table(body: &mut Body, groups: &[&GroupAnalysis]) {
     let Some(first) = groups.first() else { return };
     let has_interval = |key| first.confidence_intervals.as_ref().is_none_or(|of| of.has(key));
-    let in_view = first.overall.in_view(View::Comparison).into_iter().map(|(metric, _)| metric);
+    let in_view = [View::Comparison, View::Group].into_iter().flat_map(|view| first.overall.in_view(view));
+    let in_view = in_view.map(|(metric, _)| metric);
     let has_value = |metric: &&Metric| groups.iter().any(|group| group.overall.get(metric.key).is_some());
     let metrics: Vec<&Metric> = in_view.filter(|metric| has_interval(metric.key)).filter(has_value).collect();
     let heads = metrics.iter().map(|metric| metric.heading());
@@ -73,5 +74,5 @@ fn cell(group: &GroupAnalysis, metric: &Metric) -> String {
     let range = group.confidence_intervals.as_ref().and_then(|of| of.get(metric.key));
     let range = interval(metric.unit, range.filter(|Interval { lo, hi }| lo < hi));
     let value = shown(metric.unit, group.overall.get(metric.key));
-    if range.is_empty() { value } else { format!("{value}<br><small>{range}</small>") }
+    with_range(value, &range)
 }
