@@ -1,6 +1,7 @@
 //! A report as its readers see it: files, JSON, page.
 
 mod binary;
+mod clients;
 mod confusion;
 mod groups;
 
@@ -34,6 +35,7 @@ fn run() -> RunSummary {
     RunSummary {
         personal: None,
         sites: Vec::new(),
+        clients: Vec::new(),
         config_toml: "name = \"<script>alert(1)</script>\"".into(),
         rounds: rounds.clone(),
         partition: Some(PartitionTable {
@@ -240,13 +242,7 @@ fn sums(at: usize, end: usize) -> ClientScores {
 }
 
 fn site(name: &str, index: usize, scores: &ClientScores) -> SiteScores {
-    SiteScores {
-        name: name.into(),
-        index,
-        evaluation: Evaluation::of_sums(scores),
-        bins: scores.bins(),
-        own: (index == 0).then(|| Evaluation::of_sums(scores)),
-    }
+    SiteScores::of_sums(name.into(), index, scores, (index == 0).then_some(scores))
 }
 
 /// Asserts that each number is the other report's, or null where sums do not give it.

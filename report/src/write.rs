@@ -7,6 +7,7 @@ use crate::error::ReportError;
 use crate::files::{FileError, write_atomic};
 use crate::overall::Overall;
 use crate::report::Report;
+use crate::run::SiteScores;
 use crate::verdict::CalibrationVerdict;
 use crate::{csv, html, json, svg};
 
@@ -31,6 +32,8 @@ pub struct ReportFiles {
     pub decision: Option<PathBuf>,
     /// The thresholds of the decision curve as a table; only of two classes whose rows are known.
     pub thresholds: Option<PathBuf>,
+    /// Reliability diagrams of the worst calibrated clients or sites; only where there are scores of each.
+    pub clients: Option<PathBuf>,
     /// The confusion matrix as a picture; only of 3 to 20 classes whose rows are known.
     pub confusion: Option<PathBuf>,
     /// The confusion matrix as a table; only of three classes or more whose rows are known.
@@ -87,6 +90,8 @@ pub struct Rendered {
     pub decision: Option<String>,
     /// `thresholds.csv`: the thresholds of the decision curve; only of two classes whose rows are known.
     pub thresholds: Option<String>,
+    /// `clients.svg`: reliability diagrams of the worst calibrated clients or sites; only where there are scores of each.
+    pub clients: Option<String>,
     /// `confusion.svg`: the confusion matrix; only of 3 to 20 classes whose rows are known.
     pub confusion: Option<String>,
     /// `confusion.csv`: the same as a table; only of three classes or more whose rows are known.
@@ -118,7 +123,12 @@ pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
         let names: Vec<String> = (0..counts.len()).map(|class| report.class_name(class, counts.len())).collect();
         svg::confusion(counts, &names)
     });
+    let clients = run.and_then(|run| match run.sites.is_empty() {
+        true => svg::clients("Clients, the worst calibrated first", &SiteScores::worst_first(&run.clients)),
+        false => svg::clients("Sites, the worst calibrated first", &SiteScores::worst_first(&run.sites)),
+    });
     let pictures = html::Pictures {
+        clients: clients.as_ref(),
         reliability: &reliability,
         curves: curves.as_ref(),
         partition: partition.as_ref(),
@@ -137,6 +147,7 @@ pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
         positive: positive.map(|picture| picture.standalone()),
         decision: decision.map(|picture| picture.standalone()),
         thresholds: binary.map(|of| csv::thresholds_csv(&of.thresholds)),
+        clients: clients.map(|picture| picture.standalone()),
         confusion: matrix.map(|picture| picture.standalone()),
         confusion_table: confused.map(|of| csv::confusion_csv(&of.matrix)),
         html: page,
@@ -177,6 +188,7 @@ impl Rendered {
             positive: put_some("positive.svg", &self.positive)?,
             decision: put_some("decision.svg", &self.decision)?,
             thresholds: put_some("thresholds.csv", &self.thresholds)?,
+            clients: put_some("clients.svg", &self.clients)?,
             confusion: put_some("confusion.svg", &self.confusion)?,
             confusion_table: put_some("confusion.csv", &self.confusion_table)?,
             html: put("report.html", &self.html)?,

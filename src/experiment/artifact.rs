@@ -326,6 +326,7 @@ impl Artifacts {
             partition: self.partition.clone(),
             scores: outcome.pooled().cloned(),
             sites: outcome.sites(),
+            clients: outcome.clients(),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;
         match &mut self.checkpoints {

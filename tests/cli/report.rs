@@ -325,3 +325,41 @@ fn runs_on_other_test_rows_are_compared_only_where_that_is_asked_for() {
     place.works(&format!("report a {runs} --out e"));
     assert!(place.text("e/report.html").contains("The pictures show 4 runs at most; d, d stand in this table alone."));
 }
+
+/// Every client's own predictor on its own test rows.
+const PERSONAL: &str = "name = \"own\"\nrounds = 3\n[evaluation]\npersonal = true\n[data]\nkind = \"digits\"\n[model]\nkind = \"bnn\"\nhidden = [20]\n[algorithm]\nkind = \"dsvgd\"\nparticles = 4\nlocal_steps = 10\n[partition]\nkind = \"labels-per-client\"\nclients = 3\nlabels = 4\n";
+
+#[test]
+fn a_report_has_each_client_with_its_own_rows_the_worst_first() {
+    let place = Place::new();
+    place.write("own.toml", PERSONAL).works("train own.toml --out run --quiet");
+    let clients = place.json("run/summary.json")["clients"].as_array().unwrap().clone();
+    let table = place.table("run/clients.csv");
+    assert_eq!((clients.len(), table.len()), (3, 4));
+    for (client, row) in clients.iter().zip(&table[1..]) {
+        assert_eq!(client["name"], format!("client {}", row[0]));
+        let of = &client["evaluation"];
+        assert_eq!(
+            [number(&of["rows"]), number(&of["accuracy"]), number(&of["ece"])],
+            numbers(&[1, 2, 4].map(|at| row[at].clone()))[..]
+        );
+        let gap = &client["gap_interval"];
+        assert!(number(&gap["lo"]) < number(&of["signed_gap"]) && number(&of["signed_gap"]) < number(&gap["hi"]));
+    }
+    let html = place.text("run/report/report.html");
+    let section = &html[html.find("<h2>Clients</h2>").unwrap()..];
+    let at = |client: &Value| section.find(&format!("<td>{}</td>", client["name"].as_str().unwrap())).unwrap();
+    let distance = |client: &Value| {
+        let [lo, hi] = ["lo", "hi"].map(|end| number(&client["gap_interval"][end]));
+        lo.max(-hi).max(0.0)
+    };
+    for (a, b) in clients.iter().flat_map(|a| clients.iter().map(move |b| (a, b))) {
+        assert!(distance(a) <= distance(b) || at(a) < at(b), "{} before {}", a["name"], b["name"]);
+    }
+    assert!(place.text("run/report/clients.svg").contains("client 2 \u{b7}"));
+    // A summary of before has no clients, and its report no such section.
+    let mut before = place.json("run/summary.json");
+    before.as_object_mut().unwrap().remove("clients");
+    place.write("run/summary.json", before.to_string()).works("report run --out before");
+    assert!(!place.text("before/report.html").contains("<h2>Clients</h2>"));
+}

@@ -30,6 +30,8 @@ pub(super) struct Pictures<'a> {
     pub(super) positive: Option<&'a Picture>,
     /// Of two classes that both have rows.
     pub(super) decision: Option<&'a Picture>,
+    /// Of the sites, or of the clients' own predictors.
+    pub(super) clients: Option<&'a Picture>,
     /// Of three classes or more, but not too many.
     pub(super) confusion: Option<&'a Picture>,
 }
@@ -61,13 +63,16 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
         groups::section(&mut body, analysis.groups());
     }
     if let Some(run) = report.run.as_ref().filter(|run| !run.sites.is_empty()) {
-        sites::section(&mut body, analysis.overall(), &run.sites);
+        sites::section(&mut body, analysis.overall(), &run.sites, pictures);
     }
     if let Some(run) = &report.run {
         comparison(&mut body, &report.title, analysis, &run.compare);
     }
     if let Some(personal) = report.run.as_ref().and_then(|run| run.personal.as_ref()) {
         personal_section(&mut body, personal);
+    }
+    if let Some(run) = report.run.as_ref().filter(|run| !run.clients.is_empty()) {
+        sites::clients(&mut body, &run.clients, pictures);
     }
     if let Some(curves) = pictures.curves {
         body.heading("Metrics over rounds");

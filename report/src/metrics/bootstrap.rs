@@ -1,16 +1,18 @@
 //! Percentile bootstrap over rows (Efron 1979): how far a score varies with the sampling of the test rows.
 
 use rand::{Rng, RngExt};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::calibration::{BinRule, bin_index};
 use super::error::MetricError;
 use super::metric::{Metric, Resampled};
 use super::ranking::Ranking;
 use super::scored::ScoredClasses;
+use super::share::share_interval;
+use super::table::Evaluation;
 
 /// An interval of a statistic.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
     pub lo: f64,
@@ -86,6 +88,18 @@ pub struct ScoreIntervals {
 }
 
 impl ScoreIntervals {
+    /// The 95 % intervals of scores whose rows are not known one by one: Wilson's of shares of rows, and that of the signed
+    /// gap.
+    pub(crate) fn of_evaluation(of: &Evaluation, gap: Option<Interval>) -> Self {
+        const SHARES: [&str; 4] = ["accuracy", "coverage_50", "coverage_90", "coverage_95"];
+        let share = |(metric, value): (&'static Metric, Option<f64>)| {
+            let range = value.filter(|_| of.rows > 0).map(|share| share_interval(share, of.rows));
+            SHARES.contains(&metric.key).then_some((metric.key, range))
+        };
+        let intervals = of.values().filter_map(share).chain([("signed_gap", gap)]).collect();
+        Self { level: 0.95, resamples: 0, intervals }
+    }
+
     /// Whether a metric is resampled.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.intervals.iter().any(|(of, _)| *of == key)

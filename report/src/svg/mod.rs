@@ -4,6 +4,7 @@
 //! Colours are those of Okabe and Ito, which stay apart for colour-blind readers; hatching shows the direction
 //! too, and markers and dashes tell the runs apart.
 
+mod clients;
 mod confusion;
 mod contour;
 mod coverage;
@@ -15,6 +16,7 @@ mod reliability;
 
 use std::fmt::Write as _;
 
+pub(super) use clients::clients;
 pub(super) use confusion::confusion;
 pub use contour::{ContourFigure, Plane};
 pub(super) use coverage::coverage;
