@@ -25,8 +25,8 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis]) {
     of_rows(body, &shown);
     if shown.iter().any(|group| group.confidence_intervals.is_some()) {
         body.note(
-            "In small print below a number: its 95 % interval over resamples of the group's rows; none where all rows give \
-             the same. The ECE of few rows is too large by chance, and so is its interval.",
+            "In small print below a number: its 95 % interval over resamples of the group's rows, of slope and calibration \
+             in the large Wald's; none where all rows give the same. The ECE of few rows is too large by chance, and so is its interval.",
         );
     }
     body.note("Of well calibrated groups about one in 20 is called over- or under-confident by chance.");
