@@ -345,6 +345,7 @@ impl Artifacts {
             partition: self.partition.clone(),
             scores: outcome.pooled().cloned(),
             sites: outcome.sites(),
+            clients: outcome.clients(names),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;
         self.end(outcome.rounds.last().map_or(0, |round| round.round))?;

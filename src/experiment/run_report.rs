@@ -89,6 +89,7 @@ impl Finished {
                 partition: summary.partition.clone(),
                 personal: summary.personal.as_ref().map(PersonalResults::table),
                 sites: summary.sites.clone(),
+                clients: summary.clients.clone(),
                 facts: summary.facts.clone(),
                 notes: summary.notes.clone(),
                 compare: comparisons(compare, &title, &rows.or_any(any), bins)?,

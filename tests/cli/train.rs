@@ -99,8 +99,10 @@ fn a_run_leaves_its_files_and_no_other() {
     assert_eq!(place.names("."), ["runs"]);
     assert_eq!(place.names("runs"), ["a"]);
     assert_eq!(place.names("runs/a"), FILES);
-    let report =
-        ["MODEL_CARD.md", "bins.csv", "curves.svg", "partition.svg", "reliability.svg", "report.html", "report.json"];
+    let tables = ["MODEL_CARD.md", "bins.csv", "confusion.csv"];
+    let pictures = ["confusion.svg", "curves.svg", "partition.svg", "reliability.svg"];
+    let mut report = [&tables[..], &pictures, &["report.html", "report.json"]].concat();
+    report.sort_unstable();
     assert_eq!(place.names("runs/a/report"), report);
 
     let config: toml::Table = place.text("runs/a/config.toml").parse().unwrap();

@@ -4,6 +4,7 @@
 //! Values stay `f64` on their way in and out: 0.6 rounded to `f32` lies above the bin edge 0.6.
 
 mod classification;
+mod decisions;
 mod groups;
 mod regression;
 
@@ -12,6 +13,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 pub use classification::{read_predictions, write_predictions};
+pub(crate) use decisions::{confusion_csv, thresholds_csv};
 pub(crate) use groups::groups_csv;
 pub use regression::{read_regression, write_regression};
 
