@@ -16,7 +16,13 @@ fn two_hundred() -> ClassPredictions<'static> {
 
 fn named(names: [&str; 2]) -> Option<RunSummary> {
     let class_names = names.map(String::from).to_vec();
-    let partition = PartitionTable { class_names, counts: Vec::new(), validation: Vec::new(), test: Vec::new() };
+    let partition = PartitionTable {
+        class_names,
+        counts: Vec::new(),
+        validation: Vec::new(),
+        test: Vec::new(),
+        clients: ClientNames::default(),
+    };
     Some(RunSummary { partition: Some(partition), ..RunSummary::default() })
 }
 

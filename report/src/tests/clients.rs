@@ -25,7 +25,7 @@ fn page(clients: Vec<SiteScores>, names: &[&str]) -> (Rendered, Vec<String>) {
 #[test]
 fn the_worst_calibrated_client_is_first_and_few_rows_tell_nothing() {
     // 400 rows with a confidence of 0.9: right as often as that; 30 points less often; and three rows, all wrong.
-    let clients = vec![
+    let clients = [
         client("good", 0, &[0.9; 400], |row| row % 10 > 0),
         client("few", 1, &[0.6; 3], |row| row > 0),
         client("bad <ward>", 2, &[0.9; 400], |row| row % 10 > 3),
