@@ -458,7 +458,7 @@ fn a_personalised_method_prints_the_clients_own_predictors_first() {
     let place = Place::new();
     let own = "each client's own predictor on its own test rows";
     let keys = "--set evaluation.personal=true --set partition.clients=2";
-    let printed = place.works(&format!("{TINY} {keys} --set algorithm.kind=fedper --out a")).stdout;
+    let printed = place.works(&format!("{TINY} {keys} --set algorithm.kind=fedwba --out a")).stdout;
     let (first, second) = printed.split_once("the server's particles, test rows: 359").unwrap();
     assert!(first.contains(own) && !second.contains(own), "{printed}");
     let printed = place.works(&format!("{TINY} {keys} --set algorithm.kind=dsvgd --out b")).stdout;
