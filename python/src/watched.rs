@@ -224,7 +224,13 @@ where
     enter()?;
     let (to, mut from) = channel();
     let state = Arc::new(State::default());
-    let told = Told { to, bar: bar.then(Bar::stderr), rounds: AtomicUsize::new(0), names: OnceLock::new(), state: state.clone() };
+    let told = Told {
+        to,
+        bar: bar.then(Bar::stderr),
+        rounds: AtomicUsize::new(0),
+        names: OnceLock::new(),
+        state: state.clone(),
+    };
     let started = thread::Builder::new().name("fedstein".into()).stack_size(STACK);
     let thread = started.spawn(move || on_worker(|| job(told)));
     let thread = thread.map_err(|error| RunFailed::new_err(format!("cannot start a thread: {error}")))?;
