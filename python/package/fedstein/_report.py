@@ -107,7 +107,7 @@ class Report:
 
     @property
     def calibration_slope(self) -> float:
-        """Slope of the label on logit p(y = 1): below 1 the probabilities are too extreme; NaN where it has no value."""
+        """Slope of the label on logit p(y = 1): below 1 too extreme; NaN where it has no value."""
         return self._number("calibration_slope")
 
     @property
