@@ -23,7 +23,7 @@ use crate::reproduce::Scale;
 
 use args::{
     Args, BenchArgs, Command, DataAction, DataDir, InitArgs, PredictArgs, ReportArgs, ReproduceArgs, RunsArgs,
-    SiteAction, SiteArgs, SiteCheckArgs, TrainArgs,
+    SiteAction, SiteArgs, SiteCheckArgs, StudyArgs, TrainArgs,
 };
 
 /// The experiment that `fedstein train` runs without a config.
@@ -56,6 +56,8 @@ pub enum Invocation {
     Bench(Bench),
     /// The command `fedstein reproduce`.
     Reproduce(Reproduce),
+    /// The command `fedstein study`.
+    Study(StudyOrder),
     /// The command `fedstein site check`.
     SiteCheck(SiteCheck),
     /// The command `fedstein site split`.
@@ -227,6 +229,27 @@ pub struct Reproduce {
     pub only: Option<String>,
     /// A CSV file whose numbers are compared and drawn; nothing is run.
     pub from: Option<PathBuf>,
+    /// The number of runs at once.
+    pub jobs: usize,
+    /// Whether progress is hidden.
+    pub quiet: bool,
+}
+
+/// A study to carry out.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StudyOrder {
+    /// The study's file.
+    pub file: PathBuf,
+    /// The directory of its results; `None` for one with the file's name.
+    pub out: Option<PathBuf>,
+    /// The number of seeds; `None` for the file's.
+    pub seeds: Option<u64>,
+    /// The backend; `None` for that of the configs.
+    pub backend: Option<String>,
+    /// The directory of the data sets.
+    pub data_dir: PathBuf,
+    /// A substring of the names to which the runs are restricted.
+    pub only: Option<String>,
     /// The number of runs at once.
     pub jobs: usize,
     /// Whether progress is hidden.
@@ -416,6 +439,10 @@ impl Invocation {
                 let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
                 Self::Reproduce(reproduce(typed, data_dir))
             }
+            Command::Study(mut typed) => {
+                let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
+                Self::Study(study(typed, data_dir))
+            }
             Command::Site(SiteArgs { action: Some(SiteAction::Check(SiteCheckArgs { files, json })), .. }) => {
                 Self::SiteCheck(SiteCheck { files, json })
             }
@@ -569,6 +596,11 @@ fn reproduce(args: ReproduceArgs, data_dir: PathBuf) -> Reproduce {
         _ => Scale::Full,
     };
     Reproduce { item, scale, seeds, backend, data_dir, out, only, from, jobs: usize::from(jobs), quiet }
+}
+
+fn study(args: StudyArgs, data_dir: PathBuf) -> StudyOrder {
+    let StudyArgs { file, out, seeds, backend, only, jobs, quiet, .. } = args;
+    StudyOrder { file, out, seeds, backend, data_dir, only, jobs: usize::from(jobs), quiet }
 }
 
 fn bench(BenchArgs { backend, only, threads, seconds, json, growth }: BenchArgs) -> Bench {

@@ -16,4 +16,5 @@ mod reproduce;
 mod runs;
 mod site;
 mod stop;
+mod study;
 mod train;
