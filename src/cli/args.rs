@@ -281,6 +281,14 @@ pub struct StudyArgs {
     #[arg(long, value_name = "SUBSTRING")]
     pub only: Option<String>,
 
+    #[command(flatten)]
+    pub pace: Pace,
+}
+
+// Not a doc comment: it would be the text of `--help` of the commands that have these.
+// How the runs of a study or a figure are carried out.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub struct Pace {
     /// Number of runs at once; more need more memory and, for small models, less time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
@@ -337,13 +345,8 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "SUBSTRING")]
     pub only: Option<String>,
 
-    /// Number of runs at once; more need more memory and, for small models, less time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub jobs: u16,
-
-    /// Show no progress
-    #[arg(long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub pace: Pace,
 }
 
 /// Time eight workloads on this machine, and its fastest matrix product and copy.

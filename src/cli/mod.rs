@@ -22,7 +22,7 @@ use crate::report::files::read_text;
 use crate::reproduce::Scale;
 
 use args::{
-    Args, BenchArgs, Command, DataAction, DataDir, InitArgs, PredictArgs, ReportArgs, ReproduceArgs, RunsArgs,
+    Args, BenchArgs, Command, DataAction, DataDir, InitArgs, Pace, PredictArgs, ReportArgs, ReproduceArgs, RunsArgs,
     SiteAction, SiteArgs, SiteCheckArgs, StudyArgs, TrainArgs,
 };
 
@@ -589,7 +589,7 @@ fn report(args: ReportArgs) -> Report {
 }
 
 fn reproduce(args: ReproduceArgs, data_dir: PathBuf) -> Reproduce {
-    let ReproduceArgs { item, quick, middle, seeds, backend, out, only, from, jobs, quiet, .. } = args;
+    let ReproduceArgs { item, quick, middle, seeds, backend, out, only, from, pace: Pace { jobs, quiet }, .. } = args;
     let scale = match (quick, middle) {
         (true, _) => Scale::Quick,
         (_, true) => Scale::Middle,
@@ -599,7 +599,7 @@ fn reproduce(args: ReproduceArgs, data_dir: PathBuf) -> Reproduce {
 }
 
 fn study(args: StudyArgs, data_dir: PathBuf) -> StudyOrder {
-    let StudyArgs { file, out, seeds, backend, only, jobs, quiet, .. } = args;
+    let StudyArgs { file, out, seeds, backend, only, pace: Pace { jobs, quiet }, .. } = args;
     StudyOrder { file, out, seeds, backend, data_dir, only, jobs: usize::from(jobs), quiet }
 }
 

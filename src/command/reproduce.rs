@@ -61,7 +61,7 @@ pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
     let places = Places { data_dir: &typed.data_dir, kept: &kept };
     let failures = pending.carry_out(&about, (typed.jobs, typed.quiet), places)?;
     write(&Results::read(&figure, &grid, &kept, &failures)?, scale, &directory, typed.quiet)?;
-    all_worked(&failures, total, "figure")
+    all_worked(&failures, total, "the figure shows")
 }
 
 /// The end of a command some of whose runs have failed.
@@ -73,7 +73,7 @@ pub(super) fn all_worked(failures: &[Failure], total: usize, shown: &str) -> Res
         return Ok(());
     }
     let list: String = failures.iter().map(|failure| format!("\n  {}: {}", failure.label, failure.problem)).collect();
-    Err(CliError::Failed(format!("{} of {total} runs failed; the {shown} shows the others{list}", failures.len())))
+    Err(CliError::Failed(format!("{} of {total} runs failed; {shown} the others{list}", failures.len())))
 }
 
 /// Compares the numbers of a kept CSV file with the paper, and draws them.

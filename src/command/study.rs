@@ -42,7 +42,7 @@ pub(super) fn study(typed: StudyOrder) -> Result<(), CliError> {
     if !typed.quiet {
         print_text(&summary(&written))?;
     }
-    all_worked(&failures, total, "tables")
+    all_worked(&failures, total, "the tables show")
 }
 
 /// Refuses to start if a data set is missing. The user's own tables have been read before.

@@ -351,7 +351,7 @@ fn of_values(path: &str, table: &Table, lines: &Lines) -> Result<Vec<Variant>, C
     let place = lines.at(&format!("{path}.{VALUES}"));
     let mut variants: Vec<Variant> = Vec::new();
     for value in values {
-        let name = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let name = shown(value);
         named(&name, &place)?;
         if variants.iter().any(|variant| variant.name == name) {
             return Err(ConfigError::Conflict(format!("{place}: `{path}.{VALUES}` has {} twice", quoted(&name))));
@@ -361,6 +361,16 @@ fn of_values(path: &str, table: &Table, lines: &Lines) -> Result<Vec<Variant>, C
         variants.push(Variant { name, keys });
     }
     Ok(variants)
+}
+
+/// A value as it is typed.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        // Rust's form with an exponent where that is the shorter one.
+        Value::Float(number) => format!("{number:?}"),
+        other => other.to_string(),
+    }
 }
 
 /// Checks a name that stands in tables and pictures.
