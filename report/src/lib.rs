@@ -49,6 +49,8 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod calibrated;
+pub mod conformal;
 pub mod csv;
 mod definitions;
 mod error;
@@ -70,6 +72,7 @@ mod verdict;
 mod write;
 
 pub use analysis::{ClassAnalysis, GroupAnalysis, RegressionAnalysis, Selective, TemperatureDiagnosis};
+pub use calibrated::{CalibrationResults, SetLine, SetResults, TemperatureResults};
 pub use error::ReportError;
 pub use files::{FileError, quoted, read_text, read_whole, write_atomic};
 pub use groups::Groups;

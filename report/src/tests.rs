@@ -38,6 +38,7 @@ fn run() -> RunSummary {
             class_names: vec!["a".into(), "<b>".into(), "c & d".into()],
             counts: vec![vec![1, 0, 20], vec![0, 0, 0]],
             validation: vec![0, 0],
+            calibration: Vec::new(),
             test: vec![5, 0],
         }),
         facts: vec![("device".into(), "<CPU>".into())],

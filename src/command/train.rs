@@ -14,6 +14,7 @@ use crate::experiment::progress::Observer;
 use crate::experiment::{Experiment, run, run_dir, serve, write_report};
 use crate::metrics::{Evaluation, Metric, View};
 use crate::remote::Pipes;
+use crate::report::CalibrationResults;
 
 /// Runs the command.
 ///
@@ -30,7 +31,8 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         false => Artifacts::new(out.clone(), force, resolved),
     };
     let job = Job { experiment: &experiment, sites, observer: &observer, artifacts: &mut artifacts };
-    let (evaluation, personal) = dispatch(&backend, job)?.map_err(|error| with_advice(error, &observer))?;
+    let (evaluation, personal, calibration) =
+        dispatch(&backend, job)?.map_err(|error| with_advice(error, &observer))?;
     let report = write_report(&out, &out.join(run_dir::REPORT))?;
 
     // With --json standard output holds only the JSON lines, and with --quiet nothing is printed.
@@ -39,6 +41,9 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         write!(stdout, "{}", table(&evaluation))?;
         if let Some(results) = personal {
             write!(stdout, "{}", personal::text(&results.table()))?;
+        }
+        if let Some(results) = calibration {
+            results.sentences().iter().try_for_each(|sentence| writeln!(stdout, "\n{sentence}"))?;
         }
         match report {
             Some(files) => writeln!(stdout, "\nreport  {}", link(&files.html.display().to_string()))?,
@@ -70,7 +75,7 @@ struct Job<'a> {
 }
 
 impl OnBackend for Job<'_> {
-    type Output = Result<(Evaluation, Option<PersonalResults>), RunError>;
+    type Output = Result<(Evaluation, Option<PersonalResults>, Option<CalibrationResults>), RunError>;
 
     fn run<B: Backend>(self) -> Self::Output {
         let Self { experiment, sites, observer, artifacts } = self;
@@ -83,7 +88,8 @@ impl OnBackend for Job<'_> {
                 serve::<B>(&experiment.config, &Pipes::new(program, sites), observer, Some(artifacts))?
             }
         };
-        Ok((outcome.evaluation, outcome.personal.map(|(results, _)| results)))
+        let personal = outcome.personal.map(|(results, _)| results);
+        Ok((outcome.evaluation, personal, outcome.calibrated.map(|calibrated| calibrated.results)))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::schedule::Schedule;
 
 use super::schema::Resolved;
 
-/// Keys that do not change the result, besides the whole section `[checkpoint]`.
+/// Keys that do not change what rounds compute, besides the whole sections `[checkpoint]` and `[calibration]`.
 const FREE: &[&str] = &["name", "rounds"];
 
 /// The names of a checkpoint's parts; each client that has ever trained is a further part.
@@ -229,7 +229,7 @@ fn config_digest(config: &BTreeMap<String, String>) -> String {
 }
 
 fn is_free(key: &str) -> bool {
-    FREE.contains(&key) || key.starts_with("checkpoint.")
+    FREE.contains(&key) || key.starts_with("checkpoint.") || key.starts_with("calibration.")
 }
 
 /// Describes each key that changes the result and differs, in one sentence per key.

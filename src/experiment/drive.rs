@@ -10,6 +10,7 @@ use crate::protocol::ServerHalf;
 use crate::random::Streams;
 
 use super::artifact::Artifacts;
+use super::calibrate::Plan;
 use super::config::Config;
 use super::judge::Judge;
 use super::outcome::Outcome;
@@ -29,6 +30,8 @@ pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
     pub judge: Judge<'a, B>,
     /// Whether the clients' own predictors are scored.
     pub personal: bool,
+    /// What is learned from calibration rows after the last round.
+    pub calibration: Option<Plan>,
     pub policy: FaultPolicy,
     pub streams: Streams,
     pub session: Session<B>,
@@ -40,7 +43,19 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
     /// # Errors
     /// A round fails, a file cannot be written, or the user wants the run to end.
     pub fn run(self, observer: &dyn Observer, mut artifacts: Option<&mut Artifacts>) -> Result<Outcome<B>, RunError> {
-        let Self { config, algorithm, mut server, fleet, roster, judge, personal, mut policy, streams, session } = self;
+        let Self {
+            config,
+            algorithm,
+            mut server,
+            fleet,
+            roster,
+            judge,
+            personal,
+            calibration,
+            mut policy,
+            streams,
+            session,
+        } = self;
         let mut schedule = config.schedule(algorithm, roster.len(), streams);
         let past = match artifacts.as_deref().and_then(Artifacts::past) {
             Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, fleet, &mut policy)?)),
@@ -69,12 +84,19 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         let artifacts = recorder.artifacts.take();
         let RunResults { predicted, evaluation, personal, rounds, visits, seconds } =
             recorder.finish(&*server, &policy)?;
+        let mut notes = Vec::from_iter(participation::found(&visits, roster));
+        let calibrated = match &calibration {
+            Some(plan) => {
+                let last = rounds.last().map_or(config.rounds, |record| record.round);
+                plan.run(config, (&*server, fleet, &policy), (last, &predicted), &mut notes)?
+            }
+            None => None,
+        };
         let (particles, posterior) = (server.particles().clone(), server.posterior());
-        let outcome = Outcome { particles, posterior, predicted, evaluation, personal, rounds, seconds };
-        let unused = participation::found(&visits, roster);
-        unused.iter().for_each(|note| observer.note(note));
+        let outcome = Outcome { particles, posterior, predicted, evaluation, personal, calibrated, rounds, seconds };
+        notes.iter().for_each(|note| observer.note(note));
         if let Some(artifacts) = artifacts {
-            unused.into_iter().for_each(|note| artifacts.note(note));
+            notes.into_iter().for_each(|note| artifacts.note(note));
             artifacts.finish(&config.checkpoint, &outcome)?;
         }
         Ok(outcome)

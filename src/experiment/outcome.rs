@@ -6,6 +6,7 @@ use crate::particles::Particles;
 use crate::protocol::Posterior;
 use crate::report::{RoundRecord, SiteScores};
 
+use super::calibrate::Calibrated;
 use super::evaluate::Predicted;
 use super::personal::PersonalResults;
 
@@ -22,6 +23,8 @@ pub struct Outcome<B: Backend> {
     pub evaluation: Evaluation,
     /// The results of every client's own predictor, where `evaluation.personal` is set.
     pub personal: Option<(PersonalResults, PersonalScores)>,
+    /// What was learned from calibration rows, where there are any.
+    pub calibrated: Option<Calibrated>,
     /// The records of all rounds.
     pub rounds: Vec<RoundRecord>,
     /// Seconds from the first round to the last.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::array::Array;
 use crate::backend::{Backend, Session};
-use crate::datasets::{DataProperties, Partition, TrainTest};
+use crate::datasets::{DataProperties, ModelCard, Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::models::Model;
@@ -18,6 +18,7 @@ use crate::rows::{Shard, Table};
 use super::artifact::{Artifacts, RowsOfRun};
 use super::assemble::{check_size, drawn_particles, has_noise, squared_residuals, with_noise};
 use super::assigned::{Assigned, assigned};
+use super::calibrate::{Plan, rows_of_clients};
 use super::config::Config;
 use super::drive::Prepared;
 use super::evaluate::Evaluator;
@@ -122,6 +123,8 @@ fn run_with<B: Backend>(
         None => config.model(&data.train)?,
     };
     check_size(algorithm, &*model)?;
+    let card = ModelCard::of(&data.train, data.normalisation.clone());
+    let calibration = Plan::here(config, model.task(), &card, &partition, can.centralised);
     let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
         let rows = RowsOfRun::here(config, &data, &partition, notes);
@@ -151,10 +154,11 @@ fn run_with<B: Backend>(
     let mut fleet = InProcess::new(halves.clients);
     let scoring = config.scoring(algorithm);
     let personal = config.evaluation.personal && !can.centralised;
-    if personal {
+    if personal || calibration.is_some() {
         let held_out = HeldOutRows::new(&train, train_targets, data.test.clone(), &data.normalisation);
-        fleet =
-            fleet.with_evaluator(held_out.evaluator(&partition, model.clone(), &session, &data.normalisation, scoring));
+        let rows = rows_of_clients(&partition, can.centralised);
+        let (model, scale) = (model.clone(), &data.normalisation);
+        fleet = fleet.with_evaluator(held_out.evaluator(&partition, rows, model, &session, scale, scoring));
     }
     let evaluator = Evaluator::new(model, session.clone(), data.test, &data.normalisation, scoring)?;
     if !B::PARALLEL_CLIENTS {
@@ -164,8 +168,19 @@ fn run_with<B: Backend>(
     observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
     let policy = config.fault_policy(can).with_nonce(random::nonce());
     let (server, fleet, judge) = (halves.server, &*fleet, Judge::Rows(&evaluator));
-    let prepared =
-        Prepared { config, algorithm, server, fleet, roster: &roster, judge, personal, policy, streams, session };
+    let prepared = Prepared {
+        config,
+        algorithm,
+        server,
+        fleet,
+        roster: &roster,
+        judge,
+        personal,
+        calibration,
+        policy,
+        streams,
+        session,
+    };
     let outcome = prepared.run(observer, artifacts)?;
     observer.finished();
     Ok(outcome)

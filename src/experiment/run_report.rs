@@ -90,6 +90,7 @@ impl Finished {
                 sites: summary.sites.clone(),
                 facts: summary.facts.clone(),
                 notes: summary.notes.clone(),
+                calibration: summary.calibration.clone(),
                 compare: comparisons(compare, &title, &rows.or_any(any), bins)?,
             }))
         };

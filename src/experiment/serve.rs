@@ -96,12 +96,24 @@ pub fn serve<B: Backend>(
         Some(evaluator) => Judge::Rows(evaluator),
         None => Judge::clients(sites.held_out(config), model.task(), scoring.bins)?,
     };
+    let calibration = sites.calibration(config, model.task(), &card);
     observer.started(config.rounds, &sites.headline(config));
     let remote = Remote::new(link, sites.peers, policy.rules.deadline);
     let fleet = config.fleet(can, remote, roster.len(), streams);
     let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
-    let prepared =
-        Prepared { config, algorithm, server, fleet, roster: &roster, judge, personal, policy, streams, session };
+    let prepared = Prepared {
+        config,
+        algorithm,
+        server,
+        fleet,
+        roster: &roster,
+        judge,
+        personal,
+        calibration,
+        policy,
+        streams,
+        session,
+    };
     let outcome = prepared.run(observer, artifacts)?;
     observer.finished();
     Ok(outcome)

@@ -9,7 +9,9 @@ use super::fault_policy::FaultPolicy;
 use super::fleet::Fleet;
 use crate::backend::Backend;
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientId, PARTICLES, Reply, Request, Scoring, ServerHalf, SharedMessage};
+use crate::protocol::{
+    Ask, Calibrating, ClientId, Message, PARTICLES, Reply, Request, Scoring, ServerHalf, SharedMessage,
+};
 
 /// Sends a request to each of the clients, in batches of the fleet's size ([`Fleet::at_once`]). Returns one reply for
 /// each client, `None` for a client without a usable reply.
@@ -33,7 +35,36 @@ pub(super) fn ask_clients(
     Ok(replies)
 }
 
-/// The scores on the clients' own rows.
+/// The message that the server publishes, with the particles in any case.
+///
+/// # Errors
+/// The device does not answer.
+pub fn published<B: Backend>(server: &dyn ServerHalf<B>) -> Result<Message, RunError> {
+    let message = server.publish()?;
+    match message.arrays.contains_key(PARTICLES) {
+        true => Ok(message),
+        false => Ok(message.with_array(PARTICLES, server.particles().to_array()?)),
+    }
+}
+
+/// Asks clients about their calibration rows in a round. The traffic is not counted: it is not part of the training.
+///
+/// # Errors
+/// Any error other than the failure of a client.
+pub fn ask_to_calibrate(
+    fleet: &dyn Fleet,
+    policy: &FaultPolicy,
+    (round, clients): (usize, &[ClientId]),
+    what: Calibrating,
+    message: &SharedMessage,
+) -> Result<Scores, RunError> {
+    let request = |client| Ok(Request::new(round, client, Ask::Calibrate(what), message.clone()));
+    let mut events = Vec::new();
+    let replies = ask_clients(fleet, policy, clients, request, (&mut Traffic::default(), &mut events))?;
+    Ok(Scores { replies, events })
+}
+
+/// What clients answered about their own rows.
 #[derive(Debug)]
 pub struct Scores {
     /// One reply for each client, `None` for a client without a usable reply.
@@ -57,10 +88,7 @@ pub fn ask_for_scores<B: Backend>(
     clients: &[ClientId],
     wanted: Scoring,
 ) -> Result<Scores, RunError> {
-    let mut message = server.publish()?;
-    if wanted.published && !message.arrays.contains_key(PARTICLES) {
-        message = message.with_array(PARTICLES, server.particles().to_array()?);
-    }
+    let message = if wanted.published { published(server)? } else { server.publish()? };
     let message = SharedMessage::sent(message, policy.rules.wire);
     let request = |client| Ok(Request::new(round, client, Ask::Score(wanted), message.clone()));
     let mut events = Vec::new();

@@ -1,5 +1,6 @@
 //! `report.html`: one file without script and network, readable on a phone, light and dark.
 
+mod calibrated;
 mod classification;
 mod groups;
 mod regression;
@@ -51,6 +52,9 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
     }
     if let Some(run) = report.run.as_ref().filter(|run| !run.sites.is_empty()) {
         sites::section(&mut body, analysis.overall(), &run.sites);
+    }
+    if let Some(results) = report.run.as_ref().and_then(|run| run.calibration.as_ref()) {
+        calibrated::section(&mut body, results);
     }
     if let Some(run) = &report.run {
         comparison(&mut body, &report.title, analysis, &run.compare);

@@ -1,7 +1,7 @@
 //! Percentile bootstrap over rows (Efron 1979): how far a score varies with the sampling of the test rows.
 
 use rand::{Rng, RngExt};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::calibration::{BinRule, bin_index, check_bins};
 use super::error::MetricError;
@@ -9,7 +9,7 @@ use super::metric::{Metric, Resampled};
 use super::predictions::{ClassPredictions, argmax};
 
 /// An interval of a statistic.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
     pub lo: f64,
