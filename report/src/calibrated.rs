@@ -148,7 +148,10 @@ impl SetResults {
             );
         }
         text += ".";
-        if let Some(Interval { lo, hi }) = expected_coverage(calibration_rows, self.level) {
+        if matches!(self.score.as_str(), "aps" | "raps") && !self.random {
+            text += " Sets of this form hold the truth at least as often as the level says, and more often where the most \
+                     probable class alone does; `lac`, and the random form of this score, keep to the level.";
+        } else if let Some(Interval { lo, hi }) = expected_coverage(calibration_rows, self.level) {
             text += &format!(
                 " With {} for calibration, a coverage between {} and {} is to be expected by chance of these rows alone.",
                 rows(calibration_rows),

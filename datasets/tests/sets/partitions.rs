@@ -344,43 +344,43 @@ fn errors_state_both_numbers_and_a_remedy() {
 fn configs_have_the_words_of_the_documentation() {
     let (clients, labels) = (3, 2);
     for (text, scheme) in [
-        (r#"{"kind":"iid","clients":3,"validation":0.0}"#, PartitionScheme::Iid(Iid { clients })),
+        (r#"{"kind":"iid","clients":3,"validation":0.0,"calibration":0.0}"#, PartitionScheme::Iid(Iid { clients })),
         (
-            r#"{"kind":"labels-per-client","clients":3,"labels":2,"cut":"equal","validation":0.0}"#,
+            r#"{"kind":"labels-per-client","clients":3,"labels":2,"cut":"equal","validation":0.0,"calibration":0.0}"#,
             PartitionScheme::LabelsPerClient(LabelsPerClient { clients, labels, cut: Cut::Equal }),
         ),
         (
-            r#"{"kind":"superclass-labels","clients":3,"labels":2,"validation":0.0}"#,
+            r#"{"kind":"superclass-labels","clients":3,"labels":2,"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::SuperclassLabels(SuperclassLabels { clients, labels }),
         ),
         (
-            r#"{"kind":"pfedgp","clients":3,"labels":2,"validation":0.0}"#,
+            r#"{"kind":"pfedgp","clients":3,"labels":2,"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::Pfedgp(Pfedgp { clients, labels }),
         ),
         (
-            r#"{"kind":"fedwba-reference","clients":3,"labels":2,"validation":0.0}"#,
+            r#"{"kind":"fedwba-reference","clients":3,"labels":2,"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::FedwbaReference(FedwbaReference { clients, labels }),
         ),
         (
-            r#"{"kind":"cyclic-labels","clients":3,"labels":2,"validation":0.0}"#,
+            r#"{"kind":"cyclic-labels","clients":3,"labels":2,"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::CyclicLabels(CyclicLabels { clients, labels }),
         ),
         (
-            r#"{"kind":"label-ratio","clients":3,"ratio":[1.0,9.0],"validation":0.0}"#,
+            r#"{"kind":"label-ratio","clients":3,"ratio":[1.0,9.0],"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::LabelRatio(LabelRatio { clients, ratio: vec![1.0, 9.0] }),
         ),
         (
-            r#"{"kind":"dirichlet","clients":3,"alpha":0.5,"validation":0.0}"#,
+            r#"{"kind":"dirichlet","clients":3,"alpha":0.5,"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::Dirichlet(Dirichlet { clients, alpha: 0.5 }),
         ),
-        (r#"{"kind":"by-column","validation":0.0}"#, PartitionScheme::ByColumn(ByColumn {})),
+        (r#"{"kind":"by-column","validation":0.0,"calibration":0.0}"#, PartitionScheme::ByColumn(ByColumn {})),
     ] {
         assert!(text.contains(scheme.kind()));
         let config = PartitionConfig::from(scheme);
         assert_eq!(serde_json::from_str::<PartitionConfig>(text).unwrap(), config);
         assert_eq!(serde_json::to_string(&config).unwrap(), text);
     }
-    let whole_numbers = r#"{"kind":"label-ratio","clients":30,"ratio":[1,9],"validation":0}"#;
+    let whole_numbers = r#"{"kind":"label-ratio","clients":30,"ratio":[1,9],"validation":0,"calibration":0}"#;
     let expected =
         PartitionConfig::from(PartitionScheme::LabelRatio(LabelRatio { clients: 30, ratio: vec![1.0, 9.0] }));
     assert_eq!(serde_json::from_str::<PartitionConfig>(whole_numbers).unwrap(), expected);

@@ -31,7 +31,7 @@ pub struct CalibrationConfig {
 pub enum Conformal {
     /// No sets.
     None,
-    /// `aps` for classes, `normalised` for real targets.
+    /// `lac` for classes, `normalised` for real targets.
     Auto,
     /// [`Score::Lac`].
     Lac,
@@ -65,9 +65,9 @@ impl CalibrationConfig {
         let raps = Score::Raps { penalty: self.raps_penalty, free: self.raps_free };
         match (self.conformal, task) {
             (Conformal::None, _) | (_, Task::Density) => None,
-            (Conformal::Auto, Task::Classification { .. }) | (Conformal::Aps, _) => Some(Score::Aps),
+            (Conformal::Auto, Task::Classification { .. }) | (Conformal::Lac, _) => Some(Score::Lac),
             (Conformal::Auto, Task::Regression) | (Conformal::Normalised, _) => Some(Score::Normalised),
-            (Conformal::Lac, _) => Some(Score::Lac),
+            (Conformal::Aps, _) => Some(Score::Aps),
             (Conformal::Raps, _) => Some(raps),
             (Conformal::Cqr, _) => Some(Score::Cqr),
         }
@@ -120,7 +120,7 @@ const KEYS: &[Key] = &[
         "conformal",
         Choice(&["none", "auto", "lac", "aps", "raps", "normalised", "cqr"]),
         T("auto"),
-        "Score of the prediction sets: `lac`, `aps` or `raps` for classes, `normalised` (residuals by the predictive standard deviation) or `cqr` (the predictive interval, corrected) for numbers; `auto`: `aps` or `normalised`.",
+        "Score of the prediction sets: `lac`, `aps` or `raps` for classes, `normalised` (residuals by the predictive standard deviation) or `cqr` (the predictive interval, corrected) for numbers; `auto`: `lac` or `normalised`.",
     ),
     key(
         "level",
