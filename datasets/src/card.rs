@@ -1,5 +1,6 @@
 //! The description of a model's rows: names, classes and scales.
 
+use crate::recalibration::Recalibration;
 use crate::{Dataset, FeatureScale, Normalisation, Targets};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub struct ModelCard {
     pub classes: Option<Vec<String>>,
     /// How features and targets were scaled.
     pub normalisation: Normalisation,
+    /// What the run learned from calibration rows; absent where it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Recalibration>,
 }
 
 /// The largest number of features, classes and the like in a `model.json`: tensors index them with 32 bits.
@@ -48,6 +52,7 @@ impl ModelCard {
                 Targets::Real { .. } | Targets::None { .. } => None,
             },
             normalisation,
+            calibration: None,
         }
     }
 
@@ -91,7 +96,7 @@ impl ModelCard {
         {
             return wrong("normalisation", "divides by a number that is 0 or not finite".into());
         }
-        Ok(())
+        self.calibration.as_ref().map_or(Ok(()), Recalibration::check)
     }
 
     /// A data set without rows of the shape that the model takes.

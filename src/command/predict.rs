@@ -13,8 +13,10 @@ use crate::error::RunError;
 use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
 use crate::experiment::forecast::Forecast;
+use crate::experiment::recalibrated::Recalibrated;
 use crate::experiment::{Config, Overrides};
-use crate::metrics::{ParticleLogProbs, RegressionPredictions, predictive_moments};
+use crate::metrics::{RegressionPredictions, predictive_moments};
+use crate::report::conformal::TargetInterval;
 
 /// Runs the command.
 ///
@@ -32,7 +34,12 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     }
     let out = typed.out.as_deref().unwrap_or(Path::new("-"));
     output::check(out, typed.force)?;
-    let text = dispatch(&backend, Job { run: &run, config: &config, input: &typed.input })??;
+    let recalibrated = run.recalibrated(typed.level)?;
+    let job = Job { run: &run, config: &config, input: &typed.input, recalibrated: &recalibrated, raw: typed.raw };
+    let text = dispatch(&backend, job)??;
+    for note in recalibrated.notes(typed.raw) {
+        crate::cli::print_note(&note);
+    }
     output::write(out, &text, typed.force)
 }
 
@@ -45,6 +52,9 @@ struct Job<'a> {
     run: &'a Finished,
     config: &'a Config,
     input: &'a Path,
+    recalibrated: &'a Recalibrated,
+    /// Whether the probabilities are given without the temperature.
+    raw: bool,
 }
 
 impl OnBackend for Job<'_> {
@@ -52,10 +62,18 @@ impl OnBackend for Job<'_> {
 
     fn run<B: Backend>(self) -> Self::Output {
         let features = self.features()?;
-        let Self { run, config, input } = self;
+        let Self { run, config, input, recalibrated, raw } = self;
         Ok(match run.forecast::<B>(config, features, &input.display().to_string())? {
-            Forecast::Classes { log_probs, names } => class_text(&log_probs, &names),
-            Forecast::Real(predictions) => regression_text(&predictions),
+            Forecast::Classes { log_probs, names } => {
+                let unscaled = log_probs.ensemble();
+                let scaled = recalibrated.probabilities(unscaled.clone(), names.len())?;
+                let sets = recalibrated.sets(&scaled, names.len());
+                class_text(if raw { &unscaled } else { &scaled }, &names, sets.as_deref())
+            }
+            Forecast::Real(predictions) => {
+                let intervals = recalibrated.intervals(&predictions)?;
+                regression_text(&predictions, intervals.as_deref())
+            }
         })
     }
 }
@@ -74,30 +92,52 @@ impl Job<'_> {
     }
 }
 
-/// The CSV text `prediction,confidence,p_0,...`: the predicted class's name, its probability, and the ensemble's
-/// probabilities in the order of the classes.
-fn class_text(log_probs: &ParticleLogProbs, names: &[String]) -> String {
+/// The CSV text `prediction,confidence,p_0,...`: the predicted class's name, its probability, and the probabilities
+/// `[n, C]` in the order of the classes; with `set`, the names of the classes in a row's set, separated by `|`.
+fn class_text(probabilities: &[f64], names: &[String], sets: Option<&[Vec<bool>]>) -> String {
     let mut text = String::from("prediction,confidence");
     (0..names.len()).for_each(|class| text.push_str(&format!(",p_{class}")));
-    text.push('\n');
-    for row in log_probs.ensemble().chunks_exact(names.len()) {
-        let best = crate::metrics::argmax(row);
-        let name = &names[best];
-        let quoted =
-            if name.contains([',', '"', '\n']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.clone() };
-        let _ = write!(text, "{quoted},{}", row[best]);
-        row.iter().for_each(|p| text.push_str(&format!(",{p}")));
+    text.push_str(if sets.is_some() { ",set\n" } else { "\n" });
+    for (row, of) in probabilities.chunks_exact(names.len()).enumerate() {
+        let best = crate::metrics::argmax(of);
+        let _ = write!(text, "{},{}", quoted(&names[best]), of[best]);
+        of.iter().for_each(|p| text.push_str(&format!(",{p}")));
+        if let Some(sets) = sets {
+            let _ = write!(text, ",{}", quoted(&listed(names, &sets[row])));
+        }
         text.push('\n');
     }
     text
 }
 
-/// The CSV text `mean,sd` of the predictive mixture, on the scale of the data.
-fn regression_text(predictions: &RegressionPredictions<'_>) -> String {
-    let mut text = String::from("mean,sd\n");
+/// The names of the classes in a set, separated by `|`; a `|` or `\` in a name has a `\` before it.
+fn listed(names: &[String], set: &[bool]) -> String {
+    let is_in = names.iter().zip(set).filter(|(_, is_in)| **is_in);
+    let escaped = is_in.map(|(name, _)| name.replace('\\', "\\\\").replace('|', "\\|"));
+    escaped.collect::<Vec<_>>().join("|")
+}
+
+/// A cell in quotes, if a comma, a quote or a line break asks for them.
+fn quoted(cell: &str) -> String {
+    match cell.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.to_owned(),
+    }
+}
+
+/// The CSV text `mean,sd` of the predictive mixture, on the scale of the data; with `lower,upper`, the interval of a row,
+/// which is blank where it is empty.
+fn regression_text(predictions: &RegressionPredictions<'_>, intervals: Option<&[Option<TargetInterval>]>) -> String {
+    let mut text = String::from(if intervals.is_some() { "mean,sd,lower,upper\n" } else { "mean,sd\n" });
     let moments = predictive_moments(predictions);
-    for (mean, variance) in moments.mean.iter().zip(&moments.variance) {
-        let _ = writeln!(text, "{mean},{}", variance.sqrt());
+    for (row, (mean, variance)) in moments.mean.iter().zip(&moments.variance).enumerate() {
+        let _ = write!(text, "{mean},{}", variance.sqrt());
+        match intervals.map(|intervals| intervals[row]) {
+            Some(Some(TargetInterval { lower, upper })) => text.push_str(&format!(",{lower},{upper}")),
+            Some(None) => text.push_str(",,"),
+            None => {}
+        }
+        text.push('\n');
     }
     text
 }

@@ -53,6 +53,8 @@ pub struct SiteData {
     pub test_fraction: f64,
     /// The share of the training rows that is held out for validation; 0 for none.
     pub validation_fraction: f64,
+    /// The share of the training rows that is held out for calibration; 0 for none.
+    pub calibration_fraction: f64,
 }
 
 /// The keys of `[tell]`.
@@ -227,6 +229,7 @@ mod tests {
                 delimiter: ",".into(),
                 test_fraction: 0.2,
                 validation_fraction: 0.0,
+                calibration_fraction: 0.0,
             },
             tell: Tell { class_counts: false, min_rows: 4, products: false, statistics: true },
             limits: SiteLimits { megabytes: 1024, numbers: 1 << 28, steps: 1_000_000 },

@@ -19,6 +19,8 @@ pub struct SiteRows {
     pub train: Dataset,
     /// The rows held out to choose settings with.
     pub validation: Dataset,
+    /// The rows held out to calibrate probabilities on.
+    pub calibration: Dataset,
     /// The test rows.
     pub test: Dataset,
     /// The sha256 of the file `data.path`, in hexadecimal digits.
@@ -41,10 +43,13 @@ impl SiteRows {
     pub(super) fn read_as(site: &SiteConfig, key: Key) -> Result<Self, DataError> {
         let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
         let (train, test) = site.data.table().site_rows(&mut rng)?;
-        let held_out = (train.rows() as f64 * site.data.validation_fraction).round() as usize;
+        let of_all = |share: f64| (train.rows() as f64 * share).round() as usize;
+        let (held_out, calibrating) = (of_all(site.data.validation_fraction), of_all(site.data.calibration_fraction));
         let mut rng = Streams::new(0).rng(Purpose::Data, 1, site.index);
         let (train, validation) = of_size(&train, held_out.min(train.rows().saturating_sub(1)), &mut rng);
-        Ok(Self { train, validation, test, sha256: key.sha256, unkept: Some(key.text) })
+        let mut rng = Streams::new(0).rng(Purpose::Data, 2, site.index);
+        let (train, calibration) = of_size(&train, calibrating.min(train.rows().saturating_sub(1)), &mut rng);
+        Ok(Self { train, validation, calibration, test, sha256: key.sha256, unkept: Some(key.text) })
     }
 }
 
@@ -59,6 +64,9 @@ pub struct Description {
     pub rows: usize,
     /// The number of rows held out to choose settings with.
     pub validation_rows: usize,
+    /// The number of rows held out to calibrate probabilities on.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub calibration_rows: usize,
     /// The number of test rows.
     pub test_rows: usize,
     /// The number of features p.
@@ -73,6 +81,10 @@ pub struct Description {
     pub products: bool,
     /// The [`print()`] of the file of the training rows.
     pub print: String,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What a site tells about its target.
@@ -115,12 +127,13 @@ pub fn print(run: u64, sha256: &str) -> String {
 /// # Arguments
 /// - `run`: the number of the run, the key of the file's print.
 pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
-    let SiteRows { train, validation, test, sha256, .. } = rows;
+    let SiteRows { train, validation, calibration, test, sha256, .. } = rows;
     Description {
         index: site.index,
         name: site.name.clone(),
         rows: train.rows(),
         validation_rows: validation.rows(),
+        calibration_rows: calibration.rows(),
         test_rows: test.rows(),
         width: train.width(),
         features: train.feature_names.clone(),
@@ -246,6 +259,7 @@ pub(super) mod tests {
                 delimiter: ",".into(),
                 test_fraction: 0.2,
                 validation_fraction: 0.0,
+                calibration_fraction: 0.0,
             },
             tell: Tell { class_counts: true, min_rows: 1, products: true, statistics: true },
             limits: SiteLimits { megabytes: 64, numbers: 1 << 20, steps: 1000 },
@@ -264,7 +278,14 @@ pub(super) mod tests {
             clients: None,
             client_names: None,
         };
-        SiteRows { validation: train.select(&[]), test: train.clone(), train, sha256: sha256.into(), unkept: None }
+        SiteRows {
+            validation: train.select(&[]),
+            calibration: train.select(&[]),
+            test: train.clone(),
+            train,
+            sha256: sha256.into(),
+            unkept: None,
+        }
     }
 
     pub(in crate::site) fn classes(labels: &[usize], names: &[&str]) -> Targets {
