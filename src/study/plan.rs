@@ -54,8 +54,9 @@ impl<'s> Plan<'s> {
     /// A config is invalid, a key has no effect, two variants are the same, no run has one of the metrics, or a table
     /// cannot be read.
     pub fn new(study: &'s Study, chosen: Chosen) -> Result<Self, ConfigError> {
-        let settings = settings(study);
         let Chosen { seeds, backend, only } = chosen;
+        not_too_many(study, seeds.unwrap_or(study.seeds))?;
+        let settings = settings(study);
         let wanted = Wanted { scale: Scale::Full, seeds, backend, only };
         let checked = Checked::of(study, &settings, &Wanted { only: None, ..wanted.clone() })?;
         let metrics = checked.metrics()?;
@@ -86,6 +87,21 @@ impl<'s> Plan<'s> {
         chosen.insert(self.study.compared, self.study.compared().variants[variant].name.as_str());
         chosen
     }
+}
+
+/// The largest number of runs: a typing error exceeds it, and all of them are in memory.
+const MOST_RUNS: u64 = 100_000;
+
+fn not_too_many(study: &Study, seeds: u64) -> Result<(), ConfigError> {
+    let variants = study.axes.iter().map(|axis| axis.variants.len() as u64);
+    let runs = variants.fold(seeds, u64::saturating_mul);
+    if runs <= MOST_RUNS {
+        return Ok(());
+    }
+    Err(ConfigError::Conflict(format!(
+        "{}: every combination of variants with every seed is {runs} runs; a study has at most {MOST_RUNS}",
+        study.file
+    )))
 }
 
 /// All combinations of the variants of the axes that are not compared, the last axis fastest.

@@ -386,6 +386,9 @@ fn mistakes_are_refused_with_their_line_and_a_remedy() {
     place.write("base.toml", "[algorithm]\nkind = \"fedavg\"\nparticles = 5\n");
     refused("base = \"base.toml\"\n[vary.m.a]", &["base.toml, line 3", "`algorithm.particles` is not used"]);
 
+    let many = "[vary.m]\nkey = \"rounds\"\nvalues = [1, 2]\n[vary.n]\nkey = \"partition.clients\"\nvalues = [1, 2]\n";
+    refused(&format!("seeds = 50000\n{many}"), &["s.toml", "200000 runs", "at most 100000"]);
+
     // Metrics, baseline, claims.
     refused("metrics = [\"acuracy\"]\n[vary.m.a]", &["line 1", "`acuracy` is not a metric; did you mean `accuracy`?"]);
     refused("metrics = [\"nll\", \"nll\"]\n[vary.m.a]", &["line 1", "`nll` stands there twice"]);
