@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::Table;
 
 use super::file::Study;
+use super::keys::Keys;
 use crate::experiment::Config;
 use crate::experiment::config::schema;
-use crate::experiment::schema::ConfigError;
+use crate::experiment::schema::{ConfigError, list};
 use crate::metrics::Metric;
 use crate::reproduce::curve::label;
 use crate::reproduce::figure::{Along, Claim, Panel, Seeds, Series, Statistic, Term};
@@ -220,27 +221,33 @@ impl<'s> Checked<'s> {
         Ok(checked)
     }
 
-    /// Checks that every key of a variant is used by one of its runs.
+    /// Checks that every key of `[set]` is used by a run, and every key of a variant by one of its own.
     fn every_key_has_an_effect(&self, grid: &Grid) -> Result<(), ConfigError> {
-        for (axis, variants) in self.study.axes.iter().enumerate() {
-            for (at, variant) in variants.variants.iter().enumerate() {
-                let cells = || (0..self.places.len()).filter(|cell| self.places[*cell][axis] == at);
-                let unused = variant.keys.iter().find(|key| !cells().any(|cell| grid.cells[cell].sets(&key.path)));
-                let (Some(key), Some(first)) = (unused, cells().next()) else { continue };
-                let (section, name) = key.path.split_once('.').unwrap_or_default();
-                let table: Table = self.configs[first].1.parse().unwrap_or_default();
-                let kind = table.get(section).and_then(|keys| keys.get("kind")?.as_str());
-                let users = schema().section(section).map(|section| section.users(name)).unwrap_or_default();
-                return Err(ConfigError::NotUsed {
-                    at: key.place.clone(),
-                    path: key.path.clone(),
-                    section: section.into(),
-                    kind: kind.unwrap_or_default().into(),
-                    kinds: crate::experiment::schema::list(&users),
-                });
+        self.have_an_effect(grid, &self.study.set, |_| true)?;
+        for (axis, of) in self.study.axes.iter().enumerate() {
+            for (at, variant) in of.variants.iter().enumerate() {
+                self.have_an_effect(grid, &variant.keys, |place| place[axis] == at)?;
             }
         }
         Ok(())
+    }
+
+    /// Checks that every key is used by one of these runs.
+    fn have_an_effect(&self, grid: &Grid, keys: &Keys, of: impl Fn(&[usize]) -> bool) -> Result<(), ConfigError> {
+        let cells = || (0..self.places.len()).filter(|cell| of(&self.places[*cell]));
+        let unused = keys.iter().find(|key| !cells().any(|cell| grid.cells[cell].sets(&key.path)));
+        let (Some(key), Some(first)) = (unused, cells().next()) else { return Ok(()) };
+        let (section, name) = key.path.split_once('.').unwrap_or_default();
+        let table: Table = self.configs[first].1.parse().unwrap_or_default();
+        let kind = table.get(section).and_then(|keys| keys.get("kind")?.as_str());
+        let users = schema().section(section).map(|section| section.users(name)).unwrap_or_default();
+        Err(ConfigError::NotUsed {
+            at: key.place.clone(),
+            path: key.path.clone(),
+            section: section.into(),
+            kind: kind.unwrap_or_default().into(),
+            kinds: list(&users),
+        })
     }
 
     /// Checks that no two variants of an axis have the same config in all settings.

@@ -378,6 +378,10 @@ fn mistakes_are_refused_with_their_line_and_a_remedy() {
         &["s.toml, line 5", "`algorithm.particles` is not used by algorithm kind `fedavg`", "`newton-dsvgd`"],
     );
     refused(
+        "[set]\nalgorithm.particles = 3\n[vary.m.a]\nalgorithm.kind = \"fedavg\"",
+        &["s.toml, line 2", "`algorithm.particles` is not used by algorithm kind `fedavg`"],
+    );
+    refused(
         "[vary.m.a]\nalgorithm.kind = \"scaffold\"\n[vary.m.b]\n[vary.n.c]",
         &["s.toml, m=a n=c", "optimizer kind `sgd`"],
     );
