@@ -17,6 +17,7 @@ mod site_serve;
 mod site_split;
 #[cfg(feature = "flower")]
 mod supernode;
+mod tensorboard;
 mod train;
 
 use std::io;
