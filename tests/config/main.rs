@@ -12,7 +12,9 @@ use fedstein::experiment::config::{
     AlgorithmConfig, BandwidthRule, Config, KdeRule, KernelConfig, ModelConfig, NumberOr, OptimizerConfig,
     RoundRobinConfig, ScheduleConfig, schema,
 };
-use fedstein::experiment::schema::{Accepts, Interval, Key, Kind, Literal, Overrides, Resolved, Source, key};
+use fedstein::experiment::schema::{
+    Accepts, ConfigError, Interval, Key, Kind, Literal, Overrides, Resolved, Source, key,
+};
 use fedstein::rows::Order;
 use proptest::prelude::*;
 use toml::Value;
