@@ -1,6 +1,6 @@
 //! The description of a model's rows: names, classes and scales.
 
-use crate::{Dataset, FeatureScale, Normalisation, Targets};
+use crate::{Dataset, Encoding, FeatureScale, Normalisation, Targets};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,9 @@ pub struct ModelCard {
     pub classes: Option<Vec<String>>,
     /// How features and targets were scaled.
     pub normalisation: Normalisation,
+    /// How the columns of a table become the features, before they are scaled; `None` where they are the features.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<Encoding>,
 }
 
 /// The largest number of features, classes and the like in a `model.json`: tensors index them with 32 bits.
@@ -48,6 +51,21 @@ impl ModelCard {
                 Targets::Real { .. } | Targets::None { .. } => None,
             },
             normalisation,
+            encoding: None,
+        }
+    }
+
+    /// The same card with the way from a table's columns to features.
+    #[must_use]
+    pub fn with_encoding(self, encoding: Option<Encoding>) -> Self {
+        Self { encoding, ..self }
+    }
+
+    /// The names of the table's columns that are features, where it has them.
+    pub fn column_names(&self) -> Option<Vec<String>> {
+        match &self.encoding {
+            Some(encoding) => encoding.column_names(),
+            None => self.feature_names.clone(),
         }
     }
 
@@ -68,6 +86,12 @@ impl ModelCard {
         }
         if let Some(names) = self.classes.as_ref().filter(|names| names.len() < 2) {
             return wrong("classes", format!("has {}; a classification has at least 2", names.len()));
+        }
+        if let Some(encoding) = &self.encoding {
+            encoding.check().or_else(|problem| wrong("encoding", format!(": {problem}")))?;
+            if encoding.width() != self.features {
+                return wrong("encoding", format!("gives {} features, not {}", encoding.width(), self.features));
+            }
         }
         let is_scale = |x: &f64| x.is_finite() && *x != 0.0;
         let (widths, finite) = match &self.normalisation.features {

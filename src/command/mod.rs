@@ -4,6 +4,7 @@ mod backends;
 mod bench;
 mod data;
 mod interrupt;
+mod new_rows;
 mod output;
 mod personal;
 mod predict;

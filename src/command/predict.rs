@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ndarray::Array2;
-
+use super::new_rows::{self, Before};
 use super::output;
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Predict};
-use crate::datasets::{DataConfig, read_features};
+use crate::datasets::NewRows;
 use crate::error::RunError;
 use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
 use crate::experiment::forecast::Forecast;
+use crate::experiment::progress::to_stderr;
 use crate::experiment::{Config, Overrides};
 use crate::metrics::{ParticleLogProbs, RegressionPredictions, predictive_moments};
 
@@ -51,53 +51,38 @@ impl OnBackend for Job<'_> {
     type Output = Result<String, RunError>;
 
     fn run<B: Backend>(self) -> Self::Output {
-        let features = self.features()?;
         let Self { run, config, input } = self;
+        let NewRows { features, beside, notes } = new_rows::read(run, config, input, &[])?;
+        notes.iter().for_each(|note| to_stderr(note));
+        let ids = Before(&beside);
         Ok(match run.forecast::<B>(config, features, &input.display().to_string())? {
-            Forecast::Classes { log_probs, names } => class_text(&log_probs, &names),
-            Forecast::Real(predictions) => regression_text(&predictions),
+            Forecast::Classes { log_probs, names } => class_text(&log_probs, &names, &ids),
+            Forecast::Real(predictions) => regression_text(&predictions, &ids),
         })
     }
 }
 
-impl Job<'_> {
-    /// The features in the file, `[n, p]`.
-    fn features(&self) -> Result<Array2<f32>, RunError> {
-        // The new file may also contain the columns of the training file that are not features.
-        let (delimiter, ignore) = match self.config.data()? {
-            DataConfig::Csv(csv) => (crate::datasets::delimiter(&csv.delimiter)?, vec![csv.target, csv.client_column]),
-            _ => (b',', Vec::new()),
-        };
-        let ignore: Vec<&str> = ignore.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-        let shape = self.run.shape();
-        Ok(read_features(self.input, shape.width(), shape.feature_names.as_deref(), delimiter, &ignore)?)
-    }
-}
-
-/// The CSV text `prediction,confidence,p_0,...`: the predicted class's name, its probability, and the ensemble's
-/// probabilities in the order of the classes.
-fn class_text(log_probs: &ParticleLogProbs, names: &[String]) -> String {
-    let mut text = String::from("prediction,confidence");
+/// The CSV text `prediction,confidence,p_0,...`, after the columns of `data.id`: the predicted class's name, its
+/// probability, and the ensemble's probabilities in the order of the classes.
+fn class_text(log_probs: &ParticleLogProbs, names: &[String], ids: &Before<'_>) -> String {
+    let mut text = ids.header() + "prediction,confidence";
     (0..names.len()).for_each(|class| text.push_str(&format!(",p_{class}")));
     text.push('\n');
-    for row in log_probs.ensemble().chunks_exact(names.len()) {
+    for (at, row) in log_probs.ensemble().chunks_exact(names.len()).enumerate() {
         let best = crate::metrics::argmax(row);
-        let name = &names[best];
-        let quoted =
-            if name.contains([',', '"', '\n']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.clone() };
-        let _ = write!(text, "{quoted},{}", row[best]);
+        let _ = write!(text, "{}{},{}", ids.row(at), new_rows::cell(&names[best]), row[best]);
         row.iter().for_each(|p| text.push_str(&format!(",{p}")));
         text.push('\n');
     }
     text
 }
 
-/// The CSV text `mean,sd` of the predictive mixture, on the scale of the data.
-fn regression_text(predictions: &RegressionPredictions<'_>) -> String {
-    let mut text = String::from("mean,sd\n");
+/// The CSV text `mean,sd` of the predictive mixture, on the scale of the data, after the columns of `data.id`.
+fn regression_text(predictions: &RegressionPredictions<'_>, ids: &Before<'_>) -> String {
+    let mut text = ids.header() + "mean,sd\n";
     let moments = predictive_moments(predictions);
-    for (mean, variance) in moments.mean.iter().zip(&moments.variance) {
-        let _ = writeln!(text, "{mean},{}", variance.sqrt());
+    for (at, (mean, variance)) in moments.mean.iter().zip(&moments.variance).enumerate() {
+        let _ = writeln!(text, "{}{mean},{}", ids.row(at), variance.sqrt());
     }
     text
 }

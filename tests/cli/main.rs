@@ -11,4 +11,5 @@ mod predict;
 mod report;
 mod reproduce;
 mod site;
+mod tables;
 mod train;

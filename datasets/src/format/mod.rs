@@ -6,6 +6,8 @@ pub mod header;
 pub mod idx;
 pub mod libsvm;
 mod lines;
+pub mod new_rows;
+mod roles;
 pub mod splits;
 pub mod table;
 
