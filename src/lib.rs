@@ -52,6 +52,7 @@ pub mod site;
 
 #[cfg(feature = "flower")]
 mod flower;
+mod machine;
 mod reproduce;
 mod simd;
 mod statistics;

@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod allocator;
+mod headless;
 
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use fedstein::command::{STACK, execute};
 
 fn main() -> ExitCode {
     allocator::keep_freed_blocks();
+    headless::choose_no_display();
     // The command itself runs on a worker thread: work that it splits then starts at once on this thread, where a call
     // from outside the pool would wake a worker and wait for it, in every step.
     let run = || fedstein::cli::run(std::env::args_os(), execute);

@@ -131,6 +131,7 @@ impl ModelCard {
             feature_names: self.feature_names.clone(),
             targets,
             clients: None,
+            client_names: None,
         }
     }
 

@@ -18,6 +18,8 @@ pub struct Dataset {
     pub targets: Targets,
     /// The natural client of each row, `0..K`, if the data have clients.
     pub clients: Option<Vec<usize>>,
+    /// The names of the natural clients `[K]`, if the data have them.
+    pub client_names: Option<Vec<String>>,
 }
 
 /// The targets of a [`Dataset`].
@@ -85,7 +87,9 @@ impl Dataset {
     /// a number is not finite.
     pub fn new(name: impl Into<String>, features: Array2<f32>, targets: Targets) -> Result<Self, DataError> {
         let feature_shape = vec![features.ncols()];
-        let data = Self { name: name.into(), features, feature_shape, feature_names: None, targets, clients: None };
+        let name = name.into();
+        let data =
+            Self { name, features, feature_shape, feature_names: None, targets, clients: None, client_names: None };
         data.check()?;
         Ok(data)
     }
@@ -116,6 +120,16 @@ impl Dataset {
     /// [`DataError::Rows`] where there is not one client per row.
     pub fn with_clients(mut self, clients: Vec<usize>) -> Result<Self, DataError> {
         self.clients = Some(clients);
+        self.check()?;
+        Ok(self)
+    }
+
+    /// Sets the names of the natural clients, by their numbers.
+    ///
+    /// # Errors
+    /// [`DataError::Rows`] where a row is of a client without a name.
+    pub fn with_client_names(mut self, names: Vec<String>) -> Result<Self, DataError> {
+        self.client_names = Some(names);
         self.check()?;
         Ok(self)
     }
@@ -162,6 +176,12 @@ impl Dataset {
         if let Some(clients) = self.clients.as_ref().filter(|clients| clients.len() != rows) {
             return refuse(format!("{} natural clients for {rows} row(s)", clients.len()));
         }
+        let last = self.clients.iter().flatten().max().copied();
+        if let (Some(names), Some(last)) = (&self.client_names, last)
+            && last >= names.len()
+        {
+            return refuse(format!("{} names of clients, and a row is of client {last}", names.len()));
+        }
         Ok(())
     }
 
@@ -187,6 +207,7 @@ impl Dataset {
             feature_names: self.feature_names.clone(),
             targets: self.targets.select(rows),
             clients: self.clients.as_ref().map(|clients| rows.iter().map(|&r| clients[r]).collect()),
+            client_names: self.client_names.clone(),
         }
     }
 
@@ -234,6 +255,7 @@ mod tests {
             feature_names: Some(vec!["x".into(), "y".into()]),
             targets: Targets::Classes { labels: vec![0, 1, 1], names: vec!["a".into(), "b".into()] },
             clients: Some(vec![7, 8, 9]),
+            client_names: None,
         }
     }
 

@@ -163,6 +163,7 @@ mod tests {
             feature_names: None,
             targets: Targets::Real { values: (0..rows).map(|r| r as f64).collect() },
             clients: None,
+            client_names: None,
         }
     }
 

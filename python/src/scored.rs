@@ -137,7 +137,13 @@ impl Scored {
     fn report<'a>(&'a self, content: Content<'a>) -> Report<'a> {
         let named = |names: &Vec<String>| {
             let (counts, validation, test) = Default::default();
-            let partition = Some(PartitionTable { class_names: names.clone(), counts, validation, test });
+            let partition = Some(PartitionTable {
+                class_names: names.clone(),
+                counts,
+                validation,
+                test,
+                clients: Default::default(),
+            });
             RunSummary { partition, ..RunSummary::default() }
         };
         let (title, run) = (self.title.clone(), self.names.as_ref().map(named));

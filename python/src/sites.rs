@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fedstein::backend::{Backend, OnBackend, dispatch};
+use fedstein::command::on_threads;
 use fedstein::error::RunError;
 use fedstein::experiment::at_site::{SiteClient, answer_without_rows};
 use fedstein::experiment::{Config, serve as serve_sites, split as split_rows};
@@ -54,6 +55,20 @@ impl Carried<'_> {
         let envelope = envelope.into_iter().map(field).collect();
         Records { envelope, numbers, arrays: arrays.into_iter().map(array).collect() }.parcel()
     }
+
+    /// The answer that this message cannot be answered. It has the message's number, by which the server knows it, also
+    /// where the rest of the message is damaged.
+    fn refused(number: Option<i64>, reason: String) -> Parcel {
+        let envelope = number.map(|number| format!("{{\"number\":{number}}}")).unwrap_or_default();
+        seal_failure(0, envelope.as_bytes(), reason)
+    }
+
+    fn number(&self) -> Option<i64> {
+        match self.0.get("number") {
+            Some(Value::Whole(number)) => Some(*number),
+            _ => None,
+        }
+    }
 }
 
 /// A message for Python: the envelope, the numbers, the arrays with name, type, shape and `.npy` bytes, the kind of the
@@ -98,8 +113,7 @@ pub fn site_answers(answer: Carried<'_>) -> PyResult<(usize, String)> {
 /// None that a caller could change.
 #[pyfunction]
 pub fn decline<'py>(py: Python<'py>, message: Carried<'py>, reason: String) -> PyResult<Bound<'py, PyAny>> {
-    let envelope = message.parcel(None).map(|parcel| parcel.envelope).unwrap_or_default();
-    for_python(py, &seal_failure(0, &envelope, reason))
+    for_python(py, &Carried::refused(message.number(), reason))
 }
 
 /// The answer of the site with this file to a message. The site's state is on its disk, so every message may go to another
@@ -123,10 +137,10 @@ pub fn answer<'py>(
             site.index
         )));
     }
-    let most = site.limits.bytes();
-    let parcel = match message.parcel(Some(most)) {
+    let number = message.number();
+    let parcel = match message.parcel(Some(site.limits.bytes())) {
         Ok(parcel) => parcel,
-        Err(reason) => return for_python(py, &seal_failure(0, b"", reason)),
+        Err(reason) => return for_python(py, &Carried::refused(number, reason)),
     };
     let answered = detached(py, || answered(site, parcel))??;
     for_python(py, &answered)
@@ -138,18 +152,9 @@ fn answered(site: SiteConfig, parcel: Parcel) -> PyResult<Parcel> {
     }
     let rows = SiteRows::open(&site).map_err(|error| DataError::new_err(error.to_string()))?;
     let (backend, threads) = (site.backend.clone(), site.threads);
-    let work = || dispatch(&backend, Answering { site, rows, parcel });
-    let failed = |error: String| RunFailed::new_err(error);
-    let result = match threads {
-        0 => work(),
-        threads => rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .stack_size(fedstein::command::STACK)
-            .build()
-            .map_err(|error| failed(format!("cannot start {threads} threads: {error}")))?
-            .install(work),
-    };
-    result.map_err(|error| ConfigError::new_err(error.to_string()))
+    let answering = Answering { site, rows, parcel };
+    let answered = on_threads(threads, || dispatch(&backend, answering)).map_err(RunFailed::new_err)?;
+    answered.map_err(|error| ConfigError::new_err(error.to_string()))
 }
 
 /// A site with a message, which waits for its backend to be opened.

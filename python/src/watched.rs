@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use fedstein::experiment::progress::{Bar, Observer, plain_line};
 use fedstein::experiment::schema::Resolved;
 use fedstein::experiment::{Artifacts, RoundRecord, run_dir, write_report};
 use fedstein::remote::{Parcel, Peer};
+use fedstein::report::ClientNames;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
@@ -45,6 +46,7 @@ pub struct Told {
     to: Sender<Event>,
     bar: Option<Bar>,
     rounds: AtomicUsize,
+    names: OnceLock<ClientNames>,
     state: Arc<State>,
 }
 
@@ -82,6 +84,14 @@ impl Told {
 }
 
 impl Observer for Told {
+    fn clients(&self, names: &ClientNames) {
+        if let Some(bar) = &self.bar {
+            bar.clients(names);
+        }
+        // An observer observes one run.
+        let _ = self.names.set(names.clone());
+    }
+
     fn started(&self, rounds: usize, note: &str) {
         self.rounds.store(rounds, Relaxed);
         if let Some(bar) = &self.bar {
@@ -107,7 +117,8 @@ impl Observer for Told {
             bar.finished_round(record);
         }
         if let Ok(json) = record.to_json() {
-            self.tell(Event::Round(json, plain_line(record, self.rounds.load(Relaxed))));
+            let names = self.names.get_or_init(ClientNames::default);
+            self.tell(Event::Round(json, plain_line(record, self.rounds.load(Relaxed), names)));
         }
     }
 
@@ -213,7 +224,13 @@ where
     enter()?;
     let (to, mut from) = channel();
     let state = Arc::new(State::default());
-    let told = Told { to, bar: bar.then(Bar::stderr), rounds: AtomicUsize::new(0), state: state.clone() };
+    let told = Told {
+        to,
+        bar: bar.then(Bar::stderr),
+        rounds: AtomicUsize::new(0),
+        names: OnceLock::new(),
+        state: state.clone(),
+    };
     let started = thread::Builder::new().name("fedstein".into()).stack_size(STACK);
     let thread = started.spawn(move || on_worker(|| job(told)));
     let thread = thread.map_err(|error| RunFailed::new_err(format!("cannot start a thread: {error}")))?;

@@ -125,12 +125,12 @@ class Roles:
             open_ += below
         return found
 
-    def runs_app(self) -> bool:
-        """Whether the SuperLink runs a server app."""
-        tree = self._tree(self.groups["superlink"].pid)
+    def runs(self, name: str, program: str) -> bool:
+        """Whether a role runs an app: `flwr-serverapp` or `flwr-clientapp`."""
+        tree = self._tree(self.groups[name].pid)
         listed = subprocess.run(["ps", "-e", "-o", "pid=,stat=,args="], capture_output=True, text=True, check=True)
         lines = [line.split(None, 2) for line in listed.stdout.splitlines()]
-        return any(int(pid) in tree and state[0] != "Z" and "flwr-serverapp" in args for pid, state, args in lines)
+        return any(int(pid) in tree and state[0] != "Z" and program in args for pid, state, args in lines)
 
     def end(self) -> None:
         for name in list(self.groups):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -198,6 +199,117 @@ def test_a_supernode_that_is_killed_in_a_visit_comes_back_and_no_visit_counts_tw
     assert particles(out) == reference(command, split, 2, tmp_path / "reference")
 
 
+def events(out: Path) -> list[tuple[int, int, str]]:
+    """Round, client and event of each line of `events.jsonl`, without those of the fault injector."""
+    path = out / "events.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [(line["round"], line["client"], line["event"]) for line in lines if line["event"] != "injected"]
+
+
+def trained(out: Path) -> list[str]:
+    """The clients that were selected in each round."""
+    return [line.split(",")[1] for line in (out / "rounds.csv").read_text().splitlines()[1:]]
+
+
+def test_a_supernode_that_is_killed_misses_the_deadline_and_takes_part_again_later(
+    roles: Callable[..., Roles], sites: Callable[..., Path], tmp_path: Path
+) -> None:
+    keys_ = ("rounds=4", "algorithm.local_steps=8000", "federation.deadline=10.0")
+    split = sites(2, *keys_)
+    federation = roles()
+    federation.superlink()
+    for index in range(2):
+        federation.node(index, split / str(index) / "site.toml")
+    out = tmp_path / "run"
+    more = (
+        'set="algorithm.local_steps=8000 algorithm.particles=3 model.hidden=[8] federation.deadline=10.0"',
+        "rounds=4",
+    )
+    federation.flwr("run", str(app(tmp_path, split, 2)), "lab", *keys(out, split, *more))
+    wait_until(lambda: rounds(out) >= 1, 120, "the first round")
+    wait_until(lambda: federation.runs("node1", "flwr-clientapp"), 60, "the visit of the second round")
+    federation.kill("node1")
+    # The round is repeated with the other site.
+    wait_until(lambda: (2, 1, "unanswered") in events(out), 120, "the end of the second round")
+    federation.node(1, split / "1" / "site.toml", name="node1-again")
+    wait_until(lambda: (out / "report" / "report.html").exists(), 240, "the end of the run")
+    # The round was repeated with the other site, and nothing came twice or from an earlier round.
+    found = events(out)
+    assert {(2, 1, "unanswered"), (2, 0, "substitute")} <= set(found), found
+    assert not {event for _, _, event in found} & {"duplicate", "stale", "failed", "refused"}, found
+    assert trained(out) == ["0", "1", "0", "1"] and (4, 1, "unanswered") not in found, found
+
+
+def test_a_site_whose_own_file_is_damaged_in_the_middle_fails_and_takes_part_again_when_it_is_mended(
+    roles: Callable[..., Roles], sites: Callable[..., Path], tmp_path: Path
+) -> None:
+    split = sites(2, "rounds=8")
+    federation = roles()
+    federation.superlink()
+    for index in range(2):
+        federation.node(index, split / str(index) / "site.toml")
+    out = tmp_path / "run"
+    federation.flwr("run", str(app(tmp_path, split, 2)), "lab", *keys(out, split, TEMPLATE[0], "rounds=8"))
+    wait_until(lambda: rounds(out) >= 2, 120, "the second round")
+    file = split / "1" / "site.toml"
+    right = file.read_text()
+    file.write_text("index = one")
+    wait_until(lambda: any(event[1:] == (1, "failed") for event in events(out)), 120, "a visit that fails")
+    file.write_text(right)
+    failed = rounds(out)
+    wait_until(lambda: (out / "report" / "report.html").exists(), 240, "the end of the run")
+    assert "1" in trained(out)[failed:], trained(out)
+    assert "site.toml" not in (out / "events.jsonl").read_text()
+    assert "site.toml" in federation.log("node1")
+
+
+SPOILED = """
+import numpy as np
+from fedstein.flower import _client
+from flwr.app import Array, ArrayRecord
+from flwr.clientapp import ClientApp
+
+app = ClientApp()
+app.query()(_client._answer)
+app.evaluate()(_client._answer)
+
+
+@app.train()
+def train(message, context):
+    reply = _client._answer(message, context)
+    if context.node_config["partition-id"] == {client}:
+        spoiled = {{name: np.full_like(array.numpy(), np.nan) for name, array in reply.content["arrays"].items()}}
+        reply.content["arrays"] = ArrayRecord({{name: Array(values) for name, values in spoiled.items()}})
+    return reply
+"""
+
+
+def test_a_site_whose_replies_are_not_numbers_has_the_effect_of_that_fault_in_a_run_without_flower(
+    roles: Callable[..., Roles], sites: Callable[..., Path], command: Command, tmp_path: Path
+) -> None:
+    split = sites(2, "rounds=5")
+    faults = ("--set", 'faults.kinds=["nan"]', "--set", "faults.share=0.5")
+    expected = reference(command, split, 2, tmp_path / "reference", *faults)
+    found = events(tmp_path / "reference")
+    (client,) = {event[1] for event in found if event[2] == "refused"}
+    for site in split.glob("*/state"):
+        shutil.rmtree(site)
+    project = app(tmp_path, split, 2)
+    (project / "spoiled").mkdir()
+    (project / "spoiled" / "__init__.py").write_text(SPOILED.format(client=client))
+    described = (project / "pyproject.toml").read_text()
+    (project / "pyproject.toml").write_text(described.replace("fedstein.flower:client_app", "spoiled:app"))
+    federation = roles()
+    federation.superlink()
+    for index in range(2):
+        federation.node(index, split / str(index) / "site.toml")
+    out = tmp_path / "run"
+    federation.flwr("run", str(project), "lab", *keys(out, split, TEMPLATE[0], "rounds=5"))
+    wait_until(lambda: (out / "report" / "report.html").exists(), 240, "the end of the run")
+    assert events(out) == found
+    assert particles(out) == expected
+
+
 def test_a_run_that_flower_stops_goes_on_to_the_same_bits(
     roles: Callable[..., Roles], sites: Callable[..., Path], command: Command, tmp_path: Path
 ) -> None:
@@ -211,7 +323,7 @@ def test_a_run_that_flower_stops_goes_on_to_the_same_bits(
     started = json.loads(federation.flwr("run", str(project), "lab", "--format", "json", *keys(out, split, *more)))
     wait_until(lambda: rounds(out) >= 2, 120, "the second round")
     federation.flwr("stop", str(started["run-id"]), "lab")
-    wait_until(lambda: not federation.runs_app(), 60, "the stop")
+    wait_until(lambda: not federation.runs("superlink", "flwr-serverapp"), 60, "the stop")
     done = rounds(out)
     assert 2 <= done < 6 and not (out / "report").exists()
     federation.flwr("run", str(project), "lab", *keys(out, split, "resume=true", *more))

@@ -225,6 +225,20 @@ def test_a_report_is_that_of_the_command(predictions: Predictions, command: Comm
     assert low < report.accuracy < high
 
 
+def test_two_classes_have_numbers_for_decisions(predictions: Predictions) -> None:
+    rng = np.random.default_rng(5)
+    p = rng.random(400)
+    labels = (rng.random(400) < 0.2 + 0.6 * p).astype(int)
+    report = fedstein.report(p, labels)
+    assert report.auroc == pytest.approx(metrics.roc_auc_score(labels, p), abs=1e-12)
+    assert report.auprc == pytest.approx(metrics.average_precision_score(labels, p), abs=1e-12)
+    low, high = report.intervals["calibration_slope"]
+    assert low < report.calibration_slope < high < 1
+    assert np.isfinite([report.calibration_intercept, report.calibration_in_the_large]).all()
+    assert len(report.to_dict()["binary"]["thresholds"]) == 108
+    assert np.isnan(fedstein.report(*predictions).auroc)
+
+
 def test_a_report_shows_itself_and_replaces_only_reports(predictions: Predictions) -> None:
     report = fedstein.report(*predictions)
     assert report._repr_html_().startswith("<iframe srcdoc=") and "<script" not in report.html

@@ -49,6 +49,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod clients;
 pub mod csv;
 mod definitions;
 mod error;
@@ -69,7 +70,11 @@ mod text;
 mod verdict;
 mod write;
 
-pub use analysis::{ClassAnalysis, GroupAnalysis, RegressionAnalysis, Selective, TemperatureDiagnosis};
+pub use analysis::{
+    BinaryAnalysis, ClassAnalysis, ConfusionAnalysis, GroupAnalysis, PositiveClass, RegressionAnalysis, Selective,
+    TemperatureDiagnosis,
+};
+pub use clients::ClientNames;
 pub use error::ReportError;
 pub use files::{FileError, quoted, read_text, read_whole, write_atomic};
 pub use groups::Groups;

@@ -26,6 +26,13 @@ impl<'a> Report<'a> {
     pub fn new(title: impl Into<String>, content: Content<'a>) -> Self {
         Self { title: title.into(), content, bins: 15, seed: 1, run: None, groups: None }
     }
+
+    /// The name of one of `classes` classes; its index where the names are not known.
+    pub(crate) fn class_name(&self, class: usize, classes: usize) -> String {
+        let partition = self.run.as_ref().and_then(|run| run.partition.as_ref());
+        let names = partition.map_or(&[][..], |table| &table.class_names);
+        if names.len() == classes { names[class].clone() } else { class.to_string() }
+    }
 }
 
 /// Predictions of either task, or what is known of them.

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::{Bin, Evaluation};
+use crate::clients::ClientNames;
+use crate::metrics::{Bin, ClientScores, Evaluation, Interval, share_interval};
 use crate::record::{RoundRecord, points};
 
 /// The run that made the predictions.
@@ -20,6 +21,9 @@ pub struct RunSummary {
     /// The scores of each site, where the rows are at several sites.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<SiteScores>,
+    /// The scores of every client's own predictor on its own test rows, of a personalised run in one process.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<SiteScores>,
     /// Backend, device, seed, seconds, bytes ...: name and value, shown in this order.
     pub facts: Vec<(String, String)>,
     /// Notes on the run, one sentence each.
@@ -42,6 +46,9 @@ pub struct PartitionTable {
     /// Rows of each client's own test, `[clients]`; clients may share them.
     #[serde(default)]
     pub test: Vec<usize>,
+    /// What the clients are called.
+    #[serde(default, skip_serializing_if = "ClientNames::is_empty")]
+    pub clients: ClientNames,
 }
 
 /// Every client's own predictor on its own test rows, over all clients.
@@ -70,7 +77,7 @@ pub struct PersonalRow {
     pub best: Option<f64>,
 }
 
-/// The scores of one of several sites that hold the rows.
+/// The scores of one of several sites or clients that hold the rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SiteScores {
     /// Its name.
@@ -84,6 +91,43 @@ pub struct SiteScores {
     /// The headline numbers of its own predictor on the same rows, where that was scored.
     #[serde(default)]
     pub own: Option<Evaluation>,
+    /// The 95 % interval of the signed gap; `None` for a regression, and in a file written before this field existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_interval: Option<Interval>,
+}
+
+impl SiteScores {
+    /// The scores of a site or client, from its sums over rows, and from those of its own predictor where it has one besides.
+    pub fn of_sums(name: String, index: usize, scores: &ClientScores, own: Option<&ClientScores>) -> Self {
+        Self {
+            name,
+            index,
+            evaluation: Evaluation::of_sums(scores),
+            bins: scores.bins(),
+            own: own.map(Evaluation::of_sums),
+            gap_interval: scores.signed_gap_interval(),
+        }
+    }
+
+    /// Those with rows, the worst calibrated first: by the distance of the calibration error from 0 beyond its interval,
+    /// then by the NLL.
+    pub(crate) fn worst_first(all: &[Self]) -> Vec<&Self> {
+        let mut sorted: Vec<&Self> = all.iter().filter(|scores| scores.evaluation.rows > 0).collect();
+        sorted.sort_by(|a, b| b.badness().partial_cmp(&a.badness()).unwrap_or(std::cmp::Ordering::Equal));
+        sorted
+    }
+
+    /// How far the calibration error is from 0 beyond its interval, and the NLL.
+    fn badness(&self) -> (f64, f64) {
+        let of = &self.evaluation;
+        let coverage = of.coverage_90.map(|share| share_interval(share, of.rows.max(1)));
+        let (range, perfect) = match (self.gap_interval, coverage) {
+            (Some(gap), _) => (Some(gap), 0.0),
+            (None, coverage) => (coverage, 0.9),
+        };
+        let beyond = range.map_or(0.0, |range| (range.lo - perfect).max(perfect - range.hi).max(0.0));
+        (beyond, of.nll.unwrap_or(0.0))
+    }
 }
 
 /// Another run, scored on the same rows.

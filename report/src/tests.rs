@@ -1,5 +1,8 @@
 //! A report as its readers see it: files, JSON, page.
 
+mod binary;
+mod clients;
+mod confusion;
 mod groups;
 
 use std::fs;
@@ -32,6 +35,7 @@ fn run() -> RunSummary {
     RunSummary {
         personal: None,
         sites: Vec::new(),
+        clients: Vec::new(),
         config_toml: "name = \"<script>alert(1)</script>\"".into(),
         rounds: rounds.clone(),
         partition: Some(PartitionTable {
@@ -39,6 +43,7 @@ fn run() -> RunSummary {
             counts: vec![vec![1, 0, 20], vec![0, 0, 0]],
             validation: vec![0, 0],
             test: vec![5, 0],
+            clients: ClientNames::new(vec!["north <1>".into(), "south".into()]),
         }),
         facts: vec![("device".into(), "<CPU>".into())],
         notes: vec!["2 of <4> clients never trained".into()],
@@ -56,7 +61,7 @@ fn json_of(files: &ReportFiles) -> Value {
 }
 
 #[test]
-fn a_full_report_is_six_files_and_nothing_else() {
+fn a_full_report_is_eight_files_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let predictions = predictions();
     let files = write(&report(&predictions, Some(run())), &dir.path().join("new/report")).unwrap();
@@ -65,7 +70,11 @@ fn a_full_report_is_six_files_and_nothing_else() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["bins.csv", "curves.svg", "partition.svg", "reliability.svg", "report.html", "report.json"]);
+    let pictures = ["confusion.svg", "curves.svg", "partition.svg", "reliability.svg"];
+    let others = ["bins.csv", "confusion.csv", "report.html", "report.json"];
+    let mut want = [pictures, others].concat();
+    want.sort_unstable();
+    assert_eq!(names, want);
     assert!(files.curves.is_some() && files.partition.is_some());
 }
 
@@ -234,13 +243,7 @@ fn sums(at: usize, end: usize) -> ClientScores {
 }
 
 fn site(name: &str, index: usize, scores: &ClientScores) -> SiteScores {
-    SiteScores {
-        name: name.into(),
-        index,
-        evaluation: Evaluation::of_sums(scores),
-        bins: scores.bins(),
-        own: (index == 0).then(|| Evaluation::of_sums(scores)),
-    }
+    SiteScores::of_sums(name.into(), index, scores, (index == 0).then_some(scores))
 }
 
 /// Asserts that each number is the other report's, or null where sums do not give it.

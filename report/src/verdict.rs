@@ -84,6 +84,11 @@ impl CalibrationVerdict {
         Self { kind, headline, text }
     }
 
+    /// No verdict, where the interval of the gap is not known.
+    pub(super) fn unknown() -> Self {
+        Self { kind: "too few rows", headline: "\u{2013}".to_owned(), text: String::new() }
+    }
+
     /// The verdict on the 90 % intervals. A difference counts only beyond two standard errors of the coverage.
     pub(super) fn of_intervals(coverage: &[CoverageRow], n: usize) -> Self {
         let Some(row) = coverage.iter().find(|row| row.level == 0.9).or(coverage.last()) else {

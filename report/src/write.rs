@@ -7,6 +7,7 @@ use crate::error::ReportError;
 use crate::files::{FileError, write_atomic};
 use crate::overall::Overall;
 use crate::report::Report;
+use crate::run::SiteScores;
 use crate::verdict::CalibrationVerdict;
 use crate::{csv, html, json, svg};
 
@@ -25,6 +26,18 @@ pub struct ReportFiles {
     pub curves: Option<PathBuf>,
     /// Clients by classes; only with a partition.
     pub partition: Option<PathBuf>,
+    /// Share against probability of class 1; only of two classes whose rows are known.
+    pub positive: Option<PathBuf>,
+    /// The decision curve; only of two classes that both have rows, and whose rows are known.
+    pub decision: Option<PathBuf>,
+    /// The thresholds of the decision curve as a table; only of two classes whose rows are known.
+    pub thresholds: Option<PathBuf>,
+    /// Reliability diagrams of the worst calibrated clients or sites; only where there are scores of each.
+    pub clients: Option<PathBuf>,
+    /// The confusion matrix as a picture; only of 3 to 20 classes whose rows are known.
+    pub confusion: Option<PathBuf>,
+    /// The confusion matrix as a table; only of three classes or more whose rows are known.
+    pub confusion_table: Option<PathBuf>,
     /// Everything, for people.
     pub html: PathBuf,
 }
@@ -71,6 +84,18 @@ pub struct Rendered {
     pub curves: Option<String>,
     /// `partition.svg`: clients by classes; only with a partition.
     pub partition: Option<String>,
+    /// `positive.svg`: share against probability of class 1; only of two classes whose rows are known.
+    pub positive: Option<String>,
+    /// `decision.svg`: the decision curve; only of two classes that both have rows, and whose rows are known.
+    pub decision: Option<String>,
+    /// `thresholds.csv`: the thresholds of the decision curve; only of two classes whose rows are known.
+    pub thresholds: Option<String>,
+    /// `clients.svg`: reliability diagrams of the worst calibrated clients or sites; only where there are scores of each.
+    pub clients: Option<String>,
+    /// `confusion.svg`: the confusion matrix; only of 3 to 20 classes whose rows are known.
+    pub confusion: Option<String>,
+    /// `confusion.csv`: the same as a table; only of three classes or more whose rows are known.
+    pub confusion_table: Option<String>,
     /// `report.html`: everything, for people.
     pub html: String,
 }
@@ -89,7 +114,28 @@ pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
     };
     let curves = run.and_then(|run| svg::curves(&report.title, &run.rounds, compare));
     let partition = run.and_then(|run| run.partition.as_ref()).and_then(svg::heatmap);
-    let pictures = html::Pictures { reliability: &reliability, curves: curves.as_ref(), partition: partition.as_ref() };
+    let (binary, confused) = match &analysis {
+        Analysis::Classification(a) => (a.binary.as_ref(), a.confusion.as_ref()),
+        Analysis::Regression(_) => (None, None),
+    };
+    let (positive, decision) = (binary.map(svg::positive), binary.filter(|of| of.has_both()).map(svg::decision));
+    let matrix = confused.and_then(|of| of.counts.as_ref()).and_then(|counts| {
+        let names: Vec<String> = (0..counts.len()).map(|class| report.class_name(class, counts.len())).collect();
+        svg::confusion(counts, &names)
+    });
+    let clients = run.and_then(|run| match run.sites.is_empty() {
+        true => svg::clients("Clients, the worst calibrated first", &SiteScores::worst_first(&run.clients)),
+        false => svg::clients("Sites, the worst calibrated first", &SiteScores::worst_first(&run.sites)),
+    });
+    let pictures = html::Pictures {
+        clients: clients.as_ref(),
+        reliability: &reliability,
+        curves: curves.as_ref(),
+        partition: partition.as_ref(),
+        positive: positive.as_ref(),
+        decision: decision.as_ref(),
+        confusion: matrix.as_ref(),
+    };
     let page = html::page(report, &analysis, &pictures);
     Ok(Rendered {
         json: json::render(report, &analysis)?,
@@ -98,6 +144,12 @@ pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
         reliability: reliability.standalone(),
         curves: curves.map(|picture| picture.standalone()),
         partition: partition.map(|picture| picture.standalone()),
+        positive: positive.map(|picture| picture.standalone()),
+        decision: decision.map(|picture| picture.standalone()),
+        thresholds: binary.map(|of| csv::thresholds_csv(&of.thresholds)),
+        clients: clients.map(|picture| picture.standalone()),
+        confusion: matrix.map(|picture| picture.standalone()),
+        confusion_table: confused.map(|of| csv::confusion_csv(&of.matrix)),
         html: page,
     })
 }
@@ -133,6 +185,12 @@ impl Rendered {
             reliability: put("reliability.svg", &self.reliability)?,
             curves: put_some("curves.svg", &self.curves)?,
             partition: put_some("partition.svg", &self.partition)?,
+            positive: put_some("positive.svg", &self.positive)?,
+            decision: put_some("decision.svg", &self.decision)?,
+            thresholds: put_some("thresholds.csv", &self.thresholds)?,
+            clients: put_some("clients.svg", &self.clients)?,
+            confusion: put_some("confusion.svg", &self.confusion)?,
+            confusion_table: put_some("confusion.csv", &self.confusion_table)?,
             html: put("report.html", &self.html)?,
         })
     }

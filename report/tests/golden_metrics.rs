@@ -342,3 +342,61 @@ fn every_golden_regression_case_passes() {
         ],
     );
 }
+
+/// Labels and p(y = 1) of two classes.
+fn two_classes(inputs: &Value) -> Result<ClassPredictions<'static>, MetricError> {
+    let probabilities = numbers(&inputs["p"]).iter().flat_map(|p| [1.0 - p, *p]).collect();
+    ClassPredictions::new(labels(&inputs["label"]), 2, probabilities)
+}
+
+fn decisions(inputs: &Value) -> Result<Value, MetricError> {
+    let predictions = two_classes(inputs)?;
+    let positive: Vec<bool> = predictions.labels().iter().map(|label| *label == 1).collect();
+    let ranking = Ranking::new(&numbers(&inputs["p"]), &positive)?;
+    let of = Recalibration::of(&predictions).expect("two classes");
+    let estimate = |of: Option<Estimate>| of.map(|of| [of.value, of.standard_error]);
+    let thresholds = threshold_table(&predictions, &numbers(&inputs["thresholds"])).expect("two classes");
+    let row = |of: &ThresholdRow| {
+        json!([
+            of.true_positives,
+            of.false_positives,
+            of.false_negatives,
+            of.true_negatives,
+            of.net_benefit,
+            of.net_benefit_all
+        ])
+    };
+    let scored = ScoredClasses::of_predictions(&predictions, 15)?;
+    let metric = |key| Metric::of_key(key).and_then(|metric| metric.classes).and_then(|classes| (classes.of)(&scored));
+    assert_eq!(
+        (metric("auroc"), metric("auprc")),
+        (ranking.auroc(&ranking.once()), ranking.average_precision(&ranking.once()))
+    );
+    assert_eq!(metric("calibration_slope"), of.slope.map(|slope| slope.value));
+    Ok(json!({
+        "auroc": ranking.auroc(&ranking.once()), "auprc": ranking.average_precision(&ranking.once()), "intercept": estimate(of.intercept),
+        "slope": estimate(of.slope), "in_the_large": estimate(of.in_the_large),
+        "thresholds": thresholds.iter().map(row).collect::<Vec<_>>(),
+    }))
+}
+
+fn confusion(inputs: &Value) -> Result<Value, MetricError> {
+    let labels = labels(&inputs["label"]);
+    let classes = length(&inputs["probabilities"][0]);
+    let predictions = ClassPredictions::new(labels, classes, flat(&inputs["probabilities"]))?;
+    Ok(json!(Confusion::of(&predictions).rows().collect::<Vec<_>>()))
+}
+
+/// The numbers of scikit-learn, statsmodels and dcurves; scripts/golden_binary.py writes them.
+#[test]
+fn decisions_between_two_classes_and_confusions_are_those_of_other_programs() {
+    check_file(
+        include_str!("../../tests/golden/binary_decisions.json"),
+        &[
+            ("over-confident probabilities, 160 rows", decisions),
+            ("the same in steps of 0.05: ties", decisions),
+            ("a rare class, 300 rows", decisions),
+            ("confusion matrix of five classes", confusion),
+        ],
+    );
+}

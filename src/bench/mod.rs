@@ -16,13 +16,13 @@
 //! | W7 | one SVGD step of the LeNet | [`convolution`] |
 //! | W8 | one visit of newton-dsvgd | [`newton_visit`] |
 
+pub mod activity;
 pub mod convolution;
 pub mod cost;
 pub mod dsvgd_round;
 pub mod fedwba_round;
 pub mod growth;
 pub mod logistic;
-pub mod machine;
 pub mod network_step;
 pub mod newton_visit;
 pub mod prediction;

@@ -71,6 +71,7 @@ fn classified(features: Array2<f32>, labels: Vec<usize>, classes: usize) -> Data
         feature_names: None,
         targets: Targets::Classes { labels, names },
         clients: None,
+        client_names: None,
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use super::activity;
 use super::growth::Series;
-use super::machine;
 use super::roofline::Ceilings;
 use super::timing::{Bench, Line};
 use crate::backend::Backend;
+use crate::machine;
 
 /// The number of cores that other processes use on average, beyond which a line is marked: a tenth, as in the
 /// yardsticks.
@@ -15,7 +16,7 @@ const DISTURBED: f64 = 0.1;
 /// The description of the machine and the backend.
 pub fn heading<B: Backend>(bench: &Bench<B>) -> String {
     let processor = machine::processor().unwrap_or_else(|| "unknown".into());
-    let load = machine::load().map_or_else(String::new, |load| format!(", load {load:.2}"));
+    let load = activity::load().map_or_else(String::new, |load| format!(", load {load:.2}"));
     let threads = rayon::current_num_threads();
     format!(
         "processor  {processor}, {threads} threads{load}\nbackend    {}: {}, f32\n",

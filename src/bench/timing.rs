@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::Size;
+use super::activity::{self, Activity};
 use super::cost::Cost;
-use super::machine::{self, Activity};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
+use crate::machine;
 use crate::statistics::median_of_sorted;
 
 /// The number of warm-up units, as far as they fit a quarter of the budget; at least one is run.
@@ -206,7 +207,7 @@ impl<B: Backend> Bench<B> {
             max: times.iter().copied().fold(0.0, f64::max),
             threads,
             n: times.len(),
-            load: machine::load(),
+            load: activity::load(),
             foreign: timed.foreign.map(|share| (1e3 * share).round() / 1e3),
             note: String::new(),
             t: machine::timestamp(),

@@ -4,6 +4,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The lock file in a directory. Its text names the process that holds the lock.
 pub const LOCK: &str = "run.lock";
@@ -42,7 +43,7 @@ impl Lock {
                 .truncate(false)
                 .open(&path)
                 .map_err(LockError::Io)?;
-            let unsupported = match file.try_lock() {
+            let unsupported = match lock(&file) {
                 Ok(()) => None,
                 Err(TryLockError::WouldBlock) => return Err(LockError::Held(holder(&mut file))),
                 Err(TryLockError::Error(error)) => Some(error.to_string()),
@@ -54,6 +55,16 @@ impl Lock {
                 let _ = lock.sign();
                 return Ok(lock);
             }
+        }
+    }
+
+    /// The process that holds the lock of a directory, if one does; nothing is written.
+    pub fn holder_of(directory: &Path) -> Option<String> {
+        let mut file = File::open(directory.join(LOCK)).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Some(holder(&mut file)),
+            // The lock goes with the file.
+            Ok(()) | Err(TryLockError::Error(_)) => None,
         }
     }
 
@@ -96,12 +107,24 @@ impl Drop for Lock {
     }
 }
 
+/// Locks a file, in a second attempt where somebody only looks whether it is locked ([`Lock::holder_of`]).
+fn lock(file: &File) -> Result<(), TryLockError> {
+    file.try_lock().or_else(|error| match error {
+        TryLockError::WouldBlock => {
+            std::thread::sleep(LOOK);
+            file.try_lock()
+        }
+        error => Err(error),
+    })
+}
+
+/// A time in which a look at a lock has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// A description of this process.
 fn us() -> String {
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("COMPUTERNAME").ok());
-    let host = host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty());
     let pid = std::process::id();
-    host.map_or_else(|| format!("process {pid}"), |host| format!("process {pid} on {host}"))
+    crate::machine::name().map_or_else(|| format!("process {pid}"), |host| format!("process {pid} on {host}"))
 }
 
 /// The description of the holder in the lock file, which may not be written yet or not be readable.
@@ -135,7 +158,9 @@ mod tests {
         assert!(first.warning().is_none());
         let expected = format!("process {}", std::process::id());
         assert!(held(dir.path()).starts_with(&expected), "{}", held(dir.path()));
+        assert_eq!(Lock::holder_of(dir.path()).as_deref(), Some(us().as_str()));
         drop(first);
+        assert_eq!(Lock::holder_of(dir.path()), None);
         drop(Lock::take(dir.path()).unwrap());
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::bench::Workload;
 use crate::experiment::config::BACKENDS;
@@ -20,9 +21,11 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Init(InitArgs),
     Train(TrainArgs),
     Report(ReportArgs),
     Predict(PredictArgs),
+    Runs(RunsArgs),
     /// List, describe or download data sets.
     Data {
         #[command(subcommand)]
@@ -35,6 +38,61 @@ pub enum Command {
     Site(SiteArgs),
     #[cfg(feature = "flower")]
     Supernode(SupernodeArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+/// Look at the columns of a CSV file, and write a config with comments that trains on it.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein init measurements.csv                        writes measurements.toml
+  fedstein init measurements.csv --target species --out species.toml
+  fedstein train measurements.toml
+
+Separator, header, target, task and the column of the clients are found from the cells and the names of the columns; the
+comments of the file say what was found and what else it could be.")]
+pub struct InitArgs {
+    /// The table
+    #[arg(value_name = "FILE.csv")]
+    pub table: PathBuf,
+
+    /// The column to predict, by name or by number from 0, -1 for the last [default: found by its name, else the last one]
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub target: Option<String>,
+
+    /// The config to write, or `-` for standard output [default: <FILE>.toml in the working directory]
+    #[arg(long, value_name = "FILE.toml")]
+    pub out: Option<PathBuf>,
+
+    /// Replace the file of --out
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Print the completions of a shell, for its startup files.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein completions bash > ~/.local/share/bash-completion/completions/fedstein
+  fedstein completions zsh > ~/.zfunc/_fedstein        a directory of $fpath
+  fedstein completions fish > ~/.config/fish/completions/fedstein.fish")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// Print a page of the manual, in the format of man.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein man | man -l -
+  fedstein man train > ~/.local/share/man/man1/fedstein-train.1")]
+pub struct ManArgs {
+    /// The command that the page is about, such as `train` or `site check` [default: fedstein as a whole]
+    #[arg(value_name = "COMMAND")]
+    pub of: Vec<String>,
 }
 
 /// Run an experiment and write its results and calibration report.
@@ -85,7 +143,11 @@ pub struct TrainArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Replace the results of an earlier run in the same directory
+    /// Also write start, rounds, notes and end of the run to a file, one JSON object a line (docs/runs.md)
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub log: Option<PathBuf>,
+
+    /// Replace the results of an earlier run in the same directory, and the file of --log
     #[arg(long)]
     pub force: bool,
 
@@ -131,6 +193,34 @@ pub struct ReportArgs {
     /// The report's heading
     #[arg(long)]
     pub title: Option<String>,
+}
+
+/// List the runs below a directory with their state and metrics, or show how runs differ.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein runs                              every run in runs/ and below
+  fedstein runs results --csv > runs.csv
+  fedstein runs --diff runs/a runs/b         the keys in which their configs differ
+
+States: finished; stopped (`fedstein train --resume` continues it); running (a process works on it); broken off (stopped
+without a checkpoint).")]
+pub struct RunsArgs {
+    /// The directory
+    #[arg(value_name = "DIR", default_value = "runs", conflicts_with = "diff")]
+    pub dir: PathBuf,
+
+    /// Show the keys in which the configs of these runs differ
+    #[arg(long, value_name = "RUN_DIR", num_args = 2..)]
+    pub diff: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+
+    /// Print CSV
+    #[arg(long)]
+    pub csv: bool,
 }
 
 /// Predict the rows of a CSV file with a trained run.

@@ -1,6 +1,7 @@
 //! Parses the command line into an [`Invocation`]: all arguments are resolved and checked before a command runs.
 
 mod args;
+mod pages;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -21,8 +22,8 @@ use crate::report::files::read_text;
 use crate::reproduce::Scale;
 
 use args::{
-    Args, BenchArgs, Command, DataAction, DataDir, PredictArgs, ReportArgs, ReproduceArgs, SiteAction, SiteArgs,
-    SiteCheckArgs, TrainArgs,
+    Args, BenchArgs, Command, DataAction, DataDir, InitArgs, PredictArgs, ReportArgs, ReproduceArgs, RunsArgs,
+    SiteAction, SiteArgs, SiteCheckArgs, TrainArgs,
 };
 
 /// The experiment that `fedstein train` runs without a config.
@@ -37,12 +38,16 @@ pub const DATA_VARIABLE: &str = "FEDSTEIN_DATA";
 /// The command and the arguments that the user typed.
 #[derive(Debug)]
 pub enum Invocation {
+    /// The command `fedstein init`.
+    Init(Init),
     /// The command `fedstein train`.
     Train(Box<Train>),
     /// The command `fedstein report`.
     Report(Report),
     /// The command `fedstein predict`.
     Predict(Predict),
+    /// The command `fedstein runs`.
+    Runs(Runs),
     /// The command `fedstein data`.
     Data(Data),
     /// The command `fedstein backends`.
@@ -60,6 +65,21 @@ pub enum Invocation {
     /// The command `fedstein supernode`.
     #[cfg(feature = "flower")]
     Supernode(Supernode),
+    /// The commands `fedstein completions` and `fedstein man`: a text that follows from the arguments of the program.
+    Print(String),
+}
+
+/// A config to write for a table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Init {
+    /// The CSV file.
+    pub table: PathBuf,
+    /// The column to predict; `None` for a guess.
+    pub target: Option<String>,
+    /// The file of the config.
+    pub out: PathBuf,
+    /// Whether an existing file is replaced.
+    pub force: bool,
 }
 
 /// A site as a node of Flower's.
@@ -91,6 +111,8 @@ pub struct Train {
     pub sites: Vec<PathBuf>,
     /// The directory of the results.
     pub out: PathBuf,
+    /// The file of the log, if one is written.
+    pub log: Option<PathBuf>,
     /// Whether an existing run in that directory is replaced.
     pub force: bool,
     /// Whether an existing run in that directory is resumed.
@@ -162,6 +184,28 @@ pub struct Predict {
     pub force: bool,
     /// The backend; `None` for the run's.
     pub backend: Option<String>,
+}
+
+/// Runs to list or to compare.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// The directory of the runs to list.
+    pub dir: PathBuf,
+    /// The runs whose configs are compared; if given, nothing is listed.
+    pub diff: Vec<PathBuf>,
+    /// The form of the output.
+    pub listing: Listing,
+}
+
+/// The form of a table on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// Aligned columns.
+    Text,
+    /// JSON.
+    Json,
+    /// CSV.
+    Csv,
 }
 
 /// A figure to reproduce.
@@ -341,6 +385,7 @@ impl Invocation {
     fn from_args(args: Args, data_variable: Option<OsString>) -> Result<Self, CliError> {
         let data_dir = |typed: DataDir| data_dir(typed.path, data_variable);
         Ok(match args.command {
+            Command::Init(typed) => Self::Init(init(typed)),
             Command::Train(mut typed) => {
                 let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
                 Self::Train(Box::new(train(typed, data_dir)?))
@@ -348,6 +393,14 @@ impl Invocation {
             Command::Report(typed) => Self::Report(report(typed)),
             Command::Predict(PredictArgs { run, input, out, force, backend }) => {
                 Self::Predict(Predict { run, input, out, force, backend })
+            }
+            Command::Runs(RunsArgs { dir, diff, json, csv }) => {
+                let listing = match (json, csv) {
+                    (true, _) => Listing::Json,
+                    (_, true) => Listing::Csv,
+                    _ => Listing::Text,
+                };
+                Self::Runs(Runs { dir, diff, listing })
             }
             Command::Data { action } => {
                 let (action, typed) = match action {
@@ -378,8 +431,18 @@ impl Invocation {
             Command::Supernode(args::SupernodeArgs { superlink, site, roots, insecure, key }) => {
                 Self::Supernode(Supernode { superlink, site, roots, insecure, key })
             }
+            Command::Completions(typed) => Self::Print(pages::completions(typed.shell)),
+            Command::Man(typed) => Self::Print(pages::manual(&typed.of)?),
         })
     }
+}
+
+fn init(InitArgs { table, target, out, force }: InitArgs) -> Init {
+    // `table.csv.gz` has the name `table` too.
+    let name = table.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.split('.').find(|part| !part.is_empty()).unwrap_or("own-data");
+    let out = out.unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));
+    Init { table, target, out, force }
 }
 
 fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
@@ -399,9 +462,9 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
         (_, true) => Display::Quiet,
         _ => Display::Bar,
     };
-    let resume = args.resume.is_some();
+    let (resume, log) = (args.resume.is_some(), args.log);
     let out = args.resume.or(args.out).unwrap_or_else(|| Path::new("runs").join(&config.name));
-    Ok(Train { config, resolved, data_dir, sites: args.sites, out, force: args.force, resume, display })
+    Ok(Train { config, resolved, data_dir, sites: args.sites, out, log, force: args.force, resume, display })
 }
 
 /// The experiment of a file, or the built-in one.

@@ -18,11 +18,9 @@ use crate::report::files::write_atomic;
 /// # Errors
 /// The backend cannot be opened, a workload fails, or an output cannot be written.
 pub(super) fn bench(typed: cli::Bench) -> Result<(), CliError> {
-    let (threads, backend) = (typed.threads, typed.backend.clone());
-    let work = || dispatch(&backend, Job(typed))?;
-    let Some(threads) = threads else { return work() };
-    // The command needs a thread pool of its own: it runs on a thread of the program's pool, whose size is fixed.
-    on_threads(threads, work)
+    // A number of threads needs a pool of its own: the command runs on a thread of the program's, whose size is fixed.
+    let (threads, backend) = (typed.threads.unwrap_or(0), typed.backend.clone());
+    on_threads(threads, || dispatch(&backend, Job(typed))).map_err(CliError::Failed)??
 }
 
 struct Job(cli::Bench);

@@ -14,6 +14,7 @@ use signal_hook::flag;
 
 use crate::experiment::RoundRecord;
 use crate::experiment::progress::Observer;
+use crate::report::ClientNames;
 
 /// The exit code 128 + SIGINT, by the convention of shells.
 pub(super) const INTERRUPTED: i32 = 130;
@@ -69,6 +70,10 @@ impl Interruptible {
 }
 
 impl Observer for Interruptible {
+    fn clients(&self, names: &ClientNames) {
+        self.shown.clients(names);
+    }
+
     fn started(&self, rounds: usize, note: &str) {
         self.rounds.store(rounds, Relaxed);
         if let Err(error) = self.listen() {

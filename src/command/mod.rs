@@ -3,13 +3,16 @@
 mod backends;
 mod bench;
 mod data;
+mod init;
 mod interrupt;
+mod log;
 mod new_rows;
 mod output;
 mod personal;
 mod predict;
 mod report;
 mod reproduce;
+mod runs;
 mod site;
 mod site_serve;
 mod site_split;
@@ -22,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::backend::{BackendError, OnBackend, dispatch};
-use crate::cli::{CliError, Invocation};
+use crate::cli::{CliError, Invocation, print_text};
 use crate::error::RunError;
 use crate::site::{SiteConfig, SiteRows};
 
@@ -53,9 +56,11 @@ fn program() -> io::Result<PathBuf> {
 /// The errors of the command.
 pub fn execute(invocation: Invocation) -> Result<(), CliError> {
     match invocation {
+        Invocation::Init(typed) => init::init(&typed),
         Invocation::Train(train) => train::train(*train),
         Invocation::Report(report) => report::report(report),
         Invocation::Predict(predict) => predict::predict(predict),
+        Invocation::Runs(typed) => runs::runs(&typed),
         Invocation::Data(data) => data::data(data),
         Invocation::Backends => backends::backends(),
         Invocation::Bench(typed) => bench::bench(typed),
@@ -65,16 +70,20 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::SiteServe(file) => site_serve::serve(&file),
         #[cfg(feature = "flower")]
         Invocation::Supernode(typed) => supernode::serve(&typed),
+        Invocation::Print(text) => print_text(&text),
     }
 }
 
-/// Does some work on a pool of this many threads.
+/// Does some work on a pool of this many threads; 0 stands for the pool that is there.
 ///
 /// # Errors
-/// The threads cannot be started, or the error of the work.
-fn on_threads(threads: usize, work: impl FnOnce() -> Result<(), CliError> + Send) -> Result<(), CliError> {
+/// The threads cannot be started: a sentence.
+pub fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    if threads == 0 {
+        return Ok(work());
+    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build();
-    pool.map_err(|error| CliError::Failed(format!("cannot start {threads} threads: {error}")))?.install(work)
+    Ok(pool.map_err(|error| format!("cannot start {threads} threads: {error}"))?.install(work))
 }
 
 /// Opens a site, and does some work for it on its own backend and threads.
@@ -89,11 +98,7 @@ where
     let rows = SiteRows::open(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
     let (backend, threads) = (site.backend.clone(), site.threads);
     let job = job(site, rows);
-    let work = || dispatch(&backend, job)?;
-    match threads {
-        0 => work(),
-        threads => on_threads(threads, work),
-    }
+    on_threads(threads, || dispatch(&backend, job)).map_err(CliError::Failed)??
 }
 
 impl From<RunError> for CliError {

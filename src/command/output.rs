@@ -32,7 +32,15 @@ pub(super) fn write(path: &Path, text: &str, force: bool) -> Result<(), CliError
 /// # Errors
 /// A file is there without `force`, or a link or a directory.
 pub(super) fn check(path: &Path, force: bool) -> Result<(), CliError> {
-    let refuse = |reason: &str| Err(CliError::Usage(format!("--out `{}` {reason}", path.display())));
+    check_as("--out", path, force)
+}
+
+/// As [`check`], for the file of another option.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_as(option: &str, path: &Path, force: bool) -> Result<(), CliError> {
+    let refuse = |reason: &str| Err(CliError::Usage(format!("{option} `{}` {reason}", path.display())));
     if path == Path::new("-") {
         return Ok(());
     }

@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use super::interrupt::Interruptible;
+use super::log::{Log, Logged};
 use super::personal;
+use crate::algorithm::Algorithm as _;
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Display, Train};
 use crate::error::RunError;
@@ -20,8 +22,13 @@ use crate::remote::Pipes;
 /// # Errors
 /// The configuration, the data or the backend is unusable, the run fails, or an output cannot be written.
 pub(super) fn train(train: Train) -> Result<(), CliError> {
-    let Train { config, resolved, data_dir, sites, out, force, resume, display } = train;
-    let observer = Interruptible::new(display.observer(), out.clone());
+    let Train { config, resolved, data_dir, sites, out, log, force, resume, display } = train;
+    let log = log.map(|path| Log::new(&path, (resume, force), &config.name, &resolved)).transpose()?;
+    let shown: Box<dyn Observer> = match &log {
+        Some(log) => Box::new(Logged { inner: display.observer(), log: log.clone() }),
+        None => display.observer(),
+    };
+    let observer = Interruptible::new(shown, out.clone());
     resolved.notes.iter().for_each(|note| observer.note(note));
     let backend = config.backend.clone();
     let experiment = Experiment::new(config, data_dir);
@@ -30,16 +37,21 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         false => Artifacts::new(out.clone(), force, resolved),
     };
     let job = Job { experiment: &experiment, sites, observer: &observer, artifacts: &mut artifacts };
-    let (evaluation, personal) = dispatch(&backend, job)?.map_err(|error| with_advice(error, &observer))?;
+    let result = dispatch(&backend, job)?.map_err(|error| with_advice(error, &observer));
+    log.iter().for_each(|log| log.end(result.as_ref().map(|(evaluation, _)| evaluation)));
+    let (evaluation, personal) = result?;
     let report = write_report(&out, &out.join(run_dir::REPORT))?;
 
     // With --json standard output holds only the JSON lines, and with --quiet nothing is printed.
     if display == Display::Bar {
         let mut stdout = io::stdout().lock();
-        write!(stdout, "{}", table(&evaluation))?;
-        if let Some(results) = personal {
-            write!(stdout, "{}", personal::text(&results.table()))?;
-        }
+        let own = personal.map(|results| personal::text(&results.table()));
+        // A personalised method is for the clients' own predictors.
+        let own_first = own.is_some() && experiment.config.algorithm.capabilities().personal;
+        let global = table(&evaluation, if own_first { "the server's particles, " } else { "" });
+        let own = own.unwrap_or_default();
+        let (first, second) = if own_first { (own, global) } else { (global, own) };
+        write!(stdout, "{first}{second}")?;
         match report {
             Some(files) => writeln!(stdout, "\nreport  {}", link(&files.html.display().to_string()))?,
             None => writeln!(stdout, "\nrun     {}", out.display())?,
@@ -87,8 +99,8 @@ impl OnBackend for Job<'_> {
     }
 }
 
-/// The metrics of the last round, one per line.
-fn table(evaluation: &Evaluation) -> String {
+/// The metrics of the last round, one per line, under `whose` metrics they are and the number of rows.
+fn table(evaluation: &Evaluation, whose: &str) -> String {
     // For classes the log-likelihood is the NLL with the opposite sign, so only one is shown.
     let shown =
         |metric: &&Metric| !metric.note.is_empty() && (metric.key != "log_likelihood" || evaluation.accuracy.is_none());
@@ -97,7 +109,7 @@ fn table(evaluation: &Evaluation) -> String {
         Some(format!("  {:<24}{value:>10.4}   {}\n", metric.key.replace('_', " "), metric.note))
     });
     let lines: String = lines.collect();
-    if lines.is_empty() { String::new() } else { format!("\ntest rows: {}\n{lines}", evaluation.rows) }
+    if lines.is_empty() { String::new() } else { format!("\n{whose}test rows: {}\n{lines}", evaluation.rows) }
 }
 
 /// Formats a path in bold where standard output is a terminal.

@@ -19,13 +19,14 @@ use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummar
 use crate::models::{Model, Task};
 use crate::protocol::ClientId;
 use crate::report::files::{FileError, write_atomic};
-use crate::report::{PartitionTable, RoundRecord, csv};
+use crate::report::{ClientNames, PartitionTable, RoundRecord, csv};
 
 use super::checkpoints::{Checkpoints, Digests, Snapshot};
 use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
 use super::finished::{SCHEMA_VERSION, Summary, to_safetensors};
 use super::outcome::Outcome;
+use super::provenance::Provenance;
 use super::rotation;
 use super::rounds_csv::RoundsCsv;
 use super::run_dir::{self, RunDir, RunDirError};
@@ -59,6 +60,7 @@ impl RowsOfRun {
             counts: partition.counts(&data.train.targets),
             validation: clients.clone().map(|client| partition.validation(client).len()).collect(),
             test: clients.map(|client| partition.test(client).len()).collect(),
+            clients: ClientNames::new(partition.names().to_vec()),
         };
         Self {
             digests: Digests { data: digest::of_data(data), partition: digest::of_partition(partition) },
@@ -89,6 +91,7 @@ pub struct Artifacts {
     facts: Vec<(String, String)>,
     partition: Option<PartitionTable>,
     notes: Vec<String>,
+    provenance: Provenance,
     name: String,
 }
 
@@ -107,6 +110,7 @@ impl Artifacts {
             facts: Vec::new(),
             partition: None,
             notes: Vec::new(),
+            provenance: Provenance::default(),
             name: String::new(),
         }
     }
@@ -151,6 +155,8 @@ impl Artifacts {
             None => RunDir::create(&self.path, self.force),
         };
         let dir = dir.map_err(directory)?;
+        let earlier = Provenance::read(&dir.join(run_dir::PROVENANCE)).filter(|_| self.past().is_some());
+        self.provenance = Provenance::begun(earlier, &digests, self.past().map_or(0, Checkpoints::round));
         if self.checkpoints.is_none() && config.checkpoint.enabled {
             let path = dir.join(run_dir::CHECKPOINT);
             self.checkpoints = Some(Checkpoints::new(path, &self.resolved, digests));
@@ -161,6 +167,7 @@ impl Artifacts {
             dir.write(run_dir::ROTATION, &rotation::to_safetensors(rotation)?).map_err(directory)?;
         }
         dir.write(run_dir::PARTITION, listed.as_bytes()).map_err(directory)?;
+        dir.write(run_dir::PROVENANCE, &to_json(&self.provenance)?).map_err(directory)?;
         if self.past().is_none() {
             let rounds = dir.join(run_dir::ROUNDS);
             self.rounds = Some(RoundsCsv::create(&rounds).map_err(|error| file(&rounds, &error))?);
@@ -285,6 +292,16 @@ impl Artifacts {
         Ok(true)
     }
 
+    /// Notes in `provenance.json` that this process ends, after a round.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn end(&mut self, round: usize) -> Result<(), RunError> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        self.provenance.end(round);
+        dir.write(run_dir::PROVENANCE, &to_json(&self.provenance)?).map_err(directory)
+    }
+
     /// Writes particles, the summary and, where the test rows are here, predictions. From then on the checkpoint serves only to continue the run with
     /// more rounds.
     ///
@@ -294,6 +311,7 @@ impl Artifacts {
         &mut self,
         config: &CheckpointConfig,
         outcome: &Outcome<B>,
+        names: &ClientNames,
     ) -> Result<(), RunError> {
         let Some(dir) = &self.dir else { return Ok(()) };
         dir.write(run_dir::PARTICLES, &to_safetensors(&outcome.particles)?).map_err(directory)?;
@@ -302,7 +320,7 @@ impl Artifacts {
             predicted => write_predicted(&self.path, predicted)?,
         };
         if let Some((_, scores)) = &outcome.personal {
-            dir.write(run_dir::CLIENTS, clients_csv(scores).as_bytes()).map_err(directory)?;
+            dir.write(run_dir::CLIENTS, clients_csv(scores, names).as_bytes()).map_err(directory)?;
             if scores.pooled().accuracy().is_some() {
                 let bins = csv::bins_csv(&scores.pooled().bins());
                 dir.write(run_dir::CLIENT_BINS, bins.as_bytes()).map_err(directory)?;
@@ -311,6 +329,7 @@ impl Artifacts {
         let bytes = |of: fn(&RoundRecord) -> u64| outcome.rounds.iter().map(of).sum::<u64>().to_string();
         let mut facts = self.facts.clone();
         facts.push(("rounds".into(), outcome.rounds.len().to_string()));
+        facts.extend(outcome.best.map(|best| ("best round".into(), best.to_string())));
         facts.push(("seconds".into(), format!("{:.1}", outcome.seconds)));
         facts.push(("uplink bytes".into(), bytes(|round| round.uplink_bytes)));
         facts.push(("downlink bytes".into(), bytes(|round| round.downlink_bytes)));
@@ -326,8 +345,10 @@ impl Artifacts {
             partition: self.partition.clone(),
             scores: outcome.pooled().cloned(),
             sites: outcome.sites(),
+            clients: outcome.clients(names),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;
+        self.end(outcome.rounds.last().map_or(0, |round| round.round))?;
         match &mut self.checkpoints {
             Some(checkpoints) => checkpoints.finish(config.keep),
             None => Ok(()),
@@ -403,17 +424,20 @@ fn cut(path: &Path, length: Option<u64>) -> Result<(), RunError> {
     cut.map_err(|error| file(path, &error))
 }
 
-/// One line per client: the number of its test rows and the metrics of its own predictor on them; blank where
+/// One line per client: its name where clients have names, the number of its test rows and the metrics of its own predictor on them; blank where
 /// undefined.
-fn clients_csv(scores: &PersonalScores) -> String {
+fn clients_csv(scores: &PersonalScores, names: &ClientNames) -> String {
+    let names = names.as_slice();
     let line = |(client, scores): (usize, &ClientScores)| {
         let of = Evaluation::of_sums(scores);
         let numbers = [of.accuracy, of.nll, of.ece, of.mce, of.brier, of.rmse];
         let cells = numbers.map(|value| value.map_or_else(String::new, |value| value.to_string()));
-        format!("{client},{},{}\n", scores.rows(), cells.join(","))
+        let name = names.get(client).map(|name| format!(",{}", csv::text_cell(name))).unwrap_or_default();
+        format!("{client}{name},{},{}\n", scores.rows(), cells.join(","))
     };
     let lines: String = scores.clients().iter().enumerate().map(line).collect();
-    format!("client,rows,accuracy,nll,ece,mce,brier,rmse\n{lines}")
+    let name = if names.is_empty() { "" } else { ",name" };
+    format!("client{name},rows,accuracy,nll,ece,mce,brier,rmse\n{lines}")
 }
 
 pub(super) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {

@@ -25,7 +25,7 @@ use crate::site::Squares;
 use crate::stein::{Kernel, Svgd};
 
 use super::config::{
-    CheckpointConfig, Config, EvaluationRows, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde,
+    CheckpointConfig, Config, EvaluationRows, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde, StopConfig,
 };
 use super::evaluate::EvaluatorConfig;
 
@@ -104,7 +104,8 @@ impl Config {
         let rules =
             Rules { deadline, min_replies, repeats, backoff, robust, changes: algorithm.changes, outlier_scores, wire };
         let checkpoint = CheckpointConfig { enabled: true, every_seconds: 0.0, keep: true };
-        let of_run = Self { name: String::new(), rounds: 0, checkpoint, ..self.clone() };
+        let stop = StopConfig::default();
+        let of_run = Self { name: String::new(), rounds: 0, stop, checkpoint, ..self.clone() };
         FaultPolicy::new(rules, Message::default().with_scalar(&format!("{of_run:?}"), 0.0).fingerprint())
     }
 
@@ -139,6 +140,23 @@ impl Config {
         let (share, probability, factor, delay) = (*share, *probability, *factor, *delay);
         let config = faults::FaultSettings { kinds, requests, share, probability, factor, delay };
         FaultPlan::new(config, clients, algorithm.changes, streams)
+    }
+
+    /// The validation rows by which `stop.patience` chooses a round, where they are not those of all metrics.
+    ///
+    /// # Errors
+    /// No client has enough rows to hold one out.
+    pub(super) fn chosen_on(&self, train: &Dataset, partition: &Partition) -> Result<Option<Dataset>, RunError> {
+        if self.stop.patience == 0 || self.evaluation.rows == EvaluationRows::Validation {
+            return Ok(None);
+        }
+        match partition.held_out() {
+            rows if rows.is_empty() => Err(RunError::Config(
+                "stop.patience: every client has too few rows to hold one out; raise `partition.validation`, or use fewer clients"
+                    .into(),
+            )),
+            rows => Ok(Some(train.select(&rows))),
+        }
     }
 
     /// The question that clients answer each round where the schedule asks none: `evaluation.discrepancy`.

@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use toml::{Table, Value};
-
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
 use crate::error::RunError;
@@ -15,10 +13,15 @@ use crate::federation::fleet::Fleet;
 use crate::protocol::{ClientId, ServerHalf};
 use crate::schedule::Schedule;
 
-use super::schema::Resolved;
+use super::config::schema;
+use super::inventory::flat;
+use super::schema::{Overrides, Resolved, Source};
 
 /// Keys that do not change the result, besides the whole section `[checkpoint]`.
-const FREE: &[&str] = &["name", "rounds"];
+const FREE: &[&str] = &["name", "rounds", "stop.uplink_mib", "stop.seconds"];
+
+/// A key of which only it matters whether it is 0.
+const PATIENCE: &str = "stop.patience";
 
 /// The names of a checkpoint's parts; each client that has ever trained is a further part.
 const SERVER: &str = "server";
@@ -76,7 +79,7 @@ impl Checkpoints {
         let (store, damaged) = Store::open(dir)?;
         let old = store.newest().map(|manifest| manifest.identity.clone()).unwrap_or_default();
         let config = flat(&resolved.table);
-        let differences = differences(&old.config, &config);
+        let differences = differences(&completed(&old.config), &config);
         if !differences.is_empty() {
             return Err(CheckpointError::Config(differences));
         }
@@ -208,24 +211,40 @@ fn client_of(part: &str) -> Option<ClientId> {
     part.strip_prefix("client-")?.parse().ok()
 }
 
-/// Flattens a table to pairs of `section.key` and its value as TOML.
-fn flat(table: &Table) -> BTreeMap<String, String> {
-    let mut keys = BTreeMap::new();
-    for (name, value) in table {
-        match value {
-            Value::Table(section) => {
-                keys.extend(section.iter().map(|(key, value)| (format!("{name}.{key}"), value.to_string())));
-            }
-            value => drop(keys.insert(name.clone(), value.to_string())),
-        }
-    }
-    keys
-}
-
 /// The digest of the keys that change the result.
 fn config_digest(config: &BTreeMap<String, String>) -> String {
-    let bound = config.iter().filter(|(key, _)| !is_free(key));
-    digest::of_bytes(bound.map(|(key, value)| format!("{key} = {value}\n")).collect::<String>().as_bytes())
+    digest::of_bytes(
+        bound(config).into_iter().map(|(key, value)| format!("{key} = {value}\n")).collect::<String>().as_bytes(),
+    )
+}
+
+/// The keys that change the result, with what of their values changes it.
+fn bound(config: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let value = |(key, value): (&String, &String)| match key == PATIENCE && value != "0" {
+        true => "more than 0".to_owned(),
+        false => value.clone(),
+    };
+    config.iter().filter(|(key, _)| !is_free(key)).map(|pair| (pair.0.clone(), value(pair))).collect()
+}
+
+/// A config of an earlier version, with the defaults of the keys that came after it.
+fn completed(old: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let line = |path: &str, value: &str| format!("{} = {value}\n", path.rsplit('.').next().unwrap_or(path));
+    let (tops, keys): (Vec<_>, Vec<_>) = old.iter().partition(|(path, _)| !path.contains('.'));
+    let mut text: String = tops.into_iter().map(|(path, value)| line(path, value)).collect();
+    let mut section = "";
+    // The keys of a section stand together, for the map is sorted.
+    for (path, value) in keys {
+        let of = path.split('.').next().unwrap_or_default();
+        if of != section {
+            section = of;
+            text += &format!("[{section}]\n");
+        }
+        text += &line(path, value);
+    }
+    let resolved = schema().resolve(Source { name: "the checkpoint", text: &text }, &Overrides::default());
+    // The keys of an algorithm of the user's own are not in the schema.
+    resolved.map_or_else(|_| old.clone(), |resolved| flat(&resolved.table))
 }
 
 fn is_free(key: &str) -> bool {
@@ -234,7 +253,8 @@ fn is_free(key: &str) -> bool {
 
 /// Describes each key that changes the result and differs, in one sentence per key.
 fn differences(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<String> {
-    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).filter(|key| !is_free(key)).collect();
+    let (old, new) = (bound(old), bound(new));
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let shown = |value: Option<&String>| value.map_or("not there", String::as_str).to_owned();
     let differ = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
     differ.map(|key| format!("{key}: {} → {}", shown(old.get(key)), shown(new.get(key)))).collect()
@@ -246,6 +266,26 @@ mod tests {
 
     fn keys(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn keys_that_came_after_a_checkpoint_have_their_defaults() {
+        let resolved = schema().resolve(Source { name: "test", text: "" }, &Overrides::default()).unwrap();
+        let whole = flat(&resolved.table);
+        let mut earlier = whole.clone();
+        earlier.retain(|key, _| !key.starts_with("stop."));
+        assert!(earlier.len() < whole.len());
+        assert_eq!(completed(&earlier), whole);
+        // The keys of an algorithm of the user's own are not known here.
+        let own = keys(&[("algorithm.kind", "\"mine\""), ("algorithm.depth", "3")]);
+        assert_eq!(completed(&own), own);
+    }
+
+    #[test]
+    fn patience_may_change_but_not_begin_or_end() {
+        let with = |patience: &str| keys(&[("stop.patience", patience), ("stop.seconds", patience)]);
+        assert!(differences(&with("3"), &with("9")).is_empty());
+        assert_eq!(differences(&with("0"), &with("9")), ["stop.patience: 0 → more than 0"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod federation;
 mod kernel;
 mod optimizer;
 mod rotation;
+mod stop;
 
 use std::sync::LazyLock;
 
@@ -35,6 +36,7 @@ pub use fedstein_schema::NumberOr;
 pub use kernel::{BandwidthRule, KernelConfig, RadialConfig};
 pub use optimizer::{OptimizerConfig, Reset};
 pub use rotation::{Rotate, RotateFrom, RotationConfig};
+pub use stop::{StopConfig, StopMetric};
 
 use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities, Replies};
 use crate::backend::Precision;
@@ -83,6 +85,9 @@ pub struct Config {
     pub faults: FaultsConfig,
     /// When and how the particles are evaluated on the test rows.
     pub evaluation: EvaluationConfig,
+    /// When the run ends before its last round; never in a run of an earlier version.
+    #[serde(default)]
+    pub stop: StopConfig,
     /// When checkpoints are written and kept.
     pub checkpoint: CheckpointConfig,
 }
@@ -155,6 +160,7 @@ pub fn schema() -> &'static Schema {
                 federation::section(),
                 faults::section(),
                 evaluation::section(),
+                stop::section(),
                 checkpoint::section(),
             ],
         }
@@ -337,6 +343,7 @@ impl Config {
             self.wire_conflict(name, can),
             self.faults_conflict(),
             self.evaluation_conflict()?,
+            self.stop_conflict(data)?,
         ];
         match conflicts.into_iter().flatten().next() {
             Some(conflict) => Err(ConfigError::Conflict(conflict)),
@@ -351,6 +358,49 @@ impl Config {
             "`evaluation.rows` = \"validation\" needs rows that clients hold out; set `partition.validation` to their \
              share, such as 0.1"
                 .to_owned()
+        }))
+    }
+
+    /// Checks that there are validation rows by which a round is the best, and that its results are kept.
+    fn stop_conflict(&self, properties: DataProperties) -> Result<Option<String>, ConfigError> {
+        let StopConfig { patience, metric, .. } = self.stop;
+        if patience == 0 {
+            return Ok(None);
+        }
+        if matches!(self.data()?, DataConfig::Sites(_)) {
+            return Ok(Some(
+                "`stop.patience` chooses the best round by validation rows in this process, but with `data.kind` = \"sites\" they \
+                 are at the sites; it must be 0"
+                    .into(),
+            ));
+        }
+        if properties.is_toy() {
+            return Ok(Some(format!(
+                "`stop.patience` needs validation rows, but data kind `{}` is a toy density without any",
+                self.data_kind()
+            )));
+        }
+        if self.partition()?.validation == 0.0 {
+            return Ok(Some(
+                "`stop.patience` needs rows that clients hold out; set `partition.validation` to their share, such as 0.1".into(),
+            ));
+        }
+        if self.evaluation.personal {
+            return Ok(Some(
+                "`stop.patience` keeps the published particles of the best round, but `evaluation.personal` scores predictors of \
+                 the clients, which are not kept; one of the two must go"
+                    .into(),
+            ));
+        }
+        let task = |classes| if classes { "classification" } else { "regression" };
+        let other = metric.of_classes().filter(|classes| *classes == properties.is_regression());
+        Ok(other.map(|classes| {
+            format!(
+                "`stop.metric` = \"{}\" is one of a {}, but the data are a {}; use \"nll\"",
+                metric.key(),
+                task(classes),
+                task(!classes)
+            )
         }))
     }
 

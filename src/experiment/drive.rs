@@ -5,12 +5,14 @@ use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::federation::fault_policy::FaultPolicy;
 use crate::federation::fleet::Fleet;
-use crate::federation::server::Federation;
+use crate::federation::server::{Federation, RoundObserver as _};
 use crate::protocol::ServerHalf;
 use crate::random::Streams;
+use crate::report::ClientNames;
 
 use super::artifact::Artifacts;
 use super::config::Config;
+use super::evaluate::Evaluator;
 use super::judge::Judge;
 use super::outcome::Outcome;
 use super::participation;
@@ -26,7 +28,11 @@ pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
     pub fleet: &'a dyn Fleet,
     /// The number of rows N_k of each client, `[K]`.
     pub roster: &'a [usize],
+    /// What the clients are called.
+    pub names: ClientNames,
     pub judge: Judge<'a, B>,
+    /// The validation rows by which `stop.patience` chooses a round, where the judge's rows are others.
+    pub validation: Option<&'a Evaluator<B>>,
     /// Whether the clients' own predictors are scored.
     pub personal: bool,
     pub policy: FaultPolicy,
@@ -40,7 +46,21 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
     /// # Errors
     /// A round fails, a file cannot be written, or the user wants the run to end.
     pub fn run(self, observer: &dyn Observer, mut artifacts: Option<&mut Artifacts>) -> Result<Outcome<B>, RunError> {
-        let Self { config, algorithm, mut server, fleet, roster, judge, personal, mut policy, streams, session } = self;
+        let Self {
+            config,
+            algorithm,
+            mut server,
+            fleet,
+            roster,
+            names,
+            judge,
+            validation,
+            personal,
+            mut policy,
+            streams,
+            session,
+        } = self;
+        observer.clients(&names);
         let mut schedule = config.schedule(algorithm, roster.len(), streams);
         let past = match artifacts.as_deref().and_then(Artifacts::past) {
             Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, fleet, &mut policy)?)),
@@ -48,8 +68,9 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         };
         let done = past.as_ref().map_or(0, |(round, _)| *round);
         let advice = algorithm.one_hot_advice();
-        let clients = (roster.len(), personal);
-        let mut recorder = RunRecorder::new((config, advice), judge, fleet, clients, observer, artifacts.take());
+        let clients = (roster.len(), personal, &names);
+        let mut recorder =
+            RunRecorder::new((config, advice), (judge, validation), fleet, clients, observer, artifacts.take());
         let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());
         if let Some(note) = participation::planned(config.rounds, per_round.min(roster.len()), roster.len()) {
             observer.note(&note);
@@ -61,21 +82,31 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         }
         let watch = |done, total| observer.step(done, total);
         let (server_half, schedule, diagnosis) = (&mut *server, &mut *schedule, config.diagnosis());
-        let mut federation =
-            Federation { server: server_half, schedule, fleet, rows: roster, diagnosis, policy: &mut policy, session };
-        federation.serve(done + 1..=config.rounds, &watch, &mut recorder)?;
+        let mut federation = Federation {
+            server: server_half,
+            schedule,
+            fleet,
+            rows: roster,
+            diagnosis,
+            policy: &mut policy,
+            session: session.clone(),
+        };
+        // A run that resumes after its end has no further round.
+        if !recorder.is_over() {
+            federation.serve(done + 1..=config.rounds, &watch, &mut recorder)?;
+        }
 
         // The final files and the results.
         let artifacts = recorder.artifacts.take();
-        let RunResults { predicted, evaluation, personal, rounds, visits, seconds } =
-            recorder.finish(&*server, &policy)?;
-        let (particles, posterior) = (server.particles().clone(), server.posterior());
-        let outcome = Outcome { particles, posterior, predicted, evaluation, personal, rounds, seconds };
-        let unused = participation::found(&visits, roster);
+        let RunResults { particles, posterior, predicted, evaluation, personal, best, ended, rounds, visits, seconds } =
+            recorder.finish(&*server, &policy, &session)?;
+        let outcome = Outcome { particles, posterior, predicted, evaluation, personal, best, rounds, seconds };
+        ended.iter().for_each(|note| observer.note(note));
+        let unused = participation::found(&visits, roster, &names);
         unused.iter().for_each(|note| observer.note(note));
         if let Some(artifacts) = artifacts {
-            unused.into_iter().for_each(|note| artifacts.note(note));
-            artifacts.finish(&config.checkpoint, &outcome)?;
+            ended.into_iter().chain(unused).for_each(|note| artifacts.note(note));
+            artifacts.finish(&config.checkpoint, &outcome, &names)?;
         }
         Ok(outcome)
     }

@@ -58,6 +58,9 @@ pub struct Summary {
     /// The scores of each site after the last round, of such a run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<SiteScores>,
+    /// The scores of every client's own predictor after the last round, of a personalised run in one process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<SiteScores>,
 }
 
 /// A finished run, read from its directory.

@@ -73,6 +73,11 @@ impl History {
         self.rounds.last().map_or(0, |last| last.record.round)
     }
 
+    /// Bytes from the clients to the server, in all rounds.
+    pub fn uplink_bytes(&self) -> u64 {
+        self.rounds.iter().map(|row| row.record.uplink_bytes).sum()
+    }
+
     /// Seconds from the start of the run to the end of the last round.
     pub fn seconds(&self) -> f64 {
         self.rounds.last().map_or(0.0, |last| last.record.seconds)

@@ -13,7 +13,8 @@ use crate::federation::fleet::Fleet;
 use crate::federation::inquiry::{Scores, ask_for_scores};
 use crate::metrics::{ClientScores, Evaluation, PersonalScores};
 use crate::models::Task;
-use crate::protocol::{ClientId, Reply, RequestKind, Scoring, ServerHalf};
+use crate::particles::Particles;
+use crate::protocol::{ClientId, Posterior, Reply, RequestKind, Scoring, ServerHalf};
 
 /// The place of the test rows.
 #[derive(Debug)]
@@ -83,6 +84,21 @@ impl<B: Backend> Judge<'_, B> {
     /// Whether the clients are asked for scores, given whether their own predictors are scored.
     pub fn asks(&self, own: bool) -> bool {
         own || matches!(self, Self::Clients { .. })
+    }
+
+    /// Evaluates particles of an earlier round on the rows in this process; `None` where these are at the clients.
+    ///
+    /// # Errors
+    /// The device fails, or a prediction is not finite.
+    pub fn again(
+        &self,
+        particles: &Particles<B>,
+        posterior: &Posterior,
+    ) -> Result<Option<(Predicted, Evaluation)>, RunError> {
+        let Self::Rows(evaluator) = self else { return Ok(None) };
+        let predicted = evaluator.predict(particles, posterior)?;
+        let evaluation = evaluator.evaluate(&predicted)?;
+        Ok(Some((predicted, evaluation)))
     }
 
     /// Evaluates a round. Each of the clients 0 to `clients` − 1 is asked at most once.

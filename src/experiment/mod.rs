@@ -12,12 +12,15 @@ pub mod evaluate;
 pub mod finished;
 pub mod forecast;
 mod history;
+pub mod inventory;
 #[doc(hidden)]
 pub mod judge;
+mod model_card;
 mod outcome;
 mod participation;
 pub mod personal;
 pub mod progress;
+pub mod provenance;
 mod recorder;
 mod rotation;
 mod rounds_csv;
@@ -28,6 +31,7 @@ pub mod serve;
 mod site_results;
 mod sites;
 pub mod split;
+mod stop;
 mod terms;
 
 pub use artifact::Artifacts;

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::metrics::{ClientScores, Evaluation, PersonalScores};
 use crate::particles::Particles;
 use crate::protocol::Posterior;
-use crate::report::{RoundRecord, SiteScores};
+use crate::report::{ClientNames, RoundRecord, SiteScores};
 
 use super::evaluate::Predicted;
 use super::personal::PersonalResults;
@@ -12,16 +12,18 @@ use super::personal::PersonalResults;
 /// The results of a run.
 #[derive(Debug)]
 pub struct Outcome<B: Backend> {
-    /// The global particles after the last round, `[N, d]`.
+    /// The global particles after the last round, or after the best one, `[N, d]`.
     pub particles: Particles<B>,
     /// The posterior q, where it is more than these particles.
     pub posterior: Posterior,
     /// Their predictions on the test rows.
     pub predicted: Predicted,
-    /// The metrics after the last round.
+    /// The metrics of these particles.
     pub evaluation: Evaluation,
     /// The results of every client's own predictor, where `evaluation.personal` is set.
     pub personal: Option<(PersonalResults, PersonalScores)>,
+    /// The round that validation rows have chosen, where `stop.patience` is set: the results are those of this round.
+    pub best: Option<usize>,
     /// The records of all rounds.
     pub rounds: Vec<RoundRecord>,
     /// Seconds from the first round to the last.
@@ -41,13 +43,19 @@ impl<B: Backend> Outcome<B> {
     pub(super) fn sites(&self) -> Vec<SiteScores> {
         let Predicted::Pooled { names, scores } = &self.predicted else { return Vec::new() };
         let own = |index: usize| self.personal.as_ref()?.1.clients().get(index);
-        let site = |(index, (name, scores)): (usize, (&String, &ClientScores))| SiteScores {
-            name: name.clone(),
-            index,
-            evaluation: Evaluation::of_sums(scores),
-            bins: scores.bins(),
-            own: own(index).map(Evaluation::of_sums),
+        let site = |(index, (name, scores)): (usize, (&String, &ClientScores))| {
+            SiteScores::of_sums(name.clone(), index, scores, own(index))
         };
         names.iter().zip(scores.clients()).enumerate().map(site).collect()
+    }
+
+    /// The scores of every client's own predictor, where the test rows are here.
+    pub(super) fn clients(&self, names: &ClientNames) -> Vec<SiteScores> {
+        let Some((_, scores)) = self.personal.as_ref().filter(|_| self.pooled().is_none()) else { return Vec::new() };
+        let client = |(index, scores): (usize, &ClientScores)| {
+            let name = names.as_slice().get(index).cloned().unwrap_or_else(|| format!("client {index}"));
+            SiteScores::of_sums(name, index, scores, None)
+        };
+        scores.clients().iter().enumerate().map(client).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Notes on clients that never train: their rows are not used.
 
 use crate::protocol::ClientId;
+use crate::report::ClientNames;
 
 /// The number of clients that a note names.
 const NAMED: usize = 10;
@@ -26,20 +27,18 @@ pub(super) fn planned(rounds: usize, per_round: usize, clients: usize) -> Option
 /// # Arguments
 /// * `visits`: the number of rounds in which each client took part, `[K]`
 /// * `rows`: the number of its training rows, `[K]`
-pub(super) fn found(visits: &[usize], rows: &[usize]) -> Option<String> {
+pub(super) fn found(visits: &[usize], rows: &[usize], names: &ClientNames) -> Option<String> {
     let never: Vec<ClientId> = (0..visits.len()).filter(|client| visits[*client] == 0).collect();
     if never.is_empty() {
         return None;
     }
     let unused: usize = never.iter().map(|client| rows[*client]).sum();
     let all: usize = rows.iter().sum();
-    let names: Vec<String> = never.iter().take(NAMED).map(ToString::to_string).collect();
-    let more = if never.len() > NAMED { ", \u{2026}" } else { "" };
     Some(format!(
-        "{} of {} clients never trained ({}{more}): {unused} of {all} training rows were not used",
+        "{} of {} clients never trained ({}): {unused} of {all} training rows were not used",
         never.len(),
         visits.len(),
-        names.join(", ")
+        names.first(&never, NAMED)
     ))
 }
 
@@ -57,10 +56,13 @@ mod tests {
 
     #[test]
     fn clients_without_a_visit_are_noted_with_their_rows() {
-        assert_eq!(found(&[1, 2], &[5, 5]), None);
-        let note = found(&[0, 2, 0], &[5, 7, 1]).unwrap();
+        let numbers = ClientNames::default();
+        assert_eq!(found(&[1, 2], &[5, 5], &numbers), None);
+        let note = found(&[0, 2, 0], &[5, 7, 1], &numbers).unwrap();
         assert!(note.starts_with("2 of 3 clients never trained (0, 2): 6 of 13 training rows"), "{note}");
-        let note = found(&[0; 12], &[1; 12]).unwrap();
+        let names = ClientNames::new(vec!["north".into(), "east".into(), "south".into()]);
+        assert!(found(&[0, 2, 0], &[5, 7, 1], &names).unwrap().contains("(north, south)"));
+        let note = found(&[0; 12], &[1; 12], &numbers).unwrap();
         assert!(note.contains("8, 9, \u{2026})"), "{note}");
     }
 }

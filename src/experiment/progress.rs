@@ -3,16 +3,18 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::report::RoundRecord;
+use crate::report::{ClientNames, RoundRecord};
 
 /// Observes the progress of a run. The methods are called from several threads; they must not slow a step down or make
 /// the run fail.
 pub trait Observer: Send + Sync {
+    /// What the clients of the run are called. Called before the first round.
+    fn clients(&self, _names: &ClientNames) {}
     /// The run begins; `note` describes it in one line.
     fn started(&self, rounds: usize, note: &str);
     /// Round `round` (from 1) begins with these clients.
@@ -101,6 +103,7 @@ pub struct Bar {
     /// The bar; `None` for plain lines.
     bar: Option<ProgressBar>,
     rounds: AtomicUsize,
+    names: OnceLock<ClientNames>,
     /// The position of the bar at the beginning of the present round, in ticks.
     base: AtomicU64,
     /// The position shown, in ticks; it only increases, although clients that run in parallel report in any order.
@@ -118,7 +121,17 @@ impl Bar {
 
     fn new(live: bool) -> Self {
         let bar = live.then(|| ProgressBar::new(0).with_style(style()));
-        Self { bar, rounds: AtomicUsize::new(0), base: AtomicU64::new(0), shown: AtomicU64::new(0) }
+        Self {
+            bar,
+            rounds: AtomicUsize::new(0),
+            names: OnceLock::new(),
+            base: AtomicU64::new(0),
+            shown: AtomicU64::new(0),
+        }
+    }
+
+    fn names(&self) -> &ClientNames {
+        self.names.get_or_init(ClientNames::default)
     }
 
     /// Moves the bar forward to this position, never back.
@@ -132,6 +145,11 @@ impl Bar {
 }
 
 impl Observer for Bar {
+    fn clients(&self, names: &ClientNames) {
+        // A bar shows one run.
+        let _ = self.names.set(names.clone());
+    }
+
     fn started(&self, rounds: usize, note: &str) {
         self.rounds.store(rounds, Relaxed);
         self.note(note);
@@ -148,7 +166,8 @@ impl Observer for Bar {
         self.base.store(ticks, Relaxed);
         self.advance(ticks);
         if let Some(bar) = &self.bar {
-            bar.set_prefix(format!("round {round}/{}  {}", self.rounds.load(Relaxed), describe_clients(clients)));
+            let clients = describe_clients(clients, self.names());
+            bar.set_prefix(format!("round {round}/{}  {clients}", self.rounds.load(Relaxed)));
         }
     }
 
@@ -161,7 +180,7 @@ impl Observer for Bar {
         self.advance(record.round as u64 * TICKS);
         match &self.bar {
             Some(bar) => bar.set_message(describe_metrics(record)),
-            None => to_stderr(&plain_line(record, self.rounds.load(Relaxed))),
+            None => to_stderr(&plain_line(record, self.rounds.load(Relaxed), self.names())),
         }
     }
 
@@ -192,13 +211,12 @@ pub fn to_stderr(line: &str) {
     }
 }
 
-/// Describes clients as `client 3`, or by the first few of many.
-fn describe_clients(clients: &[usize]) -> String {
+/// Describes clients as `client 3` or `client north`, or by the first few of many.
+fn describe_clients(clients: &[usize], names: &ClientNames) -> String {
     const SHOWN: usize = 4;
-    let mut text = String::from(if clients.len() == 1 { "client" } else { "clients" });
-    for client in clients.iter().take(SHOWN) {
-        let _ = write!(text, " {client}");
-    }
+    let called: Vec<String> = clients.iter().take(SHOWN).map(|client| names.of(*client)).collect();
+    let called = called.join(if names.is_empty() { " " } else { ", " });
+    let mut text = format!("{} {called}", if clients.len() == 1 { "client" } else { "clients" });
     if clients.len() > SHOWN {
         let _ = write!(text, " and {} more", clients.len() - SHOWN);
     }
@@ -227,8 +245,9 @@ fn describe_metrics(record: &RoundRecord) -> String {
 }
 
 /// A round as one line of text: its number, its clients, the headline metrics and the time, in seconds.
-pub fn plain_line(record: &RoundRecord, rounds: usize) -> String {
-    let mut parts = vec![format!("round {}/{rounds}", record.round), describe_clients(&record.clients)];
+pub fn plain_line(record: &RoundRecord, rounds: usize, names: &ClientNames) -> String {
+    let clients = describe_clients(&record.clients, names);
+    let mut parts = vec![format!("round {}/{rounds}", record.round), clients];
     parts.extend(Some(describe_metrics(record)).filter(|metrics| !metrics.is_empty()));
     // The rounds take roughly equal time.
     #[allow(clippy::cast_precision_loss)]
@@ -255,13 +274,21 @@ mod tests {
 
     #[test]
     fn a_plain_line_has_round_client_metrics_and_time_left() {
-        assert_eq!(plain_line(&record(), 10), "round 2/10  client 7  accuracy 0.950  NLL 0.250  4.0 s, 16 s left");
+        let numbers = ClientNames::default();
+        assert_eq!(
+            plain_line(&record(), 10, &numbers),
+            "round 2/10  client 7  accuracy 0.950  NLL 0.250  4.0 s, 16 s left"
+        );
     }
 
     #[test]
     fn of_many_clients_the_first_four_are_named() {
-        assert_eq!(describe_clients(&[1, 2]), "clients 1 2");
-        assert_eq!(describe_clients(&[1, 2, 3, 4, 5, 6]), "clients 1 2 3 4 and 2 more");
+        let numbers = ClientNames::default();
+        assert_eq!(describe_clients(&[1, 2], &numbers), "clients 1 2");
+        assert_eq!(describe_clients(&[1, 2, 3, 4, 5, 6], &numbers), "clients 1 2 3 4 and 2 more");
+        let names = ClientNames::new(["north", "far east", "south"].map(str::to_owned).to_vec());
+        assert_eq!(describe_clients(&[1], &names), "client far east");
+        assert_eq!(describe_clients(&[0, 1], &names), "clients north, far east");
     }
 
     #[test]

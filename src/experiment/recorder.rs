@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
 use crate::federation::event::{Event, EventKind};
@@ -10,19 +10,24 @@ use crate::federation::fault_policy::FaultPolicy;
 use crate::federation::fleet::Fleet;
 use crate::federation::server::{Round, RoundObserver};
 use crate::metrics::{Evaluation, PersonalScores};
-use crate::protocol::{ClientId, RequestKind, ServerHalf};
-use crate::report::RoundRecord;
+use crate::particles::Particles;
+use crate::protocol::{ClientId, Posterior, RequestKind, ServerHalf};
+use crate::report::{ClientNames, RoundRecord};
 use crate::schedule::Schedule;
 
 use super::artifact::Artifacts;
 use super::checkpoints::Snapshot;
 use super::config::Config;
 use super::diagnosis::{self, Advice};
-use super::evaluate::Predicted;
+use super::evaluate::{Evaluator, Predicted};
 use super::history::History;
 use super::judge::{Ended, Judge, Judged};
 use super::personal::{Columns, Personal, PersonalResults, SCORED_CLIENTS};
 use super::progress::Observer;
+use super::stop::Stop;
+
+/// The part of a recorder's state with the best round.
+const BEST: &str = "best";
 
 /// Evaluates and records every round.
 pub(super) struct RunRecorder<'a, B: Backend> {
@@ -31,9 +36,12 @@ pub(super) struct RunRecorder<'a, B: Backend> {
     pub fleet: &'a dyn Fleet,
     pub observer: &'a dyn Observer,
     pub artifacts: Option<&'a mut Artifacts>,
+    /// What the clients are called.
+    names: &'a ClientNames,
     /// The warning for one-hot density estimates.
     one_hot_advice: &'static str,
     start: Instant,
+    stop: Stop<'a, B>,
     notes: Notes,
 }
 
@@ -41,7 +49,7 @@ pub(super) struct RunRecorder<'a, B: Backend> {
 type EvaluatedColumns = (Columns, Vec<Event>);
 
 /// The warning about a client that did not answer a question or gave no scores.
-fn absence(event: &Event) -> Option<String> {
+fn absence(event: &Event, names: &ClientNames) -> Option<String> {
     let absent = [EventKind::Unanswered, EventKind::Late, EventKind::Stale, EventKind::Refused, EventKind::Failed];
     let left_out_of = match event.request {
         RequestKind::Training => return None,
@@ -49,7 +57,7 @@ fn absence(event: &Event) -> Option<String> {
         RequestKind::Scores => "the scores",
     };
     let reason = event.detail.as_deref().unwrap_or("no reply came");
-    let Event { round, client, .. } = event;
+    let (round, client) = (event.round, names.of(event.client));
     let is_absent = absent.contains(&event.kind);
     is_absent.then(|| format!("round {round}: client {client} was left out of {left_out_of}: {reason}"))
 }
@@ -67,10 +75,17 @@ struct Notes {
 }
 
 /// The results of a run after its last round.
-pub(super) struct RunResults {
+pub(super) struct RunResults<B: Backend> {
+    /// The particles that are published: those of the last round, or of the best one.
+    pub particles: Particles<B>,
+    pub posterior: Posterior,
     pub predicted: Predicted,
     pub evaluation: Evaluation,
     pub personal: Option<(PersonalResults, PersonalScores)>,
+    /// The round that validation rows have chosen.
+    pub best: Option<usize>,
+    /// Sentences on the end of the run.
+    pub ended: Vec<String>,
     pub rounds: Vec<RoundRecord>,
     /// The number of rounds in which each client took part, `[K]`.
     pub visits: Vec<usize>,
@@ -81,9 +96,9 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     /// A recorder of a run with K clients, each of which is scored if `personal`.
     pub fn new(
         (config, one_hot_advice): (&'a Config, &'static str),
-        judge: Judge<'a, B>,
+        (judge, validation): (Judge<'a, B>, Option<&'a Evaluator<B>>),
         fleet: &'a dyn Fleet,
-        (count, personal): (usize, bool),
+        (count, personal, names): (usize, bool, &'a ClientNames),
         observer: &'a dyn Observer,
         artifacts: Option<&'a mut Artifacts>,
     ) -> Self {
@@ -95,7 +110,8 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             visits: vec![0; count],
             advice: Advice::default(),
         };
-        Self { config, judge, fleet, observer, artifacts, one_hot_advice, start: Instant::now(), notes }
+        let (start, stop) = (Instant::now(), Stop::new(config.stop, validation));
+        Self { config, judge, fleet, observer, artifacts, names, one_hot_advice, start, stop, notes }
     }
 
     /// Restores the state of a checkpoint and continues after its last round.
@@ -104,21 +120,29 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     /// The state does not belong to this run, or its files cannot be truncated.
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.notes.restore(state)?;
+        self.stop.restore(&state.part(BEST))?;
+        let (rounds, round) = (&self.notes.rounds, self.notes.rounds.round());
+        self.stop.decide(round, self.is_regular(round), rounds.uplink_bytes(), rounds.seconds());
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
             artifacts.cut(self.notes.rounds.records())?;
         }
         Ok(())
     }
 
+    /// Whether a round is evaluated wherever the run ends.
+    fn is_regular(&self, round: usize) -> bool {
+        round.is_multiple_of(self.config.evaluation.every) || round == self.config.rounds
+    }
+
     /// Evaluates the test rows and, where `personal` is set, every client's own predictor. Returns the columns of both,
     /// and the events of the requests for scores.
     fn evaluate(
         &mut self,
-        round: usize,
+        (round, is_last): (usize, bool),
         server: &dyn ServerHalf<B>,
         policy: &FaultPolicy,
     ) -> Result<EvaluatedColumns, RunError> {
-        let ended = Ended { round, fleet: self.fleet, policy, server, is_last: round == self.config.rounds };
+        let ended = Ended { round, fleet: self.fleet, policy, server, is_last };
         let (clients, own) = (self.notes.visits.len(), self.notes.personal.is_some());
         let Judged { predicted, evaluation, own, scored, events } = self.judge.evaluate(ended, clients, own)?;
         let mut columns = evaluation.columns();
@@ -126,6 +150,8 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             columns.extend(personal.record(round, own, scored));
         }
         columns.extend(scored.map(|scored| (SCORED_CLIENTS, Some(scored as f64))));
+        let validation = self.stop.look(round, server, &evaluation)?;
+        columns.extend(self.stop.column().map(|column| (column, validation)));
         self.notes.latest = Some((predicted, evaluation));
         Ok((columns, events))
     }
@@ -138,6 +164,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             columns.extend(Personal::blank());
         }
         columns.extend(self.judge.asks(is_personal).then_some((SCORED_CLIENTS, None)));
+        columns.extend(self.stop.column().map(|column| (column, None)));
         columns
     }
 
@@ -153,35 +180,60 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         schedule: &dyn Schedule,
     ) -> Result<(), RunError> {
         let (rounds, is_wanted) = (self.config.rounds, self.observer.wants_to_stop());
+        let is_last = round == rounds || self.stop.over().is_some();
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
-            let notes = &self.notes;
-            let snapshot = Snapshot { round, server, schedule, policy, fleet: self.fleet, history: &|| notes.save() };
-            if artifacts.checkpoint(&self.config.checkpoint, is_wanted || round == rounds, &snapshot)? {
+            let (notes, stop) = (&self.notes, &self.stop);
+            let history = || notes.save().with_part(BEST, stop.save());
+            let snapshot = Snapshot { round, server, schedule, policy, fleet: self.fleet, history: &history };
+            if artifacts.checkpoint(&self.config.checkpoint, is_wanted || is_last, &snapshot)? {
                 self.observer.saved(round);
             }
+            if is_wanted && !is_last {
+                artifacts.end(round)?;
+            }
         }
-        match is_wanted && round < rounds {
+        match is_wanted && !is_last {
             true => Err(RunError::Interrupted { round, rounds }),
             false => Ok(()),
         }
     }
 
-    /// The results of the run. Where the checkpoint already holds all rounds, the results are evaluated again.
+    /// The results of the run: those of its last round, or of the one that validation rows have chosen. Where the checkpoint
+    /// already holds all rounds, or where the best round is not the last one, the results are evaluated again.
     ///
     /// # Errors
     /// No round has ended, or the results cannot be evaluated.
-    pub fn finish(mut self, server: &dyn ServerHalf<B>, policy: &FaultPolicy) -> Result<RunResults, RunError> {
+    pub fn finish(
+        mut self,
+        server: &dyn ServerHalf<B>,
+        policy: &FaultPolicy,
+        session: &Session<B>,
+    ) -> Result<RunResults<B>, RunError> {
+        let round = self.notes.rounds.round();
         if self.notes.latest.is_none() && !self.notes.rounds.is_empty() {
             // The events of these requests were already recorded in their round, so they are discarded.
-            self.evaluate(self.notes.rounds.round(), server, policy)?;
+            self.evaluate((round, true), server, policy)?;
         }
+        let (mut particles, mut posterior) = (server.particles().clone(), server.posterior());
+        if let Some(best) = self.stop.best().filter(|best| best.round != round) {
+            (particles, posterior) = (best.particles(&particles, session)?, best.posterior.clone());
+            self.notes.latest = self.judge.again(&particles, &posterior)?;
+        }
+        let early = self.stop.over().filter(|_| round < self.config.rounds);
+        let early = early.map(|why| format!("the run ended after round {round} of {}: {why}", self.config.rounds));
+        let ended = early.into_iter().chain(self.stop.choice(round)).collect();
+        let best = self.stop.best().map(|best| best.round);
         let seconds = self.seconds();
         let Notes { personal, rounds, latest, visits, .. } = self.notes;
         let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
         Ok(RunResults {
+            particles,
+            posterior,
             predicted,
             evaluation,
             personal: personal.and_then(Personal::finish),
+            best,
+            ended,
             rounds: rounds.records().collect(),
             visits,
             seconds,
@@ -228,10 +280,12 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         server: &dyn ServerHalf<B>,
         schedule: &dyn Schedule,
     ) -> Result<(), RunError> {
-        let due = round.round.is_multiple_of(self.config.evaluation.every) || round.round == self.config.rounds;
+        let uplink = self.notes.rounds.uplink_bytes() + round.uplink_bytes;
+        let is_last = round.round == self.config.rounds || self.stop.is_used_up(uplink, self.seconds());
+        let due = is_last || self.is_regular(round.round);
         let (mut metrics, mut spread, mut scoring) = (self.blank(), None, Vec::new());
         if due {
-            (metrics, scoring) = self.evaluate(round.round, server, &round.policy)?;
+            (metrics, scoring) = self.evaluate((round.round, is_last), server, &round.policy)?;
             spread = Some(server.particles().spread()?);
         }
         metrics.extend(diagnosis::columns(&round, spread));
@@ -239,9 +293,10 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         let advice = self.notes.advice.on(&round, self.one_hot_advice, server.particles().count());
         advice.iter().for_each(|note| self.observer.note(note));
         for (client, reason) in &round.rejected {
+            let client = self.names.of(*client);
             self.observer.note(&format!("round {number}: client {client} was left out: {reason}"));
         }
-        for note in round.events.iter().chain(&scoring).filter_map(absence) {
+        for note in round.events.iter().chain(&scoring).filter_map(|event| absence(event, self.names)) {
             self.observer.note(&note);
         }
         round.selection.clients.iter().for_each(|client| self.notes.visits[*client] += 1);
@@ -267,7 +322,14 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         }
         self.observer.finished_round(&record);
         self.notes.rounds.push(&record)?;
+        // A budget that was not used up before the evaluation ends the run after the next round.
+        let (sent, seconds) = if is_last { (uplink, seconds) } else { (0, 0.0) };
+        self.stop.decide(number, due, sent, seconds);
         self.keep((number, &round.policy), server, schedule)
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.over().is_some()
     }
 
     fn run_failed(&mut self, events: &[Event]) -> Result<(), RunError> {

@@ -13,6 +13,7 @@ use crate::models::Model;
 use crate::particles::Particles;
 use crate::protocol::{ClientId, all_here};
 use crate::random::{self, Streams};
+use crate::report::ClientNames;
 use crate::rows::{Shard, Table};
 
 use super::artifact::{Artifacts, RowsOfRun};
@@ -132,6 +133,7 @@ fn run_with<B: Backend>(
         Some(data) => data.train.name.clone(),
         None => config.data_kind().to_string(),
     };
+    let chosen_on = config.chosen_on(&data.train, &partition)?;
     let train_targets = data.train.targets.clone();
     let train = Table::new(data.train, &data.normalisation);
     let clients = shards.len();
@@ -156,7 +158,8 @@ fn run_with<B: Backend>(
         fleet =
             fleet.with_evaluator(held_out.evaluator(&partition, model.clone(), &session, &data.normalisation, scoring));
     }
-    let evaluator = Evaluator::new(model, session.clone(), data.test, &data.normalisation, scoring)?;
+    let on_rows = |rows| Evaluator::new(model.clone(), session.clone(), rows, &data.normalisation, scoring);
+    let (evaluator, validation) = (on_rows(data.test)?, chosen_on.map(on_rows).transpose()?);
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
@@ -164,8 +167,22 @@ fn run_with<B: Backend>(
     observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
     let policy = config.fault_policy(can).with_nonce(random::nonce());
     let (server, fleet, judge) = (halves.server, &*fleet, Judge::Rows(&evaluator));
-    let prepared =
-        Prepared { config, algorithm, server, fleet, roster: &roster, judge, personal, policy, streams, session };
+    let names = ClientNames::new(if can.centralised { Vec::new() } else { partition.names().to_vec() });
+    let (roster, validation) = (&roster[..], validation.as_ref());
+    let prepared = Prepared {
+        config,
+        algorithm,
+        server,
+        fleet,
+        roster,
+        names,
+        judge,
+        validation,
+        personal,
+        policy,
+        streams,
+        session,
+    };
     let outcome = prepared.run(observer, artifacts)?;
     observer.finished();
     Ok(outcome)

@@ -22,6 +22,8 @@ pub const PARTICLES: &str = "particles.safetensors";
 pub const MODEL: &str = "model.json";
 /// The basis of the features, of a run with `data.rotate`.
 pub const ROTATION: &str = "rotation.safetensors";
+/// Where the results come from: rows, program, machine, time.
+pub const PROVENANCE: &str = "provenance.json";
 /// The calibration report, a directory.
 pub const REPORT: &str = "report";
 /// The directory of the checkpoints.
@@ -55,6 +57,7 @@ const CONTENTS: &[&str] = &[
     PARTICLES,
     MODEL,
     ROTATION,
+    PROVENANCE,
     REPORT,
     CHECKPOINT,
     UNCERTAINTY,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::finished::Finished;
+use super::model_card;
 use super::personal::PersonalResults;
 use super::run_dir;
 use crate::checkpoint::digest;
@@ -61,7 +62,7 @@ impl TestRows {
 }
 
 impl Finished {
-    /// Writes the run's calibration report into the directory `out`, which is created if it is missing. Returns `None`
+    /// Writes the run's calibration report, and its model card, into the directory `out`, which is created if it is missing. Returns `None`
     /// where there is nothing to report on: the run has neither predictions (a toy density) nor scores of its sites.
     ///
     /// # Errors
@@ -88,6 +89,7 @@ impl Finished {
                 partition: summary.partition.clone(),
                 personal: summary.personal.as_ref().map(PersonalResults::table),
                 sites: summary.sites.clone(),
+                clients: summary.clients.clone(),
                 facts: summary.facts.clone(),
                 notes: summary.notes.clone(),
                 compare: comparisons(compare, &title, &rows.or_any(any), bins)?,
@@ -110,6 +112,7 @@ impl Finished {
             let run = run(TestRows::of_targets(predictions.target()))?;
             write_files(&Report { title, content, bins, seed, run, groups: None }, out)?
         };
+        model_card::write(self, &config, &files.json, out)?;
         Ok(Some(files))
     }
 

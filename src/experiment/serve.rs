@@ -96,11 +96,25 @@ pub fn serve<B: Backend>(
         None => Judge::clients(sites.held_out(config), model.task(), scoring.bins)?,
     };
     observer.started(config.rounds, &sites.headline(config));
+    let names = sites.names();
     let remote = Remote::new(link, sites.peers, policy.rules.deadline);
     let fleet = config.fleet(can, remote, roster.len(), streams);
     let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
-    let prepared =
-        Prepared { config, algorithm, server, fleet, roster: &roster, judge, personal, policy, streams, session };
+    let (roster, validation) = (&roster[..], None);
+    let prepared = Prepared {
+        config,
+        algorithm,
+        server,
+        fleet,
+        roster,
+        names,
+        judge,
+        validation,
+        personal,
+        policy,
+        streams,
+        session,
+    };
     let outcome = prepared.run(observer, artifacts)?;
     observer.finished();
     Ok(outcome)

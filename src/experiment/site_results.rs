@@ -83,6 +83,7 @@ impl<B: Backend> SiteResults<'_, B> {
             partition: None,
             scores: None,
             sites: Vec::new(),
+            clients: Vec::new(),
         };
         write(run_dir::SUMMARY, &to_json(&summary)?)?;
         run_report::write_report(dir, &dir.join(run_dir::REPORT)).map(|_| ())

@@ -12,7 +12,7 @@ use crate::datasets::columns::Columns;
 use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Rotation, SecondMoment};
 use crate::error::RunError;
 use crate::remote::{Answer, Arrays, Content, Link, MOMENT, Opened, Peer};
-use crate::report::PartitionTable;
+use crate::report::{ClientNames, PartitionTable};
 use crate::site::{
     Agreement, Description, Holder, Squares, TargetDescription, Terms, agree, agreed_form, fits, means_for, scale,
 };
@@ -176,6 +176,11 @@ impl Sites {
         answers.into_iter().enumerate().map(of_client).collect()
     }
 
+    /// What the clients are called.
+    pub fn names(&self) -> ClientNames {
+        ClientNames::new(self.told.iter().map(|site| site.name.clone()).collect())
+    }
+
     /// The names of the clients, and the numbers of their rows that are scored.
     pub fn held_out(&self, config: &Config) -> (Vec<String>, Vec<usize>) {
         let Agreement { validation_rows, test_rows, .. } = &self.agreement;
@@ -183,7 +188,7 @@ impl Sites {
             EvaluationRows::Test => test_rows,
             EvaluationRows::Validation => validation_rows,
         };
-        (self.told.iter().map(|site| site.name.clone()).collect(), rows.clone())
+        (self.names().as_slice().to_vec(), rows.clone())
     }
 
     /// Sends a message to every client, and returns their answers.
@@ -207,6 +212,7 @@ impl Sites {
             counts,
             validation: validation_rows.clone(),
             test: test_rows.clone(),
+            clients: self.names(),
         });
         let line = |site: &Description| {
             let Description { index, name, rows, validation_rows, test_rows, .. } = site;

@@ -11,6 +11,7 @@ use crate::algorithm::Algorithm;
 use crate::datasets::{Dataset, Targets};
 use crate::error::RunError;
 use crate::random::Streams;
+use crate::report::csv::text_cell;
 use crate::report::files::{FileError, write_atomic};
 
 use super::assigned::{Assigned, assigned};
@@ -58,6 +59,7 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
     }
     let server = server(config, &data.train)?;
     let clients = 0..partition.clients().len();
+    let names = site_names(clients.len(), partition.names());
     let beside = out.with_extension("half-written");
     let written = clients.clone().try_for_each(|client| {
         let dir = beside.join(client.to_string());
@@ -69,7 +71,7 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
         for (name, set, rows) in rows {
             write(&dir.join(name), &csv(set, rows)?)?;
         }
-        write(&dir.join(SITE), &site(client, &data.train))
+        write(&dir.join(SITE), &site(client, &names[client], &data.train))
     });
     let written = written.and_then(|()| write(&beside.join(RUN), &server));
     // An empty directory of that name is replaced.
@@ -94,12 +96,31 @@ fn server(config: &Config, train: &Dataset) -> Result<String, RunError> {
 }
 
 /// A site's own file.
-fn site(client: usize, train: &Dataset) -> String {
+fn site(client: usize, name: &str, train: &Dataset) -> String {
     let task = if matches!(train.targets, Targets::Real { .. }) { "regression" } else { "classification" };
     format!(
-        "name = \"site-{client}\"\nindex = {client}\n\n[data]\npath = \"train.csv\"\ntest_path = \"test.csv\"\ntarget = \
+        "name = \"{name}\"\nindex = {client}\n\n[data]\npath = \"train.csv\"\ntest_path = \"test.csv\"\ntarget = \
          \"{TARGET}\"\ntask = \"{task}\"\nheader = \"yes\"\n\n[tell]\nmin_rows = 1\n"
     )
+}
+
+/// The names of the sites: those of the natural clients as far as a site can have them, and all different.
+fn site_names(clients: usize, natural: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(clients);
+    for client in 0..clients {
+        let own = natural.get(client).and_then(|name| site_name(name)).filter(|name| !names.contains(name));
+        names.push(own.unwrap_or_else(|| format!("site-{client}")));
+    }
+    names
+}
+
+/// A natural client's name as the name of a site, with a `-` in the place of other characters than letters, digits, `-`, `_`
+/// and `.`; `None` where nothing is left.
+fn site_name(natural: &str) -> Option<String> {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let name: String = natural.chars().map(|letter| if allowed(letter) { letter } else { '-' }).take(100).collect();
+    let name = name.trim_start_matches('.').to_owned();
+    name.contains(|letter: char| letter.is_ascii_alphanumeric()).then_some(name)
 }
 
 /// Some rows as a table with the target in the first column. Numbers are written so that they are read back to the bit.
@@ -129,10 +150,7 @@ fn csv_line(cells: impl Iterator<Item = String>) -> String {
     for (place, cell) in cells.enumerate() {
         let comma = if place > 0 { "," } else { "" };
         // Writing to a text cannot fail.
-        let _ = match cell.contains([',', '"', '\n', '\r']) {
-            true => write!(line, "{comma}\"{}\"", cell.replace('"', "\"\"")),
-            false => write!(line, "{comma}{cell}"),
-        };
+        let _ = write!(line, "{comma}{}", text_cell(&cell));
     }
     line + "\n"
 }
@@ -143,4 +161,16 @@ fn write(path: &Path, text: &str) -> Result<(), RunError> {
 
 fn cannot(path: &Path, error: &io::Error) -> RunError {
     RunError::Output(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_are_named_after_natural_clients_where_a_name_allows_it() {
+        let natural = ["north", "St. Mary's", "St. Mary?s", "\u{6771}", "..x"].map(str::to_owned);
+        assert_eq!(site_names(5, &natural), ["north", "St.-Mary-s", "site-2", "site-3", "x"]);
+        assert_eq!(site_names(2, &[]), ["site-0", "site-1"]);
+    }
 }

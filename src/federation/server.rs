@@ -66,6 +66,10 @@ pub trait RoundObserver<B: Backend> {
         server: &dyn ServerHalf<B>,
         schedule: &dyn Schedule,
     ) -> Result<(), RunError>;
+    /// Whether the run ends after the round that has ended last, before the last one of all.
+    fn is_over(&self) -> bool {
+        false
+    }
     /// Called when the run fails within a round, with the events of that round.
     ///
     /// # Errors
@@ -95,7 +99,7 @@ pub struct Federation<'a, B: Backend> {
 }
 
 impl<B: Backend> Federation<'_, B> {
-    /// Runs these rounds, where 1 is the first round of a run. `watch` is called at every local step.
+    /// Runs these rounds, where 1 is the first round of a run, or as many as the observer wants. `watch` is called at every local step.
     ///
     /// # Errors
     /// Too few clients give usable replies, the server half or the observer fails, or the device does not answer.
@@ -149,6 +153,9 @@ impl<B: Backend> Federation<'_, B> {
                 policy,
             };
             observer.round_ended(round, &*self.server, &*self.schedule)?;
+            if observer.is_over() {
+                break;
+            }
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::kept::MIB;
 use super::numbers;
 use super::progress::span;
 use super::verdict::Verdict;
+use crate::report::csv::text_cell;
 use crate::report::files::write_atomic;
 use crate::report::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, ReportError, Stroke};
 
@@ -54,11 +55,7 @@ pub fn write(results: &Results<'_>, scale: Scale, directory: &Path) -> Result<Wr
 }
 
 fn csv_text<const N: usize>(rows: &[[String; N]]) -> String {
-    let quoted = |cell: &String| match cell.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.clone(),
-    };
-    let line = |row: &[String; N]| row.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+    let line = |row: &[String; N]| row.iter().map(|cell| text_cell(cell)).collect::<Vec<_>>().join(",") + "\n";
     rows.iter().map(line).collect()
 }
 

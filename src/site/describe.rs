@@ -315,6 +315,7 @@ pub(super) mod tests {
             feature_names: (!names.is_empty()).then(|| names.iter().map(ToString::to_string).collect()),
             targets,
             clients: None,
+            client_names: None,
         };
         let columns = Columns::of_numbers(train.width());
         let (validation, test) = (train.select(&[]), train.clone());

@@ -143,6 +143,7 @@ fn dataset(state: &State, set: &str, about: &About) -> Option<Dataset> {
         },
         features,
         clients: None,
+        client_names: None,
     })
 }
 

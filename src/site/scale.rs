@@ -156,6 +156,7 @@ impl Agreement {
             feature_names: names,
             targets,
             clients: None,
+            client_names: None,
         };
         ModelCard::of(&shape, normalisation).with_encoding(self.encoding.clone())
     }

@@ -1,11 +1,12 @@
 //! The list of backends, and runs on a backend that does not open.
 
 #[allow(unused_imports)]
-use super::place::{Place, TINY, works};
+use super::place::{Place, Printed, TINY, works};
 
 #[test]
 fn backends_prints_a_line_for_every_backend_compiled_in_or_not() {
-    let printed = Place::new().works("backends").stdout;
+    let Printed { stdout: printed, stderr } = Place::new().works("backends");
+    assert_eq!(stderr, "", "drivers are quiet where there is no display");
     let lines: Vec<&str> = printed.lines().collect();
     let names: Vec<&str> = lines.iter().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, ["flex", "ndarray", "wgpu", "cuda"]);

@@ -5,11 +5,16 @@ mod bad_input;
 mod bench;
 mod data;
 mod federation;
+mod init;
+mod model_card;
+mod pages;
 #[path = "../common/place.rs"]
 mod place;
 mod predict;
 mod report;
 mod reproduce;
+mod runs;
 mod site;
+mod stop;
 mod tables;
 mod train;

@@ -9,7 +9,9 @@ use super::place::{Place, TINY, assert_near, numbers, prices};
 const OVERALL: [&str; 10] =
     ["n", "accuracy", "nll", "brier", "ece", "mce", "ace", "classwise_ece", "signed_gap", "mean_confidence"];
 
-const FILES: [&str; 4] = ["bins.csv", "reliability.svg", "report.html", "report.json"];
+/// The files of a report on two classes.
+const FILES: [&str; 7] =
+    ["bins.csv", "decision.svg", "positive.svg", "reliability.svg", "report.html", "report.json", "thresholds.csv"];
 
 /// Binary predictions away from the bins' edges: rows 0 and 1 are right, 2 and 3 wrong.
 const BINARY: &str = "label,p_1\n1,0.91\n0,0.22\n1,0.37\n0,0.64\n";
@@ -141,6 +143,43 @@ fn binary_predictions_are_reported_from_their_positive_column() {
     assert_near(overall("brier"), 2.0 * squares / 4.0, 1e-12);
     assert_near(overall("ece"), (0.09 + 0.22 + 0.63 + 0.64) / 4.0, 1e-12);
     assert_near(overall("mce"), (0.63 + 0.64) / 2.0, 1e-12);
+}
+
+#[test]
+fn a_report_on_two_classes_has_what_a_decision_needs() {
+    let place = Place::new();
+    place.write("p.csv", BINARY).works("report --predictions p.csv --out r");
+    let report = place.json("r/report.json");
+    // Of the four pairs of a row of class 1 (0.91, 0.37) and one of class 0 (0.22, 0.64) three are in order.
+    assert_near(number(&report["overall"]["auroc"]), 0.75, 1e-12);
+    // The rows of class 1 are the first and the third from the highest probability down.
+    assert_near(number(&report["overall"]["auprc"]), (1.0 + 2.0 / 3.0) / 2.0, 1e-12);
+    let slope = &report["binary"]["recalibration"]["slope"];
+    assert!(number(&slope["lo"]) < number(&slope["value"]) && number(&slope["value"]) < number(&slope["hi"]));
+    let table = place.table("r/thresholds.csv");
+    let half = table.iter().find(|row| row[0] == "0.5").unwrap();
+    assert_eq!(half[..9], ["0.5", "1", "1", "1", "1", "0.5", "0.5", "0.5", "0.5"]);
+    assert_eq!((number(&report["binary"]["mean_probability"]), half[9].as_str()), (0.535, "0"));
+    assert!(place.text("r/report.html").contains("The positive class is 1 (index 1 of the two classes)"));
+
+    // Rows of one class, and rows that a threshold separates: a sentence instead of a number.
+    place.write("one.csv", "label,p_1\n1,0.91\n1,0.22\n").works("report --predictions one.csv --out one");
+    assert!(place.json("one/report.json")["overall"]["auroc"].is_null());
+    assert!(place.text("one/report.html").contains("All rows have the same class."));
+    place.write("cut.csv", "label,p_1\n1,1\n0,0\n").works("report --predictions cut.csv --out cut");
+    assert_eq!(place.json("cut/report.json")["binary"]["recalibration"]["missing"], "separable");
+    assert!(place.text("cut/report.html").contains("the calibration slope is infinite"));
+}
+
+#[test]
+fn a_report_on_three_classes_says_which_are_taken_for_which() {
+    let place = Place::new();
+    let rows = "label,p_0,p_1,p_2\n0,0.2,0.7,0.1\n0,0.1,0.6,0.3\n1,0.1,0.8,0.1\n2,0.1,0.5,0.4\n";
+    place.write("p.csv", rows).works("report --predictions p.csv --out r");
+    assert_eq!(place.text("r/confusion.csv"), "label,predicted,n\n0,1,2\n1,1,1\n2,1,1\n");
+    let pair = &place.json("r/report.json")["confusion"]["pairs"][0];
+    assert_eq!((number(&pair["label"]), number(&pair["predicted"]), number(&pair["n"])), (0.0, 1.0, 2.0));
+    assert_near(number(&pair["confidence"]), 0.65, 1e-12);
 }
 
 #[test]
@@ -285,4 +324,42 @@ fn runs_on_other_test_rows_are_compared_only_where_that_is_asked_for() {
     let runs = ["d"; 5].map(|run| format!("--compare {run}")).join(" ");
     place.works(&format!("report a {runs} --out e"));
     assert!(place.text("e/report.html").contains("The pictures show 4 runs at most; d, d stand in this table alone."));
+}
+
+/// Every client's own predictor on its own test rows.
+const PERSONAL: &str = "name = \"own\"\nrounds = 3\n[evaluation]\npersonal = true\n[data]\nkind = \"digits\"\n[model]\nkind = \"bnn\"\nhidden = [20]\n[algorithm]\nkind = \"dsvgd\"\nparticles = 4\nlocal_steps = 10\n[partition]\nkind = \"labels-per-client\"\nclients = 3\nlabels = 4\n";
+
+#[test]
+fn a_report_has_each_client_with_its_own_rows_the_worst_first() {
+    let place = Place::new();
+    place.write("own.toml", PERSONAL).works("train own.toml --out run --quiet");
+    let clients = place.json("run/summary.json")["clients"].as_array().unwrap().clone();
+    let table = place.table("run/clients.csv");
+    assert_eq!((clients.len(), table.len()), (3, 4));
+    for (client, row) in clients.iter().zip(&table[1..]) {
+        assert_eq!(client["name"], format!("client {}", row[0]));
+        let of = &client["evaluation"];
+        assert_eq!(
+            [number(&of["rows"]), number(&of["accuracy"]), number(&of["ece"])],
+            numbers(&[1, 2, 4].map(|at| row[at].clone()))[..]
+        );
+        let gap = &client["gap_interval"];
+        assert!(number(&gap["lo"]) < number(&of["signed_gap"]) && number(&of["signed_gap"]) < number(&gap["hi"]));
+    }
+    let html = place.text("run/report/report.html");
+    let section = &html[html.find("<h2>Clients</h2>").unwrap()..];
+    let at = |client: &Value| section.find(&format!("<td>{}</td>", client["name"].as_str().unwrap())).unwrap();
+    let distance = |client: &Value| {
+        let [lo, hi] = ["lo", "hi"].map(|end| number(&client["gap_interval"][end]));
+        lo.max(-hi).max(0.0)
+    };
+    for (a, b) in clients.iter().flat_map(|a| clients.iter().map(move |b| (a, b))) {
+        assert!(distance(a) <= distance(b) || at(a) < at(b), "{} before {}", a["name"], b["name"]);
+    }
+    assert!(place.text("run/report/clients.svg").contains("client 2 \u{b7}"));
+    // A summary of before has no clients, and its report no such section.
+    let mut before = place.json("run/summary.json");
+    before.as_object_mut().unwrap().remove("clients");
+    place.write("run/summary.json", before.to_string()).works("report run --out before");
+    assert!(!place.text("before/report.html").contains("<h2>Clients</h2>"));
 }

@@ -7,13 +7,14 @@ use serde_json::Value;
 use super::place::{Place, TINY, assert_near, numbers, pets, works};
 
 /// All files of a run of a classification.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "checkpoint",
     "config.toml",
     "model.json",
     "particles.safetensors",
     "partition.txt",
     "predictions.csv",
+    "provenance.json",
     "report",
     "rounds.csv",
     "summary.json",
@@ -98,7 +99,10 @@ fn a_run_leaves_its_files_and_no_other() {
     assert_eq!(place.names("."), ["runs"]);
     assert_eq!(place.names("runs"), ["a"]);
     assert_eq!(place.names("runs/a"), FILES);
-    let report = ["bins.csv", "curves.svg", "partition.svg", "reliability.svg", "report.html", "report.json"];
+    let tables = ["MODEL_CARD.md", "bins.csv", "confusion.csv"];
+    let pictures = ["confusion.svg", "curves.svg", "partition.svg", "reliability.svg"];
+    let mut report = [&tables[..], &pictures, &["report.html", "report.json"]].concat();
+    report.sort_unstable();
     assert_eq!(place.names("runs/a/report"), report);
 
     let config: toml::Table = place.text("runs/a/config.toml").parse().unwrap();
@@ -212,6 +216,7 @@ fn a_toy_density_trains_and_has_nothing_to_report() {
             "model.json",
             "particles.safetensors",
             "partition.txt",
+            "provenance.json",
             "rounds.csv",
             "summary.json"
         ]
@@ -389,6 +394,93 @@ fn clients_that_never_train_are_noted_at_the_start_at_the_end_and_in_the_files()
     let printed = place.works(&format!("{TINY} --set partition.clients=2 --out all"));
     assert!(!printed.stderr.contains("never train"), "{}", printed.stderr);
     assert!(!place.json("all/summary.json")["notes"].to_string().contains("never train"));
+}
+
+/// A table of pets from wards with names; row i belongs to ward i mod 3.
+fn wards(rows: usize) -> String {
+    let line = |(place, line): (usize, &str)| {
+        let ward = match place {
+            0 => "ward",
+            place => ["\"North, East\"", "St. Mary's", "south"][place % 3],
+        };
+        format!("{line},{ward}\n")
+    };
+    pets(rows).lines().enumerate().map(line).collect()
+}
+
+#[test]
+fn natural_clients_are_called_by_their_names_in_everything_that_is_shown() {
+    let place = Place::new();
+    place.write("rows.csv", wards(120));
+    let data = "--set data.kind=csv --set data.path=rows.csv --set data.target=kind --set data.client_column=ward \
+                --set partition.kind=by-column";
+    let keys = format!("{data} --set evaluation.personal=true --set algorithm.kind=dsvgd");
+    let train = TINY.replace("--set partition.kind=iid", "");
+    let printed = place.works(&format!("{train} {keys} --out run"));
+    // Names are sorted; there are two rounds and three clients.
+    for words in ["round 1/2  client North, East  ", "round 2/2  client St. Mary's  ", "never trained (south)"] {
+        assert!(printed.stderr.contains(words), "{words}: {}", printed.stderr);
+    }
+    let partition = place.text("run/partition.txt");
+    for words in ["client", "name", "0  North, East", "1   St. Mary's", "2        south"] {
+        assert!(partition.contains(words), "{words}: {partition}");
+    }
+    let clients = place.text("run/clients.csv");
+    let lines: Vec<&str> = clients.lines().collect();
+    assert!(lines[0].starts_with("client,name,rows,accuracy,"), "{clients}");
+    assert!(lines[1].starts_with("0,\"North, East\",") && lines[3].starts_with("2,south,"), "{clients}");
+    let summary = place.json("run/summary.json");
+    assert_eq!(summary["partition"]["clients"][1], "St. Mary's");
+    assert!(place.text("run/report/partition.svg").contains("St. Mary"));
+
+    // Clients without names have numbers, and their files no column for names.
+    place.works(&format!("{TINY} --set evaluation.personal=true --set algorithm.kind=dsvgd --out numbers"));
+    assert!(place.text("numbers/clients.csv").starts_with("client,rows,accuracy,"));
+    assert!(place.json("numbers/summary.json")["partition"]["clients"].is_null());
+
+    // The sites that the rows are split into have the names as far as a site can.
+    let files = place.works(&format!("site split {data} --out sites"));
+    assert!(files.stdout.starts_with("3 sites"), "{}", files.stdout);
+    let names = ["North--East", "St.-Mary-s", "south"];
+    for (index, name) in names.iter().enumerate() {
+        assert!(place.text(&format!("sites/{index}/site.toml")).starts_with(&format!("name = \"{name}\"\n")));
+    }
+    let sites = "train --quiet sites/run.toml --sites sites/0/site.toml,sites/1/site.toml,sites/2/site.toml";
+    let printed = place.works(&format!(
+        "{} --out federation --set rounds=1 --set algorithm.local_steps=2",
+        &sites.replace(" --quiet", "")
+    ));
+    assert!(printed.stderr.contains("round 1/1  client North--East  "), "{}", printed.stderr);
+}
+
+#[test]
+fn a_personalised_method_prints_the_clients_own_predictors_first() {
+    let place = Place::new();
+    let own = "each client's own predictor on its own test rows";
+    let keys = "--set evaluation.personal=true --set partition.clients=2";
+    let printed = place.works(&format!("{TINY} {keys} --set algorithm.kind=fedwba --out a")).stdout;
+    let (first, second) = printed.split_once("the server's particles, test rows: 359").unwrap();
+    assert!(first.contains(own) && !second.contains(own), "{printed}");
+    let printed = place.works(&format!("{TINY} {keys} --set algorithm.kind=dsvgd --out b")).stdout;
+    let (first, second) = printed.split_once("test rows: 359").unwrap();
+    assert!(!first.contains(own) && second.contains(own), "{printed}");
+}
+
+#[test]
+fn the_files_of_a_run_are_listed_where_users_look_for_them() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    let place = Place::new();
+    place.works("train --quiet --set rounds=1 --set algorithm.local_steps=1 --set algorithm.particles=2");
+    let readme = page("README.md");
+    let (_, listed) = readme.split_once("`runs/digits-newton-bnn/` holds").unwrap();
+    let (listed, _) = listed.split_once("\n\n").unwrap();
+    let (pages, sentence) = (page("docs/introduction.md"), listed.to_owned());
+    for name in place.names("runs/digits-newton-bnn") {
+        for (page, text) in [("README.md", &sentence), ("docs/introduction.md", &pages)] {
+            assert!(text.contains(&format!("`{name}")), "{page} does not list {name}");
+        }
+    }
 }
 
 #[test]

@@ -67,8 +67,8 @@ impl Place {
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fedstein"));
         command.args(line.split_whitespace()).current_dir(self.0.path()).env_remove("FEDSTEIN_DATA");
-        // Without one, Mesa complains on standard error.
-        command.env("XDG_RUNTIME_DIR", self.0.path());
+        // As on a server without a display, where Mesa would complain on standard error.
+        command.env_remove("XDG_RUNTIME_DIR").env_remove("WAYLAND_DISPLAY");
         command
     }
 

@@ -15,6 +15,7 @@ use fedstein::experiment::config::{
 use fedstein::experiment::schema::{Accepts, Interval, Key, Kind, Literal, Overrides, Resolved, Source, key};
 use fedstein::rows::Order;
 use proptest::prelude::*;
+use toml::Value;
 
 fn load_with(text: &str, set: &[&str]) -> Result<(Config, Resolved), String> {
     let overrides = Overrides { set: set.iter().map(ToString::to_string).collect(), ..Overrides::default() };
@@ -438,6 +439,46 @@ fn an_algorithm_from_outside_has_its_keys_checked_and_its_runs_read_again() {
     let known = load("[algorithm]\nkind = \"fedavg\"").unwrap().0;
     let message = known.own_algorithm::<FedAvgConfig>(KIND).unwrap_err().to_string();
     assert!(message.contains("\"fedavg\"") && message.contains("\"outside\""), "{message}");
+}
+
+/// The keys of the built-in experiment that differ from the defaults, as TOML with dotted keys.
+fn overridden() -> String {
+    let (built_in, defaults) = (resolve(&text_of("configs/digits/newton-bnn.toml")).table, resolve("").table);
+    let mut lines = Vec::new();
+    for (name, value) in &built_in {
+        let default = defaults.get(name);
+        match value {
+            Value::Table(section) => {
+                let of = |key: &String| default.and_then(|section| section.get(key));
+                let changed = section.iter().filter(|(key, value)| of(key) != Some(*value));
+                lines.extend(changed.map(|(key, value)| format!("{name}.{key} = {value}\n")));
+            }
+            value if default != Some(value) => lines.push(format!("{name} = {value}\n")),
+            _ => {}
+        }
+    }
+    lines.concat()
+}
+
+fn text_of(file: &str) -> String {
+    fs::read_to_string(root().join(file)).unwrap()
+}
+
+#[test]
+fn the_readme_says_what_the_built_in_experiment_sets() {
+    let block = format!("```toml\n{}```\n", overridden());
+    assert!(text_of("README.md").contains(&block), "README.md should have:\n{block}");
+}
+
+#[test]
+fn the_readme_names_every_data_set_partition_schedule_and_method() {
+    let readme = text_of("README.md");
+    for section in ["data", "partition", "schedule", "algorithm"] {
+        let section = schema().sections.iter().find(|found| found.name == section).unwrap();
+        let missing: Vec<&str> =
+            section.kind_names().into_iter().filter(|kind| !readme.contains(&format!("`{kind}`"))).collect();
+        assert!(missing.is_empty(), "README.md names no {} {missing:?}", section.name);
+    }
 }
 
 #[test]

@@ -270,13 +270,8 @@ fn run_at_sites(text: &str, path: &Path) {
     }
     let mut all = scores[0].clone();
     all.merge(&scores[1]).unwrap();
-    let site = |(index, (name, scores)): (usize, (&str, &ClientScores))| SiteScores {
-        name: name.into(),
-        index,
-        evaluation: Evaluation::of_sums(scores),
-        bins: scores.bins(),
-        own: None,
-    };
+    let site =
+        |(index, (name, scores)): (usize, (&str, &ClientScores))| SiteScores::of_sums(name.into(), index, scores, None);
     let sites: Vec<SiteScores> = ["north", "south"].into_iter().zip(&scores).enumerate().map(site).collect();
     let file = path.join("summary.json");
     let mut summary: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();

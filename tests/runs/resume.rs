@@ -113,6 +113,20 @@ fn stopped_after_every_round(overrides: &Overrides, path: &Path) -> Outcome<Flex
     run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap()
 }
 
+/// As [`stopped_after_every_round`], for a run that may end before its last round.
+fn stopped_until_it_ends(overrides: &Overrides, path: &Path) -> Outcome<Flex> {
+    for round in 1.. {
+        let (experiment, mut artifacts) = on(overrides, path, round > 1);
+        match run::<Flex>(&experiment, &Impatient { rounds: AtomicUsize::new(0) }, Some(&mut artifacts)) {
+            Ok(outcome) => return outcome,
+            Err(stopped) => {
+                assert!(matches!(stopped, RunError::Interrupted { round: last, .. } if last == round), "{stopped}")
+            }
+        }
+    }
+    unreachable!("a run ends after its last round")
+}
+
 /// The records without the times.
 fn timeless(outcome: &Outcome<Flex>) -> Vec<String> {
     let record = |record: &RoundRecord| {
@@ -616,4 +630,32 @@ fn a_run_without_checkpoints_leaves_none() {
     place.works(&format!("train {SMALL} --set rounds=2 --set checkpoint.enabled=false --out run"));
     assert!(!place.path("run/checkpoint").exists());
     place.refuses("train --resume run", &["no checkpoint"]);
+}
+
+// -------------------------------------------------------------------------------------------- ends before the last round
+
+#[test]
+fn a_run_that_ends_early_ends_with_the_same_bits_when_it_is_stopped_after_every_round() {
+    for (kind, stop) in [
+        ("dsvgd", "stop.patience=2"),
+        ("pvi", "stop.patience=1"),
+        ("gvi", "stop.patience=1"),
+        ("npv", "stop.patience=1"),
+        ("fedavg", "stop.uplink_mib=0.004"),
+        ("dsvgd", "stop.uplink_mib=0.004"),
+    ] {
+        let mut overrides =
+            small(kind, &[stop, "evaluation.personal=false", "evaluation.every=1", "optimizer.lr=0.05"]);
+        overrides.set.retain(|set| set != "evaluation.personal=true" && set != "evaluation.every=2");
+        let root = TempDir::new().unwrap();
+        let whole = || {
+            let (experiment, mut artifacts) = on(&overrides, &root.path().join("whole"), false);
+            run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap()
+        };
+        let (whole, resumed) = (whole(), stopped_until_it_ends(&overrides, &root.path().join("resumed")));
+        assert_eq!(bits(&whole), bits(&resumed), "{kind} {stop}");
+        assert_eq!(whole.posterior, resumed.posterior, "{kind} {stop}");
+        assert_eq!((whole.best, timeless(&whole)), (resumed.best, timeless(&resumed)), "{kind} {stop}");
+        assert_eq!(whole.evaluation, resumed.evaluation, "{kind} {stop}");
+    }
 }

@@ -41,6 +41,7 @@ fn rows(task: Task) -> (Dataset, Dataset) {
             feature_names: Some(["a", "b", "c", "d"].map(String::from).to_vec()),
             targets,
             clients: Some(clients),
+            client_names: None,
         }
     };
     (set(130, 0.0), set(60, 0.5))

@@ -182,6 +182,11 @@ impl Lines {
         Ok(true)
     }
 
+    /// The fields of the present row, and its line.
+    pub fn cells(&self) -> (&ByteRecord, u64) {
+        (&self.record, self.line)
+    }
+
     /// Reads a finite number in double precision.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ mod lines;
 pub mod new_rows;
 mod roles;
 pub mod splits;
+pub mod survey;
 pub mod table;
 
 use crate::DataError;

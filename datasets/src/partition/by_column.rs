@@ -43,6 +43,9 @@ impl Scheme for ByColumn {
         if absent > 0 {
             notes.push(format!("{absent} of the data's clients hold no training row and are left out"));
         }
-        Ok(Partition::new(clients.into_values().collect(), notes))
+        let names = train.client_names.as_ref().map_or(Vec::new(), |names| {
+            clients.keys().map(|&client| names.get(client).cloned().unwrap_or_else(|| client.to_string())).collect()
+        });
+        Ok(Partition { names, ..Partition::new(clients.into_values().collect(), notes) })
     }
 }

@@ -14,6 +14,9 @@ pub struct Partition {
     /// The rows of the test set for each client, ascending; without lists before [`Partition::with_tests`].
     #[serde(default)]
     pub(super) tests: Vec<Vec<usize>>,
+    /// The names of the clients, `[K]`; empty where they have numbers only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) names: Vec<String>,
     /// Notes for the reader of results, one sentence each, such as which client has few rows, and the reason.
     pub notes: Vec<String>,
 }
@@ -25,7 +28,17 @@ impl Partition {
             rows.sort_unstable();
         }
         let validation = vec![Vec::new(); clients.len()];
-        Partition { clients, validation, tests: Vec::new(), notes }
+        Partition { clients, validation, tests: Vec::new(), names: Vec::new(), notes }
+    }
+
+    /// The names of the clients, `[K]`: those of natural clients; empty where clients have numbers only.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The name of client `k`, or its number.
+    pub(super) fn name(&self, k: usize) -> String {
+        self.names.get(k).cloned().unwrap_or_else(|| k.to_string())
     }
 
     /// Training rows of each client, ascending, without those held out for validation.

@@ -24,12 +24,14 @@ impl Partition {
         };
         let others = [("validation", &self.validation), ("test", &self.tests)];
         let others: Vec<_> = others.into_iter().filter(|(_, rows)| rows.iter().any(|rows| !rows.is_empty())).collect();
-        let line = |head: String, counts: &[usize], others: Vec<usize>| -> Vec<String> {
+        let line = |head: &str, name: &str, counts: &[usize], others: Vec<usize>| -> Vec<String> {
             let sums = [counts.iter().sum::<usize>()].into_iter().chain(others).map(|count| count.to_string());
-            [head].into_iter().chain(by_class(counts, names.len())).chain(sums).collect()
+            let head = [head.to_owned()].into_iter().chain((!self.names.is_empty()).then(|| short(name)));
+            head.chain(by_class(counts, names.len())).chain(sums).collect()
         };
 
         let mut header = vec!["client".to_owned()];
+        header.extend((!self.names.is_empty()).then(|| "name".to_owned()));
         match names.len() {
             0 => {}
             1..=WIDE => header.extend(names.iter().map(|name| short(name))),
@@ -43,10 +45,11 @@ impl Partition {
         let shown = |client: usize| !many || client < 15 || client + 10 >= counts.len();
         let mut lines = vec![header];
         for (client, counts) in counts.iter().enumerate().filter(|(client, _)| shown(*client)) {
-            lines.push(line(client.to_string(), counts, others.iter().map(|(_, rows)| rows[client].len()).collect()));
+            let others = others.iter().map(|(_, rows)| rows[client].len()).collect();
+            lines.push(line(&client.to_string(), &self.name(client), counts, others));
         }
         let totals = count(distinct(&self.clients).into_iter(), targets);
-        lines.push(line("all".to_owned(), &totals, others.iter().map(|(_, rows)| distinct(rows).len()).collect()));
+        lines.push(line("all", "", &totals, others.iter().map(|(_, rows)| distinct(rows).len()).collect()));
 
         let mut text = aligned(&lines, many.then(|| format!("... {} more clients", counts.len() - 25)));
         for note in &self.notes {

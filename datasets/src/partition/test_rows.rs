@@ -65,7 +65,7 @@ pub(super) fn of_clients(
         }
     };
     tests.iter_mut().for_each(|rows| rows.sort_unstable());
-    let without: Vec<String> = (0..clients).filter(|&k| tests[k].is_empty()).map(|k| k.to_string()).collect();
+    let without: Vec<String> = (0..clients).filter(|&k| tests[k].is_empty()).map(|k| partition.name(k)).collect();
     if !without.is_empty() {
         let more = if without.len() > 20 { format!(" and {} more", without.len() - 20) } else { String::new() };
         notes.push(format!("no test rows for clients {}{more}", without[..without.len().min(20)].join(", ")));

@@ -92,6 +92,7 @@ fn half(set: &Set, files: &[PathBuf], classes: &[String]) -> Result<Dataset, Dat
         feature_names: None,
         targets: Targets::Classes { labels, names: classes.to_vec() },
         clients: None,
+        client_names: None,
     })
 }
 

@@ -100,6 +100,7 @@ fn covertype(data_dir: &Path) -> Result<Dataset, DataError> {
         feature_names: None,
         targets: Targets::Classes { labels, names: CLASSES.map(str::to_owned).to_vec() },
         clients: None,
+        client_names: None,
     })
 }
 

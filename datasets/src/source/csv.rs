@@ -310,7 +310,7 @@ pub(super) fn read(
             check_test_classes(&train, test, &class_of, &names, (Path::new(test_path), options.target))?;
         }
     }
-    let client_of = clients.sorted().1;
+    let (client_names, client_of) = clients.sorted();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.split('.').next().unwrap_or("csv").to_owned();
     let columns = Columns {
@@ -335,6 +335,7 @@ pub(super) fn read(
         },
         clients: (!options.client.is_empty())
             .then(|| table.clients.into_iter().map(|client| client_of[client]).collect()),
+        client_names: (!options.client.is_empty()).then(|| client_names.clone()),
     };
     Ok(Files { train: assemble(train), test: test.map(assemble), columns, notes })
 }

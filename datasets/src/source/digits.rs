@@ -75,5 +75,6 @@ fn digits() -> Result<Dataset, DataError> {
         feature_names: None,
         targets: Targets::Classes { labels, names: (0..10).map(|d| d.to_string()).collect() },
         clients: None,
+        client_names: None,
     })
 }

@@ -39,6 +39,7 @@ pub(super) fn read(name: &str, data_dir: &Path, classes: Vec<String>) -> Result<
             feature_names: None,
             targets: Targets::Classes { labels, names: classes.clone() },
             clients: None,
+            client_names: None,
         })
     };
     let (train, test) = (half("train")?, half("t10k")?);

@@ -156,6 +156,7 @@ fn read(
         feature_names: None,
         targets: Targets::Real { values },
         clients: None,
+        client_names: None,
     };
     if test_split == -1 {
         return split::train_test(&all, test_fraction, rng);

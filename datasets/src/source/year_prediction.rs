@@ -83,6 +83,7 @@ fn split_by_position(path: &Path, train: usize, test: usize) -> Result<(Dataset,
         feature_names: None,
         targets: Targets::Real { values },
         clients: None,
+        client_names: None,
     };
     Ok((half(first, years), half(last, test_years)))
 }

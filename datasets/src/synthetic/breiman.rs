@@ -85,6 +85,7 @@ fn generate<const C: usize, R: Rng>(
         feature_names: None,
         targets: Targets::Classes { labels, names: names.map(str::to_owned).to_vec() },
         clients: None,
+        client_names: None,
     }
 }
 

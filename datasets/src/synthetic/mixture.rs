@@ -188,6 +188,7 @@ pub fn dataset(name: &str, likelihoods: &[GaussianMixture; 2]) -> Dataset {
         feature_names: None,
         targets: Targets::None { rows: 2 },
         clients: Some(vec![0, 1]),
+        client_names: None,
     }
 }
 

@@ -21,6 +21,7 @@ fn labelled(labels: Vec<usize>, classes: usize) -> Dataset {
         feature_names: None,
         targets: Targets::Classes { labels, names: (0..classes).map(|c| format!("c{c}")).collect() },
         clients: None,
+        client_names: None,
     }
 }
 

@@ -96,6 +96,31 @@ class Report:
         return self._number("signed_gap")
 
     @property
+    def auroc(self) -> float:
+        """Area under the ROC curve of p(y = 1); NaN unless there are two classes that both have rows."""
+        return self._number("auroc")
+
+    @property
+    def auprc(self) -> float:
+        """Average precision of p(y = 1); NaN unless there are two classes, and rows of class 1."""
+        return self._number("auprc")
+
+    @property
+    def calibration_slope(self) -> float:
+        """Slope of the label on logit p(y = 1): below 1 too extreme; NaN where it has no value."""
+        return self._number("calibration_slope")
+
+    @property
+    def calibration_intercept(self) -> float:
+        """Intercept of the same fit; NaN where it has no value."""
+        return self._number("calibration_intercept")
+
+    @property
+    def calibration_in_the_large(self) -> float:
+        """Intercept with the slope 1: above 0 the probabilities of class 1 are too low; NaN where it has no value."""
+        return self._number("calibration_in_the_large")
+
+    @property
     def rmse(self) -> float:
         """Root mean squared error of the predictive mean, in the unit of the target."""
         return self._number("rmse")
@@ -139,7 +164,7 @@ class Report:
 
     @property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """Bootstrap intervals of 95 % of the headline numbers, by key; empty for a regression."""
+        """Intervals of 95 % of the headline numbers, by key; empty for a regression."""
         found = self.to_dict().get("confidence_intervals") or {}
         return {key: (value["lo"], value["hi"]) for key, value in found.items() if isinstance(value, dict)}
 
@@ -155,7 +180,7 @@ class Report:
     def save(self, directory: StrPath) -> Path:
         """Write `report.html`, `report.json`, `bins.csv` and pictures into a directory, which is created.
 
-        With groups there is also `groups.csv`.
+        With groups there is also `groups.csv`, with two classes `thresholds.csv`, with more `confusion.csv`.
 
         An earlier report there is replaced; a directory of other files is refused.
 

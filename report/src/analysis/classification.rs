@@ -5,6 +5,8 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use serde::Serialize;
 
+use super::binary::BinaryAnalysis;
+use super::confusion::ConfusionAnalysis;
 use super::groups::{self, GroupAnalysis};
 use crate::metrics::{
     self, Bin, BrierDecomposition, ClassPredictions, ClassRow, ClassSums, ClientScores, MetricError, NoSkill,
@@ -23,7 +25,8 @@ const FEWEST_ROWS_TO_SPLIT: usize = 20;
 /// What a report of sums leaves out, and why.
 const LEFT_OUT: &str = "The rows of this report stay where they are, and only sums over them are known. Numbers that need \
      single rows are left out: the ACE and its bins of equal mass, bootstrap intervals, recall and precision of every \
-     class, how the confidence ranks the mistakes, and temperature scaling. The interval of the difference above is that \
+     class, which classes are taken for which, how the confidence ranks the mistakes, temperature scaling, and for two \
+     classes AUROC, AUPRC, calibration slope and decision curve. The interval of the difference above is that \
      of a normal distribution with the variance of the rows.";
 
 /// All numbers of a classification report.
@@ -53,6 +56,13 @@ pub struct ClassAnalysis {
     pub classwise_ece: Vec<f64>,
     /// How well the confidence ranks the mistakes; `None` where single rows are not known.
     pub selective: Option<Selective>,
+    /// The numbers for decisions between two classes; `None` for any other number of classes, or where single rows are not
+    /// known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binary: Option<BinaryAnalysis>,
+    /// Which classes are taken for which; `None` for two classes, or where single rows are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confusion: Option<ConfusionAnalysis>,
     /// The numbers that need the particles.
     pub uncertainty: Option<UncertaintySummary>,
     /// The effect of temperature scaling; `None` with too few rows to split.
@@ -106,7 +116,7 @@ impl ClassAnalysis {
         let scored = ScoredClasses::of_predictions(predictions, bins)?;
         let (confidence, correct) = (scored.confidence(), scored.correct());
         let resamples = if n <= MANY_ROWS { 1000 } else { 200 };
-        let Headline { verdict, no_skill, intervals } = headline(predictions, &scored, bins, resamples, seed)?;
+        let Headline { verdict, no_skill, intervals } = headline(predictions, &scored, resamples, seed)?;
         let wrong: Vec<bool> = correct.iter().map(|right| !right).collect();
         let doubt: Vec<f64> = confidence.iter().map(|c| -c).collect();
         let by_information = uncertainty
@@ -131,6 +141,8 @@ impl ClassAnalysis {
                 fpr95: metrics::fpr95(confidence, correct)?,
                 aurc: metrics::aurc(confidence, &wrong)?,
             }),
+            binary: BinaryAnalysis::new(predictions, &scored, |class| report.class_name(class, 2)),
+            confusion: ConfusionAnalysis::new(predictions),
             uncertainty,
             temperature_scaling: temperature(predictions, bins, seed)?,
             bins: scored.top().bins().to_vec(),
@@ -156,6 +168,8 @@ impl ClassAnalysis {
             classes: Vec::new(),
             classwise_ece: sums.classwise_ece(rows),
             selective: None,
+            binary: None,
+            confusion: None,
             uncertainty,
             temperature_scaling: None,
             bins: calibration.bins().to_vec(),
@@ -175,12 +189,11 @@ pub(super) struct Headline {
 pub(super) fn headline(
     predictions: &ClassPredictions<'_>,
     scored: &ScoredClasses<'_>,
-    bins: usize,
     resamples: usize,
     seed: u64,
 ) -> Result<Headline, MetricError> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let intervals = score_intervals(predictions, bins, resamples, 0.95, &mut rng)?;
+    let intervals = score_intervals(scored, resamples, 0.95, &mut rng)?;
     let no_skill = NoSkill::of(predictions.labels(), predictions.classes());
     let verdict = CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), no_skill.as_ref());
     Ok(Headline { verdict, no_skill, intervals })

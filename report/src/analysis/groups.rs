@@ -5,10 +5,12 @@ use serde::Serialize;
 use super::{classification, regression};
 use crate::groups::Groups;
 use crate::metrics::{
-    ClassPredictions, MetricError, RegressionPredictions, ScoreIntervals, ScoredClasses, ScoredTargets,
+    Calibration, ClassPredictions, CoverageRow, Metric, MetricError, RegressionPredictions, ScoreIntervals,
+    ScoredClasses, ScoredTargets,
 };
 use crate::overall::Overall;
 use crate::report::{Content, Report};
+use crate::run::SiteScores;
 use crate::verdict::CalibrationVerdict;
 
 /// The numbers of the rows of one group.
@@ -23,6 +25,30 @@ pub struct GroupAnalysis {
     /// Bootstrap intervals of the headline numbers, with as many resamples as the whole report has; `None` for a regression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence_intervals: Option<ScoreIntervals>,
+}
+
+impl GroupAnalysis {
+    /// The numbers of a site or client, whose rows are not known one by one.
+    pub(crate) fn of_scores(scores: &SiteScores) -> Self {
+        let of = &scores.evaluation;
+        let is_regression = of.rmse.is_some();
+        let coverage = |level, share: Option<f64>| Some(CoverageRow { level, coverage: share?, mean_width: None });
+        let verdict = match is_regression {
+            true => CalibrationVerdict::of_intervals(&Vec::from_iter(coverage(0.9, of.coverage_90)), of.rows),
+            false if scores.gap_interval.is_none() => CalibrationVerdict::unknown(),
+            false => CalibrationVerdict::of_classes(&Calibration::new(scores.bins.clone()), scores.gap_interval, None),
+        };
+        let shown = |metric: &Metric| match is_regression {
+            true => metric.targets.is_some(),
+            false => metric.classes.is_some(),
+        };
+        Self {
+            name: scores.name.clone(),
+            verdict,
+            overall: Overall::new(of.rows, Vec::new(), |metric| shown(metric).then(|| of.value(metric))),
+            confidence_intervals: Some(ScoreIntervals::of_evaluation(of, scores.gap_interval)),
+        }
+    }
 }
 
 /// The headline numbers of every group that has rows, in the order of the groups; none without groups.
@@ -57,7 +83,7 @@ pub(super) fn of_classes(
     let found = of_each(groups, predictions.len(), |rows| {
         let predictions = predictions.select(rows)?;
         let scored = ScoredClasses::of_predictions(&predictions, bins)?;
-        let headline = classification::headline(&predictions, &scored, bins, resamples, seed)?;
+        let headline = classification::headline(&predictions, &scored, resamples, seed)?;
         Ok((headline, classification::overall(&scored, bins)))
     })?;
     let group = |(name, (headline, overall)): (String, (classification::Headline, Overall))| GroupAnalysis {

@@ -1,10 +1,14 @@
 //! From predictions to every number of a report.
 
+mod binary;
 mod classification;
+mod confusion;
 mod groups;
 mod regression;
 
+pub use binary::{BinaryAnalysis, PositiveClass};
 pub use classification::{ClassAnalysis, Selective, TemperatureDiagnosis};
+pub use confusion::ConfusionAnalysis;
 pub use groups::GroupAnalysis;
 pub use regression::RegressionAnalysis;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::cell;
+use super::{cell, text_cell};
 use crate::analysis::GroupAnalysis;
 use crate::metrics::View;
 
@@ -14,18 +14,10 @@ pub(crate) fn groups_csv(groups: &[GroupAnalysis]) -> Option<String> {
         let _ = write!(text, ",{}", metric.key);
     });
     for group in groups {
-        let _ = write!(text, "\n{},{},{}", quoted(&group.name), group.overall.n, group.verdict.kind);
+        let _ = write!(text, "\n{},{},{}", text_cell(&group.name), group.overall.n, group.verdict.kind);
         group.overall.in_view(View::Overall).iter().for_each(|(_, value)| {
             let _ = write!(text, ",{}", cell(*value));
         });
     }
     Some(text + "\n")
-}
-
-/// A name in quotes, if a comma, a quote or a line break asks for them.
-fn quoted(name: &str) -> String {
-    match name.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", name.replace('"', "\"\"")),
-        false => name.to_owned(),
-    }
 }

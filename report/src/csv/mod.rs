@@ -4,13 +4,16 @@
 //! Values stay `f64` on their way in and out: 0.6 rounded to `f32` lies above the bin edge 0.6.
 
 mod classification;
+mod decisions;
 mod groups;
 mod regression;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 
 pub use classification::{read_predictions, write_predictions};
+pub(crate) use decisions::{confusion_csv, thresholds_csv};
 pub(crate) use groups::groups_csv;
 pub use regression::{read_regression, write_regression};
 
@@ -54,6 +57,14 @@ pub(super) fn coverage_csv(rows: &[CoverageRow]) -> String {
 
 fn cell(value: Option<f64>) -> String {
     value.map_or(String::new(), |v| v.to_string())
+}
+
+/// A text as a cell of a table: in quotes, if a comma, a quote or a line break asks for them.
+pub fn text_cell(text: &str) -> Cow<'_, str> {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// No field of a predictions file contains a comma, so that a line can be cut without a CSV state

@@ -53,16 +53,20 @@ fn skill(brier: Option<f64>, without: f64) -> String {
 
 pub(super) fn bins(body: &mut Body, analysis: &ClassAnalysis) {
     body.raw("<details><summary>The bins as a table</summary>");
-    bin_table(body, "Confidence", &analysis.bins);
+    bin_table(body, CONFIDENCE, &analysis.bins);
     body.raw("</details>");
     if !analysis.equal_mass_bins.is_empty() {
         body.raw("<details><summary>Bins of equal mass</summary>");
-        bin_table(body, "Confidence", &analysis.equal_mass_bins);
+        bin_table(body, CONFIDENCE, &analysis.equal_mass_bins);
         body.raw("</details>");
     }
 }
 
-fn bin_table(body: &mut Body, first: &str, bins: &[Bin]) {
+/// The headings of bins of the confidence.
+const CONFIDENCE: [&str; 3] = ["Confidence", "Accuracy", "Confidence"];
+
+/// Bins under headings for their range, for what happened, and for what was predicted.
+pub(super) fn bin_table(body: &mut Body, [range, happened, predicted]: [&str; 3], bins: &[Bin]) {
     let share = |value: Option<f64>| value.map_or(NOTHING.to_owned(), percent);
     let row = |bin: &Bin| {
         vec![
@@ -74,14 +78,14 @@ fn bin_table(body: &mut Body, first: &str, bins: &[Bin]) {
         ]
     };
     let table: Vec<Vec<String>> = bins.iter().map(row).collect();
-    body.table(&[first, "Rows", "Accuracy", "Confidence", "Gap (points)"], &table);
+    body.table(&[range, "Rows", happened, predicted, "Gap (points)"], &table);
 }
 
-pub(super) fn details(body: &mut Body, analysis: &ClassAnalysis, names: &[String]) {
+pub(super) fn details(body: &mut Body, analysis: &ClassAnalysis, name: impl Fn(usize) -> String) {
     temperature(body, analysis);
     uncertainty(body, analysis);
     brier(body, analysis);
-    classes(body, analysis, names);
+    classes(body, analysis, name);
 }
 
 fn temperature(body: &mut Body, analysis: &ClassAnalysis) {
@@ -169,11 +173,10 @@ fn brier(body: &mut Body, analysis: &ClassAnalysis) {
     );
 }
 
-fn classes(body: &mut Body, analysis: &ClassAnalysis, names: &[String]) {
+fn classes(body: &mut Body, analysis: &ClassAnalysis, name: impl Fn(usize) -> String) {
     body.heading("Class by class");
     let share = |value: Option<f64>| value.map_or(NOTHING.to_owned(), percent);
-    let named = names.len() == analysis.classwise_ece.len();
-    let name = |class: usize| if named { escape(&names[class]) } else { class.to_string() };
+    let name = |class: usize| escape(&name(class));
     if analysis.classes.is_empty() {
         let of_class = analysis.classwise_ece.iter().enumerate();
         let table: Vec<Vec<String>> = of_class.map(|(class, ece)| vec![name(class), number(*ece)]).collect();

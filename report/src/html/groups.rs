@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 
-use super::{Body, interval, shown};
+use super::{Body, interval, shown, with_range};
 use crate::analysis::GroupAnalysis;
 use crate::metrics::{Interval, Metric, View};
 use crate::text::{escape, thousands};
 
 /// The number of groups that the page shows.
-const SHOWN: usize = 50;
+pub(super) const SHOWN: usize = 50;
 
 /// The table of the groups; with very many, of those with the most rows.
 pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis]) {
@@ -22,11 +22,11 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis]) {
             thousands(groups.len())
         ));
     }
-    table(body, &shown);
+    of_rows(body, &shown);
     if shown.iter().any(|group| group.confidence_intervals.is_some()) {
         body.note(
-            "In small print below a number: its 95 % interval over resamples of the group's rows; none where all rows give \
-             the same. The ECE of few rows is too large by chance, and so is its interval.",
+            "In small print below a number: its 95 % interval over resamples of the group's rows, of slope and calibration \
+             in the large Wald's; none where all rows give the same. The ECE of few rows is too large by chance, and so is its interval.",
         );
     }
     body.note("Of well calibrated groups about one in 20 is called over- or under-confident by chance.");
@@ -52,14 +52,20 @@ fn shown_groups(groups: &[GroupAnalysis]) -> Vec<&GroupAnalysis> {
 }
 
 /// One line for each group: of the metrics that runs are compared by, those with an interval, or all where none has one.
-fn table(body: &mut Body, groups: &[&GroupAnalysis]) {
+fn of_rows(body: &mut Body, groups: &[&GroupAnalysis]) {
     let Some(first) = groups.first() else { return };
     let has_interval = |key| first.confidence_intervals.as_ref().is_none_or(|of| of.has(key));
-    let in_view = first.overall.in_view(View::Comparison).into_iter().map(|(metric, _)| metric);
+    let in_view = [View::Comparison, View::Group].into_iter().flat_map(|view| first.overall.in_view(view));
+    let in_view = in_view.map(|(metric, _)| metric);
     let has_value = |metric: &&Metric| groups.iter().any(|group| group.overall.get(metric.key).is_some());
     let metrics: Vec<&Metric> = in_view.filter(|metric| has_interval(metric.key)).filter(has_value).collect();
+    table(body, "Group", &metrics, groups);
+}
+
+/// One line for each group, site or client under the heading `what`: rows, metrics with their intervals, verdict.
+pub(super) fn table(body: &mut Body, what: &str, metrics: &[&Metric], groups: &[&GroupAnalysis]) {
     let heads = metrics.iter().map(|metric| metric.heading());
-    let header: Vec<&str> = ["Group", "Rows"].into_iter().chain(heads).chain(["Verdict"]).collect();
+    let header: Vec<&str> = [what, "Rows"].into_iter().chain(heads).chain(["Verdict"]).collect();
     let line = |group: &&GroupAnalysis| {
         let values = metrics.iter().map(|metric| cell(group, metric));
         let start = [escape(&group.name), thousands(group.overall.n)];
@@ -73,5 +79,5 @@ fn cell(group: &GroupAnalysis, metric: &Metric) -> String {
     let range = group.confidence_intervals.as_ref().and_then(|of| of.get(metric.key));
     let range = interval(metric.unit, range.filter(|Interval { lo, hi }| lo < hi));
     let value = shown(metric.unit, group.overall.get(metric.key));
-    if range.is_empty() { value } else { format!("{value}<br><small>{range}</small>") }
+    with_range(value, &range)
 }

@@ -1,6 +1,8 @@
 //! `report.html`: one file without script and network, readable on a phone, light and dark.
 
+mod binary;
 mod classification;
+mod confusion;
 mod groups;
 mod regression;
 mod sites;
@@ -24,6 +26,14 @@ pub(super) struct Pictures<'a> {
     pub(super) reliability: &'a Picture,
     pub(super) curves: Option<&'a Picture>,
     pub(super) partition: Option<&'a Picture>,
+    /// Of two classes.
+    pub(super) positive: Option<&'a Picture>,
+    /// Of two classes that both have rows.
+    pub(super) decision: Option<&'a Picture>,
+    /// Of the sites, or of the clients' own predictors.
+    pub(super) clients: Option<&'a Picture>,
+    /// Of three classes or more, but not too many.
+    pub(super) confusion: Option<&'a Picture>,
 }
 
 /// The whole page.
@@ -45,12 +55,15 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
     body.picture(pictures.reliability);
     if let Analysis::Classification(a) = analysis {
         classification::bins(&mut body, a);
+        if let Some(of) = &a.binary {
+            binary::section(&mut body, a, of, pictures);
+        }
     }
     if !analysis.groups().is_empty() {
         groups::section(&mut body, analysis.groups());
     }
     if let Some(run) = report.run.as_ref().filter(|run| !run.sites.is_empty()) {
-        sites::section(&mut body, analysis.overall(), &run.sites);
+        sites::section(&mut body, analysis.overall(), &run.sites, pictures);
     }
     if let Some(run) = &report.run {
         comparison(&mut body, &report.title, analysis, &run.compare);
@@ -58,12 +71,21 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
     if let Some(personal) = report.run.as_ref().and_then(|run| run.personal.as_ref()) {
         personal_section(&mut body, personal);
     }
+    if let Some(run) = report.run.as_ref().filter(|run| !run.clients.is_empty()) {
+        sites::clients(&mut body, &run.clients, pictures);
+    }
     if let Some(curves) = pictures.curves {
         body.heading("Metrics over rounds");
         body.picture(curves);
     }
     match analysis {
-        Analysis::Classification(a) => classification::details(&mut body, a, class_names(report)),
+        Analysis::Classification(a) => {
+            let name = |class: usize| report.class_name(class, a.classwise_ece.len());
+            if let Some(of) = &a.confusion {
+                confusion::section(&mut body, of, pictures.confusion, name);
+            }
+            classification::details(&mut body, a, name);
+        }
         Analysis::Regression(a) => regression::details(&mut body, a),
     }
     if let Some(partition) = pictures.partition {
@@ -96,12 +118,6 @@ fn verdict_box(body: &mut Body, verdict: &CalibrationVerdict) {
         escape(&verdict.headline),
         escape(&verdict.text)
     ));
-}
-
-/// Class names of the partition, where they fit.
-fn class_names<'a>(report: &'a Report<'_>) -> &'a [String] {
-    let partition = report.run.as_ref().and_then(|run| run.partition.as_ref());
-    partition.map_or(&[], |table| &table.class_names)
 }
 
 fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Comparison]) {
@@ -195,6 +211,16 @@ fn interval(unit: Unit, range: Option<Interval>) -> String {
         Unit::One | Unit::Nats | Unit::Target | Unit::Rows => number,
     };
     range.map_or(String::new(), |range| format!("{} to {}", end(range.lo), end(range.hi)))
+}
+
+/// The ends of an interval of a share, in percent.
+fn shares(range: Interval) -> String {
+    format!("{:.1} to {:.1}", 100.0 * range.lo, 100.0 * range.hi)
+}
+
+/// A value with an interval in small print below it, if there is one.
+fn with_range(value: String, range: &str) -> String {
+    if range.is_empty() { value } else { format!("{value}<br><small>{range}</small>") }
 }
 
 fn or_dash(value: Option<f64>) -> String {

@@ -1,40 +1,67 @@
-//! The section on the sites that hold the rows, each by its name.
+//! The sections on the sites that hold the rows, and on the clients' own predictors, each by its name.
 
-use super::{Body, shown};
-use crate::metrics::{Evaluation, Metric, View};
+use super::{Body, Pictures, groups};
+use crate::analysis::GroupAnalysis;
+use crate::metrics::{Metric, View};
 use crate::overall::Overall;
 use crate::run::SiteScores;
-use crate::text::{escape, rows, thousands};
+use crate::text::rows;
+
+const ORDER: &str = "The worst calibrated are first: those whose difference between confidence and accuracy, or between the \
+     share inside the 90 % intervals and 90 %, is the furthest from 0 beyond its 95 % interval, then those with the highest NLL.";
+const INTERVALS: &str = "In small print: 95 % intervals, Wilson's of shares, and of the signed gap that of a normal distribution. \
+     Few rows have wide ones.";
 
 /// The tables of all sites: the published particles, and the sites' own predictors where these were scored.
-pub(super) fn section(body: &mut Body, overall: &Overall, sites: &[SiteScores]) {
+pub(super) fn section(body: &mut Body, overall: &Overall, sites: &[SiteScores], pictures: &Pictures<'_>) {
     body.heading("Sites");
     body.paragraph(&format!(
         "Each site scored the server's global particles on its own test rows and sent sums. The numbers above are those of \
          all {} together.",
         rows(overall.n)
     ));
+    silent(body, sites);
+    table(body, "Site", sites);
+    if let Some(picture) = pictures.clients {
+        body.picture(picture);
+    }
+    if sites.iter().any(|site| site.own.is_some()) {
+        body.paragraph("Each site's own predictor on the same rows:");
+        let own = |site: &SiteScores| {
+            let evaluation = site.own.clone()?;
+            Some(SiteScores { evaluation, bins: Vec::new(), gap_interval: None, own: None, ..site.clone() })
+        };
+        table(body, "Site", &sites.iter().filter_map(own).collect::<Vec<_>>());
+    }
+}
+
+/// The table of the clients' own predictors, on the clients' own test rows.
+pub(super) fn clients(body: &mut Body, clients: &[SiteScores], pictures: &Pictures<'_>) {
+    body.heading("Clients");
+    body.paragraph("Each client's own predictor after the last round, on the client's own test rows.");
+    silent(body, clients);
+    table(body, "Client", clients);
+    if let Some(picture) = pictures.clients {
+        body.picture(picture);
+    }
+}
+
+fn silent(body: &mut Body, sites: &[SiteScores]) {
     let silent: Vec<&str> = sites.iter().filter(|site| site.evaluation.rows == 0).map(|site| &*site.name).collect();
     if !silent.is_empty() {
         body.paragraph(&format!("No scores of test rows came from {}; the numbers leave them out.", silent.join(", ")));
     }
-    let known = overall.in_view(View::Comparison).into_iter().filter(|(_, value)| value.is_some());
-    let metrics: Vec<&Metric> = known.map(|(metric, _)| metric).collect();
-    table(body, &metrics, sites, |site| Some(&site.evaluation));
-    if sites.iter().any(|site| site.own.is_some()) {
-        body.paragraph("Each site's own predictor on the same rows:");
-        table(body, &metrics, sites, |site| site.own.as_ref());
-    }
 }
 
-/// One line for each site, with the metrics in the order given.
-fn table(body: &mut Body, metrics: &[&Metric], sites: &[SiteScores], of: impl Fn(&SiteScores) -> Option<&Evaluation>) {
-    let heads = metrics.iter().map(|metric| metric.heading());
-    let header: Vec<&str> = ["Site", "Rows"].into_iter().chain(heads).collect();
-    let line = |site: &SiteScores| {
-        let of = of(site);
-        let values = metrics.iter().map(|metric| shown(metric.unit, of.and_then(|of| of.value(metric))));
-        [escape(&site.name), thousands(of.map_or(0, |of| of.rows))].into_iter().chain(values).collect()
-    };
-    body.table(&header, &sites.iter().map(line).collect::<Vec<_>>());
+/// One line for each, the worst calibrated first.
+fn table(body: &mut Body, what: &str, sites: &[SiteScores]) {
+    let found: Vec<GroupAnalysis> = SiteScores::worst_first(sites).into_iter().map(GroupAnalysis::of_scores).collect();
+    let shown: Vec<&GroupAnalysis> = found.iter().take(groups::SHOWN).collect();
+    let compared = Metric::in_view(View::Comparison).into_iter().chain(Metric::of_key("signed_gap"));
+    let has_value = |metric: &&Metric| shown.iter().any(|of| of.overall.get(metric.key).is_some());
+    groups::table(body, what, &compared.filter(has_value).collect::<Vec<_>>(), &shown);
+    if shown.len() < found.len() {
+        body.note(&format!("The table has the first {} of {}.", shown.len(), found.len()));
+    }
+    body.note(&format!("{ORDER} {INTERVALS}"));
 }

@@ -1,15 +1,18 @@
 //! Percentile bootstrap over rows (Efron 1979): how far a score varies with the sampling of the test rows.
 
 use rand::{Rng, RngExt};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::calibration::{BinRule, bin_index, check_bins};
+use super::calibration::{BinRule, bin_index};
 use super::error::MetricError;
 use super::metric::{Metric, Resampled};
-use super::predictions::{ClassPredictions, argmax};
+use super::ranking::Ranking;
+use super::scored::ScoredClasses;
+use super::share::share_interval;
+use super::table::Evaluation;
 
 /// An interval of a statistic.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
     pub lo: f64,
@@ -67,7 +70,8 @@ pub fn percentile_bootstrap<R: Rng + ?Sized>(
     Ok(values.into_iter().map(interval).collect())
 }
 
-/// Intervals of the headline scores of a classification, all from the same resamples.
+/// Intervals of the headline scores of a classification: percentiles over the same resamples, and Wald's for the estimates
+/// of the logistic recalibration.
 ///
 /// The calibration error of a resample is above that of the rows on average, because resampling
 /// adds noise to every bin: its interval says how far the number can move, not where its centre
@@ -84,6 +88,18 @@ pub struct ScoreIntervals {
 }
 
 impl ScoreIntervals {
+    /// The 95 % intervals of scores whose rows are not known one by one: Wilson's of shares of rows, and that of the signed
+    /// gap.
+    pub(crate) fn of_evaluation(of: &Evaluation, gap: Option<Interval>) -> Self {
+        const SHARES: [&str; 4] = ["accuracy", "coverage_50", "coverage_90", "coverage_95"];
+        let share = |(metric, value): (&'static Metric, Option<f64>)| {
+            let range = value.filter(|_| of.rows > 0).map(|share| share_interval(share, of.rows));
+            SHARES.contains(&metric.key).then_some((metric.key, range))
+        };
+        let intervals = of.values().filter_map(share).chain([("signed_gap", gap)]).collect();
+        Self { level: 0.95, resamples: 0, intervals }
+    }
+
     /// Whether a metric is resampled.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.intervals.iter().any(|(of, _)| *of == key)
@@ -99,33 +115,34 @@ fn as_map<S: Serializer>(entries: &[(&'static str, Option<Interval>)], serialize
     serializer.collect_map(entries.iter().map(|(key, interval)| (key, interval)))
 }
 
-/// Bootstrap intervals of every metric whose entry in the table says how it is resampled.
+/// The interval of every metric whose entry in the table says how it is resampled or estimated.
 ///
 /// # Errors
-/// A number of bins that makes no histogram, or a level outside (0, 1).
+/// A level outside (0, 1).
 pub fn score_intervals<R: Rng + ?Sized>(
-    predictions: &ClassPredictions<'_>,
-    bins: usize,
+    scored: &ScoredClasses<'_>,
     resamples: usize,
     level: f64,
     rng: &mut R,
 ) -> Result<ScoreIntervals, MetricError> {
-    check_bins(bins)?;
+    let bins = scored.bins();
     let resampled = |metric: &'static Metric| Some((metric.key, metric.classes?.resampled?));
     let (keys, statistics): (Vec<&str>, Vec<Resampled>) = Metric::all().filter_map(resampled).unzip();
     let count = keys.len();
-    let rows = || predictions.rows().zip(predictions.labels().iter().copied());
     let score = |statistic: &Resampled, row: &[f64], label: usize| match statistic {
         Resampled::Mean(score) | Resampled::AbsoluteInBins(score) => score(row, label),
+        Resampled::Ranked(_) => 0.0,
     };
     // Scores of every row, `[n, S]`, and the bin of its confidence.
     let scores: Vec<f64> =
-        rows().flat_map(|(row, label)| statistics.iter().map(move |s| score(s, row, label))).collect();
-    let bin: Vec<usize> = rows().map(|(row, _)| bin_index(row[argmax(row)], bins, BinRule::UpperClosed)).collect();
+        scored.rows().flat_map(|(row, label)| statistics.iter().map(move |s| score(s, row, label))).collect();
+    let bin: Vec<usize> = scored.confidence().iter().map(|p| bin_index(*p, bins, BinRule::UpperClosed)).collect();
     let in_bins = |statistic: &Resampled| matches!(statistic, Resampled::AbsoluteInBins(_));
     let binned: Vec<usize> = (0..count).filter(|at| in_bins(&statistics[*at])).collect();
     let mut sums_of_bins = vec![0.0; bins];
-    let statistics = |drawn: &[usize], sums: &mut [f64]| {
+    let ranking = scored.ranking();
+    let mut times = ranking.map(Ranking::once);
+    let statistics_of = |drawn: &[usize], sums: &mut [f64]| {
         sums.fill(0.0);
         for &row in drawn {
             sums.iter_mut().zip(&scores[row * count..]).for_each(|(sum, score)| *sum += score);
@@ -136,9 +153,23 @@ pub fn score_intervals<R: Rng + ?Sized>(
             sums[at] = sums_of_bins.iter().map(|sum: &f64| sum.abs()).sum();
         }
         sums.iter_mut().for_each(|sum| *sum /= drawn.len() as f64);
+        let ranked = ranking.zip(times.as_mut()).map(|(ranking, times)| {
+            ranking.count(drawn, times);
+            (ranking, &*times)
+        });
+        for (sum, statistic) in sums.iter_mut().zip(&statistics) {
+            if let Resampled::Ranked(of) = statistic {
+                *sum = ranked.and_then(|(ranking, times)| of(ranking, times)).unwrap_or(f64::NAN);
+            }
+        }
     };
-    let intervals = percentile_bootstrap(bin.len(), resamples, level, count, statistics, rng)?;
-    Ok(ScoreIntervals { level, resamples, intervals: keys.into_iter().zip(intervals).collect() })
+    let intervals = percentile_bootstrap(bin.len(), resamples, level, count, statistics_of, rng)?;
+    let estimated = |metric: &'static Metric| {
+        let estimate = metric.classes?.estimate?;
+        Some((metric.key, scored.recalibration().and_then(estimate).map(|of| of.interval(level))))
+    };
+    let intervals = keys.into_iter().zip(intervals).chain(Metric::all().filter_map(estimated)).collect();
+    Ok(ScoreIntervals { level, resamples, intervals })
 }
 
 /// Linear interpolation between order statistics (type 7 of Hyndman and Fan 1996).

@@ -155,7 +155,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    fn new(bins: Vec<Bin>) -> Self {
+    /// The calibration of bins that were filled elsewhere.
+    pub(crate) fn new(bins: Vec<Bin>) -> Self {
         let n = bins.iter().map(|bin| bin.n).sum();
         Self { bins, n }
     }

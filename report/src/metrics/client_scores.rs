@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bootstrap::Interval;
 use super::calibration::{Bin, Calibration, check_bins};
 use super::class_sums::{CLASS_SCORES, ClassScore, ClassSums};
 use super::error::{MetricError, check_length, finite};
@@ -124,6 +125,12 @@ impl ClientScores {
             return Err(MetricError::Length { what: "sums of scores", got: values.len(), expected: reader.at });
         }
         Ok(Self { rows: reader.rows as usize, sums })
+    }
+
+    /// The 95 % interval of the signed gap, that of a normal distribution with the variance of the rows; `None` for a
+    /// regression, and without a row.
+    pub fn signed_gap_interval(&self) -> Option<Interval> {
+        self.class_sums().and_then(|sums| sums.signed_gap_interval(self.rows))
     }
 
     /// Number of rows.

@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn no_two_metrics_of_a_task_have_the_same_place() {
-        for view in [View::Column, View::Overall, View::Card, View::Comparison, View::Definition, View::Personal] {
+        let views = [View::Column, View::Overall, View::Card, View::Comparison, View::Definition, View::Personal];
+        for view in views.into_iter().chain([View::Decision, View::Group]) {
             for of_task in [|m: &&Metric| m.classes.is_some(), |m: &&Metric| m.targets.is_some()] {
                 let places: Vec<u16> = Metric::all().filter(of_task).filter_map(|m| m.place(view)).collect();
                 assert_eq!(places.iter().collect::<BTreeSet<_>>().len(), places.len(), "{view:?}");

@@ -2,6 +2,8 @@
 
 use super::client_scores::ClientScores;
 use super::federated::Direction;
+use super::ranking::{Ranking, Times};
+use super::recalibration::{Estimate, Recalibration};
 use super::scored::{ScoredClasses, ScoredTargets};
 
 /// A metric, with all its properties for evaluation, report, terminal and figures.
@@ -63,6 +65,10 @@ pub enum View {
     Card,
     /// A column of the page's table of runs.
     Comparison,
+    /// A card of the section on decisions between two classes.
+    Decision,
+    /// A column of the table of groups, besides those of the comparison.
+    Group,
     /// The list of definitions in `report.json` and on the page.
     Definition,
     /// Columns of `rounds.csv` on the clients' own predictors.
@@ -78,6 +84,8 @@ pub struct ClassMetric {
     pub meaning: &'static str,
     /// How it is computed from resampled rows; `None` without a bootstrap interval.
     pub resampled: Option<Resampled>,
+    /// The estimate behind it, for a metric with an interval in closed form.
+    pub estimate: Option<fn(&Recalibration) -> Option<Estimate>>,
 }
 
 /// A statistic of resampled rows, from a score of probabilities `[C]` and label.
@@ -87,6 +95,8 @@ pub enum Resampled {
     Mean(fn(&[f64], usize) -> f64),
     /// The sum over bins of the confidence of the absolute sum of the score, over the number of rows.
     AbsoluteInBins(fn(&[f64], usize) -> f64),
+    /// A statistic of the order of p(y = 1) of two classes, and of how often each row counts.
+    Ranked(fn(&Ranking, &Times) -> Option<f64>),
 }
 
 /// A metric of real targets.
@@ -164,12 +174,17 @@ impl Metric {
 impl ClassMetric {
     /// A metric with its definition.
     pub(super) const fn new(of: fn(&ScoredClasses<'_>) -> Option<f64>, meaning: &'static str) -> Self {
-        Self { of, meaning, resampled: None }
+        Self { of, meaning, resampled: None, estimate: None }
     }
 
     /// The same with a bootstrap interval.
     pub(super) const fn resampled(self, resampled: Resampled) -> Self {
         Self { resampled: Some(resampled), ..self }
+    }
+
+    /// The same with the interval of an estimate.
+    pub(super) const fn estimated(self, estimate: fn(&Recalibration) -> Option<Estimate>) -> Self {
+        Self { estimate: Some(estimate), ..self }
     }
 }
 

@@ -22,6 +22,8 @@ mod catalogue;
 mod class_sums;
 mod classification;
 mod client_scores;
+mod confusion;
+mod decision;
 mod divergence;
 mod error;
 mod evaluation;
@@ -34,6 +36,8 @@ mod personal;
 mod predictions;
 #[cfg(test)]
 mod properties;
+mod ranking;
+mod recalibration;
 mod regression;
 mod report_table;
 mod scored;
@@ -55,6 +59,8 @@ pub use classification::{
     gibbs_nll, nll, per_class, reference_max,
 };
 pub use client_scores::ClientScores;
+pub use confusion::{ConfusedPair, Confusion};
+pub use decision::{ThresholdRow, decision_thresholds, threshold_table};
 pub use divergence::Grid;
 pub use error::MetricError;
 pub use federated::{ClientSummary, ClientValue, Direction, standard_error, summarise_clients};
@@ -64,6 +70,8 @@ pub use no_skill::NoSkill;
 pub use normal::{erf, erfc, normal_cdf, normal_pdf};
 pub use personal::PersonalScores;
 pub use predictions::{ClassPredictions, ParticleLogProbs, ROW_SUM_TOLERANCE, TopLabel, argmax};
+pub use ranking::{Ranking, Times};
+pub use recalibration::{Estimate, NoSlope, Recalibration};
 pub use regression::{
     COVERAGE_LEVELS, CoverageRow, EnsembleCrps, LevelCalibration, PredictiveMoments, coverage_table, crps,
     ensemble_crps, interval_calibration, level_grid, log_likelihood, mae, pit, pit_histogram, predictive_moments,

@@ -80,6 +80,18 @@ pub fn normal_cdf(z: f64) -> f64 {
     0.5 * erfc(-z / SQRT_2)
 }
 
+/// The z for which a standard normal number lies between −z and z with this probability: 1.96 for 0.95.
+///
+/// `level` is between 0 and 1; the result has 40 correct bits at least.
+pub(super) fn two_sided_quantile(level: f64) -> f64 {
+    let (mut lo, mut hi) = (0.0, UNDERFLOW * SQRT_2);
+    for _ in 0..80 {
+        let middle = 0.5 * (lo + hi);
+        if erf(middle / SQRT_2) < level { lo = middle } else { hi = middle }
+    }
+    0.5 * (lo + hi)
+}
+
 fn erf_small(x: f64) -> f64 {
     let square = x * x;
     let mut numerator = SMALL_NUMERATOR[4] * square;
@@ -151,5 +163,15 @@ mod tests {
             assert_eq!(erf(-x), -erf(x));
         }
         assert_eq!(normal_cdf(0.0), 0.5);
+    }
+
+    #[test]
+    fn quantiles_are_those_of_scipy() {
+        // scipy.stats.norm.ppf((1 + level) / 2)
+        for (level, want) in
+            [(0.5, 0.674_489_750_196_081_7), (0.95, 1.959_963_984_540_054), (0.999, 3.290_526_731_491_693_6)]
+        {
+            assert!((two_sided_quantile(level) - want).abs() < 1e-12, "{level}");
+        }
     }
 }

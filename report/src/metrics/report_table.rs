@@ -3,9 +3,10 @@
 use super::class_sums::ClassScore;
 use super::classification::squared_error;
 use super::error::finite;
-use super::federated::Direction::LowerIsBetter;
-use super::metric::View::{Card, Definition, Overall};
-use super::metric::{ClassMetric, Metric, TargetMetric, Unit};
+use super::federated::Direction::{HigherIsBetter, LowerIsBetter};
+use super::metric::View::{Card, Decision, Definition, Group, Overall};
+use super::metric::{ClassMetric, Metric, Resampled, TargetMetric, Unit};
+use super::ranking::Ranking;
 use super::regression::sharpness;
 use super::target_sums::TargetScore;
 
@@ -134,6 +135,80 @@ pub static REPORT: &[Metric] = &[
         )),
         sums: Some(|scores| scores.of_target_score(TargetScore::Epistemic).map(f64::sqrt)),
         places: &[(Overall, 240), (Card, 150), (Definition, 130)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "auroc",
+        name: "AUROC",
+        title: "Area under the ROC curve",
+        better: Some(HigherIsBetter),
+        classes: Some(
+            ClassMetric::new(
+                |scored| scored.ranking().and_then(|ranking| ranking.auroc(&ranking.once())),
+                "For two classes only: the probability that p(y = 1) is higher for a row of class 1 than for a row of class 0, ties count half; 0.5 is chance level, 1 is perfect.",
+            )
+            .resampled(Resampled::Ranked(Ranking::auroc))
+        ),
+        places: &[(Overall, 211), (Decision, 10), (Group, 10), (Definition, 201)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "auprc",
+        name: "AUPRC",
+        title: "Area under the precision-recall curve",
+        better: Some(HigherIsBetter),
+        classes: Some(
+            ClassMetric::new(
+                |scored| scored.ranking().and_then(|ranking| ranking.average_precision(&ranking.once())),
+                "For two classes only: the average precision, the sum over thresholds of p(y = 1), from the highest down, of the gain in recall of class 1 times the precision; the share of class 1 is chance level, 1 is perfect.",
+            )
+            .resampled(Resampled::Ranked(Ranking::average_precision))
+        ),
+        places: &[(Overall, 212), (Decision, 20), (Definition, 202)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "calibration_slope",
+        name: "Calibration slope",
+        heading: "Slope",
+        small_print: "1 is perfect",
+        classes: Some(
+            ClassMetric::new(
+                |scored| scored.recalibration()?.slope.map(|slope| slope.value),
+                "For two classes only: b in logit P(y = 1) = a + b logit p(y = 1), fitted by maximum likelihood to the rows of the report (Cox 1958); 1 is perfect, below 1 the probabilities are too extreme, above 1 not extreme enough; probabilities below 1e-12 are taken as 1e-12.",
+            )
+            .estimated(|of| of.slope)
+        ),
+        places: &[(Overall, 213), (Decision, 30), (Group, 20), (Definition, 203)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "calibration_intercept",
+        name: "Calibration intercept",
+        small_print: "0 is perfect",
+        classes: Some(
+            ClassMetric::new(
+                |scored| scored.recalibration()?.intercept.map(|intercept| intercept.value),
+                "For two classes only: a of the same fit; 0 is perfect.",
+            )
+            .estimated(|of| of.intercept)
+        ),
+        places: &[(Overall, 214), (Decision, 40), (Definition, 204)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "calibration_in_the_large",
+        name: "Calibration in the large",
+        heading: "In the large",
+        small_print: "0 is perfect",
+        classes: Some(
+            ClassMetric::new(
+                |scored| scored.recalibration()?.in_the_large.map(|intercept| intercept.value),
+                "For two classes only: a with b = 1; 0 is perfect, above 0 the probabilities of class 1 are too low on average, below 0 too high.",
+            )
+            .estimated(|of| of.in_the_large)
+        ),
+        places: &[(Overall, 215), (Decision, 50), (Group, 30), (Definition, 205)],
         ..Metric::EMPTY
     },
 ];

@@ -1,12 +1,15 @@
 //! The input of the metrics' functions: checked predictions, and what several metrics compute from them.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use super::calibration::{BinRule, Calibration, Histogram, equal_mass};
 use super::classification::PROBABILITY_FLOOR;
 use super::error::{MetricError, check_length, finite};
 use super::mixture::RegressionPredictions;
 use super::predictions::{ClassPredictions, ParticleLogProbs, argmax, check_labels};
+use super::ranking::Ranking;
+use super::recalibration::Recalibration;
 use super::regression::{PredictiveMoments, log_likelihood, pit, predictive_moments};
 use super::uncertainty::RowScratch;
 
@@ -22,6 +25,8 @@ pub struct ScoredClasses<'a> {
     equal_mass: Calibration,
     one_vs_rest: Vec<Calibration>,
     particles: Option<ParticleMeans>,
+    ranking: OnceLock<Option<Ranking>>,
+    recalibration: OnceLock<Option<Recalibration>>,
 }
 
 /// Means over rows of numbers that need the particles.
@@ -110,9 +115,19 @@ impl<'a> ScoredClasses<'a> {
             }
         }
         let equal_mass = equal_mass(&confidence, &correct, bins)?;
-        let one_vs_rest = one_vs_rest.iter().map(Histogram::finish).collect();
-        let top = top.finish();
-        Ok(Self { probabilities, labels, classes, confidence, correct, top, equal_mass, one_vs_rest, particles })
+        Ok(Self {
+            probabilities,
+            labels,
+            classes,
+            confidence,
+            correct,
+            top: top.finish(),
+            equal_mass,
+            one_vs_rest: one_vs_rest.iter().map(Histogram::finish).collect(),
+            particles,
+            ranking: OnceLock::new(),
+            recalibration: OnceLock::new(),
+        })
     }
 
     /// Number of rows `n`, at least 1.
@@ -128,6 +143,11 @@ impl<'a> ScoredClasses<'a> {
     /// Number of classes `C`.
     pub fn classes(&self) -> usize {
         self.classes
+    }
+
+    /// Number of bins.
+    pub fn bins(&self) -> usize {
+        self.top.bins().len()
     }
 
     /// Every row's probabilities `[C]` with its label.
@@ -170,6 +190,21 @@ impl<'a> ScoredClasses<'a> {
     /// Calibration of every `p_c` against the indicator `label = c`, `[C]`.
     pub fn one_vs_rest(&self) -> &[Calibration] {
         &self.one_vs_rest
+    }
+
+    /// The rows in the order of p(y = 1); `None` unless there are two classes. Computed on the first call.
+    pub fn ranking(&self) -> Option<&Ranking> {
+        let new = || {
+            let (score, positive): (Vec<f64>, Vec<bool>) = self.rows().map(|(row, label)| (row[1], label == 1)).unzip();
+            Ranking::new(&score, &positive).ok()
+        };
+        self.ranking.get_or_init(|| if self.classes == 2 { new() } else { None }).as_ref()
+    }
+
+    /// The logistic recalibration of p(y = 1); `None` unless there are two classes. Computed on the first call.
+    pub fn recalibration(&self) -> Option<&Recalibration> {
+        let new = || (self.classes == 2).then(|| Recalibration::of_rows(self.rows()));
+        self.recalibration.get_or_init(new).as_ref()
     }
 
     /// The numbers that need the particles; `None` where the particles are not known.

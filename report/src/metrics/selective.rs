@@ -4,6 +4,7 @@
 //! (misclassification detection, FPR95), Geifman and El-Yaniv 2017 (AURC).
 
 use super::error::{MetricError, check_finite, check_length, finite};
+use super::ranking::Ranking;
 
 /// Probability that a positive scores higher than a negative, ties one half; `None` when one class
 /// is absent.
@@ -11,22 +12,8 @@ use super::error::{MetricError, check_finite, check_length, finite};
 /// # Errors
 /// Lengths that differ or a score that is not finite.
 pub fn auroc(score: &[f64], positive: &[bool]) -> Result<Option<f64>, MetricError> {
-    check(score, positive)?;
-    let positives = positive.iter().filter(|p| **p).count();
-    let negatives = positive.len() - positives;
-    if positives == 0 || negatives == 0 {
-        return Ok(None);
-    }
-    let order = ascending(score);
-    // Pairs are counted in halves, so that the sum is exact: 2 a won pair, 1 a tie.
-    let (mut below, mut halves) = (0_u128, 0_u128);
-    for ties in order.chunk_by(|&a, &b| score[a] == score[b]) {
-        let tied_positives = ties.iter().filter(|&&row| positive[row]).count() as u128;
-        let tied_negatives = ties.len() as u128 - tied_positives;
-        halves += tied_positives * (2 * below + tied_negatives);
-        below += tied_negatives;
-    }
-    Ok(finite(halves as f64 / 2.0 / positives as f64 / negatives as f64))
+    let ranking = Ranking::new(score, positive)?;
+    Ok(ranking.auroc(&ranking.once()))
 }
 
 /// The smallest false positive rate at a true positive rate of at least 95 %: the share of negatives that score at
@@ -74,13 +61,6 @@ pub fn risk_coverage(confidence: &[f64], error: &[bool]) -> Result<Vec<f64>, Met
         errors as f64 / (i + 1) as f64
     };
     Ok(order.into_iter().enumerate().map(risk).collect())
-}
-
-fn ascending(score: &[f64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..score.len()).collect();
-    // -0.0 and 0.0 compare as a tie, which total_cmp would break; both are finite here.
-    order.sort_by(|&a, &b| (score[a] + 0.0).total_cmp(&(score[b] + 0.0)));
-    order
 }
 
 fn check(score: &[f64], of: &[bool]) -> Result<(), MetricError> {

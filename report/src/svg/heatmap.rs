@@ -1,17 +1,19 @@
-//! The partition of the data: a heat map of clients by classes.
+//! Heat maps of numbers of rows: clients by classes, classes by predicted classes.
 
 use super::reliability::shorten;
 use super::{Picture, WIDTH, round};
 use crate::run::PartitionTable;
-use crate::text::{compact, escape, thousands};
+use crate::text::{compact, thousands};
 
+/// Room left of the cells for names of up to [`SHORT_NAME`] letters.
 const LEFT: f64 = 62.0;
+const SHORT_NAME: usize = 5;
 const TOTALS: f64 = 62.0;
 const TALLEST: f64 = 24.0;
 /// Width of a letter of a class name, and the most letters that are shown.
 const LETTER: f64 = 7.0;
 const LONGEST_NAME: usize = 16;
-/// Height that the cells of many clients share.
+/// Height that the cells of many rows share.
 const ALL_CELLS: f64 = 900.0;
 
 /// The partition as an SVG file; `None` without clients or classes.
@@ -20,50 +22,136 @@ pub fn partition_svg(table: &PartitionTable) -> Option<String> {
 }
 
 pub(crate) fn heatmap(table: &PartitionTable) -> Option<Picture> {
-    let classes = table.counts.iter().map(Vec::len).max().filter(|c| *c > 0)?.max(table.class_names.len());
-    let clients = table.counts.len();
-    let most = table.counts.iter().flatten().copied().max().unwrap_or(0).max(1);
-    let cell_height = (ALL_CELLS / clients as f64).min(TALLEST);
-    let cell_width = ((WIDTH - LEFT - TOTALS - 8.0) / classes as f64).min(64.0);
-    let longest = table.class_names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(LONGEST_NAME);
-    let upright = longest as f64 * LETTER > cell_width;
-    let name_room = if upright { 0.7 * LETTER * longest as f64 } else { 0.0 };
-    let (right, top) = (LEFT + cell_width * classes as f64, 78.0 + name_room);
-    let bottom = top + cell_height * clients as f64;
+    let classes = table.counts.iter().map(Vec::len).max().unwrap_or(0).max(table.class_names.len());
+    let clients: Vec<String> = (0..table.counts.len()).map(|client| table.clients.of(client)).collect();
     let rows: usize = table.counts.iter().flatten().sum();
-    let label = format!("Rows of {clients} clients in {classes} classes");
-    let mut picture = Picture::new(bottom + 58.0, &label);
-    picture.text("fs-title", 20.0, 30.0, "start", "Rows by client and class");
-    let facts = format!("{clients} clients \u{b7} {classes} classes \u{b7} {} rows", thousands(rows));
-    picture.text("fs-muted", 20.0, 51.0, "start", &facts);
+    Grid {
+        title: "Rows by client and class".into(),
+        facts: format!("{} clients \u{b7} {classes} classes \u{b7} {} rows", clients.len(), thousands(rows)),
+        label: format!("Rows of {} clients in {classes} classes", clients.len()),
+        columns: &table.class_names,
+        rows: &clients,
+        counts: &table.counts,
+        down: "Client",
+        across: "",
+        scale: Scale::Rows,
+    }
+    .draw()
+}
 
-    // Names are left out where they would run into each other.
-    let every_class = (16.0 / cell_width).ceil().max(1.0) as usize;
-    for (class, name) in table.class_names.iter().enumerate().step_by(every_class) {
-        let (x, name) = (LEFT + (class as f64 + 0.5) * cell_width, shorten(name, LONGEST_NAME));
-        if upright {
-            picture.text_aslant("fs-tick", x, top - 7.0, &name)
-        } else {
-            picture.text("fs-tick", x, top - 8.0, "middle", &name)
+/// What the colour of a cell means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// Its number of rows.
+    Rows,
+    /// Its share of the numbers beside it.
+    ShareOfRow,
+}
+
+/// A heat map of counts.
+pub(super) struct Grid<'a> {
+    pub title: String,
+    /// Its sizes, in a line.
+    pub facts: String,
+    /// Its content for those who do not see it.
+    pub label: String,
+    /// The names of columns and rows.
+    pub columns: &'a [String],
+    pub rows: &'a [String],
+    /// `[rows][columns]`
+    pub counts: &'a [Vec<usize>],
+    /// What the rows are, and the columns; empty for none.
+    pub down: &'a str,
+    pub across: &'a str,
+    pub scale: Scale,
+}
+
+/// Where the cells are.
+struct Layout {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
+    /// Whether the names of the columns rise aslant, because they are wider than a cell.
+    aslant: bool,
+}
+
+impl Grid<'_> {
+    /// Draws the map; `None` without rows or columns.
+    pub(super) fn draw(&self) -> Option<Picture> {
+        let columns = self.counts.iter().map(Vec::len).max().filter(|count| *count > 0)?.max(self.columns.len());
+        let at = self.layout(columns);
+        let (right, bottom) = (at.left + at.width * columns as f64, at.top + at.height * self.counts.len() as f64);
+        let mut picture = Picture::new(bottom + 58.0, &self.label);
+        picture.text("fs-title", 20.0, 30.0, "start", &self.title);
+        picture.text("fs-muted", 20.0, 51.0, "start", &self.facts);
+        if !self.across.is_empty() {
+            picture.text("fs-text", at.left, 74.0, "start", self.across);
+        }
+        self.column_names(&mut picture, &at);
+        let slant = if at.aslant { 14.0 } else { 0.0 };
+        picture.text("fs-tick", right + 8.0 + slant, at.top - 8.0, "start", "total");
+        self.cells(&mut picture, &at, right);
+        picture.text_upwards("fs-text", 18.0, 0.5 * (at.top + bottom), self.down);
+        self.legend(&mut picture, bottom + 22.0);
+        Some(picture)
+    }
+
+    fn layout(&self, columns: usize) -> Layout {
+        let longest =
+            |names: &[String]| names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(LONGEST_NAME);
+        let left = LEFT + LETTER * longest(self.rows).saturating_sub(SHORT_NAME) as f64;
+        let width = ((WIDTH - left - TOTALS - 8.0) / columns as f64).min(64.0);
+        let name_length = longest(self.columns) as f64 * LETTER;
+        let aslant = name_length > width;
+        let across = if self.across.is_empty() { 0.0 } else { 20.0 };
+        Layout {
+            left,
+            top: 78.0 + across + if aslant { 0.7 * name_length } else { 0.0 },
+            width,
+            height: (ALL_CELLS / self.counts.len() as f64).min(TALLEST),
+            aslant,
         }
     }
-    let slant = if upright { 14.0 } else { 0.0 };
-    picture.text("fs-tick", right + 8.0 + slant, top - 8.0, "start", "total");
-    let every_client = (13.0 / cell_height).ceil().max(1.0) as usize;
-    for (client, counts) in table.counts.iter().enumerate() {
-        let y = top + cell_height * client as f64;
-        if client % every_client == 0 {
+
+    /// Names are left out where they would run into each other.
+    fn column_names(&self, picture: &mut Picture, at: &Layout) {
+        let every = (16.0 / at.width).ceil().max(1.0) as usize;
+        for (column, name) in self.columns.iter().enumerate().step_by(every) {
+            let (x, name) = (at.left + (column as f64 + 0.5) * at.width, shorten(name, LONGEST_NAME));
+            if at.aslant {
+                picture.text_aslant("fs-tick", x, at.top - 7.0, &name)
+            } else {
+                picture.text("fs-tick", x, at.top - 8.0, "middle", &name)
+            }
+        }
+    }
+
+    fn cells(&self, picture: &mut Picture, at: &Layout, right: f64) {
+        let all = self.counts.iter().flatten().copied().max().unwrap_or(0).max(1);
+        let every = (13.0 / at.height).ceil().max(1.0) as usize;
+        for (row, counts) in self.counts.iter().enumerate() {
+            let y = at.top + at.height * row as f64;
             let total: usize = counts.iter().sum();
-            picture.text("fs-tick", LEFT - 8.0, y + 0.5 * cell_height + 4.0, "end", &client.to_string());
-            picture.text("fs-tick", right + 8.0, y + 0.5 * cell_height + 4.0, "start", &compact(total));
-        }
-        for (class, &count) in counts.iter().enumerate() {
-            cell(&mut picture, (LEFT + cell_width * class as f64, y), (cell_width, cell_height), count, most);
+            if row % every == 0 {
+                let (name, middle) = (shorten(&self.rows[row], LONGEST_NAME), y + 0.5 * at.height + 4.0);
+                picture.text("fs-tick", at.left - 8.0, middle, "end", &name);
+                picture.text("fs-tick", right + 8.0, middle, "start", &compact(total));
+            }
+            let most = if self.scale == Scale::Rows { all } else { total.max(1) };
+            for (column, &count) in counts.iter().enumerate() {
+                cell(picture, (at.left + at.width * column as f64, y), (at.width, at.height), count, most);
+            }
         }
     }
-    picture.text_upwards("fs-text", 18.0, 0.5 * (top + bottom), "Client");
-    scale(&mut picture, bottom + 22.0, most);
-    Some(picture)
+
+    fn legend(&self, picture: &mut Picture, y: f64) {
+        let most = self.counts.iter().flatten().copied().max().unwrap_or(0).max(1);
+        match self.scale {
+            Scale::Rows => scale(picture, y, "1", &format!("{} rows", thousands(most))),
+            Scale::ShareOfRow => scale(picture, y, "0 %", "100 % of the class"),
+        }
+    }
 }
 
 fn cell(picture: &mut Picture, (x, y): (f64, f64), (width, height): (f64, f64), count: usize, most: usize) {
@@ -97,7 +185,7 @@ fn colour(share: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
 }
 
-fn scale(picture: &mut Picture, y: f64, most: usize) {
+fn scale(picture: &mut Picture, y: f64, from: &str, to: &str) {
     const STEPS: usize = 40;
     const LENGTH: f64 = 200.0;
     for step in 0..STEPS {
@@ -106,8 +194,9 @@ fn scale(picture: &mut Picture, y: f64, most: usize) {
         let width = round(LENGTH / STEPS as f64 + 0.3);
         picture.raw(&format!(r#"<rect x="{x}" y="{y}" width="{width}" height="10" fill="{}"/>"#, colour(share)));
     }
-    picture.text("fs-tick", LEFT - 8.0, y + 9.0, "end", "1");
-    picture.text("fs-tick", LEFT + LENGTH + 8.0, y + 9.0, "start", &escape(&format!("{} rows", thousands(most))));
-    picture.rect("fs-zero", LEFT + LENGTH + 120.0, y, 18.0, 10.0);
-    picture.text("fs-tick", LEFT + LENGTH + 145.0, y + 9.0, "start", "none");
+    picture.text("fs-tick", LEFT - 8.0, y + 9.0, "end", from);
+    picture.text("fs-tick", LEFT + LENGTH + 8.0, y + 9.0, "start", to);
+    let after = LEFT + LENGTH + (LETTER * to.chars().count() as f64 + 24.0).max(120.0);
+    picture.rect("fs-zero", after, y, 18.0, 10.0);
+    picture.text("fs-tick", after + 25.0, y + 9.0, "start", "none");
 }

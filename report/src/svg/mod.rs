@@ -4,23 +4,29 @@
 //! Colours are those of Okabe and Ito, which stay apart for colour-blind readers; hatching shows the direction
 //! too, and markers and dashes tell the runs apart.
 
+mod clients;
+mod confusion;
 mod contour;
 mod coverage;
 mod curves;
+mod decision;
 mod figure;
 mod heatmap;
 mod reliability;
 
 use std::fmt::Write as _;
 
+pub(super) use clients::clients;
+pub(super) use confusion::confusion;
 pub use contour::{ContourFigure, Plane};
 pub(super) use coverage::coverage;
 pub(super) use curves::curves;
 pub use curves::curves_svg;
+pub(super) use decision::decision;
 pub use figure::{AxisSpec, FigureLine, FigurePoint, LineFigure, Stroke};
 pub(super) use heatmap::heatmap;
 pub use heatmap::partition_svg;
-pub(super) use reliability::reliability;
+pub(super) use reliability::{positive, reliability};
 
 use crate::text::escape;
 

@@ -13,7 +13,7 @@ import flwr
 
 from .._fedstein import ConfigError, __version__
 from .._fedstein import main as _command
-from ._project import FLOWER, write
+from ._project import untested, write
 
 
 def _number(text: str) -> int:
@@ -43,18 +43,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     check.add_argument("--port", type=int, default=9094, help="port of this node's SuperNode (default: 9094)")
     return parser
-
-
-def _flower() -> str | None:
-    """What is wrong with the version of Flower."""
-    found = tuple(int(part) for part in flwr.__version__.split(".")[:2])
-    if FLOWER[0] <= found < FLOWER[1]:
-        return None
-    low, high = (".".join(map(str, version)) for version in FLOWER)
-    return (
-        f"Flower {flwr.__version__}: fedstein {__version__} is tested with {low} to below {high}; "
-        'pip install "fedstein[flower]"'
-    )
 
 
 def _listens(port: int) -> str | None:
@@ -99,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     # What the server would be told of this site; the command says itself what is wrong.
     code = _command(["fedstein", "site", "check", str(typed.site)], None)
-    problems = [_flower(), _listens(typed.port), _writes(typed.site)]
+    problems = [untested(), _listens(typed.port), _writes(typed.site)]
     if typed.superlink is not None:
         problems.append(_reaches(typed.superlink))
     for problem in filter(None, problems):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import flwr
+
 from .._fedstein import ConfigError, __version__
 
-__all__ = ["FLOWER", "write"]
+__all__ = ["FLOWER", "untested", "write"]
 
 # The versions of Flower that are tested: from this one on, and below that one.
 FLOWER = ((1, 40), (1, 43))
@@ -133,6 +135,18 @@ _README_END = """\
 The last line of the log names the directory of the run's files; `fedstein report` and `fedstein predict` read it. After
 an interruption, `flwr run . {where}--stream -c 'resume=true'` goes on with it.
 """
+
+
+def untested() -> str | None:
+    """A sentence if the installed version of Flower is not one that is tested."""
+    found = tuple(int(part) for part in flwr.__version__.split(".")[:2])
+    if FLOWER[0] <= found < FLOWER[1]:
+        return None
+    low, high = (".".join(map(str, version)) for version in FLOWER)
+    return (
+        f"Flower {flwr.__version__}: fedstein {__version__} is tested with {low} to below {high}; "
+        'pip install "fedstein[flower]"'
+    )
 
 
 def write(directory: Path, sites: int | None) -> None:

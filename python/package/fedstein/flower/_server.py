@@ -18,11 +18,14 @@ from .. import _fedstein
 from .._fedstein import ConfigError, Plan
 from .._run import Run, StrPath, _assignments, _read, _source
 from ._network import Network
+from ._project import untested
 
 __all__ = ["FedsteinStrategy", "app"]
 
 logger = logging.getLogger("flwr")
 
+# The server's config beside the sites of a simulation.
+_RUN = "run.toml"
 # Seconds for which Flower keeps a message without a deadline, and beyond the deadline.
 LONG, BEYOND = 12 * 3600.0, 60.0
 
@@ -119,12 +122,15 @@ class FedsteinStrategy:
         RunFailed
             The run began and could not be completed.
         """
-        for note in self._plan.notes():
+        for note in filter(None, [untested(), *self._plan.notes()]):
             logger.warning("%s", note)
         plan, simulation = self._plan, ""
         sites = self._sites
         config = tomllib.loads(plan.to_toml())
+        # The sites of a simulation; they belong to the run in `out`, and are there if and only if it is one.
         directory = self._out.with_name(self._out.name + "-sites")
+        if not self._resume:
+            self._make_way(directory)
         if config["data"]["kind"] != "sites":
             plan, count = self._simulated(directory)
             simulation = str(directory)
@@ -133,8 +139,8 @@ class FedsteinStrategy:
                     f"sites: {sites}, and the config has {count} clients; leave `sites` out in a simulation"
                 )
             sites = count
-        elif directory.is_dir() and self._resume:
-            # The run that is resumed was a simulation, whose config names its sites.
+        elif directory.is_dir():
+            # The run that is resumed was a simulation.
             simulation, sites = str(directory), len(list(directory.glob("*/site.toml")))
         if sites == 0:
             raise ConfigError("sites: 0; it must be the number of sites, each with a SuperNode of its own partition-id")
@@ -152,14 +158,31 @@ class FedsteinStrategy:
         logger.info("run %s", self._out)
         return Run(self._out)
 
+    def _make_way(self, directory: Path) -> None:
+        """Remove the sites of an earlier simulation if that may be replaced.
+
+        Raises
+        ------
+        ConfigError
+            It may not, or the directory is something else.
+        """
+        is_simulation = (directory / _RUN).is_file()
+        if self._force and is_simulation:
+            shutil.rmtree(directory)
+        elif directory.exists():
+            what, also = (
+                ("holds the sites of an earlier simulation", ", or force = true")
+                if is_simulation
+                else ("exists and is not of a simulation", "")
+            )
+            raise ConfigError(f"{directory} {what}; set another `out`{also}")
+
     def _simulated(self, directory: Path) -> tuple[Plan, int]:
         """The plan of a federation of the config's clients, whose rows are written to files of sites."""
-        if self._force and (directory / "run.toml").is_file():
-            shutil.rmtree(directory)
         files, notes = _fedstein.split(self._plan, self._data_dir, directory)
         for note in notes:
             logger.info("%s", note)
-        file = directory / "run.toml"
+        file = directory / _RUN
         return Plan((str(file), _read(file)), [], None), len(files)
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:

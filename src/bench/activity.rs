@@ -1,18 +1,11 @@
-//! Facts about the machine: processor, load, the cores that other processes use, the time of day. They are read from
-//! Linux's `/proc` and are absent on other systems.
+//! What the machine does besides: load, the cores that other processes use, memory. It is read from Linux's `/proc` and
+//! is absent on other systems.
 
 use std::fs;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// Ticks per second of `/proc/stat`: Linux reports 100 to every program, independently of the kernel's own clock.
 const TICKS: f64 = 100.0;
-
-/// The processor's name.
-pub fn processor() -> Option<String> {
-    let info = fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = info.lines().find(|line| line.starts_with("model name"))?;
-    line.split_once(':').map(|(_, name)| name.trim().to_owned())
-}
 
 /// The average number of running or runnable processes over the last minute.
 pub fn load() -> Option<f64> {
@@ -24,27 +17,6 @@ pub fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| 1024 * kib)
-}
-
-/// The present time in UTC, such as `2026-11-21 14:05:09`.
-pub fn timestamp() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    date_of(seconds)
-}
-
-/// Seconds since 1970 as a date of the Gregorian calendar: its years are counted from March, so that leap days come
-/// last, in cycles of 400 years with 146,097 days.
-fn date_of(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = 400 * era + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
 /// Counters of the busy seconds of all cores and of this process, since a moment.
@@ -98,15 +70,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_that_the_date_command_prints() {
-        // The expected dates are those of `date -u -d @N "+%F %T"`.
-        assert_eq!(date_of(0), "1970-01-01 00:00:00");
-        assert_eq!(date_of(951_782_399), "2000-02-28 23:59:59");
-        assert_eq!(date_of(951_782_400), "2000-02-29 00:00:00");
-        assert_eq!(date_of(1_798_761_599), "2026-12-31 23:59:59");
-    }
-
-    #[test]
     fn busy_time_excludes_idle_and_waiting_and_own_time_is_read_after_the_name() {
         let stat = "cpu  700 20 200 5000 300 10 30 40 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
         assert_eq!(busy_cores(stat), Some(10.0));
@@ -119,6 +82,6 @@ mod tests {
     #[test]
     fn linux_provides_all_values() {
         assert!(Activity::begin().foreign().is_some_and(|share| share >= 0.0));
-        assert!(processor().is_some() && load().is_some() && peak_memory().is_some_and(|bytes| bytes > 1 << 20));
+        assert!(load().is_some() && peak_memory().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

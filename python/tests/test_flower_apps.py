@@ -1,0 +1,127 @@
+"""The apps of `fedstein.flower` without Flower's processes: what a site answers, and what a strategy refuses."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("flwr")
+
+from conftest import Command
+from fedstein import ConfigError, _fedstein
+from fedstein.flower import FedsteinStrategy, _project
+from fedstein.flower._client import _site
+from flwr.app import ConfigRecord, RecordDict
+
+
+def message(number: int | str, *arrays: tuple[str, bytes], **envelope: Any) -> Any:
+    """The question who a site is as message of this number, changed so."""
+    asked = {**_fedstein.ask_site()[0], "number": number, **envelope}
+    return asked, {}, list(arrays)
+
+
+def failure(answer: Any) -> tuple[int, str]:
+    """The number of a message that was not answered, and the reason."""
+    envelope = answer[0]
+    content = json.loads(str(envelope["content"]))
+    assert content["kind"] == "failure", content
+    return int(envelope["number"]), content["reason"]
+
+
+@pytest.fixture
+def site(command: Command, tmp_path: Path) -> Path:
+    """The own file of a site that reads messages of up to 1 MiB."""
+    out = tmp_path / "sites"
+    command("site", "split", "--set", "partition.clients=2", "--set", "partition.labels=5", "--out", str(out))
+    file = out / "0" / "site.toml"
+    file.write_text(file.read_text() + "\n[limits]\nmegabytes = 1\n")
+    return file
+
+
+def test_a_message_that_is_too_large_is_declined_by_its_number(site: Path) -> None:
+    large = message(5, ("a", bytes((1 << 20) + 1)))
+    number, reason = failure(_fedstein.answer(site, 0, large))
+    assert number == 5
+    assert reason == "its arrays have 1048577 bytes; at most 1048576 are read"
+    small = message(6, ("a", b"x"))
+    assert failure(_fedstein.answer(site, 0, small))[0] == 6, "an array that the message does not list"
+    identity = json.loads(str(_fedstein.answer(site, 0, message(7))[0]["content"]))
+    assert identity == {"kind": "identity", "index": 0, "name": "site-0"}
+
+
+def test_a_message_that_is_damaged_is_declined_by_its_number(site: Path) -> None:
+    assert failure(_fedstein.decline(message(8, content="{"), "no"))[0] == 8
+    assert failure(_fedstein.answer(site, 0, message(9, content="{")))[0] == 9
+    assert failure(_fedstein.decline(message("ten"), "no"))[0] == 0
+
+
+def asked(simulation: str | None = None, **node: Any) -> tuple[Any, Any]:
+    """A message of Flower's and the context of a node."""
+    records = {} if simulation is None else {"simulation": ConfigRecord({"sites": simulation})}
+    return SimpleNamespace(content=RecordDict(records)), SimpleNamespace(node_config=node)
+
+
+def test_a_node_has_the_site_of_its_own_config_and_no_other() -> None:
+    assert _site(*asked(**{"partition-id": 1, "site": "/srv/site.toml"})) == (Path("/srv/site.toml"), 1)
+    assert _site(*asked(site="/srv/site.toml")) == (Path("/srv/site.toml"), None)
+    for wrong in ("1", True, 1.0):
+        with pytest.raises(ValueError, match="partition-id is not a whole number"):
+            _site(*asked(**{"partition-id": wrong, "site": "/srv/site.toml"}))
+    with pytest.raises(ValueError, match="it has no site: start it with --node-config"):
+        _site(*asked(**{"partition-id": 1}))
+
+
+def test_a_supernode_does_not_read_the_files_that_a_server_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = asked("/etc", **{"partition-id": 1, "site": "/srv/site.toml"})
+    for modules in ({}, {"ray": SimpleNamespace(is_initialized=lambda: False)}):
+        monkeypatch.setattr("fedstein.flower._client.sys.modules", modules)
+        with pytest.raises(ValueError, match="the server asks for a simulation, and this is a SuperNode"):
+            _site(*both)
+    monkeypatch.setattr("fedstein.flower._client.sys.modules", {"ray": SimpleNamespace(is_initialized=lambda: True)})
+    assert _site(*both) == (Path("/etc/1/site.toml"), 1)
+
+
+def test_the_sites_of_an_earlier_simulation_are_replaced_only_where_asked_for(tmp_path: Path) -> None:
+    out, beside = tmp_path / "run", tmp_path / "run-sites"
+
+    def start(**keys: Any) -> str:
+        """The message with which a start ends, since there is no grid."""
+        grid: Any = None
+        strategy = FedsteinStrategy({"rounds": 1, "partition.clients": 2}, out=out, **keys)
+        with pytest.raises((ConfigError, AttributeError)) as raised:
+            strategy.start(grid)
+        return str(raised.value)
+
+    beside.mkdir()
+    (beside / "letter.txt").write_text("mine")
+    for force in (False, True):
+        assert start(force=force) == f"{beside} exists and is not of a simulation; set another `out`"
+    (beside / "letter.txt").unlink()
+    beside.rmdir()
+    assert "NoneType" in start(), "the rows are written before a node is looked for"
+    kept = (beside / "1" / "train.csv").read_bytes()
+    for keys in ({}, {"data.kind": "sites", "sites": 2}):
+        message = f"{beside} holds the sites of an earlier simulation; set another `out`, or force = true"
+        assert start(**keys) == message
+    assert (beside / "1" / "train.csv").read_bytes() == kept
+    assert "NoneType" in start(force=True, seed=2)
+    assert (beside / "1" / "train.csv").read_bytes() != kept
+
+
+def test_the_extras_have_the_versions_of_flower_that_are_tested() -> None:
+    extras = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
+    low, high = (".".join(map(str, version)) for version in _project.FLOWER)
+    for requirements in (extras["optional-dependencies"][extra] for extra in ("flower", "simulation")):
+        assert [requirement.partition(">=")[2] for requirement in requirements] == [f"{low},<{high}"]
+
+
+def test_another_version_of_flower_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _project.untested() is None
+    for version in ("1.39.2", "2.0.0"):
+        monkeypatch.setattr("flwr.__version__", version)
+        assert f"Flower {version}: fedstein" in (_project.untested() or "")

@@ -1,0 +1,102 @@
+//! Which classes are taken for which.
+
+use serde::Serialize;
+
+use super::bootstrap::Interval;
+use super::predictions::{ClassPredictions, argmax};
+use super::share::share_interval;
+
+/// The numbers of rows of every class that are predicted as every class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Confusion {
+    classes: usize,
+    /// `[C, C]`, the label first.
+    counts: Vec<usize>,
+    /// Sums of the confidences of the same rows, `[C, C]`.
+    confidence: Vec<f64>,
+}
+
+/// Rows of one class that are predicted as another one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ConfusedPair {
+    /// The class of the rows.
+    pub label: usize,
+    /// The class that they are taken for.
+    pub predicted: usize,
+    /// Number of these rows.
+    pub n: usize,
+    /// Their share of the rows of the class.
+    pub share: f64,
+    /// The 95 % interval of this share (Wilson).
+    pub share_interval: Interval,
+    /// Mean confidence of these predictions, all of which are wrong.
+    pub confidence: f64,
+}
+
+impl Confusion {
+    /// Counts the rows; the predicted class is the argmax, the lowest index on ties.
+    pub fn of(predictions: &ClassPredictions<'_>) -> Self {
+        let classes = predictions.classes();
+        let (mut counts, mut confidence) = (vec![0; classes * classes], vec![0.0; classes * classes]);
+        for (row, &label) in predictions.rows().zip(predictions.labels()) {
+            let predicted = argmax(row);
+            counts[label * classes + predicted] += 1;
+            confidence[label * classes + predicted] += row[predicted];
+        }
+        Self { classes, counts, confidence }
+    }
+
+    /// Number of classes `C`.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// The counts of every class, `[C]` for each label in ascending order.
+    pub fn rows(&self) -> impl Iterator<Item = &[usize]> {
+        self.counts.chunks_exact(self.classes)
+    }
+
+    /// Every pair of different classes with rows, those with the most rows first; pairs of equal numbers are in the order
+    /// of label and prediction.
+    pub fn confused(&self) -> Vec<ConfusedPair> {
+        let of_label = |(label, row): (usize, &[usize])| {
+            let all: usize = row.iter().sum();
+            let pair = move |(predicted, &n): (usize, &usize)| {
+                let share = n as f64 / all as f64;
+                let confidence = self.confidence[label * self.classes + predicted] / n as f64;
+                let pair = || ConfusedPair {
+                    label,
+                    predicted,
+                    n,
+                    share,
+                    share_interval: share_interval(share, all),
+                    confidence,
+                };
+                (n > 0 && predicted != label).then(pair)
+            };
+            row.iter().enumerate().filter_map(pair).collect::<Vec<_>>()
+        };
+        let mut pairs: Vec<ConfusedPair> = self.rows().enumerate().flat_map(of_label).collect();
+        pairs.sort_by_key(|pair| std::cmp::Reverse(pair.n));
+        pairs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_sorted_by_their_rows_and_have_the_confidence_of_the_mistakes() {
+        let rows =
+            [[0.6, 0.3, 0.1], [0.5, 0.4, 0.1], [0.1, 0.2, 0.7], [0.2, 0.7, 0.1], [0.8, 0.1, 0.1], [0.4, 0.3, 0.3]];
+        let predictions = ClassPredictions::new(vec![0, 1, 2, 0, 1, 2], 3, rows.concat()).unwrap();
+        let confusion = Confusion::of(&predictions);
+        assert_eq!(confusion.rows().collect::<Vec<_>>(), [[1, 1, 0], [2, 0, 0], [1, 0, 1]]);
+        let pairs = confusion.confused();
+        let found: Vec<_> = pairs.iter().map(|pair| (pair.label, pair.predicted, pair.n)).collect();
+        assert_eq!(found, [(1, 0, 2), (0, 1, 1), (2, 0, 1)]);
+        assert!((pairs[0].confidence - 0.65).abs() < 1e-15 && pairs[0].share == 1.0 && pairs[1].share == 0.5);
+        assert_eq!(pairs[0].share_interval, share_interval(1.0, 2));
+    }
+}

@@ -1,0 +1,296 @@
+//! Logistic recalibration of two classes: the calibration slope, the calibration intercept, and calibration in the large.
+//!
+//! Source: Cox 1958; Van Calster et al. 2019 for the names. The model is `logit P(y = 1) = a + b l` of the rows'
+//! `l = logit p`, fitted by maximum likelihood without a penalty. The slope is b, the intercept a; calibration in the
+//! large is a of the model with b = 1. A calibrated model has b = 1 and a = 0. Intervals are Wald's, from the inverse
+//! of the observed information.
+
+use serde::{Serialize, Serializer};
+
+use super::bootstrap::Interval;
+use super::classification::PROBABILITY_FLOOR;
+use super::normal::two_sided_quantile;
+use super::predictions::ClassPredictions;
+
+/// The most steps of Newton's method; a fit takes five to ten.
+const STEPS: usize = 100;
+/// The most halvings of a step that does not raise the likelihood.
+const HALVINGS: usize = 40;
+/// The fit ends where Newton's decrement, which is twice the likelihood that is left to gain, is below this share of the
+/// number of rows.
+const DECREMENT: f64 = 1e-20;
+
+/// A maximum-likelihood estimate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+}
+
+impl Estimate {
+    /// Wald's interval.
+    pub fn interval(&self, level: f64) -> Interval {
+        let half = two_sided_quantile(level) * self.standard_error;
+        Interval { lo: self.value - half, hi: self.value + half }
+    }
+}
+
+/// The recalibration of two classes. What has no finite estimate is `None`, and `missing` says why.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Recalibration {
+    /// The slope b: below 1 the probabilities are too extreme, above 1 not extreme enough.
+    #[serde(serialize_with = "value")]
+    pub slope: Option<Estimate>,
+    /// The intercept a of the same fit.
+    #[serde(serialize_with = "value")]
+    pub intercept: Option<Estimate>,
+    /// The intercept with the slope 1: above 0 the probabilities of class 1 are too low on average.
+    #[serde(serialize_with = "value")]
+    pub in_the_large: Option<Estimate>,
+    /// Rows with a probability below 1e-12 of either class, which are taken as 1e-12.
+    pub floored: usize,
+    /// The reason why slope and intercept have no estimate.
+    pub missing: Option<NoSlope>,
+}
+
+/// In `report.json` an estimate is a number with its standard error and its 95 % interval.
+fn value<S: Serializer>(of: &Option<Estimate>, serializer: S) -> Result<S::Ok, S::Error> {
+    let shown = |of: &Estimate| {
+        let Interval { lo, hi } = of.interval(0.95);
+        [("value", of.value), ("standard_error", of.standard_error), ("lo", lo), ("hi", hi)]
+    };
+    match of {
+        Some(of) => serializer.collect_map(shown(of)),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// The reason why the calibration slope has no estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoSlope {
+    /// All rows have the same class.
+    OneClass,
+    /// All rows have the same probability.
+    OneProbability,
+    /// A threshold separates the classes: the slope is infinite.
+    Separable,
+    /// The fit did not converge.
+    NoConvergence,
+}
+
+impl NoSlope {
+    /// The reason as a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::OneClass => {
+                "All rows have the same class, so that the calibration slope and intercepts have no finite value."
+            }
+            Self::OneProbability => "All rows have the same probability, so that there is no calibration slope.",
+            Self::Separable => {
+                "A threshold separates the rows of the two classes, so that the calibration slope is infinite; more rows \
+                 would give it a value."
+            }
+            Self::NoConvergence => "The fit of the calibration slope did not converge.",
+        }
+    }
+}
+
+/// `ln(p_1 / p_0)` of two probabilities, each at least 1e-12.
+fn logit(row: &[f64]) -> f64 {
+    row[1].max(PROBABILITY_FLOOR).ln() - row[0].max(PROBABILITY_FLOOR).ln()
+}
+
+impl Recalibration {
+    /// The recalibration of p(y = 1); `None` unless there are two classes.
+    pub fn of(predictions: &ClassPredictions<'_>) -> Option<Self> {
+        let rows = predictions.rows().zip(predictions.labels().iter().copied());
+        (predictions.classes() == 2).then(|| Self::of_rows(rows))
+    }
+
+    /// The same of rows of two probabilities with their labels.
+    pub(super) fn of_rows<'a>(rows: impl Iterator<Item = (&'a [f64], usize)>) -> Self {
+        let mut floored = 0;
+        let of_row = |(row, label): (&[f64], usize)| {
+            floored += usize::from(row.iter().any(|p| *p < PROBABILITY_FLOOR));
+            Row { logit: logit(row), positive: label == 1 }
+        };
+        let rows: Vec<Row> = rows.map(of_row).collect();
+        let missing = missing(&rows);
+        let in_the_large = match missing {
+            Some(NoSlope::OneClass) => None,
+            _ => fit(&rows, false).map(|[intercept, _]| intercept),
+        };
+        let both = if missing.is_none() { fit(&rows, true) } else { None };
+        Self {
+            slope: both.map(|[_, slope]| slope),
+            intercept: both.map(|[intercept, _]| intercept),
+            in_the_large,
+            floored,
+            missing: missing.or_else(|| both.is_none().then_some(NoSlope::NoConvergence)),
+        }
+    }
+}
+
+/// A row of the fit.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    logit: f64,
+    positive: bool,
+}
+
+/// The reason why the likelihood has no maximum (Albert and Anderson 1984, for one covariate).
+fn missing(rows: &[Row]) -> Option<NoSlope> {
+    let range = |positive: bool| {
+        let of = rows.iter().filter(|row| row.positive == positive).map(|row| row.logit);
+        of.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), logit| (lo.min(logit), hi.max(logit)))
+    };
+    let (negative, positive) = (range(false), range(true));
+    match () {
+        () if negative.0 > negative.1 || positive.0 > positive.1 => Some(NoSlope::OneClass),
+        () if negative == positive && negative.0 == negative.1 => Some(NoSlope::OneProbability),
+        () if negative.1 <= positive.0 || positive.1 <= negative.0 => Some(NoSlope::Separable),
+        () => None,
+    }
+}
+
+/// Sums over rows at an intercept and a slope.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    /// Log-likelihood.
+    likelihood: f64,
+    /// Its gradient.
+    gradient: [f64; 2],
+    /// Minus its second derivatives: of a twice, of a and b, of b twice.
+    information: [f64; 3],
+}
+
+impl Sums {
+    fn of(rows: &[Row], [a, b]: [f64; 2]) -> Self {
+        let mut sums = Self::default();
+        for &Row { logit, positive } in rows {
+            let eta = a + b * logit;
+            // exp of a number at most 0: neither overflow nor cancellation.
+            let small = (-eta.abs()).exp();
+            let (p, q) = if eta > 0.0 { (1.0, small) } else { (small, 1.0) };
+            let (p, q) = (p / (1.0 + small), q / (1.0 + small));
+            let (residual, against) = if positive { (q, -eta) } else { (-p, eta) };
+            sums.likelihood -= against.max(0.0) + small.ln_1p();
+            let weight = p * q;
+            sums.gradient[0] += residual;
+            sums.gradient[1] += residual * logit;
+            sums.information[0] += weight;
+            sums.information[1] += weight * logit;
+            sums.information[2] += weight * logit * logit;
+        }
+        sums
+    }
+
+    /// The inverse of the information, of the intercept alone with a fixed slope; `None` where it is singular.
+    fn covariance(&self, slope: bool) -> Option<[f64; 3]> {
+        let [aa, ab, bb] = self.information;
+        if !slope {
+            return (aa > 0.0 && (1.0 / aa).is_finite()).then(|| [1.0 / aa, 0.0, 0.0]);
+        }
+        let determinant = aa * bb - ab * ab;
+        let inverse = [bb / determinant, -ab / determinant, aa / determinant];
+        (determinant > 0.0 && inverse.iter().all(|v| v.is_finite())).then_some(inverse)
+    }
+}
+
+/// Intercept and slope of the highest likelihood by Newton's method, the slope 1 where it is not fitted; `None` where
+/// the method does not converge.
+fn fit(rows: &[Row], slope: bool) -> Option<[Estimate; 2]> {
+    let mut at = [0.0, 1.0];
+    let mut sums = Sums::of(rows, at);
+    for _ in 0..STEPS {
+        let [aa, ab, bb] = sums.covariance(slope)?;
+        let [a, b] = sums.gradient;
+        let step = [aa * a + ab * b, ab * a + bb * b];
+        let decrement = step[0] * a + step[1] * b;
+        if decrement <= DECREMENT * rows.len() as f64 {
+            let of = |value: f64, variance: f64| Estimate { value, standard_error: variance.sqrt() };
+            return Some([of(at[0], aa), of(at[1], bb)]);
+        }
+        (at, sums) = uphill(rows, at, step, sums.likelihood)?;
+    }
+    None
+}
+
+/// The first of the step, its half, its quarter, ..., that does not lower the likelihood.
+fn uphill(rows: &[Row], at: [f64; 2], step: [f64; 2], likelihood: f64) -> Option<([f64; 2], Sums)> {
+    let mut share = 1.0;
+    for _ in 0..HALVINGS {
+        let next = [at[0] + share * step[0], at[1] + share * step[1]];
+        let sums = Sums::of(rows, next);
+        // Close to the maximum the gain is below the rounding of the sum.
+        if sums.likelihood >= likelihood - 1e-12 * likelihood.abs() {
+            return Some((next, sums));
+        }
+        share *= 0.5;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predictions(labels: &[usize], p: &[f64]) -> ClassPredictions<'static> {
+        let probabilities = p.iter().flat_map(|p| [1.0 - p, *p]).collect();
+        ClassPredictions::new(labels.to_vec(), 2, probabilities).unwrap()
+    }
+
+    fn of(labels: &[usize], p: &[f64]) -> Recalibration {
+        Recalibration::of(&predictions(labels, p)).unwrap()
+    }
+
+    #[test]
+    fn two_probabilities_have_a_closed_form() {
+        // Among the rows with p = 0.2 a share of 1/4 is positive, among those with p = 0.8 one of 3/5: a saturated model,
+        // whose fitted logits are those of the shares, and whose variances are 1/count summed over the four cells.
+        let labels = [[1, 0, 0, 0].as_slice(), &[1, 1, 1, 0, 0]].concat();
+        let got = of(&labels, &[[0.2; 4].as_slice(), &[0.8; 5]].concat());
+        let (low, high) = (-(3.0_f64.ln()), 1.5_f64.ln());
+        let x = 4.0_f64.ln();
+        let (slope, intercept) = (got.slope.unwrap(), got.intercept.unwrap());
+        assert!((slope.value - (high - low) / (2.0 * x)).abs() < 1e-12, "{slope:?}");
+        assert!((intercept.value - 0.5 * (high + low)).abs() < 1e-12, "{intercept:?}");
+        let variance: f64 = 1.0 + 1.0 / 3.0 + 1.0 / 3.0 + 0.5;
+        assert!((slope.standard_error - variance.sqrt() / (2.0 * x)).abs() < 1e-12, "{slope:?}");
+        assert!((intercept.standard_error - 0.5 * variance.sqrt()).abs() < 1e-12, "{intercept:?}");
+        assert_eq!((got.missing, got.floored), (None, 0));
+    }
+
+    #[test]
+    fn what_has_no_maximum_is_said() {
+        let one_class = of(&[1, 1, 1], &[0.2, 0.5, 0.9]);
+        assert_eq!((one_class.missing, one_class.slope, one_class.in_the_large), (Some(NoSlope::OneClass), None, None));
+        let separable = of(&[0, 0, 1, 1], &[0.1, 0.3, 0.6, 0.9]);
+        assert_eq!((separable.missing, separable.slope), (Some(NoSlope::Separable), None));
+        assert!(separable.in_the_large.is_some());
+        // Reversed, and separable but for one probability that both classes have.
+        assert_eq!(of(&[1, 1, 0, 0], &[0.1, 0.3, 0.6, 0.9]).missing, Some(NoSlope::Separable));
+        assert_eq!(of(&[0, 0, 1, 1], &[0.1, 0.5, 0.5, 0.9]).missing, Some(NoSlope::Separable));
+        let one = of(&[0, 1, 0, 0], &[0.5; 4]);
+        assert_eq!(one.missing, Some(NoSlope::OneProbability));
+        // The intercept of a constant is the logit of the share less that of the constant.
+        assert!((one.in_the_large.unwrap().value + 3.0_f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn probabilities_of_zero_and_one_are_floored_and_counted() {
+        let got = of(&[0, 1, 1, 0, 1, 0], &[0.0, 1.0, 0.0, 0.4, 0.7, 0.6]);
+        assert_eq!((got.floored, got.missing), (3, None));
+        assert!(got.slope.is_some_and(|slope| slope.value.is_finite() && slope.standard_error.is_finite()));
+        assert!(of(&[0, 1], &[1.0, 0.0]).in_the_large.is_some_and(|of| of.value.abs() < 1e-9));
+    }
+
+    #[test]
+    fn other_numbers_of_classes_have_no_recalibration() {
+        let three = ClassPredictions::new(vec![0], 3, vec![0.2, 0.3, 0.5]).unwrap();
+        assert_eq!(Recalibration::of(&three), None);
+    }
+}

@@ -1,0 +1,250 @@
+//! The config that `fedstein init` writes: each key with what the schema says of it, and what was found in the table.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use toml::Value;
+
+use super::choice::{Choice, key_of, shown};
+use crate::cli::CliError;
+use crate::datasets::{Survey, SurveyColumn, Task};
+use crate::experiment::config::schema;
+
+/// The width of a comment, in characters.
+const WIDTH: usize = 110;
+
+/// The number of distinct values that a comment lists.
+const LISTED: usize = 6;
+
+/// The number of columns that a comment describes one by one.
+const DESCRIBED: usize = 40;
+
+/// A key with its value, and what was found.
+struct Line {
+    section: &'static str,
+    kind: &'static str,
+    key: &'static str,
+    value: Value,
+    found: String,
+}
+
+/// The text of the config.
+///
+/// # Errors
+/// [`CliError::Failed`] where a key is not in the schema, which no table causes.
+pub fn text(path: &str, survey: &Survey, choice: &Choice<'_>) -> Result<String, CliError> {
+    let mut text = String::new();
+    comment(&mut text, &format!("{}: {}.", one_line(path), choice.summary()));
+    comment(&mut text, "All keys are in docs/configuration.md; those that are not here have their defaults.");
+    columns(&mut text, survey, choice);
+    let mut section = None;
+    for line in lines(path, survey, choice) {
+        if section != Some(line.section) {
+            section = Some(line.section);
+            text.push('\n');
+            if !line.section.is_empty() {
+                let _ = writeln!(text, "[{}]", line.section);
+            }
+            if line.section == "data" {
+                obstacles(&mut text, choice);
+            }
+        }
+        let known = schema().section(line.section).and_then(|section| {
+            let about = if line.key == "kind" {
+                section.about
+            } else {
+                section.keys_of(line.kind).find(|key| key.name == line.key)?.doc
+            };
+            Some(about)
+        });
+        let about = known.ok_or_else(|| CliError::Failed(format!("there is no key {}.{}", line.section, line.key)))?;
+        comment(&mut text, about);
+        if !line.found.is_empty() {
+            comment(&mut text, &line.found);
+        }
+        let _ = writeln!(text, "{} = {}", line.key, line.value);
+    }
+    Ok(text)
+}
+
+/// All keys that a table can speak for, in the order of the file.
+fn lines(path: &str, survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
+    let text = |text: &str| Value::String(text.to_owned());
+    let line = |section, kind, key, value, found: String| Line { section, kind, key, value, found };
+    let data = |key, value, found: String| line("data", "csv", key, value, found);
+    let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name: String = name.split('.').find(|part| !part.is_empty()).unwrap_or("own-data").to_owned();
+    let clients = clients(choice);
+    let mut lines = vec![
+        line("", "", "name", text(&run_name(&name)), String::new()),
+        line(
+            "",
+            "",
+            "rounds",
+            Value::Integer(rounds(clients)),
+            format!("Two visits to each of {clients} clients, but 10 rounds at least and 200 at most."),
+        ),
+        data("kind", text("csv"), String::new()),
+        data("path", text(path), String::new()),
+        data("target", text(&choice.target_key), others("could be predicted as well", &choice.other_targets)),
+        data("task", text(task(choice.task)), about_target(choice)),
+        data("header", text(if survey.header { "yes" } else { "no" }), String::new()),
+        data("delimiter", text(&delimiter(survey.delimiter)), String::new()),
+    ];
+    if let Some(client) = choice.client {
+        let key = key_of(client, survey.columns.len());
+        lines.push(data("client_column", text(&key), others("could be the clients as well", &choice.other_clients)));
+    } else if !choice.other_clients.is_empty() {
+        let found = others("could be the clients (with `partition.kind = \"by-column\"`)", &choice.other_clients);
+        lines.push(data("client_column", text(""), found));
+    }
+    lines.push(data("test_fraction", Value::Float(0.2), String::new()));
+    match choice.client {
+        Some(client) => {
+            let found = format!("Clients are the {clients} values of {}.", shown(client));
+            lines.push(line("partition", "by-column", "kind", text("by-column"), found));
+        }
+        None => {
+            lines.push(line("partition", "iid", "kind", text("iid"), "No column says whose rows these are.".into()));
+            lines.push(line("partition", "iid", "clients", Value::Integer(clients as i64), String::new()));
+        }
+    }
+    lines.push(line("model", "bnn", "kind", text("bnn"), String::new()));
+    lines.push(line("model", "bnn", "hidden", Value::Array(vec![Value::Integer(50)]), String::new()));
+    lines.push(line("algorithm", "newton-dsvgd", "kind", text("newton-dsvgd"), String::new()));
+    lines.push(line("algorithm", "newton-dsvgd", "particles", Value::Integer(20), String::new()));
+    lines
+}
+
+/// A name that a run's directory can have.
+fn run_name(stem: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' };
+    stem.chars().map(plain).take(60).collect()
+}
+
+/// The number of clients: those of the column, else one for 50 rows, from 2 to 10.
+fn clients(choice: &Choice<'_>) -> usize {
+    let named = choice.client.and_then(SurveyColumn::distinct);
+    named.unwrap_or((choice.rows / 50).clamp(2, 10))
+}
+
+fn rounds(clients: usize) -> i64 {
+    (2 * clients).clamp(10, 200) as i64
+}
+
+const fn task(task: Task) -> &'static str {
+    match task {
+        Task::Classification => "classification",
+        Task::Regression => "regression",
+    }
+}
+
+fn delimiter(delimiter: u8) -> String {
+    if delimiter == b'\t' { "tab".into() } else { char::from(delimiter).to_string() }
+}
+
+fn about_target(choice: &Choice<'_>) -> String {
+    let target = shown(choice.target);
+    match (choice.task, &choice.target.values) {
+        (Task::Classification, Some(values)) => format!("{target} has {}.", listed(values.iter())),
+        (Task::Classification, None) => format!("{target} has more than a thousand distinct texts."),
+        (Task::Regression, _) => format!("{target} holds numbers."),
+    }
+}
+
+/// The first values of a column with their numbers of rows.
+fn listed<'a>(values: impl ExactSizeIterator<Item = (&'a String, &'a usize)>) -> String {
+    let count = values.len();
+    let first: Vec<String> = values
+        .take(LISTED)
+        .map(|(value, rows)| format!("{} ({rows} row{})", one_line(value), if *rows == 1 { "" } else { "s" }))
+        .collect();
+    let more = if count > LISTED { ", …" } else { "" };
+    format!("{count} values: {}{more}", first.join(", "))
+}
+
+fn others(what: &str, columns: &[&SurveyColumn]) -> String {
+    let names: Vec<String> = columns.iter().take(LISTED).map(|column| shown(column)).collect();
+    match columns.len() {
+        0 => String::new(),
+        count => format!("{}{} {what}.", names.join(", "), if count > LISTED { ", …" } else { "" }),
+    }
+}
+
+/// A table of the columns, as a comment.
+fn columns(text: &mut String, survey: &Survey, choice: &Choice<'_>) {
+    text.push_str("#\n");
+    let name = |column: &SurveyColumn| column.name.as_deref().map_or_else(|| column.index.to_string(), one_line);
+    let described = survey.columns.iter().take(DESCRIBED);
+    let width = described.clone().map(|column| name(column).chars().count()).max().unwrap_or(0);
+    for column in described {
+        let role = match column.index {
+            index if index == choice.target.index => ", the target",
+            index if choice.client.is_some_and(|client| client.index == index) => ", the client",
+            _ => "",
+        };
+        let _ = writeln!(text, "#   {:width$}  {}{role}", name(column), described_as(column));
+    }
+    if survey.columns.len() > DESCRIBED {
+        let _ = writeln!(text, "#   and {} more", survey.columns.len() - DESCRIBED);
+    }
+}
+
+fn described_as(column: &SurveyColumn) -> String {
+    let kind = match (column.is_numeric(), column.whole, column.numbers) {
+        (true, true, _) => "whole numbers",
+        (true, false, _) => "numbers",
+        (false, ..)
+            if column.decimal_commas > 0 && column.numbers + column.decimal_commas + column.missing == column.cells =>
+        {
+            "numbers with a decimal comma"
+        }
+        (false, _, 0) => "text",
+        (false, ..) => "numbers and other cells",
+    };
+    let distinct = column.distinct().map_or_else(|| "more than a thousand".into(), |count| count.to_string());
+    let missing = match column.missing {
+        0 => String::new(),
+        1 => ", 1 missing".into(),
+        count => format!(", {count} missing"),
+    };
+    format!("{kind}, {distinct} distinct{missing}")
+}
+
+/// What keeps the table from being trained on, as a comment.
+fn obstacles(text: &mut String, choice: &Choice<'_>) {
+    if choice.obstacles.is_empty() {
+        return;
+    }
+    comment(
+        text,
+        "Every feature must be a number in every row, and these columns are not. Take them out of the file, or write numbers in the place of their other cells:",
+    );
+    for column in &choice.obstacles {
+        let Some((line, cell)) = &column.other else { continue };
+        let comma = if column.decimal_commas > 0 { ", a decimal comma" } else { "" };
+        comment(text, &format!("  {}: `{cell}` in line {line}{comma}; {}", shown(column), described_as(column)));
+    }
+}
+
+/// A text on one line, with control characters escaped, cut after 40 characters.
+fn one_line(text: &str) -> String {
+    let shown: String = text.chars().take(40).collect();
+    let more = if text.chars().nth(40).is_some() { "…" } else { "" };
+    format!("{}{more}", shown.escape_debug())
+}
+
+/// Adds lines of a comment; every line but the first is indented as the first.
+fn comment(text: &mut String, what: &str) {
+    let indent: String = what.chars().take_while(|c| *c == ' ').collect();
+    let mut line = format!("#{indent}");
+    for word in what.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = writeln!(text, "{line}");
+            line = format!("#{indent}");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    let _ = writeln!(text, "{line}");
+}

@@ -1,0 +1,46 @@
+//! `fedstein init`: looks at the columns of a table, and writes a config with comments for it.
+
+mod choice;
+mod config;
+
+use std::path::Path;
+
+use super::output;
+use crate::cli::{CliError, Init, print_text};
+use crate::datasets::survey;
+use crate::error::RunError;
+use choice::Choice;
+
+/// Runs the command.
+///
+/// # Errors
+/// The table cannot be read or has no column to predict, or the config cannot be written.
+pub(super) fn init(typed: &Init) -> Result<(), CliError> {
+    let Init { table, target, out, force } = typed;
+    output::check(out, *force)?;
+    let found = survey(table).map_err(RunError::from)?;
+    let choice = Choice::of(&found, target.as_deref())
+        .map_err(|problem| CliError::Usage(format!("{}: {problem}", table.display())))?;
+    let path = table.to_str().ok_or_else(|| {
+        CliError::Usage(format!("`{}` is not UTF-8, as a config must be; rename the file", table.display()))
+    })?;
+    let text = config::text(path, &found, &choice)?;
+    output::write(out, &text, *force)?;
+    match out == Path::new("-") {
+        true => Ok(()),
+        false => print_text(&said(out, &choice)),
+    }
+}
+
+/// What the command prints when it has written a file.
+fn said(out: &Path, choice: &Choice<'_>) -> String {
+    let out = out.display();
+    let next = match choice.obstacles.is_empty() {
+        true => format!("fedstein train {out}"),
+        false => {
+            let names: Vec<String> = choice.obstacles.iter().map(|column| choice::shown(column)).collect();
+            format!("it does not train as it is: cells of {} are not numbers; the file says which", names.join(", "))
+        }
+    };
+    format!("{out}: {}\n{next}\n", choice.summary())
+}

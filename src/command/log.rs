@@ -1,0 +1,154 @@
+//! `fedstein train --log`: what happens in a run, as JSON lines.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+use toml::Table;
+
+use super::output;
+use crate::cli::CliError;
+use crate::experiment::progress::Observer;
+use crate::experiment::schema::Resolved;
+use crate::machine;
+use crate::metrics::Evaluation;
+use crate::report::RoundRecord;
+
+/// The file, which exists from the beginning of the first round on.
+pub(super) struct Log {
+    path: PathBuf,
+    /// Whether lines are added to a file that exists.
+    appends: bool,
+    /// What the first line says besides the first words of the run.
+    about: Map<String, Value>,
+    out: Mutex<Option<File>>,
+}
+
+impl Log {
+    /// A log at `path`, which must be new unless lines are appended to it or it may be replaced.
+    ///
+    /// # Errors
+    /// Something is there that may not be replaced, or a directory or a link.
+    pub fn new(
+        path: &Path,
+        (appends, force): (bool, bool),
+        name: &str,
+        resolved: &Resolved,
+    ) -> Result<Arc<Self>, CliError> {
+        output::check_as("--log", path, force || appends)?;
+        let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let mut about = Map::new();
+        about.insert("name".into(), json!(name));
+        about.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
+        about.insert("command".into(), json!(command));
+        about.insert("config".into(), Value::Object(keys(&resolved.table)));
+        Ok(Arc::new(Self { path: path.to_path_buf(), appends, about, out: Mutex::new(None) }))
+    }
+
+    fn open(&self) -> std::io::Result<File> {
+        OpenOptions::new().create(true).write(true).append(self.appends).truncate(!self.appends).open(&self.path)
+    }
+
+    /// Writes a line. A log that cannot be written does not end the run.
+    fn write(&self, event: &str, fields: Map<String, Value>) {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = out.as_mut() else { return };
+        let time = machine::timestamp().replace(' ', "T") + "Z";
+        let mut line = Map::new();
+        line.insert("event".into(), json!(event));
+        line.insert("time".into(), json!(time));
+        line.extend(fields);
+        if writeln!(file, "{}", Value::Object(line)).is_err() {
+            *out = None;
+        }
+    }
+
+    /// Writes how the run has ended.
+    pub fn end(&self, result: Result<&Evaluation, &CliError>) {
+        let mut fields = Map::new();
+        let state = match result {
+            Ok(evaluation) => {
+                let metrics: Map<String, Value> =
+                    evaluation.columns().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
+                fields.insert("metrics".into(), Value::Object(metrics));
+                "finished"
+            }
+            Err(error) => {
+                fields.insert("error".into(), json!(error.to_string()));
+                if matches!(error, CliError::Interrupted(_)) { "interrupted" } else { "failed" }
+            }
+        };
+        fields.insert("state".into(), json!(state));
+        self.write("end", fields);
+    }
+}
+
+/// Every key as `section.key` with its value.
+fn keys(table: &Table) -> Map<String, Value> {
+    let mut keys = Map::new();
+    for (name, value) in table {
+        match value {
+            toml::Value::Table(section) => {
+                keys.extend(section.iter().map(|(key, value)| (format!("{name}.{key}"), json!(value))));
+            }
+            value => drop(keys.insert(name.clone(), json!(value))),
+        }
+    }
+    keys
+}
+
+/// An observer that also writes a log.
+pub(super) struct Logged {
+    pub inner: Box<dyn Observer>,
+    pub log: Arc<Log>,
+}
+
+impl Observer for Logged {
+    fn started(&self, rounds: usize, note: &str) {
+        match self.log.open() {
+            Ok(file) => *self.log.out.lock().unwrap_or_else(PoisonError::into_inner) = Some(file),
+            Err(error) => self.inner.note(&format!("--log `{}`: {error}; there is no log", self.log.path.display())),
+        }
+        let mut fields = self.log.about.clone();
+        fields.insert("about".into(), json!(note));
+        fields.insert("rounds".into(), json!(rounds));
+        self.log.write("start", fields);
+        self.inner.started(rounds, note);
+    }
+
+    fn round(&self, round: usize, clients: &[usize]) {
+        self.inner.round(round, clients);
+    }
+
+    fn step(&self, done: usize, total: usize) {
+        self.inner.step(done, total);
+    }
+
+    fn finished_round(&self, record: &RoundRecord) {
+        if let Ok(Value::Object(fields)) = serde_json::to_value(record) {
+            self.log.write("round", fields);
+        }
+        self.inner.finished_round(record);
+    }
+
+    fn finished(&self) {
+        self.inner.finished();
+    }
+
+    fn note(&self, note: &str) {
+        let mut fields = Map::new();
+        fields.insert("text".into(), json!(note));
+        self.log.write("note", fields);
+        self.inner.note(note);
+    }
+
+    fn saved(&self, round: usize) {
+        self.inner.saved(round);
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.inner.wants_to_stop()
+    }
+}

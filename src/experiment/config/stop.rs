@@ -1,0 +1,101 @@
+//! `[stop]`: when a run ends before its last round, and which round its results are those of.
+
+use fedstein_schema::Accepts::{Choice, Float};
+use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
+use fedstein_schema::{COUNT_OR_ZERO, Interval, Key, Section, key};
+use serde::{Deserialize, Serialize};
+
+/// The keys of `[stop]`.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StopConfig {
+    /// Number of rounds without a better value after which the run ends; 0 for none.
+    pub patience: usize,
+    /// The metric of the validation rows by which a round is better.
+    pub metric: StopMetric,
+    /// MiB from the clients to the server after which the run ends; 0 for no limit.
+    pub uplink_mib: f64,
+    /// Seconds after which the run ends; 0 for no limit.
+    pub seconds: f64,
+}
+
+/// A metric by which a round is better than another.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopMetric {
+    /// Negative log-likelihood.
+    #[default]
+    Nll,
+    /// Accuracy.
+    Accuracy,
+    /// Brier score.
+    Brier,
+    /// Root mean squared error.
+    Rmse,
+}
+
+impl StopMetric {
+    /// Its key in the table of metrics.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Nll => "nll",
+            Self::Accuracy => "accuracy",
+            Self::Brier => "brier",
+            Self::Rmse => "rmse",
+        }
+    }
+
+    /// Its column in `rounds.csv`, on validation rows.
+    pub fn column(self) -> &'static str {
+        match self {
+            Self::Nll => "validation_nll",
+            Self::Accuracy => "validation_accuracy",
+            Self::Brier => "validation_brier",
+            Self::Rmse => "validation_rmse",
+        }
+    }
+
+    /// Whether it is one of class probabilities, or one of real targets; `None` for one of both.
+    pub fn of_classes(self) -> Option<bool> {
+        match self {
+            Self::Nll => None,
+            Self::Accuracy | Self::Brier => Some(true),
+            Self::Rmse => Some(false),
+        }
+    }
+}
+
+const KEYS: &[Key] = &[
+    key(
+        "patience",
+        COUNT_OR_ZERO,
+        I(0),
+        "Rounds without a better `metric` of the validation rows, after which the run ends. Particles, predictions and report are then those of the best round. It needs `partition.validation`. 0: the run goes on to `rounds`, and its results are those of its last round.",
+    ),
+    key(
+        "metric",
+        Choice(&["nll", "accuracy", "brier", "rmse"]),
+        T("nll"),
+        "By which a round is better, with `patience`: a column `validation_<metric>` of rounds.csv, or with `evaluation.rows = \"validation\"` the column `<metric>`.",
+    ),
+    key(
+        "uplink_mib",
+        Float(Interval::NOT_NEGATIVE),
+        F(0.0),
+        "MiB of messages from the clients to the server: the run ends after the round in which as many have been sent. 0: no limit.",
+    ),
+    key(
+        "seconds",
+        Float(Interval::NOT_NEGATIVE),
+        F(0.0),
+        "Seconds from the first round on: the run ends after the round in which they are over. Such an end cannot be repeated to the bit. 0: no limit.",
+    ),
+];
+
+/// The schema of the section.
+pub(super) fn section() -> Section {
+    Section::plain(
+        "stop",
+        "When a run ends before `rounds`. `fedstein train --resume RUN_DIR --set stop.…` continues it with another limit.",
+        KEYS,
+    )
+}

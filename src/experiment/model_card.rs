@@ -1,0 +1,323 @@
+//! `MODEL_CARD.md` beside the report of a run: what the model is, on what it was trained, how good it is, and what is not
+//! known. Its head is that of a model card of Hugging Face. Every number is that of the report's `report.json`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::config::{Config, EvaluationRows};
+use super::finished::Finished;
+use super::provenance::Provenance;
+use super::run_dir;
+use crate::algorithm::Algorithm as _;
+use crate::datasets::DataConfig;
+use crate::error::RunError;
+use crate::metrics::{Metric, View};
+use crate::report::files::{read_text, write_atomic};
+use crate::report::{PartitionTable, PersonalTable};
+
+/// The file's name.
+pub const MODEL_CARD: &str = "MODEL_CARD.md";
+
+/// Up to this number of clients each has a row; of more, only the sizes are summarised.
+const LISTED: usize = 30;
+
+/// Below this number of test rows the card says that they are few: a share has a 95 % interval of ±10 points.
+const FEW_ROWS: u64 = 100;
+
+/// Writes the card of a run into the directory of its report, whose `report.json` is `json`.
+///
+/// # Errors
+/// The report cannot be read, or the card cannot be written.
+pub(super) fn write(run: &Finished, config: &Config, json: &Path, out: &Path) -> Result<(), RunError> {
+    let failed = |error: &dyn std::fmt::Display| RunError::Output(format!("{}: {error}", json.display()));
+    let text = read_text(json).map_err(|error| failed(&error))?;
+    let report = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+    let text = Card { run, config, report: &report, provenance: run.provenance() }.text()?;
+    write_atomic(&out.join(MODEL_CARD), text.as_bytes()).map_err(|error| RunError::Output(error.to_string()))
+}
+
+impl Finished {
+    /// Where the results come from; `None` in a run of an earlier version.
+    fn provenance(&self) -> Option<Provenance> {
+        Provenance::read(&self.path.join(run_dir::PROVENANCE))
+    }
+}
+
+struct Card<'a> {
+    run: &'a Finished,
+    config: &'a Config,
+    report: &'a Value,
+    provenance: Option<Provenance>,
+}
+
+impl Card<'_> {
+    fn text(&self) -> Result<String, RunError> {
+        let sites = matches!(self.config.data()?, DataConfig::Sites(_));
+        let mut text = format!("---\n{}---\n\n# {}\n\n", self.head(), plain(&self.run.summary.name));
+        self.what(&mut text, sites);
+        self.data(&mut text, sites);
+        self.results(&mut text);
+        self.calibration(&mut text);
+        self.limits(&mut text, sites);
+        self.usage(&mut text);
+        Ok(text)
+    }
+
+    fn is_classification(&self) -> bool {
+        self.run.card.classes.is_some()
+    }
+
+    fn task(&self) -> &'static str {
+        match (self.run.card.feature_shape.len() > 1, self.is_classification()) {
+            (true, true) => "image-classification",
+            (_, true) => "tabular-classification",
+            (_, false) => "tabular-regression",
+        }
+    }
+
+    /// The metrics of the report's cards that have a value.
+    fn metrics(&self) -> Vec<(&'static Metric, f64)> {
+        let value = |metric: &'static Metric| Some((metric, self.report["overall"][metric.key].as_f64()?));
+        Metric::in_view(View::Card).into_iter().filter_map(value).collect()
+    }
+
+    /// The head in YAML. A text in quotes of JSON is one of YAML too.
+    fn head(&self) -> String {
+        let (card, summary) = (&self.run.card, &self.run.summary);
+        let mut head = String::from("library_name: fedstein\n");
+        let _ = writeln!(head, "pipeline_tag: {}", self.task());
+        let _ = writeln!(head, "tags:\n- federated-learning\n- bayesian\n- {}", self.config.algorithm.name());
+        let _ = writeln!(head, "model-index:\n- name: {}\n  results:", json!(summary.name));
+        let _ = writeln!(head, "  - task:\n      type: {}", self.task());
+        let _ = writeln!(
+            head,
+            "    dataset:\n      name: {}\n      type: {}",
+            json!(card.data),
+            json!(self.config.data_kind())
+        );
+        head.push_str("    metrics:\n");
+        for (metric, value) in self.metrics() {
+            let _ =
+                writeln!(head, "    - type: {}\n      name: {}\n      value: {value}", metric.key, json!(metric.name));
+        }
+        head
+    }
+
+    fn what(&self, text: &mut String, sites: bool) {
+        let card = &self.run.card;
+        let task = match &card.classes {
+            Some(classes) => format!("one of {} classes", classes.len()),
+            None => "a number".to_owned(),
+        };
+        let place = match sites {
+            true => "The rows stayed at their sites.",
+            false => "All rows were in one place, and the clients were simulated.",
+        };
+        let particles = self.config.algorithm.particles();
+        let predictor = match particles {
+            1 => "One parameter vector predicts".to_owned(),
+            count => format!("{count} particles (parameter vectors) predict together"),
+        };
+        let _ = writeln!(
+            text,
+            "{predictor} {task} from {} features, with a probability. Trained by `{}` with fedstein. {place}\n",
+            card.features,
+            self.config.algorithm.name()
+        );
+        text.push_str("| | |\n|---|---|\n");
+        for (name, fact) in &self.run.summary.facts {
+            let _ = writeln!(text, "| {} | {} |", plain(name), plain(fact));
+        }
+        text.push_str("\nAll settings are in `config.toml`.\n\n");
+    }
+
+    fn data(&self, text: &mut String, sites: bool) {
+        text.push_str("## Data\n\n");
+        if let Some(fact) = self.fact("data") {
+            let _ = writeln!(text, "{}.\n", plain(fact));
+        }
+        if let Some(classes) = &self.run.card.classes {
+            let names: Vec<String> = classes.iter().take(LISTED).map(|name| format!("`{}`", code(name))).collect();
+            let more = if classes.len() > LISTED { ", …" } else { "" };
+            let _ = writeln!(text, "Classes, in the order of the probabilities: {}{more}.\n", names.join(", "));
+        }
+        if let Some(partition) = &self.run.summary.partition {
+            sizes(text, partition);
+        } else if sites && !self.run.summary.sites.is_empty() {
+            text.push_str("| site | test rows |\n|---|---|\n");
+            for site in &self.run.summary.sites {
+                let _ = writeln!(text, "| {} | {} |", plain(&site.name), site.evaluation.rows);
+            }
+            text.push('\n');
+        }
+        if let Some(provenance) = &self.provenance {
+            let _ = writeln!(
+                text,
+                "sha256 of all training and test rows as the model sees them: `{}`.\n",
+                provenance.data_sha256
+            );
+        }
+    }
+
+    fn results(&self, text: &mut String) {
+        let rows = self.report["overall"]["n"].as_u64().unwrap_or_default();
+        let which = match self.config.evaluation.rows {
+            EvaluationRows::Test => "test rows, which were held out from training",
+            EvaluationRows::Validation => {
+                "validation rows, held out from training to choose settings with; no test rows were used"
+            }
+        };
+        let _ = writeln!(
+            text,
+            "## Results\n\nOn {rows} {which}.\n\n| metric | value | 95 % interval | meaning |\n|---|---|---|---|"
+        );
+        for (metric, value) in self.metrics() {
+            let interval = &self.report["confidence_intervals"][metric.key];
+            let interval = match (interval["lo"].as_f64(), interval["hi"].as_f64()) {
+                (Some(lo), Some(hi)) => format!("{lo:.4} to {hi:.4}"),
+                _ => String::new(),
+            };
+            let meaning = self.report["definitions"][metric.key].as_str().unwrap_or_default();
+            let _ = writeln!(text, "| {} | {value:.4} | {interval} | {} |", metric.name, plain(meaning));
+        }
+        text.push('\n');
+        let no_skill = &self.report["no_skill"];
+        if let (Some(accuracy), Some(nll), Some(brier)) =
+            (no_skill["accuracy"].as_f64(), no_skill["nll"].as_f64(), no_skill["brier"].as_f64())
+        {
+            let _ = writeln!(
+                text,
+                "Predicting the frequencies of the classes for every row would have an accuracy of {accuracy:.4}, an NLL of {nll:.4} and a Brier score of {brier:.4}.\n"
+            );
+        }
+        if let Some(coverage) = self.report["coverage"].as_array() {
+            text.push_str("| central interval | share of targets in it |\n|---|---|\n");
+            for row in coverage {
+                if let (Some(level), Some(share)) = (row["level"].as_f64(), row["coverage"].as_f64()) {
+                    let _ = writeln!(text, "| {:.0} % | {:.1} % |", 100.0 * level, 100.0 * share);
+                }
+            }
+            text.push('\n');
+        }
+        if let Some(personal) = &self.run.summary.personal {
+            personal_table(text, &personal.table());
+        }
+    }
+
+    fn calibration(&self, text: &mut String) {
+        let verdict = &self.report["verdict"];
+        let word = |key: &str| verdict[key].as_str().unwrap_or_default();
+        let _ = writeln!(text, "## Calibration\n\n**{}.** {}\n", plain(word("headline")), plain(word("text")));
+    }
+
+    fn limits(&self, text: &mut String, sites: bool) {
+        text.push_str("## Limits\n\n");
+        let mut limit = |sentence: &str| {
+            let _ = writeln!(text, "- {sentence}");
+        };
+        let rows = self.report["overall"]["n"].as_u64().unwrap_or_default();
+        if rows < FEW_ROWS {
+            limit(&format!("{rows} rows are few: the intervals of these numbers are wide."));
+        }
+        if self.report["verdict"]["kind"] == "too few rows" {
+            limit("There are too few rows to tell whether the probabilities are too high or too low.");
+        }
+        for note in &self.run.summary.notes {
+            limit(&format!("{}.", plain(note).trim_end_matches('.')));
+        }
+        if self.config.evaluation.rows == EvaluationRows::Validation {
+            limit(
+                "Settings may have been chosen on the rows of these results, which then are better than on new rows.",
+            );
+        }
+        limit(
+            "The numbers are those of rows like the ones above. Rows of other places, times or devices were not looked at.",
+        );
+        limit(
+            "Nothing here says whether predictions are right for single groups of rows; `fedstein report` and the Python package compare groups.",
+        );
+        limit(match sites {
+            true => {
+                "Rows stayed at their sites, but what was sent says something about them. There is no differential privacy."
+            }
+            false => "There is no differential privacy: the parameters can say something about the training rows.",
+        });
+        text.push('\n');
+    }
+
+    fn usage(&self, text: &mut String) {
+        text.push_str("## Use\n\nWith the directory of the run, and rows with the same features:\n\n```sh\nfedstein predict RUN_DIR --input rows.csv\n```\n\n");
+        if let Some(names) = &self.run.card.feature_names {
+            let listed: Vec<String> = names.iter().take(LISTED).map(|name| format!("`{}`", code(name))).collect();
+            let more = if names.len() > LISTED {
+                format!(" and {} more, in `model.json`", names.len() - LISTED)
+            } else {
+                String::new()
+            };
+            let _ = writeln!(text, "The columns are {}{more}.\n", listed.join(", "));
+        }
+        let version = self.provenance.as_ref().and_then(|of| Some(of.sessions.last()?.version.clone()));
+        let version = version.or_else(|| self.fact("fedstein").map(str::to_owned));
+        let by = version.map_or_else(String::new, |version| format!(" by fedstein {}", plain(&version)));
+        let _ = writeln!(
+            text,
+            "Written{by}. `fedstein train config.toml` repeats the run: the same seed, rows, machine and backend give the same bits."
+        );
+    }
+
+    fn fact(&self, name: &str) -> Option<&str> {
+        self.run.summary.facts.iter().find(|(known, _)| known == name).map(|(_, fact)| fact.as_str())
+    }
+}
+
+/// The number of rows of every client, or a summary of many.
+fn sizes(text: &mut String, partition: &PartitionTable) {
+    let train: Vec<usize> = partition.counts.iter().map(|counts| counts.iter().sum()).collect();
+    let of = |rows: &[usize], client: usize| rows.get(client).copied().unwrap_or_default();
+    if train.len() <= LISTED {
+        text.push_str("| client | training rows | validation rows | own test rows |\n|---|---|---|---|\n");
+        for (client, rows) in train.iter().enumerate() {
+            let (validation, test) = (of(&partition.validation, client), of(&partition.test, client));
+            let _ = writeln!(text, "| {client} | {rows} | {validation} | {test} |");
+        }
+        text.push_str("\nClients may share test rows.\n\n");
+    } else {
+        let mut sorted = train;
+        sorted.sort_unstable();
+        let (least, median, most) = (sorted[0], sorted[sorted.len() / 2], sorted[sorted.len() - 1]);
+        let _ = writeln!(
+            text,
+            "{} clients have {least} to {most} training rows, the median {median}; `partition.txt` lists them.\n",
+            sorted.len()
+        );
+    }
+}
+
+fn personal_table(text: &mut String, table: &PersonalTable) {
+    let _ = writeln!(text, "Each client's own predictor on its own test rows, after round {}:\n", table.last_round);
+    text.push_str("| metric | value | meaning |\n|---|---|---|\n");
+    for row in &table.rows {
+        let _ = writeln!(text, "| {} | {:.4} | {} |", plain(&row.name), row.last, plain(&row.about));
+    }
+    text.push('\n');
+}
+
+/// A text from a file as a part of a line of Markdown: no line breaks, no markup, no end of a cell.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            c if c.is_control() => plain.push(' '),
+            '|' | '<' | '`' | '[' | ']' | '\\' => plain.extend(['\\', c]),
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+/// A text from a file between backquotes.
+fn code(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().replace('`', "'")
+}

@@ -1,0 +1,115 @@
+//! Where the results of a run come from: its rows, its program, and who ran it when on which machine. None of it has an
+//! effect on the results, and all of it may differ between two runs with the same ones.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::checkpoints::Digests;
+use crate::machine;
+
+/// Version of the layout of `provenance.json`.
+const SCHEMA_VERSION: u32 = 1;
+
+/// The content of `provenance.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Provenance {
+    schema_version: u32,
+    /// sha256 of all training and test rows, as the model sees them.
+    pub data_sha256: String,
+    /// sha256 of the assignment of rows to clients.
+    pub partition_sha256: String,
+    /// The processes that have worked on the run, one after the other.
+    pub sessions: Vec<Session>,
+}
+
+/// A process that has worked on a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// The version of fedstein.
+    pub version: String,
+    /// The command line; that of the interpreter where a script has started the run.
+    pub command: Vec<String>,
+    /// The machine.
+    pub host: Host,
+    /// When it began, in UTC, such as `2026-11-21T14:05:09Z`.
+    pub started: String,
+    /// When it ended; `None` where it ended within a round, or still works.
+    pub ended: Option<String>,
+    /// The last round that was done before.
+    pub after_round: usize,
+    /// The last round that it has done, where it has ended.
+    pub round: Option<usize>,
+}
+
+/// A machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its name in its network.
+    pub name: Option<String>,
+    /// Its operating system, such as `linux`.
+    pub system: String,
+    /// Its kind of processor, such as `x86_64`.
+    pub architecture: String,
+    /// The name of its processor.
+    pub processor: Option<String>,
+    /// The number of threads that the run uses at most.
+    pub threads: usize,
+}
+
+impl Host {
+    fn here() -> Self {
+        Self {
+            name: machine::name(),
+            system: std::env::consts::OS.to_owned(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            processor: machine::processor(),
+            threads: rayon::current_num_threads(),
+        }
+    }
+}
+
+impl Provenance {
+    /// Reads the file of a run; `None` where there is none that can be read, as in a run of an earlier version.
+    pub fn read(path: &Path) -> Option<Self> {
+        serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+    }
+
+    /// Adds this process, which goes on after a round, to those of an earlier file.
+    pub(super) fn begun(earlier: Option<Self>, digests: &Digests, after_round: usize) -> Self {
+        let mut sessions = earlier.unwrap_or_default().sessions;
+        sessions.push(Session {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            host: Host::here(),
+            started: now(),
+            ended: None,
+            after_round,
+            round: None,
+        });
+        Self {
+            schema_version: SCHEMA_VERSION,
+            data_sha256: digests.data.clone(),
+            partition_sha256: digests.partition.clone(),
+            sessions,
+        }
+    }
+
+    /// Notes that this process ends, after a round.
+    pub(super) fn end(&mut self, round: usize) {
+        if let Some(session) = self.sessions.last_mut() {
+            (session.ended, session.round) = (Some(now()), Some(round));
+        }
+    }
+
+    /// When the first process began.
+    pub fn started(&self) -> Option<&str> {
+        self.sessions.first().map(|session| session.started.as_str())
+    }
+}
+
+/// The present time in UTC, in the form of RFC 3339.
+fn now() -> String {
+    machine::timestamp().replace(' ', "T") + "Z"
+}

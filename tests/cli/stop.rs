@@ -1,0 +1,177 @@
+//! `[stop]`: a run that ends early has the results of the round that it says, to the bit, and can go on.
+
+use super::place::{Place, numbers};
+
+/// Clients with three labels each in turn, so that a round may well be worse than the one before.
+const SKEWED: &str = "train --set algorithm.kind=dsvgd --set algorithm.particles=4 --set algorithm.local_steps=20 --set algorithm.distill_steps=20 --set optimizer.lr=0.05 --set data.rotate=none --set partition.validation=0.2 --quiet";
+
+/// A column of `rounds.csv`; blank cells are NaN.
+fn column(place: &Place, run: &str, name: &str) -> Vec<f64> {
+    let table = place.table(&format!("{run}/rounds.csv"));
+    let at = table[0].iter().position(|head| head == name).unwrap_or_else(|| panic!("no {name} in {:?}", table[0]));
+    table[1..].iter().map(|row| if row[at].is_empty() { f64::NAN } else { numbers(&row[at..=at])[0] }).collect()
+}
+
+#[track_caller]
+fn assert_same_results(place: &Place, a: &str, b: &str) {
+    for file in ["particles.safetensors", "predictions.csv", "uncertainty.csv"] {
+        assert!(place.bytes(&format!("{a}/{file}")) == place.bytes(&format!("{b}/{file}")), "{file} differs");
+    }
+    let evaluation = |run: &str| place.json(&format!("{run}/summary.json"))["evaluation"].clone();
+    assert_eq!(evaluation(a), evaluation(b));
+}
+
+fn fact(place: &Place, run: &str, name: &str) -> Option<String> {
+    let facts = place.json(&format!("{run}/summary.json"))["facts"].as_array().unwrap().clone();
+    let fact = facts.iter().find(|fact| fact[0] == name)?;
+    Some(fact[1].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_run_with_patience_ends_with_the_particles_of_its_best_round() {
+    let place = Place::new();
+    place.works(&format!("{SKEWED} --set rounds=40 --set stop.patience=3 --out early"));
+    let nll = column(&place, "early", "validation_nll");
+    let best = (0..nll.len()).min_by(|a, b| nll[*a].total_cmp(&nll[*b])).unwrap() + 1;
+    assert_eq!(nll.len(), best + 3, "{nll:?}");
+    assert!(nll.len() < 40, "it must end early for this test");
+    assert_eq!(fact(&place, "early", "best round"), Some(best.to_string()));
+    let notes = place.json("early/summary.json")["notes"].to_string();
+    for words in [
+        format!(
+            "the run ended after round {} of 40: no better nll of the validation rows since round {best}",
+            nll.len()
+        ),
+        format!("the results are those of round {best} of {}", nll.len()),
+    ] {
+        assert!(notes.contains(&words), "no {words:?} in {notes}");
+    }
+    // A run that has only as many rounds, and knows nothing of patience.
+    place.works(&format!("{SKEWED} --set rounds={best} --out plain"));
+    assert_same_results(&place, "early", "plain");
+    assert_eq!(fact(&place, "plain", "best round"), None);
+    // What the report and the predictions are made of.
+    let report = place.json("early/report/report.json");
+    assert_eq!(report["overall"]["accuracy"], place.json("plain/report/report.json")["overall"]["accuracy"]);
+    // The same column, whether the metrics of the rounds are those of test or of validation rows.
+    place.works(&format!(
+        "{SKEWED} --set rounds=40 --set stop.patience=3 --set evaluation.rows=validation --out chosen"
+    ));
+    let same = column(&place, "chosen", "nll");
+    assert!(nll.iter().zip(&same).all(|(a, b)| (a - b).abs() < 1e-9) && same.len() == nll.len(), "{nll:?} {same:?}");
+}
+
+#[test]
+fn an_early_end_can_be_resumed_with_more_patience_and_is_then_that_of_an_uninterrupted_run() {
+    let place = Place::new();
+    let run = |patience: usize, out: &str| {
+        place.works(&format!(
+            "{SKEWED} --set rounds=14 --set stop.patience={patience} --set stop.metric=accuracy --out {out}"
+        ));
+    };
+    run(1, "short");
+    run(5, "long");
+    assert!(column(&place, "short", "validation_accuracy").len() < column(&place, "long", "validation_accuracy").len());
+    // Without another limit there is nothing to do, and the results stay.
+    place.works("train --resume short --quiet");
+    place.works("train --resume short --set stop.patience=5 --quiet");
+    assert_same_results(&place, "short", "long");
+    assert_eq!(column(&place, "short", "validation_accuracy"), column(&place, "long", "validation_accuracy"));
+    place.refuses("train --resume short --set stop.patience=0", &["stop.patience: more than 0 → 0"]);
+}
+
+#[test]
+fn a_budget_of_traffic_ends_a_run_after_the_round_that_uses_it_up() {
+    let place = Place::new();
+    place.works(&format!("{SKEWED} --set rounds=6 --out whole"));
+    let sent = column(&place, "whole", "uplink_bytes");
+    let of_three: f64 = sent[..3].iter().sum::<f64>() / f64::from(1u32 << 20);
+    // Exactly what three rounds send is enough for three; a little more takes a fourth.
+    for (budget, rounds) in [(of_three, 3), (of_three * 1.001, 4)] {
+        let out = format!("of-{rounds}");
+        place.works(&format!(
+            "{SKEWED} --set rounds=6 --set evaluation.every=5 --set stop.uplink_mib={budget} --out {out}"
+        ));
+        assert_eq!(column(&place, &out, "uplink_bytes"), sent[..rounds]);
+        place.works(&format!("{SKEWED} --set rounds={rounds} --out plain-{rounds}"));
+        assert_same_results(&place, &out, &format!("plain-{rounds}"));
+        let listed: serde_json::Value = serde_json::from_str(&place.works("runs . --json").stdout).unwrap();
+        let entry = listed.as_array().unwrap().iter().find(|entry| entry["run"] == format!("./{out}")).unwrap().clone();
+        assert_eq!((&entry["state"], &entry["rounds_done"]), (&"finished".into(), &rounds.into()));
+    }
+    place.works("train --resume of-3 --set stop.uplink_mib=0 --quiet");
+    assert_same_results(&place, "of-3", "whole");
+}
+
+#[test]
+fn a_budget_of_time_ends_a_run_after_the_round_that_uses_it_up() {
+    let place = Place::new();
+    let printed =
+        place.works(&format!("{} --set rounds=5 --set stop.seconds=1e-6 --out run", SKEWED.replace("--quiet", "")));
+    assert_eq!(column(&place, "run", "seconds").len(), 1);
+    assert!(
+        printed.stderr.contains("the run ended after round 1 of 5") && printed.stderr.contains("stop.seconds"),
+        "{}",
+        printed.stderr
+    );
+    place.works("train --resume run --set stop.seconds=0 --quiet");
+    place.works(&format!("{SKEWED} --set rounds=5 --out plain"));
+    assert_same_results(&place, "run", "plain");
+}
+
+#[test]
+fn patience_without_rows_to_judge_by_is_refused() {
+    let place = Place::new();
+    let patience = "--set stop.patience=2";
+    place.refuses(
+        &format!("train {patience}"),
+        &["`stop.patience` needs rows that clients hold out", "`partition.validation`"],
+    );
+    let held = format!("{patience} --set partition.validation=0.2");
+    place.refuses(
+        &format!("train {held} --set evaluation.personal=true"),
+        &["`stop.patience`", "`evaluation.personal`"],
+    );
+    place
+        .refuses(&format!("train {held} --set stop.metric=rmse"), &["`stop.metric` = \"rmse\" is one of a regression"]);
+    place.refuses("train --set stop.patience=-1", &["stop.patience"]);
+    place.refuses("train --set stop.seconds=-1", &["stop.seconds"]);
+    place.refuses(
+        &format!("train {patience} --set data.kind=mixture-1d --set model.kind=mixture --set algorithm.kind=dsvgd"),
+        &["`stop.patience`", "toy density"],
+    );
+}
+
+#[test]
+fn a_log_has_the_start_the_rounds_and_the_end_of_a_run() {
+    let place = Place::new();
+    let line = format!("{SKEWED} --set rounds=3 --set checkpoint.every_seconds=0");
+    place.works(&format!("{line} --out run --log run.jsonl"));
+    let events = |file: &str| -> Vec<serde_json::Value> {
+        place.text(file).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let all = events("run.jsonl");
+    let kinds = |events: &[serde_json::Value]| {
+        let kinds = events.iter().map(|event| event["event"].as_str().unwrap().to_owned());
+        kinds.filter(|kind| kind != "note").collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&all), ["start", "round", "round", "round", "end"]);
+    let start = all.iter().find(|event| event["event"] == "start").unwrap();
+    assert_eq!((&start["rounds"], &start["config"]["algorithm.kind"]), (&3.into(), &"dsvgd".into()));
+    let rounds: Vec<f64> =
+        all.iter().filter(|event| event["event"] == "round").map(|event| event["nll"].as_f64().unwrap()).collect();
+    assert_eq!(rounds, column(&place, "run", "nll"));
+    let end = all.last().unwrap();
+    assert_eq!(
+        (&end["state"], &end["metrics"]["nll"]),
+        (&"finished".into(), &place.json("run/summary.json")["evaluation"]["nll"])
+    );
+    assert!(all.iter().all(|event| event["time"].as_str().is_some_and(|time| time.ends_with('Z'))), "{all:?}");
+    // A log is never replaced; a resumed run adds to it; a run that is refused writes none.
+    place.refuses(&format!("{line} --out other --log run.jsonl"), &["--log `run.jsonl` exists"]);
+    place.refuses(&format!("{line} --set partition.clients=5000 --out other --log other.jsonl"), &["5000"]);
+    place.works("train --resume run --set rounds=4 --quiet --log run.jsonl");
+    assert_eq!(kinds(&events("run.jsonl")), ["start", "round", "round", "round", "end", "start", "round", "end"]);
+    place.works(&format!("{line} --out run --force --log run.jsonl"));
+    assert_eq!(kinds(&events("run.jsonl")), ["start", "round", "round", "round", "end"]);
+}
