@@ -97,7 +97,8 @@ pub(super) fn by_content(path: &Path, options: &CsvOptions) -> Result<Vec<bool>,
     if !options.reading.categorical.is_automatic() {
         return Ok(Vec::new());
     }
-    if !path.is_file() {
+    // A directory is refused like any other that is no table.
+    if !path.is_file() && !path.is_dir() {
         let problem = "reads the file twice, which must be a regular file then; name the columns instead";
         return Err(DataError::config("data.categorical", "auto", problem));
     }
