@@ -1,5 +1,6 @@
 //! The description of a model's rows: names, classes and scales.
 
+use crate::recalibration::Recalibration;
 use crate::{Dataset, Encoding, FeatureScale, Normalisation, Targets};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,9 @@ pub struct ModelCard {
     /// How the columns of a table become the features, before they are scaled; `None` where they are the features.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<Encoding>,
+    /// What the run learned from calibration rows; absent where it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Recalibration>,
 }
 
 /// The largest number of features, classes and the like in a `model.json`: tensors index them with 32 bits.
@@ -52,6 +56,7 @@ impl ModelCard {
             },
             normalisation,
             encoding: None,
+            calibration: None,
         }
     }
 
@@ -115,7 +120,7 @@ impl ModelCard {
         {
             return wrong("normalisation", "divides by a number that is 0 or not finite".into());
         }
-        Ok(())
+        self.calibration.as_ref().map_or(Ok(()), Recalibration::check)
     }
 
     /// A data set without rows of the shape that the model takes.

@@ -20,7 +20,7 @@
 //! assert_eq!((data.train.rows(), data.test.rows(), data.train.width()), (1438, 359, 64));
 //!
 //! let scheme = LabelsPerClient { clients: 10, labels: 5, cut: Cut::Equal }.into();
-//! let config = PartitionConfig { scheme, validation: 0.1 };
+//! let config = PartitionConfig { scheme, validation: 0.1, calibration: 0.1 };
 //! let shards = partition(&config, &data.train, &mut rng)?.with_tests(&config, &data.train, &data.test, &mut rng)?;
 //! println!("{}", shards.table(&data.train.targets));
 //! # Ok(())
@@ -48,6 +48,7 @@ pub mod normalize;
 pub mod partition;
 mod prepare;
 mod properties;
+mod recalibration;
 pub mod registry;
 mod rotation;
 pub mod source;
@@ -69,6 +70,7 @@ pub use normalize::{FeatureScale, Normalisation, TargetScale};
 pub use partition::{Cut, PARTITION_KINDS, Partition, PartitionConfig, PartitionScheme, SchemeProperties, partition};
 pub use prepare::Normalise;
 pub use properties::{DataProperties, TargetKind};
+pub use recalibration::{KeptSets, Recalibration};
 pub use registry::{FileStatus, sets, status};
 pub use rotation::{Rotation, SecondMoment};
 pub use source::{

@@ -136,11 +136,12 @@ impl Scored {
 
     fn report<'a>(&'a self, content: Content<'a>) -> Report<'a> {
         let named = |names: &Vec<String>| {
-            let (counts, validation, test) = Default::default();
+            let (counts, validation, calibration, test) = Default::default();
             let partition = Some(PartitionTable {
                 class_names: names.clone(),
                 counts,
                 validation,
+                calibration,
                 test,
                 clients: Default::default(),
             });

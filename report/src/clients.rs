@@ -39,6 +39,11 @@ impl ClientNames {
         shown
     }
 
+    /// The name of client `k` as it is, for a row of a table; `client 3` where it has a number only.
+    pub fn titled(&self, client: usize) -> String {
+        self.0.get(client).cloned().unwrap_or_else(|| format!("client {client}"))
+    }
+
     /// The first `most` of these clients: `2, 5, …`, or their names.
     pub fn first(&self, clients: &[usize], most: usize) -> String {
         let mut names: Vec<String> = clients.iter().take(most).map(|client| self.of(*client)).collect();

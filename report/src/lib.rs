@@ -49,7 +49,9 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod calibrated;
 mod clients;
+pub mod conformal;
 pub mod csv;
 mod definitions;
 mod error;
@@ -74,6 +76,7 @@ pub use analysis::{
     BinaryAnalysis, ClassAnalysis, ConfusionAnalysis, GroupAnalysis, PositiveClass, RegressionAnalysis, Selective,
     TemperatureDiagnosis,
 };
+pub use calibrated::{CalibrationResults, SetLine, SetResults, TemperatureResults};
 pub use clients::ClientNames;
 pub use error::ReportError;
 pub use files::{FileError, quoted, read_text, read_whole, write_atomic};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::calibrated::CalibrationResults;
 use crate::clients::ClientNames;
 use crate::metrics::{Bin, ClientScores, Evaluation, Interval, share_interval};
 use crate::record::{RoundRecord, points};
@@ -29,6 +30,9 @@ pub struct RunSummary {
     /// Notes on the run, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What was learned from calibration rows, and what it does on test rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<CalibrationResults>,
     /// Other runs beside this one, at most three in a picture.
     pub compare: Vec<Comparison>,
 }
@@ -43,6 +47,9 @@ pub struct PartitionTable {
     /// Rows of each client that are held out from its training, `[clients]`.
     #[serde(default)]
     pub validation: Vec<usize>,
+    /// Rows of each client that are held out for calibration, `[clients]`; empty where none are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calibration: Vec<usize>,
     /// Rows of each client's own test, `[clients]`; clients may share them.
     #[serde(default)]
     pub test: Vec<usize>,

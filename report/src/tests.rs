@@ -42,11 +42,13 @@ fn run() -> RunSummary {
             class_names: vec!["a".into(), "<b>".into(), "c & d".into()],
             counts: vec![vec![1, 0, 20], vec![0, 0, 0]],
             validation: vec![0, 0],
+            calibration: Vec::new(),
             test: vec![5, 0],
             clients: ClientNames::new(vec!["north <1>".into(), "south".into()]),
         }),
         facts: vec![("device".into(), "<CPU>".into())],
         notes: vec!["2 of <4> clients never trained".into()],
+        calibration: None,
         compare: vec![Comparison { name: "Fed<Avg>".into(), evaluation, bins, rounds }],
     }
 }

@@ -242,9 +242,24 @@ pub struct PredictArgs {
     #[arg(long)]
     pub force: bool,
 
+    /// Level of the prediction sets: the share of rows whose set is to hold the truth [default: the run's `calibration.level`]
+    #[arg(long, value_name = "L", value_parser = level)]
+    pub level: Option<f64>,
+
+    /// Give the probabilities of a classification without the run's temperature
+    #[arg(long)]
+    pub raw: bool,
+
     /// Backend to use instead of the run's
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
     pub backend: Option<String>,
+}
+
+fn level(word: &str) -> Result<f64, String> {
+    match word.parse::<f64>() {
+        Ok(level) if level > 0.0 && level < 1.0 => Ok(level),
+        _ => Err("must be a number between 0 and 1, such as 0.9".into()),
+    }
 }
 
 /// Reproduce a figure of the papers: a picture of each panel, all numbers, and a comparison with the paper.

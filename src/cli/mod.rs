@@ -172,7 +172,7 @@ pub enum ReportSource {
 }
 
 /// Predictions to make.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Predict {
     /// The directory of the run.
     pub run: PathBuf,
@@ -182,6 +182,10 @@ pub struct Predict {
     pub out: Option<PathBuf>,
     /// Whether an existing file is replaced.
     pub force: bool,
+    /// The level of the prediction sets; `None` for the run's.
+    pub level: Option<f64>,
+    /// Whether the probabilities are given without the run's temperature.
+    pub raw: bool,
     /// The backend; `None` for the run's.
     pub backend: Option<String>,
 }
@@ -391,8 +395,8 @@ impl Invocation {
                 Self::Train(Box::new(train(typed, data_dir)?))
             }
             Command::Report(typed) => Self::Report(report(typed)),
-            Command::Predict(PredictArgs { run, input, out, force, backend }) => {
-                Self::Predict(Predict { run, input, out, force, backend })
+            Command::Predict(PredictArgs { run, input, out, force, level, raw, backend }) => {
+                Self::Predict(Predict { run, input, out, force, level, raw, backend })
             }
             Command::Runs(RunsArgs { dir, diff, json, csv }) => {
                 let listing = match (json, csv) {
@@ -592,6 +596,11 @@ pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     Ok(stdout.flush()?)
+}
+
+/// Writes a note to standard error. A note that cannot be written is lost.
+pub(crate) fn print_note(note: &str) {
+    let _ = writeln!(io::stderr(), "note: {}", printable(note));
 }
 
 /// Writes one line to standard output.

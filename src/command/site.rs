@@ -92,9 +92,13 @@ fn lines_told(site: &SiteConfig, told: &Description) -> Vec<String> {
     let mut lines = vec![
         format!("name `{}`, client {}", told.name, told.index),
         format!("number of training rows: {}", told.rows),
-        match told.validation_rows {
-            0 => format!("number of test rows: {}", told.test_rows),
-            held_out => format!("number of validation rows: {held_out}, of test rows: {}", told.test_rows),
+        match (told.validation_rows, told.calibration_rows) {
+            (0, 0) => format!("number of test rows: {}", told.test_rows),
+            (held_out, 0) => format!("number of validation rows: {held_out}, of test rows: {}", told.test_rows),
+            (validation, calibration) => format!(
+                "number of validation rows: {validation}, of calibration rows: {calibration}, of test rows: {}",
+                told.test_rows
+            ),
         },
         match &told.features {
             Some(names) => format!("names of the {} features: {}", told.width, joined(names)),

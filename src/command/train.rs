@@ -16,6 +16,7 @@ use crate::experiment::progress::Observer;
 use crate::experiment::{Experiment, run, run_dir, serve, write_report};
 use crate::metrics::{Evaluation, Metric, View};
 use crate::remote::Pipes;
+use crate::report::CalibrationResults;
 
 /// Runs the command.
 ///
@@ -38,8 +39,8 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     };
     let job = Job { experiment: &experiment, sites, observer: &observer, artifacts: &mut artifacts };
     let result = dispatch(&backend, job)?.map_err(|error| with_advice(error, &observer));
-    log.iter().for_each(|log| log.end(result.as_ref().map(|(evaluation, _)| evaluation)));
-    let (evaluation, personal) = result?;
+    log.iter().for_each(|log| log.end(result.as_ref().map(|(evaluation, ..)| evaluation)));
+    let (evaluation, personal, calibration) = result?;
     let report = write_report(&out, &out.join(run_dir::REPORT))?;
 
     // With --json standard output holds only the JSON lines, and with --quiet nothing is printed.
@@ -52,6 +53,9 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         let own = own.unwrap_or_default();
         let (first, second) = if own_first { (own, global) } else { (global, own) };
         write!(stdout, "{first}{second}")?;
+        if let Some(results) = calibration {
+            results.sentences().iter().try_for_each(|sentence| writeln!(stdout, "\n{sentence}"))?;
+        }
         match report {
             Some(files) => writeln!(stdout, "\nreport  {}", link(&files.html.display().to_string()))?,
             None => writeln!(stdout, "\nrun     {}", out.display())?,
@@ -82,7 +86,7 @@ struct Job<'a> {
 }
 
 impl OnBackend for Job<'_> {
-    type Output = Result<(Evaluation, Option<PersonalResults>), RunError>;
+    type Output = Result<(Evaluation, Option<PersonalResults>, Option<CalibrationResults>), RunError>;
 
     fn run<B: Backend>(self) -> Self::Output {
         let Self { experiment, sites, observer, artifacts } = self;
@@ -95,7 +99,8 @@ impl OnBackend for Job<'_> {
                 serve::<B>(&experiment.config, &Pipes::new(program, sites), observer, Some(artifacts))?
             }
         };
-        Ok((outcome.evaluation, outcome.personal.map(|(results, _)| results)))
+        let personal = outcome.personal.map(|(results, _)| results);
+        Ok((outcome.evaluation, personal, outcome.calibrated.map(|calibrated| calibrated.results)))
     }
 }
 

@@ -59,6 +59,10 @@ impl RowsOfRun {
             class_names: card.classes.clone().unwrap_or_default(),
             counts: partition.counts(&data.train.targets),
             validation: clients.clone().map(|client| partition.validation(client).len()).collect(),
+            calibration: match partition.calibrating().is_empty() {
+                true => Vec::new(),
+                false => clients.clone().map(|client| partition.calibration(client).len()).collect(),
+            },
             test: clients.map(|client| partition.test(client).len()).collect(),
             clients: ClientNames::new(partition.names().to_vec()),
         };
@@ -90,6 +94,8 @@ pub struct Artifacts {
     checkpoints: Option<Checkpoints>,
     facts: Vec<(String, String)>,
     partition: Option<PartitionTable>,
+    /// The content of `model.json` before the calibration rows are asked about.
+    card: Option<ModelCard>,
     notes: Vec<String>,
     provenance: Provenance,
     name: String,
@@ -109,6 +115,7 @@ impl Artifacts {
             checkpoints: None,
             facts: Vec::new(),
             partition: None,
+            card: None,
             notes: Vec::new(),
             provenance: Provenance::default(),
             name: String::new(),
@@ -176,6 +183,7 @@ impl Artifacts {
             Task::Classification { .. } => counts,
             Task::Regression | Task::Density => None,
         };
+        self.card = Some(card);
         self.name = config.name.clone();
         self.notes = self.resolved.notes.iter().cloned().chain(notes).collect();
         self.facts = facts(config, particles, (about, clients), model, session);
@@ -315,6 +323,11 @@ impl Artifacts {
     ) -> Result<(), RunError> {
         let Some(dir) = &self.dir else { return Ok(()) };
         dir.write(run_dir::PARTICLES, &to_safetensors(&outcome.particles)?).map_err(directory)?;
+        if let (Some(card), Some(calibrated)) = (&self.card, &outcome.calibrated) {
+            let mut card = card.clone();
+            card.calibration = Some(calibrated.kept.clone());
+            dir.write(run_dir::MODEL, &to_json(&card)?).map_err(directory)?;
+        }
         let uncertainty = match &outcome.predicted {
             Predicted::Pooled { scores, .. } => UncertaintySummary::of_sums(scores.pooled(), outcome.particles.count()),
             predicted => write_predicted(&self.path, predicted)?,
@@ -346,6 +359,7 @@ impl Artifacts {
             scores: outcome.pooled().cloned(),
             sites: outcome.sites(),
             clients: outcome.clients(names),
+            calibration: outcome.calibrated.as_ref().map(|calibrated| calibrated.results.clone()),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;
         self.end(outcome.rounds.last().map_or(0, |round| round.round))?;

@@ -17,6 +17,7 @@ use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::datasets::{Dataset, Encoding, ModelCard, Rotation, SecondMoment, TrainTest};
 use crate::error::RunError;
+use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
 use crate::metrics::Scale;
 use crate::models::Model;
@@ -158,7 +159,8 @@ impl<B: Backend> SiteClient<B> {
                 "the server expects {told} rows of client {client}, which has {rows}"
             )));
         }
-        let Ready { config, model, session, train, validation, test, basis, initial } = self.ready(terms, initial)?;
+        let Ready { config, model, session, train, validation, calibration, test, basis, initial } =
+            self.ready(terms, initial)?;
         let normalisation = &terms.card.normalisation;
         let table = Table::new(train, normalisation);
         let shape = [initial.count(), initial.dim()];
@@ -177,6 +179,7 @@ impl<B: Backend> SiteClient<B> {
             model,
             session,
             validation: held(validation),
+            calibration: CalibrationRows::new(held(calibration)),
             test: held(test),
             scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
             chunk: config.evaluation.chunk,
@@ -206,14 +209,18 @@ impl<B: Backend> SiteClient<B> {
         let prepared = self.rows.prepared(self.site.index, &terms.card);
         let in_form = |misfit: Misfit| RunError::Config(misfit.to_string());
         let mut data = prepared.map_err(in_form)?;
-        let mut validation =
-            agreed_form(Holder::Client(self.site.index), (&self.rows.validation, &self.rows.columns), &terms.card)
-                .map_err(in_form)?;
+        let in_agreed_form = |rows| {
+            let own = (rows, &self.rows.columns);
+            agreed_form(Holder::Client(self.site.index), own, &terms.card).map_err(in_form)
+        };
+        let mut validation = in_agreed_form(&self.rows.validation)?;
+        let mut calibration = in_agreed_form(&self.rows.calibration)?;
         let basis = initial.arrays.get(rotation::MATRIX).map(rotation::from_array).transpose();
         let basis = basis.map_err(|reason| RunError::Config(format!("the server's rotation: {reason}")))?;
         if let Some(basis) = &basis {
             data = rotation::applied(basis, data)?;
             validation = rotation::rotated(basis, validation)?;
+            calibration = rotation::rotated(basis, calibration)?;
         }
         let TrainTest { train, test, .. } = data;
         let test = if config.evaluation.rows == EvaluationRows::Validation { validation.clone() } else { test };
@@ -223,7 +230,7 @@ impl<B: Backend> SiteClient<B> {
         check_particles(array, config.algorithm.particles(), &*model, numbers)?;
         let session = Session::<B>::open(config.precision)?;
         let initial = Particles::from_array(array, model.layout(), &session)?;
-        Ok(Ready { config, model, session, train, validation, test, basis, initial })
+        Ok(Ready { config, model, session, train, validation, calibration, test, basis, initial })
     }
 }
 
@@ -234,6 +241,7 @@ struct Ready<B: Backend> {
     session: Session<B>,
     train: Dataset,
     validation: Dataset,
+    calibration: Dataset,
     /// The rows that are evaluated: the test rows, or with `evaluation.rows` the validation rows.
     test: Dataset,
     /// The basis of the features, of a run with `data.rotate`.
@@ -348,6 +356,7 @@ impl<B: Backend> Part<B> {
                 let own = wanted.own.then(|| self.half.predictor(request)).transpose().map_err(in_words)?;
                 self.evaluator.score(request, wanted.published, own).map_err(in_words)
             }
+            Ask::Calibrate(what) => self.evaluator.calibrate(request, what).map_err(in_words),
         }
     }
 

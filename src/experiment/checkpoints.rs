@@ -17,7 +17,7 @@ use super::config::schema;
 use super::inventory::flat;
 use super::schema::{Overrides, Resolved, Source};
 
-/// Keys that do not change the result, besides the whole section `[checkpoint]`.
+/// Keys that do not change what rounds compute, besides the whole sections `[checkpoint]` and `[calibration]`.
 const FREE: &[&str] = &["name", "rounds", "stop.uplink_mib", "stop.seconds"];
 
 /// A key of which only it matters whether it is 0.
@@ -248,7 +248,7 @@ fn completed(old: &BTreeMap<String, String>) -> BTreeMap<String, String> {
 }
 
 fn is_free(key: &str) -> bool {
-    FREE.contains(&key) || key.starts_with("checkpoint.")
+    FREE.contains(&key) || key.starts_with("checkpoint.") || key.starts_with("calibration.")
 }
 
 /// Describes each key that changes the result and differs, in one sentence per key.

@@ -4,6 +4,7 @@
 //! The keys of a section are declared in the file of the struct that they are read into: each algorithm, model,
 //! schedule, data set and partition has its own file; the other sections are in this folder.
 
+mod calibration;
 mod checkpoint;
 mod evaluation;
 mod faults;
@@ -28,6 +29,7 @@ pub use crate::algorithm::AlgorithmConfig;
 pub use crate::algorithm::keys::KdeRule;
 pub use crate::models::{BlrSpec, BnnSpec, MixtureSpec, ModelConfig, StackSpec};
 pub use crate::schedule::{RoundRobinConfig, ScheduleConfig};
+pub use calibration::{CalibrationConfig, Conformal};
 pub use checkpoint::CheckpointConfig;
 pub use evaluation::{EvaluationConfig, EvaluationRows, SameKde};
 pub use faults::FaultsConfig;
@@ -88,6 +90,9 @@ pub struct Config {
     /// When the run ends before its last round; never in a run of an earlier version.
     #[serde(default)]
     pub stop: StopConfig,
+    /// What is learned from calibration rows after the last round; the defaults in a run of an earlier version.
+    #[serde(default)]
+    pub calibration: CalibrationConfig,
     /// When checkpoints are written and kept.
     pub checkpoint: CheckpointConfig,
 }
@@ -161,6 +166,7 @@ pub fn schema() -> &'static Schema {
                 faults::section(),
                 evaluation::section(),
                 stop::section(),
+                calibration::section(),
                 checkpoint::section(),
             ],
         }
@@ -344,6 +350,7 @@ impl Config {
             self.faults_conflict(),
             self.evaluation_conflict()?,
             self.stop_conflict(data)?,
+            self.calibration_conflict(data)?,
         ];
         match conflicts.into_iter().flatten().next() {
             Some(conflict) => Err(ConfigError::Conflict(conflict)),
@@ -402,6 +409,11 @@ impl Config {
                 task(!classes)
             )
         }))
+    }
+
+    fn calibration_conflict(&self, data: DataProperties) -> Result<Option<String>, ConfigError> {
+        let has_rows = self.partition()?.calibration > 0.0 || matches!(self.data()?, DataConfig::Sites(_));
+        Ok(self.calibration.conflict(data.is_regression(), has_rows))
     }
 
     fn schedule_conflict(&self, algorithm: &str, can: Capabilities, clients: Option<usize>) -> Option<String> {

@@ -11,6 +11,7 @@ use crate::random::Streams;
 use crate::report::ClientNames;
 
 use super::artifact::Artifacts;
+use super::calibrate::{Asked, Plan};
 use super::config::Config;
 use super::evaluate::Evaluator;
 use super::judge::Judge;
@@ -35,6 +36,8 @@ pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
     pub validation: Option<&'a Evaluator<B>>,
     /// Whether the clients' own predictors are scored.
     pub personal: bool,
+    /// What is learned from calibration rows after the last round.
+    pub calibration: Option<Plan>,
     pub policy: FaultPolicy,
     pub streams: Streams,
     pub session: Session<B>,
@@ -56,6 +59,7 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
             judge,
             validation,
             personal,
+            calibration,
             mut policy,
             streams,
             session,
@@ -100,12 +104,21 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         let artifacts = recorder.artifacts.take();
         let RunResults { particles, posterior, predicted, evaluation, personal, best, ended, rounds, visits, seconds } =
             recorder.finish(&*server, &policy, &session)?;
-        let outcome = Outcome { particles, posterior, predicted, evaluation, personal, best, rounds, seconds };
-        ended.iter().for_each(|note| observer.note(note));
-        let unused = participation::found(&visits, roster, &names);
-        unused.iter().for_each(|note| observer.note(note));
+        let mut notes = ended;
+        notes.extend(participation::found(&visits, roster, &names));
+        let calibrated = match &calibration {
+            Some(plan) => {
+                let last = rounds.last().map_or(config.rounds, |record| record.round);
+                let asked = Asked { fleet, policy: &policy, names: &names, clients: roster.len() };
+                plan.run(config, &asked, (last, &particles, &predicted), &mut notes)?
+            }
+            None => None,
+        };
+        let outcome =
+            Outcome { particles, posterior, predicted, evaluation, personal, best, calibrated, rounds, seconds };
+        notes.iter().for_each(|note| observer.note(note));
         if let Some(artifacts) = artifacts {
-            ended.into_iter().chain(unused).for_each(|note| artifacts.note(note));
+            notes.into_iter().for_each(|note| artifacts.note(note));
             artifacts.finish(&config.checkpoint, &outcome, &names)?;
         }
         Ok(outcome)

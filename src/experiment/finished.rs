@@ -17,7 +17,7 @@ use crate::metrics::{ClientScores, Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
 use crate::particles::Particles;
 use crate::report::files::{read_text, read_whole};
-use crate::report::{PartitionTable, RoundRecord, SiteScores};
+use crate::report::{CalibrationResults, PartitionTable, RoundRecord, SiteScores};
 use crate::tensor_file::{self, NamedTensor, floats};
 
 use super::config::{Config, Rotate};
@@ -61,6 +61,9 @@ pub struct Summary {
     /// The scores of every client's own predictor after the last round, of a personalised run in one process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<SiteScores>,
+    /// What was learned from calibration rows, and what it does on test rows; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<CalibrationResults>,
 }
 
 /// A finished run, read from its directory.

@@ -6,6 +6,7 @@ use crate::particles::Particles;
 use crate::protocol::Posterior;
 use crate::report::{ClientNames, RoundRecord, SiteScores};
 
+use super::calibrate::Calibrated;
 use super::evaluate::Predicted;
 use super::personal::PersonalResults;
 
@@ -24,6 +25,8 @@ pub struct Outcome<B: Backend> {
     pub personal: Option<(PersonalResults, PersonalScores)>,
     /// The round that validation rows have chosen, where `stop.patience` is set: the results are those of this round.
     pub best: Option<usize>,
+    /// What was learned from calibration rows, where there are any.
+    pub calibrated: Option<Calibrated>,
     /// The records of all rounds.
     pub rounds: Vec<RoundRecord>,
     /// Seconds from the first round to the last.
@@ -52,10 +55,8 @@ impl<B: Backend> Outcome<B> {
     /// The scores of every client's own predictor, where the test rows are here.
     pub(super) fn clients(&self, names: &ClientNames) -> Vec<SiteScores> {
         let Some((_, scores)) = self.personal.as_ref().filter(|_| self.pooled().is_none()) else { return Vec::new() };
-        let client = |(index, scores): (usize, &ClientScores)| {
-            let name = names.as_slice().get(index).cloned().unwrap_or_else(|| format!("client {index}"));
-            SiteScores::of_sums(name, index, scores, None)
-        };
+        let client =
+            |(index, scores): (usize, &ClientScores)| SiteScores::of_sums(names.titled(index), index, scores, None);
         scores.clients().iter().enumerate().map(client).collect()
     }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets};
+use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
 use crate::metrics::{Metric, PersonalColumn, PersonalScores, Scale, View};
 use crate::models::Model;
@@ -94,10 +95,11 @@ impl HeldOutRows {
         Self { train: (train.clone(), train_targets), test: (Table::new(test, normalisation), test_targets) }
     }
 
-    /// The evaluator of a partition's clients.
+    /// The evaluator of a partition's clients, with the calibration rows of each.
     pub fn evaluator<B: Backend>(
         self,
         partition: &Partition,
+        calibration: Vec<Vec<usize>>,
         model: Arc<dyn Model>,
         session: &Session<B>,
         normalisation: &Normalisation,
@@ -111,6 +113,7 @@ impl HeldOutRows {
             model,
             session: session.clone(),
             test: held(self.test, test),
+            calibration: CalibrationRows::new(held(self.train.clone(), calibration)),
             validation: held(self.train, validation),
             scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
             chunk: config.chunk,

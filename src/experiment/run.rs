@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::array::Array;
 use crate::backend::{Backend, Session};
-use crate::datasets::{DataProperties, Partition, TrainTest};
+use crate::datasets::{DataProperties, ModelCard, Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::models::Model;
@@ -19,6 +19,7 @@ use crate::rows::{Shard, Table};
 use super::artifact::{Artifacts, RowsOfRun};
 use super::assemble::{check_size, drawn_particles, has_noise, squared_residuals, with_noise};
 use super::assigned::{Assigned, assigned};
+use super::calibrate::{Plan, rows_of_clients};
 use super::config::Config;
 use super::drive::Prepared;
 use super::evaluate::Evaluator;
@@ -123,6 +124,8 @@ fn run_with<B: Backend>(
         None => config.model(&data.train)?,
     };
     check_size(algorithm, &*model)?;
+    let card = ModelCard::of(&data.train, data.normalisation.clone());
+    let calibration = Plan::here(config, model.task(), &card, &partition, can.centralised);
     let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
         let rows = RowsOfRun::here(config, &data, &partition, notes);
@@ -153,10 +156,11 @@ fn run_with<B: Backend>(
     let mut fleet = InProcess::new(halves.clients);
     let scoring = config.scoring(algorithm);
     let personal = config.evaluation.personal && !can.centralised;
-    if personal {
+    if personal || calibration.is_some() {
         let held_out = HeldOutRows::new(&train, train_targets, data.test.clone(), &data.normalisation);
-        fleet =
-            fleet.with_evaluator(held_out.evaluator(&partition, model.clone(), &session, &data.normalisation, scoring));
+        let rows = rows_of_clients(&partition, can.centralised);
+        let (model, scale) = (model.clone(), &data.normalisation);
+        fleet = fleet.with_evaluator(held_out.evaluator(&partition, rows, model, &session, scale, scoring));
     }
     let on_rows = |rows| Evaluator::new(model.clone(), session.clone(), rows, &data.normalisation, scoring);
     let (evaluator, validation) = (on_rows(data.test)?, chosen_on.map(on_rows).transpose()?);
@@ -179,6 +183,7 @@ fn run_with<B: Backend>(
         judge,
         validation,
         personal,
+        calibration,
         policy,
         streams,
         session,

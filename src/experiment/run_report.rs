@@ -92,6 +92,7 @@ impl Finished {
                 clients: summary.clients.clone(),
                 facts: summary.facts.clone(),
                 notes: summary.notes.clone(),
+                calibration: summary.calibration.clone(),
                 compare: comparisons(compare, &title, &rows.or_any(any), bins)?,
             }))
         };

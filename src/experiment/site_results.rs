@@ -84,6 +84,7 @@ impl<B: Backend> SiteResults<'_, B> {
             scores: None,
             sites: Vec::new(),
             clients: Vec::new(),
+            calibration: None,
         };
         write(run_dir::SUMMARY, &to_json(&summary)?)?;
         run_report::write_report(dir, &dir.join(run_dir::REPORT)).map(|_| ())

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::artifact::RowsOfRun;
+use super::calibrate::Plan;
 use super::checkpoints::Digests;
 use super::config::{Config, EvaluationRows};
 use super::rotation;
@@ -11,6 +12,7 @@ use crate::checkpoint::digest;
 use crate::datasets::columns::Columns;
 use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Rotation, SecondMoment};
 use crate::error::RunError;
+use crate::models::Task;
 use crate::remote::{Answer, Arrays, Content, Link, MOMENT, Opened, Peer};
 use crate::report::{ClientNames, PartitionTable};
 use crate::site::{
@@ -191,6 +193,12 @@ impl Sites {
         (self.names().as_slice().to_vec(), rows.clone())
     }
 
+    /// What is asked about the calibration rows after the last round; `None` where no site has any.
+    pub fn calibration(&self, config: &Config, task: Task, card: &ModelCard) -> Option<Plan> {
+        let has_rows = self.agreement.calibration_rows.iter().any(|rows| *rows > 0);
+        Plan::new(config, task, card, true).filter(|_| has_rows)
+    }
+
     /// Sends a message to every client, and returns their answers.
     ///
     /// # Errors
@@ -205,18 +213,25 @@ impl Sites {
 
     /// What the run's files say of the rows.
     pub fn rows(&self, config: &Config, card: ModelCard, test: Option<&PublicRows>) -> RowsOfRun {
-        let Agreement { rows, validation_rows, test_rows, .. } = &self.agreement;
+        let Agreement { rows, validation_rows, calibration_rows, test_rows, .. } = &self.agreement;
+        let calibrates = calibration_rows.iter().any(|rows| *rows > 0);
         let counts: Option<Vec<Vec<usize>>> = self.told.iter().map(|site| self.counts(site)).collect();
         let counts = counts.map(|counts| PartitionTable {
             class_names: card.classes.clone().unwrap_or_default(),
             counts,
             validation: validation_rows.clone(),
+            calibration: if calibrates { calibration_rows.clone() } else { Vec::new() },
             test: test_rows.clone(),
             clients: self.names(),
         });
         let line = |site: &Description| {
-            let Description { index, name, rows, validation_rows, test_rows, .. } = site;
-            format!("{index} {name} {rows} {validation_rows} {test_rows}\n")
+            let Description { index, name, rows, validation_rows, calibration_rows, test_rows, .. } = site;
+            let calibration = if calibrates { format!(" {calibration_rows}") } else { String::new() };
+            format!("{index} {name} {rows} {validation_rows}{calibration} {test_rows}\n")
+        };
+        let (column, printed) = match calibrates {
+            true => (" calibration_rows", format!(" {calibration_rows:?}")),
+            false => ("", String::new()),
         };
         let listed: String = self.told.iter().map(line).collect();
         let prints = self.told.iter().map(|site| &site.print).chain(test.map(|test| &test.sha256));
@@ -225,9 +240,9 @@ impl Sites {
         RowsOfRun {
             digests: Digests {
                 data: digest::of_bytes(prints.as_bytes()),
-                partition: digest::of_bytes(format!("{rows:?} {validation_rows:?} {test_rows:?}").as_bytes()),
+                partition: digest::of_bytes(format!("{rows:?} {validation_rows:?} {test_rows:?}{printed}").as_bytes()),
             },
-            listed: format!("client site training_rows validation_rows test_rows\n{listed}"),
+            listed: format!("client site training_rows validation_rows{column} test_rows\n{listed}"),
             counts,
             about: match test {
                 Some(test) => {

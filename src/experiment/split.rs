@@ -50,12 +50,14 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
         return Err(RunError::Config(format!("algorithm kind `{name}` needs all rows in one place")));
     }
     let Assigned { data, partition, mut notes, .. } = assigned(config, None, data_dir, Streams::new(config.seed))?;
-    let held_out = partition.held_out().len();
-    if held_out > 0 {
-        notes.push(format!(
-            "{held_out} rows that partition.validation holds out are in no file; to hold rows out at a site, set \
-             `data.validation_fraction` in its own file"
-        ));
+    for (what, held_out) in [("validation", partition.held_out()), ("calibration", partition.calibrating())] {
+        if !held_out.is_empty() {
+            let rows = held_out.len();
+            notes.push(format!(
+                "{rows} rows that partition.{what} holds out are in no file; to hold rows out at a site, set \
+                 `data.{what}_fraction` in its own file"
+            ));
+        }
     }
     let server = server(config, &data.train)?;
     let clients = 0..partition.clients().len();

@@ -7,6 +7,7 @@ use burn::tensor::Tensor;
 use fedstein_datasets::Targets;
 use fedstein_models::{Model, Task};
 
+use super::client_calibration::CalibrationRows;
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
@@ -37,6 +38,8 @@ pub struct ClientEvaluator<B: Backend> {
     pub test: HeldOut,
     /// The validation rows, by which the best round is chosen.
     pub validation: HeldOut,
+    /// The calibration rows, with what was computed of them.
+    pub calibration: CalibrationRows,
     /// The units of real targets.
     pub scale: Scale,
     /// The number of rows that are predicted at once.
@@ -110,8 +113,21 @@ impl<B: Backend> ClientEvaluator<B> {
     /// # Errors
     /// The published particles are missing, or the device does not answer.
     pub fn predicted(&self, request: &Request, predictor: Predictor<B>) -> Result<Option<Outputs>, RunError> {
-        let (rows, predict) = (&self.test.rows[request.client], self.function(request, predictor)?);
-        let some = |rows: &[usize]| self.outputs(&*predict, &self.test, rows);
+        self.predicted_of(&self.test, request, predictor)
+    }
+
+    /// The predictions of all rows that the client of this request has among those held out; `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`Self::predicted`].
+    pub(super) fn predicted_of(
+        &self,
+        held: &HeldOut,
+        request: &Request,
+        predictor: Predictor<B>,
+    ) -> Result<Option<Outputs>, RunError> {
+        let (rows, predict) = (&held.rows[request.client], self.function(request, predictor)?);
+        let some = |rows: &[usize]| self.outputs(&*predict, held, rows);
         let parts = rows.chunks(self.chunk).map(some).collect::<Result<Vec<_>, _>>()?;
         let Some(&Outputs { components, width, .. }) = parts.first() else { return Ok(None) };
         let mut values = Vec::with_capacity(components * rows.len() * width);
@@ -165,7 +181,7 @@ impl<B: Backend> ClientEvaluator<B> {
     }
 }
 
-fn with_scores(message: Message, name: &str, scores: &ClientScores) -> Message {
+pub(super) fn with_scores(message: Message, name: &str, scores: &ClientScores) -> Message {
     let values = scores.to_values();
     message.with_array(name, Array { shape: vec![values.len()], values: Values::F64(values) })
 }

@@ -124,6 +124,10 @@ impl<B: Backend> InProcess<B> {
                 }
                 None => Err(RunError::Config("no client holds rows out: evaluation.personal is false".into())),
             },
+            Ask::Calibrate(what) => match &self.evaluator {
+                Some(evaluator) => evaluator.calibrate(request, what).map(|message| request.reply(message)),
+                None => Err(RunError::Config("no client holds rows out: partition.calibration is 0".into())),
+            },
         };
         reply.map_err(|error| failed(error.to_string()))
     }

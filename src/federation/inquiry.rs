@@ -9,7 +9,7 @@ use super::fault_policy::FaultPolicy;
 use super::fleet::Fleet;
 use crate::backend::Backend;
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientId, PARTICLES, Reply, Request, Scoring, ServerHalf, SharedMessage};
+use crate::protocol::{Ask, Calibrating, ClientId, PARTICLES, Reply, Request, Scoring, ServerHalf, SharedMessage};
 
 /// Sends a request to each of the clients, in batches of the fleet's size ([`Fleet::at_once`]). Returns one reply for
 /// each client, `None` for a client without a usable reply.
@@ -33,7 +33,24 @@ pub(super) fn ask_clients(
     Ok(replies)
 }
 
-/// The scores on the clients' own rows.
+/// Asks clients about their calibration rows in a round. The traffic is not counted: it is not part of the training.
+///
+/// # Errors
+/// Any error other than the failure of a client.
+pub fn ask_to_calibrate(
+    fleet: &dyn Fleet,
+    policy: &FaultPolicy,
+    (round, clients): (usize, &[ClientId]),
+    what: Calibrating,
+    message: &SharedMessage,
+) -> Result<Scores, RunError> {
+    let request = |client| Ok(Request::new(round, client, Ask::Calibrate(what), message.clone()));
+    let mut events = Vec::new();
+    let replies = ask_clients(fleet, policy, clients, request, (&mut Traffic::default(), &mut events))?;
+    Ok(Scores { replies, events })
+}
+
+/// What clients answered about their own rows.
 #[derive(Debug)]
 pub struct Scores {
     /// One reply for each client, `None` for a client without a usable reply.

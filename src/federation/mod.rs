@@ -1,5 +1,6 @@
 //! The server, the clients and the messages between them.
 
+pub mod client_calibration;
 pub mod client_evaluator;
 pub mod combine;
 pub mod event;
@@ -8,6 +9,7 @@ pub mod fault_policy;
 pub mod faults;
 pub mod fleet;
 pub mod inquiry;
+pub mod labelled;
 mod outlier;
 pub mod quarantine;
 mod roster;

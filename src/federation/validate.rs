@@ -41,7 +41,7 @@ pub fn validate(request: &Request, reply: Reply) -> Result<Reply, RunError> {
     let echoes = |name: &str| match request.ask {
         Ask::Train => true,
         Ask::Answer(Question::LikelihoodScore { .. }) => name == PARTICLES,
-        Ask::Answer(Question::Discrepancy { .. }) | Ask::Score(_) => false,
+        Ask::Answer(Question::Discrepancy { .. }) | Ask::Score(_) | Ask::Calibrate(_) => false,
     };
     for (name, sent) in request.message.arrays.iter().filter(|(name, _)| echoes(name)) {
         let Some(got) = reply.message.arrays.get(name) else {

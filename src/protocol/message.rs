@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::calibrating::Calibrating;
 use super::fingerprint::Fingerprint;
 use super::wire::Wire;
 use crate::array::{Array, ArrayError, Values};
@@ -47,19 +48,22 @@ impl Message {
     /// The fingerprint is not a cryptographic hash: another message with the same number is easily constructed.
     pub fn fingerprint(&self) -> u64 {
         let mut print = Fingerprint::default();
-        for (name, array) in &self.arrays {
-            print.text(name);
-            array.shape.iter().for_each(|size| print.word(*size as u64));
-            match &array.values {
-                Values::F32(values) => print.singles(values),
-                Values::F64(values) => print.doubles(values),
-            }
-        }
+        self.arrays.iter().for_each(|(name, array)| add(&mut print, name, array));
         for (name, value) in &self.scalars {
             print.text(name);
             print.word(value.to_bits());
         }
         print.finish()
+    }
+
+    /// The fingerprint of one of the arrays alone.
+    ///
+    /// # Errors
+    /// The message has no array of this name.
+    pub fn fingerprint_of(&self, name: &str) -> Result<u64, ArrayError> {
+        let mut print = Fingerprint::default();
+        add(&mut print, name, self.array(name)?);
+        Ok(print.finish())
     }
 
     /// The array of this name.
@@ -68,6 +72,15 @@ impl Message {
     /// The message has no array of this name.
     pub fn array(&self, name: &str) -> Result<&Array, ArrayError> {
         self.arrays.get(name).ok_or_else(|| ArrayError::Missing(name.to_owned()))
+    }
+}
+
+fn add(print: &mut Fingerprint, name: &str, array: &Array) {
+    print.text(name);
+    array.shape.iter().for_each(|size| print.word(*size as u64));
+    match &array.values {
+        Values::F32(values) => print.singles(values),
+        Values::F64(values) => print.doubles(values),
     }
 }
 
@@ -123,6 +136,9 @@ pub enum Ask {
     Answer(Question),
     /// Scores on the client's own held-out rows. They do not change the client's state.
     Score(Scoring),
+    /// Counts and sums over the rows that the client holds out for calibration, and over its test rows. They do not change
+    /// the client's state.
+    Calibrate(Calibrating),
 }
 
 /// What a client scores on its own held-out rows.
@@ -146,7 +162,7 @@ pub enum RequestKind {
     Training,
     /// [`Ask::Answer`].
     Question,
-    /// [`Ask::Score`].
+    /// [`Ask::Score`] and [`Ask::Calibrate`].
     Scores,
 }
 
@@ -175,7 +191,7 @@ impl Ask {
         match self {
             Self::Train => RequestKind::Training,
             Self::Answer(_) => RequestKind::Question,
-            Self::Score(_) => RequestKind::Scores,
+            Self::Score(_) | Self::Calibrate(_) => RequestKind::Scores,
         }
     }
 }
@@ -222,7 +238,7 @@ impl Request {
     pub fn reply_wire(&self) -> Wire {
         match self.ask {
             Ask::Train | Ask::Answer(_) => self.wire,
-            Ask::Score(_) => Wire::Full,
+            Ask::Score(_) | Ask::Calibrate(_) => Wire::Full,
         }
     }
 }

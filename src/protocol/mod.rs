@@ -4,6 +4,7 @@
 //! [`Request`] carries the server's [`Message`] to one client, a [`Reply`] carries the client's back: named arrays and
 //! named numbers, never rows. [`crate::federation`] sends them; this module does not depend on how.
 
+pub mod calibrating;
 mod fingerprint;
 mod halves;
 mod message;
@@ -13,6 +14,7 @@ mod saved;
 mod setup;
 mod wire;
 
+pub use calibrating::{Calibrating, ScoreForm, SetForm, TestForm};
 pub use halves::{ClientHalf, ClientHalves, Halves, ServerHalf, Watch};
 pub use message::{Ask, ClientId, Message, Question, Reply, Request, RequestKind, Scoring, SharedMessage};
 pub use names::{

@@ -18,7 +18,7 @@ use crate::report::quoted;
 use crate::site::{Description, Deviations, Means, Squares, Terms};
 
 /// The number of the protocol. Any change to envelopes, contents or arrays requires a new number.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 /// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The longest text of the other side that is shown, in characters.
@@ -446,7 +446,7 @@ mod tests {
         let error = open(parcel("{\"protocol\":99,\"version\":\"0.9\\u001b[31m\",\"other\":[]}")).unwrap_err();
         assert!(error.contains("protocol 99 (fedstein 0.9") && error.contains("install the same version"), "{error}");
         assert!(!error.contains('\u{1b}'), "{error:?}");
-        for text in ["", "[]", "{\"protocol\":2}", "{\"protocol\":-1}", "\u{0}"] {
+        for text in ["", "[]", "{\"protocol\":3}", "{\"protocol\":-1}", "\u{0}"] {
             assert!(open(parcel(text)).unwrap_err().contains("cannot be read"), "{text}");
         }
     }

@@ -24,6 +24,8 @@ pub struct Agreement {
     pub rows: Vec<usize>,
     /// The number of rows that each client holds out to choose settings with `[K]`.
     pub validation_rows: Vec<usize>,
+    /// The number of rows that each client holds out for calibration `[K]`.
+    pub calibration_rows: Vec<usize>,
     /// The number of test rows of each client `[K]`.
     pub test_rows: Vec<usize>,
     /// The number of features p.
@@ -222,6 +224,7 @@ pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
     Ok(Agreement {
         rows: sites.iter().map(|site| site.rows).collect(),
         validation_rows: sites.iter().map(|site| site.validation_rows).collect(),
+        calibration_rows: sites.iter().map(|site| site.calibration_rows).collect(),
         test_rows: sites.iter().map(|site| site.test_rows).collect(),
         width: sites[0].width,
         features: sites[0].features.clone(),
@@ -418,6 +421,7 @@ mod tests {
         let expected = Agreement {
             rows: vec![2, 2],
             validation_rows: vec![0, 0],
+            calibration_rows: vec![0, 0],
             test_rows: vec![2, 2],
             width: 2,
             features: Some(vec!["ph".into(), "flow".into()]),

@@ -28,6 +28,7 @@ impl Description {
         within("index", self.index, 0, MOST_INDEX)?;
         within("rows", self.rows, 1, MOST_ROWS)?;
         within("validation_rows", self.validation_rows, 0, MOST_ROWS)?;
+        within("calibration_rows", self.calibration_rows, 0, MOST_ROWS)?;
         within("test_rows", self.test_rows, 0, MOST_ROWS)?;
         within("width", self.width, 1, MOST_NAMES)?;
         if let Some(names) = &self.features {

@@ -56,6 +56,8 @@ pub struct SiteData {
     pub test_fraction: f64,
     /// The share of the training rows that is held out for validation; 0 for none.
     pub validation_fraction: f64,
+    /// The share of the training rows that is held out for calibration; 0 for none.
+    pub calibration_fraction: f64,
 }
 
 /// The keys of `[tell]`.
@@ -240,6 +242,7 @@ mod tests {
                 reading: Reading::default(),
                 test_fraction: 0.2,
                 validation_fraction: 0.0,
+                calibration_fraction: 0.0,
             },
             tell: Tell { categories: false, class_counts: false, min_rows: 4, products: false, statistics: true },
             limits: SiteLimits { megabytes: 1024, numbers: 1 << 28, steps: 1_000_000 },

@@ -21,6 +21,8 @@ pub struct SiteRows {
     pub train: Dataset,
     /// The rows held out to choose settings with.
     pub validation: Dataset,
+    /// The rows held out to calibrate probabilities on.
+    pub calibration: Dataset,
     /// The test rows.
     pub test: Dataset,
     /// What the cells are.
@@ -50,10 +52,13 @@ impl SiteRows {
     pub(super) fn read_as(site: &SiteConfig, key: Key) -> Result<Self, DataError> {
         let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
         let Cells { train, test, columns, .. } = site.data.table().site_rows(&mut rng)?;
-        let held_out = (train.rows() as f64 * site.data.validation_fraction).round() as usize;
+        let of_all = |share: f64| (train.rows() as f64 * share).round() as usize;
+        let (held_out, calibrating) = (of_all(site.data.validation_fraction), of_all(site.data.calibration_fraction));
         let mut rng = Streams::new(0).rng(Purpose::Data, 1, site.index);
         let (train, validation) = of_size(&train, held_out.min(train.rows().saturating_sub(1)), &mut rng);
-        Ok(Self { train, validation, test, columns, sha256: key.sha256, unkept: Some(key.text) })
+        let mut rng = Streams::new(0).rng(Purpose::Data, 2, site.index);
+        let (train, calibration) = of_size(&train, calibrating.min(train.rows().saturating_sub(1)), &mut rng);
+        Ok(Self { train, validation, calibration, test, columns, sha256: key.sha256, unkept: Some(key.text) })
     }
 }
 
@@ -68,6 +73,9 @@ pub struct Description {
     pub rows: usize,
     /// The number of rows held out to choose settings with.
     pub validation_rows: usize,
+    /// The number of rows held out to calibrate probabilities on.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub calibration_rows: usize,
     /// The number of test rows.
     pub test_rows: usize,
     /// The number of features p.
@@ -97,6 +105,10 @@ pub struct ColumnsTold {
     pub missing: Missing,
     /// The texts of the training rows in each column `[p]`, in order, where they may be told.
     pub texts: Option<Vec<Vec<String>>>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What a site tells about its target.
@@ -142,12 +154,13 @@ pub fn print(run: u64, sha256: &str) -> String {
 /// # Arguments
 /// - `run`: the number of the run, the key of the file's print.
 pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
-    let SiteRows { train, validation, test, columns, sha256, .. } = rows;
+    let SiteRows { train, validation, calibration, test, columns, sha256, .. } = rows;
     Description {
         index: site.index,
         name: site.name.clone(),
         rows: train.rows(),
         validation_rows: validation.rows(),
+        calibration_rows: calibration.rows(),
         test_rows: test.rows(),
         width: train.width(),
         features: train.feature_names.clone(),
@@ -299,6 +312,7 @@ pub(super) mod tests {
                 reading: Reading::default(),
                 test_fraction: 0.2,
                 validation_fraction: 0.0,
+                calibration_fraction: 0.0,
             },
             tell: Tell { categories: true, class_counts: true, min_rows: 1, products: true, statistics: true },
             limits: SiteLimits { megabytes: 64, numbers: 1 << 20, steps: 1000 },
@@ -317,9 +331,15 @@ pub(super) mod tests {
             clients: None,
             client_names: None,
         };
-        let columns = Columns::of_numbers(train.width());
-        let (validation, test) = (train.select(&[]), train.clone());
-        SiteRows { validation, test, train, columns, sha256: sha256.into(), unkept: None }
+        SiteRows {
+            validation: train.select(&[]),
+            calibration: train.select(&[]),
+            test: train.clone(),
+            columns: Columns::of_numbers(train.width()),
+            train,
+            sha256: sha256.into(),
+            unkept: None,
+        }
     }
 
     pub(in crate::site) fn classes(labels: &[usize], names: &[&str]) -> Targets {

@@ -19,7 +19,7 @@ const ROWS: &str = "rows";
 const ROUND: usize = 1;
 const TABLE: &str = "table";
 /// The sets of rows.
-const SETS: [&str; 3] = ["train", "validation", "test"];
+const SETS: [&str; 4] = ["train", "validation", "calibration", "test"];
 
 /// What a table says besides its numbers.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -91,10 +91,10 @@ fn kept(dir: &Path, key: &Key) -> Option<SiteRows> {
     if about.key != key.text {
         return None;
     }
-    let [train, validation, test] = SETS.map(|set| dataset(&state, set, &about));
+    let [train, validation, calibration, test] = SETS.map(|set| dataset(&state, set, &about));
     let sha256 = key.sha256.clone();
-    let columns = about.columns;
-    Some(SiteRows { train: train?, validation: validation?, test: test?, columns, sha256, unkept: None })
+    let (columns, validation, calibration) = (about.columns, validation?, calibration?);
+    Some(SiteRows { train: train?, validation, calibration, test: test?, columns, sha256, unkept: None })
 }
 
 fn keep(dir: &Path, key: &str, rows: &SiteRows) -> Result<(), CheckpointError> {
@@ -110,7 +110,7 @@ fn keep(dir: &Path, key: &str, rows: &SiteRows) -> Result<(), CheckpointError> {
         columns: rows.columns.clone(),
     };
     let about = serde_json::to_string(&about).map_err(|error| CheckpointError::Content(error.to_string()))?;
-    let sets = SETS.iter().zip([&rows.train, &rows.validation, &rows.test]);
+    let sets = SETS.iter().zip([&rows.train, &rows.validation, &rows.calibration, &rows.test]);
     let state = sets.fold(State::default().with_words("about", about), |state, (set, rows)| with(state, set, rows));
     super::disk::create_private(dir).map_err(CheckpointError::io("create", dir))?;
     let position = Position { round: ROUND, identity: Identity::default(), logs: BTreeMap::new() };

@@ -172,6 +172,7 @@ mod tests {
         Agreement {
             rows: vec![3, 1],
             validation_rows: vec![0, 0],
+            calibration_rows: vec![0, 0],
             test_rows: vec![1, 1],
             width: 1,
             features: None,

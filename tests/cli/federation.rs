@@ -274,6 +274,44 @@ fn validation_rows_of_the_sites_are_scored_in_the_place_of_the_test_rows_and_cha
 }
 
 #[test]
+fn calibration_rows_of_the_sites_give_a_temperature_and_sets_and_no_score_is_kept() {
+    let place = place();
+    place.works(&line("--out runs/without"));
+    for site in 0..K {
+        let file = format!("{site}/site.toml");
+        place.write(&file, place.text(&file) + "calibration_fraction = 0.25\n");
+    }
+    place.works(&line("--set calibration.conformal=lac --out runs/a"));
+    let (model, summary) = (place.json("runs/a/model.json"), place.json("runs/a/summary.json"));
+    // A quarter of 40, 100 and 160 rows; 30 test rows of each site.
+    let calibration = &summary["calibration"];
+    assert_eq!((&calibration["rows"], &calibration["clients"]), (&75.into(), &K.into()));
+    assert_eq!(calibration["sets"]["all"]["rows"], 90);
+    let clients = calibration["sets"]["clients"].as_array().unwrap();
+    let names: Vec<&str> = clients.iter().map(|client| client["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["ward-0", "ward-1", "ward-2"]);
+    let covered = |of: &serde_json::Value| of["covered"].as_u64().unwrap();
+    assert_eq!(clients.iter().map(covered).sum::<u64>(), covered(&calibration["sets"]["all"]));
+    assert!(model["calibration"]["temperature"].as_f64().unwrap() > 0.0);
+    assert!(place.text("runs/a/partition.txt").ends_with("2 ward-2 120 0 40 30\n"));
+    assert!(place.text("runs/a/report/report.html").contains("Client, worst first"));
+    // The sets of all test rows, by the kept threshold, from the published particles.
+    let header = "pulse,flow\n".to_owned();
+    let features = |site: usize| {
+        let text = place.text(&format!("{site}/test.csv"));
+        text.lines().skip(1).map(|line| format!("{}\n", line.rsplit_once(',').unwrap().0)).collect::<String>()
+    };
+    place.write("new.csv", header + &(0..K).map(features).collect::<String>());
+    let sets = super::place::cells(&place.works("predict runs/a --input new.csv").stdout);
+    let truth: Vec<String> = (0..K)
+        .flat_map(|site| place.table(&format!("{site}/test.csv")).into_iter().skip(1).map(|row| row[2].clone()))
+        .collect();
+    let held = sets[1..].iter().zip(&truth).filter(|(row, truth)| row[4].split('|').any(|name| name == *truth)).count();
+    assert_eq!((held as u64, truth.len()), (covered(&calibration["sets"]["all"]), 90));
+    assert!(place.json("runs/without/summary.json").get("calibration").is_none());
+}
+
+#[test]
 fn test_rows_at_the_server_are_predicted_there_and_change_no_bit_of_the_training() {
     let place = place();
     for site in 0..K {

@@ -3,6 +3,7 @@
 mod backends;
 mod bad_input;
 mod bench;
+mod calibration;
 mod data;
 mod federation;
 mod init;

@@ -13,6 +13,7 @@ use fedstein::experiment::evaluate::{Evaluator, EvaluatorConfig, Predicted};
 use fedstein::experiment::finished::Finished;
 use fedstein::experiment::judge::{Ended, Judge, Judged};
 use fedstein::experiment::{Artifacts, Config, Experiment, Overrides, Quiet, ReportOptions, Source, run};
+use fedstein::federation::client_calibration::CalibrationRows;
 use fedstein::federation::client_evaluator::{ClientEvaluator, HeldOut, PUBLISHED_SCORES};
 use fedstein::federation::event::{Event, EventKind};
 use fedstein::federation::fleet::{Fleet, InProcess};
@@ -87,6 +88,7 @@ fn judged(text: &str, own: bool, around: Option<&Around>) -> Vec<(Judged, Judged
         session: session.clone(),
         test: held(&all.test, tests),
         validation: held(&all.train, vec![vec![0, 1]; clients]),
+        calibration: CalibrationRows::new(held(&all.train, vec![vec![2, 3]; clients])),
         scale,
         chunk: 3,
         bins: config.evaluation.bins,

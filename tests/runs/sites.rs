@@ -88,6 +88,7 @@ pub fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
                 delimiter: ",".into(),
                 test_fraction: 0.2,
                 validation_fraction: 0.0,
+                calibration_fraction: 0.0,
             },
             tell: Tell { class_counts: true, min_rows: 1, products: true, statistics: true },
             limits: SiteLimits { megabytes: 64, numbers: 1 << 20, steps: 1000 },

@@ -1,7 +1,7 @@
 //! `by-column`: the natural clients of the data, in their order. A client without training rows is left out.
 
 use super::test_rows::TestRows;
-use super::{Partition, Scheme, SchemeProperties, VALIDATION};
+use super::{CALIBRATION, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use rand::Rng;
@@ -15,7 +15,7 @@ impl Scheme for ByColumn {
     const KIND: Kind = Kind {
         name: "by-column",
         about: "The natural clients of the data: those of `vehicle`, or of `csv` with `data.client_column`.",
-        keys: &[VALIDATION],
+        keys: &[VALIDATION, CALIBRATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties { natural_clients: true, ..SchemeProperties::PLAIN };
     const TEST_ROWS: TestRows = TestRows::OfNaturalClient;

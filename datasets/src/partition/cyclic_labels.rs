@@ -8,7 +8,7 @@
 use super::classes::Classes;
 use super::holders::{self, Shares};
 use super::test_rows::TestRows;
-use super::{CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
+use super::{CALIBRATION, CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use rand::Rng;
@@ -29,7 +29,7 @@ impl Scheme for CyclicLabels {
     const KIND: Kind = Kind {
         name: "cyclic-labels",
         about: "As `labels-per-client`, but the labels are assigned in their order, cyclically ([C]).",
-        keys: &[CLIENTS, LABELS, VALIDATION],
+        keys: &[CLIENTS, LABELS, VALIDATION, CALIBRATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;
     const TEST_ROWS: TestRows = TestRows::OfHeldClasses;

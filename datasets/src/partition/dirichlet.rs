@@ -6,7 +6,7 @@
 
 use super::classes::{Classes, boundaries, fill_empty, moved_notes};
 use super::test_rows::TestRows;
-use super::{CLIENTS, Partition, Scheme, SchemeProperties, VALIDATION};
+use super::{CALIBRATION, CLIENTS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Literal::Float;
 use fedstein_schema::{Key, Kind, POSITIVE, key};
@@ -38,7 +38,7 @@ impl Scheme for Dirichlet {
     const KIND: Kind = Kind {
         name: "dirichlet",
         about: "Each label's shares are drawn from Dirichlet(alpha).",
-        keys: &[CLIENTS, ALPHA, VALIDATION],
+        keys: &[CLIENTS, ALPHA, VALIDATION, CALIBRATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;
     const TEST_ROWS: TestRows = TestRows::OfMix;

@@ -9,7 +9,7 @@
 
 use super::classes::Classes;
 use super::test_rows::TestRows;
-use super::{CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION, holders};
+use super::{CALIBRATION, CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION, holders};
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use fedstein_schema::Literal::Int;
@@ -36,7 +36,7 @@ impl Scheme for FedwbaReference {
     const KIND: Kind = Kind {
         name: "fedwba-reference",
         about: "The split of [W]'s code, in which clients with the same labels hold the SAME 10,000 rows.",
-        keys: &[CLIENTS, LABELS.default(Int(5)), VALIDATION],
+        keys: &[CLIENTS, LABELS.default(Int(5)), VALIDATION, CALIBRATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties { disjoint: false, ..SchemeProperties::BY_CLASS };
     const TEST_ROWS: TestRows = TestRows::OfHeldClasses;

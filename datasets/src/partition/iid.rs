@@ -1,7 +1,7 @@
 //! `iid`: shuffled, contiguous blocks; client k of K gets ⌊n(k+1)/K⌋ − ⌊nk/K⌋ of n rows.
 
 use super::test_rows::TestRows;
-use super::{CLIENTS, Partition, Scheme, SchemeProperties, VALIDATION};
+use super::{CALIBRATION, CLIENTS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use rand::Rng;
@@ -16,7 +16,8 @@ pub struct Iid {
 }
 
 impl Scheme for Iid {
-    const KIND: Kind = Kind { name: "iid", about: "Shuffled, equal shares.", keys: &[CLIENTS, VALIDATION] };
+    const KIND: Kind =
+        Kind { name: "iid", about: "Shuffled, equal shares.", keys: &[CLIENTS, VALIDATION, CALIBRATION] };
     const PROPERTIES: SchemeProperties = SchemeProperties::PLAIN;
     const TEST_ROWS: TestRows = TestRows::All;
 

@@ -3,7 +3,7 @@
 
 use super::classes::{Classes, boundaries, fill_empty, moved_notes};
 use super::test_rows::TestRows;
-use super::{CLIENTS, Partition, Scheme, SchemeProperties, VALIDATION};
+use super::{CALIBRATION, CLIENTS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Literal::Floats;
 use fedstein_schema::{Accepts, Interval, Key, Kind, key};
@@ -36,8 +36,11 @@ const RATIO: Key = key(
 );
 
 impl Scheme for LabelRatio {
-    const KIND: Kind =
-        Kind { name: "label-ratio", about: "Two classes in unequal shares.", keys: &[CLIENTS, RATIO, VALIDATION] };
+    const KIND: Kind = Kind {
+        name: "label-ratio",
+        about: "Two classes in unequal shares.",
+        keys: &[CLIENTS, RATIO, VALIDATION, CALIBRATION],
+    };
     const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;
     const TEST_ROWS: TestRows = TestRows::OfMix;
 

@@ -5,7 +5,7 @@
 use super::classes::Classes;
 use super::holders::{self, Shares};
 use super::test_rows::TestRows;
-use super::{CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
+use super::{CALIBRATION, CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Literal::Text;
 use fedstein_schema::{Accepts, Key, Kind, key};
@@ -44,7 +44,7 @@ impl Scheme for LabelsPerClient {
     const KIND: Kind = Kind {
         name: "labels-per-client",
         about: "Each client holds a few labels ([W]: 5).",
-        keys: &[CLIENTS, LABELS, CUT, VALIDATION],
+        keys: &[CLIENTS, LABELS, CUT, VALIDATION, CALIBRATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;
     const TEST_ROWS: TestRows = TestRows::OfHeldClasses;

@@ -1,13 +1,14 @@
 //! The assignment of rows to clients: a [`PartitionConfig`], the training rows and a random generator in, a
 //! [`Partition`] out. It is a disjoint cover of the training rows: every row belongs to exactly one client, and no
 //! client is empty (only `fedwba-reference` assigns the same rows to several clients). A share of each client's rows
-//! can be held out for its own validation, and [`Partition::with_tests`] selects the test rows on which each client's
-//! own model is evaluated.
+//! can be held out for its own validation, another one for calibration, and [`Partition::with_tests`] selects the test
+//! rows on which each client's own model is evaluated.
 //!
 //! A partition scheme is one file with its config struct, its keys and its rule. A new scheme needs its file, a `mod`
 //! line and a line in the list `schemes!`.
 
 mod by_column;
+mod calibration;
 mod classes;
 mod cyclic_labels;
 mod dirichlet;
@@ -43,14 +44,24 @@ pub struct PartitionConfig {
     /// The share of each client's rows that is held out from its training, at least 0 and less than 1. At least one row
     /// remains for training.
     pub validation: f64,
+    /// The share of each client's rows that is held out from its training for calibration, beside those for validation.
+    pub calibration: f64,
 }
 
-/// The key `validation`, the last key of every kind.
+/// The key `validation` of every kind.
 const VALIDATION: Key = key(
     "validation",
     Accepts::Float(Interval::DECAY),
     Float(0.0),
     "Share of each client's rows, label by label, that is held out from its training; 0: none.",
+);
+
+/// The key `calibration`, the last key of every kind.
+const CALIBRATION: Key = key(
+    "calibration",
+    Accepts::Float(Interval::DECAY),
+    Float(0.0),
+    "Share of each client's rows, label by label, that is held out from its training and its validation for `[calibration]`; 0: none.",
 );
 
 /// The key `clients`.
@@ -122,7 +133,7 @@ macro_rules! schemes {
             }
 
             impl From<$variant> for PartitionConfig {
-                /// A partition without validation rows.
+                /// A partition without validation and calibration rows.
                 fn from(scheme: $variant) -> Self {
                     PartitionScheme::$variant(scheme).into()
                 }
@@ -172,14 +183,15 @@ schemes! {
 }
 
 impl From<PartitionScheme> for PartitionConfig {
-    /// A partition without validation rows.
+    /// A partition without validation and calibration rows.
     fn from(scheme: PartitionScheme) -> Self {
-        PartitionConfig { scheme, validation: 0.0 }
+        PartitionConfig { scheme, validation: 0.0, calibration: 0.0 }
     }
 }
 
-/// Assigns the training rows to clients, and holds out the configured share for validation. The rows of a client,
-/// training and validation together, are the same with and without validation.
+/// Assigns the training rows to clients, and holds out the configured shares for validation and calibration. The rows of
+/// a client, all three together, are the same with any shares, and its validation rows are the same with and without
+/// calibration.
 ///
 /// # Errors
 /// There are no clients or more clients than rows, the kind cannot use these targets (all but `iid` and `by-column`
@@ -196,7 +208,8 @@ pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) 
             return Err(DataError::TooManyClients { clients, rows });
         }
     }
-    validation::hold_out(scheme.assign(train, rng)?, config.validation, &train.targets, rng)
+    let partition = validation::hold_out(scheme.assign(train, rng)?, config.validation, &train.targets, rng)?;
+    calibration::hold_out(partition, config, &train.targets, rng)
 }
 
 impl Partition {
@@ -210,7 +223,7 @@ impl Partition {
     /// - `by-column`: the test rows of the same natural client.
     /// - `iid`: all test rows.
     ///
-    /// The rows are indices into `test`, those of training and validation indices into `train`. The two sets are
+    /// The rows are indices into `test`, those of training, validation and calibration indices into `train`. The two sets are
     /// separate; equal rows in both of them are not detected.
     ///
     /// # Arguments

@@ -4,7 +4,7 @@
 use super::classes::Classes;
 use super::holders::{self, Shares};
 use super::test_rows::TestRows;
-use super::{CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
+use super::{CALIBRATION, CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use fedstein_schema::Literal::Int;
@@ -25,7 +25,7 @@ impl Scheme for Pfedgp {
     const KIND: Kind = Kind {
         name: "pfedgp",
         about: "A few labels per client; the clients with a label share its rows in parts that vary by U(0.4, 0.6), in training and test.",
-        keys: &[CLIENTS, LABELS.default(Int(5)), VALIDATION],
+        keys: &[CLIENTS, LABELS.default(Int(5)), VALIDATION, CALIBRATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties::BY_CLASS;
     const TEST_ROWS: TestRows = TestRows::InSharesOfClasses;

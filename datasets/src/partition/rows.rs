@@ -11,6 +11,9 @@ pub struct Partition {
     /// The rows of each client that are held out from its training, ascending.
     #[serde(default)]
     pub(super) validation: Vec<Vec<usize>>,
+    /// The rows of each client that are held out from its training and validation, ascending.
+    #[serde(default)]
+    pub(super) calibration: Vec<Vec<usize>>,
     /// The rows of the test set for each client, ascending; without lists before [`Partition::with_tests`].
     #[serde(default)]
     pub(super) tests: Vec<Vec<usize>>,
@@ -27,8 +30,8 @@ impl Partition {
         for rows in &mut clients {
             rows.sort_unstable();
         }
-        let validation = vec![Vec::new(); clients.len()];
-        Partition { clients, validation, tests: Vec::new(), names: Vec::new(), notes }
+        let none = || vec![Vec::new(); clients.len()];
+        Partition { validation: none(), calibration: none(), clients, tests: Vec::new(), names: Vec::new(), notes }
     }
 
     /// The names of the clients, `[K]`: those of natural clients; empty where clients have numbers only.
@@ -41,28 +44,43 @@ impl Partition {
         self.names.get(k).cloned().unwrap_or_else(|| k.to_string())
     }
 
-    /// Training rows of each client, ascending, without those held out for validation.
+    /// Training rows of each client, ascending, without those held out for validation and calibration.
     pub fn clients(&self) -> &[Vec<usize>] {
         &self.clients
     }
 
-    /// All of `rows` training rows but those held out for validation, ascending: the training rows of a method with all
-    /// rows in one place.
+    /// All of `rows` training rows but those held out for validation and calibration, ascending: the training rows of a
+    /// method with all rows in one place.
     pub fn pooled(&self, rows: usize) -> Vec<usize> {
         let mut kept = vec![true; rows];
-        self.held_out().into_iter().filter(|&row| row < rows).for_each(|row| kept[row] = false);
+        self.held_out()
+            .into_iter()
+            .chain(self.calibrating())
+            .filter(|&row| row < rows)
+            .for_each(|row| kept[row] = false);
         (0..rows).filter(|&row| kept[row]).collect()
     }
 
-    /// The rows of the training set that any client holds out from its training, ascending, each once.
+    /// The rows of the training set that any client holds out for validation, ascending, each once.
     pub fn held_out(&self) -> Vec<usize> {
-        let mut rows: Vec<usize> = self.validation.iter().flatten().copied().collect();
-        rows.sort_unstable();
-        rows.dedup();
-        rows
+        distinct(&self.validation)
     }
 
-    /// Rows of the training set that client `k` holds out from its training, ascending.
+    /// The rows of the training set that any client holds out for calibration, ascending, each once.
+    pub fn calibrating(&self) -> Vec<usize> {
+        distinct(&self.calibration)
+    }
+
+    /// Rows of the training set that client `k` holds out for calibration, ascending.
+    ///
+    /// # Panics
+    /// When there is no client `k`.
+    pub fn calibration(&self, k: usize) -> &[usize] {
+        assert!(k < self.clients.len(), "client {k} of {}", self.clients.len());
+        self.calibration.get(k).map_or(&[], Vec::as_slice)
+    }
+
+    /// Rows of the training set that client `k` holds out for validation, ascending.
     ///
     /// # Panics
     /// When there is no client `k`.
@@ -79,9 +97,9 @@ impl Partition {
         self.tests.get(k).map_or(&[], Vec::as_slice)
     }
 
-    /// The training and validation rows of client `k`, which are all rows that were assigned to it.
+    /// The training, validation and calibration rows of client `k`, which are all rows that were assigned to it.
     pub(super) fn assigned(&self, k: usize) -> impl Iterator<Item = usize> {
-        self.clients[k].iter().chain(&self.validation[k]).copied()
+        self.clients[k].iter().chain(&self.validation[k]).chain(self.calibration(k)).copied()
     }
 
     /// The numbers of training rows per client and class `[K, C]`; one column if the targets are not classes.
@@ -91,6 +109,14 @@ impl Partition {
     pub fn counts(&self, targets: &Targets) -> Vec<Vec<usize>> {
         self.clients.iter().map(|rows| count(rows.iter().copied(), targets)).collect()
     }
+}
+
+/// The rows of all clients, ascending, each once.
+fn distinct(rows: &[Vec<usize>]) -> Vec<usize> {
+    let mut rows: Vec<usize> = rows.iter().flatten().copied().collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
 }
 
 /// The number of these rows in each class `[C]`; one number if the targets are not classes.

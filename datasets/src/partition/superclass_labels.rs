@@ -5,7 +5,7 @@
 use super::classes::Classes;
 use super::holders::{self, Shares};
 use super::test_rows::TestRows;
-use super::{CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
+use super::{CALIBRATION, CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use fedstein_schema::Literal::Int;
@@ -27,7 +27,7 @@ impl Scheme for SuperclassLabels {
     const KIND: Kind = Kind {
         name: "superclass-labels",
         about: "A few labels of `cifar100` per client, each of a different superclass ([W]: 10).",
-        keys: &[CLIENTS, LABELS.default(Int(10)), VALIDATION],
+        keys: &[CLIENTS, LABELS.default(Int(10)), VALIDATION, CALIBRATION],
     };
     const PROPERTIES: SchemeProperties = SchemeProperties { superclasses: true, ..SchemeProperties::BY_CLASS };
     const TEST_ROWS: TestRows = TestRows::OfHeldClasses;

@@ -11,7 +11,7 @@ const WIDE: usize = 12;
 
 impl Partition {
     /// The numbers of training rows per client and class as a table for a terminal, with one line per client, one
-    /// column per class, their sum, and the numbers of validation and test rows if there are any. The last line counts
+    /// column per class, their sum, and the numbers of validation, calibration and test rows if there are any. The last line counts
     /// distinct rows, so that rows of several clients count once. Of more than 30 clients the first 15 and the last 10
     /// are shown; for more than 12 classes, only the number of classes of each client.
     ///
@@ -22,7 +22,7 @@ impl Partition {
             Targets::Classes { names, .. } => names,
             _ => &[],
         };
-        let others = [("validation", &self.validation), ("test", &self.tests)];
+        let others = [("validation", &self.validation), ("calibration", &self.calibration), ("test", &self.tests)];
         let others: Vec<_> = others.into_iter().filter(|(_, rows)| rows.iter().any(|rows| !rows.is_empty())).collect();
         let line = |head: &str, name: &str, counts: &[usize], others: Vec<usize>| -> Vec<String> {
             let sums = [counts.iter().sum::<usize>()].into_iter().chain(others).map(|count| count.to_string());

@@ -31,7 +31,7 @@ pub(super) fn hold_out(
     for (client, rows) in before.iter().enumerate() {
         let (kept, out) = match before[..client].iter().position(|earlier| earlier == rows) {
             Some(same) => (partition.clients[same].clone(), partition.validation[same].clone()),
-            None => split(rows, share, targets, rng),
+            None => split(rows, |place| (place as f64 * share + 0.5) as usize, targets, rng),
         };
         partition.clients.push(kept);
         partition.validation[client] = out;
@@ -43,14 +43,18 @@ pub(super) fn hold_out(
     Ok(partition)
 }
 
-/// The rows `(kept, held out)`, both ascending.
-fn split(rows: &[usize], share: f64, targets: &Targets, rng: &mut impl Rng) -> (Vec<usize>, Vec<usize>) {
+/// The rows `(kept, held out)`, both ascending. `until` is the number of rows to hold out of the first ones.
+pub(super) fn split(
+    rows: &[usize],
+    until: impl Fn(usize) -> usize,
+    targets: &Targets,
+    rng: &mut impl Rng,
+) -> (Vec<usize>, Vec<usize>) {
     let mut line = rows.to_vec();
     line.shuffle(rng);
     if let Targets::Classes { labels, .. } = targets {
         line.sort_by_key(|&row| labels[row]);
     }
-    let until = |place: usize| (place as f64 * share + 0.5) as usize;
     let (mut kept, mut out) = (Vec::new(), Vec::new());
     for (place, row) in line.into_iter().enumerate() {
         let last = kept.is_empty() && place + 1 == rows.len();

@@ -123,6 +123,13 @@ pub const SITE_KEYS: &[Key] = &[
         "Share of the training rows held out to choose settings with (`evaluation.rows = \"validation\"`, and the best round of \
          the clients' own predictors); drawn by the site's `index`. 0: none.",
     ),
+    key(
+        "calibration_fraction",
+        Accepts::Float(Interval::DECAY),
+        Float(0.0),
+        "Share of the training rows held out for `[calibration]`, beside those for validation; drawn by the site's `index`. 0: \
+         none.",
+    ),
 ];
 
 /// The training and test rows of a table, in the file's own units.

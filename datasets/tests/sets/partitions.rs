@@ -39,9 +39,9 @@ fn message(config: PartitionScheme, data: &Dataset) -> String {
     assign(&config, data, 1).unwrap_err().to_string()
 }
 
-/// Training and validation rows of a client, ascending.
+/// Training, validation and calibration rows of a client, ascending.
 fn assigned(partition: &Partition, client: usize) -> Vec<usize> {
-    let mut rows = [&partition.clients()[client], partition.validation(client)].concat();
+    let mut rows = [&partition.clients()[client], partition.validation(client), partition.calibration(client)].concat();
     rows.sort_unstable();
     rows
 }
@@ -345,43 +345,43 @@ fn errors_state_both_numbers_and_a_remedy() {
 fn configs_have_the_words_of_the_documentation() {
     let (clients, labels) = (3, 2);
     for (text, scheme) in [
-        (r#"{"kind":"iid","clients":3,"validation":0.0}"#, PartitionScheme::Iid(Iid { clients })),
+        (r#"{"kind":"iid","clients":3,"validation":0.0,"calibration":0.0}"#, PartitionScheme::Iid(Iid { clients })),
         (
-            r#"{"kind":"labels-per-client","clients":3,"labels":2,"cut":"equal","validation":0.0}"#,
+            r#"{"kind":"labels-per-client","clients":3,"labels":2,"cut":"equal","validation":0.0,"calibration":0.0}"#,
             PartitionScheme::LabelsPerClient(LabelsPerClient { clients, labels, cut: Cut::Equal }),
         ),
         (
-            r#"{"kind":"superclass-labels","clients":3,"labels":2,"validation":0.0}"#,
+            r#"{"kind":"superclass-labels","clients":3,"labels":2,"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::SuperclassLabels(SuperclassLabels { clients, labels }),
         ),
         (
-            r#"{"kind":"pfedgp","clients":3,"labels":2,"validation":0.0}"#,
+            r#"{"kind":"pfedgp","clients":3,"labels":2,"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::Pfedgp(Pfedgp { clients, labels }),
         ),
         (
-            r#"{"kind":"fedwba-reference","clients":3,"labels":2,"validation":0.0}"#,
+            r#"{"kind":"fedwba-reference","clients":3,"labels":2,"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::FedwbaReference(FedwbaReference { clients, labels }),
         ),
         (
-            r#"{"kind":"cyclic-labels","clients":3,"labels":2,"validation":0.0}"#,
+            r#"{"kind":"cyclic-labels","clients":3,"labels":2,"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::CyclicLabels(CyclicLabels { clients, labels }),
         ),
         (
-            r#"{"kind":"label-ratio","clients":3,"ratio":[1.0,9.0],"validation":0.0}"#,
+            r#"{"kind":"label-ratio","clients":3,"ratio":[1.0,9.0],"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::LabelRatio(LabelRatio { clients, ratio: vec![1.0, 9.0] }),
         ),
         (
-            r#"{"kind":"dirichlet","clients":3,"alpha":0.5,"validation":0.0}"#,
+            r#"{"kind":"dirichlet","clients":3,"alpha":0.5,"validation":0.0,"calibration":0.0}"#,
             PartitionScheme::Dirichlet(Dirichlet { clients, alpha: 0.5 }),
         ),
-        (r#"{"kind":"by-column","validation":0.0}"#, PartitionScheme::ByColumn(ByColumn {})),
+        (r#"{"kind":"by-column","validation":0.0,"calibration":0.0}"#, PartitionScheme::ByColumn(ByColumn {})),
     ] {
         assert!(text.contains(scheme.kind()));
         let config = PartitionConfig::from(scheme);
         assert_eq!(serde_json::from_str::<PartitionConfig>(text).unwrap(), config);
         assert_eq!(serde_json::to_string(&config).unwrap(), text);
     }
-    let whole_numbers = r#"{"kind":"label-ratio","clients":30,"ratio":[1,9],"validation":0}"#;
+    let whole_numbers = r#"{"kind":"label-ratio","clients":30,"ratio":[1,9],"validation":0,"calibration":0}"#;
     let expected =
         PartitionConfig::from(PartitionScheme::LabelRatio(LabelRatio { clients: 30, ratio: vec![1.0, 9.0] }));
     assert_eq!(serde_json::from_str::<PartitionConfig>(whole_numbers).unwrap(), expected);
@@ -419,7 +419,7 @@ fn a_seed_gives_the_same_partition_as_in_0_1() {
     ] {
         assert_eq!(fingerprint(&assign(&config, data, 7).unwrap()), expected, "{config:?}");
         // Nor do rows that are held out change what a client is assigned.
-        let held_out = PartitionConfig { scheme: config.clone(), validation: 0.3 };
+        let held_out = PartitionConfig { scheme: config.clone(), validation: 0.3, calibration: 0.0 };
         let held_out = partition(&held_out, data, &mut ChaCha8Rng::seed_from_u64(7)).unwrap();
         for (client, rows) in assign(&config, data, 7).unwrap().clients().iter().enumerate() {
             assert_eq!(assigned(&held_out, client), *rows);
@@ -474,7 +474,7 @@ proptest! {
     ) {
         let data = labelled(labels.1, labels.0);
         let Some(all) = assigned_or_refused(&config, &data, seed)? else { return Ok(()) };
-        let config = PartitionConfig { scheme: config, validation: share };
+        let config = PartitionConfig { scheme: config, validation: share, calibration: 0.0 };
         let held = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
         for (client, rows) in all.clients().iter().enumerate() {
             prop_assert_eq!(&assigned(&held, client), rows);
@@ -492,6 +492,40 @@ proptest! {
     }
 
     #[test]
+    fn calibration_rows_are_neither_trained_nor_validated_on_and_leave_the_validation_rows_as_they_were(
+        config in any_config(),
+        labels in (2usize..8).prop_flat_map(|classes| {
+            (Just(classes), proptest::collection::vec(0..classes, 1..300))
+        }),
+        (validation, calibration) in (0.0f64..0.5, 0.0f64..0.5),
+        seed: u64,
+    ) {
+        let data = labelled(labels.1, labels.0);
+        let Some(all) = assigned_or_refused(&config, &data, seed)? else { return Ok(()) };
+        let with = |calibration| {
+            let config = PartitionConfig { scheme: config.clone(), validation, calibration };
+            partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap()
+        };
+        let (without, held) = (with(0.0), with(calibration));
+        prop_assert_eq!(&held, &with(calibration));
+        for (client, rows) in all.clients().iter().enumerate() {
+            // Each row once: `assigned` lists training, validation and calibration rows.
+            prop_assert_eq!(&assigned(&held, client), rows);
+            prop_assert_eq!(held.validation(client), without.validation(client));
+            let kept = rows.len() - held.validation(client).len();
+            let expected = ((rows.len() as f64 * calibration + 0.5) as usize).min(kept - 1);
+            prop_assert_eq!(held.calibration(client).len(), expected);
+            let counts = |rows: &[usize], class| rows.iter().filter(|&&row| data.labels().unwrap()[row] == class).count();
+            for class in 0..labels.0 {
+                let (out, of) = (counts(held.calibration(client), class) as f64, counts(rows, class) as f64);
+                prop_assert!((out - of * calibration).abs() <= 2.0, "{} of {} at {}", out, of, calibration);
+            }
+        }
+        let calibrating = held.calibrating();
+        prop_assert!(held.pooled(data.rows()).iter().all(|row| calibrating.binary_search(row).is_err()));
+    }
+
+    #[test]
     fn a_client_is_tested_on_exactly_the_classes_assigned_to_it(
         config in any_config(),
         (classes, train, test) in (2usize..7).prop_flat_map(|classes| {
@@ -506,7 +540,7 @@ proptest! {
         let label = matches!(config, PartitionScheme::LabelsPerClient(_) | PartitionScheme::CyclicLabels(_));
         let everything = matches!(config, PartitionScheme::Iid(_));
         let shared = matches!(config, PartitionScheme::Pfedgp(_));
-        let config = PartitionConfig { scheme: config, validation };
+        let config = PartitionConfig { scheme: config, validation, calibration: 0.0 };
         let partition = with_tests(&config, &train, &test, seed);
         let mut seen = vec![0; test.rows()];
         for client in 0..partition.clients().len() {
@@ -572,8 +606,11 @@ fn a_random_cut_gives_every_holder_a_row_and_unequal_shares() {
 #[test]
 fn pfedgp_divides_a_class_in_similar_shares_and_its_test_rows_in_the_same() {
     let (train, test) = (with_counts(&[5000; 10]), with_counts(&[1000; 10]));
-    let config =
-        PartitionConfig { scheme: PartitionScheme::Pfedgp(Pfedgp { clients: 10, labels: 2 }), validation: 0.2 };
+    let config = PartitionConfig {
+        scheme: PartitionScheme::Pfedgp(Pfedgp { clients: 10, labels: 2 }),
+        validation: 0.2,
+        calibration: 0.0,
+    };
     let partition = with_tests(&config, &train, &test, 3);
     for client in 0..10 {
         for class in classes_of(&train, &assigned(&partition, client)) {
@@ -595,12 +632,14 @@ fn the_reference_split_of_fedwba_gives_the_same_rows_to_all_even_clients() {
     let config = PartitionConfig {
         scheme: PartitionScheme::FedwbaReference(FedwbaReference { clients: 51, labels: 5 }),
         validation: 0.1,
+        calibration: 0.1,
     };
     let partition = with_tests(&config, &train, &test, 1);
     for client in 0..51 {
         let first = client % 2;
         assert_eq!(partition.clients()[client], partition.clients()[first]);
         assert_eq!(partition.validation(client), partition.validation(first));
+        assert_eq!(partition.calibration(client), partition.calibration(first));
         assert_eq!(assigned(&partition, client).len(), 10_000);
         assert_eq!(classes_of(&train, &assigned(&partition, client)), (5 * first..5 * first + 5).collect::<Vec<_>>());
         assert_eq!(partition.test(client).len(), 5000);
@@ -667,7 +706,8 @@ fn clients_without_test_rows_are_named_and_those_of_a_column_keep_their_own() {
 fn iid_clients_of_a_regression_are_tested_on_all_test_rows() {
     let mut data = with_counts(&[6]);
     data.targets = Targets::Real { values: vec![0.5; 6] };
-    let config = PartitionConfig { scheme: PartitionScheme::Iid(Iid { clients: 2 }), validation: 0.34 };
+    let config =
+        PartitionConfig { scheme: PartitionScheme::Iid(Iid { clients: 2 }), validation: 0.34, calibration: 0.0 };
     let partition = with_tests(&config, &data, &data, 1);
     let held_out = [partition.validation(0), partition.validation(1)].concat();
     assert_eq!(partition.pooled(6), (0..6).filter(|row| !held_out.contains(row)).collect::<Vec<_>>());
@@ -697,9 +737,14 @@ fn impossible_labels_and_shares_are_refused_by_key() {
             .starts_with("partition `pfedgp`: 1 clients")
     );
     for validation in [-0.1, 1.0, f64::NAN] {
-        let config = PartitionConfig { scheme: PartitionScheme::Iid(Iid { clients: 2 }), validation };
+        let config = PartitionConfig { scheme: PartitionScheme::Iid(Iid { clients: 2 }), validation, calibration: 0.0 };
         let error = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
         assert!(error.contains("partition.validation") && error.contains("less than 1"), "{error}");
+    }
+    for (validation, calibration) in [(0.0, -0.1), (0.0, 1.0), (0.0, f64::NAN), (0.5, 0.5)] {
+        let config = PartitionConfig { scheme: PartitionScheme::Iid(Iid { clients: 2 }), validation, calibration };
+        let error = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
+        assert!(error.contains("partition.calibration") && error.contains("less than 1"), "{error}");
     }
     let config = PartitionScheme::CyclicLabels(CyclicLabels { clients: 3, labels: 1 }).into();
     let assigned = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();

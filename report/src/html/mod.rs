@@ -1,6 +1,7 @@
 //! `report.html`: one file without script and network, readable on a phone, light and dark.
 
 mod binary;
+mod calibrated;
 mod classification;
 mod confusion;
 mod groups;
@@ -64,6 +65,9 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
     }
     if let Some(run) = report.run.as_ref().filter(|run| !run.sites.is_empty()) {
         sites::section(&mut body, analysis.overall(), &run.sites, pictures);
+    }
+    if let Some(results) = report.run.as_ref().and_then(|run| run.calibration.as_ref()) {
+        calibrated::section(&mut body, results);
     }
     if let Some(run) = &report.run {
         comparison(&mut body, &report.title, analysis, &run.compare);

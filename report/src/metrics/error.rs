@@ -145,6 +145,14 @@ pub enum MetricError {
         /// The value found.
         value: f64,
     },
+    /// A conformal score of another task.
+    #[error("the score `{score}` is for {is_for}")]
+    OtherTask {
+        /// Its name.
+        score: &'static str,
+        /// The labels that it is for, in words.
+        is_for: &'static str,
+    },
 }
 
 /// `Ok` when an array has the length that its companions imply.

@@ -46,6 +46,7 @@ mod share;
 mod table;
 mod target_sums;
 mod temperature;
+mod temperature_search;
 mod uncertainty;
 
 pub use bootstrap::{Interval, ScoreIntervals, percentile_bootstrap, score_intervals};
@@ -85,4 +86,5 @@ pub use share::share_interval;
 pub use table::{Evaluation, ROUND};
 pub(crate) use target_sums::TargetSums;
 pub use temperature::{TEMPERATURE_LIMIT, TemperatureFit, apply_temperature, fit_temperature, logits_of};
+pub use temperature_search::{TemperatureSearch, TemperatureSums, temperature_sums};
 pub use uncertainty::{RowUncertainty, UncertaintySummary, entropy};

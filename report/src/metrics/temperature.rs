@@ -92,7 +92,7 @@ pub fn apply_temperature(
 }
 
 /// `-ln softmax(inverse * row)[label]`, floored like every NLL.
-fn cross_entropy(row: &[f64], label: usize, inverse: f64) -> f64 {
+pub(super) fn cross_entropy(row: &[f64], label: usize, inverse: f64) -> f64 {
     let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = row.iter().map(|logit| ((logit - largest) * inverse).exp()).sum();
     (sum.ln() - (row[label] - largest) * inverse).min(-PROBABILITY_FLOOR.ln())

@@ -20,6 +20,7 @@ fn named(names: [&str; 2]) -> Option<RunSummary> {
         class_names,
         counts: Vec::new(),
         validation: Vec::new(),
+        calibration: Vec::new(),
         test: Vec::new(),
         clients: ClientNames::default(),
     };

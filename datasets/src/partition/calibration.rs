@@ -1,0 +1,49 @@
+//! The rows that each client holds out from its training and its validation, on which probabilities are calibrated: for a
+//! share c, ⌊nc + ½⌋ of a client's n rows, but never its last training row.
+//!
+//! They are drawn as the [validation](super::validation) rows are, class by class, from the rows that those leave. Nothing
+//! is drawn for a share of 0.
+
+use super::validation::split;
+use super::{Partition, PartitionConfig};
+use crate::{DataError, Targets};
+use rand::Rng;
+
+/// Holds out a share of each client's rows from its training rows.
+///
+/// # Errors
+/// The share is not at least 0, or it leaves no rows beside those for validation.
+pub(super) fn hold_out(
+    mut partition: Partition,
+    &PartitionConfig { calibration: share, validation, .. }: &PartitionConfig,
+    targets: &Targets,
+    rng: &mut impl Rng,
+) -> Result<Partition, DataError> {
+    if !(0.0..1.0).contains(&share) || share + validation >= 1.0 {
+        let problem = "must be at least 0, and less than 1 together with partition.validation, e.g. 0.1";
+        return Err(DataError::config("partition.calibration", share, problem));
+    }
+    if share == 0.0 {
+        return Ok(partition);
+    }
+    let before = std::mem::take(&mut partition.clients);
+    for (client, rows) in before.iter().enumerate() {
+        let all = rows.len() + partition.validation[client].len();
+        let (kept, out) = match before[..client].iter().position(|earlier| earlier == rows) {
+            Some(same) => (partition.clients[same].clone(), partition.calibration[same].clone()),
+            None => split(rows, evenly((all as f64 * share + 0.5) as usize, rows.len()), targets, rng),
+        };
+        partition.clients.push(kept);
+        partition.calibration[client] = out;
+    }
+    let without = partition.calibration.iter().filter(|rows| rows.is_empty()).count();
+    if without > 0 {
+        partition.notes.push(format!("{without} clients have too few rows to hold one out for calibration"));
+    }
+    Ok(partition)
+}
+
+/// How many of the first rows are held out where `wanted` of `rows` are, at equal distances.
+fn evenly(wanted: usize, rows: usize) -> impl Fn(usize) -> usize {
+    move |place| ((place as u128 * wanted as u128 + rows as u128 / 2) / rows.max(1) as u128) as usize
+}

@@ -1,0 +1,164 @@
+//! What a run learned from calibration rows, and what it does on test rows, as a report shows it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::conformal::{SetCounts, expected_coverage, fewest_rows};
+use crate::metrics::{Evaluation, Interval};
+use crate::text::{number, percent, rows};
+
+/// The results of the calibration rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CalibrationResults {
+    /// The number of calibration rows.
+    pub rows: usize,
+    /// The number of clients that hold them out.
+    pub clients: usize,
+    /// The temperature, where one was fitted.
+    pub temperature: Option<TemperatureResults>,
+    /// The sets, where there are any.
+    pub sets: Option<SetResults>,
+}
+
+/// A temperature, before and after.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TemperatureResults {
+    /// T, by which the logarithms of the probabilities are divided.
+    pub temperature: f64,
+    /// Whether the search ended at its limit.
+    pub at_limit: bool,
+    /// Mean NLL of the calibration rows at T = 1, in nats.
+    pub nll_before: f64,
+    /// The same at T.
+    pub nll_after: f64,
+    /// The scores of the test rows at T = 1 and at T, where they are known.
+    pub test: Option<(Evaluation, Evaluation)>,
+}
+
+/// Prediction sets on test rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SetResults {
+    /// The name of the score.
+    pub score: String,
+    /// Whether it has its random form.
+    pub random: bool,
+    /// The level.
+    pub level: f64,
+    /// The threshold of the score; `None` where the calibration rows are too few and every set is everything.
+    pub threshold: Option<f64>,
+    /// All test rows; `None` where they are not known.
+    pub all: Option<SetLine>,
+    /// The test rows of each class, in the order of the classes; none of a regression.
+    pub classes: Vec<SetLine>,
+    /// The test rows of each client, in the order of the clients; none where all clients share the test rows.
+    pub clients: Vec<SetLine>,
+}
+
+/// The sets of some rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SetLine {
+    /// The class or the client.
+    pub name: String,
+    /// What was counted.
+    #[serde(flatten)]
+    pub counts: SetCounts,
+    /// The share of rows whose set holds the truth.
+    pub coverage: Option<f64>,
+    /// Its 95 % binomial interval (Wilson 1927).
+    pub coverage_interval: Option<Interval>,
+    /// The mean number of classes of a set, or the mean width of an interval.
+    pub mean_size: Option<f64>,
+}
+
+impl SetLine {
+    /// The line of some counts.
+    pub fn new(name: impl Into<String>, counts: SetCounts) -> Self {
+        Self {
+            name: name.into(),
+            coverage: counts.coverage(),
+            coverage_interval: counts.interval(),
+            mean_size: counts.mean_size(),
+            counts,
+        }
+    }
+}
+
+impl CalibrationResults {
+    /// The results in words, a few sentences for each part.
+    pub fn sentences(&self) -> Vec<String> {
+        let holders = if self.clients == 1 { "1 client".to_owned() } else { format!("{} clients", self.clients) };
+        let held = format!("{} of {holders} were held out for calibration.", rows(self.rows));
+        let temperature = self.temperature.as_ref().map(TemperatureResults::sentences);
+        let sets = self.sets.as_ref().map(|sets| sets.sentences(self.rows));
+        [Some(held), temperature, sets].into_iter().flatten().collect()
+    }
+}
+
+impl TemperatureResults {
+    fn sentences(&self) -> String {
+        let Self { temperature, at_limit, nll_before, nll_after, test } = self;
+        let direction = match *temperature {
+            t if t > 1.0 => "makes every probability softer",
+            t if t < 1.0 => "makes every probability sharper",
+            _ => "leaves every probability as it is",
+        };
+        let mut text = format!(
+            "The temperature T = {} {direction}: on the calibration rows it changes the NLL from {} to {}",
+            number(*temperature),
+            number(*nll_before),
+            number(*nll_after)
+        );
+        let nll = test.as_ref().and_then(|(before, after)| Some((before.nll?, after.nll?)));
+        if let Some((before, after)) = nll {
+            text += &format!(
+                ", on the test rows, which it was not fitted on, from {} to {}",
+                number(before),
+                number(after)
+            );
+        }
+        text += ". `fedstein predict` uses it; the other sections of this report are at T = 1.";
+        if *at_limit {
+            text += " The search ended at its limit: the best temperature is beyond it.";
+        }
+        text
+    }
+}
+
+impl SetResults {
+    fn sentences(&self, calibration_rows: usize) -> String {
+        let (form, level) = (if self.random { ", random form" } else { "" }, percent(self.level));
+        let what = if self.classes.is_empty() { "intervals" } else { "sets" };
+        let mut text =
+            format!("Conformal {what} ({}{form}) are made to hold the truth for {level} of new rows", self.score);
+        if self.threshold.is_none() {
+            return text
+                + &format!(
+                    "; that takes at least {}, so that with these few every one of them holds everything.",
+                    rows(fewest_rows(self.level))
+                );
+        }
+        if let Some(all) = &self.all
+            && let (Some(coverage), Some(Interval { lo, hi })) = (all.coverage, all.coverage_interval)
+        {
+            let tested = rows(all.counts.rows);
+            text += &format!(
+                "; they do for {} of {tested} (95\u{a0}% interval {} to {})",
+                percent(coverage),
+                percent(lo),
+                percent(hi)
+            );
+        }
+        text += ".";
+        if matches!(self.score.as_str(), "aps" | "raps") && !self.random {
+            text += " Sets of this form hold the truth at least as often as the level says, and more often where the most \
+                     probable class alone does; `lac`, and the random form of this score, keep to the level.";
+        } else if let Some(Interval { lo, hi }) = expected_coverage(calibration_rows, self.level) {
+            text += &format!(
+                " With {} for calibration, a coverage between {} and {} is to be expected by chance of these rows alone.",
+                rows(calibration_rows),
+                percent(lo),
+                percent(hi)
+            );
+        }
+        text + " The level is meant for rows like those of all clients together; that of a single class or client may lie below."
+    }
+}

@@ -1,0 +1,94 @@
+//! What prediction sets did on labelled rows.
+
+use serde::{Deserialize, Serialize};
+
+use super::targets::TargetInterval;
+use crate::metrics::{self, share_interval};
+
+/// Counts over the prediction sets of some rows, or over their intervals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SetCounts {
+    /// Number of rows.
+    pub rows: usize,
+    /// Rows whose set holds the true label.
+    pub covered: usize,
+    /// Rows with an empty set.
+    pub empty: usize,
+    /// Rows with one class in the set; 0 for intervals.
+    pub single: usize,
+    /// Rows whose interval has no end.
+    pub unbounded: usize,
+    /// The numbers of classes of all sets, or the widths of all intervals that have ends, added up.
+    pub size: f64,
+}
+
+impl SetCounts {
+    /// Adds a set of classes, `[C]`, of a row with this label.
+    pub fn add_set(&mut self, set: &[bool], label: usize) {
+        let size = set.iter().filter(|is_in| **is_in).count();
+        self.rows += 1;
+        self.covered += usize::from(set.get(label).is_some_and(|is_in| *is_in));
+        self.empty += usize::from(size == 0);
+        self.single += usize::from(size == 1);
+        self.size += size as f64;
+    }
+
+    /// Adds an interval of a row with this target.
+    pub fn add_interval(&mut self, interval: Option<TargetInterval>, target: f64) {
+        self.rows += 1;
+        let Some(interval) = interval else { return self.empty += 1 };
+        self.covered += usize::from(interval.holds(target));
+        let width = interval.upper - interval.lower;
+        if width.is_finite() { self.size += width } else { self.unbounded += 1 }
+    }
+
+    /// Adds the counts of other rows.
+    pub fn merge(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.covered += other.covered;
+        self.empty += other.empty;
+        self.single += other.single;
+        self.unbounded += other.unbounded;
+        self.size += other.size;
+    }
+
+    /// The share of rows whose set holds the true label; `None` without rows.
+    pub fn coverage(&self) -> Option<f64> {
+        self.share(self.covered)
+    }
+
+    /// The 95 % binomial interval of the coverage (Wilson 1927); `None` without rows.
+    pub fn interval(&self) -> Option<metrics::Interval> {
+        Some(share_interval(self.coverage()?, self.rows))
+    }
+
+    /// The mean number of classes of a set, or the mean width of an interval; `None` without rows, and where an interval has
+    /// no end.
+    pub fn mean_size(&self) -> Option<f64> {
+        (self.rows > 0 && self.unbounded == 0).then(|| self.size / self.rows as f64)
+    }
+
+    /// A share of the rows; `None` without rows.
+    pub fn share(&self, count: usize) -> Option<f64> {
+        (self.rows > 0).then(|| count as f64 / self.rows as f64)
+    }
+
+    /// The counts as numbers, for a message.
+    pub fn to_values(&self) -> [f64; 6] {
+        let Self { rows, covered, empty, single, unbounded, size } = *self;
+        [rows as f64, covered as f64, empty as f64, single as f64, unbounded as f64, size]
+    }
+
+    /// The counts of a message from a source that is not trusted; `None` where no rows can give them.
+    pub fn from_values(values: &[f64]) -> Option<Self> {
+        let &[rows, covered, empty, single, unbounded, size] = values else { return None };
+        let is_count = |value: f64| value.fract() == 0.0 && (0.0..=rows).contains(&value);
+        let counts = [rows, covered, empty, single, unbounded];
+        let fits = counts.into_iter().all(is_count) && covered + empty <= rows && single + empty <= rows;
+        if !(fits && size.is_finite() && size >= 0.0 && rows <= 1e15) {
+            return None;
+        }
+        let [rows, covered, empty, single, unbounded] = counts.map(|value| value as usize);
+        Some(Self { rows, covered, empty, single, unbounded, size })
+    }
+}

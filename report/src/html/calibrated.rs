@@ -1,0 +1,66 @@
+//! The section on calibration rows: the temperature before and after, and what prediction sets hold.
+
+use super::{Body, count, or_dash};
+use crate::calibrated::{CalibrationResults, SetLine, SetResults, TemperatureResults};
+use crate::text::{escape, number, percent};
+
+pub(super) fn section(body: &mut Body, results: &CalibrationResults) {
+    body.heading("Calibration rows");
+    results.sentences().iter().for_each(|sentence| body.paragraph(sentence));
+    if let Some(TemperatureResults { test: Some((before, after)), .. }) = &results.temperature {
+        let share = |value: Option<f64>| value.map_or_else(|| or_dash(None), percent);
+        let rows = [("T = 1", before), ("at T", after)].map(|(name, of)| {
+            vec![name.to_owned(), or_dash(of.nll), share(of.ece), share(of.mce), or_dash(of.brier), share(of.accuracy)]
+        });
+        body.table(&["Test rows", "NLL", "ECE", "MCE", "Brier score", "Accuracy"], &rows);
+    }
+    if let Some(sets) = &results.sets {
+        tables(body, sets);
+    }
+}
+
+fn tables(body: &mut Body, sets: &SetResults) {
+    let is_real = sets.classes.is_empty();
+    let size = if is_real { "Mean width" } else { "Mean size" };
+    let table = |body: &mut Body, first: &str, lines: &[SetLine]| {
+        let header = match is_real {
+            true => vec![first, "Rows", "Covered", "95 % interval", size, "Empty"],
+            false => vec![first, "Rows", "Covered", "95 % interval", size, "Empty", "One class"],
+        };
+        body.table(&header, &lines.iter().map(|line| row(line, is_real)).collect::<Vec<_>>());
+    };
+    if let Some(all) = &sets.all {
+        table(body, "Test rows", std::slice::from_ref(all));
+    }
+    for (first, lines) in [("Client, worst first", &sets.clients), ("Class, worst first", &sets.classes)] {
+        if !lines.is_empty() {
+            table(body, first, &worst_first(lines));
+        }
+    }
+}
+
+/// The lines with rows from the smallest coverage on.
+fn worst_first(lines: &[SetLine]) -> Vec<SetLine> {
+    let mut lines: Vec<SetLine> = lines.iter().filter(|line| line.coverage.is_some()).cloned().collect();
+    lines.sort_by(|a, b| a.coverage.unwrap_or(1.0).total_cmp(&b.coverage.unwrap_or(1.0)));
+    lines
+}
+
+fn row(line: &SetLine, is_real: bool) -> Vec<String> {
+    let counts = &line.counts;
+    let share = |value: Option<f64>| value.map_or_else(|| or_dash(None), percent);
+    let interval =
+        line.coverage_interval.map_or_else(String::new, |of| format!("{} to {}", percent(of.lo), percent(of.hi)));
+    let mut cells = vec![
+        escape(&line.name),
+        count(counts.rows),
+        share(line.coverage),
+        interval,
+        line.mean_size.map_or_else(|| or_dash(None), number),
+        share(counts.share(counts.empty)),
+    ];
+    if !is_real {
+        cells.push(share(counts.share(counts.single)));
+    }
+    cells
+}

@@ -1,0 +1,449 @@
+//! After the last round: the temperature and the thresholds of prediction sets, from the calibration rows of all clients.
+//!
+//! The clients answer with counts and sums, in one process as at their sites, so that both have the same thresholds: the
+//! exact order statistics of all scores together. A client without a usable answer is left out, and the questions begin anew
+//! without it.
+
+use std::collections::BTreeSet;
+
+use crate::array::{Array, Values};
+use crate::backend::Backend;
+use crate::datasets::{ExactSum, KeptSets, ModelCard, Partition, Recalibration};
+use crate::error::RunError;
+use crate::federation::client_evaluator::{no_rows, no_scores};
+use crate::federation::event::Event;
+use crate::federation::fault_policy::FaultPolicy;
+use crate::federation::fleet::Fleet;
+use crate::federation::inquiry::{Scores, ask_to_calibrate};
+use crate::federation::labelled::{Labelled, SetResults as Counted, TEST_STREAM};
+use crate::metrics::{ClientScores, Evaluation, TemperatureSearch};
+use crate::models::Task;
+use crate::particles::Particles;
+use crate::protocol::calibrating::{AFTER, BEFORE, COUNTS, LEVELS, NLLS, SETS, SLOPES, TEMPERATURES, THRESHOLDS};
+use crate::protocol::{
+    Calibrating, ClientId, Message, ROWS, ScoreForm, SetForm, SharedMessage, TestForm, Wire, message_of,
+};
+use crate::report::conformal::{QuantileSearch, Score, SetCounts, levels_with, rank};
+use crate::report::{CalibrationResults, ClientNames, SetLine, SetResults, TemperatureResults};
+
+use super::config::Config;
+use super::evaluate::Predicted;
+
+/// The largest number of calibration rows that a client may claim.
+const MOST_ROWS: f64 = (1_u64 << 31) as f64;
+
+/// What the calibration of a run needs to know of its clients.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// The task of the model.
+    pub task: Task,
+    /// The names of the classes; none of a regression.
+    pub classes: Vec<String>,
+    /// Whether the clients have test rows of their own, rather than all the same.
+    pub own_tests: bool,
+}
+
+/// The clients that are asked.
+pub(super) struct Asked<'a> {
+    /// The clients, here or elsewhere.
+    pub fleet: &'a dyn Fleet,
+    pub policy: &'a FaultPolicy,
+    /// What the clients are called.
+    pub names: &'a ClientNames,
+    /// The number of clients K.
+    pub clients: usize,
+}
+
+/// What was learned from the calibration rows.
+#[derive(Debug, Clone)]
+pub struct Calibrated {
+    /// What predictions on new rows need.
+    pub kept: Recalibration,
+    /// What it does on the test rows.
+    pub results: CalibrationResults,
+}
+
+impl Plan {
+    /// The plan of a run whose rows are at their sites; `None` where there is nothing to do.
+    pub fn new(config: &Config, task: Task, card: &ModelCard, own_tests: bool) -> Option<Self> {
+        let is_wanted = config.calibration.fits_temperature(task) || config.calibration.score(task).is_some();
+        let classes = card.classes.clone().unwrap_or_default();
+        is_wanted.then_some(Self { task, classes, own_tests })
+    }
+
+    /// The plan of a run in one process; `None` where there is nothing to do.
+    pub fn here(config: &Config, task: Task, card: &ModelCard, partition: &Partition, pooled: bool) -> Option<Self> {
+        let clients = if pooled { 1 } else { partition.clients().len() };
+        let own_tests = !pooled && (1..clients).any(|client| partition.test(client) != partition.test(0));
+        Self::new(config, task, card, own_tests).filter(|_| !partition.calibrating().is_empty())
+    }
+
+    /// Asks the clients and evaluates what was learned; `None` where no client has an answer. Notes for the user are added to
+    /// `notes`.
+    ///
+    /// # Arguments
+    /// * `asked`: the clients
+    /// * `round`: the last round
+    /// * `particles`: the particles that are published, `[N, d]`: those after the last round, or after the best one
+    /// * `predicted`: their predictions of the test rows, of which none are changed
+    ///
+    /// # Errors
+    /// Anything fails but a client.
+    pub fn run<B: Backend>(
+        &self,
+        config: &Config,
+        asked: &Asked<'_>,
+        (round, particles, predicted): (usize, &Particles<B>, &Predicted),
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Calibrated>, RunError> {
+        let inquiry = Inquiry { plan: self, config, asked, round, predicted, published: message_of(particles)? };
+        let mut clients: Vec<ClientId> = (0..asked.clients).collect();
+        while !clients.is_empty() {
+            match inquiry.run(&clients) {
+                Ok(calibrated) => return Ok(calibrated),
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Lost(lost)) => {
+                    let note = |(client, reason): &(ClientId, String)| {
+                        format!("{} was left out of the calibration: {reason}", asked.names.titled(*client))
+                    };
+                    notes.extend(lost.iter().map(note));
+                    clients.retain(|client| lost.iter().all(|(absent, _)| absent != client));
+                }
+            }
+        }
+        notes.push(
+            "no client answered questions about its calibration rows; the run has no temperature and no sets".into(),
+        );
+        Ok(None)
+    }
+}
+
+/// The calibration rows of each client of a run in one process; of rows that several clients hold, the first one has them.
+pub(super) fn rows_of_clients(partition: &Partition, pooled: bool) -> Vec<Vec<usize>> {
+    if pooled {
+        return vec![partition.calibrating()];
+    }
+    let mut seen = BTreeSet::new();
+    let mut new = |row: &usize| seen.insert(*row);
+    let of_client = |client| partition.calibration(client).iter().copied().filter(&mut new).collect();
+    (0..partition.clients().len()).map(of_client).collect()
+}
+
+/// Why the questions end before their time.
+enum Stop {
+    /// Clients without a usable answer, with the reasons.
+    Lost(Vec<(ClientId, String)>),
+    Failed(RunError),
+}
+
+impl From<RunError> for Stop {
+    fn from(error: RunError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The questions about the particles after the last round.
+struct Inquiry<'a> {
+    plan: &'a Plan,
+    config: &'a Config,
+    asked: &'a Asked<'a>,
+    round: usize,
+    predicted: &'a Predicted,
+    /// The message with the particles.
+    published: Message,
+}
+
+/// A fitted temperature.
+struct Fitted {
+    temperature: f64,
+    at_limit: bool,
+    /// Mean NLL of the calibration rows at T = 1 and at T.
+    nll: [f64; 2],
+}
+
+/// What a client's test rows, or all of them, gave.
+struct Tested {
+    client: Option<ClientId>,
+    before: ClientScores,
+    after: Option<ClientScores>,
+    sets: Option<Counted>,
+}
+
+impl Inquiry<'_> {
+    fn run(&self, clients: &[ClientId]) -> Result<Option<Calibrated>, Stop> {
+        let rows = self.rows(clients)?;
+        let holders: Vec<ClientId> =
+            clients.iter().zip(&rows).filter(|(_, rows)| **rows > 0).map(|(client, _)| *client).collect();
+        let of_holder: Vec<usize> = rows.iter().copied().filter(|rows| *rows > 0).collect();
+        let total: usize = of_holder.iter().sum();
+        if total == 0 {
+            return Ok(None);
+        }
+        let keys = &self.config.calibration;
+        let fitted = match keys.fits_temperature(self.plan.task) {
+            true => Some(self.fit(&holders, total)?),
+            false => None,
+        };
+        let temperature = fitted.as_ref().map(|fitted| fitted.temperature);
+        let form = keys.score(self.plan.task).map(|score| ScoreForm {
+            score,
+            temperature: temperature.unwrap_or(1.0),
+            seed: (keys.randomised && score.can_be_random()).then_some(self.config.seed),
+        });
+        let kept = match form {
+            Some(form) => Some(self.thresholds(&holders, &of_holder, form)?),
+            None => None,
+        };
+        let sets = form.zip(kept.as_ref()).map(|(form, kept)| SetForm {
+            form,
+            level: kept.level,
+            threshold: kept.threshold(kept.level).flatten(),
+        });
+        let tested = self.tested(clients, TestForm { sets, temperature })?;
+        let results = CalibrationResults {
+            rows: total,
+            clients: holders.len(),
+            temperature: fitted.map(|fitted| fitted.results(&tested)),
+            sets: sets.map(|sets| self.set_results(&sets, &tested)),
+        };
+        Ok(Some(Calibrated { kept: Recalibration { rows: total, temperature, conformal: kept }, results }))
+    }
+
+    /// The number of calibration rows of each client.
+    fn rows(&self, clients: &[ClientId]) -> Result<Vec<usize>, Stop> {
+        self.ask(clients, Calibrating::Rows, &[], |message| {
+            let rows = message.scalars.get(ROWS).copied().unwrap_or(f64::NAN);
+            match rows.fract() == 0.0 && (0.0..=MOST_ROWS).contains(&rows) {
+                true => Ok(rows as usize),
+                false => Err(format!("the reply claims {rows} calibration rows")),
+            }
+        })
+    }
+
+    fn fit(&self, holders: &[ClientId], rows: usize) -> Result<Fitted, Stop> {
+        let mut search = TemperatureSearch::default();
+        while let Some(temperatures) = search.question() {
+            let slopes = self.sums(holders, &temperatures, SLOPES)?;
+            search.answer(&slopes);
+        }
+        let temperature = search.temperature();
+        let nll = self.sums(holders, &[1.0, temperature], NLLS)?;
+        let [before, after] = [nll[0], nll[1]].map(|sum| sum / rows as f64);
+        Ok(match after < before {
+            true => Fitted { temperature, at_limit: search.at_limit(), nll: [before, after] },
+            false => Fitted { temperature: 1.0, at_limit: false, nll: [before, before] },
+        })
+    }
+
+    /// The sums over all clients at each temperature.
+    fn sums(&self, holders: &[ClientId], temperatures: &[f64], name: &str) -> Result<Vec<f64>, Stop> {
+        let asked = [(TEMPERATURES, vector(temperatures))];
+        let read = |message: &Message| values(message, name, temperatures.len());
+        let replies = self.ask(holders, Calibrating::Temperatures, &asked, read)?;
+        let sum = |at: usize| replies.iter().map(|values| values[at]).collect::<ExactSum>().value();
+        Ok((0..temperatures.len()).map(sum).collect())
+    }
+
+    /// The thresholds of all levels that are kept.
+    fn thresholds(&self, holders: &[ClientId], rows: &[usize], form: ScoreForm) -> Result<KeptSets, Stop> {
+        let keys = &self.config.calibration;
+        let total = rows.iter().sum();
+        let levels = levels_with(keys.level);
+        let ranked: Vec<(f64, usize)> =
+            levels.iter().filter_map(|level| Some((*level, rank(total, *level)?))).collect();
+        let (searched, ranks): (Vec<f64>, Vec<usize>) = ranked.into_iter().unzip();
+        let mut search = QuantileSearch::new(ranks);
+        while let Some(thresholds) = search.question() {
+            let shape = vec![searched.len(), thresholds.len() / searched.len().max(1)];
+            let asked =
+                [(LEVELS, vector(&searched)), (THRESHOLDS, Array { shape, values: Values::F64(thresholds.clone()) })];
+            let read = |message: &Message| values(message, COUNTS, thresholds.len());
+            let replies = self.ask(holders, Calibrating::Counts(form), &asked, read)?;
+            let counts = counted(holders, rows, &replies).map_err(Stop::Lost)?;
+            search.answer(&counts);
+        }
+        let found = search.found();
+        let threshold = |level: &f64| searched.iter().position(|of| of == level).map(|at| found[at]);
+        let (penalty, free) = match form.score {
+            Score::Raps { penalty, free } => (Some(penalty), Some(free)),
+            _ => (None, None),
+        };
+        Ok(KeptSets {
+            score: form.score.word().to_owned(),
+            penalty,
+            free,
+            seed: form.seed,
+            level: keys.level,
+            thresholds: levels.iter().map(|level| (*level, threshold(level))).collect(),
+        })
+    }
+
+    /// What the test rows gave: all of them first, where they are known, and those of each client that has some.
+    fn tested(&self, clients: &[ClientId], form: TestForm) -> Result<Vec<Tested>, Stop> {
+        let mut tested = Vec::new();
+        let here = self.here()?;
+        if let Some(labelled) = &here {
+            tested.push(Tested::of(labelled, &form, self.config.evaluation.bins)?);
+        }
+        if self.plan.own_tests || here.is_none() {
+            let read = |message: &Message| self.read_tested(message, &form);
+            let replies = self.ask(clients, Calibrating::Test(form), &[], read)?;
+            let of_client =
+                |(client, reply): (&ClientId, Option<Tested>)| Some(Tested { client: Some(*client), ..reply? });
+            let of_clients: Vec<Tested> = clients.iter().zip(replies).filter_map(of_client).collect();
+            if here.is_none() {
+                tested.extend(Tested::pooled(&of_clients));
+            }
+            tested.extend(of_clients);
+        }
+        Ok(tested)
+    }
+
+    /// The predictions of test rows in this process.
+    fn here(&self) -> Result<Option<Labelled>, RunError> {
+        let labelled = match self.predicted {
+            Predicted::Classes { log_probs, labels } => log_probs.predictions(labels).map(Labelled::Classes),
+            Predicted::Real { predictions, scale } => predictions.original_scale(*scale).map(Labelled::Real),
+            Predicted::Pooled { .. } | Predicted::Density { .. } => return Ok(None),
+        };
+        labelled.map(Some).map_err(RunError::Predictions)
+    }
+
+    /// A client's answer about its test rows; `None` where it has none.
+    fn read_tested(&self, message: &Message, form: &TestForm) -> Result<Option<Tested>, String> {
+        if message.arrays.is_empty() {
+            return Ok(None);
+        }
+        let none = no_scores(self.plan.task, self.config.evaluation.bins).ok_or_else(|| no_rows().to_string())?;
+        let sums = |name: &str| {
+            let values = message.array(name).map_err(|error| error.to_string())?.values.to_f64();
+            none.read(&values).map_err(|error| format!("the reply's \"{name}\" cannot be used: {error}"))
+        };
+        let before = sums(BEFORE)?;
+        let after = form.temperature.map(|_| sums(AFTER)).transpose()?;
+        let sets = match form.sets {
+            None => None,
+            Some(_) => {
+                let values = values(message, SETS, 6 * (1 + self.plan.classes.len()))?;
+                let read = |of: &[f64]| SetCounts::from_values(of).ok_or("the reply's \"sets\" are impossible counts");
+                let counts = values.chunks_exact(6).map(read).collect::<Result<Vec<_>, _>>()?;
+                let (all, classes) = counts.split_first().ok_or("the reply has no sets")?;
+                Some(Counted { all: *all, classes: classes.to_vec() })
+            }
+        };
+        Ok(Some(Tested { client: None, before, after, sets }))
+    }
+
+    fn set_results(&self, sets: &SetForm, tested: &[Tested]) -> SetResults {
+        let of = |tested: &Tested| Some((tested.client, tested.sets.as_ref()?.clone()));
+        let counted: Vec<(Option<ClientId>, Counted)> = tested.iter().filter_map(of).collect();
+        let all = counted.iter().find(|(client, _)| client.is_none()).map(|(_, counted)| counted);
+        let classes = all.map_or(&[][..], |counted| &counted.classes);
+        let of_client = |(client, counted): &(Option<ClientId>, Counted)| {
+            Some(SetLine::new(self.asked.names.titled((*client)?), counted.all))
+        };
+        SetResults {
+            score: sets.form.score.word().to_owned(),
+            random: sets.form.seed.is_some(),
+            level: sets.level,
+            threshold: sets.threshold,
+            all: all.map(|counted| SetLine::new("all", counted.all)),
+            classes: self.plan.classes.iter().zip(classes).map(|(name, counts)| SetLine::new(name, *counts)).collect(),
+            clients: counted.iter().filter_map(of_client).collect(),
+        }
+    }
+
+    /// Asks clients, each of which must have an answer that can be read.
+    fn ask<T>(
+        &self,
+        clients: &[ClientId],
+        what: Calibrating,
+        arrays: &[(&str, Array)],
+        read: impl Fn(&Message) -> Result<T, String>,
+    ) -> Result<Vec<T>, Stop> {
+        let with = |message: Message, (name, array): &(&str, Array)| message.with_array(name, array.clone());
+        // Thresholds are exact, so nothing is rounded.
+        let message = SharedMessage::sent(arrays.iter().fold(self.published.clone(), with), Wire::Full);
+        let Scores { replies, events } =
+            ask_to_calibrate(self.asked.fleet, self.asked.policy, (self.round, clients), what, &message)?;
+        let reason = |client: ClientId| {
+            let of_client = |event: &&Event| event.client == client && event.detail.is_some();
+            let detail = events.iter().rev().find(of_client).and_then(|event| event.detail.clone());
+            detail.unwrap_or_else(|| "no reply came".into())
+        };
+        let (mut answers, mut lost) = (Vec::with_capacity(clients.len()), Vec::new());
+        for (client, reply) in clients.iter().zip(replies) {
+            match reply.map(|reply| read(&reply.message)) {
+                Some(Ok(answer)) => answers.push(answer),
+                Some(Err(reason)) => lost.push((*client, reason)),
+                None => lost.push((*client, reason(*client))),
+            }
+        }
+        if lost.is_empty() { Ok(answers) } else { Err(Stop::Lost(lost)) }
+    }
+}
+
+impl Fitted {
+    fn results(self, tested: &[Tested]) -> TemperatureResults {
+        let all = tested.iter().find(|tested| tested.client.is_none());
+        let test =
+            all.and_then(|all| Some((Evaluation::of_sums(&all.before), Evaluation::of_sums(all.after.as_ref()?))));
+        let [nll_before, nll_after] = self.nll;
+        TemperatureResults { temperature: self.temperature, at_limit: self.at_limit, nll_before, nll_after, test }
+    }
+}
+
+impl Tested {
+    fn of(labelled: &Labelled, form: &TestForm, bins: usize) -> Result<Self, RunError> {
+        Ok(Self {
+            client: None,
+            before: labelled.sums(bins)?,
+            after: form.temperature.map(|temperature| labelled.at(temperature)?.sums(bins)).transpose()?,
+            sets: form.sets.as_ref().map(|sets| labelled.sets(sets, TEST_STREAM)).transpose()?,
+        })
+    }
+
+    /// All clients together; `None` where no client has test rows.
+    fn pooled(clients: &[Self]) -> Option<Self> {
+        let (first, others) = clients.split_first()?;
+        let mut all =
+            Self { client: None, before: first.before.clone(), after: first.after.clone(), sets: first.sets.clone() };
+        for other in others {
+            all.before.merge(&other.before).ok()?;
+            if let (Some(all), Some(more)) = (&mut all.after, &other.after) {
+                all.merge(more).ok()?;
+            }
+            if let (Some(all), Some(more)) = (&mut all.sets, &other.sets) {
+                all.all.merge(&more.all);
+                all.classes.iter_mut().zip(&more.classes).for_each(|(all, more)| all.merge(more));
+            }
+        }
+        Some(all)
+    }
+}
+
+/// The counts of all clients together, or the clients whose counts cannot be.
+fn counted(clients: &[ClientId], rows: &[usize], replies: &[Vec<f64>]) -> Result<Vec<u64>, Vec<(ClientId, String)>> {
+    let mut all = vec![0; replies.first().map_or(0, Vec::len)];
+    let mut lost = Vec::new();
+    for ((client, rows), counts) in clients.iter().zip(rows).zip(replies) {
+        match counts.iter().find(|count| count.fract() != 0.0 || !(0.0..=*rows as f64).contains(*count)) {
+            Some(count) => lost.push((*client, format!("the reply counts {count} of {rows} scores"))),
+            None => all.iter_mut().zip(counts).for_each(|(all, count)| *all += *count as u64),
+        }
+    }
+    if lost.is_empty() { Ok(all) } else { Err(lost) }
+}
+
+fn vector(values: &[f64]) -> Array {
+    Array { shape: vec![values.len()], values: Values::F64(values.to_vec()) }
+}
+
+/// The numbers of this name in a reply, of which there must be so many. They are finite.
+fn values(message: &Message, name: &str, count: usize) -> Result<Vec<f64>, String> {
+    let values = message.array(name).map_err(|error| error.to_string())?.values.to_f64();
+    match values.len() == count {
+        true => Ok(values),
+        false => Err(format!("the reply's \"{name}\" are {} numbers, not {count}", values.len())),
+    }
+}

@@ -1,0 +1,161 @@
+//! What a finished run learned from calibration rows, applied to predictions on new rows.
+
+use super::finished::Finished;
+use super::run_dir;
+use crate::datasets::{KeptSets, Recalibration};
+use crate::error::RunError;
+use crate::federation::labelled::NEW_STREAM;
+use crate::metrics::{ClassPredictions, RegressionPredictions, apply_temperature};
+use crate::report::conformal::{Score, TargetInterval, class_set, draws, intervals};
+
+/// The temperature and the sets of a finished run.
+#[derive(Clone, Debug, Default)]
+pub struct Recalibrated {
+    /// The number of calibration rows.
+    rows: usize,
+    temperature: Option<f64>,
+    sets: Option<Sets>,
+}
+
+/// What the sets of new rows are made from.
+#[derive(Clone, Debug)]
+struct Sets {
+    score: Score,
+    seed: Option<u64>,
+    level: f64,
+    /// `None`: every set is everything.
+    threshold: Option<f64>,
+}
+
+impl Finished {
+    /// What the run learned from calibration rows: nothing where it had none.
+    ///
+    /// # Arguments
+    /// * `level`: that of the sets; `None` for the run's
+    ///
+    /// # Errors
+    /// A level is asked for and no sets, or none of this level, are kept; or `model.json` names an unknown score, or one of
+    /// the other task.
+    pub fn recalibrated(&self, level: Option<f64>) -> Result<Recalibrated, RunError> {
+        let kept = self.card.calibration.as_ref();
+        let sets = match (kept.and_then(|kept| kept.conformal.as_ref()), level) {
+            (Some(kept), level) => Some(self.sets(kept, level.unwrap_or(kept.level))?),
+            (None, Some(level)) => {
+                return Err(RunError::Config(format!(
+                    "--level {level}: the run {} has no prediction sets; train with rows held out for them, \
+                     `partition.calibration = 0.2`",
+                    self.path.display()
+                )));
+            }
+            (None, None) => None,
+        };
+        let Some(Recalibration { rows, temperature, .. }) = kept else { return Ok(Recalibrated::default()) };
+        Ok(Recalibrated { rows: *rows, temperature: *temperature, sets })
+    }
+
+    fn sets(&self, kept: &KeptSets, level: f64) -> Result<Sets, RunError> {
+        let in_card =
+            |problem: String| RunError::Config(format!("{}: {problem}", self.path.join(run_dir::MODEL).display()));
+        let score = match kept.score.as_str() {
+            "lac" => Score::Lac,
+            "aps" => Score::Aps,
+            "raps" => {
+                let parameters = kept.penalty.zip(kept.free);
+                let missing =
+                    || in_card("`calibration.conformal` needs `penalty` and `free` with the score `raps`".into());
+                let (penalty, free) = parameters.ok_or_else(missing)?;
+                Score::Raps { penalty, free }
+            }
+            "normalised" => Score::Normalised,
+            "cqr" => Score::Cqr,
+            other => {
+                let other = crate::report::quoted(other);
+                return Err(in_card(format!(
+                    "`calibration.conformal.score` is \"{other}\"; this program knows lac, aps, raps, normalised and cqr"
+                )));
+            }
+        };
+        if score.is_of_classes() != self.card.classes.is_some() {
+            let word = score.word();
+            return Err(in_card(format!("`calibration.conformal.score` is \"{word}\", which is of the other task")));
+        }
+        let Some(threshold) = kept.threshold(level) else {
+            let levels: Vec<String> = kept.thresholds.iter().map(|(level, _)| level.to_string()).collect();
+            return Err(RunError::Config(format!(
+                "--level {level}: the run {} keeps thresholds of the levels {}; for another one, train with \
+                 `calibration.level`",
+                self.path.display(),
+                levels.join(", ")
+            )));
+        };
+        Ok(Sets { score, seed: kept.seed, level, threshold })
+    }
+}
+
+impl Recalibrated {
+    /// The probabilities of rows at the temperature of the run; as they are where it has none.
+    ///
+    /// # Arguments
+    /// * `probabilities`: `[n, classes]`, row-major
+    ///
+    /// # Errors
+    /// The probabilities are none.
+    pub fn probabilities(&self, probabilities: Vec<f64>, classes: usize) -> Result<Vec<f64>, RunError> {
+        let Some(temperature) = self.temperature.filter(|_| !probabilities.is_empty()) else {
+            return Ok(probabilities);
+        };
+        // The labels are not used.
+        let labels = vec![0; probabilities.len() / classes.max(1)];
+        ClassPredictions::new(labels, classes, probabilities)
+            .and_then(|predictions| apply_temperature(&predictions, temperature))
+            .map(|scaled| scaled.probabilities().to_vec())
+            .map_err(RunError::Predictions)
+    }
+
+    /// Which classes are in the set of each row, `[n][C]`; `None` where the run has no sets.
+    ///
+    /// # Arguments
+    /// * `probabilities`: those of [`Self::probabilities`]
+    pub fn sets(&self, probabilities: &[f64], classes: usize) -> Option<Vec<Vec<bool>>> {
+        let Sets { score, seed, threshold, .. } = self.sets.as_ref()?;
+        let rows = probabilities.chunks_exact(classes.max(1));
+        let draws = seed.map(|seed| draws(seed, NEW_STREAM, rows.len()));
+        let draw = |row: usize| draws.as_ref().map(|draws| draws[row]);
+        Some(rows.enumerate().map(|(row, of)| class_set(*score, of, *threshold, draw(row))).collect())
+    }
+
+    /// The interval of each row, `[n]`; `None` where the run has no sets. An interval may be empty.
+    ///
+    /// # Errors
+    /// The predictions have no quantiles.
+    pub fn intervals(
+        &self,
+        predictions: &RegressionPredictions<'_>,
+    ) -> Result<Option<Vec<Option<TargetInterval>>>, RunError> {
+        let Some(Sets { score, level, threshold, .. }) = &self.sets else { return Ok(None) };
+        intervals(*score, predictions, *level, *threshold).map(Some).map_err(RunError::Predictions)
+    }
+
+    /// What is done to predictions, one sentence each; none where nothing is.
+    ///
+    /// # Arguments
+    /// * `raw`: whether the probabilities stay as they are
+    pub fn notes(&self, raw: bool) -> Vec<String> {
+        let Self { rows, temperature, sets } = self;
+        let temperature = temperature.filter(|_| !raw).map(|t| {
+            format!(
+                "the probabilities are at the temperature T = {t:.4}, fitted on {rows} calibration rows; --raw gives them without"
+            )
+        });
+        let sets = sets.as_ref().map(|Sets { score, level, threshold, .. }| {
+            let what = if score.is_of_classes() { "sets" } else { "intervals" };
+            match threshold {
+                Some(_) => format!("{what} ({}) are made to hold the truth for {:.1} % of rows", score.word(), 100.0 * level),
+                None => format!(
+                    "{rows} calibration rows are too few for {what} at the level {level}: every one of them holds everything"
+                ),
+            }
+        });
+        temperature.into_iter().chain(sets).collect()
+    }
+}

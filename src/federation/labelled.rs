@@ -1,0 +1,146 @@
+//! Predictions of labelled rows, of either task: their nonconformity scores, and what their sets hold. No tensor.
+
+use std::borrow::Cow;
+
+use crate::error::RunError;
+use crate::metrics::{
+    ClassPredictions, ClientScores, MetricError, ParticleLogProbs, RegressionPredictions, apply_temperature,
+};
+use crate::protocol::{ScoreForm, SetForm};
+use crate::report::conformal::{Score, SetCounts, class_scores, class_set, draws, intervals, target_scores};
+
+/// The streams of draws for test rows: of the server's, and after it of each client's own.
+pub const TEST_STREAM: u64 = 1 << 40;
+/// The stream of draws for new rows.
+pub const NEW_STREAM: u64 = 1 << 41;
+
+/// The predictive distribution of some rows with their labels, in the units of the data.
+#[derive(Clone, Debug)]
+pub enum Labelled {
+    /// Of a classification.
+    Classes(ClassPredictions<'static>),
+    /// Of a regression.
+    Real(RegressionPredictions<'static>),
+}
+
+/// What the sets of some rows hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SetResults {
+    /// Of all rows.
+    pub all: SetCounts,
+    /// Of the rows of each class, `[C]`; none of a regression.
+    pub classes: Vec<SetCounts>,
+}
+
+impl Labelled {
+    /// The number of rows, at least 1.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Classes(predictions) => predictions.len(),
+            Self::Real(predictions) => predictions.rows(),
+        }
+    }
+
+    /// The same at a temperature, which the predictions of a regression do not have.
+    ///
+    /// # Errors
+    /// The temperature is not finite and positive.
+    pub fn at(&self, temperature: f64) -> Result<Cow<'_, Self>, RunError> {
+        match self {
+            Self::Classes(predictions) if temperature != 1.0 => {
+                let scaled = apply_temperature(predictions, temperature).map_err(RunError::Predictions)?;
+                Ok(Cow::Owned(Self::Classes(scaled)))
+            }
+            _ => Ok(Cow::Borrowed(self)),
+        }
+    }
+
+    /// The scores of the true labels at each level, ascending: one list for all levels where the score does not depend on
+    /// them.
+    ///
+    /// # Arguments
+    /// * `stream`: the client, by which the draws of a random form differ
+    ///
+    /// # Errors
+    /// The score is of the other task, or a score is not finite.
+    pub fn sorted_scores(&self, form: &ScoreForm, levels: &[f64], stream: u64) -> Result<Vec<Vec<f64>>, RunError> {
+        let scaled = self.at(form.temperature)?;
+        let of_level = |level: &f64| {
+            let mut scores = match &*scaled {
+                Self::Classes(predictions) => {
+                    class_scores(form.score, predictions, drawn(form, stream, predictions.len()).as_deref())?
+                }
+                Self::Real(predictions) => target_scores(form.score, predictions, *level)?,
+            };
+            scores.sort_by(f64::total_cmp);
+            Ok(scores)
+        };
+        let count = if form.score.depends_on_level() { levels.len() } else { levels.len().min(1) };
+        levels[..count].iter().map(of_level).collect::<Result<_, MetricError>>().map_err(RunError::Predictions)
+    }
+
+    /// What the sets of the rows hold.
+    ///
+    /// # Arguments
+    /// * `stream`: as [`Self::sorted_scores`], another one than that of any calibration rows
+    ///
+    /// # Errors
+    /// As [`Self::sorted_scores`].
+    pub fn sets(&self, SetForm { form, level, threshold }: &SetForm, stream: u64) -> Result<SetResults, RunError> {
+        let mut results = SetResults::default();
+        match &*self.at(form.temperature)? {
+            Self::Classes(predictions) => {
+                check(form.score, true)?;
+                let draws = drawn(form, stream, predictions.len());
+                results.classes = vec![SetCounts::default(); predictions.classes()];
+                for (row, (probabilities, &label)) in predictions.rows().zip(predictions.labels()).enumerate() {
+                    let draw = draws.as_ref().map(|draws| draws[row]);
+                    let set = class_set(form.score, probabilities, *threshold, draw);
+                    results.all.add_set(&set, label);
+                    results.classes[label].add_set(&set, label);
+                }
+            }
+            Self::Real(predictions) => {
+                let intervals = intervals(form.score, predictions, *level, *threshold);
+                let rows = intervals.map_err(RunError::Predictions)?.into_iter().zip(predictions.target());
+                rows.for_each(|(interval, target)| results.all.add_interval(interval, *target));
+            }
+        }
+        Ok(results)
+    }
+
+    /// The sums of the scores of the predictive distribution, as one component.
+    ///
+    /// # Errors
+    /// The predictions cannot be scored.
+    pub fn sums(&self, bins: usize) -> Result<ClientScores, RunError> {
+        let sums = match self {
+            Self::Classes(predictions) => {
+                let (rows, classes) = (predictions.len(), predictions.classes());
+                let logs = predictions.probabilities().iter().map(|p| p.ln()).collect();
+                let mut sums = ClientScores::of_classes(classes, bins);
+                ParticleLogProbs::new(1, rows, classes, logs)
+                    .and_then(|logs| sums.add_classes(&logs, predictions.labels()))
+                    .map(|()| sums)
+            }
+            Self::Real(predictions) => {
+                let mut sums = ClientScores::of_targets();
+                sums.add_real(predictions).map(|()| sums)
+            }
+        };
+        sums.map_err(RunError::Predictions)
+    }
+}
+
+fn check(score: Score, classes: bool) -> Result<(), RunError> {
+    let is_for = if classes { "real targets" } else { "classes" };
+    match score.is_of_classes() == classes {
+        true => Ok(()),
+        false => Err(RunError::Predictions(MetricError::OtherTask { score: score.word(), is_for })),
+    }
+}
+
+/// The draws of the form, if it is random.
+fn drawn(form: &ScoreForm, stream: u64, rows: usize) -> Option<Vec<f64>> {
+    Some(draws(form.seed?, stream, rows))
+}

@@ -1,0 +1,179 @@
+//! Calibration rows from a training to predictions: the temperature, the sets and the intervals.
+
+use super::place::{Place, TINY, assert_near, cells, numbers, prices};
+use serde_json::Value;
+
+/// The built-in digits at four clients of unlike classes, of which a fifth of the rows is held out.
+const DIGITS: &str = "train --quiet --set rounds=2 --set algorithm.local_steps=20 --set algorithm.particles=4 --set data.rotate=none \
+                      --set partition.kind=dirichlet --set partition.clients=4 --set partition.calibration=0.2";
+
+const PRICES: &str = "--set data.kind=csv --set data.path=prices.csv --set data.test_path=more.csv --set data.target=price --set data.task=regression --set partition.clients=2 --set partition.calibration=0.3 --quiet";
+
+/// The threshold of a level in a run's `model.json`.
+fn threshold(model: &Value, level: f64) -> Option<f64> {
+    let kept = model["calibration"]["conformal"]["thresholds"].as_array().unwrap();
+    let of_level = kept.iter().find(|pair| pair[0] == level).unwrap();
+    of_level[1].as_f64()
+}
+
+/// softmax(ln p / T).
+fn scaled(probabilities: &[f64], temperature: f64) -> Vec<f64> {
+    let powers: Vec<f64> = probabilities.iter().map(|p| p.max(1e-12).powf(1.0 / temperature)).collect();
+    let sum: f64 = powers.iter().sum();
+    powers.iter().map(|power| power / sum).collect()
+}
+
+#[test]
+fn digits_have_a_temperature_and_sets_that_predict_uses_and_the_report_shows() {
+    let place = Place::new();
+    place.works(&format!("{DIGITS} --set calibration.conformal=lac --out run"));
+    let (model, summary) = (place.json("run/model.json"), place.json("run/summary.json"));
+    let temperature = model["calibration"]["temperature"].as_f64().unwrap();
+    let limit = threshold(&model, 0.9).unwrap();
+    assert_eq!(threshold(&model, 0.99).is_some(), model["calibration"]["rows"].as_u64().unwrap() >= 99);
+    // The sets of the test rows, from the run's own predictions.
+    let table = place.table("run/predictions.csv");
+    let (mut covered, mut size, mut nll) = (0, 0, [0.0, 0.0]);
+    for row in &table[1..] {
+        let (label, p) = (row[0].parse::<usize>().unwrap(), numbers(&row[1..]));
+        let p_t = scaled(&p, temperature);
+        covered += usize::from(1.0 - p_t[label] <= limit);
+        size += p_t.iter().filter(|p| 1.0 - *p <= limit).count();
+        nll[0] -= p[label].max(1e-12).ln();
+        nll[1] -= p_t[label].max(1e-12).ln();
+    }
+    let rows = table.len() - 1;
+    let (all, of_temperature) = (&summary["calibration"]["sets"]["all"], &summary["calibration"]["temperature"]);
+    assert_eq!((all["rows"].as_u64(), all["covered"].as_u64()), (Some(rows as u64), Some(covered as u64)));
+    assert_near(all["mean_size"].as_f64().unwrap(), size as f64 / rows as f64, 1e-12);
+    for (at, nll) in nll.into_iter().enumerate() {
+        assert_near(of_temperature["test"][at]["nll"].as_f64().unwrap(), nll / rows as f64, 1e-9);
+    }
+    // The coverage of so many test rows is near the level, whatever the model: 0.9 ± 0.1 is beyond five deviations.
+    assert_near(covered as f64 / rows as f64, 0.9, 0.1);
+    assert_eq!(summary["calibration"]["sets"]["clients"].as_array().unwrap().len(), 4);
+    assert_eq!(summary["calibration"]["sets"]["classes"].as_array().unwrap().len(), 10);
+    let page = place.text("run/report/report.html");
+    assert!(page.contains("Calibration rows") && page.contains("Client, worst first") && page.contains("at T"));
+    assert!(place.json("run/report/report.json")["run"]["calibration"] == summary["calibration"]);
+
+    let pixels: Vec<String> = (0..64).map(|pixel| format!("row{}_col{}", pixel / 8, pixel % 8)).collect();
+    let values: Vec<String> = (0..64).map(|pixel| (pixel * 5 % 17).to_string()).collect();
+    place.write("new.csv", format!("{}\n{}\n{}\n", pixels.join(","), vec!["7"; 64].join(","), values.join(",")));
+    let printed = place.works("predict run --input new.csv");
+    assert!(printed.stderr.contains("T = ") && printed.stderr.contains("--raw"), "{}", printed.stderr);
+    let (predicted, raw) = (cells(&printed.stdout), cells(&place.works("predict run --input new.csv --raw").stdout));
+    assert_eq!(predicted[0].last().unwrap(), "set");
+    for (row, raw) in predicted[1..].iter().zip(&raw[1..]) {
+        let (p_t, p) = (numbers(&row[2..12]), numbers(&raw[2..12]));
+        p_t.iter().zip(scaled(&p, temperature)).for_each(|(got, want)| assert_near(*got, want, 1e-12));
+        let set: Vec<String> =
+            (0..10).filter(|class| 1.0 - p_t[*class] <= limit).map(|class| class.to_string()).collect();
+        assert_eq!((&row[12], &raw[12]), (&set.join("|"), &set.join("|")));
+    }
+    let sets = |level: &str| {
+        let table = cells(&place.works(&format!("predict run --input new.csv --level {level}")).stdout);
+        table[1..].iter().map(|row| row[12].split('|').filter(|name| !name.is_empty()).count()).sum::<usize>()
+    };
+    assert!(sets("0.5") <= sets("0.9") && sets("0.9") <= sets("0.98"));
+    place.refuses("predict run --input new.csv --level 0.93", &["--level 0.93", "0.5, 0.6", "calibration.level"]);
+    place.refuses("predict run --input new.csv --level 1.5", &["between 0 and 1"]);
+}
+
+#[test]
+fn a_run_that_goes_on_ends_with_the_bytes_of_one_that_did_not_stop_and_rounds_know_nothing_of_the_keys() {
+    let place = Place::new();
+    place.works(&format!("{DIGITS} --out whole"));
+    place.works(&format!("{DIGITS} --set rounds=1 --out stopped"));
+    place.works("train --resume stopped --set rounds=2 --quiet");
+    for name in ["model.json", "particles.safetensors", "predictions.csv"] {
+        assert!(place.bytes(&format!("whole/{name}")) == place.bytes(&format!("stopped/{name}")), "{name}");
+    }
+    place.works(&format!("{DIGITS} --set calibration.temperature=false --set calibration.conformal=none --out none"));
+    assert!(place.bytes("whole/particles.safetensors") == place.bytes("none/particles.safetensors"));
+    assert!(place.json("none/model.json").get("calibration").is_none());
+    // A finished run gets other sets without a further round.
+    place.works("train --resume none --set calibration.conformal=raps --set calibration.randomised=true --quiet");
+    let kept = &place.json("none/model.json")["calibration"];
+    assert_eq!((&kept["conformal"]["score"], &kept["conformal"]["seed"]), (&"raps".into(), &1.into()));
+    assert!(place.bytes("whole/particles.safetensors") == place.bytes("none/particles.safetensors"));
+    place.write("new.csv", format!("{}\n", vec!["7"; 64].join(",")));
+    let sets = || place.works("predict none --input new.csv").stdout;
+    assert_eq!(sets(), sets());
+}
+
+#[test]
+fn a_run_without_calibration_rows_has_files_without_a_word_of_them() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --quiet --set partition.clients=3 --out run"));
+    for name in ["model.json", "summary.json", "report/report.json", "report/report.html", "partition.txt"] {
+        let text = place.text(&format!("run/{name}"));
+        // The resolved config in the report names the section.
+        assert!(!text.contains("conformal\":") && !text.contains("<h2>Calibration rows</h2>"), "{name}");
+    }
+    assert!(place.json("run/model.json").get("calibration").is_none());
+    assert!(place.json("run/summary.json").get("calibration").is_none());
+    place.refuses("predict run --input run/rounds.csv --level 0.9", &["--level 0.9", "partition.calibration"]);
+}
+
+#[test]
+fn a_regression_has_intervals_at_the_level() {
+    for score in ["normalised", "cqr"] {
+        let place = Place::new();
+        place.write("prices.csv", prices(200)).write("more.csv", prices(40));
+        place.works(&format!("{TINY} {PRICES} --set calibration.conformal={score} --out run"));
+        let table = cells(&place.works("predict run --input more.csv").stdout);
+        assert_eq!(table[0].join(","), "mean,sd,lower,upper");
+        let truth = place.table("more.csv");
+        let (model, mut covered) = (place.json("run/model.json"), 0);
+        let limit = threshold(&model, 0.9).unwrap();
+        for (row, truth) in table[1..].iter().zip(&truth[1..]) {
+            let [mean, sd, lower, upper] = numbers(row)[..] else { panic!("{row:?}") };
+            if score == "normalised" {
+                assert_near(upper - mean, limit * sd, 1e-9);
+                assert_near(mean - lower, limit * sd, 1e-9);
+            }
+            covered += u64::from((lower..=upper).contains(&truth[2].parse::<f64>().unwrap()));
+        }
+        let all = &place.json("run/summary.json")["calibration"]["sets"]["all"];
+        assert_eq!((all["covered"].as_u64(), all["rows"].as_u64()), (Some(covered), Some(40)), "{score}");
+        // 60 calibration rows and 40 test rows: 0.9 ± 0.25 is beyond four deviations.
+        assert_near(covered as f64 / 40.0, 0.9, 0.25);
+    }
+}
+
+#[test]
+fn too_few_calibration_rows_make_sets_of_everything_and_say_so() {
+    let place = Place::new();
+    let keys = "--set data.train_limit=60 --set partition.clients=2 --set partition.calibration=0.1 --quiet";
+    place.works(&format!("{TINY} {keys} --out run"));
+    let table = place.table("run/predictions.csv");
+    assert!(table.len() > 1);
+    assert_eq!(threshold(&place.json("run/model.json"), 0.9), None);
+    assert!(place.text("run/report/report.html").contains("holds everything"));
+    let pixels: Vec<String> = (0..64).map(|pixel| format!("row{}_col{}", pixel / 8, pixel % 8)).collect();
+    place.write("new.csv", format!("{}\n{}\n", pixels.join(","), vec!["7"; 64].join(",")));
+    let printed = place.works("predict run --input new.csv");
+    assert!(
+        printed.stdout.ends_with(",0|1|2|3|4|5|6|7|8|9\n") && printed.stderr.contains("too few"),
+        "{}",
+        printed.stderr
+    );
+}
+
+#[test]
+fn keys_that_do_not_fit_are_refused() {
+    let place = Place::new();
+    place.write("prices.csv", prices(60)).write("more.csv", prices(17));
+    place.refuses(&format!("{TINY} {PRICES} --set calibration.conformal=lac"), &["calibration.conformal", "cqr"]);
+    place.refuses(&format!("{TINY} --set calibration.conformal=lac"), &["partition.calibration", "0.2"]);
+    place.refuses(
+        &format!("{TINY} --set partition.calibration=0.2 --set calibration.conformal=cqr"),
+        &["calibration.conformal", "lac"],
+    );
+    place.refuses(
+        &format!("{TINY} --set partition.calibration=0.6 --set partition.validation=0.5"),
+        &["partition.calibration", "less than 1 together with partition.validation"],
+    );
+    place.refuses(&format!("{TINY} --set calibration.level=1"), &["calibration.level", "less than 1"]);
+}
