@@ -81,22 +81,28 @@ impl Lines {
 
     /// Decides whether there is a header, given the columns that are not features of numbers.
     pub fn header(&mut self, header: Header, keys: &[&str], notation: &Notation) {
+        let is_header = match header {
+            Header::Yes => true,
+            Header::No => false,
+            Header::Auto => self.looks_like_header(keys, notation),
+        };
+        if is_header {
+            let first = |column: usize| String::from_utf8_lossy(&self.record[column]).into_owned();
+            self.names = Some((0..self.width).map(first).collect());
+            self.waiting = false;
+        }
+        self.guessed_data = header == Header::Auto && !is_header;
+    }
+
+    /// Whether a key is a name, or the first line has a name and no number in the columns that no key names.
+    pub fn looks_like_header(&self, keys: &[&str], notation: &Notation) -> bool {
         let by_name = keys.iter().any(|key| !key.is_empty() && key.parse::<i64>().is_err());
         let others: Vec<usize> = keys.iter().filter_map(|key| place(key, self.width)).collect();
         let first = |column: usize| String::from_utf8_lossy(&self.record[column]);
         let features = || (0..self.width).filter(|column| !others.contains(column)).map(first);
         let is_number = |field: &str| notation.number(field).is_some();
         let is_name = |field: &str| !is_number(field) && !is_mark(field);
-        let is_header = match header {
-            Header::Yes => true,
-            Header::No => false,
-            Header::Auto => by_name || (features().any(|f| is_name(&f)) && !features().any(|f| is_number(&f))),
-        };
-        if is_header {
-            self.names = Some((0..self.width).map(|column| first(column).into_owned()).collect());
-            self.waiting = false;
-        }
-        self.guessed_data = header == Header::Auto && !is_header;
+        by_name || (features().any(|f| is_name(&f)) && !features().any(|f| is_number(&f)))
     }
 
     /// Whether the first line has all of these names; before the header is known.

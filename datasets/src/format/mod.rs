@@ -10,6 +10,7 @@ pub mod new_rows;
 mod roles;
 pub mod splits;
 pub mod survey;
+mod survey_column;
 pub mod table;
 
 use crate::DataError;
