@@ -72,11 +72,11 @@ fn json(told: &Description) -> Result<String, CliError> {
 }
 
 fn in_words(read: &Read<'_>) -> String {
-    let Read { file, site, told, .. } = read;
+    let Read { file, site, rows, told } = read;
     let mut text = format!("{}: site `{}`\n", printable(&file.display().to_string()), site.name);
     text += &list("told to the server", &lines_told(site, told));
     text += &list("never leaves this machine", &lines_kept(site, told));
-    let problems = problems(site, told);
+    let problems = [rows.notes.clone(), problems(site, told)].concat();
     if !problems.is_empty() {
         text += &list("please note", &problems);
     }

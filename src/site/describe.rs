@@ -27,6 +27,8 @@ pub struct SiteRows {
     pub test: Dataset,
     /// What the cells are.
     pub columns: Columns,
+    /// What was left out of the files as they were read, one sentence each.
+    pub notes: Vec<String>,
     /// The sha256 of the file `data.path`, in hexadecimal digits.
     pub sha256: String,
     /// The key under which they are not [kept](Self::keep) yet.
@@ -51,14 +53,15 @@ impl SiteRows {
     /// The rows whose files had this key before they were read.
     pub(super) fn read_as(site: &SiteConfig, key: Key) -> Result<Self, DataError> {
         let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
-        let Cells { train, test, columns, .. } = site.data.table().site_rows(&mut rng)?;
+        let Cells { train, test, columns, notes } = site.data.table().site_rows(&mut rng)?;
         let of_all = |share: f64| (train.rows() as f64 * share).round() as usize;
         let (held_out, calibrating) = (of_all(site.data.validation_fraction), of_all(site.data.calibration_fraction));
         let mut rng = Streams::new(0).rng(Purpose::Data, 1, site.index);
         let (train, validation) = of_size(&train, held_out.min(train.rows().saturating_sub(1)), &mut rng);
         let mut rng = Streams::new(0).rng(Purpose::Data, 2, site.index);
         let (train, calibration) = of_size(&train, calibrating.min(train.rows().saturating_sub(1)), &mut rng);
-        Ok(Self { train, validation, calibration, test, columns, sha256: key.sha256, unkept: Some(key.text) })
+        let unkept = Some(key.text);
+        Ok(Self { train, validation, calibration, test, columns, notes, sha256: key.sha256, unkept })
     }
 }
 
@@ -337,6 +340,7 @@ pub(super) mod tests {
             test: train.clone(),
             columns: Columns::of_numbers(train.width()),
             train,
+            notes: Vec::new(),
             sha256: sha256.into(),
             unkept: None,
         }

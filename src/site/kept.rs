@@ -94,7 +94,9 @@ fn kept(dir: &Path, key: &Key) -> Option<SiteRows> {
     let [train, validation, calibration, test] = SETS.map(|set| dataset(&state, set, &about));
     let sha256 = key.sha256.clone();
     let (columns, validation, calibration) = (about.columns, validation?, calibration?);
-    Some(SiteRows { train: train?, validation, calibration, test: test?, columns, sha256, unkept: None })
+    // The notes were for those who saw the files being read.
+    let notes = Vec::new();
+    Some(SiteRows { train: train?, validation, calibration, test: test?, columns, notes, sha256, unkept: None })
 }
 
 fn keep(dir: &Path, key: &str, rows: &SiteRows) -> Result<(), CheckpointError> {

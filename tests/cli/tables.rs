@@ -192,6 +192,9 @@ fn sites_with_texts_and_missing_cells_have_the_particles_of_one_table() {
         assert!(checked.contains(words), "no {words:?} in {checked}");
     }
     assert!(!checked.contains("P-0"), "{checked}");
+    place.write("1/site.toml", place.text("1/site.toml").replace("\"indicator\"", "\"drop\""));
+    let checked = place.works("site check 1/site.toml").stdout;
+    assert!(checked.contains("please note:\n  - data.missing = \"drop\" leaves out"), "{checked}");
     let secret = place.text("1/site.toml").replace("categories = true", "categories = false");
     place.write("1/site.toml", secret);
     place.refuses(line, &["client 1 does not tell the texts of its columns of categories (tell.categories = false)"]);

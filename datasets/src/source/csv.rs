@@ -218,7 +218,7 @@ impl Source for Csv {
     };
     const SET: DataSet = DataSet {
         name: Self::KIND.name,
-        summary: "your own table of numbers: classification or regression, with or without natural clients",
+        summary: "your own table: classification or regression, with or without natural clients",
         source: "yours",
         licence: "yours",
         origin: Origin::Own,
