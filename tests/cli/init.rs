@@ -140,7 +140,7 @@ fn a_table_with_texts_dates_ids_and_missing_cells_trains_and_predicts_as_it_stan
         "#   void      nothing, 0 distinct, 80 missing, left out\n",
         "ignore = [\"note\", \"lab\", \"void\"]\n",
         "# `note`: almost every row has a text of its own, such as `came 0 times, then left` in line 2; `lab`: most of",
-        "`<5` in line 5; `void`: all its cells are missing",
+        "`<5` in line 5; `void`: all its cells are missing.",
         "# Each row has another cell in `patient`.\nid = [\"patient\"]\n",
         "# `unit` has 3 values: east (",
         "categorical = [\"unit\"]\n",
@@ -184,6 +184,10 @@ fn a_target_with_missing_cells_and_dates_that_could_be_two_things_are_pointed_ou
     place.works(&format!("train sales.toml {SHORT}"));
     let summary = place.json("runs/sales/summary.json");
     assert!(summary["notes"].to_string().contains("leaves out 9 of the 90 rows"), "{summary}");
+    // Numbers of rows by their name.
+    let rows: String = (0..30).map(|i| format!("{},{},{}\n", 500 - i, i % 7, i % 2)).collect();
+    place.write("crew.csv", format!("CrewId,age,y\n{rows}"));
+    assert!(place.works("init crew.csv --out -").stdout.contains("\nid = [\"CrewId\"]\n"));
     // A table of ids and notes alone.
     let rows: String = (0..30).map(|i| format!("K{i},note number {i},{}\n", i % 2)).collect();
     place.write("names.csv", format!("key,note,y\n{rows}"));

@@ -19,7 +19,7 @@ pub fn lines(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
         let reason =
             |(column, reason): &(&SurveyColumn, &str)| format!("{}: {}", shown(column), because(column, reason));
         let columns = keys(left_out.iter().map(|(column, _)| *column), survey);
-        lines.push(("ignore", columns, joined(left_out.iter().map(reason), "; ")));
+        lines.push(("ignore", columns, joined(left_out.iter().map(reason), "; ") + "."));
     }
     let ids = choice.used(&Use::Id);
     if !ids.is_empty() {
@@ -31,7 +31,7 @@ pub fn lines(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
             Some(values) => format!("{} has {}", shown(column), listed(values.iter())),
             None => shown(column),
         };
-        lines.push(("categorical", keys(texts.iter().copied(), survey), joined(texts.iter().map(held), "; ")));
+        lines.push(("categorical", keys(texts.iter().copied(), survey), joined(texts.iter().map(held), "; ") + "."));
     }
     let booleans = choice.used(&Use::Boolean);
     if !booleans.is_empty() {

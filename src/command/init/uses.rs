@@ -7,7 +7,7 @@ use crate::datasets::{Survey, SurveyColumn};
 /// The number of texts of a column about which nobody wonders.
 const FEW: usize = 20;
 
-/// Names that columns of ids have, in lower case; so have those that end in `_id`, and those of clients.
+/// Names that columns of ids have, in lower case; so have those that end in `_id` or `Id`, and those of clients.
 const IDS: &[&str] = &[
     "",
     "id",
@@ -64,12 +64,15 @@ impl Use {
 
 /// Whether whole numbers have the name of ids and are all different.
 fn is_numbered(column: &SurveyColumn) -> bool {
-    column.whole && column.missing == 0 && is_named(column, is_id) && are_all_different(column)
+    column.whole && column.missing == 0 && is_named_as_id(column) && are_all_different(column)
 }
 
-/// Whether columns of ids have this name.
-fn is_id(name: &str) -> bool {
-    IDS.contains(&name) || name.ends_with("_id") || is_client_name(name)
+/// Whether columns of ids have such a name.
+fn is_named_as_id(column: &SurveyColumn) -> bool {
+    let is_id = |name: &str| IDS.contains(&name) || name.ends_with("_id") || is_client_name(name);
+    // As in `PassengerId`.
+    let ends_in_id = column.name.as_ref().is_some_and(|name| name.ends_with("Id") || name.ends_with("ID"));
+    ends_in_id || is_named(column, is_id)
 }
 
 /// Whether no cell occurs twice, as far as was counted.
@@ -94,7 +97,7 @@ fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
     // A free text has spaces; more than a thousand texts are not kept.
     let may_be_id = match &column.values {
         Some(values) => !values.keys().any(|text| text.contains(' ')),
-        None => is_named(column, is_id),
+        None => is_named_as_id(column),
     };
     if column.missing == 0 && are_all_different(column) && may_be_id {
         return Use::Id;
