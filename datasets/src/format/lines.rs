@@ -151,6 +151,15 @@ impl Lines {
         self.columns(format!("no column `{}` ({key}): {}", text(column.as_bytes()), self.known()))
     }
 
+    /// The error for a column that is to be written beside predictions, and that is not there.
+    pub fn no_column_beside(&self, key: &str, column: &str) -> DataError {
+        let column = text(column.as_bytes());
+        let known = self.known();
+        self.columns(format!(
+            "no column `{column}` ({key}), which is written beside the predictions; its cells may be blank: {known}"
+        ))
+    }
+
     /// The columns that there are.
     fn known(&self) -> String {
         let width = self.width;

@@ -142,7 +142,7 @@ fn read_cells(
                 "{}: without a header, and with other columns than the training file, column `{column}` ({key}) cannot be found",
                 path.display()
             )),
-            _ => return Err(lines.no_column_of(key, column)),
+            _ => return Err(lines.no_column_beside(key, column)),
         }
     }
     let mut texts = vec![Vec::new(); found.len()];

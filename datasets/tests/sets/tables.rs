@@ -194,7 +194,11 @@ fn new_rows_that_do_not_fit_are_refused_by_line_and_column() {
     assert!(without.contains("no column `ward`: the header has `age`, `dose`"), "{without}");
     let no_id = "age;dose;ward;room;smoker;admitted\n1;1;west;9;yes;1.1.2024\n";
     let no_id = new_rows(&card(Missing::Mean), no_id, &german(Missing::Mean), b';').unwrap_err().to_string();
-    assert!(no_id.contains("no column `patient` (data.id)"), "{no_id}");
+    assert!(
+        no_id
+            .contains("no column `patient` (data.id), which is written beside the predictions; its cells may be blank"),
+        "{no_id}"
+    );
 }
 
 #[test]
