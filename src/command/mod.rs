@@ -6,6 +6,7 @@ mod data;
 mod init;
 mod interrupt;
 mod log;
+mod new_rows;
 mod output;
 mod personal;
 mod predict;
