@@ -6,6 +6,7 @@ mod data;
 mod init;
 mod interrupt;
 mod log;
+mod new_rows;
 mod output;
 mod personal;
 mod predict;
@@ -18,6 +19,7 @@ mod site_split;
 mod study;
 #[cfg(feature = "flower")]
 mod supernode;
+mod tensorboard;
 mod train;
 
 use std::io;

@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ndarray::Array2;
-
+use super::new_rows::{self, Before};
 use super::output;
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Predict};
-use crate::datasets::{DataConfig, read_features};
+use crate::datasets::NewRows;
 use crate::error::RunError;
 use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
 use crate::experiment::forecast::Forecast;
+use crate::experiment::progress::to_stderr;
 use crate::experiment::recalibrated::Recalibrated;
 use crate::experiment::{Config, Overrides};
 use crate::metrics::{RegressionPredictions, predictive_moments};
@@ -61,49 +61,38 @@ impl OnBackend for Job<'_> {
     type Output = Result<String, RunError>;
 
     fn run<B: Backend>(self) -> Self::Output {
-        let features = self.features()?;
         let Self { run, config, input, recalibrated, raw } = self;
+        let NewRows { features, beside, notes } = new_rows::read(run, config, input, &[])?;
+        notes.iter().for_each(|note| to_stderr(note));
+        let ids = Before(&beside);
         Ok(match run.forecast::<B>(config, features, &input.display().to_string())? {
             Forecast::Classes { log_probs, names } => {
                 let unscaled = log_probs.ensemble();
                 let scaled = recalibrated.probabilities(unscaled.clone(), names.len())?;
                 let sets = recalibrated.sets(&scaled, names.len());
-                class_text(if raw { &unscaled } else { &scaled }, &names, sets.as_deref())
+                class_text(&ids, if raw { &unscaled } else { &scaled }, &names, sets.as_deref())
             }
             Forecast::Real(predictions) => {
                 let intervals = recalibrated.intervals(&predictions)?;
-                regression_text(&predictions, intervals.as_deref())
+                regression_text(&ids, &predictions, intervals.as_deref())
             }
         })
     }
 }
 
-impl Job<'_> {
-    /// The features in the file, `[n, p]`.
-    fn features(&self) -> Result<Array2<f32>, RunError> {
-        // The new file may also contain the columns of the training file that are not features.
-        let (delimiter, ignore) = match self.config.data()? {
-            DataConfig::Csv(csv) => (crate::datasets::delimiter(&csv.delimiter)?, vec![csv.target, csv.client_column]),
-            _ => (b',', Vec::new()),
-        };
-        let ignore: Vec<&str> = ignore.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-        let shape = self.run.shape();
-        Ok(read_features(self.input, shape.width(), shape.feature_names.as_deref(), delimiter, &ignore)?)
-    }
-}
-
-/// The CSV text `prediction,confidence,p_0,...`: the predicted class's name, its probability, and the probabilities
-/// `[n, C]` in the order of the classes; with `set`, the names of the classes in a row's set, separated by `|`.
-fn class_text(probabilities: &[f64], names: &[String], sets: Option<&[Vec<bool>]>) -> String {
-    let mut text = String::from("prediction,confidence");
+/// The CSV text `prediction,confidence,p_0,...`, after the columns of `data.id`: the predicted class's name, its
+/// probability, and the probabilities `[n, C]` in the order of the classes; with `set`, the names of the classes in a
+/// row's set, separated by `|`.
+fn class_text(ids: &Before<'_>, probabilities: &[f64], names: &[String], sets: Option<&[Vec<bool>]>) -> String {
+    let mut text = ids.header() + "prediction,confidence";
     (0..names.len()).for_each(|class| text.push_str(&format!(",p_{class}")));
     text.push_str(if sets.is_some() { ",set\n" } else { "\n" });
     for (row, of) in probabilities.chunks_exact(names.len()).enumerate() {
         let best = crate::metrics::argmax(of);
-        let _ = write!(text, "{},{}", quoted(&names[best]), of[best]);
+        let _ = write!(text, "{}{},{}", ids.row(row), new_rows::cell(&names[best]), of[best]);
         of.iter().for_each(|p| text.push_str(&format!(",{p}")));
         if let Some(sets) = sets {
-            let _ = write!(text, ",{}", quoted(&listed(names, &sets[row])));
+            let _ = write!(text, ",{}", new_rows::cell(&listed(names, &sets[row])));
         }
         text.push('\n');
     }
@@ -117,21 +106,17 @@ fn listed(names: &[String], set: &[bool]) -> String {
     escaped.collect::<Vec<_>>().join("|")
 }
 
-/// A cell in quotes, if a comma, a quote or a line break asks for them.
-fn quoted(cell: &str) -> String {
-    match cell.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.to_owned(),
-    }
-}
-
-/// The CSV text `mean,sd` of the predictive mixture, on the scale of the data; with `lower,upper`, the interval of a row,
-/// which is blank where it is empty.
-fn regression_text(predictions: &RegressionPredictions<'_>, intervals: Option<&[Option<TargetInterval>]>) -> String {
-    let mut text = String::from(if intervals.is_some() { "mean,sd,lower,upper\n" } else { "mean,sd\n" });
+/// The CSV text `mean,sd` of the predictive mixture, on the scale of the data, after the columns of `data.id`; with
+/// `lower,upper`, the interval of a row, which is blank where it is empty.
+fn regression_text(
+    ids: &Before<'_>,
+    predictions: &RegressionPredictions<'_>,
+    intervals: Option<&[Option<TargetInterval>]>,
+) -> String {
+    let mut text = ids.header() + if intervals.is_some() { "mean,sd,lower,upper\n" } else { "mean,sd\n" };
     let moments = predictive_moments(predictions);
     for (row, (mean, variance)) in moments.mean.iter().zip(&moments.variance).enumerate() {
-        let _ = write!(text, "{mean},{}", variance.sqrt());
+        let _ = write!(text, "{}{mean},{}", ids.row(row), variance.sqrt());
         match intervals.map(|intervals| intervals[row]) {
             Some(Some(TargetInterval { lower, upper })) => text.push_str(&format!(",{lower},{upper}")),
             Some(None) => text.push_str(",,"),

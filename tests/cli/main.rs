@@ -18,4 +18,5 @@ mod runs;
 mod site;
 mod stop;
 mod study;
+mod tables;
 mod train;

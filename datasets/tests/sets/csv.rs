@@ -3,7 +3,9 @@
 use fedstein_datasets::format::csv::Task;
 use fedstein_datasets::format::header::Header;
 use fedstein_datasets::source::Csv;
-use fedstein_datasets::{DataConfig, DataError, FeatureScale, Normalise, Targets, TrainTest, load, read_features};
+use fedstein_datasets::{
+    DataConfig, DataError, FeatureScale, Normalise, Reading, Targets, TrainTest, load, read_features,
+};
 use flate2::{Compression, write::GzEncoder};
 use ndarray::array;
 use rand::{SeedableRng, rngs::ChaCha8Rng};
@@ -24,6 +26,7 @@ fn read(text: &str, change: impl FnOnce(&mut DataConfig, &Path)) -> Result<Train
         task: Task::Classification,
         delimiter: ",".into(),
         client_column: String::new(),
+        reading: Reading::default(),
         normalise: Normalise::None,
         test_fraction: 0.5,
         train_limit: 0,
@@ -132,7 +135,7 @@ fn the_training_file_cannot_be_the_test_file_under_whatever_name() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("t.csv"), "1,0\n2,1\n").unwrap();
         let mut config = serde_json::from_str::<DataConfig>(
-            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","delimiter":",","client_column":"","normalise":"none","test_fraction":0.5,"train_limit":0,"test_limit":0}"#,
+            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","delimiter":",","client_column":"","ignore":[],"id":[],"categorical":[],"boolean":[],"date":[],"date_format":"YYYY-MM-DD","decimal":".","missing":"error","normalise":"none","test_fraction":0.5,"train_limit":0,"test_limit":0}"#,
         )
         .unwrap();
         let DataConfig::Csv(Csv { path, test_path, .. }) = &mut config else { panic!() };
