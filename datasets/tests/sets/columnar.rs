@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use fedstein_datasets::columns::{Categorical, Missing};
-use fedstein_datasets::source::Csv;
+use fedstein_datasets::columns::{Categorical, Missing, Rule};
+use fedstein_datasets::source::{Csv, TestSplit};
 use fedstein_datasets::{DataConfig, DataError, Normalise, Reading, TrainTest, load};
 use rand::{SeedableRng, rngs::ChaCha8Rng};
 
@@ -18,7 +18,7 @@ fn loaded(path: &Path) -> Result<TrainTest, DataError> {
     let texts = |words: &[&str]| words.iter().map(ToString::to_string).collect();
     let reading = Reading {
         id: texts(&["id"]),
-        categorical: Categorical::Auto,
+        categorical: Categorical::Rule(Rule::Auto),
         boolean: texts(&["smoker"]),
         date: texts(&["seen"]),
         missing: Missing::Indicator,
@@ -35,6 +35,7 @@ fn loaded(path: &Path) -> Result<TrainTest, DataError> {
         reading,
         normalise: Normalise::None,
         test_fraction: 0.25,
+        split: TestSplit::Random,
         train_limit: 0,
         test_limit: 0,
     };
