@@ -60,7 +60,7 @@ pub use dataset::{Dataset, Targets};
 pub use error::DataError;
 pub use exact_sum::ExactSum;
 pub use fetch::{Progress, fetch};
-pub use format::csv::{Task, read_features};
+pub use format::csv::{Beside, BesideColumn, NewRows, Task, read_features, read_new_rows};
 pub use format::header::Header;
 pub use format::survey::{Survey, SurveyColumn, survey};
 pub use normalize::{FeatureScale, Normalisation, TargetScale};

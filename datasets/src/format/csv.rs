@@ -7,7 +7,7 @@ use super::lines::Lines;
 use crate::DataError;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 /// The type of the target column.
@@ -170,6 +170,41 @@ pub fn read(
     Ok(CsvTable { features: lines.finish(features, width)?, names, values, labels, clients: ids })
 }
 
+/// A column to give back as it is, beside the features.
+#[derive(Clone, Copy, Debug)]
+pub struct BesideColumn<'a> {
+    /// What names it, for messages: a key of the config, or an option.
+    pub key: &'a str,
+    /// Its name, or its index from 0, negative from the end.
+    pub column: &'a str,
+    /// What its cells are, for messages, such as `a label`. A blank cell is refused.
+    pub what: &'a str,
+    /// Whether it may also be a feature.
+    pub may_be_feature: bool,
+}
+
+/// A column that is given back as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// Its number from 1 and its name, for messages.
+    pub place: String,
+    /// Its name, if the file has a header.
+    pub name: Option<String>,
+    /// Its cells `[rows]`.
+    pub cells: Vec<String>,
+}
+
+/// New rows in the units of the data.
+#[derive(Clone, Debug)]
+pub struct NewRows {
+    /// The features `[rows, p]`, to which the run's normalisation has to be applied.
+    pub features: Array2<f32>,
+    /// The columns that were asked for, in their order.
+    pub beside: Vec<Beside>,
+    /// The line of the file of each row, `[rows]`, from 1.
+    pub lines: Vec<u64>,
+}
+
 /// Reads features alone, e.g. the rows to predict.
 ///
 /// # Arguments
@@ -192,19 +227,58 @@ pub fn read_features(
     delimiter: u8,
     ignore: &[&str],
 ) -> Result<Array2<f32>, DataError> {
+    read_new_rows(path, (width, names), delimiter, ignore, &[]).map(|rows| rows.features)
+}
+
+/// Reads features as [`read_features`] does, and other columns as texts beside them.
+///
+/// # Errors
+/// As [`read_features`]; or a column of `beside` is not there, is a feature and may not be one, or has a blank cell.
+pub fn read_new_rows(
+    path: &Path,
+    (width, names): (usize, Option<&[String]>),
+    delimiter: u8,
+    ignore: &[&str],
+    beside: &[BesideColumn],
+) -> Result<NewRows, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
-    lines.header(Header::Auto, &[]);
+    lines.header(Header::Auto, &Vec::from_iter(beside.iter().map(|wanted| wanted.column)));
+    let places: Vec<usize> = beside.iter().map(|wanted| find(&lines, wanted)).collect::<Result<_, _>>()?;
     let columns = match names {
         Some(names) if lines.names.is_some() && distinct(names) => by_name(&lines, names)?,
-        _ => by_position(&lines, width, ignore)?,
+        _ => by_position(&lines, width, ignore, &Vec::from_iter(beside.iter().zip(places.iter().copied())))?,
     };
-    let mut features = Vec::new();
+    for (wanted, place) in beside.iter().zip(&places) {
+        if !wanted.may_be_feature && columns.contains(place) {
+            let BesideColumn { key, column, .. } = wanted;
+            return Err(
+                lines.columns(format!("column `{column}` ({key}) is a feature of the model; name another column"))
+            );
+        }
+    }
+    let (mut features, mut numbers) = (Vec::new(), Vec::new());
+    let mut cells = vec![Vec::new(); beside.len()];
     while lines.next()? {
         for &column in &columns {
             features.push(lines.feature(column)?);
         }
+        for ((wanted, place), cells) in beside.iter().zip(&places).zip(&mut cells) {
+            cells.push(lines.name(*place, wanted.what)?);
+        }
+        numbers.push(lines.cells().1);
     }
-    lines.finish(features, width)
+    let given = |(place, cells): (&usize, Vec<String>)| {
+        let name = lines.names.as_ref().map(|names| names[*place].clone());
+        Beside { place: lines.place(*place), name, cells }
+    };
+    let beside = places.iter().zip(cells).map(given).collect();
+    Ok(NewRows { features: lines.finish(features, width)?, beside, lines: numbers })
+}
+
+/// The place of a column to give back.
+fn find(lines: &Lines, BesideColumn { key, column, .. }: &BesideColumn) -> Result<usize, DataError> {
+    let place = lines.named(column)?.or_else(|| super::lines::place(column, lines.width));
+    place.ok_or_else(|| lines.no_column_of(column, key))
 }
 
 /// The first name of two features; `taken` are columns that are none.
@@ -235,22 +309,41 @@ fn by_name(lines: &Lines, names: &[String]) -> Result<Vec<usize>, DataError> {
     names.iter().map(column).collect()
 }
 
-/// All columns except those to ignore.
-fn by_position(lines: &Lines, width: usize, ignore: &[&str]) -> Result<Vec<usize>, DataError> {
+/// All columns except those to ignore and those beside them. Whether a column that may be a feature is one, and whether
+/// indices to ignore count in this file, is told from the number of columns.
+fn by_position(
+    lines: &Lines,
+    width: usize,
+    ignore: &[&str],
+    beside: &[(&BesideColumn, usize)],
+) -> Result<Vec<usize>, DataError> {
     let ignore: Vec<&str> = ignore.iter().copied().filter(|key| !key.is_empty()).collect();
-    let mut taken: Vec<usize> = match &lines.names {
-        Some(names) => (0..names.len()).filter(|&c| ignore.contains(&names[c].as_str())).collect(),
-        None => Vec::new(),
+    let by_name = (0..lines.width).filter(|&c| lines.names.as_ref().is_some_and(|n| ignore.contains(&n[c].as_str())));
+    let mut taken: BTreeSet<usize> = by_name.collect();
+    let indices: Vec<&str> = match taken.is_empty() {
+        true => ignore.into_iter().filter(|key| key.parse::<i64>().is_ok()).collect(),
+        false => Vec::new(),
     };
-    let indices: Vec<&str> = ignore.into_iter().filter(|key| key.parse::<i64>().is_ok()).collect();
-    if taken.is_empty() && !indices.is_empty() && lines.width == width + indices.len() {
-        taken = indices.iter().map(|key| lines.column(key)).collect::<Result<_, _>>()?;
-    }
-    if lines.width != width + taken.len() {
-        let besides = if taken.is_empty() { String::new() } else { format!(" besides {} left out", taken.len()) };
-        let found = lines.width - taken.len();
-        return Err(lines.columns(format!("{found} feature columns{besides}, the model takes {width}")));
-    }
+    let sure = beside.iter().filter(|(wanted, _)| !wanted.may_be_feature).map(|(_, place)| *place);
+    taken.extend(sure);
+    let others: BTreeSet<usize> = beside.iter().map(|(_, place)| *place).collect();
+    let others = &taken | &others;
+    let places: BTreeSet<usize> = indices.iter().filter_map(|key| super::lines::place(key, lines.width)).collect();
+    let choices = BTreeSet::from([&taken | &places, &others | &places, others, taken.clone()]);
+    let mut fitting = choices.into_iter().filter(|left_out| lines.width == width + left_out.len());
+    let taken = match (fitting.next(), fitting.next()) {
+        (Some(only), None) => only,
+        (Some(_), Some(_)) => {
+            let problem = "which columns are features cannot be told from their number; give the file a header, or leave \
+                           out columns that are neither features nor asked for";
+            return Err(lines.columns(problem.to_owned()));
+        }
+        (None, _) => {
+            let besides = if taken.is_empty() { String::new() } else { format!(" besides {} left out", taken.len()) };
+            let found = lines.width - taken.len();
+            return Err(lines.columns(format!("{found} feature columns{besides}, the model takes {width}")));
+        }
+    };
     Ok((0..lines.width).filter(|column| !taken.contains(column)).collect())
 }
 

@@ -120,12 +120,21 @@ impl Lines {
     }
 
     pub fn no_column(&self, key: &str) -> DataError {
+        self.columns(format!("no column `{key}`: {}", self.known()))
+    }
+
+    /// The error for a column that a key or an option names, and that is not there.
+    pub fn no_column_of(&self, column: &str, key: &str) -> DataError {
+        self.columns(format!("no column `{}` ({key}): {}", text(column.as_bytes()), self.known()))
+    }
+
+    /// The columns that there are.
+    fn known(&self) -> String {
         let width = self.width;
-        let known = match &self.names {
+        match &self.names {
             Some(names) => format!("the header has {}", listed(names)),
             None => format!("there is no header, so columns are 0 to {} or -{width} to -1", width - 1),
-        };
-        self.columns(format!("no column `{key}`: {known}"))
+        }
     }
 
     /// Advances to the next data row; `false` at the end.
@@ -188,15 +197,19 @@ impl Lines {
     }
 
     fn bad(&self, column: usize, expected: String) -> DataError {
-        let name = self.names.as_ref().map(|names| format!(" ({})", text(names[column].as_bytes())));
-        let name = name.unwrap_or_default();
         DataError::Field {
             path: self.path.clone(),
             line: self.line,
-            column: format!("{}{name}", column + 1),
+            column: self.place(column),
             value: text(&self.record[column]),
             expected,
         }
+    }
+
+    /// The number of a column from 1, and its name, for a message.
+    pub fn place(&self, column: usize) -> String {
+        let name = self.names.as_ref().map(|names| format!(" ({})", text(names[column].as_bytes())));
+        format!("{}{}", column + 1, name.unwrap_or_default())
     }
 
     /// An error about the columns of this file.
@@ -218,7 +231,7 @@ impl Lines {
 }
 
 /// The column of an index, negative from the end.
-fn place(key: &str, width: usize) -> Option<usize> {
+pub(super) fn place(key: &str, width: usize) -> Option<usize> {
     let index: i64 = key.parse().ok()?;
     let column = if index < 0 { index.checked_add(i64::try_from(width).ok()?)? } else { index };
     usize::try_from(column).ok().filter(|&column| column < width)
