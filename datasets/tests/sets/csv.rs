@@ -3,7 +3,10 @@
 use fedstein_datasets::format::csv::Task;
 use fedstein_datasets::format::header::Header;
 use fedstein_datasets::source::Csv;
-use fedstein_datasets::{DataConfig, DataError, FeatureScale, Normalise, Targets, TrainTest, load, read_features};
+use fedstein_datasets::{
+    BesideColumn, DataConfig, DataError, FeatureScale, Normalise, Targets, TrainTest, load, read_features,
+    read_new_rows,
+};
 use flate2::{Compression, write::GzEncoder};
 use ndarray::array;
 use rand::{SeedableRng, rngs::ChaCha8Rng};
@@ -278,4 +281,51 @@ fn features_to_predict_are_found_by_their_names_in_any_order() {
     // Names do not identify the columns here, so positions do.
     let twins = ["a".to_owned(), "a".to_owned()];
     assert_eq!(read("a,a\n1,2\n", &twins).unwrap(), array![[1., 2.]]);
+}
+
+/// A column beside the features.
+fn beside<'a>(column: &'a str, may_be_feature: bool) -> BesideColumn<'a> {
+    BesideColumn { key: "--option", column, what: "a text", may_be_feature }
+}
+
+#[test]
+fn columns_beside_the_features_are_given_back_as_they_are_with_their_lines() {
+    let dir = TempDir::new().unwrap();
+    let names = ["a".to_owned(), "b".to_owned()];
+    let text = "b,y,a,site\n2,u,1,\"x\ny\"\n\n4,1.0,3,z\n";
+    let asked = [beside("y", false), beside("-1", true), beside("a", true)];
+    let rows = read_new_rows(&file(&dir, text), (2, Some(&names)), b',', &["y"], &asked).unwrap();
+    assert_eq!(rows.features, array![[1., 2.], [3., 4.]]);
+    assert_eq!(rows.lines, [2, 5]);
+    let cells: Vec<&[String]> = rows.beside.iter().map(|column| &*column.cells).collect();
+    assert_eq!(cells, [["u", "1.0"], ["x\ny", "z"], ["1", "3"]]);
+    assert_eq!(rows.beside[1].name.as_deref(), Some("site"));
+    assert_eq!(rows.beside[1].place, "4 (site)");
+    let refused = |text: &str, asked: &[BesideColumn]| {
+        let rows = read_new_rows(&file(&dir, text), (2, Some(&names)), b',', &["y"], asked);
+        rows.unwrap_err().to_string()
+    };
+    assert!(refused(text, &[beside("c", true)]).contains("no column `c` (--option): the header has `b`, `y`"));
+    assert!(refused(text, &[beside("a", false)]).contains("column `a` (--option) is a feature of the model"));
+    assert!(refused("a,b,y\n1,2,\n", &[beside("y", false)]).contains("line 2, column 3 (y): `` is not a text"));
+}
+
+#[test]
+fn without_names_the_number_of_columns_says_which_are_features() {
+    let dir = TempDir::new().unwrap();
+    // `t` is a target and `g` a group; the model takes two features.
+    let read = |text: &str, ignore: &[&str], group: &str| {
+        let asked = [beside("2", false), beside(group, true)];
+        read_new_rows(&file(&dir, text), (2, None), b',', ignore, &asked).map(|rows| rows.features)
+    };
+    // The group is a feature, or one column more.
+    assert_eq!(read("1,2,7\n", &[], "0").unwrap(), array![[1., 2.]]);
+    assert_eq!(read("1,2,7,g\n", &[], "3").unwrap(), array![[1., 2.]]);
+    // The client's column of the training file is there too, or not.
+    assert_eq!(read("1,2,7,g,c\n", &["2", "4"], "3").unwrap(), array![[1., 2.]]);
+    assert_eq!(read("1,2,7,c\n", &["2", "3"], "3").unwrap(), array![[1., 2.]]);
+    let message = read("1,2,7,3\n", &["2", "0"], "3").unwrap_err().to_string();
+    assert!(message.contains("cannot be told from their number; give the file a header"), "{message}");
+    let message = read("1,2,7,3,4,5\n", &[], "0").unwrap_err().to_string();
+    assert!(message.contains("5 feature columns besides 1 left out, the model takes 2"), "{message}");
 }
