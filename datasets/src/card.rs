@@ -1,7 +1,7 @@
 //! The description of a model's rows: names, classes and scales.
 
 use crate::recalibration::Recalibration;
-use crate::{Dataset, FeatureScale, Normalisation, Targets};
+use crate::{Dataset, Encoding, FeatureScale, Normalisation, Targets};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ pub struct ModelCard {
     pub classes: Option<Vec<String>>,
     /// How features and targets were scaled.
     pub normalisation: Normalisation,
+    /// How the columns of a table become the features, before they are scaled; `None` where they are the features.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<Encoding>,
     /// What the run learned from calibration rows; absent where it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Recalibration>,
@@ -52,7 +55,22 @@ impl ModelCard {
                 Targets::Real { .. } | Targets::None { .. } => None,
             },
             normalisation,
+            encoding: None,
             calibration: None,
+        }
+    }
+
+    /// The same card with the way from a table's columns to features.
+    #[must_use]
+    pub fn with_encoding(self, encoding: Option<Encoding>) -> Self {
+        Self { encoding, ..self }
+    }
+
+    /// The names of the table's columns that are features, where it has them.
+    pub fn column_names(&self) -> Option<Vec<String>> {
+        match &self.encoding {
+            Some(encoding) => encoding.column_names(),
+            None => self.feature_names.clone(),
         }
     }
 
@@ -73,6 +91,12 @@ impl ModelCard {
         }
         if let Some(names) = self.classes.as_ref().filter(|names| names.len() < 2) {
             return wrong("classes", format!("has {}; a classification has at least 2", names.len()));
+        }
+        if let Some(encoding) = &self.encoding {
+            encoding.check().or_else(|problem| wrong("encoding", format!(": {problem}")))?;
+            if encoding.width() != self.features {
+                return wrong("encoding", format!("gives {} features, not {}", encoding.width(), self.features));
+            }
         }
         let is_scale = |x: &f64| x.is_finite() && *x != 0.0;
         let (widths, finite) = match &self.normalisation.features {

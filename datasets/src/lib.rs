@@ -37,6 +37,7 @@
 #![forbid(unsafe_code)]
 
 mod card;
+pub mod columns;
 pub mod dataset;
 mod error;
 mod exact_sum;
@@ -56,12 +57,14 @@ pub mod synthetic;
 mod train_test;
 
 pub use card::ModelCard;
+pub use columns::{Encoding, Reading};
 pub use dataset::{Dataset, Targets};
 pub use error::DataError;
 pub use exact_sum::ExactSum;
 pub use fetch::{Progress, fetch};
-pub use format::csv::{Beside, BesideColumn, NewRows, Task, read_features, read_new_rows};
+pub use format::csv::Task;
 pub use format::header::Header;
+pub use format::new_rows::{AskedColumn, Beside, NewRows, NewRowsOptions, read_features, read_new_rows};
 pub use format::survey::{Survey, SurveyColumn, survey};
 pub use normalize::{FeatureScale, Normalisation, TargetScale};
 pub use partition::{Cut, PARTITION_KINDS, Partition, PartitionConfig, PartitionScheme, SchemeProperties, partition};

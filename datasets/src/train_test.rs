@@ -1,7 +1,7 @@
 //! The training and test rows of a data set in the same scale, which are the input of a run. They come from
 //! [`load`](crate::load) or from a user's own rows.
 
-use crate::{DataError, Dataset, FeatureScale, Normalisation, Normalise, TargetScale, Targets, split};
+use crate::{DataError, Dataset, Encoding, FeatureScale, Normalisation, Normalise, TargetScale, Targets, split};
 use rand::Rng;
 
 /// Training and test rows of one data set.
@@ -15,6 +15,8 @@ pub struct TrainTest {
     pub normalisation: Normalisation,
     /// Notes for the reader of results, one sentence each, such as that the files hold only a part of the set.
     pub notes: Vec<String>,
+    /// How the columns of a table became the features, before they were scaled; `None` where they are the features.
+    pub encoding: Option<Encoding>,
 }
 
 impl TrainTest {
@@ -90,7 +92,8 @@ impl TrainTest {
         scale.apply(&mut train.features)?;
         scale.apply(&mut test.features)?;
         let target = TargetScale::of(&train.targets);
-        Ok(Self { train, test, normalisation: Normalisation { features: scale, target }, notes: Vec::new() })
+        let normalisation = Normalisation { features: scale, target };
+        Ok(Self { train, test, normalisation, notes: Vec::new(), encoding: None })
     }
 }
 

@@ -6,7 +6,7 @@
 mod input;
 
 use fedstein_datasets::format::csv::{self, CsvOptions, Names};
-use fedstein_datasets::{Header, Task};
+use fedstein_datasets::{Header, Reading, Task};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -18,6 +18,8 @@ fuzz_target!(|data: &[u8]| {
         task: [Task::Classification, Task::Regression][pick(4, 2)],
         target: ["-1", "0", "y", "1"][pick(5, 4)],
         client: ["", "0"][pick(7, 2)],
+        reading: &Reading::default(),
+        is_second: false,
     };
     input::file(data, 64, |path| {
         let (mut classes, mut clients) = (Names::default(), Names::default());

@@ -8,6 +8,7 @@ use fedstein::experiment::finished::Finished as Run;
 use fedstein::experiment::forecast::Forecast;
 use fedstein::experiment::{Config, ReportOptions, run_dir};
 use fedstein::metrics::{RegressionPredictions, RowUncertainty, predictive_moments};
+use fedstein::report::conformal::TargetInterval;
 use fedstein::report::{csv, files};
 use ndarray::Array2;
 use numpy::{PyArray1, PyArrayDyn};
@@ -120,12 +121,22 @@ impl Finished {
         Ok(out)
     }
 
-    /// Predicts rows `[n, p]`: `probabilities`, or `mean` and `sd` of the mixture; `total`, `aleatoric` and `epistemic`
-    /// uncertainty; with `with_members` also those of every particle.
+    /// Predicts rows `[n, p]`: `probabilities`, at the run's temperature unless `raw`, or `mean` of the mixture; `total`,
+    /// `aleatoric` and `epistemic` uncertainty without it; with `with_members` also what every particle predicts. Where the
+    /// run has sets, `sets` `[n, C]`, or `intervals` `[n, 2]`, which are NaN where they are empty.
     ///
     /// # Errors
-    /// The rows do not fit the run, or a file of the run is damaged.
-    fn predict<'py>(&self, py: Python<'py>, features: Floats<'py>, with_members: bool) -> PyResult<Arrays<'py>> {
+    /// The rows do not fit the run, it keeps no sets of the level, or a file of the run is damaged.
+    #[pyo3(signature = (features, with_members, raw, level))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        features: Floats<'py>,
+        with_members: bool,
+        raw: bool,
+        level: Option<f64>,
+    ) -> PyResult<Arrays<'py>> {
+        let recalibrated = self.run.recalibrated(level).map_err(of_run)?;
         let shape = features.shape();
         let [rows, width] = *shape else {
             return Err(DataError::new_err(format!("features have the shape {shape:?}; they must be [n, p]")));
@@ -144,7 +155,13 @@ impl Finished {
             Forecast::Classes { log_probs, .. } => {
                 let (particles, classes) = (log_probs.particles(), log_probs.classes());
                 let (mean, uncertainty) = detached(py, || (log_probs.ensemble(), RowUncertainty::new(&log_probs)))?;
-                out.set_item("probabilities", shaped(py, mean, &[rows, classes])?)?;
+                let scaled = recalibrated.probabilities(mean.clone(), classes).map_err(of_run)?;
+                if let Some(sets) = recalibrated.sets(&scaled, classes) {
+                    let values = sets.concat().into_iter().map(f64::from).collect();
+                    out.set_item("sets", shaped(py, values, &[rows, classes])?)?;
+                }
+                let probabilities = if raw { mean } else { scaled };
+                out.set_item("probabilities", shaped(py, probabilities, &[rows, classes])?)?;
                 put("total", &uncertainty.total)?;
                 put("aleatoric", &uncertainty.aleatoric)?;
                 put("epistemic", &uncertainty.epistemic)?;
@@ -157,6 +174,13 @@ impl Finished {
             Forecast::Real(predictions) => {
                 let moments = detached(py, || predictive_moments(&predictions))?;
                 put("mean", &moments.mean)?;
+                if let Some(intervals) = recalibrated.intervals(&predictions).map_err(of_run)? {
+                    let ends = |interval: Option<TargetInterval>| {
+                        interval.map_or([f64::NAN; 2], |TargetInterval { lower, upper }| [lower, upper])
+                    };
+                    let values = intervals.into_iter().flat_map(ends).collect();
+                    out.set_item("intervals", shaped(py, values, &[rows, 2])?)?;
+                }
                 put("total", &moments.variance)?;
                 put("aleatoric", &moments.aleatoric)?;
                 put("epistemic", &moments.epistemic)?;

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import os
 import re
@@ -114,6 +115,33 @@ def test_own_rows_with_clients_train_and_predict(command: Command) -> None:
     assert by_command == pytest.approx(probabilities, abs=1e-6)
 
 
+def test_calibration_rows_give_a_temperature_and_sets(command: Command) -> None:
+    X, y, sites = trees()
+    data = fedstein.Data(X, y, clients=sites)
+    held = {"calibration": 0.3}
+    run = fedstein.train(data=data, out="held", progress=False, partition=held, **SMALL)
+    card = json.loads(Path("held/model.json").read_text())["calibration"]
+    at, raw = run.predict(X), run.predict(X, raw=True)
+    tempered = raw ** (1 / card["temperature"])
+    assert at == pytest.approx(tempered / tempered.sum(axis=1, keepdims=True), abs=1e-12)
+    # The set of LAC: every class whose 1 - p is not above the threshold of the level.
+    thresholds = dict(card["conformal"]["thresholds"])
+    for level, sets in [(0.9, run.predict_sets(X)), (0.8, run.predict_sets(X, level=0.8))]:
+        assert sets.dtype == bool and np.array_equal(sets, 1 - at <= thresholds[level])
+    with pytest.raises(fedstein.ConfigError, match="level 0.42"):
+        run.predict_sets(X, level=0.42)
+    # The command has the same sets.
+    Path("new.csv").write_text("a,b,c\n" + "\n".join(",".join(map(repr, row)) for row in X.tolist()))
+    lines = command("predict", "held", "--input", "new.csv").stdout.splitlines()
+    assert lines[0].endswith(",set")
+    names = np.array(run.classes)
+    assert [line.rsplit(",", 1)[1] for line in lines[1:]] == ["|".join(names[of]) for of in run.predict_sets(X)]
+    plain = fedstein.train(data=data, progress=False, **SMALL)
+    assert np.array_equal(plain.predict(X), plain.predict(X, raw=True))
+    with pytest.raises(fedstein.ConfigError, match="no prediction sets"):
+        plain.predict_sets(X)
+
+
 def test_two_classes_with_a_logistic_regression_reopen_and_report() -> None:
     # The run's config names digits, which have ten classes: it was checked against the rows when it ran.
     X, y, sites = trees()
@@ -152,6 +180,10 @@ def test_a_regression_predicts_in_its_own_unit() -> None:
         rmse, rel=1e-9
     )
     assert rmse < 30
+    held = fedstein.train(data=data, progress=False, partition={"calibration": 0.3}, **SMALL)
+    intervals = held.predict_sets(X)
+    assert intervals.shape == (300, 2) and (intervals[:, 0] < intervals[:, 1]).all()
+    assert ((intervals[:, 0] <= y) & (y <= intervals[:, 1])).mean() > 0.8
     mean, members = run.predict(X, return_members=True)
     parts = run.predict_uncertainty(X)
     assert members.mean(axis=0) == pytest.approx(mean, rel=1e-12)

@@ -19,6 +19,9 @@ pub struct RunSummary {
     pub partition: Option<PartitionTable>,
     /// Scores of the clients' own predictors, in a personalised run.
     pub personal: Option<PersonalTable>,
+    /// Whether the clients' own predictors are what the method is for: they then come before the server's particles.
+    #[serde(skip)]
+    pub personal_first: bool,
     /// The scores of each site, where the rows are at several sites.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<SiteScores>,

@@ -33,6 +33,7 @@ fn run() -> RunSummary {
     let bins = equal_width(&top.confidence, &top.correct, 15).unwrap().bins().to_vec();
     let rounds = vec![RoundRecord::new(1, evaluation.columns()), RoundRecord { round: 2, ..RoundRecord::default() }];
     RunSummary {
+        personal_first: false,
         personal: None,
         sites: Vec::new(),
         clients: Vec::new(),

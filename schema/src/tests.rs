@@ -57,6 +57,31 @@ fn a_resolved_config_resolves_to_itself() {
 }
 
 #[test]
+fn columns_are_a_list_of_texts_or_a_word() {
+    let check = |text: &str| {
+        let value = format!("x = {text}").parse::<toml::Table>().unwrap().remove("x").unwrap();
+        Accepts::Columns { words: &["auto"] }.check(&value).map(|value| value.to_string())
+    };
+    for (given, read) in [
+        ("[\"ward\", 3, -1]", "[\"ward\", \"3\", \"-1\"]"),
+        ("\"ward\"", "[\"ward\"]"),
+        ("7", "[\"7\"]"),
+        ("[]", "[]"),
+        ("\"auto\"", "\"auto\""),
+        ("[\"auto\"]", "[\"auto\"]"),
+    ] {
+        assert_eq!(check(given).as_deref(), Ok(read), "{given}");
+    }
+    for given in ["1.5", "[true]", "\"\"", "[\"\"]", "2024-01-01"] {
+        let message = check(given).unwrap_err();
+        assert_eq!(
+            message, "a column's name or number, or a list of them, such as [\"ward\", 3]; or `auto`",
+            "{given}"
+        );
+    }
+}
+
+#[test]
 fn messages_name_place_key_and_a_remedy() {
     for (text, expected) in [
         ("[method]\nsteps = 0", "e.toml, line 2: `method.steps` cannot be 0; it must be a whole number from 1"),

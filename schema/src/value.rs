@@ -121,6 +121,12 @@ pub enum Accepts {
         /// Whether `""` is a value.
         may_be_empty: bool,
     },
+    /// CSV columns, each by its name or number: a list of them, or one, which is turned into a list of texts; or one of
+    /// these words.
+    Columns {
+        /// The words.
+        words: &'static [&'static str],
+    },
     /// A run's name, fit to be a directory: letters, digits, `-`, `_`, `.`, not starting with a dot.
     Name,
     /// One ASCII character, or `tab`.
@@ -160,6 +166,13 @@ impl Accepts {
             Self::Text { .. } => "text that is not empty".to_string(),
             Self::Column { may_be_empty: true } => "a column's name or number, or \"\"".to_string(),
             Self::Column { .. } => "a column's name or its number from 0".to_string(),
+            Self::Columns { words: [] } => {
+                "a column's name or number, or a list of them, such as [\"ward\", 3]".to_string()
+            }
+            Self::Columns { words } => {
+                let columns = Self::Columns { words: &[] }.describe();
+                format!("{columns}; or {}", list(words))
+            }
             Self::Name => "a name of letters, digits, `-`, `_` and `.`, at most 100, not starting with `.`".to_string(),
             Self::Character => "one ASCII character, or `tab`".to_string(),
             Self::Choice(words) => format!("one of {}", list(words)),
@@ -185,6 +198,11 @@ impl Accepts {
                 (may_be_empty || !text.is_empty()).then(|| value.clone())
             }
             (Self::Column { .. }, Value::Integer(n)) => Some(Value::String(n.to_string())),
+            (Self::Columns { words }, Value::String(text)) if words.contains(&text.as_str()) => Some(value.clone()),
+            (Self::Columns { .. }, Value::Array(items)) => {
+                items.iter().map(column).collect::<Option<Vec<_>>>().map(Value::Array)
+            }
+            (Self::Columns { .. }, one) => column(one).map(|column| Value::Array(vec![column])),
             (Self::Name, Value::String(text)) => is_name(text).then(|| value.clone()),
             (Self::Character, Value::String(text)) => is_character(text).then(|| value.clone()),
             (Self::Choice(words) | Self::NumberOr(_, words), Value::String(text)) => {
@@ -223,6 +241,15 @@ pub(super) fn not_one_of(words: &[&str], given: Option<&str>) -> String {
 
 fn did_you_mean(given: &str, words: &[&str]) -> String {
     nearest(given, words.iter().copied()).map_or_else(String::new, |word| format!("; did you mean `{word}`?"))
+}
+
+/// A column's name or number as text, if it is one.
+fn column(value: &Value) -> Option<Value> {
+    match value {
+        Value::String(name) => (!name.is_empty()).then(|| value.clone()),
+        Value::Integer(number) => Some(Value::String(number.to_string())),
+        _ => None,
+    }
 }
 
 /// `value` as a real number, if it is one within the interval.

@@ -99,6 +99,7 @@ impl DsgldConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
+        scheduled_steps: false,
         chooses_clients: true,
         pairs: false,
         replies: Replies::Different("every reply is other chains"),

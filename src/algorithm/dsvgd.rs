@@ -142,6 +142,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.factor, &self.session)?;
         let cavity = self.cavity(&theta, request)?;
+        let svgd = self.svgd.scaled(request.step_factor());
         // Between visits the optimisers are kept only if they are not reset: the accumulators of a client are as large
         // as its factor.
         let [mut local, mut distill] = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
@@ -151,7 +152,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let DsvgdConfig { local: LocalConfig { local_steps, .. }, density, .. } = self.config;
         let (damping, clip) = (density.kde_damping, density.clip());
         let (mut score_norm, likelihood) = (None, &mut self.likelihood);
-        let mut others = cavity.score(damping, clip, self.svgd.optimizer.longest_step(theta.dim()));
+        let mut others = cavity.score(damping, clip, svgd.optimizer.longest_step(theta.dim()));
         let tilted = |at: &Particles<B>| {
             let score = likelihood.next_score(at, cavity.prior_weight).plus(others(at)?);
             if score_norm.is_none() {
@@ -159,9 +160,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             }
             Ok(score)
         };
-        let moved = self
-            .svgd
-            .run::<_, RunError>(theta.clone(), local_steps, &mut local, tilted, |done| watch(done, local_steps))?;
+        let moved =
+            svgd.run::<_, RunError>(theta.clone(), local_steps, &mut local, tilted, |done| watch(done, local_steps))?;
         // The factor follows from what the server receives.
         let moved = match self.sends {
             Sends::Global => as_sent(moved, request.wire, &self.session)?,
@@ -173,7 +173,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         if !cavity.zero_score {
             self.factor = match cavity.factor_in_closed_form(&moved)? {
                 Some(factor) => factor,
-                None => self.distil(&cavity, &moved, &mut distill, watch)?,
+                None => self.distil(&svgd, &cavity, &moved, &mut distill, watch)?,
             };
         }
         if self.sends == Sends::Factor {
@@ -256,6 +256,7 @@ impl<B: Backend> Client<B> {
     /// Distils: L' steps of SVGD on Θ_k towards the new factor.
     fn distil(
         &self,
+        svgd: &Svgd,
         cavity: &Cavity<B>,
         moved: &Particles<B>,
         state: &mut OptimizerState,
@@ -263,8 +264,8 @@ impl<B: Backend> Client<B> {
     ) -> Result<Particles<B>, RunError> {
         let DsvgdConfig { local: LocalConfig { local_steps, .. }, distill_steps, .. } = self.config;
         let after = |done| watch(local_steps + done, local_steps + distill_steps);
-        let score = cavity.factor_score(moved, self.svgd.optimizer.longest_step(moved.dim()))?;
-        self.svgd.run(self.factor.clone(), distill_steps, state, score, after)
+        let score = cavity.factor_score(moved, svgd.optimizer.longest_step(moved.dim()))?;
+        svgd.run(self.factor.clone(), distill_steps, state, score, after)
     }
 }
 

@@ -102,7 +102,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let start = self.under_own_head(request)?;
         let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| Ok(likelihood.next_score(at, 0.0));
-        let moved = self.local.run(start, request.round, watch, score)?;
+        let moved = self.local.run(start, request, watch, score)?;
         let reply = self.split.message_of(&moved)?.with_scalar(ROWS, self.local.likelihood.rows() as f64);
         self.own = moved;
         Ok(reply)

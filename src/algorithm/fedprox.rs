@@ -56,7 +56,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| {
             Ok(likelihood.next_score(at, 0.0).plus(pull(at, &sent, mu)))
         };
-        let moved = self.local.run(sent.clone(), request.round, watch, score)?;
+        let moved = self.local.run(sent.clone(), request, watch, score)?;
         self.local.reply(&moved)
     }
 

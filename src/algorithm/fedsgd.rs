@@ -39,11 +39,17 @@ impl FedSgdConfig {
 struct Server<B: Backend> {
     theta: Particles<B>,
     optimizer: Optimizer,
+    /// The factor of its step size in the round.
+    step_factor: f64,
     state: OptimizerState,
     session: Session<B>,
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn set_step_factor(&mut self, factor: f64) {
+        self.step_factor = factor;
+    }
+
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.theta)
     }
@@ -60,7 +66,8 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
             let of_client = particles_of(&reply.message, &self.theta, &self.session)?;
             gradient = gradient.zip(of_client, |sum, block| sum + block.mul_scalar(weight));
         }
-        self.theta = self.optimizer.step(self.theta.clone(), gradient, &mut self.state);
+        let optimizer = self.optimizer.scaled(self.step_factor);
+        self.theta = optimizer.step(self.theta.clone(), gradient, &mut self.state);
         if self.theta.squared_norms()?.iter().all(|norm| norm.is_finite()) {
             return Ok(());
         }
@@ -126,7 +133,8 @@ impl Algorithm for FedSgdConfig {
         };
         let clients = likelihoods.into_iter().map(client).collect();
         let (optimizer, state) = (setup.svgd.optimizer, OptimizerState::default());
-        let server = Server { theta: setup.initial.clone(), optimizer, state, session: setup.session.clone() };
+        let server =
+            Server { theta: setup.initial.clone(), optimizer, step_factor: 1.0, state, session: setup.session.clone() };
         Ok(Halves { server: Box::new(server), clients })
     }
 }

@@ -329,7 +329,8 @@ struct Client<B: Backend> {
 impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let global = self.layers.parts_in(&request.message, &self.session)?;
-        let longest_step = self.svgd.optimizer.longest_step(global.bayesian.dim());
+        let svgd = self.svgd.scaled(request.step_factor());
+        let longest_step = svgd.optimizer.longest_step(global.bayesian.dim());
         let mut prior = GlobalPrior::new(&global.bayesian, &self.config, longest_step)?;
         let start = match self.config.start {
             Start::Global => global,
@@ -338,9 +339,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let mut optimizers = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
-        let Self {
-            config: FedWbaConfig { local: LocalConfig { local_steps, .. }, .. }, svgd, layers, likelihood, ..
-        } = self;
+        let Self { config: FedWbaConfig { local: LocalConfig { local_steps, .. }, .. }, layers, likelihood, .. } = self;
         let [of_bayesian, of_shared] = &mut optimizers;
         let Parts { bayesian, mut shared } = start;
         let mut score_norm = None;

@@ -47,24 +47,25 @@ impl<B: Backend> LocalSteps<B> {
         setup.likelihoods(data).into_iter().map(steps)
     }
 
-    /// Moves `start` `[N, d]` by L steps along `score`, which draws its own minibatches. A visit that fails leaves the
-    /// optimiser as it was.
+    /// Moves `start` `[N, d]` by L steps along `score`, which draws its own minibatches, with the step size of the request's
+    /// round. A visit that fails leaves the optimiser as it was.
     ///
     /// # Errors
     /// `score` fails, a step is not finite, or the device does not answer.
     pub fn run(
         &mut self,
         start: Particles<B>,
-        round: usize,
+        request: &Request,
         watch: Watch,
         mut score: impl FnMut(&mut Likelihood<B>, &Particles<B>) -> Result<Score<B>, RunError>,
     ) -> Result<Particles<B>, RunError> {
         let LocalLoop { steps, reset_optimizer } = self.visit;
         let mut state = if reset_optimizer { OptimizerState::default() } else { self.state.clone() };
         let likelihood = &mut self.likelihood;
-        likelihood.start_visit(round);
+        likelihood.start_visit(request.round);
         let score = |at: &Particles<B>| score(likelihood, at);
-        let moved = self.svgd.run(start, steps, &mut state, score, |done| watch(done, steps))?;
+        let svgd = self.svgd.scaled(request.step_factor());
+        let moved = svgd.run(start, steps, &mut state, score, |done| watch(done, steps))?;
         if !reset_optimizer {
             self.state = state;
         }
@@ -141,7 +142,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let (sent, prior_weight) = (self.local.sent(request)?, self.prior_weight);
         let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| Ok(likelihood.next_score(at, prior_weight));
-        let moved = self.local.run(sent, request.round, watch, score)?;
+        let moved = self.local.run(sent, request, watch, score)?;
         self.local.reply(&moved)
     }
 

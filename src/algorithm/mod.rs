@@ -114,6 +114,8 @@ pub struct Capabilities {
     pub chooses_clients: bool,
     /// The algorithm's formulas hold for plain gradient steps only.
     pub plain_gradient_steps: bool,
+    /// Its steps are those of `[optimizer]`, with the step size of each round (`[lr_schedule]`).
+    pub scheduled_steps: bool,
     /// Particles interact through matrices `[N, N]`.
     pub pairs: bool,
     /// Messages hold natural parameters of Gaussians: their differences cancel, and rounded to 16 bits they need not be a
@@ -140,6 +142,7 @@ impl Capabilities {
         one_client_per_round: false,
         chooses_clients: false,
         plain_gradient_steps: false,
+        scheduled_steps: true,
         pairs: true,
         natural_parameters: false,
         curvature: false,

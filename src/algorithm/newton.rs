@@ -246,7 +246,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let theta = self.local.sent(request)?;
         let cavity = self.cavity(&theta, &request.message)?;
         let mut score_norm = None;
-        let moved = self.local.run(theta, request.round, watch, |likelihood, at| {
+        let moved = self.local.run(theta, request, watch, |likelihood, at| {
             let own = likelihood.next_score(at, 1.0);
             let score = match &cavity {
                 None => own,

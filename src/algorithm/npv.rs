@@ -66,7 +66,8 @@ impl NpvConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { centralised: true, scheduled_steps: false, ..Capabilities::FEDERATED };
 }
 
 /// The name of the array of log σ_n² `[N, 1]` in messages.

@@ -71,6 +71,8 @@ impl PDsvgdConfig {
 struct Server<B: Backend> {
     config: PDsvgdConfig,
     svgd: Svgd,
+    /// The factor of its step size in the round.
+    step_factor: f64,
     model: Arc<dyn Model>,
     theta: Particles<B>,
     /// The factors Θ_k `[N, d]` of all clients visited so far, in the order of the clients.
@@ -79,6 +81,10 @@ struct Server<B: Backend> {
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn set_step_factor(&mut self, factor: f64) {
+        self.step_factor = factor;
+    }
+
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.theta)
     }
@@ -95,7 +101,8 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
             Factors::WithPrior => 1.0 - self.factors.len() as f64,
             Factors::Paper => 1.0,
         };
-        let longest_step = self.svgd.optimizer.longest_step(self.theta.dim());
+        let svgd = self.svgd.scaled(self.step_factor);
+        let longest_step = svgd.optimizer.longest_step(self.theta.dim());
         let density = |factor| Ok(Kde::new(factor, kde)?.evaluator(longest_step));
         let mut densities = self.factors.values().map(density).collect::<Result<Vec<_>, RunError>>()?;
         let prior = |at: &Particles<B>| match prior_weight {
@@ -107,8 +114,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
             densities.iter_mut().try_fold(prior(at), |sum, density| Ok(sum.plus(density.score(at)?)))
         };
         let state = &mut OptimizerState::default();
-        self.theta =
-            self.svgd.run::<_, RunError>(self.theta.clone(), self.config.server_steps, state, score, |_| {})?;
+        self.theta = svgd.run::<_, RunError>(self.theta.clone(), self.config.server_steps, state, score, |_| {})?;
         Ok(())
     }
 
@@ -193,6 +199,7 @@ impl Algorithm for PDsvgdConfig {
         let server = Server {
             config: *self,
             svgd: setup.svgd,
+            step_factor: 1.0,
             model: setup.model.clone(),
             theta: setup.initial,
             factors: BTreeMap::new(),

@@ -62,7 +62,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             let adapted = adapted(at, likelihood.next_gradient(at, 0.0), alpha);
             Ok(likelihood.next_score(&adapted, 0.0))
         };
-        let moved = self.local.run(sent, request.round, watch, score)?;
+        let moved = self.local.run(sent, request, watch, score)?;
         self.local.reply(&moved)
     }
 

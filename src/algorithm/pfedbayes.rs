@@ -190,20 +190,20 @@ impl<B: Backend> Client<B> {
         mut personal: MeanField<B>,
         mut shared: MeanField<B>,
         states: &mut States,
-        round: usize,
+        request: &Request,
         watch: Watch,
     ) -> Result<(MeanField<B>, MeanField<B>), RunError> {
         let Problem { config, optimizer, layout, streams, session, .. } = &*self.problem;
-        let steps = config.local.local_steps;
-        self.likelihood.start_visit(round);
-        let mut rng = streams.rng(Purpose::Gaussian, round, self.client);
+        let (steps, optimizer) = (config.local.local_steps, optimizer.scaled(request.step_factor()));
+        self.likelihood.start_visit(request.round);
+        let mut rng = streams.rng(Purpose::Gaussian, request.round, self.client);
         for step in 1..=steps {
             let z = noise(&mut rng, config.noise_variance, config.samples, layout, session)?;
             let scores = self.likelihood.next_gradient(&personal.at(&z), 0.0);
             let ascent = personal.pulled_back(&scores, &z).plus(personal.kl_gradient(&shared), -config.kl_weight);
-            personal = personal.step(ascent, optimizer, &mut states.personal);
+            personal = personal.step(ascent, &optimizer, &mut states.personal);
             let ascent = shared.reverse_kl_gradient(&personal).times(-1.0);
-            shared = shared.step(ascent, optimizer, &mut states.shared);
+            shared = shared.step(ascent, &optimizer, &mut states.shared);
             watch(step, steps);
         }
         if !(personal.is_finite()? && shared.is_finite()?) {
@@ -218,7 +218,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let shared = self.problem.read(&request.message)?;
         let personal = self.personal.clone().unwrap_or_else(|| shared.clone());
         let mut states = if self.problem.reset_optimizer { States::default() } else { self.states.clone() };
-        let (personal, shared) = self.fit(personal, shared, &mut states, request.round, watch)?;
+        let (personal, shared) = self.fit(personal, shared, &mut states, request, watch)?;
         (self.personal, self.states) = (Some(personal), states);
         shared.to_message()
     }

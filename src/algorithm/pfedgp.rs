@@ -227,7 +227,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let forks = self.forks(&base)?;
         let steps = self.config.local.local_steps;
         // A visit that fails leaves the optimiser's state of the last one.
-        let (svgd, mut state) = (self.svgd, self.state.clone());
+        let (svgd, mut state) = (self.svgd.scaled(request.step_factor()), self.state.clone());
         let moved = svgd.run(base, steps, &mut state, |at| self.next_score(at, &forks), |done| watch(done, steps))?;
         self.state = state;
         Ok(self.embedder.split.message_of(&moved)?.with_scalar(ROWS, self.shard.rows() as f64))

@@ -83,7 +83,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             personal = inner.run::<_, RunError>(personal.clone(), inner_steps, state, score, |_| {})?;
             Ok(pull(w, &personal, proximal))
         };
-        let moved = self.local.run(sent, request.round, watch, score)?;
+        let moved = self.local.run(sent, request, watch, score)?;
         let reply = self.local.reply(&moved)?;
         self.personal = Some(personal);
         Ok(reply)

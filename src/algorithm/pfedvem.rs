@@ -254,7 +254,7 @@ impl<B: Backend> Client<B> {
         &mut self,
         base: Particles<B>,
         head: &MeanField<B>,
-        state: &mut OptimizerState,
+        (svgd, state): (Svgd, &mut OptimizerState),
         rng: &mut impl Rng,
         watch: impl Fn(usize),
     ) -> Result<Particles<B>, RunError> {
@@ -265,7 +265,7 @@ impl<B: Backend> Client<B> {
             let scores = minibatches.next_gradient(&problem.under(base, &heads), 0.0);
             Ok(Score::dense(problem.split.base_of(&scores).mean()))
         };
-        problem.svgd.run(base, local_steps, state, score, watch)
+        svgd.run(base, local_steps, state, score, watch)
     }
 }
 
@@ -298,7 +298,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let variance = prior_variance(&head, &centre)?;
         let prior = MeanField::isotropic(centre, variance.sqrt());
         let head = self.fit_head(head, &prior, &base, &mut rng, |done| watch(done, steps))?;
-        let base = self.fit_base(base, &head, &mut state, &mut rng, |done| watch(head_steps + done, steps))?;
+        let svgd = problem.svgd.scaled(request.step_factor());
+        let base = self.fit_base(base, &head, (svgd, &mut state), &mut rng, |done| watch(head_steps + done, steps))?;
 
         let reply = problem.message(&problem.under(&base, &head.mean))?;
         (self.head, self.state) = (Some(head), state);

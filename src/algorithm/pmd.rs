@@ -76,7 +76,8 @@ impl PmdConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { centralised: true, scheduled_steps: false, ..Capabilities::FEDERATED };
 }
 
 /// The smallest effective share of the particles after a step: ESS(w) ≥ N/2.

@@ -105,7 +105,7 @@ struct Client<B: Backend> {
     local: LocalSteps<B>,
     /// The client's control variate c_k.
     control: Particles<B>,
-    /// The factor 1/(Lη).
+    /// The factor 1/(Lη) at the step size η of a round without `[lr_schedule]`.
     pace: f64,
     session: Session<B>,
 }
@@ -119,10 +119,11 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| {
             Ok(likelihood.next_score(at, 0.0).plus(correction.clone()))
         };
-        let moved = self.local.run(theta.clone(), request.round, watch, score)?;
+        let moved = self.local.run(theta.clone(), request, watch, score)?;
 
         // c_k⁺ − c_k = (θ − θ_k)/(Lη) − c
-        let drift = theta.zip(moved.clone(), |theta, moved| (theta - moved).mul_scalar(self.pace));
+        let pace = self.pace / request.step_factor();
+        let drift = theta.zip(moved.clone(), |theta, moved| (theta - moved).mul_scalar(pace));
         let change = drift.zip(global, |drift, global| drift - global);
         // Both sides add the same change, so that Σ_k c_k = K·c holds whatever the precision in which it is sent.
         let change = as_sent(change, request.wire, &self.session)?;

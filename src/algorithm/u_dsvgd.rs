@@ -141,7 +141,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let cavity = Cavity { q: &before, visits: &self.visits, config: self.config };
         let (mut score_norm, steps) = (None, self.config.local.local_steps);
         let (likelihood, prior) = (&mut self.likelihood, cavity.prior_weight());
-        let mut others = cavity.score(self.svgd.optimizer.longest_step(theta.dim()));
+        let svgd = self.svgd.scaled(request.step_factor());
+        let mut others = cavity.score(svgd.optimizer.longest_step(theta.dim()));
         // ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k
         let tilted = |at: &Particles<B>| {
             let score = likelihood.next_score(at, prior).plus(others(at)?);
@@ -151,7 +152,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Ok(score)
         };
         let start = theta.clone();
-        let moved = self.svgd.run::<_, RunError>(start, steps, &mut optimizer, tilted, |done| watch(done, steps))?;
+        let moved = svgd.run::<_, RunError>(start, steps, &mut optimizer, tilted, |done| watch(done, steps))?;
         drop(others);
         // The client's density of q after its visit is that of the particles that the server receives.
         let moved = as_sent(moved, request.wire, &self.session)?;

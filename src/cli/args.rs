@@ -148,6 +148,10 @@ pub struct TrainArgs {
     #[arg(long, value_name = "FILE.jsonl")]
     pub log: Option<PathBuf>,
 
+    /// Also write the metrics of every round as an event file of TensorBoard into a directory
+    #[arg(long, value_name = "DIR")]
+    pub tensorboard: Option<PathBuf>,
+
     /// Replace the results of an earlier run in the same directory, and the file of --log
     #[arg(long)]
     pub force: bool,

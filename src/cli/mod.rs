@@ -117,6 +117,8 @@ pub struct Train {
     pub out: PathBuf,
     /// The file of the log, if one is written.
     pub log: Option<PathBuf>,
+    /// The directory of event files for TensorBoard, if they are written.
+    pub tensorboard: Option<PathBuf>,
     /// Whether an existing run in that directory is replaced.
     pub force: bool,
     /// Whether an existing run in that directory is resumed.
@@ -502,9 +504,20 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
         (_, true) => Display::Quiet,
         _ => Display::Bar,
     };
-    let (resume, log) = (args.resume.is_some(), args.log);
+    let (resume, log, tensorboard) = (args.resume.is_some(), args.log, args.tensorboard);
     let out = args.resume.or(args.out).unwrap_or_else(|| Path::new("runs").join(&config.name));
-    Ok(Train { config, resolved, data_dir, sites: args.sites, out, log, force: args.force, resume, display })
+    Ok(Train {
+        config,
+        resolved,
+        data_dir,
+        sites: args.sites,
+        out,
+        log,
+        tensorboard,
+        force: args.force,
+        resume,
+        display,
+    })
 }
 
 /// The experiment of a file, or the built-in one.

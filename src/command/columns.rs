@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use crate::datasets::Beside;
 use crate::report::conformal::TargetInterval;
 use crate::report::csv::text_cell;
 
 /// A column of predictions, of which CSV may need several.
 pub(super) enum Column<'a> {
+    /// Columns of the file that are given as they are.
+    Ids(&'a [Beside]),
     /// A text of each row, `[n]`.
     Texts(&'static str, Vec<&'a str>),
     /// A number of each row, `[n]`.
@@ -47,6 +50,11 @@ pub(super) fn json_lines(columns: &[Column<'_>], rows: usize) -> String {
 impl Column<'_> {
     fn head(&self) -> String {
         match self {
+            Self::Ids(ids) => {
+                let names: Vec<String> =
+                    ids.iter().enumerate().map(|(at, id)| text_cell(&called(at, id)).into()).collect();
+                names.join(",")
+            }
             Self::Texts(name, _) | Self::Numbers(name, _) | Self::Lists(name, _) => (*name).to_owned(),
             Self::Probabilities(names, _) => {
                 (0..names.len()).map(|class| format!("p_{class}")).collect::<Vec<_>>().join(",")
@@ -58,6 +66,10 @@ impl Column<'_> {
     fn cell(&self, row: usize, text: &mut String) {
         // Writing to a text does not fail.
         let _ = match self {
+            Self::Ids(ids) => {
+                let cells: Vec<_> = ids.iter().map(|id| text_cell(&id.cells[row])).collect();
+                write!(text, "{}", cells.join(","))
+            }
             Self::Texts(_, texts) => write!(text, "{}", text_cell(texts[row])),
             Self::Numbers(_, numbers) => write!(text, "{}", numbers[row]),
             Self::Probabilities(names, values) => {
@@ -75,6 +87,10 @@ impl Column<'_> {
     /// The key and the value in a line of JSON.
     fn value(&self, row: usize) -> (String, Value) {
         let (key, value) = match self {
+            Self::Ids(ids) => {
+                let id = |(at, id): (usize, &Beside)| (called(at, id), json!(id.cells[row]));
+                ("id", Value::Object(ids.iter().enumerate().map(id).collect()))
+            }
             Self::Texts(name, texts) => (*name, json!(texts[row])),
             Self::Numbers(name, numbers) => (*name, json!(numbers[row])),
             Self::Probabilities(names, values) => {
@@ -89,6 +105,15 @@ impl Column<'_> {
             }
         };
         (key.to_owned(), value)
+    }
+}
+
+/// The name of a column of the file; without a header `id`, `id_1` and so on.
+fn called(at: usize, id: &Beside) -> String {
+    match (&id.name, at) {
+        (Some(name), _) => name.clone(),
+        (None, 0) => "id".to_owned(),
+        (None, at) => format!("id_{at}"),
     }
 }
 

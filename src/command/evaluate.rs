@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::new_rows::{self, Besides};
 use super::output::NewDirectory;
-use super::{headline, new_rows, output};
+use super::{headline, output};
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Evaluate, print_note, print_text};
+use crate::datasets::columns::Notation;
 use crate::datasets::format::csv::places;
-use crate::datasets::{Beside, BesideColumn, DataConfig, DataError, NewRows, Targets};
+use crate::datasets::{AskedColumn, Beside, DataConfig, DataError, NewRows, Targets};
 use crate::error::RunError;
 use crate::experiment::config::schema;
 use crate::experiment::external::{About, CONTENTS, Evaluated, LabelledRows, RowGroups};
@@ -93,16 +95,17 @@ fn default_out(run: &Finished, input: &Path) -> Result<PathBuf, CliError> {
 fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> Result<(LabelledRows, About), CliError> {
     let input = typed.input.display().to_string();
     let what = if run.card.classes.is_some() { "a label" } else { "a finite number" };
-    let wanted = BesideColumn { key: target.key, column: &target.column, what, may_be_feature: false };
+    let wanted = AskedColumn { key: target.key, column: &target.column, what, may_be_feature: false };
     let by = typed.by.as_deref();
-    let by = by.map(|column| BesideColumn { key: "--by", column, what: "the name of a group", may_be_feature: true });
-    let columns: Vec<BesideColumn> = [Some(wanted), by].into_iter().flatten().collect();
-    let NewRows { features, beside, lines } = new_rows::read(run, config, &typed.input, &columns)?;
-    let [of_targets, of_groups @ ..] = &*beside else {
+    let by = by.map(|column| AskedColumn { key: "--by", column, what: "the name of a group", may_be_feature: true });
+    let columns: Vec<AskedColumn> = [Some(wanted), by].into_iter().flatten().collect();
+    let NewRows { features, asked, lines, notes, .. } =
+        new_rows::read(run, config, &typed.input, Besides::Asked(&columns))?;
+    let [of_targets, of_groups @ ..] = &*asked else {
         return Err(CliError::Failed("the column of the targets was not read".into()));
     };
     let outside = run.training_range(config)?.and_then(|range| range.note(&range.outside(&features)));
-    let targets = targets(run, of_targets, (&typed.input, &lines))?;
+    let targets = targets(run, &new_rows::notation(config)?, of_targets, (&typed.input, &lines))?;
     let groups = of_groups.first().map(|column| RowGroups::of_texts(&column.cells));
     let mut facts = vec![
         ("rows".to_owned(), format!("{input}, {} rows", lines.len())),
@@ -123,7 +126,7 @@ fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> R
     let about = About {
         title: typed.title.clone().unwrap_or_else(|| format!("{} on {name}", run.summary.name)),
         facts,
-        notes: is_index.then(note).into_iter().chain(outside).collect(),
+        notes: is_index.then(note).into_iter().chain(notes).chain(outside).collect(),
     };
     Ok((LabelledRows { features, targets, groups, input }, about))
 }
@@ -132,7 +135,12 @@ fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> R
 ///
 /// # Errors
 /// The first cell that is no class of the run, or no finite number.
-fn targets(run: &Finished, of: &Beside, (path, lines): (&Path, &[u64])) -> Result<Targets, RunError> {
+fn targets(
+    run: &Finished,
+    notation: &Notation,
+    of: &Beside,
+    (path, lines): (&Path, &[u64]),
+) -> Result<Targets, RunError> {
     let wrong = |row: usize, expected: String| DataError::Field {
         path: path.to_owned(),
         line: lines[row],
@@ -142,7 +150,7 @@ fn targets(run: &Finished, of: &Beside, (path, lines): (&Path, &[u64])) -> Resul
     };
     let Some(names) = &run.card.classes else {
         let number = |(row, cell): (usize, &String)| {
-            let value = cell.parse().ok().filter(|value: &f64| value.is_finite());
+            let value = notation.number(cell).filter(|value| value.is_finite());
             value.ok_or_else(|| wrong(row, "a finite number".into()))
         };
         return Ok(Targets::Real { values: of.cells.iter().enumerate().map(number).collect::<Result<_, _>>()? });

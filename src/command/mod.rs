@@ -21,6 +21,7 @@ mod site_serve;
 mod site_split;
 #[cfg(feature = "flower")]
 mod supernode;
+mod tensorboard;
 mod train;
 
 use std::io;

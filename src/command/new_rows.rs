@@ -2,31 +2,51 @@
 
 use std::path::Path;
 
-use crate::datasets::{BesideColumn, DataConfig, NewRows, delimiter, read_new_rows};
+use crate::datasets::columns::Notation;
+use crate::datasets::{AskedColumn, DataConfig, NewRows, NewRowsOptions, Reading, delimiter, read_new_rows};
 use crate::error::RunError;
 use crate::experiment::Config;
 use crate::experiment::finished::Finished;
 
-/// Reads new rows as the run's training rows were read.
-///
-/// # Arguments
-/// * `beside`: columns whose cells are given back as texts
+/// Columns besides the features.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Besides<'a> {
+    /// Those of `data.id`.
+    Ids,
+    /// Those that were asked for.
+    Asked(&'a [AskedColumn<'a>]),
+}
+
+/// Reads new rows as the run's training rows were read, with columns besides the features.
 ///
 /// # Errors
 /// The file cannot be read, lacks a column, or has a cell that does not fit its column.
-pub(super) fn read(
-    run: &Finished,
-    config: &Config,
-    input: &Path,
-    beside: &[BesideColumn],
-) -> Result<NewRows, RunError> {
-    // The new file may also contain the columns of the training file that are not features.
-    let (mark, ignore) = match config.data()? {
-        DataConfig::Csv(csv) => (csv.delimiter, vec![csv.target, csv.client_column]),
-        _ => (",".to_owned(), Vec::new()),
+pub(super) fn read(run: &Finished, config: &Config, input: &Path, besides: Besides<'_>) -> Result<NewRows, RunError> {
+    let (mark, reading, others) = match config.data()? {
+        DataConfig::Csv(csv) => (csv.delimiter, csv.reading, vec![csv.target, csv.client_column]),
+        DataConfig::Sites(sites) => (sites.delimiter, sites.reading, vec![sites.target]),
+        _ => (",".to_owned(), Reading::default(), Vec::new()),
     };
-    let ignore: Vec<&str> = ignore.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-    let card = &run.card;
-    let model = (card.features, card.feature_names.as_deref());
-    Ok(read_new_rows(input, model, delimiter(&mark)?, &ignore, beside)?)
+    // The file may also contain the columns of the training file that are not features.
+    let ignore: Vec<&str> = others.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+    let ids = || reading.id.iter().map(|column| ("data.id", column.as_str())).collect();
+    let (ids, asked): (Vec<(&str, &str)>, &[AskedColumn]) = match besides {
+        Besides::Ids => (ids(), &[]),
+        Besides::Asked(asked) => (Vec::new(), asked),
+    };
+    let options =
+        NewRowsOptions { delimiter: delimiter(&mark)?, reading: &reading, ignore: &ignore, beside: &ids, asked };
+    Ok(read_new_rows(input, &run.card, &options)?)
+}
+
+/// How numbers are written in the run's tables.
+///
+/// # Errors
+/// The run's configuration is invalid.
+pub(super) fn notation(config: &Config) -> Result<Notation, RunError> {
+    Ok(match config.data()? {
+        DataConfig::Csv(csv) => csv.reading.notation(),
+        DataConfig::Sites(sites) => sites.reading.notation(),
+        _ => Notation::default(),
+    })
 }

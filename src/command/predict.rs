@@ -3,14 +3,17 @@
 use std::path::Path;
 
 use super::columns::{self, Column};
-use super::{new_rows, output};
+use super::new_rows::{self, Besides};
+use super::output;
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Format, MoreColumn, Predict};
+use crate::datasets::{Beside, NewRows};
 use crate::error::RunError;
 use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
 use crate::experiment::forecast::Forecast;
 use crate::experiment::outside::TrainingRange;
+use crate::experiment::progress::to_stderr;
 use crate::experiment::recalibrated::Recalibrated;
 use crate::experiment::{Config, Overrides, run_dir};
 use crate::metrics::{ParticleLogProbs, PredictiveMoments, RowUncertainty, argmax, entropy, predictive_moments};
@@ -98,7 +101,8 @@ impl OnBackend for Job<'_> {
 
     fn run<B: Backend>(self) -> Self::Output {
         let Self { run, config, typed, recalibrated, range } = self;
-        let features = new_rows::read(run, config, &typed.input, &[])?.features;
+        let NewRows { features, beside, notes, .. } = new_rows::read(run, config, &typed.input, Besides::Ids)?;
+        notes.iter().for_each(|note| to_stderr(note));
         let rows = features.nrows();
         let outside = range.as_ref().map(|range| range.outside(&features)).unwrap_or_default();
         let note = range.as_ref().and_then(|range| range.note(&outside));
@@ -109,14 +113,16 @@ impl OnBackend for Job<'_> {
                 let scaled = recalibrated.probabilities(unscaled.clone(), names.len())?;
                 let sets = recalibrated.sets(&scaled, names.len());
                 let given = if typed.raw { unscaled } else { scaled };
-                let mut columns = of_classes(&given, &names, sets.as_deref());
+                let mut columns = ids(&beside);
+                columns.extend(of_classes(&given, &names, sets.as_deref()));
                 columns.extend(more.of_classes(&given, &log_probs));
                 written(&columns, rows, typed.format)
             }
             Forecast::Real(predictions) => {
                 let intervals = recalibrated.intervals(&predictions)?;
                 let moments = predictive_moments(&predictions);
-                let mut columns = of_targets(&moments, intervals.as_deref());
+                let mut columns = ids(&beside);
+                columns.extend(of_targets(&moments, intervals.as_deref()));
                 columns.extend(more.of_targets(&moments));
                 written(&columns, rows, typed.format)
             }
@@ -130,6 +136,11 @@ fn written(columns: &[Column<'_>], rows: usize, format: Format) -> String {
         Format::Csv => columns::csv(columns, rows),
         Format::Jsonl => columns::json_lines(columns, rows),
     }
+}
+
+/// The columns of `data.id`, where there are any.
+fn ids(beside: &[Beside]) -> Vec<Column<'_>> {
+    if beside.is_empty() { Vec::new() } else { vec![Column::Ids(beside)] }
 }
 
 /// The predicted class's name, its probability, and the probabilities `[n, C]` in the order of the classes; where there are

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use crate::cli::{CliError, SiteCheck, print_text, printable};
-use crate::datasets::{FeatureScale, Normalisation, Normalise};
+use crate::datasets::columns::{CellKind, Tally};
+use crate::datasets::{Encoding, FeatureScale, Normalisation, Normalise};
 use crate::report::quoted;
 use crate::site::{
-    Agreement, Description, ScaleError, SiteConfig, SiteRows, TargetDescription, agree, describe, means_for, measure,
-    problems, scale,
+    Agreement, ColumnsTold, Description, ScaleError, SiteConfig, SiteRows, TargetDescription, agree, describe,
+    means_for, measure, problems, scale,
 };
 
 /// The number of the run that prints of files are computed for. A real run has another.
@@ -57,7 +58,9 @@ fn scales(sites: &[Read<'_>], agreed: &Agreement) -> Result<Option<Normalisation
         return Ok(None);
     }
     let Some(means) = means_for(agreed, Normalise::Standard).map_err(refused)? else { return Ok(None) };
-    let told = sites.iter().map(|read| measure(&read.site, &read.rows, agreed.features.as_deref(), &means));
+    let told = sites
+        .iter()
+        .map(|read| measure(&read.site, &read.rows, agreed.features.as_deref(), &means, agreed.encoding.as_ref()));
     let told = told.collect::<Result<Vec<_>, _>>().map_err(|error| CliError::Usage(error.to_string()))?;
     scale(agreed, &told, Normalise::Standard).map(Some).map_err(refused)
 }
@@ -69,11 +72,11 @@ fn json(told: &Description) -> Result<String, CliError> {
 }
 
 fn in_words(read: &Read<'_>) -> String {
-    let Read { file, site, told, .. } = read;
+    let Read { file, site, rows, told } = read;
     let mut text = format!("{}: site `{}`\n", printable(&file.display().to_string()), site.name);
     text += &list("told to the server", &lines_told(site, told));
     text += &list("never leaves this machine", &lines_kept(site, told));
-    let problems = problems(site, told);
+    let problems = [rows.notes.clone(), problems(site, told)].concat();
     if !problems.is_empty() {
         text += &list("please note", &problems);
     }
@@ -113,9 +116,47 @@ fn lines_told(site: &SiteConfig, told: &Description) -> Vec<String> {
         TargetDescription::Fractions => lines.push("target: numbers with fractions (none is told)".into()),
         TargetDescription::Real => lines.push("target: real numbers".into()),
     }
+    lines.extend(lines_of_columns(told));
     lines.extend(lines_of_sums(told, site.tell.products));
     lines.push(format!("print of the file of training rows, for the run with the number {RUN}: {}", told.print));
     lines
+}
+
+/// What columns hold that are not numbers alone.
+fn lines_of_columns(told: &Description) -> Vec<String> {
+    let Some(ColumnsTold { kinds, missing, texts }) = &told.columns else { return Vec::new() };
+    let named = |at: usize| match &told.features {
+        Some(names) => quoted(&names[at]),
+        None => format!("feature {at}"),
+    };
+    let kinds_of = |(at, kind): (usize, &CellKind)| {
+        let kind = match kind {
+            CellKind::Number => return None,
+            CellKind::Boolean => "yes or no",
+            CellKind::Date => "dates",
+            CellKind::Category => "texts",
+        };
+        Some(format!("{} ({kind})", named(at)))
+    };
+    let held: Vec<String> = kinds.iter().enumerate().filter_map(kinds_of).collect();
+    let mut lines = vec![format!("data.missing: {}", missing.word())];
+    if !held.is_empty() {
+        lines.push(format!("columns that are not numbers: {}", held.join(", ")));
+    }
+    for (at, texts) in texts.iter().flatten().enumerate().filter(|(_, texts)| !texts.is_empty()) {
+        lines.push(format!("texts of `{}` in the training rows: {}", named(at), joined(texts)));
+    }
+    lines
+}
+
+/// What is counted and summed over a column that may have missing cells or texts.
+fn counted(tally: &Tally) -> String {
+    let texts = tally.texts.iter().map(|(text, rows)| format!("{} {rows}", quoted(text)));
+    let sum = match tally.texts.is_empty() {
+        true => format!("{} over {} rows", tally.sum.sum.value(), tally.present),
+        false => texts.collect::<Vec<_>>().join(", "),
+    };
+    format!("{sum}; missing in {}", tally.missing)
 }
 
 /// The sums over the training rows, one column after another, and those of the second exchange.
@@ -123,12 +164,13 @@ fn lines_of_sums(told: &Description, products: bool) -> Vec<String> {
     let Some(sums) = &told.sums else { return Vec::new() };
     let columns = sums.features.iter().enumerate().map(|(at, column)| (told.column(at), column));
     let columns = columns.chain(sums.target.iter().map(|column| ("Target".to_owned(), column)));
-    let lines: String = columns
-        .map(|(name, column)| {
-            let constant = column.constant.map_or_else(String::new, |value| format!(", {value} in every row"));
-            format!("\n      {name}: {}{constant}", column.sum.value())
-        })
-        .collect();
+    let lines = columns.map(|(name, column)| {
+        let constant = column.constant.map_or_else(String::new, |value| format!(", {value} in every row"));
+        format!("\n      {name}: {}{constant}", column.sum.value())
+    });
+    let tallies = sums.tallies.iter().flatten().enumerate();
+    let tallies = tallies.map(|(at, tally)| format!("\n      {}: {}", told.column(at), counted(tally)));
+    let lines: String = tallies.chain(lines).collect();
     let products = products.then(|| {
         "sum of the products of each two columns over the training rows, where the server's `data.rotate` asks for it".to_owned()
     });
@@ -151,6 +193,9 @@ fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
     }
     if matches!(told.target, TargetDescription::Classes { counts: None, .. }) {
         lines.push("number of rows of each class (tell.class_counts = false)".into());
+    }
+    if told.columns.as_ref().is_some_and(|told| told.texts.is_none() && told.kinds.contains(&CellKind::Category)) {
+        lines.push("texts of the columns of categories (tell.categories = false)".into());
     }
     if !site.tell.statistics {
         lines.push("sums of columns (tell.statistics = false)".into());
@@ -176,6 +221,9 @@ fn agreement(agreed: &Agreement, scales: Option<&Normalisation>) -> String {
             None => format!("features, by position: {}", agreed.width),
         },
     ];
+    if let Some(names) = agreed.encoding.as_ref().and_then(Encoding::names) {
+        lines.push(format!("as the model takes them: {}", joined(&names)));
+    }
     lines.push(match &agreed.classes {
         Some(names) => format!("classes: {}", joined(names)),
         None => "target: real numbers".into(),

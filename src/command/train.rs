@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::interrupt::Interruptible;
 use super::log::{Log, Logged};
+use super::tensorboard::Events;
 use super::{headline, personal};
 use crate::algorithm::Algorithm as _;
 use crate::backend::{Backend, OnBackend, dispatch};
@@ -23,12 +24,15 @@ use crate::report::CalibrationResults;
 /// # Errors
 /// The configuration, the data or the backend is unusable, the run fails, or an output cannot be written.
 pub(super) fn train(train: Train) -> Result<(), CliError> {
-    let Train { config, resolved, data_dir, sites, out, log, force, resume, display } = train;
+    let Train { config, resolved, data_dir, sites, out, log, tensorboard, force, resume, display } = train;
     let log = log.map(|path| Log::new(&path, (resume, force), &config.name, &resolved)).transpose()?;
-    let shown: Box<dyn Observer> = match &log {
-        Some(log) => Box::new(Logged { inner: display.observer(), log: log.clone() }),
-        None => display.observer(),
-    };
+    let mut shown = display.observer();
+    if let Some(dir) = &tensorboard {
+        shown = Box::new(Events::new(dir, shown)?);
+    }
+    if let Some(log) = &log {
+        shown = Box::new(Logged { inner: shown, log: log.clone() });
+    }
     let observer = Interruptible::new(shown, out.clone());
     resolved.notes.iter().for_each(|note| observer.note(note));
     let backend = config.backend.clone();

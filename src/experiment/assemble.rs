@@ -25,7 +25,8 @@ use crate::site::Squares;
 use crate::stein::{Kernel, Svgd};
 
 use super::config::{
-    CheckpointConfig, Config, EvaluationRows, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde, StopConfig,
+    CalibrationConfig, CheckpointConfig, Config, EvaluationRows, FaultsConfig, FederationConfig, Reset, RobustRule,
+    SameKde, StopConfig,
 };
 use super::evaluate::EvaluatorConfig;
 
@@ -104,8 +105,8 @@ impl Config {
         let rules =
             Rules { deadline, min_replies, repeats, backoff, robust, changes: algorithm.changes, outlier_scores, wire };
         let checkpoint = CheckpointConfig { enabled: true, every_seconds: 0.0, keep: true };
-        let stop = StopConfig::default();
-        let of_run = Self { name: String::new(), rounds: 0, stop, checkpoint, ..self.clone() };
+        let (stop, calibration) = (StopConfig::default(), CalibrationConfig::default());
+        let of_run = Self { name: String::new(), rounds: 0, stop, calibration, checkpoint, ..self.clone() };
         FaultPolicy::new(rules, Message::default().with_scalar(&format!("{of_run:?}"), 0.0).fingerprint())
     }
 
@@ -142,20 +143,22 @@ impl Config {
         FaultPlan::new(config, clients, algorithm.changes, streams)
     }
 
-    /// The validation rows by which `stop.patience` chooses a round, where they are not those of all metrics.
+    /// The validation rows of all clients, whose scores are columns of `rounds.csv` and may end the run; `None` where they are
+    /// those of all metrics, or scored by the clients' own predictors.
     ///
     /// # Errors
-    /// No client has enough rows to hold one out.
-    pub(super) fn chosen_on(&self, train: &Dataset, partition: &Partition) -> Result<Option<Dataset>, RunError> {
-        if self.stop.patience == 0 || self.evaluation.rows == EvaluationRows::Validation {
+    /// They are to decide something, and there are none.
+    pub(super) fn validation_rows(&self, train: &Dataset, partition: &Partition) -> Result<Option<Dataset>, RunError> {
+        if self.evaluation.rows == EvaluationRows::Validation || self.evaluation.personal {
             return Ok(None);
         }
-        match partition.held_out() {
-            rows if rows.is_empty() => Err(RunError::Config(
-                "stop.patience: every client has too few rows to hold one out; raise `partition.validation`, or use fewer clients"
-                    .into(),
-            )),
-            rows => Ok(Some(train.select(&rows))),
+        let rows = partition.held_out();
+        match (rows.is_empty(), self.validation_key()) {
+            (false, _) => Ok(Some(train.select(&rows))),
+            (true, None) => Ok(None),
+            (true, Some(key)) => Err(RunError::Config(format!(
+                "{key}: every client has too few rows to hold one out; raise `partition.validation`, or use fewer clients"
+            ))),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::algorithm::Algorithm;
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::datasets::{Dataset, ModelCard, Rotation, SecondMoment, TrainTest};
+use crate::datasets::{Dataset, Encoding, ModelCard, Rotation, SecondMoment, TrainTest};
 use crate::error::RunError;
 use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
@@ -97,8 +97,8 @@ impl<B: Backend> SiteClient<B> {
         let content = match &opened.content {
             Content::Identify {} => Content::Identity(identity(&self.site)),
             Content::Describe {} => Content::Description(Box::new(describe(&self.site, &self.rows, run))),
-            Content::Measure { features, means } => {
-                Content::Deviations(self.measured(run, features.as_deref(), means)?)
+            Content::Measure { features, means, encoding } => {
+                Content::Deviations(self.measured(run, features.as_deref(), means, encoding.as_deref())?)
             }
             Content::Moment(card) => return self.moment(run, card),
             Content::Residuals(terms) => {
@@ -193,6 +193,12 @@ impl<B: Backend> SiteClient<B> {
     /// What follows from the terms, before an algorithm is built.
     fn ready(&self, terms: &Terms, initial: &Message) -> Result<Ready<B>, RunError> {
         terms.card.check().map_err(|problem| RunError::Config(format!("the server's card of the model: {problem}")))?;
+        // Training on texts that a server guesses would say which there are.
+        if !self.rows.may_tell_texts(self.site.tell) {
+            return Err(RunError::Config(
+                "the site tells no texts of its columns of categories (tell.categories)".into(),
+            ));
+        }
         let config = terms::at_site(&terms.config).map_err(RunError::Config)?;
         let SiteLimits { numbers, steps, .. } = self.site.limits;
         let asked = terms::steps(&config);
@@ -203,7 +209,10 @@ impl<B: Backend> SiteClient<B> {
         let prepared = self.rows.prepared(self.site.index, &terms.card);
         let in_form = |misfit: Misfit| RunError::Config(misfit.to_string());
         let mut data = prepared.map_err(in_form)?;
-        let in_agreed_form = |rows| agreed_form(Holder::Client(self.site.index), rows, &terms.card).map_err(in_form);
+        let in_agreed_form = |rows| {
+            let own = (rows, &self.rows.columns);
+            agreed_form(Holder::Client(self.site.index), own, &terms.card).map_err(in_form)
+        };
         let mut validation = in_agreed_form(&self.rows.validation)?;
         let mut calibration = in_agreed_form(&self.rows.calibration)?;
         let basis = initial.arrays.get(rotation::MATRIX).map(rotation::from_array).transpose();
@@ -260,19 +269,29 @@ impl<B: Backend> SiteClient<B> {
     }
 
     /// The sums of squared deviations from the means over all rows.
-    fn measured(&self, run: u64, features: Option<&[String]>, means: &Means) -> Result<Deviations, String> {
-        self.only_once(run, MEANS, &(features, means))?;
-        measure(&self.site, &self.rows, features, means).map_err(in_words)
+    fn measured(
+        &self,
+        run: u64,
+        features: Option<&[String]>,
+        means: &Means,
+        encoding: Option<&Encoding>,
+    ) -> Result<Deviations, String> {
+        match encoding {
+            Some(encoding) => self.only_once(run, MEANS, &(features, means, encoding))?,
+            None => self.only_once(run, MEANS, &(features, means))?,
+        }
+        measure(&self.site, &self.rows, features, means, encoding).map_err(in_words)
     }
 
     /// The sum of x xᵀ over the training rows, in the form that the model takes.
     fn moment(&self, run: u64, card: &ModelCard) -> Result<Answer, String> {
         let SiteConfig { index, tell, .. } = &self.site;
-        if !tell.products_of(self.rows.train.rows()) {
+        if !tell.products_of(self.rows.train.rows()) || !self.rows.may_tell_texts(*tell) {
             return Err(format!("client {index} tells no sums of products"));
         }
         self.only_once(run, PRODUCTS, card)?;
-        let rows = agreed_form(Holder::Client(*index), &self.rows.train, card).map_err(in_words)?;
+        let rows =
+            agreed_form(Holder::Client(*index), (&self.rows.train, &self.rows.columns), card).map_err(in_words)?;
         let upper = SecondMoment::of(rows.features.view()).upper().to_vec();
         let array = Array { shape: vec![upper.len()], values: Values::F64(upper) };
         let arrays = Arrays::of(&Message::default().with_array(MOMENT, array), Wire::Full);

@@ -10,6 +10,7 @@ mod evaluation;
 mod faults;
 mod federation;
 mod kernel;
+mod lr_schedule;
 mod optimizer;
 mod rotation;
 mod stop;
@@ -36,6 +37,7 @@ pub use faults::FaultsConfig;
 pub use federation::{FederationConfig, RobustRule};
 pub use fedstein_schema::NumberOr;
 pub use kernel::{BandwidthRule, KernelConfig, RadialConfig};
+pub use lr_schedule::LrScheduleConfig;
 pub use optimizer::{OptimizerConfig, Reset};
 pub use rotation::{Rotate, RotateFrom, RotationConfig};
 pub use stop::{StopConfig, StopMetric};
@@ -79,6 +81,9 @@ pub struct Config {
     pub kernel: KernelConfig,
     /// The step rule that moves a particle along its direction.
     pub optimizer: OptimizerConfig,
+    /// How the step size changes over the rounds; constant in a run of an earlier version.
+    #[serde(default)]
+    pub lr_schedule: LrScheduleConfig,
     /// Which clients take part in a round.
     pub schedule: ScheduleConfig,
     /// The server's rules against clients that fail.
@@ -156,6 +161,7 @@ pub fn schema() -> &'static Schema {
                 of_kinds("algorithm", "How clients and server learn together.", "newton-dsvgd", ALGORITHM_KINDS),
                 kernel::section(),
                 optimizer::section(),
+                lr_schedule::section(),
                 of_kinds(
                     "schedule",
                     "Which clients take part in a round; methods with all rows in one place, and `dsgld`, ignore this section.",
@@ -245,8 +251,15 @@ impl Config {
         let section = table.as_ref().and_then(|table| table.get("algorithm")?.as_table());
         let kind = section.and_then(|section| section.get("kind")?.as_str());
         let is_own = kind.is_some_and(|kind| ALGORITHM_KINDS.iter().all(|known| known.name != kind));
+        // Keys that are missing have no defaults here: those of the algorithm are not known.
+        let own = |table: &Table| {
+            read(table).map_err(|error| match error {
+                ConfigError::Internal(reason) => ConfigError::Conflict(format!("{}: {reason}", source.name)),
+                other => other,
+            })
+        };
         match table {
-            Some(table) if is_own => read(&table),
+            Some(table) if is_own => own(&table),
             _ => Self::from_resolved(&schema().resolve(source, &Overrides::default())?),
         }
     }
@@ -345,6 +358,7 @@ impl Config {
             self.partition_conflict(data, scheme.properties()),
             algorithm.check().err(),
             self.optimizer_conflict(name, can),
+            self.lr_schedule_conflict(name, can),
             self.federation_conflict(name, can),
             self.wire_conflict(name, can),
             self.faults_conflict(),
@@ -368,36 +382,31 @@ impl Config {
         }))
     }
 
-    /// Checks that there are validation rows by which a round is the best, and that its results are kept.
+    /// Checks that there are validation rows by which a round is the best or the step size becomes smaller.
     fn stop_conflict(&self, properties: DataProperties) -> Result<Option<String>, ConfigError> {
-        let StopConfig { patience, metric, .. } = self.stop;
-        if patience == 0 {
-            return Ok(None);
-        }
+        let (metric, Some(key)) = (self.stop.metric, self.validation_key()) else { return Ok(None) };
         if matches!(self.data()?, DataConfig::Sites(_)) {
-            return Ok(Some(
-                "`stop.patience` chooses the best round by validation rows in this process, but with `data.kind` = \"sites\" they \
-                 are at the sites; it must be 0"
-                    .into(),
-            ));
+            return Ok(Some(format!(
+                "`{key}` needs validation rows in this process, but with `data.kind` = \"sites\" they are at the sites; use `rounds` \
+                 and the other kinds of `[lr_schedule]`"
+            )));
         }
         if properties.is_toy() {
             return Ok(Some(format!(
-                "`stop.patience` needs validation rows, but data kind `{}` is a toy density without any",
+                "`{key}` needs validation rows, but data kind `{}` is a toy density without any",
                 self.data_kind()
             )));
         }
         if self.partition()?.validation == 0.0 {
-            return Ok(Some(
-                "`stop.patience` needs rows that clients hold out; set `partition.validation` to their share, such as 0.1".into(),
-            ));
+            return Ok(Some(format!(
+                "`{key}` needs rows that clients hold out; set `partition.validation` to their share, such as 0.1"
+            )));
         }
         if self.evaluation.personal {
-            return Ok(Some(
-                "`stop.patience` keeps the published particles of the best round, but `evaluation.personal` scores predictors of \
-                 the clients, which are not kept; one of the two must go"
-                    .into(),
-            ));
+            return Ok(Some(format!(
+                "`{key}` looks at the published particles, but `evaluation.personal` scores predictors of the clients, which \
+                 are not kept; one of the two must go"
+            )));
         }
         let task = |classes| if classes { "classification" } else { "regression" };
         let other = metric.of_classes().filter(|classes| *classes == properties.is_regression());
@@ -448,6 +457,22 @@ impl Config {
         (can.plain_gradient_steps && !plain).then(|| {
             format!("algorithm kind `{algorithm}` is defined by plain gradient steps; it needs optimizer kind `sgd`")
         })
+    }
+
+    /// Checks that the method's steps are those of `[optimizer]`, where their size changes.
+    fn lr_schedule_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+        (self.lr_schedule != LrScheduleConfig::Constant && !can.scheduled_steps).then(|| {
+            format!(
+                "algorithm kind `{algorithm}` has steps of its own, which do not use `optimizer.lr`; it needs `lr_schedule.kind` = \"constant\""
+            )
+        })
+    }
+
+    /// The key that needs a value of the validation rows in every evaluated round, if there is one.
+    pub(super) fn validation_key(&self) -> Option<&'static str> {
+        let by_plateau = matches!(self.lr_schedule, LrScheduleConfig::Plateau { .. });
+        let patience = (self.stop.patience > 0).then_some("stop.patience");
+        patience.or(by_plateau.then_some("lr_schedule.kind = \"plateau\""))
     }
 
     /// Checks that the robust rule applies to the algorithm and to enough replies, and that a round can have the

@@ -32,7 +32,7 @@ pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
     /// What the clients are called.
     pub names: ClientNames,
     pub judge: Judge<'a, B>,
-    /// The validation rows by which `stop.patience` chooses a round, where the judge's rows are others.
+    /// The validation rows by which a round is the best or the step size becomes smaller, where the judge's rows are others.
     pub validation: Option<&'a Evaluator<B>>,
     /// Whether the clients' own predictors are scored.
     pub personal: bool,

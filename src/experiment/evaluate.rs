@@ -163,6 +163,11 @@ impl<B: Backend> Evaluator<B> {
         Ok(Self { model, session, table, targets, scale, config, exact })
     }
 
+    /// Whether the rows have classes.
+    pub fn has_classes(&self) -> bool {
+        matches!(self.model.task(), Task::Classification { .. })
+    }
+
     /// Predicts every test row with every particle, or compares a toy's posterior with the exact one.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ mod history;
 pub mod inventory;
 #[doc(hidden)]
 pub mod judge;
+mod lr_schedule;
 mod model_card;
 mod outcome;
 pub mod outside;

@@ -24,6 +24,8 @@ pub struct TrainingRange {
     scale: Vec<f64>,
     /// The least and the largest usual value of (x - shift) / scale.
     usual: (f64, f64),
+    /// Whether a feature is a number or a date, `[p]`, rather than one of a text or of yes and no.
+    are_numbers: Vec<bool>,
     /// The names of the features, `[p]`; their numbers from 0 where they have none.
     names: Vec<String>,
     /// What a feature is that lies outside, in words.
@@ -50,7 +52,11 @@ impl Finished {
         };
         let numbered = || (0..self.card.features).map(|column| column.to_string()).collect();
         let names = self.card.feature_names.clone().unwrap_or_else(numbered);
-        Ok(Some(TrainingRange { shift: shift.clone(), scale: scale.clone(), usual, names, about }))
+        let are_numbers = match &self.card.encoding {
+            Some(encoding) => encoding.are_numbers(),
+            None => vec![true; self.card.features],
+        };
+        Ok(Some(TrainingRange { shift: shift.clone(), scale: scale.clone(), usual, are_numbers, names, about }))
     }
 }
 
@@ -63,12 +69,11 @@ impl TrainingRange {
     pub fn outside(&self, features: &Array2<f32>) -> Vec<Vec<&str>> {
         let (low, high) = self.usual;
         let of_row = |row: ArrayView1<f32>| {
-            let known = self.shift.iter().zip(&self.scale).zip(&self.names);
-            let is_outside = |(x, ((shift, scale), _)): (&f32, ((&f64, &f64), &String))| {
-                let value = (f64::from(*x) - shift) / scale;
-                !(low..=high).contains(&value)
+            let is_outside = |(column, x): &(usize, &f32)| {
+                let value = (f64::from(**x) - self.shift[*column]) / self.scale[*column];
+                self.are_numbers[*column] && !(low..=high).contains(&value)
             };
-            row.iter().zip(known).filter(|of| is_outside(*of)).map(|(_, (_, name))| name.as_str()).collect()
+            row.iter().enumerate().filter(is_outside).map(|(column, _)| self.names[column].as_str()).collect()
         };
         features.rows().into_iter().map(of_row).collect()
     }

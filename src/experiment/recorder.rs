@@ -22,12 +22,15 @@ use super::diagnosis::{self, Advice};
 use super::evaluate::{Evaluator, Predicted};
 use super::history::History;
 use super::judge::{Ended, Judge, Judged};
+use super::lr_schedule::LrSchedule;
 use super::personal::{Columns, Personal, PersonalResults, SCORED_CLIENTS};
 use super::progress::Observer;
 use super::stop::Stop;
 
 /// The part of a recorder's state with the best round.
 const BEST: &str = "best";
+/// The part with the step size.
+const LR: &str = "lr_schedule";
 
 /// Evaluates and records every round.
 pub(super) struct RunRecorder<'a, B: Backend> {
@@ -42,6 +45,7 @@ pub(super) struct RunRecorder<'a, B: Backend> {
     one_hot_advice: &'static str,
     start: Instant,
     stop: Stop<'a, B>,
+    lr: LrSchedule,
     notes: Notes,
 }
 
@@ -110,8 +114,9 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             visits: vec![0; count],
             advice: Advice::default(),
         };
-        let (start, stop) = (Instant::now(), Stop::new(config.stop, validation));
-        Self { config, judge, fleet, observer, artifacts, names, one_hot_advice, start, stop, notes }
+        let (start, lr) = (Instant::now(), LrSchedule::new(config.lr_schedule, config.stop.metric));
+        let stop = Stop::new(config.stop, config.validation_key().is_some(), validation);
+        Self { config, judge, fleet, observer, artifacts, names, one_hot_advice, start, stop, lr, notes }
     }
 
     /// Restores the state of a checkpoint and continues after its last round.
@@ -121,6 +126,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.notes.restore(state)?;
         self.stop.restore(&state.part(BEST))?;
+        self.lr.restore(&state.part(LR))?;
         let (rounds, round) = (&self.notes.rounds, self.notes.rounds.round());
         self.stop.decide(round, self.is_regular(round), rounds.uplink_bytes(), rounds.seconds());
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
@@ -150,8 +156,9 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             columns.extend(personal.record(round, own, scored));
         }
         columns.extend(scored.map(|scored| (SCORED_CLIENTS, Some(scored as f64))));
-        let validation = self.stop.look(round, server, &evaluation)?;
-        columns.extend(self.stop.column().map(|column| (column, validation)));
+        let seen = self.stop.look(round, server, &evaluation)?;
+        columns.extend(seen.columns);
+        self.lr.look(seen.value);
         self.notes.latest = Some((predicted, evaluation));
         Ok((columns, events))
     }
@@ -164,7 +171,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             columns.extend(Personal::blank());
         }
         columns.extend(self.judge.asks(is_personal).then_some((SCORED_CLIENTS, None)));
-        columns.extend(self.stop.column().map(|column| (column, None)));
+        columns.extend(self.stop.blank());
         columns
     }
 
@@ -182,8 +189,8 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let (rounds, is_wanted) = (self.config.rounds, self.observer.wants_to_stop());
         let is_last = round == rounds || self.stop.over().is_some();
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
-            let (notes, stop) = (&self.notes, &self.stop);
-            let history = || notes.save().with_part(BEST, stop.save());
+            let (notes, stop, lr) = (&self.notes, &self.stop, &self.lr);
+            let history = || notes.save().with_part(BEST, stop.save()).with_part(LR, lr.save());
             let snapshot = Snapshot { round, server, schedule, policy, fleet: self.fleet, history: &history };
             if artifacts.checkpoint(&self.config.checkpoint, is_wanted || is_last, &snapshot)? {
                 self.observer.saved(round);
@@ -270,6 +277,10 @@ impl Notes {
 }
 
 impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
+    fn step_factor(&self, round: usize) -> f64 {
+        self.lr.factor(round)
+    }
+
     fn round_started(&mut self, round: usize, clients: &[ClientId]) {
         self.observer.round(round, clients);
     }
@@ -283,11 +294,14 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         let uplink = self.notes.rounds.uplink_bytes() + round.uplink_bytes;
         let is_last = round.round == self.config.rounds || self.stop.is_used_up(uplink, self.seconds());
         let due = is_last || self.is_regular(round.round);
+        // The factor of the round; what is seen after it changes that of the next one.
+        let lr_factor = self.lr.column(round.round);
         let (mut metrics, mut spread, mut scoring) = (self.blank(), None, Vec::new());
         if due {
             (metrics, scoring) = self.evaluate((round.round, is_last), server, &round.policy)?;
             spread = Some(server.particles().spread()?);
         }
+        metrics.extend(lr_factor);
         metrics.extend(diagnosis::columns(&round, spread));
         let number = round.round;
         let advice = self.notes.advice.on(&round, self.one_hot_advice, server.particles().count());

@@ -136,7 +136,7 @@ fn run_with<B: Backend>(
         Some(data) => data.train.name.clone(),
         None => config.data_kind().to_string(),
     };
-    let chosen_on = config.chosen_on(&data.train, &partition)?;
+    let validation_rows = config.validation_rows(&data.train, &partition)?;
     let train_targets = data.train.targets.clone();
     let train = Table::new(data.train, &data.normalisation);
     let clients = shards.len();
@@ -163,7 +163,7 @@ fn run_with<B: Backend>(
         fleet = fleet.with_evaluator(held_out.evaluator(&partition, rows, model, &session, scale, scoring));
     }
     let on_rows = |rows| Evaluator::new(model.clone(), session.clone(), rows, &data.normalisation, scoring);
-    let (evaluator, validation) = (on_rows(data.test)?, chosen_on.map(on_rows).transpose()?);
+    let (evaluator, validation) = (on_rows(data.test)?, validation_rows.map(on_rows).transpose()?);
     if !B::PARALLEL_CLIENTS {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }

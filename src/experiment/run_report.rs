@@ -6,6 +6,7 @@ use super::finished::Finished;
 use super::model_card;
 use super::personal::PersonalResults;
 use super::run_dir;
+use crate::algorithm::Algorithm as _;
 use crate::checkpoint::digest;
 use crate::error::RunError;
 use crate::metrics::{ClientScores, equal_width};
@@ -88,6 +89,7 @@ impl Finished {
                 rounds: summary.rounds.clone(),
                 partition: summary.partition.clone(),
                 personal: summary.personal.as_ref().map(PersonalResults::table),
+                personal_first: config.algorithm.capabilities().personal,
                 sites: summary.sites.clone(),
                 clients: summary.clients.clone(),
                 facts: summary.facts.clone(),

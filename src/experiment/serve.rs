@@ -83,8 +83,7 @@ pub fn serve<B: Backend>(
     sites.ask(&link, &Content::Begin(Box::new(terms)), &sent(initial.to_array()?))?;
 
     // The algorithm's server half, over the clients at their sites.
-    let halves =
-        algorithm.build(config.setup(&model, (&roster, Vec::new()), sites.agreement.width, initial, &session))?;
+    let halves = algorithm.build(config.setup(&model, (&roster, Vec::new()), card.features, initial, &session))?;
 
     // The rounds.
     let scoring = config.scoring(algorithm);

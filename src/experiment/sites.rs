@@ -9,6 +9,7 @@ use super::config::{Config, EvaluationRows};
 use super::rotation;
 use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
+use crate::datasets::columns::Columns;
 use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Rotation, SecondMoment};
 use crate::error::RunError;
 use crate::models::Task;
@@ -20,8 +21,10 @@ use crate::site::{
 
 /// The server's own test rows.
 pub(super) struct PublicRows {
-    /// The rows.
+    /// The rows: as cells, or in the form that the model takes.
     pub rows: Dataset,
+    /// What the cells are.
+    columns: Columns,
     /// The sha256 of their file.
     sha256: String,
 }
@@ -33,10 +36,10 @@ impl PublicRows {
     /// The file is missing or damaged, has no such column, or does not fit the task.
     pub fn read(config: &Config) -> Result<Option<Self>, RunError> {
         let DataConfig::Sites(data) = config.data()? else { return Ok(None) };
-        let Some(rows) = data.test_rows()? else { return Ok(None) };
+        let Some((rows, columns)) = data.test_rows()? else { return Ok(None) };
         let path = PathBuf::from(&data.test_path);
         let sha256 = digest::of_file(&path).map_err(|source| DataError::Io { path, source })?;
-        Ok(Some(Self { rows, sha256 }))
+        Ok(Some(Self { rows, columns, sha256 }))
     }
 
     /// The rows in the form that the model takes.
@@ -44,7 +47,7 @@ impl PublicRows {
     /// # Errors
     /// They do not fit what the sites agree on.
     pub fn prepared(self, card: &ModelCard, basis: Option<&Rotation>) -> Result<Self, RunError> {
-        let rows = agreed_form(Holder::Server, &self.rows, card);
+        let rows = agreed_form(Holder::Server, (&self.rows, &self.columns), card);
         let rows = rows.map_err(|misfit| RunError::Config(misfit.to_string()))?;
         let rows = match basis {
             Some(basis) => rotation::rotated(basis, rows)?,
@@ -113,7 +116,7 @@ impl Sites {
                 ));
             }
         }
-        let fits = test.map_or(Ok(()), |test| fits(Holder::Server, &test.rows, &self.agreement));
+        let fits = test.map_or(Ok(()), |test| fits(Holder::Server, (&test.rows, &test.columns), &self.agreement));
         fits.map_err(|misfit| RunError::Config(misfit.to_string()))
     }
 
@@ -126,7 +129,11 @@ impl Sites {
         let wrong = |problem: crate::site::ScaleError| RunError::Config(problem.to_string());
         let mut told = Vec::new();
         if let Some(means) = means_for(agreement, normalise).map_err(wrong)? {
-            let question = Content::Measure { features: agreement.features.clone(), means };
+            let question = Content::Measure {
+                features: agreement.features.clone(),
+                means,
+                encoding: agreement.encoding.clone().map(Box::new),
+            };
             for (client, opened) in self.ask(link, &question, &Arrays::default())?.into_iter().enumerate() {
                 let Content::Deviations(deviations) = opened.content else {
                     return Err(self.other_answer(link, client));

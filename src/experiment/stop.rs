@@ -4,12 +4,13 @@ use crate::array::Array;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-use crate::metrics::{Direction, Evaluation, Metric};
+use crate::metrics::{Evaluation, Metric};
 use crate::particles::Particles;
 use crate::protocol::{Posterior, ServerHalf};
 
-use super::config::StopConfig;
+use super::config::{StopConfig, StopMetric};
 use super::evaluate::Evaluator;
+use super::personal::Columns;
 
 /// Bytes of a MiB.
 const MIB: f64 = (1u32 << 20) as f64;
@@ -27,10 +28,21 @@ pub(super) struct Best {
     pub posterior: Posterior,
 }
 
+/// What the validation rows say after a round.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// The metric by which a round is better.
+    pub value: Option<f64>,
+    /// The columns of `rounds.csv`.
+    pub columns: Columns,
+}
+
 /// Watches over the end of a run.
 #[derive(Debug)]
 pub(super) struct Stop<'a, B: Backend> {
     config: StopConfig,
+    /// Whether a value of the validation rows decides about anything.
+    is_watching: bool,
     /// The validation rows, where the metrics of every round are those of other rows.
     validation: Option<&'a Evaluator<B>>,
     best: Option<Best>,
@@ -39,15 +51,25 @@ pub(super) struct Stop<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> Stop<'a, B> {
-    /// Watches as the keys of `[stop]` say; `validation` are the validation rows, where the metrics of every round are those
+    /// Watches as the keys of `[stop]` say. `is_watching` tells whether a value of the validation rows decides about the end or
+    /// the step size; `validation` are the validation rows, where the metrics of every round are those
     /// of other rows.
-    pub fn new(config: StopConfig, validation: Option<&'a Evaluator<B>>) -> Self {
-        Self { config, validation, best: None, over: None }
+    pub fn new(config: StopConfig, is_watching: bool, validation: Option<&'a Evaluator<B>>) -> Self {
+        Self { config, is_watching, validation, best: None, over: None }
     }
 
-    /// The column of the validation rows in `rounds.csv`, if there is one.
-    pub fn column(&self) -> Option<&'static str> {
-        self.validation.map(|_| self.config.metric.column())
+    /// The metrics of the validation rows that are columns of `rounds.csv`.
+    fn shown(&self) -> Vec<StopMetric> {
+        let Some(rows) = self.validation else { return Vec::new() };
+        let first = if rows.has_classes() { StopMetric::Accuracy } else { StopMetric::Rmse };
+        let chosen =
+            Some(self.config.metric).filter(|metric| self.is_watching && ![first, StopMetric::Nll].contains(metric));
+        [first, StopMetric::Nll].into_iter().chain(chosen).collect()
+    }
+
+    /// The columns of the validation rows in `rounds.csv` after a round that was not evaluated.
+    pub fn blank(&self) -> Columns {
+        self.shown().into_iter().map(|metric| (metric.column(), None)).collect()
     }
 
     /// Whether the budgets are used up at the end of a round.
@@ -55,7 +77,7 @@ impl<'a, B: Backend> Stop<'a, B> {
         self.budget(uplink_bytes, seconds).is_some()
     }
 
-    /// Looks at a round that was evaluated: it may be the best so far. Returns the value of the validation rows.
+    /// Looks at a round that was evaluated: it may be the best so far.
     ///
     /// # Errors
     /// The device fails, or a prediction is not finite.
@@ -64,25 +86,25 @@ impl<'a, B: Backend> Stop<'a, B> {
         round: usize,
         server: &dyn ServerHalf<B>,
         evaluation: &Evaluation,
-    ) -> Result<Option<f64>, RunError> {
-        if self.config.patience == 0 {
-            return Ok(None);
+    ) -> Result<Seen, RunError> {
+        if !self.is_watching && self.validation.is_none() {
+            return Ok(Seen::default());
         }
         let (particles, posterior) = (server.particles(), server.posterior());
         let of_rows = match self.validation {
             Some(rows) => Some(rows.evaluate(&rows.predict(particles, &posterior)?)?),
             None => None,
         };
-        let Some(metric) = Metric::of_key(self.config.metric.key()) else { return Ok(None) };
-        let value = of_rows.as_ref().unwrap_or(evaluation).value(metric).filter(|value| value.is_finite());
-        let is_better = |value: f64, best: f64| match metric.better {
-            Some(Direction::HigherIsBetter) => value > best,
-            _ => value < best,
-        };
-        if let Some(value) = value.filter(|value| self.best.as_ref().is_none_or(|best| is_better(*value, best.value))) {
+        let of = of_rows.as_ref().unwrap_or(evaluation);
+        let value = |metric: StopMetric| of.value(Metric::of_key(metric.key())?).filter(|value| value.is_finite());
+        let columns = self.shown().into_iter().map(|metric| (metric.column(), value(metric))).collect();
+        let value = value(self.config.metric);
+        let is_better =
+            |value: f64| self.best.as_ref().is_none_or(|best| self.config.metric.is_better(value, best.value));
+        if let Some(value) = value.filter(|value| self.config.patience > 0 && is_better(*value)) {
             self.best = Some(Best { round, value, particles: particles.to_array()?, posterior });
         }
-        Ok(value)
+        Ok(Seen { value, columns })
     }
 
     /// Decides after a round whether the run is over, given all traffic and time so far.

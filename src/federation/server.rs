@@ -18,7 +18,9 @@ use super::outlier::outlier_scores;
 use super::roster::{Attempt, ReplyStatus, Roster};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
-use crate::protocol::{Ask, ClientId, Question, ROWS, Reply, Request, ServerHalf, SharedMessage, Watch, Wire};
+use crate::protocol::{
+    Ask, ClientId, Message, Question, ROWS, Reply, Request, STEP_FACTOR, ServerHalf, SharedMessage, Watch, Wire,
+};
 use crate::schedule::{Indicators, Schedule, Selection};
 
 /// The record of a round.
@@ -54,6 +56,10 @@ pub struct Round {
 
 /// An observer of the rounds, which is called as each round starts and ends.
 pub trait RoundObserver<B: Backend> {
+    /// The factor of the step size in this round, which has not begun.
+    fn step_factor(&self, _round: usize) -> f64 {
+        1.0
+    }
     /// Called when a round begins, with the selected clients.
     fn round_started(&mut self, round: usize, clients: &[ClientId]);
     /// Called when a round has ended. `server` is in the state after the round; nothing changes until this returns.
@@ -119,8 +125,12 @@ impl<B: Backend> Federation<'_, B> {
             let selection = self.schedule.select(round, indicators.as_ref());
             let selection_seconds = start.elapsed().as_secs_f64();
             observer.round_started(round, &selection.clients);
+            let step_factor = observer.step_factor(round);
+            self.server.set_step_factor(step_factor);
 
-            if let Err(error) = self.gather(round, &selection.clients, watch, &mut traffic, &mut gathered) {
+            if let Err(error) =
+                self.gather((round, step_factor), &selection.clients, watch, &mut traffic, &mut gathered)
+            {
                 observer.run_failed(&gathered.events)?;
                 return Err(error);
             }
@@ -166,7 +176,7 @@ impl<B: Backend> Federation<'_, B> {
     /// There are too few usable replies after all attempts. The server has not changed.
     fn gather(
         &mut self,
-        round: usize,
+        (round, step_factor): (usize, f64),
         selected: &[ClientId],
         watch: Watch,
         traffic: &mut Traffic,
@@ -180,7 +190,7 @@ impl<B: Backend> Federation<'_, B> {
         loop {
             gathered.attempts += 1;
             gathered.note_attempt(round, &attempt, selected);
-            let requests = self.requests(round, gathered.attempts, &attempt.asked)?;
+            let requests = self.requests((round, step_factor), gathered.attempts, &attempt.asked)?;
             let outcomes = exchange(self.fleet, &requests, deadline, watch, traffic, &mut gathered.events)?;
             for (request, outcome) in requests.into_iter().zip(outcomes) {
                 let client = request.client;
@@ -207,8 +217,13 @@ impl<B: Backend> Federation<'_, B> {
         }
     }
 
-    fn requests(&self, round: usize, attempt: usize, clients: &[ClientId]) -> Result<Vec<Request>, RunError> {
-        let outgoing = Outgoing::new(self.server, round, self.policy.rules.wire);
+    fn requests(
+        &self,
+        (round, step_factor): (usize, f64),
+        attempt: usize,
+        clients: &[ClientId],
+    ) -> Result<Vec<Request>, RunError> {
+        let outgoing = Outgoing::new(self.server, (round, step_factor), self.policy.rules.wire);
         let request = |client: &ClientId| {
             let message = outgoing.to(*client)?;
             Ok(self.policy.stamped(Request { attempt, ..Request::new(round, *client, Ask::Train, message) }))
@@ -288,7 +303,7 @@ impl<B: Backend> Federation<'_, B> {
         traffic: &mut Traffic,
         events: &mut Vec<Event>,
     ) -> Result<Indicators, RunError> {
-        let outgoing = Outgoing::new(self.server, round, self.policy.rules.wire);
+        let outgoing = Outgoing::new(self.server, (round, 1.0), self.policy.rules.wire);
         let request = |client| Ok(Request::new(round, client, Ask::Answer(question), outgoing.to(client)?));
         let clients: Vec<ClientId> = (0..self.rows.len()).collect();
         let replies = ask_clients(self.fleet, self.policy, &clients, request, (traffic, events))?;
@@ -301,24 +316,33 @@ impl<B: Backend> Federation<'_, B> {
 struct Outgoing<'a, B: Backend> {
     server: &'a dyn ServerHalf<B>,
     round: usize,
+    /// The factor of the step size.
+    step_factor: f64,
     wire: Wire,
     to_all: OnceCell<SharedMessage>,
 }
 
 impl<'a, B: Backend> Outgoing<'a, B> {
-    fn new(server: &'a dyn ServerHalf<B>, round: usize, wire: Wire) -> Self {
-        Self { server, round, wire, to_all: OnceCell::new() }
+    fn new(server: &'a dyn ServerHalf<B>, (round, step_factor): (usize, f64), wire: Wire) -> Self {
+        Self { server, round, step_factor, wire, to_all: OnceCell::new() }
     }
 
     fn to(&self, client: ClientId) -> Result<SharedMessage, RunError> {
         if let Some(own) = self.server.configure_for(self.round, client)? {
-            return Ok(SharedMessage::sent(own, self.wire));
+            return Ok(SharedMessage::sent(self.with_factor(own), self.wire));
         }
         if let Some(message) = self.to_all.get() {
             return Ok(message.clone());
         }
-        let message = SharedMessage::sent(self.server.configure(self.round)?, self.wire);
+        let message = SharedMessage::sent(self.with_factor(self.server.configure(self.round)?), self.wire);
         Ok(self.to_all.get_or_init(|| message).clone())
+    }
+
+    fn with_factor(&self, message: Message) -> Message {
+        match self.step_factor == 1.0 {
+            true => message,
+            false => message.with_scalar(STEP_FACTOR, self.step_factor),
+        }
     }
 }
 

@@ -13,6 +13,10 @@ pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// The server half of an algorithm.
 pub trait ServerHalf<B: Backend>: Send {
+    /// Sets the factor of the server's own step size from now on, as `[lr_schedule]` has it. It is called before
+    /// [`Self::begin`]; a server without steps of its own has no use for it.
+    fn set_step_factor(&mut self, _factor: f64) {}
+
     /// Begins a round with the selected clients.
     ///
     /// # Errors

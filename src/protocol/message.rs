@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calibrating::Calibrating;
 use super::fingerprint::Fingerprint;
+use super::names::STEP_FACTOR;
 use super::wire::Wire;
 use crate::array::{Array, ArrayError, Values};
 use crate::rows::Rows;
@@ -226,6 +227,11 @@ impl Request {
     pub fn new(round: usize, client: ClientId, ask: Ask, message: impl Into<SharedMessage>) -> Self {
         let SharedMessage { message, fingerprint: state, wire } = message.into();
         Self { run: 0, counted: 0, round, attempt: 1, client, state, ask, wire, message }
+    }
+
+    /// The factor of `optimizer.lr` in this visit: 1, unless `[lr_schedule]` has another for the round.
+    pub fn step_factor(&self) -> f64 {
+        self.message.scalars.get(STEP_FACTOR).copied().unwrap_or(1.0)
     }
 
     /// A reply to this request that takes no time, with the message as the server receives it.

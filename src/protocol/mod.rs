@@ -18,8 +18,8 @@ pub use calibrating::{Calibrating, ScoreForm, SetForm, TestForm};
 pub use halves::{ClientHalf, ClientHalves, Halves, ServerHalf, Watch};
 pub use message::{Ask, ClientId, Message, Question, Reply, Request, RequestKind, Scoring, SharedMessage};
 pub use names::{
-    BATCHES, CLIENT_BYTES, DISCREPANCY, KDE_ESS, OPTIMIZER, PARTICLES, ROWS, SCORE_NORM, as_sent, diagnosed,
-    message_of, particles_of,
+    BATCHES, CLIENT_BYTES, DISCREPANCY, KDE_ESS, OPTIMIZER, PARTICLES, ROWS, SCORE_NORM, STEP_FACTOR, as_sent,
+    diagnosed, message_of, particles_of,
 };
 pub use prediction::{Posterior, Predictor};
 pub use setup::{LocalData, Setup, all_here};

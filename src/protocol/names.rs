@@ -9,6 +9,9 @@ use crate::particles::Particles;
 /// The name of particles in messages.
 pub const PARTICLES: &str = "particles";
 
+/// The name, in a request, of the factor of the step size in this round; a request without it has the factor 1.
+pub const STEP_FACTOR: &str = "step_factor";
+
 /// The name of N_k in a reply, the number of rows of its client.
 pub const ROWS: &str = "rows";
 

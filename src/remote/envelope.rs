@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::npy::{self, Sent};
 use super::parcel::Parcel;
-use crate::datasets::ModelCard;
+use crate::datasets::{Encoding, ModelCard};
 use crate::protocol::{Ask, ClientId, Message, Reply, Request, RequestKind, Wire};
 use crate::report::quoted;
 use crate::site::{Description, Deviations, Means, Squares, Terms};
@@ -97,6 +97,9 @@ pub enum Content {
         features: Option<Vec<String>>,
         /// The means of these features, and of a real target.
         means: Means,
+        /// How the columns become these features; absent where they are the features.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encoding: Option<Box<Encoding>>,
     },
     /// Site: those.
     Deviations(Deviations),

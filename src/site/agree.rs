@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::describe::{Description, TargetDescription};
+use super::encode::{Tallies, encoding};
+use crate::datasets::Encoding;
 use crate::datasets::format::csv::Names;
 use crate::datasets::moments::ColumnSum;
 use crate::report::quoted;
@@ -30,6 +32,9 @@ pub struct Agreement {
     pub width: usize,
     /// The names of the features `[p]` in the order of client 0; `None` where no file has a header.
     pub features: Option<Vec<String>>,
+    /// How these columns become features; `None` where they are the features.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<Encoding>,
     /// The names of all clients' classes `[C]`, in order; `None` for a regression.
     pub classes: Option<Vec<String>>,
     /// The means over all training rows; `None` where a client tells no sums.
@@ -43,7 +48,7 @@ pub struct Agreement {
 /// The means over the training rows of all clients, in the units of the files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Means {
-    /// One for each feature `[p]`, in the agreed order; empty where only that of the target is used.
+    /// One for each feature, in the agreed order and encoding; empty where only that of the target is used.
     pub features: Vec<f64>,
     /// That of the target; `None` for a classification, or where the sum overflows.
     pub target: Option<f64>,
@@ -131,6 +136,57 @@ pub enum Disagreement {
         /// Which columns only one of them has.
         difference: String,
     },
+    /// A column of texts at one client and of numbers at another.
+    #[error(
+        "{column} holds texts at client {texts} and numbers at client {numbers}; name it in data.categorical of all sites, or \
+         of none"
+    )]
+    Kinds {
+        /// The first client with texts.
+        texts: usize,
+        /// The first client with numbers.
+        numbers: usize,
+        /// The column.
+        column: String,
+    },
+    /// A client with a column of texts that tells none of them.
+    #[error(
+        "client {client} does not tell the texts of its columns of categories (tell.categories = false), which one-hot \
+         encoding over all sites needs"
+    )]
+    NoCategories {
+        /// The client.
+        client: usize,
+    },
+    /// Two clients do different things with missing cells.
+    #[error(
+        "client {first} has data.missing = \"{word}\", client {other} has \"{other_word}\"; sites that fill missing cells must \
+         fill them alike"
+    )]
+    Missing {
+        /// The one client.
+        first: usize,
+        /// Its word.
+        word: &'static str,
+        /// The other client.
+        other: usize,
+        /// Its word.
+        other_word: &'static str,
+    },
+    /// A client that tells no sums, by which missing cells are filled.
+    #[error(
+        "client {client} tells no sums (tell.statistics = false, or fewer training rows than tell.min_rows), and \
+         data.missing = \"{word}\" needs those of all clients"
+    )]
+    NoMeans {
+        /// The first such client.
+        client: usize,
+        /// What becomes of missing cells.
+        word: &'static str,
+    },
+    /// All cells of all columns are missing.
+    #[error("all cells of all feature columns are missing at all clients")]
+    NoFeature,
     /// All rows of all clients are of one class.
     #[error("all clients hold one class only, `{class}`: there is nothing to learn")]
     OneClass {
@@ -145,7 +201,7 @@ pub enum Disagreement {
 /// - `sites`: descriptions that [`Description::check`] has accepted.
 ///
 /// # Errors
-/// The first [`Disagreement`]: of indices, files, tasks, columns or classes, in this order.
+/// The first [`Disagreement`]: of indices, files, tasks, columns, their content or classes, in this order.
 pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
     let mut sites: Vec<&Description> = sites.iter().collect();
     sites.sort_by_key(|site| site.index);
@@ -153,6 +209,7 @@ pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
     check_files(&sites)?;
     check_tasks(&sites)?;
     check_columns(&sites)?;
+    let encoded = encoding(&sites)?;
     let mut notes = Vec::new();
     let classes = classes(&sites, &mut notes)?;
     let silent: Vec<usize> = sites.iter().filter(|site| site.sums.is_none()).map(|site| site.index).collect();
@@ -172,7 +229,8 @@ pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
         width: sites[0].width,
         features: sites[0].features.clone(),
         classes,
-        means: means(&sites),
+        means: means(&sites, encoded.as_ref()),
+        encoding: encoded.map(|(encoding, _)| encoding),
         silent,
         notes,
     })
@@ -307,7 +365,7 @@ fn classes(sites: &[&Description], notes: &mut Vec<String>) -> Result<Option<Vec
 }
 
 /// The means over all sites' rows, of columns in the order of client 0; `None` where a site tells no sums.
-fn means(sites: &[&Description]) -> Option<Means> {
+fn means(sites: &[&Description], encoded: Option<&(Encoding, Tallies)>) -> Option<Means> {
     let rows = sites.iter().map(|site| site.rows).sum();
     let sums = sites.iter().map(|site| site.sums.as_ref()).collect::<Option<Vec<_>>>()?;
     let places: Vec<Option<HashMap<&str, usize>>> = sites.iter().map(|site| places(site)).collect();
@@ -321,7 +379,10 @@ fn means(sites: &[&Description]) -> Option<Means> {
         });
         Some(ColumnSum::mean(&columns.collect::<Option<Vec<_>>>()?, rows))
     };
-    let features = (0..sites[0].width).map(feature).collect::<Option<Vec<_>>>()?;
+    let features = match encoded {
+        Some((encoding, tallies)) => encoding.means(&tallies.parts(), rows),
+        None => (0..sites[0].width).map(feature).collect::<Option<Vec<_>>>()?,
+    };
     let targets = sums.iter().map(|sums| sums.target.as_ref()).collect::<Option<Vec<_>>>();
     let target = targets.map(|targets| ColumnSum::mean(&targets, rows)).filter(|mean| mean.is_finite());
     Some(Means { features, target })
@@ -364,6 +425,7 @@ mod tests {
             test_rows: vec![2, 2],
             width: 2,
             features: Some(vec!["ph".into(), "flow".into()]),
+            encoding: None,
             classes: Some(vec!["alder".into(), "oak".into()]),
             means: Some(Means { features: vec![63. / 4., 36. / 4.], target: None }),
             silent: vec![],

@@ -4,7 +4,8 @@
 use fedstein_schema::Accepts;
 
 use super::config::MOST_INDEX;
-use super::describe::{Description, Sums, TargetDescription};
+use super::describe::{ColumnsTold, Description, Sums, TargetDescription};
+use crate::datasets::columns::{CellKind, MOST_CATEGORIES, Tally};
 use crate::datasets::moments::ColumnSum;
 
 /// The largest number of rows of one kind.
@@ -34,6 +35,9 @@ impl Description {
             length("features", names.len(), self.width, "features")?;
             short("features", names)?;
         }
+        if let Some(columns) = &self.columns {
+            self.check_columns(columns)?;
+        }
         self.check_target()?;
         match &self.sums {
             Some(sums) => self.check_sums(sums)?,
@@ -60,17 +64,68 @@ impl Description {
         }
     }
 
+    fn check_columns(&self, columns: &ColumnsTold) -> Result<(), String> {
+        length("columns.kinds", columns.kinds.len(), self.width, "features")?;
+        let Some(texts) = &columns.texts else { return Ok(()) };
+        length("columns.texts", texts.len(), self.width, "features")?;
+        for (kind, texts) in columns.kinds.iter().zip(texts) {
+            let most = if *kind == CellKind::Category { MOST_CATEGORIES } else { 0 };
+            within("number of texts of a column", texts.len(), 0, most)?;
+            short("columns.texts", texts)?;
+            if !texts.is_sorted_by(|a, b| a < b) {
+                return Err("`columns.texts` are not in order, or twice in a column".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The counts of a column belong to its rows and texts.
+    fn check_tally(&self, tally: &Tally, kind: CellKind, texts: Option<&Vec<String>>) -> Result<(), String> {
+        let wrong = |problem: &str| Err(format!("`sums.tallies`: {problem}"));
+        if tally.missing.checked_add(tally.present) != Some(self.rows) {
+            return wrong("the cells of a column are not the rows");
+        }
+        if kind != CellKind::Category {
+            return if tally.texts.is_empty() { Ok(()) } else { wrong("texts of a column of numbers") };
+        }
+        if tally.sum.constant.is_some() || tally.sum.sum.value() != 0.0 {
+            return wrong("a sum of texts");
+        }
+        // Without the permission to tell texts there are none.
+        let Some(texts) = texts else {
+            return if tally.texts.is_empty() { Ok(()) } else { wrong("texts that are not told") };
+        };
+        let rows = tally.texts.values().try_fold(0usize, |rows, count| rows.checked_add(*count));
+        match tally.texts.keys().eq(texts) && rows == Some(tally.present) && !tally.texts.values().any(|n| *n == 0) {
+            true => Ok(()),
+            false => wrong("the texts of a column are others, or their counts do not add up"),
+        }
+    }
+
     fn check_sums(&self, sums: &Sums) -> Result<(), String> {
-        length("sums.features", sums.features.len(), self.width, "features")?;
+        if sums.tallies.is_some() != self.columns.is_some() {
+            return Err("`sums.tallies` must be there with `columns` alone".into());
+        }
+        if let (Some(tallies), Some(columns)) = (&sums.tallies, &self.columns) {
+            length("sums.features", sums.features.len(), 0, "features with tallies")?;
+            length("sums.tallies", tallies.len(), self.width, "features")?;
+            for (at, (tally, kind)) in tallies.iter().zip(&columns.kinds).enumerate() {
+                self.check_tally(tally, *kind, columns.texts.as_ref().map(|texts| &texts[at]))?;
+            }
+        } else {
+            length("sums.features", sums.features.len(), self.width, "features")?;
+        }
         if sums.target.is_some() && self.target != TargetDescription::Real {
             return Err("`sums.target` is for a regression alone".into());
         }
         // The sum of equal numbers is their exact product, and its value that product, rounded.
-        let is_constant = |column: &&ColumnSum| match column.constant {
-            Some(value) => value.is_finite() && column.sum.value() == value * self.rows as f64,
+        let is_constant = |(column, rows): (&ColumnSum, usize)| match column.constant {
+            Some(value) => value.is_finite() && column.sum.value() == value * rows as f64,
             None => true,
         };
-        match sums.features.iter().chain(&sums.target).all(|column| is_constant(&column)) {
+        let of_all = sums.features.iter().chain(&sums.target).map(|column| (column, self.rows));
+        let of_some = sums.tallies.iter().flatten().map(|tally| (&tally.sum, tally.present));
+        match of_all.chain(of_some).all(is_constant) {
             true => Ok(()),
             false => Err("`constant` of a column is not finite, or does not give its sum".into()),
         }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::backend::KNOWN;
 use crate::datasets::source::{Csv, SITE_KEYS};
-use crate::datasets::{Header, Normalise, Task};
+use crate::datasets::{Header, Normalise, Reading, Task};
 use crate::report::read_text;
 
 /// A site: the content of its own file with all defaults written out.
@@ -49,6 +49,9 @@ pub struct SiteData {
     pub header: Header,
     /// The character between the fields, or `tab`.
     pub delimiter: String,
+    /// The other columns, and how cells are written.
+    #[serde(flatten)]
+    pub reading: Reading,
     /// The share of the rows for testing; not used with `test_path`.
     pub test_fraction: f64,
     /// The share of the training rows that is held out for validation; 0 for none.
@@ -60,6 +63,8 @@ pub struct SiteData {
 /// The keys of `[tell]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct Tell {
+    /// Whether the texts of columns of categories are told.
+    pub categories: bool,
     /// Whether the number of training rows of each class is told.
     pub class_counts: bool,
     /// The number of training rows below which no sums are told.
@@ -109,6 +114,12 @@ const TOP: &[Key] = &[
 ];
 
 const TELL: &[Key] = &[
+    key(
+        "categories",
+        Bool,
+        B(false),
+        "Whether the texts of the training rows in the columns of `data.categorical` are told, each once, which one-hot encoding over all sites needs.",
+    ),
     key("class_counts", Bool, B(false), "Whether the number of training rows of each class is told."),
     key("min_rows", COUNT, I(10), "With fewer training rows than this, no sums are told."),
     key(
@@ -185,7 +196,7 @@ impl Tell {
 impl SiteData {
     /// The same table as a source of data, in its own units.
     pub fn table(&self) -> Csv {
-        let Self { path, test_path, target, task, header, delimiter, test_fraction, .. } = self.clone();
+        let Self { path, test_path, target, task, header, delimiter, reading, test_fraction, .. } = self.clone();
         Csv {
             path,
             test_path,
@@ -194,6 +205,7 @@ impl SiteData {
             task,
             delimiter,
             client_column: String::new(),
+            reading,
             normalise: Normalise::None,
             test_fraction,
             train_limit: 0,
@@ -227,11 +239,12 @@ mod tests {
                 task: Task::Classification,
                 header: Header::Auto,
                 delimiter: ",".into(),
+                reading: Reading::default(),
                 test_fraction: 0.2,
                 validation_fraction: 0.0,
                 calibration_fraction: 0.0,
             },
-            tell: Tell { class_counts: false, min_rows: 4, products: false, statistics: true },
+            tell: Tell { categories: false, class_counts: false, min_rows: 4, products: false, statistics: true },
             limits: SiteLimits { megabytes: 1024, numbers: 1 << 28, steps: 1_000_000 },
         };
         assert_eq!(site, expected);

@@ -3,16 +3,18 @@
 use ndarray::Axis;
 use serde::{Deserialize, Serialize};
 
-use super::config::SiteConfig;
+use super::config::{SiteConfig, Tell};
 use super::kept::{Key, key};
 use crate::checkpoint::digest;
+use crate::datasets::columns::{CellKind, Columns, Missing, Tally, tallies};
 use crate::datasets::moments::ColumnSum;
+use crate::datasets::source::Cells;
 use crate::datasets::split::of_size;
 use crate::datasets::{DataError, Dataset, Targets};
 use crate::random::{Purpose, Streams};
 use crate::report::quoted;
 
-/// The rows of a site in their own units, and the print of the file that they come from.
+/// The rows of a site in their own units, as cells, and the print of the file that they come from.
 #[derive(Debug, Clone)]
 pub struct SiteRows {
     /// The training rows.
@@ -23,6 +25,10 @@ pub struct SiteRows {
     pub calibration: Dataset,
     /// The test rows.
     pub test: Dataset,
+    /// What the cells are.
+    pub columns: Columns,
+    /// What was left out of the files as they were read, one sentence each.
+    pub notes: Vec<String>,
     /// The sha256 of the file `data.path`, in hexadecimal digits.
     pub sha256: String,
     /// The key under which they are not [kept](Self::keep) yet.
@@ -30,6 +36,11 @@ pub struct SiteRows {
 }
 
 impl SiteRows {
+    /// Whether a server may be told what there is in the columns of texts; also where there are none.
+    pub fn may_tell_texts(&self, tell: Tell) -> bool {
+        tell.categories || !self.columns.kinds.contains(&CellKind::Category)
+    }
+
     /// Reads a site's rows. Without a file of test rows they are split by the site's index alone, so that a test row of
     /// one run is not a training row of the next.
     ///
@@ -42,14 +53,15 @@ impl SiteRows {
     /// The rows whose files had this key before they were read.
     pub(super) fn read_as(site: &SiteConfig, key: Key) -> Result<Self, DataError> {
         let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
-        let (train, test) = site.data.table().site_rows(&mut rng)?;
+        let Cells { train, test, columns, notes } = site.data.table().site_rows(&mut rng)?;
         let of_all = |share: f64| (train.rows() as f64 * share).round() as usize;
         let (held_out, calibrating) = (of_all(site.data.validation_fraction), of_all(site.data.calibration_fraction));
         let mut rng = Streams::new(0).rng(Purpose::Data, 1, site.index);
         let (train, validation) = of_size(&train, held_out.min(train.rows().saturating_sub(1)), &mut rng);
         let mut rng = Streams::new(0).rng(Purpose::Data, 2, site.index);
         let (train, calibration) = of_size(&train, calibrating.min(train.rows().saturating_sub(1)), &mut rng);
-        Ok(Self { train, validation, calibration, test, sha256: key.sha256, unkept: Some(key.text) })
+        let unkept = Some(key.text);
+        Ok(Self { train, validation, calibration, test, columns, notes, sha256: key.sha256, unkept })
     }
 }
 
@@ -73,6 +85,9 @@ pub struct Description {
     pub width: usize,
     /// The names of the features `[p]`, if the file has a header.
     pub features: Option<Vec<String>>,
+    /// What the columns of the features hold, where they are not numbers alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<ColumnsTold>,
     /// The target.
     pub target: TargetDescription,
     /// Sums over the training rows, where they may be told.
@@ -81,6 +96,18 @@ pub struct Description {
     pub products: bool,
     /// The [`print()`] of the file of the training rows.
     pub print: String,
+}
+
+/// What a site tells about columns that are not numbers alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnsTold {
+    /// What each column holds `[p]`.
+    pub kinds: Vec<CellKind>,
+    /// What becomes of missing cells at this site.
+    pub missing: Missing,
+    /// The texts of the training rows in each column `[p]`, in order, where they may be told.
+    pub texts: Option<Vec<Vec<String>>>,
 }
 
 fn is_zero(count: &usize) -> bool {
@@ -107,8 +134,11 @@ pub enum TargetDescription {
 /// Sums over a site's training rows, in the units of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sums {
-    /// One for each feature `[p]`.
+    /// One for each feature `[p]`; none with `tallies`.
     pub features: Vec<ColumnSum>,
+    /// Where the columns are not numbers alone: counts and sums of each `[p]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tallies: Option<Vec<Tally>>,
     /// That of the target; `None` for a classification, or where the sum overflows.
     pub target: Option<ColumnSum>,
 }
@@ -127,7 +157,7 @@ pub fn print(run: u64, sha256: &str) -> String {
 /// # Arguments
 /// - `run`: the number of the run, the key of the file's print.
 pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
-    let SiteRows { train, validation, calibration, test, sha256, .. } = rows;
+    let SiteRows { train, validation, calibration, test, columns, sha256, .. } = rows;
     Description {
         index: site.index,
         name: site.name.clone(),
@@ -137,8 +167,9 @@ pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
         test_rows: test.rows(),
         width: train.width(),
         features: train.feature_names.clone(),
+        columns: (!columns.are_features()).then(|| columns_told(site, train, columns)),
         target: target(&train.targets, site.tell.class_counts),
-        sums: site.tell.sums_of(train.rows()).then(|| sums(train)),
+        sums: site.tell.sums_of(train.rows()).then(|| sums(train, columns, site.tell.categories)),
         products: site.tell.products_of(train.rows()),
         print: print(run, sha256),
     }
@@ -163,14 +194,29 @@ pub(super) fn has_fractions(names: &[String]) -> bool {
     names.iter().any(|name| name.parse().is_ok_and(is_fraction))
 }
 
-fn sums(train: &Dataset) -> Sums {
-    let columns = train.features.axis_iter(Axis(1));
-    let features = columns.map(|column| ColumnSum::of(column.iter().map(|&x| f64::from(x)))).collect();
+/// What may be told of columns that are not numbers alone.
+fn columns_told(site: &SiteConfig, train: &Dataset, columns: &Columns) -> ColumnsTold {
+    let texts = || tallies(train, columns).into_iter().map(|tally| tally.texts.into_keys().collect()).collect();
+    ColumnsTold { kinds: columns.kinds.clone(), missing: columns.missing, texts: site.tell.categories.then(texts) }
+}
+
+fn sums(train: &Dataset, columns: &Columns, categories: bool) -> Sums {
+    let mut tallies = (!columns.are_features()).then(|| tallies(train, columns));
+    if !categories {
+        tallies.iter_mut().flatten().for_each(|tally| tally.texts.clear());
+    }
+    let features = match tallies {
+        Some(_) => Vec::new(),
+        None => {
+            let columns = train.features.axis_iter(Axis(1));
+            columns.map(|column| ColumnSum::of(column.iter().map(|&x| f64::from(x)))).collect()
+        }
+    };
     let target = match &train.targets {
         Targets::Real { values } => Some(ColumnSum::of(values.iter().copied())),
         _ => None,
     };
-    Sums { features, target: target.filter(|column| column.sum.value().is_finite()) }
+    Sums { features, tallies, target: target.filter(|column| column.sum.value().is_finite()) }
 }
 
 /// What the person who is responsible for the rows should know about a description, one sentence or two each.
@@ -185,6 +231,15 @@ pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
     }
     if told.sums.is_none() && told.target == TargetDescription::Real {
         problems.push("No regression can begin without the sums: its target is scaled by those of all sites.".into());
+    }
+    if let Some(ColumnsTold { kinds, texts: None, .. }) = &told.columns
+        && kinds.contains(&CellKind::Category)
+    {
+        problems.push(
+            "The texts of the columns of data.categorical are not told (tell.categories = false): no run can begin with \
+             them. Set tell.categories = true, or leave the columns out with data.ignore at all sites."
+                .into(),
+        );
     }
     for (column, value) in told.constants() {
         problems.push(format!("{column} holds {value} in every training row; this value is told, as its constant."));
@@ -228,8 +283,8 @@ impl Description {
     /// The columns whose value is told because all training rows have it, with that value.
     fn constants(&self) -> Vec<(String, f64)> {
         let Some(sums) = &self.sums else { return Vec::new() };
-        let features = sums.features.iter().enumerate();
-        let features = features.filter_map(|(at, column)| Some((self.column(at), column.constant?)));
+        let numbers = sums.features.iter().chain(sums.tallies.iter().flatten().map(|tally| &tally.sum)).enumerate();
+        let features = numbers.filter_map(|(at, column)| Some((self.column(at), column.constant?)));
         let target = sums.target.iter().filter_map(|column| Some(("The target".to_owned(), column.constant?)));
         features.chain(target).collect()
     }
@@ -238,8 +293,8 @@ impl Description {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::datasets::{Header, Task};
-    use crate::site::config::{SiteData, SiteLimits, Tell};
+    use crate::datasets::{Header, Reading, Task};
+    use crate::site::config::{SiteData, SiteLimits};
     use ndarray::{Array2, array};
 
     /// Site k, with everything told that can be.
@@ -257,11 +312,12 @@ pub(super) mod tests {
                 task: Task::Classification,
                 header: Header::Yes,
                 delimiter: ",".into(),
+                reading: Reading::default(),
                 test_fraction: 0.2,
                 validation_fraction: 0.0,
                 calibration_fraction: 0.0,
             },
-            tell: Tell { class_counts: true, min_rows: 1, products: true, statistics: true },
+            tell: Tell { categories: true, class_counts: true, min_rows: 1, products: true, statistics: true },
             limits: SiteLimits { megabytes: 64, numbers: 1 << 20, steps: 1000 },
         }
     }
@@ -282,7 +338,9 @@ pub(super) mod tests {
             validation: train.select(&[]),
             calibration: train.select(&[]),
             test: train.clone(),
+            columns: Columns::of_numbers(train.width()),
             train,
+            notes: Vec::new(),
             sha256: sha256.into(),
             unkept: None,
         }
@@ -323,7 +381,7 @@ pub(super) mod tests {
     fn what_the_file_does_not_allow_is_not_told() {
         let rows = three(classes(&[1, 0, 1], &["alder", "oak"]));
         let told = |tell: Tell| describe(&SiteConfig { tell, ..site(0) }, &rows, 7);
-        let all = Tell { class_counts: true, min_rows: 3, products: true, statistics: true };
+        let all = Tell { categories: true, class_counts: true, min_rows: 3, products: true, statistics: true };
         assert!(told(all).sums.is_some());
         assert!(told(Tell { statistics: false, ..all }).sums.is_none());
         let few = Tell { min_rows: 4, ..all };

@@ -10,6 +10,7 @@ use super::config::SiteConfig;
 use super::describe::SiteRows;
 use crate::array::{Array, Values};
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
+use crate::datasets::columns::Columns;
 use crate::datasets::{DataError, Dataset, Targets};
 
 /// The directory of the table, under the site's state.
@@ -28,6 +29,7 @@ struct About {
     name: String,
     feature_names: Option<Vec<String>>,
     classes: Option<Vec<String>>,
+    columns: Columns,
 }
 
 impl SiteRows {
@@ -91,8 +93,10 @@ fn kept(dir: &Path, key: &Key) -> Option<SiteRows> {
     }
     let [train, validation, calibration, test] = SETS.map(|set| dataset(&state, set, &about));
     let sha256 = key.sha256.clone();
-    let (validation, calibration) = (validation?, calibration?);
-    Some(SiteRows { train: train?, validation, calibration, test: test?, sha256, unkept: None })
+    let (columns, validation, calibration) = (about.columns, validation?, calibration?);
+    // The notes were for those who saw the files being read.
+    let notes = Vec::new();
+    Some(SiteRows { train: train?, validation, calibration, test: test?, columns, notes, sha256, unkept: None })
 }
 
 fn keep(dir: &Path, key: &str, rows: &SiteRows) -> Result<(), CheckpointError> {
@@ -105,6 +109,7 @@ fn keep(dir: &Path, key: &str, rows: &SiteRows) -> Result<(), CheckpointError> {
             Targets::Classes { names, .. } => Some(names.clone()),
             _ => None,
         },
+        columns: rows.columns.clone(),
     };
     let about = serde_json::to_string(&about).map_err(|error| CheckpointError::Content(error.to_string()))?;
     let sets = SETS.iter().zip([&rows.train, &rows.validation, &rows.calibration, &rows.test]);
@@ -173,7 +178,7 @@ mod tests {
     }
 
     fn assert_same(a: &SiteRows, b: &SiteRows) {
-        assert_eq!(a.sha256, b.sha256);
+        assert_eq!((&a.sha256, &a.columns), (&b.sha256, &b.columns));
         for (a, b) in [(&a.train, &b.train), (&a.validation, &b.validation), (&a.test, &b.test)] {
             assert_eq!((&a.features, &a.targets, &a.feature_names), (&b.features, &b.targets, &b.feature_names));
             assert_eq!((&a.name, &a.feature_shape), (&b.name, &b.feature_shape));

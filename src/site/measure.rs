@@ -1,14 +1,15 @@
 //! The second exchange: a site learns the means over all rows, and tells how far its own rows are from them.
 
-use ndarray::Axis;
+use ndarray::{ArrayView1, Axis};
 use serde::{Deserialize, Serialize};
 
 use super::agree::Means;
 use super::config::SiteConfig;
 use super::describe::SiteRows;
+use super::encode;
 use super::fit::{Holder, Misfit, columns};
 use crate::datasets::moments::squared_deviations;
-use crate::datasets::{ExactSum, Targets};
+use crate::datasets::{Encoding, ExactSum, Targets};
 
 /// What a site tells in the second exchange: exact sums over its training rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,7 @@ pub struct Deviations {
 /// # Arguments
 /// - `features`: the agreed names `[p]`, if the files have headers.
 /// - `means`: from [`super::means_for`].
+/// - `encoding`: how the columns become features; `None` where they are the features.
 ///
 /// # Errors
 /// The site tells no sums, the features are not its own, or the means do not fit its rows.
@@ -35,6 +37,7 @@ pub fn measure(
     rows: &SiteRows,
     features: Option<&[String]>,
     means: &Means,
+    encoding: Option<&Encoding>,
 ) -> Result<Deviations, Misfit> {
     let (client, train) = (site.index, &rows.train);
     let misfit = |problem: &str| Err(Misfit::new(Holder::Client(client), problem));
@@ -44,14 +47,26 @@ pub fn measure(
     if !means.features.iter().chain(&means.target).all(|mean| mean.is_finite()) {
         return misfit("a mean that was sent is not finite");
     }
-    let columns = match means.features.len() {
-        0 => Vec::new(),
-        width => columns(Holder::Client(client), train, features, width)?,
+    // The counts of texts that a server guesses would say which there are.
+    if !rows.may_tell_texts(site.tell) {
+        return misfit("it tells no texts of its columns of categories (tell.categories)");
+    }
+    let features = match (means.features.len(), encoding) {
+        (0, _) => Vec::new(),
+        (width, None) if rows.columns.are_features() => {
+            let columns = columns(Holder::Client(client), train, features, width)?;
+            let column = |column: &usize| train.features.index_axis(Axis(1), *column);
+            deviations(columns.iter().map(column), &means.features)
+        }
+        (_, None) => return misfit("its columns are not numbers alone, and it was not told how they become features"),
+        (width, Some(encoding)) if width == encoding.width() => {
+            let own = encode::features(Holder::Client(client), (train, &rows.columns), features, encoding)?;
+            deviations(own.axis_iter(Axis(1)), &means.features)
+        }
+        (width, Some(_)) => {
+            return Err(Misfit::new(Holder::Client(client), format!("{width} means for other features")));
+        }
     };
-    let sums = |(column, mean): (&usize, &f64)| {
-        squared_deviations(train.features.index_axis(Axis(1), *column).iter().map(|&x| f64::from(x)), *mean)
-    };
-    let features: Vec<ExactSum> = columns.iter().zip(&means.features).map(sums).collect();
     let target = match (&train.targets, means.target) {
         (_, None) => None,
         (Targets::Real { values }, Some(mean)) => Some(squared_deviations(values.iter().copied(), mean)),
@@ -61,6 +76,13 @@ pub fn measure(
         return misfit("the squared deviations of a column overflow; give the column another unit at all sites");
     }
     Ok(Deviations { index: client, features, target })
+}
+
+/// The sums of the squared deviations of each column from its mean.
+fn deviations<'a>(columns: impl Iterator<Item = ArrayView1<'a, f32>>, means: &[f64]) -> Vec<ExactSum> {
+    let sum =
+        |(column, mean): (ArrayView1<'_, f32>, &f64)| squared_deviations(column.iter().map(|&x| f64::from(x)), *mean);
+    columns.zip(means).map(sum).collect()
 }
 
 #[cfg(test)]
@@ -83,23 +105,24 @@ mod tests {
     fn deviations_are_from_the_means_sent_in_the_agreed_order() {
         // flow: 9² + 11², ph: 2² + 3², target: 1² + 2².
         let means = Means { features: vec![19.0, -1.0], target: Some(2.0) };
-        let told = measure(&site(3), &real(), names(&["flow", "ph"]).as_deref(), &means).unwrap();
+        let told = measure(&site(3), &real(), names(&["flow", "ph"]).as_deref(), &means, None).unwrap();
         let values: Vec<f64> = told.features.iter().map(ExactSum::value).collect();
         assert_eq!((told.index, values), (3, vec![202.0, 13.0]));
         assert_eq!(told.target.unwrap().value(), 5.0);
         let means = Means { features: vec![], target: Some(2.0) };
-        assert_eq!(measure(&site(3), &real(), None, &means).unwrap().features, []);
+        assert_eq!(measure(&site(3), &real(), None, &means, None).unwrap().features, []);
     }
 
     #[test]
     fn what_the_file_does_not_allow_is_not_measured() {
         let means = Means { features: vec![0.0, 0.0], target: None };
         for tell in [
-            Tell { class_counts: true, min_rows: 3, products: true, statistics: true },
-            Tell { class_counts: true, min_rows: 1, products: true, statistics: false },
+            Tell { categories: true, class_counts: true, min_rows: 3, products: true, statistics: true },
+            Tell { categories: true, class_counts: true, min_rows: 1, products: true, statistics: false },
         ] {
             let silent = SiteConfig { tell, ..site(3) };
-            let message = measure(&silent, &real(), names(&["ph", "flow"]).as_deref(), &means).unwrap_err().to_string();
+            let message =
+                measure(&silent, &real(), names(&["ph", "flow"]).as_deref(), &means, None).unwrap_err().to_string();
             assert_eq!(message, "client 3: it tells no sums (tell.statistics, tell.min_rows)");
         }
     }
@@ -108,7 +131,7 @@ mod tests {
     fn means_that_do_not_fit_the_rows_are_refused() {
         let message = |rows: &SiteRows, names: Option<Vec<String>>, features: &[f64], target: Option<f64>| {
             let means = Means { features: features.to_vec(), target };
-            measure(&site(0), rows, names.as_deref(), &means).unwrap_err().problem
+            measure(&site(0), rows, names.as_deref(), &means, None).unwrap_err().problem
         };
         let own = || names(&["ph", "flow"]);
         assert!(message(&real(), own(), &[0.0, f64::NAN], None).contains("not finite"));

@@ -16,6 +16,7 @@ mod check;
 mod config;
 mod describe;
 mod disk;
+mod encode;
 mod fit;
 mod kept;
 mod measure;
@@ -25,10 +26,12 @@ mod terms;
 
 #[cfg(test)]
 mod pooled;
+#[cfg(test)]
+mod pooled_tables;
 
 pub use agree::{Agreement, Disagreement, Means, agree};
 pub use config::{SiteConfig, SiteData, SiteLimits, Tell, schema};
-pub use describe::{Description, SiteRows, Sums, TargetDescription, describe, print, problems};
+pub use describe::{ColumnsTold, Description, SiteRows, Sums, TargetDescription, describe, print, problems};
 pub use disk::{Disk, DiskError, MEANS, PRODUCTS, RESIDUALS};
 pub use fit::{Holder, Misfit};
 pub use measure::{Deviations, measure};

@@ -13,7 +13,7 @@ use super::config::SiteData;
 use super::describe::tests::site as settings;
 use super::*;
 use crate::datasets::source::Csv;
-use crate::datasets::{Dataset, Header, Normalisation, Normalise, Task, TrainTest, load};
+use crate::datasets::{Dataset, Header, Normalisation, Normalise, Reading, Task, TrainTest, load};
 
 /// The features of every file, in an order of its own. `same` is 0.1 in all rows, `ward` the index of the site.
 const FEATURES: [&str; 4] = ["ph", "same", "flow", "ward"];
@@ -78,7 +78,7 @@ fn header(order: &[usize]) -> String {
 }
 
 /// The path of a file with this content; a site's file has no column of clients.
-fn write(directory: &Path, name: &str, content: &str, with_client: bool) -> PathBuf {
+pub(super) fn write(directory: &Path, name: &str, content: &str, with_client: bool) -> PathBuf {
     let path = directory.join(name);
     let without = |line: &str| line.split_once(',').map_or_else(String::new, |(_, rest)| format!("{rest}\n"));
     let own: String = content.lines().map(without).collect();
@@ -101,6 +101,7 @@ fn pooled(directory: &Path, kind: Kind, sites: &[Rows]) -> TrainTest {
         task: kind.task,
         delimiter: ",".into(),
         client_column: "client".into(),
+        reading: Reading::default(),
         normalise: Normalise::Standard,
         test_fraction: 0.5,
         train_limit: 0,
@@ -127,18 +128,20 @@ fn site(directory: &Path, kind: Kind, k: usize, rows: &Rows) -> (SiteConfig, Sit
 }
 
 /// What arrives of a message.
-fn sent<T: Serialize + DeserializeOwned>(message: &T) -> T {
+pub(super) fn sent<T: Serialize + DeserializeOwned>(message: &T) -> T {
     serde_json::from_str(&serde_json::to_string(message).unwrap()).unwrap()
 }
 
 /// All that is said before round 1: the scale, and the rows of every site as the model sees them.
-fn agreed(sites: &[(SiteConfig, SiteRows)]) -> (Normalisation, Vec<TrainTest>) {
+pub(super) fn agreed(sites: &[(SiteConfig, SiteRows)]) -> (Normalisation, Vec<TrainTest>) {
     let mut told: Vec<Description> = sites.iter().map(|(site, rows)| sent(&describe(site, rows, 5))).collect();
     told.iter().for_each(|told| assert_eq!(told.check(), Ok(())));
     told.reverse();
     let agreed = sent(&agree(&told).unwrap());
     let means = sent(&means_for(&agreed, Normalise::Standard).unwrap().unwrap());
-    let measured = |(site, rows)| sent(&measure(site, rows, agreed.features.as_deref(), &means).unwrap());
+    let measured = |(site, rows)| {
+        sent(&measure(site, rows, agreed.features.as_deref(), &means, agreed.encoding.as_ref()).unwrap())
+    };
     let measured: Vec<Deviations> = sites.iter().rev().map(|(site, rows)| measured((site, rows))).collect();
     let card = sent(&agreed.card("trees", scale(&agreed, &measured, Normalise::Standard).unwrap()));
     let rows = sites.iter().map(|(site, rows)| rows.prepared(site.index, &card).unwrap()).collect();
@@ -146,7 +149,7 @@ fn agreed(sites: &[(SiteConfig, SiteRows)]) -> (Normalisation, Vec<TrainTest>) {
 }
 
 /// The rows of one client.
-fn of_client(data: &Dataset, k: usize) -> Dataset {
+pub(super) fn of_client(data: &Dataset, k: usize) -> Dataset {
     let clients = data.clients.as_ref().unwrap();
     data.select(&(0..data.rows()).filter(|row| clients[*row] == k).collect::<Vec<usize>>())
 }

@@ -4,7 +4,9 @@ use ndarray::Axis;
 
 use super::agree::Agreement;
 use super::describe::{SiteRows, has_fractions};
+use super::encode;
 use super::fit::{Holder, Misfit, columns};
+use crate::datasets::columns::Columns;
 use crate::datasets::format::csv;
 use crate::datasets::{Dataset, ModelCard, Targets, TrainTest};
 use crate::report::quoted;
@@ -22,8 +24,10 @@ impl SiteRows {
     /// The card is not consistent, or it has other columns, another task, or not all classes of this site.
     pub fn prepared(&self, client: usize, card: &ModelCard) -> Result<TrainTest, Misfit> {
         let holder = Holder::Client(client);
-        let (train, test) = (agreed_form(holder, &self.train, card)?, agreed_form(holder, &self.test, card)?);
-        Ok(TrainTest { train, test, normalisation: card.normalisation.clone(), notes: Vec::new() })
+        let form = |rows| agreed_form(holder, (rows, &self.columns), card);
+        let (train, test) = (form(&self.train)?, form(&self.test)?);
+        let (normalisation, encoding) = (card.normalisation.clone(), card.encoding.clone());
+        Ok(TrainTest { train, test, normalisation, notes: Vec::new(), encoding })
     }
 }
 
@@ -31,25 +35,43 @@ impl SiteRows {
 ///
 /// # Errors
 /// The card is not consistent, or it has other columns, another task, or not all classes of the rows.
-pub fn agreed_form(holder: Holder, own: &Dataset, card: &ModelCard) -> Result<Dataset, Misfit> {
+pub fn agreed_form(
+    holder: Holder,
+    (own, own_columns): (&Dataset, &Columns),
+    card: &ModelCard,
+) -> Result<Dataset, Misfit> {
     let invalid = |problem: String| Misfit::new(holder, format!("what was agreed is not valid: {problem}"));
     card.check().map_err(invalid)?;
     if card.classes.is_none() != card.normalisation.target.is_some() {
         return Err(invalid("a target is scaled in a regression, and only there".into()));
     }
-    let columns = columns(holder, own, card.feature_names.as_deref(), card.features)?;
-    let mut features = own.features.select(Axis(1), &columns);
+    let names = card.column_names();
+    let mut features = match &card.encoding {
+        Some(encoding) => encode::features(holder, (own, own_columns), names.as_deref(), encoding)?,
+        None if own_columns.are_features() => {
+            let columns = columns(holder, own, names.as_deref(), card.features)?;
+            own.features.select(Axis(1), &columns)
+        }
+        None => return Err(invalid("it does not say how columns that are not numbers alone become features".into())),
+    };
     card.normalisation.features.apply(&mut features).map_err(|error| invalid(error.to_string()))?;
     let targets = targets(holder, &own.targets, card.classes.as_deref())?;
     Ok(Dataset { features, targets, ..card.shape() })
 }
 
-/// Checks that rows have the agreed columns and no other classes, before a scale is known.
+/// Checks that rows have the agreed columns with the agreed content and no other classes, before a scale is known.
 ///
 /// # Errors
 /// As [`agreed_form`].
-pub fn fits(holder: Holder, own: &Dataset, agreed: &Agreement) -> Result<(), Misfit> {
-    columns(holder, own, agreed.features.as_deref(), agreed.width)?;
+pub fn fits(holder: Holder, (own, own_columns): (&Dataset, &Columns), agreed: &Agreement) -> Result<(), Misfit> {
+    let names = agreed.features.as_deref();
+    match &agreed.encoding {
+        Some(encoding) => drop(encode::features(holder, (own, own_columns), names, encoding)?),
+        None => drop(columns(holder, own, names, agreed.width)?),
+    }
+    if agreed.encoding.is_none() && !own_columns.are_features() {
+        return Err(Misfit::new(holder, "its columns are not numbers alone, and those of all sites are"));
+    }
     targets(holder, &own.targets, agreed.classes.as_deref()).map(|_| ())
 }
 

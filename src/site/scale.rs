@@ -145,16 +145,20 @@ impl Agreement {
             Some(names) => Targets::Classes { labels: Vec::new(), names: names.clone() },
             None => Targets::Real { values: Vec::new() },
         };
+        let (width, names) = match &self.encoding {
+            Some(encoding) => (encoding.width(), encoding.names()),
+            None => (self.width, self.features.clone()),
+        };
         let shape = Dataset {
             name: data.to_owned(),
-            features: Array2::zeros((0, self.width)),
-            feature_shape: vec![self.width],
-            feature_names: self.features.clone(),
+            features: Array2::zeros((0, width)),
+            feature_shape: vec![width],
+            feature_names: names,
             targets,
             clients: None,
             client_names: None,
         };
-        ModelCard::of(&shape, normalisation)
+        ModelCard::of(&shape, normalisation).with_encoding(self.encoding.clone())
     }
 }
 
@@ -172,6 +176,7 @@ mod tests {
             test_rows: vec![1, 1],
             width: 1,
             features: None,
+            encoding: None,
             classes: classes.map(|names| names.iter().map(ToString::to_string).collect()),
             means: Some(Means { features: vec![2.0], target: classes.is_none().then_some(5.0) }),
             silent: vec![],

@@ -62,6 +62,11 @@ pub const MAX_SCORE_NORM: f64 = 1e15;
 const CHECK_EVERY: usize = 10;
 
 impl Svgd {
+    /// The same loop with its step size times `factor`.
+    pub fn scaled(self, factor: f64) -> Self {
+        Self { optimizer: self.optimizer.scaled(factor), ..self }
+    }
+
     /// The particles `[N, d]` after `steps` steps of Θ ← step(Θ, φ(Θ, S)) with S = score(Θ).
     ///
     /// # Arguments

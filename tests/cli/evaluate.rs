@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::place::{Place, TINY, assert_near, pets, prices};
+use super::place::{Place, TINY, assert_near, cells, pets, prices};
+use super::tables::{KEYS, config, patients};
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
 
@@ -354,4 +355,57 @@ fn rows_far_outside_those_of_the_training_are_noted() {
     assert!(printed.stderr.contains(note), "{}", printed.stderr);
     assert_eq!(place.json("run/evaluate/far/report/report.json")["run"]["notes"], json!([note]));
     assert!(!place.works("evaluate run --input more.csv").stderr.contains("outside"));
+}
+
+#[test]
+fn a_table_as_it_is_is_evaluated_with_its_encoding() {
+    let place = Place::new();
+    place.write("table.csv", patients(0, 80)).write("test.csv", patients(200, 20));
+    place.write("run.toml", config(KEYS, "test_path = \"test.csv\"\n"));
+    place.works("train run.toml --quiet --out run");
+    let printed = place.works("evaluate run --input test.csv");
+    assert!(
+        printed.stderr.contains("missing cells of test.csv have the means of the training rows"),
+        "{}",
+        printed.stderr
+    );
+    assert_eq!(place.text("run/evaluate/test/predictions.csv"), place.text("run/predictions.csv"));
+    let (own, other) = ("run/report/report.json", "run/evaluate/test/report/report.json");
+    assert_eq!(numbers_of(&place, own), numbers_of(&place, other));
+    // A feature may be the group, in the words of the file; ids need not be there.
+    let without_ids: String =
+        patients(200, 20).lines().map(|line| format!("{}\n", line.split_once(';').unwrap().1)).collect();
+    place.write("test.csv", without_ids);
+    place.works("evaluate run --input test.csv --by smokes --force");
+    let groups = place.json(other)["groups"].take();
+    let mut names: Vec<_> = groups.as_array().unwrap().iter().map(|group| group["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["no", "yes"]);
+    place.refuses(
+        "evaluate run --input test.csv --by ward --out no",
+        &["test.csv: line 5, column 1 (ward)", "the name of a group"],
+    );
+
+    // A date far from those of the training; a ward that nobody knows is no number.
+    let new = "smokes;dose;patient;admitted;ward\nno;1,5;P-1;05.02.2024;west\nno;2;P-2;29.02.1904;cellar\n";
+    place.write("new.csv", new);
+    let table = cells(&place.works("predict run --input new.csv --columns outside").stdout);
+    assert_eq!(table[0].join(","), "patient,prediction,confidence,p_0,p_1,outside");
+    assert_eq!(table[1..].iter().map(|row| row[5].as_str()).collect::<Vec<_>>(), ["", "admitted"]);
+    let lines = place.works("predict run --input new.csv --format jsonl").stdout;
+    assert!(lines.starts_with(r#"{"id":{"patient":"P-1"},"prediction":"#), "{lines}");
+}
+
+#[test]
+fn targets_with_a_decimal_comma_are_read_as_in_the_training() {
+    let place = Place::new();
+    let comma = |table: String| table.replace(',', ";").replace('.', ",");
+    place.write("prices.csv", comma(prices(60))).write("more.csv", comma(prices(17)));
+    let keys = PRICES.replace("--quiet", "--set data.delimiter=; --set data.decimal=, --quiet");
+    place.works(&format!("{TINY} {keys} --out run"));
+    place.works("evaluate run --input more.csv");
+    assert_eq!(
+        numbers_of(&place, "run/report/report.json"),
+        numbers_of(&place, "run/evaluate/more/report/report.json")
+    );
 }

@@ -1,4 +1,4 @@
-//! `fedstein init`: the config that it writes for a table trains as it stands, or says what is in the way.
+//! `fedstein init`: the config that it writes for a table trains as it stands, and says what is left out.
 
 use super::place::{Place, gzip, pets, prices};
 
@@ -105,22 +105,93 @@ fn the_target_is_found_by_its_name_else_it_is_the_last_column() {
     );
 }
 
+/// A table of a clinic; every fifth dose and every seventh ward is missing.
+fn clinic(rows: usize) -> String {
+    let row = |i: usize| {
+        let dose = if i % 5 == 0 { String::new() } else { format!("{},{}", i * 37 % 41, i % 9 + 1) };
+        let ward = if i % 7 == 0 { "NA" } else { ["west", "east", "north"][i * 5 % 3] };
+        let smokes = ["yes", "No"][i * 3 % 7 % 2];
+        let lab = if i % 11 == 3 { "<5".to_owned() } else { format!("{}", 5 + i) };
+        format!(
+            "P-{i:03};{ward};{dose};came {i} times, then left;{:02}.{:02}.2024;{smokes};{lab};;{}\n",
+            1 + i % 28,
+            1 + i % 12,
+            ["well", "ill"][i % 2]
+        )
+    };
+    format!("patient;unit;dose;note;admitted;smokes;lab;void;outcome\n{}", (0..rows).map(row).collect::<String>())
+}
+
 #[test]
-fn columns_that_are_not_numbers_are_named_with_a_cell_and_its_line() {
+fn a_table_with_texts_dates_ids_and_missing_cells_trains_and_predicts_as_it_stands() {
     let place = Place::new();
-    place.write("mixed.csv", "age,city,dose,y\n1,Ulm,\"1,5\",0\n2,Bonn,2,1\n,Ulm,3,0\n4,Kiel,4,1\n");
-    let printed = place.works("init mixed.csv --target y").stdout;
-    assert!(printed.contains("does not train as it is: cells of `age`, `city`, `dose` are not numbers"), "{printed}");
-    let written = place.text("mixed.toml");
+    place.write("clinic.csv", clinic(80));
+    let printed = place.works("init clinic.csv").stdout;
+    assert_eq!(
+        printed,
+        "clinic.toml: classification of `outcome` (2 classes) from 4 columns, 80 rows\n\
+         left out: `note`, `lab`, `void`; the file says why\nfedstein train clinic.toml\n"
+    );
+    let written = place.text("clinic.toml");
     for words in [
-        "#   `age`: `` in line 4; numbers and other cells, 4 distinct, 1 missing",
-        "#   `city`: `Ulm` in line 2; text, 3 distinct",
-        "#   `dose`: `1,5` in line 2, a decimal comma; numbers with a decimal comma, 4 distinct",
+        "#   patient   text, 80 distinct, no feature\n",
+        "#   dose      numbers, 64 distinct, 16 missing\n",
+        "#   lab       numbers and other cells,",
+        "#   void      nothing, 0 distinct, 80 missing, left out\n",
+        "ignore = [\"note\", \"lab\", \"void\"]\n",
+        "# `note`: almost every row has a text of its own, such as `came 0 times, then left` in line 2; `lab`: most of",
+        "`<5` in line 5; `void`: all its cells are missing.",
+        "# Each row has another cell in `patient`.\nid = [\"patient\"]\n",
+        "# `unit` has 3 values: east (",
+        "categorical = [\"unit\"]\n",
+        "boolean = [\"smokes\"]\n",
+        "date = [\"admitted\"]\n",
+        "# Such as `01.01.2024` in line 2.\ndate_format = \"DD.MM.YYYY\"\n",
+        "# In `dose`.\ndecimal = \",\"\n",
+        "# Missing are cells of `unit` (12 of 80), `dose` (16 of 80).\nmissing = \"indicator\"\n",
     ] {
         assert!(written.contains(words), "no {words:?} in\n{written}");
     }
-    // What training says of the first of them.
-    place.refuses("train mixed.toml", &["mixed.csv", "line 2", "city"]);
+    place.works(&format!("train clinic.toml {SHORT}"));
+    let features = &place.json("runs/clinic/model.json")["feature_names"];
+    let names =
+        ["unit=east", "unit=north", "unit=west", "unit is missing", "dose", "dose is missing", "admitted", "smokes"];
+    assert_eq!(*features, serde_json::json!(names));
+    let predicted = place.works("predict runs/clinic --input clinic.csv").stdout;
+    assert!(predicted.starts_with("patient,prediction,confidence,p_0,p_1\nP-000,"), "{predicted}");
+    assert_eq!(predicted.lines().count(), 81);
+}
+
+#[test]
+fn a_target_with_missing_cells_and_dates_that_could_be_two_things_are_pointed_out() {
+    let place = Place::new();
+    let row = |i: usize| {
+        let price = if i % 10 == 9 { "?".to_owned() } else { format!("{},5", i * 7 % 31) };
+        format!("{},{:02}/{:02}/2023,{},\"{price}\"\n", i + 1, 1 + i % 12, 1 + i % 11, 1 + i % 13)
+    };
+    place.write("sales.csv", format!(",sold,rooms,price\n{}", (0..90).map(row).collect::<String>()));
+    let printed = place.works("init sales.csv --target price").stdout;
+    assert!(printed.contains("sales.toml: regression of `price` from 2 columns, 90 rows\n"), "{printed}");
+    let written = place.text("sales.toml");
+    for words in [
+        "date_format = \"DD/MM/YYYY\"\n",
+        "The cells could as well be `MM/DD/YYYY`: please check.",
+        "id = [\"0\"]\n",
+        "# Missing are cells of `price` (9 of 90). Rows without a target can only be left out.\nmissing = \"drop\"\n",
+    ] {
+        assert!(written.contains(words), "no {words:?} in\n{written}");
+    }
+    place.works(&format!("train sales.toml {SHORT}"));
+    let summary = place.json("runs/sales/summary.json");
+    assert!(summary["notes"].to_string().contains("leaves out 9 of the 90 rows"), "{summary}");
+    // Numbers of rows by their name.
+    let rows: String = (0..30).map(|i| format!("{},{},{}\n", 500 - i, i % 7, i % 2)).collect();
+    place.write("crew.csv", format!("CrewId,age,y\n{rows}"));
+    assert!(place.works("init crew.csv --out -").stdout.contains("\nid = [\"CrewId\"]\n"));
+    // A table of ids and notes alone.
+    let rows: String = (0..30).map(|i| format!("K{i},note number {i},{}\n", i % 2)).collect();
+    place.write("names.csv", format!("key,note,y\n{rows}"));
+    place.refuses("init names.csv", &["names.csv: there is nothing to predict `y` from: `key`: each row has another"]);
 }
 
 #[test]

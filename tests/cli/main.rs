@@ -18,4 +18,5 @@ mod reproduce;
 mod runs;
 mod site;
 mod stop;
+mod tables;
 mod train;

@@ -120,6 +120,20 @@ fn a_budget_of_time_ends_a_run_after_the_round_that_uses_it_up() {
 }
 
 #[test]
+fn validation_rows_have_scores_whatever_ends_the_run() {
+    let place = Place::new();
+    place.works(&format!("{SKEWED} --set rounds=4 --set evaluation.every=2 --out plain"));
+    place.works(&format!("{SKEWED} --set rounds=4 --set evaluation.every=2 --set evaluation.rows=validation --out of"));
+    for metric in ["nll", "accuracy"] {
+        let (held, of) = (column(&place, "plain", &format!("validation_{metric}")), column(&place, "of", metric));
+        assert!(held[0].is_nan() && held[2].is_nan(), "rounds that are not evaluated are blank: {held:?}");
+        assert!((held[1] - of[1]).abs() < 1e-9 && (held[3] - of[3]).abs() < 1e-9, "{held:?} {of:?}");
+    }
+    let header = place.table("of/rounds.csv")[0].join(",");
+    assert!(!header.contains("validation_"), "the metrics are those of the validation rows already: {header}");
+}
+
+#[test]
 fn patience_without_rows_to_judge_by_is_refused() {
     let place = Place::new();
     let patience = "--set stop.patience=2";
@@ -140,6 +154,79 @@ fn patience_without_rows_to_judge_by_is_refused() {
         &format!("train {patience} --set data.kind=mixture-1d --set model.kind=mixture --set algorithm.kind=dsvgd"),
         &["`stop.patience`", "toy density"],
     );
+}
+
+#[test]
+fn the_step_size_becomes_smaller_on_a_plateau_and_a_resumed_run_goes_on_with_it() {
+    let place = Place::new();
+    let keys = "--set lr_schedule.kind=plateau --set lr_schedule.rounds=2 --set lr_schedule.factor=0.5";
+    place.works(&format!("{SKEWED} {keys} --set rounds=12 --out whole"));
+    let (nll, factors) = (column(&place, "whole", "validation_nll"), column(&place, "whole", "lr_factor"));
+    // The rule by the columns: the factor is halved after two rounds in a row that are not better than the best before.
+    let (mut best, mut waited, mut factor) = (f64::INFINITY, 0, 1.0);
+    for (nll, found) in nll.iter().zip(&factors) {
+        assert_eq!(*found, factor, "{nll:?} {factors:?}");
+        (best, waited) = if *nll < best { (*nll, 0) } else { (best, waited + 1) };
+        if waited == 2 {
+            (factor, waited) = (factor / 2.0, 0);
+        }
+    }
+    assert!(factor < 1.0, "no plateau in {nll:?}");
+    place.works(&format!("{SKEWED} {keys} --set rounds=7 --out parts"));
+    place.works("train --resume parts --set rounds=12 --quiet");
+    assert_same_results(&place, "parts", "whole");
+    assert_eq!(column(&place, "parts", "lr_factor"), factors);
+    place.refuses("train --resume parts --set lr_schedule.factor=0.1", &["lr_schedule.factor: 0.5 → 0.1"]);
+}
+
+#[test]
+fn a_schedule_of_step_sizes_that_nothing_follows_is_refused() {
+    let place = Place::new();
+    place.refuses(
+        "train --set algorithm.kind=sgld --set lr_schedule.kind=cosine",
+        &["algorithm kind `sgld`", "`lr_schedule.kind` = \"constant\""],
+    );
+    place.refuses("train --set lr_schedule.kind=plateau", &["lr_schedule.kind", "`partition.validation`"]);
+    place.refuses("train --set lr_schedule.kind=cosine --set lr_schedule.end=0", &["lr_schedule.end"]);
+    place.refuses("train --set lr_schedule.kind=cos", &["lr_schedule.kind", "cosine"]);
+}
+
+/// The records of an event file: lengths and content, without the checksums.
+fn records(mut file: &[u8]) -> Vec<Vec<u8>> {
+    let mut records = Vec::new();
+    while let Some((length, rest)) = file.split_first_chunk::<8>() {
+        let length = u64::from_le_bytes(*length) as usize;
+        records.push(rest[4..4 + length].to_vec());
+        file = &rest[4 + length + 4..];
+    }
+    records
+}
+
+#[test]
+fn event_files_of_tensorboard_have_every_round_and_change_nothing_that_exists() {
+    let place = Place::new();
+    place.works(&format!("{SKEWED} --set rounds=3 --out run --tensorboard tb/one"));
+    let files = || -> Vec<std::path::PathBuf> {
+        let all = std::fs::read_dir(place.path("tb/one")).unwrap();
+        let mut all: Vec<_> = all.map(|file| file.unwrap().path()).collect();
+        all.sort_by_key(|path| std::fs::metadata(path).unwrap().modified().unwrap());
+        all
+    };
+    let first = files();
+    assert_eq!(first.len(), 1);
+    let name = first[0].file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(name.starts_with("events.out.tfevents."), "{name}");
+    let bytes = std::fs::read(&first[0]).unwrap();
+    let events = records(&bytes);
+    let has = |event: &[u8], word: &str| event.windows(word.len()).any(|at| at == word.as_bytes());
+    assert!(events.len() == 4 && has(&events[0], "brain.Event:2"));
+    assert!(events[1..].iter().all(|event| ["nll", "accuracy", "uplink_bytes"].iter().all(|tag| has(event, tag))));
+    // The run goes on in a file of its own.
+    place.works("train --resume run --set rounds=4 --tensorboard tb/one --quiet");
+    let both = files();
+    assert_eq!((both.len(), std::fs::read(&both[0]).unwrap() == bytes), (2, true));
+    assert_eq!(records(&std::fs::read(&both[1]).unwrap()).len(), 2);
+    place.refuses("train --tensorboard run/rounds.csv --out other", &["--tensorboard", "is not a directory"]);
 }
 
 #[test]

@@ -461,9 +461,16 @@ fn a_personalised_method_prints_the_clients_own_predictors_first() {
     let printed = place.works(&format!("{TINY} {keys} --set algorithm.kind=fedwba --out a")).stdout;
     let (first, second) = printed.split_once("the server's particles, test rows: 359").unwrap();
     assert!(first.contains(own) && !second.contains(own), "{printed}");
+    let order = |run: &str| {
+        let page = place.text(&format!("{run}/report/report.html"));
+        let own = page.find("Personalised predictions").unwrap();
+        (own < page.find("Reliability diagram of").unwrap(), page.contains("s particles</h2>"))
+    };
+    assert_eq!(order("a"), (true, true));
     let printed = place.works(&format!("{TINY} {keys} --set algorithm.kind=dsvgd --out b")).stdout;
     let (first, second) = printed.split_once("test rows: 359").unwrap();
     assert!(!first.contains(own) && second.contains(own), "{printed}");
+    assert_eq!(order("b"), (false, false));
 }
 
 #[test]

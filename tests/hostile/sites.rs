@@ -55,7 +55,7 @@ fn cases(sites: &[(SiteConfig, SiteRows)]) -> Vec<Case<'_>> {
     let agreed = agree(&told).unwrap();
     let names = agreed.features.clone();
     let means = means_for(&agreed, Normalise::Standard).unwrap().unwrap();
-    let measured = sites.iter().map(|(site, rows)| measure(site, rows, names.as_deref(), &means).unwrap());
+    let measured = sites.iter().map(|(site, rows)| measure(site, rows, names.as_deref(), &means, None).unwrap());
     let measured: Vec<Deviations> = measured.collect();
     let card = agreed.card("pets", scale(&agreed, &measured, Normalise::Standard).unwrap());
     let (site, rows) = &sites[1];
@@ -68,7 +68,7 @@ fn cases(sites: &[(SiteConfig, SiteRows)]) -> Vec<Case<'_>> {
             means_for(&agreed, Normalise::Standard).map(drop).map_err(|error| says(&error))
         }),
         case("means", &means, move |means: Means| {
-            measure(site, rows, names.as_deref(), &means).map(drop).map_err(|error| says(&error))
+            measure(site, rows, names.as_deref(), &means, None).map(drop).map_err(|error| says(&error))
         }),
         case("deviations", &measured[1], move |told: Deviations| {
             scale(&agreed, &[other.clone(), told], Normalise::Standard).map(drop).map_err(|error| says(&error))

@@ -7,6 +7,7 @@ mod common;
 mod edges;
 mod faults;
 mod judge;
+mod lr_schedule;
 mod resume;
 mod selection_runs;
 mod site_absent;

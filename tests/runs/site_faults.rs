@@ -175,8 +175,9 @@ fn a_site_answers_a_question_about_its_rows_once_and_tells_no_scores_that_were_n
     };
     let sealed = |content: Content, arrays: &Arrays| seal(after.run(), 1, content, arrays).unwrap();
     let measure = with(|content| matches!(content, Content::Measure { .. }));
-    let Content::Measure { features, mut means } = measure.content else { unreachable!() };
-    let ask = |means| sealed(Content::Measure { features: features.clone(), means }, &Arrays::default());
+    let Content::Measure { features, mut means, encoding: None } = measure.content else { unreachable!() };
+    let ask =
+        |means| sealed(Content::Measure { features: features.clone(), means, encoding: None }, &Arrays::default());
     let again = open(after.answer(&ask(means.clone()))).unwrap();
     assert!(matches!(again.content, Content::Deviations(_)), "{:?}", again.content);
     means.features[0] += 1.0;

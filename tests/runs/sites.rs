@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use fedstein::backend::Flex;
-use fedstein::datasets::{Dataset, Header, Normalise, Targets, Task, TrainTest};
+use fedstein::datasets::{Dataset, Header, Normalise, Reading, Targets, Task, TrainTest};
 use fedstein::error::RunError;
 use fedstein::experiment::at_site::SiteClient;
 use fedstein::experiment::{ConfigLoader, Experiment, Outcome, Overrides, Quiet, Source, run, serve};
@@ -86,11 +86,12 @@ pub fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
                 task,
                 header: Header::Yes,
                 delimiter: ",".into(),
+                reading: Reading::default(),
                 test_fraction: 0.2,
                 validation_fraction: 0.0,
                 calibration_fraction: 0.0,
             },
-            tell: Tell { class_counts: true, min_rows: 1, products: true, statistics: true },
+            tell: Tell { categories: true, class_counts: true, min_rows: 1, products: true, statistics: true },
             limits: SiteLimits { megabytes: 64, numbers: 1 << 20, steps: 1000 },
         }
     };

@@ -1,13 +1,15 @@
 //! A user's own table: any delimiter, quotes, with or without a header, gzipped or not. The input is a file with the
-//! columns of target and client, the output are features `[rows, p]`, targets and natural clients. Every error names
-//! the line and the column.
+//! columns of target and client, the output are the cells of the features `[rows, p]`, targets and natural clients.
+//! Every error names the line and the column.
 
 use super::header::Header;
 use super::lines::Lines;
+use super::roles::{Role, by_content, roles};
 use crate::DataError;
+use crate::columns::{CellKind, MOST_CATEGORIES, Missing, Notation, Purpose, Reading, is_missing};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 /// The type of the target column.
@@ -33,15 +35,27 @@ pub struct CsvOptions<'a> {
     pub client: &'a str,
     /// The type of the target column.
     pub task: Task,
+    /// The meaning of the other columns, and how cells are written.
+    pub reading: &'a Reading,
+    /// Whether columns that are no feature may be missing, as from a second file.
+    pub is_second: bool,
 }
 
 /// The content of a file.
 #[derive(Clone, Debug)]
 pub struct CsvTable {
-    /// `[rows, p]`, without target and client.
+    /// The cells `[rows, p]` of the feature columns: see [`crate::columns`].
     pub features: Array2<f32>,
     /// The names of the feature columns, if there is a header.
     pub names: Option<Vec<String>>,
+    /// What the feature columns hold `[p]`.
+    pub kinds: Vec<CellKind>,
+    /// The places of the feature columns in the file `[p]`, from 0.
+    pub places: Vec<usize>,
+    /// The texts of each feature column that is a category, to which its cells refer.
+    pub texts: BTreeMap<usize, Vec<String>>,
+    /// The number of rows that were left out because a cell is missing.
+    pub dropped: usize,
     /// Regression: the targets. Empty for classification.
     pub values: Vec<f64>,
     /// Classification: an index into the [`Names`] of the classes. Empty for regression.
@@ -67,6 +81,11 @@ impl Names {
         self.ids.insert(name.to_owned(), id);
         self.texts.push(name.to_owned());
         id
+    }
+
+    /// The texts by their index.
+    pub fn into_texts(self) -> Vec<String> {
+        self.texts
     }
 
     /// The texts in their final order and, for each index assigned so far, its position in that order. The texts are
@@ -98,21 +117,44 @@ fn numbers(texts: &[String]) -> Option<Vec<f64>> {
     texts.iter().map(|text| text.parse().ok().filter(|value: &f64| value.is_finite())).collect()
 }
 
-/// The place of each name in the list that [`Names::sorted`] makes of these and others. Like there, `1.0` has the place
-/// of `1` if the list consists of numbers.
+/// The place of a name in a list that [`Names::sorted`] made. Like there, `1.0` has the place of `1` if the list
+/// consists of numbers.
+#[derive(Clone, Debug)]
+pub struct Places {
+    are_numbers: bool,
+    of: HashMap<String, usize>,
+}
+
+impl Places {
+    /// The places in a list.
+    pub fn of(list: &[String]) -> Self {
+        let are_numbers = numbers(list).is_some();
+        let spelt = |name: &String| spelt(name, are_numbers);
+        let of = list.iter().zip(0..).filter_map(|(name, place)| Some((spelt(name)?, place))).collect();
+        Self { are_numbers, of }
+    }
+
+    /// The place of a name; `None` where it is not in the list.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.of.get(&spelt(name, self.are_numbers)?).copied()
+    }
+}
+
+/// One text for all spellings of a number. The sum is the same for both zeros.
+fn spelt(name: &str, is_number: bool) -> Option<String> {
+    match is_number {
+        true => name.parse().ok().map(|number: f64| (number + 0.0).to_string()),
+        false => Some(name.to_owned()),
+    }
+}
+
+/// The place of each name in a list, as [`Places::find`] finds it.
 ///
 /// # Errors
 /// The first name that is not in the list.
 pub fn places<'a>(names: &'a [String], list: &[String]) -> Result<Vec<usize>, &'a str> {
-    let are_numbers = numbers(list).is_some();
-    // One text for all spellings of a number. The sum is the same for both zeros.
-    let spelt = |name: &str| match are_numbers {
-        true => name.parse().ok().map(|number: f64| (number + 0.0).to_string()),
-        false => Some(name.to_owned()),
-    };
-    let place: HashMap<Option<String>, usize> = list.iter().map(|name| spelt(name)).zip(0..).collect();
-    let find = |name: &String| place.get(&Some(spelt(name)?)).copied();
-    names.iter().map(|name| find(name).ok_or(name.as_str())).collect()
+    let places = Places::of(list);
+    names.iter().map(|name| places.find(name).ok_or(name.as_str())).collect()
 }
 
 /// Reads a table with a target.
@@ -122,229 +164,160 @@ pub fn places<'a>(names: &'a [String], list: &[String]) -> Result<Vec<usize>, &'
 ///   take the final order from [`Names::sorted`].
 ///
 /// # Errors
-/// A column does not exist, there is no feature column or no data row, a line has another number of fields, a feature
-/// or a regression target is not a finite number, or a label or client is empty.
+/// A column does not exist, there is no feature column or no data row, a line has another number of fields, a cell does
+/// not fit its column, or a label or client is empty.
 pub fn read(
     path: &Path,
     options: &CsvOptions,
     classes: &mut Names,
     clients: &mut Names,
 ) -> Result<CsvTable, DataError> {
+    let reading = options.reading;
+    reading.check()?;
+    let texts_of = by_content(path, options)?;
     let mut lines = Lines::open(path, options.delimiter)?;
-    lines.header(options.header, &[options.target, options.client]);
-    let target = lines.column(options.target)?;
-    let client = if options.client.is_empty() { None } else { Some(lines.column(options.client)?) };
-    if client == Some(target) {
-        return Err(lines.columns(format!("column `{}` cannot be both target and client", options.client)));
-    }
-    let taken: Vec<usize> = std::iter::once(target).chain(client).collect();
-    let width = lines.width - taken.len();
-    if width == 0 {
-        return Err(lines.columns("no column is left for the features".to_owned()));
-    }
-    if let Some(name) = twice(lines.names.as_deref().unwrap_or_default(), &taken) {
+    let notation = reading.notation();
+    let roles = roles(&mut lines, options, &texts_of)?;
+    let mut cells = Cells::new(&roles, reading);
+    let place = |wanted: Role| roles.iter().position(|role| *role == wanted);
+    let target = place(Role::Target).ok_or_else(|| lines.no_column(options.target))?;
+    let client = place(Role::Client);
+    if let Some(name) = twice(lines.names.as_deref().unwrap_or_default(), &cells.columns) {
         let name = super::table::text(name.as_bytes());
         return Err(lines.columns(format!("two columns are named `{name}`; give each feature a name of its own")));
     }
 
-    let mut features = Vec::new();
     let (mut values, mut labels, mut ids) = (Vec::new(), Vec::new(), Vec::new());
     while lines.next()? {
-        for column in 0..lines.width {
-            if !taken.contains(&column) {
-                features.push(lines.feature(column)?);
-            }
+        let no_target = reading.missing == Missing::Drop && is_missing(lines.field(target));
+        if !cells.read(&lines, no_target)? {
+            continue;
         }
         match options.task {
             Task::Classification => labels.push(classes.id(&lines.name(target, "a label")?)),
-            Task::Regression => values.push(lines.number(target)?),
+            Task::Regression => values.push(lines.number(target, &notation)?),
         }
         if let Some(client) = client {
             ids.push(clients.id(&lines.name(client, "a client")?));
         }
     }
-    let names = lines.names.as_ref().map(|names| {
-        let kept = names.iter().enumerate().filter(|(column, _)| !taken.contains(column));
-        kept.map(|(_, name)| name.clone()).collect()
-    });
-    Ok(CsvTable { features: lines.finish(features, width)?, names, values, labels, clients: ids })
-}
-
-/// A column to give back as it is, beside the features.
-#[derive(Clone, Copy, Debug)]
-pub struct BesideColumn<'a> {
-    /// What names it, for messages: a key of the config, or an option.
-    pub key: &'a str,
-    /// Its name, or its index from 0, negative from the end.
-    pub column: &'a str,
-    /// What its cells are, for messages, such as `a label`. A blank cell is refused.
-    pub what: &'a str,
-    /// Whether it may also be a feature.
-    pub may_be_feature: bool,
-}
-
-/// A column that is given back as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beside {
-    /// Its number from 1 and its name, for messages.
-    pub place: String,
-    /// Its name, if the file has a header.
-    pub name: Option<String>,
-    /// Its cells `[rows]`.
-    pub cells: Vec<String>,
-}
-
-/// New rows in the units of the data.
-#[derive(Clone, Debug)]
-pub struct NewRows {
-    /// The features `[rows, p]`, to which the run's normalisation has to be applied.
-    pub features: Array2<f32>,
-    /// The columns that were asked for, in their order.
-    pub beside: Vec<Beside>,
-    /// The line of the file of each row, `[rows]`, from 1.
-    pub lines: Vec<u64>,
-}
-
-/// Reads features alone, e.g. the rows to predict.
-///
-/// # Arguments
-/// - `width`: the number of features `p`.
-/// - `names`: their names `[p]`, if the model has them. In a file with a header, features are found by name, in any
-///   order and among any other columns; in a file without one, by position.
-/// - `delimiter`: one ASCII character between the fields.
-/// - `ignore`: columns that are not features, such as target and client. Columns with these names are left out; indices
-///   (from 0, negative from the end) are left out only if the file has that many additional columns.
-///
-/// # Returns
-/// The raw values `[rows, p]`, to which the run's normalisation has to be applied.
-///
-/// # Errors
-/// The file does not exist or has another number of columns, a field is not a finite number, or there is no data row.
-pub fn read_features(
-    path: &Path,
-    width: usize,
-    names: Option<&[String]>,
-    delimiter: u8,
-    ignore: &[&str],
-) -> Result<Array2<f32>, DataError> {
-    read_new_rows(path, (width, names), delimiter, ignore, &[]).map(|rows| rows.features)
-}
-
-/// Reads features as [`read_features`] does, and other columns as texts beside them.
-///
-/// # Errors
-/// As [`read_features`]; or a column of `beside` is not there, is a feature and may not be one, or has a blank cell.
-pub fn read_new_rows(
-    path: &Path,
-    (width, names): (usize, Option<&[String]>),
-    delimiter: u8,
-    ignore: &[&str],
-    beside: &[BesideColumn],
-) -> Result<NewRows, DataError> {
-    let mut lines = Lines::open(path, delimiter)?;
-    lines.header(Header::Auto, &Vec::from_iter(beside.iter().map(|wanted| wanted.column)));
-    let places: Vec<usize> = beside.iter().map(|wanted| find(&lines, wanted)).collect::<Result<_, _>>()?;
-    let columns = match names {
-        Some(names) if lines.names.is_some() && distinct(names) => by_name(&lines, names)?,
-        _ => by_position(&lines, width, ignore, &Vec::from_iter(beside.iter().zip(places.iter().copied())))?,
-    };
-    for (wanted, place) in beside.iter().zip(&places) {
-        if !wanted.may_be_feature && columns.contains(place) {
-            let BesideColumn { key, column, .. } = wanted;
-            return Err(
-                lines.columns(format!("column `{column}` ({key}) is a feature of the model; name another column"))
-            );
-        }
+    let names = lines.names.as_ref().map(|names| cells.columns.iter().map(|&column| names[column].clone()).collect());
+    let Cells { columns: places, kinds, texts, values: features, dropped, .. } = cells;
+    if features.is_empty() && dropped > 0 {
+        let problem =
+            format!("each of the {dropped} rows has a missing cell, and data.missing = \"drop\" leaves it out");
+        return Err(lines.columns(problem));
     }
-    let (mut features, mut numbers) = (Vec::new(), Vec::new());
-    let mut cells = vec![Vec::new(); beside.len()];
-    while lines.next()? {
-        for &column in &columns {
-            features.push(lines.feature(column)?);
-        }
-        for ((wanted, place), cells) in beside.iter().zip(&places).zip(&mut cells) {
-            cells.push(lines.name(*place, wanted.what)?);
-        }
-        numbers.push(lines.cells().1);
+    let features = lines.finish(features, kinds.len())?;
+    let texts = texts.into_iter().map(|(at, names)| (at, names.into_texts())).collect();
+    Ok(CsvTable { features, names, kinds, places, texts, dropped, values, labels, clients: ids })
+}
+
+/// The cells of the feature columns, as they are read row by row.
+pub(super) struct Cells {
+    /// The feature columns of the file `[p]`.
+    pub columns: Vec<usize>,
+    /// What they hold `[p]`.
+    pub kinds: Vec<CellKind>,
+    /// The texts of each that is a category.
+    pub texts: BTreeMap<usize, Names>,
+    /// The cells of all rows that are kept.
+    pub values: Vec<f32>,
+    /// The number of rows that were left out because a cell is missing.
+    pub dropped: usize,
+    notation: Notation,
+    /// Whether a missing cell is NaN instead of an error.
+    missing: bool,
+    /// Whether a row with one is left out.
+    drops: bool,
+    purpose: Purpose,
+}
+
+impl Cells {
+    /// Cells of the features of a table with a target.
+    fn new(roles: &[Role], reading: &Reading) -> Self {
+        let features = roles.iter().enumerate().filter_map(|(column, role)| match role {
+            Role::Feature(kind) => Some((column, *kind)),
+            _ => None,
+        });
+        let (columns, kinds): (Vec<usize>, Vec<CellKind>) = features.unzip();
+        Self::of(columns, kinds, reading, (reading.missing != Missing::Error, Purpose::Train))
     }
-    let given = |(place, cells): (&usize, Vec<String>)| {
-        let name = lines.names.as_ref().map(|names| names[*place].clone());
-        Beside { place: lines.place(*place), name, cells }
-    };
-    let beside = places.iter().zip(cells).map(given).collect();
-    Ok(NewRows { features: lines.finish(features, width)?, beside, lines: numbers })
-}
 
-/// The place of a column to give back.
-fn find(lines: &Lines, BesideColumn { key, column, .. }: &BesideColumn) -> Result<usize, DataError> {
-    let place = lines.named(column)?.or_else(|| super::lines::place(column, lines.width));
-    place.ok_or_else(|| lines.no_column_of(column, key))
-}
-
-/// The first name of two features; `taken` are columns that are none.
-fn twice<'a>(names: &'a [String], taken: &[usize]) -> Option<&'a str> {
-    let mut seen = std::collections::HashSet::new();
-    let mut features = names.iter().enumerate().filter(|(column, _)| !taken.contains(column));
-    features.find(|(_, name)| !seen.insert(name.as_str())).map(|(_, name)| name.as_str())
-}
-
-/// Whether all names are distinct.
-fn distinct(names: &[String]) -> bool {
-    let different: std::collections::HashSet<&String> = names.iter().collect();
-    different.len() == names.len()
-}
-
-fn by_name(lines: &Lines, names: &[String]) -> Result<Vec<usize>, DataError> {
-    let header = lines.names.as_deref().unwrap_or_default();
-    // `None` for a name that occurs twice, for which `named` then reports an error. Calling `named` for each name would
-    // take quadratic time.
-    let mut places: HashMap<&str, Option<usize>> = HashMap::with_capacity(header.len());
-    for (column, name) in header.iter().enumerate() {
-        places.entry(name).and_modify(|place| *place = None).or_insert(Some(column));
+    /// Cells of some columns.
+    ///
+    /// # Arguments
+    /// - `missing`: whether a missing cell is NaN instead of an error.
+    pub fn of(
+        columns: Vec<usize>,
+        kinds: Vec<CellKind>,
+        reading: &Reading,
+        (missing, purpose): (bool, Purpose),
+    ) -> Self {
+        let categories = kinds.iter().enumerate().filter(|(_, kind)| **kind == CellKind::Category);
+        let texts = categories.map(|(at, _)| (at, Names::default())).collect();
+        let (notation, drops) = (reading.notation(), purpose == Purpose::Train && reading.missing == Missing::Drop);
+        Self { columns, kinds, texts, values: Vec::new(), dropped: 0, notation, missing, drops, purpose }
     }
-    let column = |name: &String| match places.get(name.as_str()) {
-        Some(Some(column)) => Ok(*column),
-        _ => lines.named(name)?.ok_or_else(|| lines.no_column(name)),
-    };
-    names.iter().map(column).collect()
+
+    /// Reads the cells of a row; `false` where `missing = "drop"` leaves it out.
+    ///
+    /// # Errors
+    /// A cell does not fit its column, or a column has too many texts.
+    pub fn read(&mut self, lines: &Lines, no_target: bool) -> Result<bool, DataError> {
+        let start = self.values.len();
+        for (at, (&column, &kind)) in self.columns.iter().zip(&self.kinds).enumerate() {
+            let field = lines.field(column);
+            let value = match kind {
+                _ if self.missing && is_missing(field) => f32::NAN,
+                CellKind::Category => {
+                    category(lines, column, self.texts.entry(at).or_default(), (&self.notation, self.purpose))?
+                }
+                _ => lines.feature(column, kind, &self.notation, self.purpose)?,
+            };
+            self.values.push(value);
+        }
+        if self.drops && (no_target || self.values[start..].iter().any(|value| value.is_nan())) {
+            self.values.truncate(start);
+            self.dropped += 1;
+            return Ok(false);
+        }
+        Ok(true)
+    }
 }
 
-/// All columns except those to ignore and those beside them. Whether a column that may be a feature is one, and whether
-/// indices to ignore count in this file, is told from the number of columns.
-fn by_position(
+/// The number of a cell's text.
+fn category(
     lines: &Lines,
-    width: usize,
-    ignore: &[&str],
-    beside: &[(&BesideColumn, usize)],
-) -> Result<Vec<usize>, DataError> {
-    let ignore: Vec<&str> = ignore.iter().copied().filter(|key| !key.is_empty()).collect();
-    let by_name = (0..lines.width).filter(|&c| lines.names.as_ref().is_some_and(|n| ignore.contains(&n[c].as_str())));
-    let mut taken: BTreeSet<usize> = by_name.collect();
-    let indices: Vec<&str> = match taken.is_empty() {
-        true => ignore.into_iter().filter(|key| key.parse::<i64>().is_ok()).collect(),
-        false => Vec::new(),
+    column: usize,
+    texts: &mut Names,
+    (notation, purpose): (&Notation, Purpose),
+) -> Result<f32, DataError> {
+    let field = lines.field(column);
+    if is_missing(field) {
+        let remedy = notation.remedy(CellKind::Category, field, &lines.called(column), purpose);
+        return Err(lines.bad(column, format!("a category{remedy}")));
+    }
+    let id = texts.id(&lines.name(column, "a category")?);
+    let (most, remedy) = match purpose {
+        Purpose::Train => (MOST_CATEGORIES, "; name it in data.id or data.ignore"),
+        // Single precision counts so far.
+        Purpose::Predict => (1 << 24, ""),
     };
-    let sure = beside.iter().filter(|(wanted, _)| !wanted.may_be_feature).map(|(_, place)| *place);
-    taken.extend(sure);
-    let others: BTreeSet<usize> = beside.iter().map(|(_, place)| *place).collect();
-    let others = &taken | &others;
-    let places: BTreeSet<usize> = indices.iter().filter_map(|key| super::lines::place(key, lines.width)).collect();
-    let choices = BTreeSet::from([&taken | &places, &others | &places, others, taken.clone()]);
-    let mut fitting = choices.into_iter().filter(|left_out| lines.width == width + left_out.len());
-    let taken = match (fitting.next(), fitting.next()) {
-        (Some(only), None) => only,
-        (Some(_), Some(_)) => {
-            let problem = "which columns are features cannot be told from their number; give the file a header, or leave \
-                           out columns that are neither features nor asked for";
-            return Err(lines.columns(problem.to_owned()));
-        }
-        (None, _) => {
-            let besides = if taken.is_empty() { String::new() } else { format!(" besides {} left out", taken.len()) };
-            let found = lines.width - taken.len();
-            return Err(lines.columns(format!("{found} feature columns{besides}, the model takes {width}")));
-        }
-    };
-    Ok((0..lines.width).filter(|column| !taken.contains(column)).collect())
+    if id >= most {
+        let name = lines.called(column);
+        return Err(lines.columns(format!(
+            "column `{name}` holds more than {most} different texts, too many for categories{remedy}"
+        )));
+    }
+    Ok(id as f32)
+}
+
+/// The first name of two features.
+fn twice<'a>(names: &'a [String], features: &[usize]) -> Option<&'a str> {
+    let mut seen = std::collections::HashSet::new();
+    let mut features = features.iter().filter_map(|column| names.get(*column));
+    features.find(|name| !seen.insert(name.as_str())).map(String::as_str)
 }
 
 #[cfg(test)]

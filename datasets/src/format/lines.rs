@@ -5,10 +5,11 @@ use super::header::Header;
 use super::table::text;
 use super::{open, read_error};
 use crate::DataError;
+use crate::columns::{CellKind, Notation, Purpose};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use ndarray::Array2;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -78,22 +79,36 @@ impl Lines {
         Ok(more)
     }
 
-    /// Decides whether there is a header, given the columns that are not features.
-    pub fn header(&mut self, header: Header, keys: &[&str]) {
+    /// Decides whether there is a header, given the columns that are not features of numbers.
+    pub fn header(&mut self, header: Header, keys: &[&str], notation: &Notation) {
+        let is_header = match header {
+            Header::Yes => true,
+            Header::No => false,
+            Header::Auto => self.looks_like_header(keys, notation),
+        };
+        if is_header {
+            let first = |column: usize| String::from_utf8_lossy(&self.record[column]).into_owned();
+            self.names = Some((0..self.width).map(first).collect());
+            self.waiting = false;
+        }
+        self.guessed_data = header == Header::Auto && !is_header;
+    }
+
+    /// Whether a key is a name, or the first line has a name and no number in the columns that no key names.
+    pub fn looks_like_header(&self, keys: &[&str], notation: &Notation) -> bool {
         let by_name = keys.iter().any(|key| !key.is_empty() && key.parse::<i64>().is_err());
         let others: Vec<usize> = keys.iter().filter_map(|key| place(key, self.width)).collect();
         let first = |column: usize| String::from_utf8_lossy(&self.record[column]);
         let features = || (0..self.width).filter(|column| !others.contains(column)).map(first);
-        let is_header = match header {
-            Header::Yes => true,
-            Header::No => false,
-            Header::Auto => by_name || (features().any(|f| is_name(&f)) && !features().any(|f| is_number(&f))),
-        };
-        if is_header {
-            self.names = Some((0..self.width).map(|column| first(column).into_owned()).collect());
-            self.waiting = false;
-        }
-        self.guessed_data = header == Header::Auto && !is_header;
+        let is_number = |field: &str| notation.number(field).is_some();
+        let is_name = |field: &str| !is_number(field) && !is_mark(field);
+        by_name || (features().any(|f| is_name(&f)) && !features().any(|f| is_number(&f)))
+    }
+
+    /// Whether the first line has all of these names; before the header is known.
+    pub fn first_line_has(&self, names: &[String]) -> bool {
+        let fields: HashSet<&[u8]> = self.record.iter().collect();
+        names.iter().all(|name| fields.contains(name.as_bytes()))
     }
 
     /// The column of this name or index. A name takes precedence.
@@ -123,9 +138,26 @@ impl Lines {
         self.columns(format!("no column `{key}`: {}", self.known()))
     }
 
-    /// The error for a column that a key or an option names, and that is not there.
-    pub fn no_column_of(&self, column: &str, key: &str) -> DataError {
+    /// The column that a key of the config names; `None` where there is none.
+    ///
+    /// # Errors
+    /// Several columns have this name.
+    pub fn find(&self, column: &str) -> Result<Option<usize>, DataError> {
+        Ok(self.named(column)?.or_else(|| place(column, self.width)))
+    }
+
+    /// The error for a column that a key of the config names, and that is not there.
+    pub fn no_column_of(&self, key: &str, column: &str) -> DataError {
         self.columns(format!("no column `{}` ({key}): {}", text(column.as_bytes()), self.known()))
+    }
+
+    /// The error for a column that is to be written beside predictions, and that is not there.
+    pub fn no_column_beside(&self, key: &str, column: &str) -> DataError {
+        let column = text(column.as_bytes());
+        let known = self.known();
+        self.columns(format!(
+            "no column `{column}` ({key}), which is written beside the predictions; its cells may be blank: {known}"
+        ))
     }
 
     /// The columns that there are.
@@ -135,6 +167,19 @@ impl Lines {
             Some(names) => format!("the header has {}", listed(names)),
             None => format!("there is no header, so columns are 0 to {} or -{width} to -1", width - 1),
         }
+    }
+
+    /// The name of a column, or its number from 0, as a key of the config takes it.
+    pub fn called(&self, column: usize) -> String {
+        match &self.names {
+            Some(names) => text(names[column].as_bytes()),
+            None => column.to_string(),
+        }
+    }
+
+    /// The bytes of a field.
+    pub fn field(&self, column: usize) -> &[u8] {
+        &self.record[column]
     }
 
     /// Advances to the next data row; `false` at the end.
@@ -161,26 +206,38 @@ impl Lines {
     ///
     /// # Errors
     /// [`DataError::Field`] where the field is not a finite number.
-    pub fn number(&self, column: usize) -> Result<f64, DataError> {
-        let field = &self.record[column];
-        let value: Option<f64> = std::str::from_utf8(field).ok().and_then(|text| text.parse().ok());
-        value.filter(|value| value.is_finite()).ok_or_else(|| self.bad(column, self.wanted()))
+    pub fn number(&self, column: usize, notation: &Notation) -> Result<f64, DataError> {
+        let value = std::str::from_utf8(&self.record[column]).ok().and_then(|field| notation.number(field));
+        value.filter(|value| value.is_finite()).ok_or_else(|| self.bad(column, self.wanted("a finite number".into())))
     }
 
-    /// Reads a finite number in single precision.
+    /// Reads the value of a feature that is no category, in single precision.
     ///
     /// # Errors
-    /// [`DataError::Field`] where the field is not a finite number, or is beyond the range of `f32`.
-    pub fn feature(&self, column: usize) -> Result<f32, DataError> {
-        let value = self.number(column)? as f32;
+    /// [`DataError::Field`] where the field is none of this kind, or is beyond the range of `f32`; the message says which
+    /// key would accept it.
+    pub fn feature(
+        &self,
+        column: usize,
+        kind: CellKind,
+        notation: &Notation,
+        purpose: Purpose,
+    ) -> Result<f32, DataError> {
+        let field = &self.record[column];
+        let value = std::str::from_utf8(field).ok().and_then(|cell| notation.value(kind, cell));
+        let Some(value) = value else {
+            let remedy = notation.remedy(kind, field, &self.called(column), purpose);
+            return Err(self.bad(column, self.wanted(notation.wanted(kind)) + &remedy));
+        };
+        let value = value as f32;
         if value.is_finite() { Ok(value) } else { Err(self.bad(column, "a number below 3.4e38".to_owned())) }
     }
 
-    /// The expected content of a field that must be a number.
-    fn wanted(&self) -> String {
+    /// The expected content of a field, with a hint where the first line was taken for data.
+    fn wanted(&self, expected: String) -> String {
         match self.guessed_data && self.line == 1 {
-            true => "a finite number (if this line is a header, say so)".to_owned(),
-            false => "a finite number".to_owned(),
+            true => expected + " (if this line is a header, say so)",
+            false => expected,
         }
     }
 
@@ -196,7 +253,17 @@ impl Lines {
         }
     }
 
-    fn bad(&self, column: usize, expected: String) -> DataError {
+    /// Reads a text, which may be empty.
+    ///
+    /// # Errors
+    /// [`DataError::Field`] where the field is not UTF-8.
+    pub fn text(&self, column: usize) -> Result<String, DataError> {
+        let field = std::str::from_utf8(&self.record[column]);
+        field.map(str::to_owned).map_err(|_| self.bad(column, "UTF-8 text".to_owned()))
+    }
+
+    /// The error for a field whose content does not fit its column.
+    pub fn bad(&self, column: usize, expected: String) -> DataError {
         DataError::Field {
             path: self.path.clone(),
             line: self.line,
@@ -231,25 +298,16 @@ impl Lines {
 }
 
 /// The column of an index, negative from the end.
-pub(super) fn place(key: &str, width: usize) -> Option<usize> {
+fn place(key: &str, width: usize) -> Option<usize> {
     let index: i64 = key.parse().ok()?;
     let column = if index < 0 { index.checked_add(i64::try_from(width).ok()?)? } else { index };
     usize::try_from(column).ok().filter(|&column| column < width)
 }
 
-fn is_number(field: &str) -> bool {
-    field.parse::<f64>().is_ok()
-}
-
-/// Whether a field of the first line looks like a column's name: neither a number nor a mark for a missing value.
-fn is_name(field: &str) -> bool {
-    !is_number(field) && !is_missing(field)
-}
-
-/// Whether a field is blank, or a mark for a missing value.
-pub(super) fn is_missing(field: &str) -> bool {
-    const MISSING: [&str; 7] = ["", "na", "n/a", "?", "null", "none", "-"];
-    MISSING.contains(&field.to_lowercase().as_str())
+/// Whether a field of the first line is a mark for a missing value, and no name of a column.
+fn is_mark(field: &str) -> bool {
+    const MARKS: [&str; 7] = ["", "na", "n/a", "?", "null", "none", "-"];
+    MARKS.contains(&field.to_lowercase().as_str())
 }
 
 /// The first names of a header for a message.

@@ -6,8 +6,11 @@ pub mod header;
 pub mod idx;
 pub mod libsvm;
 mod lines;
+pub mod new_rows;
+mod roles;
 pub mod splits;
 pub mod survey;
+mod survey_column;
 pub mod table;
 
 use crate::DataError;

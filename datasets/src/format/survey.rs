@@ -1,12 +1,15 @@
 //! What a user's table looks like before anybody says what its columns mean: the separator of its cells, whether it has a
-//! header, and for each column how many of its cells are numbers, blank or text.
+//! header, how its numbers and dates are written, and for each column what its cells are.
 
 use super::header::Header;
-use super::lines::{Lines, is_missing};
+use super::lines::Lines;
+pub use super::survey_column::SurveyColumn;
+use super::survey_column::{DATE_FORMATS, Look, Notations};
 use super::{open, read_error};
 use crate::DataError;
+use crate::columns::{DateFormat, Decimal, Notation};
 use csv::{ByteRecord, ReaderBuilder, Trim};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 
@@ -19,9 +22,6 @@ const BEGINNING: u64 = 64 * 1024;
 /// The number of lines from which the separator is found.
 const LINES: usize = 100;
 
-/// The largest number of distinct cells of a column that are counted one by one.
-const DISTINCT: usize = 1000;
-
 /// A table, looked at.
 #[derive(Clone, Debug)]
 pub struct Survey {
@@ -31,65 +31,12 @@ pub struct Survey {
     pub header: bool,
     /// The number of lines without the header.
     pub rows: usize,
+    /// The decimal mark that more cells have.
+    pub decimal: Decimal,
+    /// The formats that read most columns of dates; the columns are counted by the first. Empty where there are none.
+    pub date_formats: Vec<DateFormat>,
     /// The columns, in the file's order.
     pub columns: Vec<SurveyColumn>,
-}
-
-/// A column of a table, looked at.
-#[derive(Clone, Debug, Default)]
-pub struct SurveyColumn {
-    /// Its index, from 0.
-    pub index: usize,
-    /// Its name in the header.
-    pub name: Option<String>,
-    /// The number of cells.
-    pub cells: usize,
-    /// The number of cells that are finite numbers.
-    pub numbers: usize,
-    /// Whether all these numbers are whole.
-    pub whole: bool,
-    /// The number of cells that are blank, or a mark of a missing value such as `NA` or `?`.
-    pub missing: usize,
-    /// The number of cells that are numbers with a decimal comma.
-    pub decimal_commas: usize,
-    /// The first cell that is no finite number, with its line.
-    pub other: Option<(u64, String)>,
-    /// How often each distinct cell occurs; `None` where there are more than a thousand.
-    pub values: Option<BTreeMap<String, usize>>,
-}
-
-impl SurveyColumn {
-    /// Whether every cell is a finite number.
-    pub fn is_numeric(&self) -> bool {
-        self.other.is_none()
-    }
-
-    /// The number of distinct cells; `None` for more than a thousand.
-    pub fn distinct(&self) -> Option<usize> {
-        self.values.as_ref().map(BTreeMap::len)
-    }
-
-    fn add(&mut self, cell: &[u8], line: u64) {
-        let text = String::from_utf8_lossy(cell);
-        self.cells += 1;
-        match text.parse().ok().filter(|number: &f64| number.is_finite()) {
-            Some(number) => {
-                self.whole &= number.fract() == 0.0;
-                self.numbers += 1;
-            }
-            None => {
-                self.other.get_or_insert_with(|| (line, super::table::text(cell)));
-                self.missing += usize::from(is_missing(&text) || text.eq_ignore_ascii_case("nan"));
-                self.decimal_commas += usize::from(is_number_with_comma(&text));
-            }
-        }
-        if let Some(values) = &mut self.values {
-            *values.entry(text.into_owned()).or_default() += 1;
-            if values.len() > DISTINCT {
-                self.values = None;
-            }
-        }
-    }
 }
 
 /// Looks at a table, which may be gzipped; the memory does not grow with its number of lines.
@@ -100,27 +47,41 @@ impl SurveyColumn {
 pub fn survey(path: &Path) -> Result<Survey, DataError> {
     let delimiter = find_delimiter(&beginning(path)?);
     let mut lines = Lines::open(path, delimiter)?;
-    lines.header(Header::Auto, &[]);
+    let notations = Notations::new();
+    // A first line of numbers with commas is none either.
+    let is_header = notations.both().iter().all(|notation| lines.looks_like_header(&[], notation));
+    lines.header(if is_header { Header::Yes } else { Header::No }, &[], &Notation::default());
     let names = lines.names.clone();
     check_names(path, names.as_deref().unwrap_or_default())?;
-    let column = |index: usize| SurveyColumn {
-        index,
-        name: names.as_ref().map(|names| names[index].clone()),
-        whole: true,
-        values: Some(BTreeMap::new()),
-        ..SurveyColumn::default()
-    };
-    let mut columns: Vec<SurveyColumn> = (0..lines.width).map(column).collect();
+    let look = |index: usize| Look::new(index, names.as_ref().map(|names| names[index].clone()));
+    let mut columns: Vec<Look> = (0..lines.width).map(look).collect();
     let mut rows = 0;
     while lines.next()? {
         let (cells, line) = lines.cells();
-        columns.iter_mut().zip(cells).for_each(|(column, cell)| column.add(cell, line));
+        columns.iter_mut().zip(cells).for_each(|(column, cell)| column.add(cell, line, &notations));
         rows += 1;
     }
-    match rows {
-        0 => Err(DataError::Empty { path: path.to_path_buf() }),
-        rows => Ok(Survey { delimiter, header: names.is_some(), rows, columns }),
+    if rows == 0 {
+        return Err(DataError::Empty { path: path.to_path_buf() });
     }
+    let (decimal, formats) = (decimal(&columns), date_formats(&columns));
+    let columns = columns.into_iter().map(|column| column.finish(decimal, formats.first().copied())).collect();
+    let date_formats = formats.into_iter().map(|format| DateFormat::new(DATE_FORMATS[format])).collect();
+    Ok(Survey { delimiter, header: names.is_some(), rows, decimal, date_formats, columns })
+}
+
+/// The mark that more cells have.
+fn decimal(columns: &[Look]) -> Decimal {
+    let alone = |mark: usize| columns.iter().map(|column| column.alone()[mark]).sum::<usize>();
+    if alone(1) > alone(0) { Decimal::Comma } else { Decimal::Point }
+}
+
+/// The formats that read the most columns of dates.
+fn date_formats(columns: &[Look]) -> Vec<usize> {
+    let mut read = [0; DATE_FORMATS.len()];
+    columns.iter().flat_map(Look::formats).for_each(|format| read[format] += 1);
+    let most = read.iter().copied().max().unwrap_or(0);
+    (0..read.len()).filter(|format| most > 0 && read[*format] == most).collect()
 }
 
 fn reader(delimiter: u8) -> ReaderBuilder {
@@ -212,7 +173,12 @@ mod tests {
 
     #[test]
     fn a_first_line_without_a_number_is_a_header() {
-        for (text, header, rows) in [("a,b\n1,2\n", true, 1), ("1,x\n2,y\n", false, 2), ("NA,?\n1,2\n", false, 2)] {
+        for (text, header, rows) in [
+            ("a,b\n1,2\n", true, 1),
+            ("1,x\n2,y\n", false, 2),
+            ("NA,?\n1,2\n", false, 2),
+            ("1,5;2,25\n1,0;3,5\n", false, 2),
+        ] {
             let found = survey_of(text);
             assert_eq!((found.header, found.rows), (header, rows), "{text:?}");
         }
@@ -220,13 +186,40 @@ mod tests {
 
     #[test]
     fn cells_are_counted_by_what_they_are() {
-        let found = survey_of("n,w,t,m,c\n1.5,1,a,3,\"1,5\"\n2e3,2,b,,\"2,25\"\n-1,3,a,NA,0\n");
-        let [n, w, t, m, c] = &found.columns[..] else { panic!("{found:?}") };
+        let found = survey_of("n,w,t,m,b\n1.5,1,a,3,yes\n2e3,2,b,,NO\n-1,3,a,NA,1\n");
+        let [n, w, t, m, b] = &found.columns[..] else { panic!("{found:?}") };
         assert!(n.is_numeric() && !n.whole && w.is_numeric() && w.whole);
         assert_eq!((t.numbers, t.distinct(), t.other.clone()), (0, Some(2), Some((2, "a".into()))));
-        assert_eq!((m.numbers, m.missing, m.other.clone()), (1, 2, Some((3, String::new()))));
-        assert_eq!((c.numbers, c.decimal_commas), (1, 2));
+        assert_eq!((m.numbers, m.missing, m.other.clone(), m.distinct()), (1, 2, None, Some(1)));
+        assert!(m.are_all(m.numbers) && b.are_all(b.booleans) && !t.are_all(t.booleans));
         assert_eq!(t.values.as_ref().unwrap()["a"], 2);
+    }
+
+    #[test]
+    fn the_decimal_mark_is_the_one_that_more_cells_have() {
+        let found = survey_of("c,p,w\n\"1,5\",1.5,1\n\"2,25\",2,2\n0,3,3\n");
+        let [c, p, w] = &found.columns[..] else { panic!("{found:?}") };
+        assert_eq!(found.decimal, Decimal::Comma);
+        assert!(c.is_numeric() && !c.whole && w.is_numeric() && w.whole);
+        assert_eq!((p.numbers, p.other_mark, p.other.clone()), (2, 1, Some((2, "1.5".into()))));
+        assert_eq!(survey_of("x;y\n1,5;2.5\n3;4\n").decimal, Decimal::Point);
+    }
+
+    #[test]
+    fn dates_have_the_format_that_reads_the_most_columns() {
+        let formats = |text: &str| {
+            let found = survey_of(text);
+            let names = found.date_formats.iter().map(|format| format.as_str().to_owned()).collect::<Vec<_>>();
+            (
+                names.join(" or "),
+                found.columns.iter().map(|column| (column.dates, column.other_dates)).collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(formats("d,x\n13/02/2024,1\n,2\n"), ("DD/MM/YYYY".into(), vec![(1, 0), (0, 0)]));
+        assert_eq!(formats("d,x\n02/03/2024,1\n"), ("DD/MM/YYYY or MM/DD/YYYY".into(), vec![(1, 1), (0, 0)]));
+        let two = "a,b,c\n1.2.2024,2024-02-01,3.4.2024 10:00\n2.2.2024,2024-02-02,4.4.2024\n";
+        assert_eq!(formats(two), ("DD.MM.YYYY".into(), vec![(2, 0), (0, 2), (2, 0)]));
+        assert_eq!(formats("d,x\n31.12.2024,1\nlater,2\n"), (String::new(), vec![(0, 1), (0, 0)]));
     }
 
     #[test]

@@ -53,7 +53,7 @@ const VALIDATION: Key = key(
     "validation",
     Accepts::Float(Interval::DECAY),
     Float(0.0),
-    "Share of each client's rows, label by label, that is held out from its training; 0: none.",
+    "Share of each client's rows, label by label, that is held out from its training; 0: none. In one process `rounds.csv` then has their scores, `validation_nll` and `validation_accuracy` or `validation_rmse`.",
 );
 
 /// The key `calibration`, the last key of every kind.

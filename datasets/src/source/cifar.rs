@@ -49,7 +49,7 @@ pub(super) fn read(set: &Set, data_dir: &Path) -> Result<Rows, DataError> {
         train.name = format!("{name} (part: {} of {TRAIN} training images)", train.rows());
         test.name.clone_from(&train.name);
     }
-    Ok(Rows { train, test, notes })
+    Ok(Rows { notes, ..(train, test).into() })
 }
 
 /// The files of the whole set, or the file with a part.

@@ -1,12 +1,16 @@
 //! A user's own table, with or without natural clients and a second file of test rows.
 
 use super::{DataSet, Origin, Rows, Source};
+use crate::columns::{
+    BOOLEAN, CATEGORICAL, Categorical, CellKind, Columns, DATE, DATE_FORMAT, DECIMAL, ID, IGNORE, MISSING, Missing,
+    Reading,
+};
 use crate::format::csv::{self, CsvOptions, CsvTable, Names, Task};
 use crate::format::header::Header;
 use crate::format::table;
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;
-use crate::{DataError, DataProperties, Dataset, Normalise, Targets, split};
+use crate::{DataError, DataProperties, Dataset, Encoding, Normalise, Targets, split};
 use fedstein_schema::Literal::{Float, Text};
 use fedstein_schema::{Accepts, Interval, Key, Kind, key, required};
 use ndarray::Axis;
@@ -32,6 +36,9 @@ pub struct Csv {
     pub delimiter: String,
     /// The column of each row's natural client, given like `target`; empty for none. It is not a feature.
     pub client_column: String,
+    /// The other columns, and how cells are written.
+    #[serde(flatten)]
+    pub reading: Reading,
     /// The scale of the features; `auto` is `standard`.
     pub normalise: Normalise,
     /// The share of the rows for testing; not used with `test_path`.
@@ -99,6 +106,14 @@ pub const SITE_KEYS: &[Key] = &[
     TEST_PATH.doc(
         "A second CSV file with the test rows, relative as `path`; `test_fraction` is then ignored. `\"\"`: none.",
     ),
+    IGNORE,
+    ID.doc("Columns that are no feature, such as the number of a patient; `fedstein predict` on the site's own results writes them before its predictions."),
+    CATEGORICAL,
+    BOOLEAN,
+    DATE,
+    DATE_FORMAT,
+    DECIMAL,
+    MISSING,
     TEST_FRACTION
         .doc("Share of the rows held out for the test; the same rows every time, drawn by the site's `index`."),
     key(
@@ -117,28 +132,61 @@ pub const SITE_KEYS: &[Key] = &[
     ),
 ];
 
+/// The training and test rows of a table, in the file's own units.
+#[derive(Clone, Debug)]
+pub struct Cells {
+    /// The training rows; their features are cells.
+    pub train: Dataset,
+    /// The test rows.
+    pub test: Dataset,
+    /// What the cells are.
+    pub columns: Columns,
+    /// Notes for the reader of results, one sentence each.
+    pub notes: Vec<String>,
+}
+
 impl Csv {
-    /// The training and test rows in the file's own units, for a site of a federation: unlike a whole run, it may have
-    /// rows of one class only. Scale and limits are not used.
+    /// The training and test rows as cells, for a site of a federation: unlike a whole run, it may have rows of one class
+    /// only. Scale and limits are not used.
     ///
     /// # Errors
     /// A file is missing or damaged, has no such column, or does not fit the task.
-    pub fn site_rows(&self, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
-        self.unscaled(1, rng)
+    pub fn site_rows(&self, rng: &mut impl Rng) -> Result<Cells, DataError> {
+        self.cells(1, rng)
     }
 
-    fn unscaled(&self, least_classes: usize, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
+    fn cells(&self, least_classes: usize, rng: &mut impl Rng) -> Result<Cells, DataError> {
         let columns = CsvOptions {
             target: &self.target,
             header: self.header,
             task: self.task,
             delimiter: delimiter(&self.delimiter)?,
             client: &self.client_column,
+            reading: &self.reading,
+            is_second: false,
         };
-        match read(("data.path", &self.path), &self.test_path, &columns, least_classes)? {
-            (train, Some(test)) => Ok((train, test)),
-            (all, None) => split::train_test(&all, self.test_fraction, rng),
-        }
+        let Files { train, test, columns, notes } =
+            read(("data.path", &self.path), &self.test_path, &columns, least_classes)?;
+        let (train, test) = match test {
+            Some(test) => (train, test),
+            None => split::train_test(&train, self.test_fraction, rng)?,
+        };
+        Ok(Cells { train, test, columns, notes })
+    }
+
+    /// The features of the rows that are kept, by what is learned from those to train on.
+    fn encoded(&self, cells: Cells, rng: &mut impl Rng) -> Result<Rows, DataError> {
+        let Cells { train, test, columns, mut notes } = cells;
+        // As for all sources; the limits then keep all rows.
+        let train = split::limit(train, self.train_limit, rng);
+        let test = split::limit(test, self.test_limit, rng);
+        let encoding = Encoding::of_rows(&train, &columns, &self.path)?;
+        let refuse = |problem| DataError::Columns { path: self.path.clone(), problem };
+        let (train, of_train) = encoding.encoded(train, &columns).map_err(refuse)?;
+        let (test, of_test) = encoding.encoded(test, &columns).map_err(refuse)?;
+        notes.extend(of_train.notes(&encoding, "the training rows"));
+        notes.extend(of_test.notes(&encoding, "the test rows"));
+        Ok(Rows { notes, encoding: Some(encoding), ..(train, test).into() })
     }
 }
 
@@ -153,6 +201,14 @@ impl Source for Csv {
             HEADER,
             DELIMITER,
             CLIENT_COLUMN,
+            IGNORE,
+            ID,
+            CATEGORICAL,
+            BOOLEAN,
+            DATE,
+            DATE_FORMAT,
+            DECIMAL,
+            MISSING,
             TEST_PATH,
             NORMALISE,
             TEST_FRACTION,
@@ -162,7 +218,7 @@ impl Source for Csv {
     };
     const SET: DataSet = DataSet {
         name: Self::KIND.name,
-        summary: "your own table of numbers: classification or regression, with or without natural clients",
+        summary: "your own table: classification or regression, with or without natural clients",
         source: "yours",
         licence: "yours",
         origin: Origin::Own,
@@ -183,7 +239,11 @@ impl Source for Csv {
     }
 
     fn read(&self, _: &Path, rng: &mut impl Rng) -> Result<Rows, DataError> {
-        self.unscaled(2, rng).map(Rows::from)
+        let cells = self.cells(2, rng)?;
+        match cells.columns.are_features() {
+            true => Ok(Rows { notes: cells.notes, ..(cells.train, cells.test).into() }),
+            false => self.encoded(cells, rng),
+        }
     }
 }
 
@@ -205,69 +265,123 @@ pub fn delimiter(text: &str) -> Result<u8, DataError> {
     }
 }
 
-/// The table that a key names, and the separate table of test rows if there is one. Classes and natural clients are numbered
-/// over both; a classification needs `least_classes` of them.
+/// The tables of one file or two.
+pub(super) struct Files {
+    /// The rows of the first file.
+    pub train: Dataset,
+    /// Those of the second, if there is one.
+    pub test: Option<Dataset>,
+    /// What their cells are.
+    pub columns: Columns,
+    /// Notes for the reader of results, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The table that a key names, and the separate table of test rows if there is one. Classes, natural clients and texts are
+/// numbered over both; a classification needs `least_classes` of them.
 pub(super) fn read(
     (key, path): (&str, &Path),
     test_path: &str,
-    columns: &CsvOptions,
+    options: &CsvOptions,
     least_classes: usize,
-) -> Result<(Dataset, Option<Dataset>), DataError> {
+) -> Result<Files, DataError> {
     let (mut classes, mut clients) = (Names::default(), Names::default());
-    let mut read_file = |key: &str, path: &Path| -> Result<CsvTable, DataError> {
+    let mut read_file = |key: &str, path: &Path, options: &CsvOptions| -> Result<CsvTable, DataError> {
         if !path.exists() {
             return Err(DataError::NoFile { key: key.to_owned(), path: path.to_path_buf() });
         }
-        csv::read(path, columns, &mut classes, &mut clients)
+        csv::read(path, options, &mut classes, &mut clients)
     };
-    let train = read_file(key, path)?;
-    let test = if test_path.is_empty() { None } else { Some(read_file("data.test_path", Path::new(test_path))?) };
+    let mut train = read_file(key, path, options)?;
+    let test = match test_path {
+        "" => None,
+        _ => {
+            let reading = as_found(&train, options.reading);
+            let second = CsvOptions { reading: &reading, is_second: true, ..options.clone() };
+            Some(read_file("data.test_path", Path::new(test_path), &second)?)
+        }
+    };
     let one_file = |(a, b): (PathBuf, PathBuf)| a == b;
     if path.canonicalize().ok().zip(Path::new(test_path).canonicalize().ok()).is_some_and(one_file) {
         let problem = "is the file of the training rows: nothing would be tested on rows that were not trained on; name \
                        another, or leave it empty and data.test_fraction splits";
         return Err(DataError::config("data.test_path", test_path, problem));
     }
-    let test = test.map(|test| in_order_of(&train, test, Path::new(test_path))).transpose()?;
+    let test = test.map(|test| in_order_of(&mut train, test, Path::new(test_path))).transpose()?;
 
     let (names, class_of) = classes.sorted();
-    if columns.task == Task::Classification {
-        check_classes(path, columns.target, &names, least_classes)?;
+    if options.task == Task::Classification {
+        check_classes(path, options.target, &names, least_classes)?;
         // Other sites may have a class of which this one has test rows alone.
         if let Some(test) = test.as_ref().filter(|_| least_classes > 1) {
-            check_test_classes(&train, test, &class_of, &names, (Path::new(test_path), columns.target))?;
+            check_test_classes(&train, test, &class_of, &names, (Path::new(test_path), options.target))?;
         }
     }
     let (client_names, client_of) = clients.sorted();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.split('.').next().unwrap_or("csv").to_owned();
+    let columns = Columns {
+        kinds: train.kinds.clone(),
+        texts: std::mem::take(&mut train.texts),
+        missing: options.reading.missing,
+        automatic: options.reading.categorical.is_automatic(),
+    };
+    let files = std::iter::once((path, &train)).chain(test.as_ref().map(|test| (Path::new(test_path), test)));
+    let notes = files.filter_map(|(path, table)| note_of_dropped(path, table)).collect();
     let assemble = |table: CsvTable| Dataset {
         name: name.clone(),
         feature_shape: vec![table.features.ncols()],
         feature_names: table.names,
         features: table.features,
-        targets: match columns.task {
+        targets: match options.task {
             Task::Classification => Targets::Classes {
                 labels: table.labels.into_iter().map(|label| class_of[label]).collect(),
                 names: names.clone(),
             },
             Task::Regression => Targets::Real { values: table.values },
         },
-        clients: (!columns.client.is_empty())
+        clients: (!options.client.is_empty())
             .then(|| table.clients.into_iter().map(|client| client_of[client]).collect()),
-        client_names: (!columns.client.is_empty()).then(|| client_names.clone()),
+        client_names: (!options.client.is_empty()).then(|| client_names.clone()),
     };
-    Ok((assemble(train), test.map(assemble)))
+    Ok(Files { train: assemble(train), test: test.map(assemble), columns, notes })
 }
 
-/// Test rows with the columns in the order of the training file, by name where both files have headers.
-fn in_order_of(train: &CsvTable, test: CsvTable, test_path: &Path) -> Result<CsvTable, DataError> {
+/// The keys for a second file, in which the columns of texts are those of the first.
+fn as_found(first: &CsvTable, reading: &Reading) -> Reading {
+    let found = |(at, _): (usize, &CellKind)| match &first.names {
+        Some(names) => names[at].clone(),
+        None => first.places[at].to_string(),
+    };
+    let texts = first.kinds.iter().enumerate().filter(|(_, kind)| **kind == CellKind::Category);
+    Reading { categorical: Categorical::Columns(texts.map(found).collect()), ..reading.clone() }
+}
+
+/// What `missing = "drop"` has left out of a file.
+fn note_of_dropped(path: &Path, table: &CsvTable) -> Option<String> {
+    let (dropped, kept) = (table.dropped, table.features.nrows());
+    (dropped > 0).then(|| {
+        format!(
+            "data.missing = \"{}\" leaves out {dropped} of the {} rows of {}, which have a missing cell",
+            Missing::Drop.word(),
+            dropped + kept,
+            path.display()
+        )
+    })
+}
+
+/// Test rows with the columns in the order of the training file, by name where both files have headers. The texts of both
+/// become those of the training file.
+fn in_order_of(train: &mut CsvTable, test: CsvTable, test_path: &Path) -> Result<CsvTable, DataError> {
     let refuse = |problem: String| Err(DataError::Columns { path: test_path.to_path_buf(), problem });
     let (expected, found) = (train.features.ncols(), test.features.ncols());
     if expected != found {
         return refuse(format!("{found} feature columns, the training file has {expected}"));
     }
-    let (Some(names), Some(own)) = (&train.names, &test.names) else { return Ok(test) };
+    let (Some(names), Some(own)) = (&train.names, &test.names) else {
+        let columns = (0..expected).collect::<Vec<_>>();
+        return Ok(with_texts_of(train, test, &columns));
+    };
     let places: HashMap<&str, usize> = own.iter().map(String::as_str).zip(0..).collect();
     let mut columns = Vec::with_capacity(expected);
     for name in names {
@@ -276,7 +390,24 @@ fn in_order_of(train: &CsvTable, test: CsvTable, test_path: &Path) -> Result<Csv
             None => return refuse(format!("it has no column `{}` of the training file", table::text(name.as_bytes()))),
         }
     }
-    Ok(CsvTable { features: test.features.select(Axis(1), &columns), names: train.names.clone(), ..test })
+    let test = CsvTable { features: test.features.select(Axis(1), &columns), names: train.names.clone(), ..test };
+    Ok(with_texts_of(train, test, &columns))
+}
+
+/// Numbers the texts of both tables alike. Column j of the test rows was column `columns[j]` of their file.
+fn with_texts_of(train: &mut CsvTable, mut test: CsvTable, columns: &[usize]) -> CsvTable {
+    for (at, _) in train.kinds.iter().enumerate().filter(|(_, kind)| **kind == CellKind::Category) {
+        let mut texts = Names::default();
+        train.texts.get(&at).into_iter().flatten().for_each(|text| {
+            texts.id(text);
+        });
+        let own = test.texts.get(&columns[at]).into_iter().flatten();
+        let ids: Vec<f32> = own.map(|text| texts.id(text) as f32).collect();
+        let known = test.features.column_mut(at).into_iter().filter(|cell| !cell.is_nan());
+        known.for_each(|cell| *cell = ids[*cell as usize]);
+        train.texts.insert(at, texts.into_texts());
+    }
+    test
 }
 
 /// Every class of the test rows has training rows.

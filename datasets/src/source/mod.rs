@@ -30,14 +30,14 @@ mod year_prediction;
 
 use crate::prepare::Normalise;
 use crate::properties::TargetKind;
-use crate::{DataError, DataProperties, Dataset, FeatureScale, Targets, TrainTest, split};
+use crate::{DataError, DataProperties, Dataset, Encoding, FeatureScale, Targets, TrainTest, split};
 use fedstein_schema::Literal::Ints;
 use fedstein_schema::{Accepts, Key, Kind, key};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-pub use csv::{FILE_KEYS, SITE_KEYS, delimiter};
+pub use csv::{Cells, FILE_KEYS, SITE_KEYS, delimiter};
 pub use raetsch::{RaetschSet, RaetschSplit};
 pub use set::{DataFile, DataSet, Origin};
 pub use uci_regression::UciSet;
@@ -80,19 +80,22 @@ pub(crate) struct Rows {
     test: Dataset,
     /// Notes for the reader of results, one sentence each.
     notes: Vec<String>,
+    /// How the columns of a table became the features.
+    encoding: Option<Encoding>,
 }
 
 impl From<(Dataset, Dataset)> for Rows {
     fn from((train, test): (Dataset, Dataset)) -> Self {
-        Self { train, test, notes: Vec::new() }
+        Self { train, test, notes: Vec::new(), encoding: None }
     }
 }
 
 impl Rows {
     /// Keeps the rows of some classes; an empty list keeps all.
     fn of_classes(self, classes: &[usize]) -> Result<Self, DataError> {
-        let (train, test) = (split::only_classes(self.train, classes)?, split::only_classes(self.test, classes)?);
-        Ok(Self { train, test, notes: self.notes })
+        let train = split::only_classes(self.train, classes)?;
+        let test = split::only_classes(self.test, classes)?;
+        Ok(Self { train, test, ..self })
     }
 }
 
@@ -215,12 +218,12 @@ fn prepared<S: Source>(
     data_dir: &Path,
     rng: &mut impl Rng,
 ) -> Result<TrainTest, DataError> {
-    let Rows { train, test, notes } = source.read(data_dir, rng)?;
+    let Rows { train, test, notes, encoding } = source.read(data_dir, rng)?;
     let (train_limit, test_limit) = config.limits();
     let train = split::limit(train, train_limit, rng);
     let test = split::limit(test, test_limit, rng);
     let scale = scale(source, config.normalise(), &train)?;
-    Ok(TrainTest { notes, ..TrainTest::scaled(train, test, scale)? })
+    Ok(TrainTest { notes, encoding, ..TrainTest::scaled(train, test, scale)? })
 }
 
 /// The configured scale, with its statistics from the training rows.

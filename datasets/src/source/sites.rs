@@ -1,6 +1,7 @@
 //! Rows that lie at the sites of a federation, and nowhere else.
 
 use super::{DataSet, Origin, Rows, Source};
+use crate::columns::{BOOLEAN, CATEGORICAL, Columns, DATE, DATE_FORMAT, DECIMAL, ID, IGNORE, MISSING, Reading};
 use crate::format::csv::{CsvOptions, Task};
 use crate::format::header::Header;
 use crate::prepare::NORMALISE;
@@ -28,6 +29,9 @@ pub struct Sites {
     pub header: Header,
     /// The character between its fields.
     pub delimiter: String,
+    /// Its other columns, and how its cells are written; also of new rows to predict.
+    #[serde(flatten)]
+    pub reading: Reading,
     /// Always 0: all rows of a site are kept.
     #[serde(skip, default)]
     pub train_limit: usize,
@@ -51,14 +55,22 @@ const KEYS: &[Key] = &[
     ),
     HEADER,
     DELIMITER,
+    IGNORE,
+    ID,
+    CATEGORICAL,
+    BOOLEAN,
+    DATE,
+    DATE_FORMAT,
+    DECIMAL,
+    MISSING,
 ];
 
 impl Sites {
-    /// The server's own test rows, in the units of the file; `None` where it has none.
+    /// The server's own test rows as cells, and what they are; `None` where it has none.
     ///
     /// # Errors
     /// The file is missing or damaged, has no such column, or does not fit the task.
-    pub fn test_rows(&self) -> Result<Option<Dataset>, DataError> {
+    pub fn test_rows(&self) -> Result<Option<(Dataset, Columns)>, DataError> {
         if self.test_path.is_empty() {
             return Ok(None);
         }
@@ -72,9 +84,11 @@ impl Sites {
             task: self.task,
             delimiter: csv::delimiter(&self.delimiter)?,
             client: "",
+            reading: &self.reading,
+            is_second: false,
         };
-        let (rows, _) = csv::read(("data.test_path", Path::new(&self.test_path)), "", &columns, 1)?;
-        Ok(Some(rows))
+        let files = csv::read(("data.test_path", Path::new(&self.test_path)), "", &columns, 1)?;
+        Ok(Some((files.train, files.columns)))
     }
 }
 

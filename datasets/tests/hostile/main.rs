@@ -9,12 +9,13 @@ mod mutation;
 #[path = "../peak/mod.rs"]
 mod peak;
 
+use fedstein_datasets::columns::{Categorical, DateFormat, Missing, Rule};
 use fedstein_datasets::format::cifar::{self, Layout};
 use fedstein_datasets::format::csv::{self, CsvOptions, Names};
 use fedstein_datasets::format::idx::{self, Idx};
 use fedstein_datasets::format::table::{self, TargetColumn};
 use fedstein_datasets::format::{libsvm, splits};
-use fedstein_datasets::{DataError, Header, Task, read_features};
+use fedstein_datasets::{DataError, Header, Reading, Task, read_features};
 use flate2::{Compression, write::GzEncoder};
 use mutation::mutated;
 use peak::peak;
@@ -47,7 +48,21 @@ fn sign(label: i64) -> Option<usize> {
 
 fn read_table(path: &Path, task: Task) -> Result<(), DataError> {
     let (header, client) = (Header::Auto, if task == Task::Regression { "0" } else { "" });
-    let options = CsvOptions { delimiter: b',', header, target: "-1", client, task };
+    let reading = &Reading::default();
+    let options = CsvOptions { delimiter: b',', header, target: "-1", client, task, reading, is_second: false };
+    csv::read(path, &options, &mut Names::default(), &mut Names::default()).map(|_| ())
+}
+
+fn read_texts(path: &Path) -> Result<(), DataError> {
+    let reading = &Reading {
+        categorical: Categorical::Rule(Rule::Auto),
+        date: vec!["0".into()],
+        date_format: DateFormat::new("DD.MM.YYYY"),
+        missing: Missing::Indicator,
+        ..Reading::default()
+    };
+    let (header, task) = (Header::Yes, Task::Classification);
+    let options = CsvOptions { delimiter: b',', header, target: "-1", client: "", task, reading, is_second: false };
     csv::read(path, &options, &mut Names::default(), &mut Names::default()).map(|_| ())
 }
 
@@ -103,6 +118,14 @@ fn formats() -> Vec<Format> {
             name: "csv regression",
             read: |path| read_table(path, Task::Regression),
             good: text(&["who,x,y\nme,1,2\nyou,3,-4e2\n", "1,2,3\n4,5,6"]),
+            whole: CSV,
+            times: 64,
+            room: 0,
+        },
+        Format {
+            name: "csv with texts, dates and missing cells",
+            read: read_texts,
+            good: text(&["d,k,x,y\n1.5.2024,a,?,1\n2.5.2024,b,2,0\n", "d,y\n31.12.1999,west\n1.1.2000,"]),
             whole: CSV,
             times: 64,
             room: 0,
@@ -324,7 +347,8 @@ fn names_of_columns_and_classes_cannot_drive_a_terminal() {
     let complaint = |text: &str, target: &str| {
         std::fs::write(&path, text).unwrap();
         let (header, task) = (Header::Yes, Task::Classification);
-        let options = CsvOptions { delimiter: b',', header, target, client: "", task };
+        let reading = &Reading::default();
+        let options = CsvOptions { delimiter: b',', header, target, client: "", task, reading, is_second: false };
         csv::read(&path, &options, &mut Names::default(), &mut Names::default()).unwrap_err().to_string()
     };
     let field = complaint("\u{1b}[2Jx,y\nno,1\n", "y");
@@ -357,7 +381,9 @@ proptest! {
         std::fs::write(&path, if packed { gzip(text.as_bytes()) } else { text.into_bytes() }).unwrap();
         let mut classes = Names::default();
         let (header, task) = (Header::No, Task::Classification);
-        let options = CsvOptions { delimiter: b',', header, target: "1", client: "", task };
+        let reading = &Reading::default();
+        let options =
+            CsvOptions { delimiter: b',', header, target: "1", client: "", task, reading, is_second: false };
         let table = csv::read(&path, &options, &mut classes, &mut Names::default()).unwrap();
         let (names, place) = classes.sorted();
         for (row, (a, b, label)) in rows.iter().enumerate() {

@@ -4,11 +4,11 @@ use fedstein_datasets::format::csv::Task;
 use fedstein_datasets::format::header::Header;
 use fedstein_datasets::source::Csv;
 use fedstein_datasets::{
-    BesideColumn, DataConfig, DataError, FeatureScale, Normalise, Targets, TrainTest, load, read_features,
-    read_new_rows,
+    AskedColumn, DataConfig, DataError, Dataset, FeatureScale, ModelCard, NewRows, NewRowsOptions, Normalisation,
+    Normalise, Reading, Targets, TrainTest, load, read_features, read_new_rows,
 };
 use flate2::{Compression, write::GzEncoder};
-use ndarray::array;
+use ndarray::{Array2, array};
 use rand::{SeedableRng, rngs::ChaCha8Rng};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,7 @@ fn read(text: &str, change: impl FnOnce(&mut DataConfig, &Path)) -> Result<Train
         task: Task::Classification,
         delimiter: ",".into(),
         client_column: String::new(),
+        reading: Reading::default(),
         normalise: Normalise::None,
         test_fraction: 0.5,
         train_limit: 0,
@@ -135,7 +136,7 @@ fn the_training_file_cannot_be_the_test_file_under_whatever_name() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("t.csv"), "1,0\n2,1\n").unwrap();
         let mut config = serde_json::from_str::<DataConfig>(
-            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","delimiter":",","client_column":"","normalise":"none","test_fraction":0.5,"train_limit":0,"test_limit":0}"#,
+            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","delimiter":",","client_column":"","ignore":[],"id":[],"categorical":[],"boolean":[],"date":[],"date_format":"YYYY-MM-DD","decimal":".","missing":"error","normalise":"none","test_fraction":0.5,"train_limit":0,"test_limit":0}"#,
         )
         .unwrap();
         let DataConfig::Csv(Csv { path, test_path, .. }) = &mut config else { panic!() };
@@ -283,31 +284,48 @@ fn features_to_predict_are_found_by_their_names_in_any_order() {
     assert_eq!(read("a,a\n1,2\n", &twins).unwrap(), array![[1., 2.]]);
 }
 
-/// A column beside the features.
-fn beside<'a>(column: &'a str, may_be_feature: bool) -> BesideColumn<'a> {
-    BesideColumn { key: "--option", column, what: "a text", may_be_feature }
+/// The rows of a file for a model of so many features, with columns that are asked for.
+fn with_asked(
+    path: &Path,
+    width: usize,
+    names: Option<&[String]>,
+    ignore: &[&str],
+    asked: &[AskedColumn],
+) -> Result<NewRows, DataError> {
+    let data = Dataset {
+        feature_names: names.map(<[String]>::to_vec),
+        ..Dataset::new("x", Array2::zeros((0, width)), Targets::None { rows: 0 }).unwrap()
+    };
+    let card = ModelCard::of(&data, Normalisation { features: FeatureScale::Identity, target: None });
+    let reading = Reading::default();
+    let options = NewRowsOptions { delimiter: b',', reading: &reading, ignore, beside: &[], asked };
+    read_new_rows(path, &card, &options)
+}
+
+/// A column that is asked for.
+fn asked(column: &str, may_be_feature: bool) -> AskedColumn<'_> {
+    AskedColumn { key: "--option", column, what: "a text", may_be_feature }
 }
 
 #[test]
-fn columns_beside_the_features_are_given_back_as_they_are_with_their_lines() {
+fn columns_that_are_asked_for_are_given_back_as_they_are_with_their_lines() {
     let dir = TempDir::new().unwrap();
     let names = ["a".to_owned(), "b".to_owned()];
     let text = "b,y,a,site\n2,u,1,\"x\ny\"\n\n4,1.0,3,z\n";
-    let asked = [beside("y", false), beside("-1", true), beside("a", true)];
-    let rows = read_new_rows(&file(&dir, text), (2, Some(&names)), b',', &["y"], &asked).unwrap();
+    let all = [asked("y", false), asked("-1", true), asked("a", true)];
+    let rows = with_asked(&file(&dir, text), 2, Some(&names), &["y"], &all).unwrap();
     assert_eq!(rows.features, array![[1., 2.], [3., 4.]]);
     assert_eq!(rows.lines, [2, 5]);
-    let cells: Vec<&[String]> = rows.beside.iter().map(|column| &*column.cells).collect();
+    let cells: Vec<&[String]> = rows.asked.iter().map(|column| &*column.cells).collect();
     assert_eq!(cells, [["u", "1.0"], ["x\ny", "z"], ["1", "3"]]);
-    assert_eq!(rows.beside[1].name.as_deref(), Some("site"));
-    assert_eq!(rows.beside[1].place, "4 (site)");
-    let refused = |text: &str, asked: &[BesideColumn]| {
-        let rows = read_new_rows(&file(&dir, text), (2, Some(&names)), b',', &["y"], asked);
-        rows.unwrap_err().to_string()
+    assert_eq!(rows.asked[1].name.as_deref(), Some("site"));
+    assert_eq!(rows.asked[1].place, "4 (site)");
+    let refused = |text: &str, one: AskedColumn| {
+        with_asked(&file(&dir, text), 2, Some(&names), &["y"], &[one]).unwrap_err().to_string()
     };
-    assert!(refused(text, &[beside("c", true)]).contains("no column `c` (--option): the header has `b`, `y`"));
-    assert!(refused(text, &[beside("a", false)]).contains("column `a` (--option) is a feature of the model"));
-    assert!(refused("a,b,y\n1,2,\n", &[beside("y", false)]).contains("line 2, column 3 (y): `` is not a text"));
+    assert!(refused(text, asked("c", true)).contains("no column `c` (--option): the header has `b`, `y`"));
+    assert!(refused(text, asked("a", false)).contains("column `a` (--option) is a feature of the model"));
+    assert!(refused("a,b,y\n1,2,\n", asked("y", false)).contains("line 2, column 3 (y): `` is not a text"));
 }
 
 #[test]
@@ -315,8 +333,8 @@ fn without_names_the_number_of_columns_says_which_are_features() {
     let dir = TempDir::new().unwrap();
     // `t` is a target and `g` a group; the model takes two features.
     let read = |text: &str, ignore: &[&str], group: &str| {
-        let asked = [beside("2", false), beside(group, true)];
-        read_new_rows(&file(&dir, text), (2, None), b',', ignore, &asked).map(|rows| rows.features)
+        let both = [asked("2", false), asked(group, true)];
+        with_asked(&file(&dir, text), 2, None, ignore, &both).map(|rows| rows.features)
     };
     // The group is a feature, or one column more.
     assert_eq!(read("1,2,7\n", &[], "0").unwrap(), array![[1., 2.]]);

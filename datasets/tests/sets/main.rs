@@ -6,3 +6,4 @@ mod manual_download;
 mod partitions;
 mod real_data;
 mod sets;
+mod tables;

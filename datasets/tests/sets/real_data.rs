@@ -11,7 +11,7 @@ use fedstein_datasets::source::{
 };
 use fedstein_datasets::{
     Cut, DataConfig, DataProperties, Dataset, FeatureScale, Normalise, PartitionScheme, RaetschSet, RaetschSplit,
-    Targets, TrainTest, UciSet, load, partition,
+    Reading, Targets, TrainTest, UciSet, load, partition,
 };
 use rand::{SeedableRng, rngs::ChaCha8Rng};
 use std::io::Write;
@@ -118,6 +118,7 @@ fn csv(path: PathBuf, target: &str, task: Task, client: &str) -> DataConfig {
         task,
         delimiter: ",".into(),
         client_column: client.into(),
+        reading: Reading::default(),
         normalise: Normalise::Auto,
         test_fraction: 0.1,
         train_limit: 0,

@@ -146,7 +146,9 @@ class Run:
         """The particles after the last round, by the names of the model's blocks, float32 or float64 [N, ...]."""
         return self._finished.particles()
 
-    def _forecast(self, X: Any, with_members: bool) -> dict[str, NDArray[np.float64]]:
+    def _forecast(
+        self, X: Any, with_members: bool = False, raw: bool = False, level: float | None = None
+    ) -> dict[str, NDArray[np.float64]]:
         names, columns = self._finished.feature_names(), columns_of(X)
         if names is not None and columns is not None and columns != names:
             missing = [name for name in names if name not in columns]
@@ -154,14 +156,16 @@ class Run:
                 raise DataError(f"the rows have no column {missing[0]!r}; the run was trained on {names}")
             X = X[names]
         features: FloatArray = features_of(X, "features")[0]
-        return self._finished.predict(features, with_members)
+        return self._finished.predict(features, with_members, raw, level)
 
     @overload
-    def predict(self, X: Any, *, return_members: Literal[False] = False) -> NDArray[np.float64]: ...
+    def predict(self, X: Any, *, raw: bool = False, return_members: Literal[False] = False) -> NDArray[np.float64]: ...
     @overload
-    def predict(self, X: Any, *, return_members: Literal[True]) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     def predict(
-        self, X: Any, *, return_members: bool = False
+        self, X: Any, *, raw: bool = False, return_members: Literal[True]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def predict(
+        self, X: Any, *, raw: bool = False, return_members: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Predict new rows with all particles.
 
@@ -169,8 +173,11 @@ class Run:
         ----------
         X : array_like, [n, p] or [n, ...]
             Features in the units of the training rows. The columns of a table are found by name.
+        raw : bool
+            Probabilities of the model itself. Without it they are at the temperature of a run that held out calibration
+            rows (`partition.calibration`), as those of the command are.
         return_members : bool
-            Also return what every particle predicts.
+            Also return what every particle predicts, without a temperature.
 
         Returns
         -------
@@ -184,9 +191,42 @@ class Run:
         DataError, ConfigError
             The rows have other columns than the run's, are not finite, or a file of the run is damaged.
         """
-        found = self._forecast(X, return_members)
+        found = self._forecast(X, return_members, raw)
         mean = found["probabilities"] if "probabilities" in found else found["mean"]
         return (mean, found["members"]) if return_members else mean
+
+    def predict_sets(self, X: Any, *, level: float | None = None) -> NDArray[np.bool_] | NDArray[np.float64]:
+        """Predict sets of classes, or intervals, that hold the truth of so many new rows (conformal prediction).
+
+        The run must have held out calibration rows: `partition.calibration`.
+
+        Parameters
+        ----------
+        X : array_like, [n, p] or [n, ...]
+            As for `predict`.
+        level : float, optional
+            The share of rows, one of those that the run keeps; without it, the run's `calibration.level`.
+
+        Returns
+        -------
+        ndarray of bool, [n, C]
+            Whether a class is in the set of a row. A set may be empty.
+        ndarray of float64, [n, 2]
+            Of a regression: lower and upper end; NaN where it is empty, infinite where there were too few rows.
+
+        Raises
+        ------
+        DataError, ConfigError
+            The run has no sets or none of this level, or as `predict`.
+        """
+        found = self._forecast(X, level=level)
+        if "sets" in found:
+            return found["sets"] == 1
+        if "intervals" in found:
+            return found["intervals"]
+        raise ConfigError(
+            f"the run {self.path} has no prediction sets; train with rows held out for them (partition.calibration)"
+        )
 
     def predict_uncertainty(self, X: Any) -> dict[str, NDArray[np.float64]]:
         """The uncertainty of predictions on new rows and its two parts.
@@ -199,7 +239,7 @@ class Run:
             `total` = `aleatoric` (noise in the data) + `epistemic` (disagreement of the particles): entropies in nats,
             or variances in the squared unit of the target.
         """
-        found = self._forecast(X, False)
+        found = self._forecast(X)
         return {name: found[name] for name in ("total", "aleatoric", "epistemic")}
 
     def report(

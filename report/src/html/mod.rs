@@ -46,6 +46,11 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
         Analysis::Regression(a) => (&a.verdict, a.left_out, definitions::of_targets()),
     };
     body.raw(&format!("<header><h1>{}</h1></header>", escape(&report.title)));
+    let personal = report.run.as_ref().and_then(|run| Some((run.personal.as_ref()?, run.personal_first)));
+    if let Some((table, true)) = personal {
+        personal_section(&mut body, table, true);
+        body.heading("The server's particles");
+    }
     verdict_box(&mut body, verdict);
     match analysis {
         Analysis::Classification(a) => classification::cards(&mut body, a),
@@ -73,8 +78,8 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
     if let Some(run) = &report.run {
         comparison(&mut body, &report.title, analysis, &run.compare);
     }
-    if let Some(personal) = report.run.as_ref().and_then(|run| run.personal.as_ref()) {
-        personal_section(&mut body, personal);
+    if let Some((table, false)) = personal {
+        personal_section(&mut body, table, false);
     }
     if let Some(run) = report.run.as_ref().filter(|run| !run.clients.is_empty()) {
         sites::clients(&mut body, &run.clients, pictures);
@@ -147,12 +152,18 @@ fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Compa
     }
 }
 
-fn personal_section(body: &mut Body, table: &PersonalTable) {
+fn personal_section(body: &mut Body, table: &PersonalTable, is_first: bool) {
     body.heading("Personalised predictions");
-    body.paragraph(
-        "Every client's own predictor on that client's own test rows. The numbers above are those of the server's global \
-         particles on all test rows.",
-    );
+    body.paragraph(match is_first {
+        true => {
+            "Every client's own predictor on that client's own test rows: what this method is for. Everything below, up to the \
+             section on the clients, is about the server's global particles on all test rows, which no client predicts with."
+        }
+        false => {
+            "Every client's own predictor on that client's own test rows. The numbers above are those of the server's global \
+             particles on all test rows."
+        }
+    });
     if let Some((scored, clients)) = table.scored {
         body.paragraph(&format!(
             "Of the {clients} clients, {scored} sent their scores in round {}; its numbers leave out the others.",

@@ -49,6 +49,8 @@ pub(super) struct Server<B: Backend> {
     plan: Plan,
     model: Arc<dyn Model>,
     svgd: Svgd,
+    /// The factor of its step size in the round.
+    step_factor: f64,
     session: Session<B>,
     theta: Particles<B>,
     /// U: the sum of the displacements of Θ, each multiplied by the second moments of its time.
@@ -70,6 +72,7 @@ impl<B: Backend> Server<B> {
             plan,
             model,
             svgd,
+            step_factor: 1.0,
             session,
             theta: initial,
             transport,
@@ -154,13 +157,17 @@ impl<B: Backend> Server<B> {
         let joint =
             |at: &Particles<B>| -> Result<Score<B>, RunError> { Ok(prior_score(model, at, 1.0).plus(sites.score(at))) };
         let steps = self.config.local.local_steps;
-        let to = self.svgd.run(from, steps, &mut OptimizerState::default(), joint, |_| {})?;
+        let to = self.svgd.scaled(self.step_factor).run(from, steps, &mut OptimizerState::default(), joint, |_| {})?;
         self.follow(to);
         Ok(())
     }
 }
 
 impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn set_step_factor(&mut self, factor: f64) {
+        self.step_factor = factor;
+    }
+
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.theta)
     }

@@ -1,5 +1,7 @@
 //! What the columns of a table probably mean: which one to predict, and which one says whose rows these are.
 
+use super::uses::Use;
+use crate::datasets::columns::Missing;
 use crate::datasets::{Survey, SurveyColumn, Task};
 
 /// Names that columns to predict have, in lower case.
@@ -75,10 +77,10 @@ pub struct Choice<'a> {
     pub client: Option<&'a SurveyColumn>,
     /// Other columns that could be that of the clients.
     pub other_clients: Vec<&'a SurveyColumn>,
-    /// The columns that would be features, and have cells that are no numbers.
-    pub obstacles: Vec<&'a SurveyColumn>,
-    /// The number of features.
-    pub features: usize,
+    /// The other columns, and what becomes of them.
+    pub uses: Vec<(&'a SurveyColumn, Use)>,
+    /// What becomes of missing cells; `None` where there are none.
+    pub missing: Option<Missing>,
     /// The number of rows.
     pub rows: usize,
 }
@@ -110,7 +112,15 @@ impl<'a> Choice<'a> {
         let taken = |column: &&SurveyColumn| {
             column.index == target.index || client.is_some_and(|client| client.index == column.index)
         };
-        let features: Vec<&SurveyColumn> = columns.iter().filter(|column| !taken(column)).collect();
+        let features = columns.iter().filter(|column| !taken(column));
+        let uses: Vec<(&SurveyColumn, Use)> = features.map(|column| (column, Use::of(column, survey))).collect();
+        if !uses.iter().any(|(_, of)| of.is_feature()) {
+            return Err(format!("there is nothing to predict {} from: {}", shown(target), reasons(&uses)));
+        }
+        let missing = match target.missing {
+            0 => uses.iter().any(|(column, of)| of.is_feature() && column.missing > 0).then_some(Missing::Indicator),
+            _ => Some(Missing::Drop),
+        };
         Ok(Self {
             target,
             target_key,
@@ -118,15 +128,29 @@ impl<'a> Choice<'a> {
             task: task_of(target),
             client,
             other_clients: others().filter(|column| !taken(column)).collect(),
-            features: features.len(),
-            obstacles: features.into_iter().filter(|column| !column.is_numeric()).collect(),
+            uses,
+            missing,
             rows: survey.rows,
         })
     }
 
+    /// The columns of which the same becomes.
+    pub fn used(&self, what: &Use) -> Vec<&'a SurveyColumn> {
+        self.uses.iter().filter(|(_, of)| of == what).map(|(column, _)| *column).collect()
+    }
+
+    /// The columns that are left out, each with the reason.
+    pub fn left_out(&self) -> Vec<(&'a SurveyColumn, &str)> {
+        let left_out = self.uses.iter().filter_map(|(column, of)| match of {
+            Use::Nothing(reason) => Some((*column, reason.as_str())),
+            _ => None,
+        });
+        left_out.collect()
+    }
+
     /// The choice in a sentence.
     pub fn summary(&self) -> String {
-        let (rows, features) = (self.rows, self.features);
+        let (rows, features) = (self.rows, self.uses.iter().filter(|(_, of)| of.is_feature()).count());
         let what = match (self.task, self.target.distinct()) {
             (Task::Classification, Some(classes)) => {
                 format!("classification of {} ({classes} classes)", shown(self.target))
@@ -148,10 +172,20 @@ pub fn shown(column: &SurveyColumn) -> String {
     }
 }
 
+/// Why each of some columns is no feature.
+fn reasons(uses: &[(&SurveyColumn, Use)]) -> String {
+    let reason = |(column, of): &(&SurveyColumn, Use)| match of {
+        Use::Nothing(reason) => format!("{}: {reason}", shown(column)),
+        _ => format!("{}: each row has another cell", shown(column)),
+    };
+    uses.iter().take(12).map(reason).collect::<Vec<_>>().join("; ")
+}
+
 /// A column as the config names it: by its name, or by its place.
 pub fn key_of(column: &SurveyColumn, width: usize) -> String {
     match &column.name {
-        Some(name) => name.clone(),
+        Some(name) if !name.is_empty() => name.clone(),
+        Some(_) => column.index.to_string(),
         None if column.index + 1 == width => "-1".into(),
         None => column.index.to_string(),
     }
@@ -201,17 +235,21 @@ fn may_be_client(column: &SurveyColumn, rows: usize) -> bool {
 }
 
 fn task_of(target: &SurveyColumn) -> Task {
-    match target.is_numeric() && !(target.whole && target.distinct().is_some_and(|count| count <= MOST_CLASSES)) {
+    match target.are_all(target.numbers)
+        && !(target.whole && target.distinct().is_some_and(|count| count <= MOST_CLASSES))
+    {
         true => Task::Regression,
         false => Task::Classification,
     }
 }
 
-fn is_named(column: &SurveyColumn, is: impl Fn(&str) -> bool) -> bool {
+/// Whether the name of a column, in lower case and with `_` for spaces, is such a name.
+pub fn is_named(column: &SurveyColumn, is: impl Fn(&str) -> bool) -> bool {
     column.name.as_ref().is_some_and(|name| is(&name.to_lowercase().replace([' ', '-'], "_")))
 }
 
-fn is_client_name(name: &str) -> bool {
+/// Whether columns of natural clients have this name.
+pub fn is_client_name(name: &str) -> bool {
     let stem = name.strip_suffix("_id").or_else(|| name.strip_suffix("_name")).or_else(|| name.strip_suffix("id"));
     [Some(name), stem].into_iter().flatten().any(|name| CLIENTS.contains(&name))
 }

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use toml::Value;
 
+use super::cells;
 use super::choice::{Choice, key_of, shown};
+use super::uses::Use;
 use crate::cli::CliError;
 use crate::datasets::{Survey, SurveyColumn, Task};
 use crate::experiment::config::schema;
@@ -14,7 +16,7 @@ use crate::experiment::config::schema;
 const WIDTH: usize = 110;
 
 /// The number of distinct values that a comment lists.
-const LISTED: usize = 6;
+pub const LISTED: usize = 6;
 
 /// The number of columns that a comment describes one by one.
 const DESCRIBED: usize = 40;
@@ -44,9 +46,6 @@ pub fn text(path: &str, survey: &Survey, choice: &Choice<'_>) -> Result<String, 
             text.push('\n');
             if !line.section.is_empty() {
                 let _ = writeln!(text, "[{}]", line.section);
-            }
-            if line.section == "data" {
-                obstacles(&mut text, choice);
             }
         }
         let known = schema().section(line.section).and_then(|section| {
@@ -98,6 +97,8 @@ fn lines(path: &str, survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
         let found = others("could be the clients (with `partition.kind = \"by-column\"`)", &choice.other_clients);
         lines.push(data("client_column", text(""), found));
     }
+    let of_cells = cells::lines(survey, choice);
+    lines.extend(of_cells.into_iter().map(|(key, value, found)| data(key, value, found)));
     lines.push(data("test_fraction", Value::Float(0.2), String::new()));
     match choice.client {
         Some(client) => {
@@ -153,7 +154,7 @@ fn about_target(choice: &Choice<'_>) -> String {
 }
 
 /// The first values of a column with their numbers of rows.
-fn listed<'a>(values: impl ExactSizeIterator<Item = (&'a String, &'a usize)>) -> String {
+pub fn listed<'a>(values: impl ExactSizeIterator<Item = (&'a String, &'a usize)>) -> String {
     let count = values.len();
     let first: Vec<String> = values
         .take(LISTED)
@@ -178,10 +179,13 @@ fn columns(text: &mut String, survey: &Survey, choice: &Choice<'_>) {
     let described = survey.columns.iter().take(DESCRIBED);
     let width = described.clone().map(|column| name(column).chars().count()).max().unwrap_or(0);
     for column in described {
-        let role = match column.index {
-            index if index == choice.target.index => ", the target",
-            index if choice.client.is_some_and(|client| client.index == index) => ", the client",
-            _ => "",
+        let of = choice.uses.iter().find(|(other, _)| other.index == column.index).map(|(_, of)| of);
+        let role = match of {
+            Some(Use::Id) => ", no feature",
+            Some(Use::Nothing(_)) => ", left out",
+            Some(_) => "",
+            None if column.index == choice.target.index => ", the target",
+            None => ", the client",
         };
         let _ = writeln!(text, "#   {:width$}  {}{role}", name(column), described_as(column));
     }
@@ -191,16 +195,20 @@ fn columns(text: &mut String, survey: &Survey, choice: &Choice<'_>) {
 }
 
 fn described_as(column: &SurveyColumn) -> String {
-    let kind = match (column.is_numeric(), column.whole, column.numbers) {
-        (true, true, _) => "whole numbers",
-        (true, false, _) => "numbers",
-        (false, ..)
-            if column.decimal_commas > 0 && column.numbers + column.decimal_commas + column.missing == column.cells =>
-        {
-            "numbers with a decimal comma"
+    let kind = match () {
+        () if column.present() == 0 => "nothing",
+        () if column.are_all(column.numbers) => {
+            if column.whole {
+                "whole numbers"
+            } else {
+                "numbers"
+            }
         }
-        (false, _, 0) => "text",
-        (false, ..) => "numbers and other cells",
+        () if column.are_all(column.booleans) => "yes or no",
+        () if column.are_all(column.dates) || column.are_all(column.other_dates) => "dates",
+        () if column.are_all(column.numbers + column.other_mark) => "numbers with two decimal marks",
+        () if column.numbers == 0 => "text",
+        () => "numbers and other cells",
     };
     let distinct = column.distinct().map_or_else(|| "more than a thousand".into(), |count| count.to_string());
     let missing = match column.missing {
@@ -211,24 +219,8 @@ fn described_as(column: &SurveyColumn) -> String {
     format!("{kind}, {distinct} distinct{missing}")
 }
 
-/// What keeps the table from being trained on, as a comment.
-fn obstacles(text: &mut String, choice: &Choice<'_>) {
-    if choice.obstacles.is_empty() {
-        return;
-    }
-    comment(
-        text,
-        "Every feature must be a number in every row, and these columns are not. Take them out of the file, or write numbers in the place of their other cells:",
-    );
-    for column in &choice.obstacles {
-        let Some((line, cell)) = &column.other else { continue };
-        let comma = if column.decimal_commas > 0 { ", a decimal comma" } else { "" };
-        comment(text, &format!("  {}: `{cell}` in line {line}{comma}; {}", shown(column), described_as(column)));
-    }
-}
-
 /// A text on one line, with control characters escaped, cut after 40 characters.
-fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     let shown: String = text.chars().take(40).collect();
     let more = if text.chars().nth(40).is_some() { "…" } else { "" };
     format!("{}{more}", shown.escape_debug())

@@ -1,7 +1,9 @@
 //! `fedstein init`: looks at the columns of a table, and writes a config with comments for it.
 
+mod cells;
 mod choice;
 mod config;
+mod uses;
 
 use std::path::Path;
 
@@ -35,12 +37,10 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
 /// What the command prints when it has written a file.
 fn said(out: &Path, choice: &Choice<'_>) -> String {
     let out = out.display();
-    let next = match choice.obstacles.is_empty() {
-        true => format!("fedstein train {out}"),
-        false => {
-            let names: Vec<String> = choice.obstacles.iter().map(|column| choice::shown(column)).collect();
-            format!("it does not train as it is: cells of {} are not numbers; the file says which", names.join(", "))
-        }
+    let names: Vec<String> = choice.left_out().into_iter().map(|(column, _)| choice::shown(column)).collect();
+    let left_out = match names.is_empty() {
+        true => String::new(),
+        false => format!("left out: {}; the file says why\n", names.join(", ")),
     };
-    format!("{out}: {}\n{next}\n", choice.summary())
+    format!("{out}: {}\n{left_out}fedstein train {out}\n", choice.summary())
 }

@@ -44,6 +44,14 @@ impl StopMetric {
         }
     }
 
+    /// Whether `value` is better than `best`.
+    pub fn is_better(self, value: f64, best: f64) -> bool {
+        match self {
+            Self::Accuracy => value > best,
+            Self::Nll | Self::Brier | Self::Rmse => value < best,
+        }
+    }
+
     /// Its column in `rounds.csv`, on validation rows.
     pub fn column(self) -> &'static str {
         match self {
@@ -75,7 +83,7 @@ const KEYS: &[Key] = &[
         "metric",
         Choice(&["nll", "accuracy", "brier", "rmse"]),
         T("nll"),
-        "By which a round is better, with `patience`: a column `validation_<metric>` of rounds.csv, or with `evaluation.rows = \"validation\"` the column `<metric>`.",
+        "By which a round is better, with `patience` and `lr_schedule.kind = \"plateau\"`: the column `validation_<metric>` of rounds.csv, or with `evaluation.rows = \"validation\"` the column `<metric>`.",
     ),
     key(
         "uplink_mib",

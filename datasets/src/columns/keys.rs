@@ -1,0 +1,193 @@
+//! The config keys that say how the cells of a user's table are read.
+
+use crate::DataError;
+use crate::columns::{DateFormat, Notation};
+use fedstein_schema::Literal::{Text, Texts};
+use fedstein_schema::{Accepts, Key, key};
+use serde::{Deserialize, Serialize};
+
+/// How the cells of a table are read. The default reads numbers, and refuses everything else.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct Reading {
+    /// Columns that are left out.
+    pub ignore: Vec<String>,
+    /// Columns that are no feature, and that predictions are written beside.
+    pub id: Vec<String>,
+    /// Columns of texts, which are one-hot encoded.
+    pub categorical: Categorical,
+    /// Columns of yes and no.
+    pub boolean: Vec<String>,
+    /// Columns of dates.
+    pub date: Vec<String>,
+    /// The format of the dates.
+    pub date_format: DateFormat,
+    /// The decimal mark.
+    pub decimal: Decimal,
+    /// What becomes of missing cells.
+    pub missing: Missing,
+}
+
+/// The columns of texts: each by name or number, or all whose cells are not numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum Categorical {
+    /// These columns.
+    Columns(Vec<String>),
+    /// A rule.
+    Rule(Rule),
+}
+
+/// The rule that finds columns of texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// All columns with a cell that is neither a number nor missing.
+    Auto,
+}
+
+impl Default for Categorical {
+    fn default() -> Self {
+        Self::Columns(Vec::new())
+    }
+}
+
+impl Categorical {
+    /// The columns that are named.
+    pub fn named(&self) -> &[String] {
+        match self {
+            Self::Columns(columns) => columns,
+            Self::Rule(Rule::Auto) => &[],
+        }
+    }
+
+    /// Whether the content of the file decides.
+    pub fn is_automatic(&self) -> bool {
+        *self == Self::Rule(Rule::Auto)
+    }
+}
+
+/// The mark between the whole part and the fraction of a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub enum Decimal {
+    /// `1.5`
+    #[default]
+    #[serde(rename = ".")]
+    Point,
+    /// `1,5`
+    #[serde(rename = ",")]
+    Comma,
+}
+
+/// What becomes of missing cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missing {
+    /// They are refused.
+    #[default]
+    Error,
+    /// Their features have the means over the training rows.
+    Mean,
+    /// As `Mean`, and a further feature says that the cell is missing.
+    Indicator,
+    /// Their rows are left out.
+    Drop,
+}
+
+impl Missing {
+    /// Whether a missing cell gets features.
+    pub fn is_filled(self) -> bool {
+        matches!(self, Self::Mean | Self::Indicator)
+    }
+
+    /// The word in a config.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Mean => "mean",
+            Self::Indicator => "indicator",
+            Self::Drop => "drop",
+        }
+    }
+}
+
+impl Reading {
+    /// How numbers and dates are written.
+    pub fn notation(&self) -> Notation {
+        Notation { decimal: self.decimal, date: self.date_format.clone() }
+    }
+
+    /// The named columns of features that are no numbers, with their keys.
+    pub(crate) fn named_features(&self) -> [(&'static str, &[String]); 3] {
+        [("data.categorical", self.categorical.named()), ("data.boolean", &self.boolean), ("data.date", &self.date)]
+    }
+
+    /// The named columns that are no feature, with their keys.
+    pub(crate) fn no_features(&self) -> [(&'static str, &[String]); 2] {
+        [("data.ignore", &self.ignore), ("data.id", &self.id)]
+    }
+
+    /// Checks what a config's schema does not.
+    ///
+    /// # Errors
+    /// The format of dates has not each of `YYYY`, `MM` and `DD` once.
+    pub fn check(&self) -> Result<(), DataError> {
+        let problem = |problem| DataError::config("data.date_format", self.date_format.as_str(), problem);
+        self.date_format.check().map_err(problem)
+    }
+}
+
+/// The key `ignore`.
+pub(crate) const IGNORE: Key =
+    key("ignore", Accepts::Columns { words: &[] }, Texts(&[]), "Columns that are left out, by name or number.");
+
+/// The key `id`.
+pub(crate) const ID: Key = key(
+    "id",
+    Accepts::Columns { words: &[] },
+    Texts(&[]),
+    "Columns that are no feature, such as the number of a patient; `fedstein predict` writes them before its predictions.",
+);
+
+/// The key `categorical`.
+pub(crate) const CATEGORICAL: Key = key(
+    "categorical",
+    Accepts::Columns { words: &["auto"] },
+    Texts(&[]),
+    "Columns of texts: one feature for each text of the training rows, in sorted order, which is 1 where the cell has this text and else 0; all are 0 for a text that no training row has. `auto`: every column with a cell that is neither a number nor missing.",
+);
+
+/// The key `boolean`.
+pub(crate) const BOOLEAN: Key = key(
+    "boolean",
+    Accepts::Columns { words: &[] },
+    Texts(&[]),
+    "Columns of `true` and `false`, `yes` and `no`, `t` and `f`, `y` and `n`, or `1` and `0`, in upper or lower case; 1 and 0 as a feature.",
+);
+
+/// The key `date`.
+pub(crate) const DATE: Key = key(
+    "date",
+    Accepts::Columns { words: &[] },
+    Texts(&[]),
+    "Columns of dates; the feature is the number of days since 1970-01-01. A time of day after it (`T13:45` or ` 13:45:30`) is a fraction of a day.",
+);
+
+/// The key `date_format`.
+pub(crate) const DATE_FORMAT: Key = key(
+    "date_format",
+    Accepts::Text { may_be_empty: false },
+    Text("YYYY-MM-DD"),
+    "How the dates of `date` are written: `YYYY`, `MM` and `DD`, each once, such as `DD.MM.YYYY` or `MM/DD/YYYY`.",
+);
+
+/// The key `decimal`.
+pub(crate) const DECIMAL: Key =
+    key("decimal", Accepts::Choice(&[".", ","]), Text("."), "The decimal mark of numbers, of features and target.");
+
+/// The key `missing`.
+pub(crate) const MISSING: Key = key(
+    "missing",
+    Accepts::Choice(&["error", "mean", "indicator", "drop"]),
+    Text("error"),
+    "Missing cells of features, which are empty or `NA`, `N/A`, `NaN`, `null` or `?` in upper or lower case: `error` refuses them, `mean` gives their features the means over the training rows, `indicator` does so and adds a feature that is 1 where the cell is missing (for columns in which training rows have such cells), `drop` leaves the row out, as one without a target.",
+);

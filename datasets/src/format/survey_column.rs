@@ -1,0 +1,179 @@
+//! A column of a table before anybody says what it means: how many of its cells are numbers, dates, yes or no, missing or
+//! something else.
+
+use super::table::text;
+use crate::columns::{CellKind, DateFormat, Decimal, Notation, is_missing};
+use std::collections::BTreeMap;
+
+/// The largest number of distinct cells of a column that are counted one by one.
+const DISTINCT: usize = 1000;
+
+/// The formats of dates that are looked for. Of several that fit equally well, the first is taken.
+pub(super) const DATE_FORMATS: [&str; 8] =
+    ["YYYY-MM-DD", "DD.MM.YYYY", "DD/MM/YYYY", "MM/DD/YYYY", "YYYY/MM/DD", "DD-MM-YYYY", "MM-DD-YYYY", "YYYY.MM.DD"];
+
+/// A column of a table, looked at.
+#[derive(Clone, Debug, Default)]
+pub struct SurveyColumn {
+    /// Its index, from 0.
+    pub index: usize,
+    /// Its name in the header.
+    pub name: Option<String>,
+    /// The number of cells.
+    pub cells: usize,
+    /// The number of missing cells: those that the key `missing` of a config is about.
+    pub missing: usize,
+    /// The number of cells that are finite numbers, with the table's decimal mark.
+    pub numbers: usize,
+    /// Whether all these numbers are whole.
+    pub whole: bool,
+    /// The number of cells that are numbers with the other decimal mark alone.
+    pub other_mark: usize,
+    /// The number of cells that are words for yes and no, or 1 and 0.
+    pub booleans: usize,
+    /// The number of cells that are dates in the table's format.
+    pub dates: usize,
+    /// The number of cells that are dates in the one other format that most of them have.
+    pub other_dates: usize,
+    /// The first cell that is neither missing nor a number, with its line.
+    pub other: Option<(u64, String)>,
+    /// How often each distinct cell occurs that is not missing; `None` where there are more than a thousand.
+    pub values: Option<BTreeMap<String, usize>>,
+}
+
+impl SurveyColumn {
+    /// Whether every cell is a finite number.
+    pub fn is_numeric(&self) -> bool {
+        self.numbers == self.cells
+    }
+
+    /// The number of distinct cells that are not missing; `None` for more than a thousand.
+    pub fn distinct(&self) -> Option<usize> {
+        self.values.as_ref().map(BTreeMap::len)
+    }
+
+    /// The number of cells that are not missing.
+    pub fn present(&self) -> usize {
+        self.cells - self.missing
+    }
+
+    /// Whether there are cells that are not missing, and all of them are among `count`.
+    pub fn are_all(&self, count: usize) -> bool {
+        count > 0 && count == self.present()
+    }
+}
+
+/// The numbers among the cells of a column, with one decimal mark.
+#[derive(Default)]
+struct Numbers {
+    count: usize,
+    fractions: usize,
+    other: Option<(u64, String)>,
+}
+
+impl Numbers {
+    /// Whether the cell is a finite number.
+    fn add(&mut self, cell: &[u8], number: Option<f64>, line: u64) -> bool {
+        match number.filter(|number| number.is_finite()) {
+            Some(number) => {
+                self.count += 1;
+                self.fractions += usize::from(number.fract() != 0.0);
+                true
+            }
+            None => {
+                self.other.get_or_insert_with(|| (line, text(cell)));
+                false
+            }
+        }
+    }
+}
+
+/// How numbers and dates may be written.
+pub(super) struct Notations {
+    point: Notation,
+    comma: Notation,
+    dates: Vec<DateFormat>,
+}
+
+impl Notations {
+    pub fn new() -> Self {
+        let comma = Notation { decimal: Decimal::Comma, ..Notation::default() };
+        Self { point: Notation::default(), comma, dates: DATE_FORMATS.map(DateFormat::new).into() }
+    }
+
+    /// With either decimal mark.
+    pub fn both(&self) -> [&Notation; 2] {
+        [&self.point, &self.comma]
+    }
+}
+
+/// What is counted of a column while its table is read.
+#[derive(Default)]
+pub(super) struct Look {
+    column: SurveyColumn,
+    point: Numbers,
+    comma: Numbers,
+    /// The number of cells that are numbers with a point alone, and with a comma alone.
+    alone: [usize; 2],
+    dates: [usize; DATE_FORMATS.len()],
+}
+
+impl Look {
+    pub fn new(index: usize, name: Option<String>) -> Self {
+        let column = SurveyColumn { index, name, values: Some(BTreeMap::new()), ..SurveyColumn::default() };
+        Self { column, ..Self::default() }
+    }
+
+    /// Adds a cell of a line.
+    pub fn add(&mut self, cell: &[u8], line: u64, notations: &Notations) {
+        let column = &mut self.column;
+        column.cells += 1;
+        if is_missing(cell) {
+            column.missing += 1;
+            return;
+        }
+        let string = String::from_utf8_lossy(cell);
+        let [point, comma] = notations.both().map(|notation| notation.number(&string));
+        let (point, comma) = (self.point.add(cell, point, line), self.comma.add(cell, comma, line));
+        self.alone[0] += usize::from(point && !comma);
+        self.alone[1] += usize::from(comma && !point);
+        column.booleans += usize::from(notations.point.value(CellKind::Boolean, &string).is_some());
+        for (count, format) in self.dates.iter_mut().zip(&notations.dates) {
+            *count += usize::from(format.days(&string).is_some());
+        }
+        if let Some(values) = &mut column.values {
+            *values.entry(string.into_owned()).or_default() += 1;
+            if values.len() > DISTINCT {
+                column.values = None;
+            }
+        }
+    }
+
+    /// The number of cells that a point alone reads, and those that a comma alone reads.
+    pub fn alone(&self) -> [usize; 2] {
+        self.alone
+    }
+
+    /// The formats that read all cells that are not missing.
+    pub fn formats(&self) -> Vec<usize> {
+        (0..DATE_FORMATS.len()).filter(|format| self.column.are_all(self.dates[*format])).collect()
+    }
+
+    /// The column, once decimal mark and format of the table are known.
+    pub fn finish(self, decimal: Decimal, format: Option<usize>) -> SurveyColumn {
+        let (own, other_mark) = match decimal {
+            Decimal::Point => (self.point, self.alone[1]),
+            Decimal::Comma => (self.comma, self.alone[0]),
+        };
+        let others = self.dates.iter().enumerate().filter(|(at, _)| Some(*at) != format);
+        SurveyColumn {
+            numbers: own.count,
+            whole: own.fractions == 0,
+            other: own.other,
+            other_mark,
+            dates: format.map_or(0, |format| self.dates[format]),
+            other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),
+            ..self.column
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What becomes of a column that is neither target nor client: a feature of some kind, an id, or nothing.
+
+use super::choice::{is_client_name, is_named};
+use crate::datasets::columns::MOST_CATEGORIES;
+use crate::datasets::{Survey, SurveyColumn};
+
+/// The number of texts of a column about which nobody wonders.
+const FEW: usize = 20;
+
+/// Names that columns of ids have, in lower case; so have those that end in `_id` or `Id`, and those of clients.
+const IDS: &[&str] = &[
+    "",
+    "id",
+    "ids",
+    "index",
+    "idx",
+    "key",
+    "uuid",
+    "guid",
+    "nr",
+    "no",
+    "number",
+    "row",
+    "record",
+    "case",
+    "unnamed:_0",
+];
+
+/// What becomes of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// A number.
+    Number,
+    /// A text, which is one-hot encoded.
+    Category,
+    /// Yes or no.
+    Boolean,
+    /// A date.
+    Date,
+    /// No feature; predictions are written beside it.
+    Id,
+    /// Nothing, for this reason.
+    Nothing(String),
+}
+
+impl Use {
+    /// What its cells call for.
+    pub fn of(column: &SurveyColumn, survey: &Survey) -> Self {
+        match () {
+            () if column.present() == 0 => Self::Nothing("all its cells are missing".into()),
+            () if column.are_all(column.numbers) && is_numbered(column) => Self::Id,
+            () if column.are_all(column.numbers) => Self::Number,
+            () if column.are_all(column.booleans) => Self::Boolean,
+            () if column.are_all(column.dates) => Self::Date,
+            () => of_texts(column, survey),
+        }
+    }
+
+    /// Whether the column is a feature.
+    pub fn is_feature(&self) -> bool {
+        !matches!(self, Self::Id | Self::Nothing(_))
+    }
+}
+
+/// Whether whole numbers have the name of ids and are all different.
+fn is_numbered(column: &SurveyColumn) -> bool {
+    column.whole && column.missing == 0 && is_named_as_id(column) && are_all_different(column)
+}
+
+/// Whether columns of ids have such a name.
+fn is_named_as_id(column: &SurveyColumn) -> bool {
+    let is_id = |name: &str| IDS.contains(&name) || name.ends_with("_id") || is_client_name(name);
+    // As in `PassengerId`.
+    let ends_in_id = column.name.as_ref().is_some_and(|name| name.ends_with("Id") || name.ends_with("ID"));
+    ends_in_id || is_named(column, is_id)
+}
+
+/// Whether no cell occurs twice, as far as was counted.
+fn are_all_different(column: &SurveyColumn) -> bool {
+    column.cells > 2 && column.distinct().is_none_or(|count| count == column.cells)
+}
+
+/// What becomes of a column of texts, or of texts and numbers.
+fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
+    let (present, distinct) = (column.present(), column.distinct());
+    if column.other_mark > 0 && column.are_all(column.numbers + column.other_mark) {
+        return Use::Nothing("its numbers have another decimal mark than most".into());
+    }
+    if column.are_all(column.other_dates) {
+        let format = survey.date_formats.first().map_or("", |format| format.as_str());
+        return Use::Nothing(format!("its dates are not written as `{format}`"));
+    }
+    let few = distinct.is_some_and(|count| count <= FEW);
+    if !few && 2 * column.numbers > present {
+        return Use::Nothing("most of its cells are numbers, but not all".into());
+    }
+    // A free text has spaces; more than a thousand texts are not kept.
+    let may_be_id = match &column.values {
+        Some(values) => !values.keys().any(|text| text.contains(' ')),
+        None => is_named_as_id(column),
+    };
+    if column.missing == 0 && are_all_different(column) && may_be_id {
+        return Use::Id;
+    }
+    match distinct {
+        None => Use::Nothing(format!("it has more than {MOST_CATEGORIES} different texts")),
+        Some(count) if present > 2 && (count == present || (!few && 2 * count > present)) => {
+            Use::Nothing("almost every row has a text of its own".into())
+        }
+        Some(_) => Use::Category,
+    }
+}
+
+/// The reason with the first cell that is no number.
+pub fn because(column: &SurveyColumn, reason: &str) -> String {
+    match &column.other {
+        Some((line, cell)) => format!("{reason}, such as `{}` in line {line}", super::config::one_line(cell)),
+        None => reason.to_owned(),
+    }
+}

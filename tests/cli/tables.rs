@@ -1,0 +1,201 @@
+//! A table as it comes from a ward: ids, texts, dates, missing cells, a decimal comma.
+
+use super::place::{Place, cells, numbers};
+
+/// Rows of patients; every fifth dose and every seventh ward is missing. Ids have the number `first` and more.
+pub fn patients(first: usize, rows: usize) -> String {
+    let row = |i: usize| {
+        let (dose, ward) = ((i * 37 % 41) as f64 / 10.0, ["west", "east", "north"][i * 5 % 3]);
+        let dose_cell = if i % 5 == 0 { "NA".to_owned() } else { format!("{dose:.1}").replace('.', ",") };
+        let ward_cell = if i % 7 == 0 { "" } else { ward };
+        let (day, month) = (1 + i % 28, 1 + i % 12);
+        let smokes = if i % 3 == 0 { "yes" } else { "no" };
+        let outcome = if dose + f64::from(u8::from(ward == "west")) > 2.0 { "ill" } else { "well" };
+        format!(
+            "P-{i:03};{ward_cell};{dose_cell};seen twice, by two;{day:02}.{month:02}.2024;{smokes};s{};{outcome}\n",
+            i % 2
+        )
+    };
+    let rows: String = (first..first + rows).map(row).collect();
+    format!("patient;ward;dose;note;admitted;smokes;site;outcome\n{rows}")
+}
+
+pub const KEYS: &str = "target = \"outcome\"\ndelimiter = \";\"\nignore = [\"note\"]\nid = \"patient\"\ncategorical = [\"ward\"]\n\
+                    boolean = [\"smokes\"]\ndate = [\"admitted\"]\ndate_format = \"DD.MM.YYYY\"\ndecimal = \",\"\n\
+                    missing = \"indicator\"\n";
+
+const SMALL: &str = "[model]\nhidden = [5]\n[algorithm]\nparticles = 4\nlocal_steps = 20\nbatch = 16\n";
+
+/// A config of these rows in one table, split by its column `site`.
+pub fn config(keys: &str, more: &str) -> String {
+    format!(
+        "name = \"ward\"\nrounds = 4\nseed = 3\n[data]\nkind = \"csv\"\npath = \"table.csv\"\nclient_column = \"site\"\n\
+         {more}{keys}[partition]\nkind = \"by-column\"\n{SMALL}"
+    )
+}
+
+#[test]
+fn a_table_with_everything_trains_reports_and_predicts_with_its_ids() {
+    let place = Place::new();
+    place.write("table.csv", patients(0, 80)).write("run.toml", config(KEYS, ""));
+    let printed = place.works("train run.toml --out run");
+    assert!(printed.stderr.contains("missing cells of the training rows have the means of the training rows:"));
+    let card = place.json("run/model.json");
+    let names =
+        ["ward=east", "ward=north", "ward=west", "ward is missing", "dose", "dose is missing", "admitted", "smokes"];
+    assert_eq!(card["feature_names"], serde_json::json!(names));
+    assert_eq!(card["encoding"]["columns"][0]["categories"], serde_json::json!(["east", "north", "west"]));
+    assert!(place.text("run/report/report.html").contains("</html>"));
+    assert!(place.json("run/summary.json")["notes"].to_string().contains("in column `dose`"));
+
+    // Columns in another order, without target, site and note; the last row has a ward that nobody knows.
+    let new = "smokes;dose;patient;admitted;ward\nno;1,5;\"P-9;1\";05.02.2024;west\nYES;;P-902;1.3.2024;?\n\
+               no;2;P-903;29.02.2024;cellar\n";
+    let printed = place.write("new.csv", new).works("predict run --input new.csv");
+    let table = cells(&printed.stdout);
+    assert_eq!(table[0].join(","), "patient,prediction,confidence,p_0,p_1");
+    assert_eq!(table[1..].iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["P-9;1", "P-902", "P-903"]);
+    for row in &table[1..] {
+        let p = numbers(&row[3..]);
+        assert!((p[0] + p[1] - 1.0).abs() < 1e-6, "{row:?}");
+    }
+    let [missing, unknown] = &printed.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{}", printed.stderr) };
+    assert_eq!(
+        *missing,
+        "missing cells of new.csv have the means of the training rows: 1 in column `ward`, 1 in column `dose`"
+    );
+    assert!(unknown.ends_with("whose features are all 0: 1 in column `ward`"), "{unknown}");
+
+    // The run repeats from its own config to the bit.
+    place.works("train run/config.toml --quiet --out again");
+    assert!(place.bytes("run/particles.safetensors") == place.bytes("again/particles.safetensors"));
+}
+
+#[test]
+fn predictions_of_the_test_rows_are_those_of_the_run() {
+    let place = Place::new();
+    let test = patients(200, 20);
+    place.write("table.csv", patients(0, 80)).write("test.csv", &test);
+    place.write("run.toml", config(KEYS, "test_path = \"test.csv\"\n"));
+    place.works("train run.toml --quiet --out run");
+    let table = cells(&place.works("predict run --input test.csv").stdout);
+    let of_run = place.table("run/predictions.csv");
+    assert_eq!(table.len(), of_run.len());
+    for ((row, run), line) in table[1..].iter().zip(&of_run[1..]).zip(test.lines().skip(1)) {
+        assert!(line.starts_with(&format!("{};", row[0])));
+        let (got, want) = (numbers(&row[3..]), numbers(&run[1..]));
+        // Single precision, in batches of other sizes.
+        assert!(got.iter().zip(&want).all(|(got, want)| (got - want).abs() < 1e-6), "{got:?} {want:?}");
+    }
+}
+
+#[test]
+fn each_refused_cell_names_the_key_that_accepts_it() {
+    let place = Place::new();
+    place.write("table.csv", patients(0, 80));
+    let keys = |without: &str| -> String {
+        KEYS.lines().filter(|line| !line.starts_with(without)).map(|line| format!("{line}\n")).collect()
+    };
+    for (without, words) in [
+        ("ignore", ["column 4 (note): `seen twice, by two` is not", "data.ignore = [\"note\"]"]),
+        ("id", ["column 1 (patient): `P-000` is not a finite number", "data.categorical = [\"patient\"]"]),
+        ("categorical", ["line 3, column 2 (ward): `north` is not", "data.categorical = [\"ward\"]"]),
+        ("boolean", ["column 6 (smokes): `yes` is not a finite number", "data.boolean = [\"smokes\"]"]),
+        ("date =", ["(admitted): `01.01.2024` is not a finite number", "data.date = [\"admitted\"]"]),
+        ("date_format", ["`01.01.2024` is not a date YYYY-MM-DD", "data.date_format"]),
+        ("decimal", ["line 3, column 3 (dose): `3,7` is not a finite number", "data.decimal = \",\""]),
+        ("missing", ["line 2, column 2 (ward): `` is not a category", "data.missing = \"mean\""]),
+    ] {
+        place.write("run.toml", config(&keys(without), ""));
+        place.refuses("train run.toml", &[&["table.csv"], &words[..]].concat());
+    }
+    place.write("run.toml", config(KEYS, ""));
+    place.refuses("train run.toml --set data.id=nobody", &["no column `nobody` (data.id): the header has `patient`"]);
+    place.refuses("train run.toml --set data.missing=median", &["data.missing", "`mean`", "`drop`"]);
+    place.refuses(
+        "train run.toml --set data.ignore=2.5",
+        &["data.ignore", "a column's name or number, or a list of them"],
+    );
+    place.refuses("train run.toml --set data.date_format=DD.MM", &["data.date_format = DD.MM", "YYYY, MM and DD once"]);
+}
+
+#[test]
+fn columns_of_texts_are_found_with_auto_and_rows_are_dropped_with_a_note() {
+    let place = Place::new();
+    place.write("table.csv", patients(0, 80)).write("run.toml", config(KEYS, ""));
+    let line = "train run.toml --out run --set data.categorical=auto --set data.boolean=[] --set data.missing=drop";
+    let printed = place.works(line);
+    // 80 rows without multiples of 5 and of 7: 80 − 16 − 12 + 3.
+    assert!(printed.stderr.contains("data.missing = \"drop\" leaves out 25 of the 80 rows of"), "{}", printed.stderr);
+    let names = ["ward=east", "ward=north", "ward=west", "dose", "admitted", "smokes=no", "smokes=yes"];
+    assert_eq!(place.json("run/model.json")["feature_names"], serde_json::json!(names));
+    let row = "ward;dose;admitted;smokes;patient\nwest;;01.01.2024;no;P\n";
+    place.write("new.csv", row);
+    place.refuses(
+        "predict run --input new.csv",
+        &["line 2, column 2 (dose)", "data.missing = \"mean\" or \"indicator\""],
+    );
+}
+
+/// The rows of a site, without its column.
+fn of_site(text: &str, site: &str) -> String {
+    let keep = |line: &&str| line.contains(&format!(";{site};")) || line.starts_with("patient");
+    let without = |line: &str| {
+        let mut cells: Vec<&str> = line.split(';').collect();
+        cells.remove(6);
+        cells.join(";") + "\n"
+    };
+    text.lines().filter(keep).map(without).collect()
+}
+
+#[test]
+fn sites_with_texts_and_missing_cells_have_the_particles_of_one_table() {
+    let place = Place::new();
+    let (train, test) = (patients(0, 80), patients(200, 20));
+    place.write("table.csv", &train).write("test.csv", &test);
+    place.write("run.toml", config(KEYS, "test_path = \"test.csv\"\n"));
+    place.works("train run.toml --quiet --out one");
+    let keys = KEYS.replace("delimiter", "path = \"rows.csv\"\ntest_path = \"test.csv\"\ndelimiter");
+    for site in 0..2 {
+        let name = format!("s{site}");
+        place.write(
+            &format!("{site}/site.toml"),
+            format!("name = \"{name}\"\nindex = {site}\n[data]\n{keys}[tell]\ncategories = true\n"),
+        );
+        place.write(&format!("{site}/rows.csv"), of_site(&train, &name));
+        place.write(&format!("{site}/test.csv"), of_site(&test, &name));
+    }
+    place.write("sites.toml", format!("name = \"ward\"\nrounds = 4\nseed = 3\n[data]\nkind = \"sites\"\n{SMALL}"));
+    let line = "train sites.toml --quiet --sites 0/site.toml,1/site.toml";
+    place.works(&format!("{line} --out apart"));
+    assert!(place.bytes("one/particles.safetensors") == place.bytes("apart/particles.safetensors"));
+    let (one, apart) = (place.json("one/model.json"), place.json("apart/model.json"));
+    for part in ["encoding", "normalisation", "feature_names", "classes"] {
+        assert_eq!(one[part], apart[part], "{part}");
+    }
+    for file in ["sites.toml", "apart/model.json", "apart/summary.json", "apart/rounds.csv"] {
+        assert!(!place.text(file).contains("P-0"), "{file}");
+    }
+
+    // New rows at the server: the run's config says how the file is written.
+    let server = "--set data.delimiter=; --set data.decimal=, --set data.date_format=DD.MM.YYYY --set data.id=patient";
+    place.works(&format!("{line} {server} --out server"));
+    let (here, there) = (place.works("predict one --input test.csv"), place.works("predict server --input test.csv"));
+    assert_eq!(here.stdout, there.stdout);
+
+    let checked = place.works("site check 0/site.toml 1/site.toml").stdout;
+    for words in [
+        "columns that are not numbers: ward (texts), admitted (dates), smokes (yes or no)",
+        "texts of `ward` in the training rows: east, north, west",
+        "as the model takes them: ward=east, ward=north, ward=west, ward is missing, dose, dose is missing, admitted, smokes",
+    ] {
+        assert!(checked.contains(words), "no {words:?} in {checked}");
+    }
+    assert!(!checked.contains("P-0"), "{checked}");
+    place.write("1/site.toml", place.text("1/site.toml").replace("\"indicator\"", "\"drop\""));
+    let checked = place.works("site check 1/site.toml").stdout;
+    assert!(checked.contains("please note:\n  - data.missing = \"drop\" leaves out"), "{checked}");
+    let secret = place.text("1/site.toml").replace("categories = true", "categories = false");
+    place.write("1/site.toml", secret);
+    place.refuses(line, &["client 1 does not tell the texts of its columns of categories (tell.categories = false)"]);
+}
