@@ -13,9 +13,10 @@ use crate::datasets::format::csv::places;
 use crate::datasets::{AskedColumn, Beside, DataConfig, DataError, NewRows, Targets};
 use crate::error::RunError;
 use crate::experiment::config::schema;
-use crate::experiment::external::{About, CONTENTS, Evaluated, LabelledRows, RowGroups};
+use crate::experiment::external::{About, CONTENTS, Evaluated, LabelledRows};
 use crate::experiment::finished::Finished;
 use crate::experiment::recalibrated::Recalibrated;
+use crate::experiment::row_groups::RowGroups;
 use crate::experiment::{Config, Overrides, run_dir};
 use crate::report::quoted;
 
@@ -206,8 +207,8 @@ fn groups(report: &Path) -> Result<String, CliError> {
     let line = |group: &serde_json::Value| {
         let (name, verdict) = (group["name"].as_str().unwrap_or_default(), &group["verdict"]["headline"]);
         let nll = group["overall"]["nll"].as_f64().map_or_else(String::new, |nll| format!("{nll:.4}"));
-        let name = quoted(name);
-        format!("  {name:<24}{:>8}{nll:>10}   {}\n", group["overall"]["n"], verdict.as_str().unwrap_or_default())
+        let (name, rows) = (quoted(name), group["overall"]["n"].as_u64().unwrap_or_default());
+        format!("  {name:<24}{rows:>8}{nll:>10}   {}\n", verdict.as_str().unwrap_or_default())
     };
     let mut text = format!("\n{:<26}{:>8}{:>10}\n", "group, worst first", "rows", "NLL");
     groups.iter().take(LISTED).for_each(|group| text += &line(group));

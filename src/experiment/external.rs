@@ -1,6 +1,5 @@
 //! External validation: a finished run on labelled rows that it has never seen, with the report of a run.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use ndarray::Array2;
@@ -10,6 +9,7 @@ use super::config::Config;
 use super::evaluate::Predicted;
 use super::finished::Finished;
 use super::recalibrated::Recalibrated;
+use super::row_groups::RowGroups;
 use super::run_dir;
 use super::run_report::write_files;
 use crate::backend::Backend;
@@ -21,24 +21,6 @@ use crate::report::{CalibrationResults, Content, Groups, PartitionTable, Report,
 
 /// The names that [`Evaluated::write`] gives to what it writes.
 pub const CONTENTS: &[&str] = &[run_dir::PREDICTIONS, run_dir::UNCERTAINTY, run_dir::REPORT];
-
-/// The groups of rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RowGroups {
-    /// The names of the groups, `[G]`, as text in ascending order.
-    pub names: Vec<String>,
-    /// The group of each row, `[n]`.
-    pub of: Vec<usize>,
-}
-
-impl RowGroups {
-    /// Groups of rows with the same text, `[n]`.
-    pub fn of_texts(texts: &[String]) -> Self {
-        let mut places: BTreeMap<&String, usize> = texts.iter().map(|text| (text, 0)).collect();
-        places.values_mut().enumerate().for_each(|(place, at)| *at = place);
-        Self { of: texts.iter().map(|text| places[text]).collect(), names: places.into_keys().cloned().collect() }
-    }
-}
 
 /// Labelled rows.
 #[derive(Clone, Debug)]

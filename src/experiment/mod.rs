@@ -29,6 +29,7 @@ pub mod recalibrated;
 mod recorder;
 mod rotation;
 mod rounds_csv;
+pub mod row_groups;
 pub mod run;
 pub mod run_dir;
 pub mod run_report;

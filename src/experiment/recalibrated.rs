@@ -1,7 +1,7 @@
 //! What a finished run learned from calibration rows, applied to predictions on new rows.
 
-use super::external::RowGroups;
 use super::finished::Finished;
+use super::row_groups::RowGroups;
 use super::run_dir;
 use crate::datasets::{KeptSets, Recalibration};
 use crate::error::RunError;
