@@ -20,6 +20,8 @@ use crate::experiment::row_groups::RowGroups;
 use crate::experiment::{Config, Overrides, run_dir};
 use crate::report::quoted;
 
+/// The name of a report for programs.
+const JSON: &str = "report.json";
 /// The most groups on standard output; the report has all.
 const LISTED: usize = 10;
 /// The most classes in a message.
@@ -38,7 +40,7 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
         Some(out) => out.clone(),
         None => default_out(&run, &typed.input)?,
     };
-    output::check_new_directory(&out, CONTENTS, typed.force)?;
+    output::check_new_directory(&out, CONTENTS, &Path::new(run_dir::REPORT).join(JSON), typed.force)?;
     let recalibrated = run.recalibrated(typed.level)?;
     let target = Target::of(&config, typed.target.as_deref())?;
     let (rows, about) = read(&run, &config, &typed, &target)?;
@@ -193,7 +195,7 @@ fn text(evaluated: &Evaluated, input: &Path, out: &Path) -> Result<String, CliEr
         results.sentences().iter().for_each(|sentence| text += &format!("\n{sentence}\n"));
     }
     let report = out.join(run_dir::REPORT);
-    text += &groups(&report.join("report.json"))?;
+    text += &groups(&report.join(JSON))?;
     let _ = writeln!(text, "\nreport  {}", headline::link(&report.join("report.html").display().to_string()));
     Ok(text)
 }

@@ -75,19 +75,23 @@ pub(super) fn check_directory(path: &Path, force: bool) -> Result<(), CliError> 
 /// Checks that a directory with this content may be written: a new or an empty one, or with `force` one that holds nothing
 /// else.
 ///
+/// # Arguments
+/// * `mark`: a file of the content that is always there
+///
 /// # Errors
 /// As [`check_directory`]; or with `force` the directory holds something that is not of this content.
-pub(super) fn check_new_directory(path: &Path, contents: &[&str], force: bool) -> Result<(), CliError> {
+pub(super) fn check_new_directory(path: &Path, contents: &[&str], mark: &Path, force: bool) -> Result<(), CliError> {
     check_directory(path, force)?;
     let Ok(entries) = path.read_dir() else { return Ok(()) };
     let names = entries.filter_map(Result::ok).map(|entry| entry.file_name().to_string_lossy().into_owned());
-    match names.into_iter().find(|name| !contents.contains(&name.as_str()) && !is_staging(name)) {
-        None => Ok(()),
-        Some(stranger) => Err(CliError::Usage(format!(
-            "--force replaces only what this command has written; `{}` holds `{stranger}`",
-            path.display()
-        ))),
-    }
+    let names: Vec<String> = names.filter(|name| !is_staging(name)).collect();
+    let found = match names.iter().find(|name| !contents.contains(&name.as_str())) {
+        Some(stranger) => format!("holds `{stranger}`"),
+        None if !names.is_empty() && !path.join(mark).is_file() => format!("holds no `{}`", mark.display()),
+        None => return Ok(()),
+    };
+    let message = "--force replaces only what this command has written";
+    Err(CliError::Usage(format!("{message}; `{}` {found}", path.display())))
 }
 
 /// A directory whose content appears when all of it has been written. If it is dropped before [`NewDirectory::keep`], what

@@ -328,6 +328,8 @@ fn other_data_need_a_target_and_what_is_there_is_not_replaced() {
     }
     place.write("mine/notes.txt", "mine");
     place.refuses("evaluate run --input more.csv --out mine --force", &["`mine` holds `notes.txt`"]);
+    place.write("theirs/report/notes.txt", "theirs");
+    place.refuses("evaluate run --input more.csv --out theirs --force", &["`theirs` holds no `report/report.json`"]);
     place.refuses("evaluate gone --input more.csv", &["gone/summary.json"]);
     place.refuses("evaluate run --input gone.csv", &["gone.csv", "No such file"]);
     place.refuses("evaluate run --input more.csv --level 0.9 --out x", &["--level 0.9", "no prediction sets"]);
@@ -408,4 +410,36 @@ fn targets_with_a_decimal_comma_are_read_as_in_the_training() {
         numbers_of(&place, "run/report/report.json"),
         numbers_of(&place, "run/evaluate/more/report/report.json")
     );
+}
+
+#[test]
+fn a_model_of_sites_is_evaluated_at_a_place_that_took_no_part() {
+    let place = Place::new();
+    for (index, name) in ["a", "b"].into_iter().enumerate() {
+        let table = pets(60);
+        let rows = table.lines().skip(1).enumerate().filter(|(at, _)| at % 2 == index);
+        let rows: String = rows.map(|(_, line)| format!("{line}\n")).collect();
+        place.write(&format!("{name}/rows.csv"), format!("width,kind,height\n{rows}"));
+        let tell = "[tell]\ncategories = true\nclass_counts = true\nmin_rows = 5\n";
+        let file =
+            format!("name = \"{name}\"\nindex = {index}\n[data]\npath = \"rows.csv\"\ntarget = \"kind\"\n{tell}");
+        place.write(&format!("{name}/site.toml"), file);
+    }
+    let keys = "--set rounds=2 --set algorithm.local_steps=5 --set algorithm.particles=4";
+    place.works(&format!("train --sites a/site.toml,b/site.toml {keys} --quiet --out run"));
+    place.write("more.csv", pets(17));
+    place.refuses("evaluate run --input more.csv", &["--target is needed", "`sites`"]);
+    place.works("evaluate run --input more.csv --target kind");
+    let overall = place.json("run/evaluate/more/report/report.json")["overall"].take();
+    assert_eq!(overall["n"], 17);
+    // The same NLL as that of the probabilities that `predict` writes.
+    let kinds = place.table("more.csv");
+    let table = cells(&place.works("predict run --input more.csv").stdout);
+    let classes = ["cat", "dog", "eel"];
+    let of_row = |(row, kind): (&Vec<String>, &Vec<String>)| {
+        let class = classes.iter().position(|class| *class == kind[1]).unwrap();
+        -row[2 + class].parse::<f64>().unwrap().ln()
+    };
+    let nll: f64 = table.iter().zip(&kinds).skip(1).map(of_row).sum();
+    assert_near(overall["nll"].as_f64().unwrap(), nll / 17.0, 1e-9);
 }

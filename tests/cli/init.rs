@@ -108,8 +108,8 @@ fn the_target_is_found_by_its_name_else_it_is_the_last_column() {
 /// A table of a clinic; every fifth dose and every seventh ward is missing.
 fn clinic(rows: usize) -> String {
     let row = |i: usize| {
-        let dose = if i % 5 == 0 { String::new() } else { format!("{},{}", i * 37 % 41, i % 9 + 1) };
-        let ward = if i % 7 == 0 { "NA" } else { ["west", "east", "north"][i * 5 % 3] };
+        let dose = if i.is_multiple_of(5) { String::new() } else { format!("{},{}", i * 37 % 41, i % 9 + 1) };
+        let ward = if i.is_multiple_of(7) { "NA" } else { ["west", "east", "north"][i * 5 % 3] };
         let smokes = ["yes", "No"][i * 3 % 7 % 2];
         let lab = if i % 11 == 3 { "<5".to_owned() } else { format!("{}", 5 + i) };
         format!(

@@ -6,10 +6,10 @@ use super::place::{Place, cells, numbers};
 pub fn patients(first: usize, rows: usize) -> String {
     let row = |i: usize| {
         let (dose, ward) = ((i * 37 % 41) as f64 / 10.0, ["west", "east", "north"][i * 5 % 3]);
-        let dose_cell = if i % 5 == 0 { "NA".to_owned() } else { format!("{dose:.1}").replace('.', ",") };
-        let ward_cell = if i % 7 == 0 { "" } else { ward };
+        let dose_cell = if i.is_multiple_of(5) { "NA".to_owned() } else { format!("{dose:.1}").replace('.', ",") };
+        let ward_cell = if i.is_multiple_of(7) { "" } else { ward };
         let (day, month) = (1 + i % 28, 1 + i % 12);
-        let smokes = if i % 3 == 0 { "yes" } else { "no" };
+        let smokes = if i.is_multiple_of(3) { "yes" } else { "no" };
         let outcome = if dose + f64::from(u8::from(ward == "west")) > 2.0 { "ill" } else { "well" };
         format!(
             "P-{i:03};{ward_cell};{dose_cell};seen twice, by two;{day:02}.{month:02}.2024;{smokes};s{};{outcome}\n",
