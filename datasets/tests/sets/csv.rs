@@ -294,7 +294,7 @@ fn with_asked(
 ) -> Result<NewRows, DataError> {
     let data = Dataset {
         feature_names: names.map(<[String]>::to_vec),
-        ..Dataset::new("x", Array2::zeros((0, width)), Targets::None { rows: 0 }).unwrap()
+        ..Dataset::new("x", Array2::zeros((1, width)), Targets::None { rows: 1 }).unwrap()
     };
     let card = ModelCard::of(&data, Normalisation { features: FeatureScale::Identity, target: None });
     let reading = Reading::default();
