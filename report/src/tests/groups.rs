@@ -113,8 +113,8 @@ fn the_worst_calibrated_group_is_first_where_that_is_asked_for() {
     let label = |row: usize| {
         usize::from(match row / 200 {
             0 => false,
-            1 => row % 2 == 0,
-            _ => row % 10 == 0,
+            1 => row.is_multiple_of(2),
+            _ => row.is_multiple_of(10),
         })
     };
     let predictions = ClassPredictions::new((0..600).map(label).collect(), 2, [0.9, 0.1].repeat(600)).unwrap();
