@@ -56,6 +56,7 @@ mod machine;
 mod reproduce;
 mod simd;
 mod statistics;
+mod study;
 mod tensor_file;
 
 pub use fedstein_datasets as datasets;

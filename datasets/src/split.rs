@@ -46,24 +46,52 @@ pub fn of_size(data: &Dataset, tests: usize, rng: &mut impl Rng) -> (Dataset, Da
 /// A fraction that is not strictly between 0 and 1, data without clients, clients so small that no row is left for
 /// testing.
 pub fn within_clients(data: &Dataset, test_fraction: f64, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
-    check_fraction(test_fraction)?;
     let refuse = |problem: String| DataError::config("data.test_fraction", test_fraction, problem);
-    let of_row = data.clients.as_ref().ok_or_else(|| refuse(format!("`{}` does not come with clients", data.name)))?;
-    let mut clients = BTreeMap::<usize, Vec<usize>>::new();
-    for (row, &client) in of_row.iter().enumerate() {
-        clients.entry(client).or_default().push(row);
+    let clients = data.clients.as_ref().ok_or_else(|| refuse(format!("`{}` does not come with clients", data.name)))?;
+    within(data, ("client", clients), test_fraction, rng)
+}
+
+/// Splits the rows of each class at random, class after class: as [`within_clients`], so that training and test rows have
+/// each class in the same share.
+///
+/// # Returns
+/// As [`within_clients`].
+///
+/// # Errors
+/// As [`within_clients`]; targets that are numbers.
+pub fn within_classes(data: &Dataset, test_fraction: f64, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
+    match &data.targets {
+        Targets::Classes { labels, .. } => within(data, ("class", labels), test_fraction, rng),
+        Targets::Real { .. } | Targets::None { .. } => {
+            let problem = "needs classes, but the targets are numbers; it must be `random` or `by-client`".to_owned();
+            Err(DataError::config("data.split", "by-class", problem))
+        }
+    }
+}
+
+/// Splits the rows of each group at random; `of_row` has the group of each row, which is called `what`.
+fn within(
+    data: &Dataset,
+    (what, of_row): (&str, &[usize]),
+    test_fraction: f64,
+    rng: &mut impl Rng,
+) -> Result<(Dataset, Dataset), DataError> {
+    check_fraction(test_fraction)?;
+    let mut groups = BTreeMap::<usize, Vec<usize>>::new();
+    for (row, &group) in of_row.iter().enumerate() {
+        groups.entry(group).or_default().push(row);
     }
     let (mut train, mut test) = (Vec::new(), Vec::new());
-    for rows in clients.values_mut() {
+    for rows in groups.values_mut() {
         let tests = ((rows.len() as f64 * test_fraction).round() as usize).min(rows.len() - 1);
         rows.shuffle(rng);
         test.extend_from_slice(&rows[..tests]);
         train.extend_from_slice(&rows[tests..]);
     }
     if test.is_empty() {
-        let most = clients.values().map(Vec::len).max().unwrap_or(0);
-        let problem = format!("leaves no test row: the largest client has {most} row(s); ask for a larger share");
-        return Err(refuse(problem));
+        let most = groups.values().map(Vec::len).max().unwrap_or(0);
+        let problem = format!("leaves no test row: the largest {what} has {most} row(s); ask for a larger share");
+        return Err(DataError::config("data.test_fraction", test_fraction, problem));
     }
     test.sort_unstable();
     train.sort_unstable();

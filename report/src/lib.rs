@@ -86,6 +86,9 @@ pub use overall::Overall;
 pub use record::RoundRecord;
 pub use report::{Content, Report};
 pub use run::{Comparison, PartitionTable, PersonalRow, PersonalTable, RunSummary, SiteScores};
-pub use svg::{AxisSpec, ContourFigure, FigureLine, FigurePoint, LineFigure, Plane, Stroke, curves_svg, partition_svg};
+pub use svg::{
+    AxisSpec, ContourFigure, FigureLine, FigurePoint, IntervalFigure, IntervalGroup, IntervalRow, LineFigure, Plane,
+    Stroke, curves_svg, partition_svg,
+};
 pub use verdict::CalibrationVerdict;
 pub use write::{Rendered, ReportFiles, overall, overall_of_groups, render, verdict, write};

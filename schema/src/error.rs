@@ -112,6 +112,41 @@ pub enum ConfigError {
     Internal(String),
 }
 
+impl ConfigError {
+    /// The key that the error is about, `section.key`; `None` where it is not about one key.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::UnknownKey { path, .. }
+            | Self::NotUsed { path, .. }
+            | Self::Value { path, .. }
+            | Self::Missing { path, .. } => Some(path),
+            Self::SectionAsKey { section, .. } | Self::UnknownSection { section, .. } => Some(section),
+            Self::Read { .. }
+            | Self::Syntax { .. }
+            | Self::NotAnAssignment { .. }
+            | Self::Conflict(_)
+            | Self::Internal(_) => None,
+        }
+    }
+
+    /// The same error with another place, for a key that was found elsewhere than in the text that was read.
+    #[must_use]
+    pub fn placed(mut self, place: &str) -> Self {
+        match &mut self {
+            Self::Syntax { at, .. }
+            | Self::UnknownSection { at, .. }
+            | Self::UnknownKey { at, .. }
+            | Self::SectionAsKey { at, .. }
+            | Self::NotUsed { at, .. }
+            | Self::Value { at, .. }
+            | Self::Missing { at, .. } => place.clone_into(at),
+            Self::Conflict(message) => *message = format!("{place}: {message}"),
+            Self::Read { .. } | Self::NotAnAssignment { .. } | Self::Internal(_) => {}
+        }
+        self
+    }
+}
+
 /// The kind that needs a key, to complete "is missing"; empty for a section without kinds.
 fn needed_by(section: &str, kind: &str) -> String {
     if kind.is_empty() { String::new() } else { format!(": [{section}] kind `{kind}` needs it") }

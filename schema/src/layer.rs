@@ -1,13 +1,11 @@
 //! Reads one source of values (a file or the command line) into keys with checked values.
 
-use std::collections::BTreeMap;
-
-use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::error::ConfigError;
 use super::given::{Overrides, Source};
 use super::key::{Key, Schema, Section, join, split};
+use super::lines::{Lines, parse};
 use super::suggest::{list, nearest, shorten};
 use super::value::not_one_of;
 
@@ -50,7 +48,7 @@ impl<'s> Layer<'s> {
     /// # Errors
     /// The text is not TOML, a section or key is unknown, or its key does not accept a value.
     pub fn from_file(schema: &'s Schema, source: Source<'_>, typed: &Layer<'_>) -> Result<Self, ConfigError> {
-        let table: Table = source.text.parse().map_err(|error| syntax(source, &error))?;
+        let table = parse(source)?;
         let lines = Lines::new(source);
         let mut layer = Self { schema, entries: Vec::new() };
         let written = |section: &str| {
@@ -249,51 +247,5 @@ fn one_of_the_kinds(section: &Section, value: &Value) -> Result<Value, String> {
     match value.as_str() {
         Some(word) if names.contains(&word) => Ok(value.clone()),
         word => Err(not_one_of(&names, word)),
-    }
-}
-
-fn syntax(source: Source<'_>, error: &toml::de::Error) -> ConfigError {
-    let start = error.span().map_or(0, |span| span.start).min(source.text.len());
-    let before = source.text.get(..start).unwrap_or_default();
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    ConfigError::Syntax {
-        at: format!("{}, line {}", source.name, line_of(source.text, start)),
-        column,
-        message: error.message().replace('\n', "; "),
-    }
-}
-
-/// The line, from 1, of a byte offset.
-fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
-}
-
-/// The line numbers of a file's keys.
-struct Lines<'a> {
-    file: &'a str,
-    lines: BTreeMap<String, usize>,
-}
-
-impl<'a> Lines<'a> {
-    fn new(source: Source<'a>) -> Self {
-        let mut lines = BTreeMap::new();
-        // The text was parsed before, so the empty map of the error case does not occur.
-        if let Ok(table) = DeTable::parse(source.text) {
-            for (name, value) in table.get_ref() {
-                lines.insert(name.get_ref().to_string(), line_of(source.text, name.span().start));
-                for (key, _) in value.get_ref().as_table().into_iter().flatten() {
-                    let path = join(name.get_ref(), key.get_ref());
-                    lines.insert(path, line_of(source.text, key.span().start));
-                }
-            }
-        }
-        Self { file: source.name, lines }
-    }
-
-    fn at(&self, path: &str) -> String {
-        match self.lines.get(path) {
-            Some(line) => format!("{}, line {line}", self.file),
-            None => self.file.to_string(),
-        }
     }
 }

@@ -12,6 +12,7 @@ mod given;
 mod key;
 mod kinds;
 mod layer;
+mod lines;
 mod reference;
 mod resolve;
 mod suggest;
@@ -22,6 +23,7 @@ pub use given::{Overrides, Source};
 pub use key::{Key, Kind, Schema, Section, key, required};
 #[doc(hidden)]
 pub use kinds::{Tagged, untag};
+pub use lines::{Lines, parse};
 pub use resolve::Resolved;
 pub use suggest::{list, nearest};
 pub use value::{Accepts, Interval, Literal, NumberOr};

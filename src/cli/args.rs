@@ -32,6 +32,7 @@ pub enum Command {
         #[command(subcommand)]
         action: DataAction,
     },
+    Study(StudyArgs),
     Reproduce(ReproduceArgs),
     /// Show which backends are compiled in, which of them work on this machine, and the hardware.
     Backends,
@@ -374,6 +375,56 @@ fn level(word: &str) -> Result<f64, String> {
     }
 }
 
+/// Compare variants of an experiment over seeds and data: means with intervals, paired differences, pictures, claims.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein study methods.toml                     the runs of methods.toml, into studies/methods
+  fedstein study methods.toml --seeds 1           a first look, with one seed; the same runs count later
+  fedstein study methods.toml --only fedavg --jobs 4
+
+Finished runs are kept: the same command continues where it was stopped. The keys of the file: docs/study.md")]
+pub struct StudyArgs {
+    /// What varies, over which seeds, and what is reported
+    #[arg(value_name = "FILE.toml")]
+    pub file: PathBuf,
+
+    /// Directory of tables, pictures and kept runs [default: studies/<FILE>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Number of seeds, 1 to N, instead of the file's `seeds`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub seeds: Option<u64>,
+
+    /// Backend to use instead of the configs' `backend`
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
+    pub backend: Option<String>,
+
+    #[command(flatten)]
+    pub data_dir: DataDir,
+
+    /// Only runs with this in their name, such as a variant's; the tables show all kept runs
+    #[arg(long, value_name = "SUBSTRING")]
+    pub only: Option<String>,
+
+    #[command(flatten)]
+    pub pace: Pace,
+}
+
+// Not a doc comment: it would be the text of `--help` of the commands that have these.
+// How the runs of a study or a figure are carried out.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub struct Pace {
+    /// Number of runs at once; more need more memory and, for small models, less time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: u16,
+
+    /// Show no progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
 /// Reproduce a figure of the papers: a picture of each panel, all numbers, and a comparison with the paper.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
@@ -421,13 +472,8 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "SUBSTRING")]
     pub only: Option<String>,
 
-    /// Number of runs at once; more need more memory and, for small models, less time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub jobs: u16,
-
-    /// Show no progress
-    #[arg(long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub pace: Pace,
 }
 
 /// Time eight workloads on this machine, and its fastest matrix product and copy.

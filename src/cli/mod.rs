@@ -22,8 +22,8 @@ use crate::report::files::read_text;
 use crate::reproduce::Scale;
 
 use args::{
-    Args, BenchArgs, Command, DataAction, DataDir, EvaluateArgs, InitArgs, PredictArgs, ReportArgs, ReproduceArgs,
-    RunsArgs, SiteAction, SiteArgs, SiteCheckArgs, TrainArgs,
+    Args, BenchArgs, Command, DataAction, DataDir, EvaluateArgs, InitArgs, Pace, PredictArgs, ReportArgs,
+    ReproduceArgs, RunsArgs, SiteAction, SiteArgs, SiteCheckArgs, StudyArgs, TrainArgs,
 };
 
 pub use args::{Format, MoreColumn};
@@ -60,6 +60,8 @@ pub enum Invocation {
     Bench(Bench),
     /// The command `fedstein reproduce`.
     Reproduce(Reproduce),
+    /// The command `fedstein study`.
+    Study(StudyOrder),
     /// The command `fedstein site check`.
     SiteCheck(SiteCheck),
     /// The command `fedstein site split`.
@@ -270,6 +272,27 @@ pub struct Reproduce {
     pub quiet: bool,
 }
 
+/// A study to carry out.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StudyOrder {
+    /// The study's file.
+    pub file: PathBuf,
+    /// The directory of its results; `None` for one with the file's name.
+    pub out: Option<PathBuf>,
+    /// The number of seeds; `None` for the file's.
+    pub seeds: Option<u64>,
+    /// The backend; `None` for that of the configs.
+    pub backend: Option<String>,
+    /// The directory of the data sets.
+    pub data_dir: PathBuf,
+    /// A substring of the names to which the runs are restricted.
+    pub only: Option<String>,
+    /// The number of runs at once.
+    pub jobs: usize,
+    /// Whether progress is hidden.
+    pub quiet: bool,
+}
+
 /// Sites to check.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SiteCheck {
@@ -458,6 +481,10 @@ impl Invocation {
                 let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
                 Self::Reproduce(reproduce(typed, data_dir))
             }
+            Command::Study(mut typed) => {
+                let data_dir = data_dir(DataDir { path: typed.data_dir.path.take() });
+                Self::Study(study(typed, data_dir))
+            }
             Command::Site(SiteArgs { action: Some(SiteAction::Check(SiteCheckArgs { files, json })), .. }) => {
                 Self::SiteCheck(SiteCheck { files, json })
             }
@@ -615,13 +642,18 @@ fn report(args: ReportArgs) -> Report {
 }
 
 fn reproduce(args: ReproduceArgs, data_dir: PathBuf) -> Reproduce {
-    let ReproduceArgs { item, quick, middle, seeds, backend, out, only, from, jobs, quiet, .. } = args;
+    let ReproduceArgs { item, quick, middle, seeds, backend, out, only, from, pace: Pace { jobs, quiet }, .. } = args;
     let scale = match (quick, middle) {
         (true, _) => Scale::Quick,
         (_, true) => Scale::Middle,
         _ => Scale::Full,
     };
     Reproduce { item, scale, seeds, backend, data_dir, out, only, from, jobs: usize::from(jobs), quiet }
+}
+
+fn study(args: StudyArgs, data_dir: PathBuf) -> StudyOrder {
+    let StudyArgs { file, out, seeds, backend, only, pace: Pace { jobs, quiet }, .. } = args;
+    StudyOrder { file, out, seeds, backend, data_dir, only, jobs: usize::from(jobs), quiet }
 }
 
 fn bench(BenchArgs { backend, only, threads, seconds, json, growth }: BenchArgs) -> Bench {

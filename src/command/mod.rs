@@ -19,6 +19,7 @@ mod runs;
 mod site;
 mod site_serve;
 mod site_split;
+mod study;
 #[cfg(feature = "flower")]
 mod supernode;
 mod tensorboard;
@@ -70,6 +71,7 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::Backends => backends::backends(),
         Invocation::Bench(typed) => bench::bench(typed),
         Invocation::Reproduce(typed) => reproduce::reproduce(typed),
+        Invocation::Study(typed) => study::study(typed),
         Invocation::SiteCheck(typed) => site::check(&typed),
         Invocation::SiteSplit(typed) => site_split::split(&typed),
         Invocation::SiteServe(file) => site_serve::serve(&file),

@@ -9,11 +9,9 @@ use crate::cli::{CliError, Reproduce, print_text};
 use crate::experiment::schema::nearest;
 use crate::reproduce::curve::Results;
 use crate::reproduce::data::Needed;
-use crate::reproduce::kept::Kept;
 use crate::reproduce::kept_csv::KeptCsv;
 use crate::reproduce::output::{self, Written};
-use crate::reproduce::progress::Progress;
-use crate::reproduce::runner::{Places, carry_out};
+use crate::reproduce::runner::{Failure, Pending, Places};
 use crate::reproduce::verdict::Verdict;
 use crate::reproduce::{FIGURES, Figure, FigureError, Grid, Scale, Wanted, find};
 
@@ -51,30 +49,31 @@ pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
 
     let (kept, directory) = (out.join(RUNS), out.join(&figure.id));
     [&kept, &directory].into_iter().try_for_each(|path| create(path))?;
-    let total = runs.len();
-    let earlier = |run: &crate::reproduce::grid::Run| Kept::read(&kept, &run.resolved);
-    let (mut left, mut known) = (Vec::new(), Vec::new());
-    for run in runs {
-        match earlier(&run) {
-            Some(result) => known.push((run.cell, result.seconds)),
-            None => left.push(run),
-        }
-    }
-    let progress = Progress::new(&left, &known, typed.jobs, typed.quiet);
-    progress.note(&format!(
+    let pending = Pending::of(runs, &kept);
+    let total = pending.total();
+    let about = format!(
         "{}: {}; {total} runs ({}), {} of them kept from before",
         figure.id,
         figure.title,
         scale.word(),
-        known.len()
-    ));
-    let failures = carry_out(&left, typed.jobs, Places { data_dir: &typed.data_dir, kept: &kept }, &progress)?;
+        pending.known.len()
+    );
+    let places = Places { data_dir: &typed.data_dir, kept: &kept };
+    let failures = pending.carry_out(&about, (typed.jobs, typed.quiet), places)?;
     write(&Results::read(&figure, &grid, &kept, &failures)?, scale, &directory, typed.quiet)?;
+    all_worked(&failures, total, "the figure shows")
+}
+
+/// The end of a command some of whose runs have failed.
+///
+/// # Errors
+/// There is a failure.
+pub(super) fn all_worked(failures: &[Failure], total: usize, shown: &str) -> Result<(), CliError> {
     if failures.is_empty() {
         return Ok(());
     }
     let list: String = failures.iter().map(|failure| format!("\n  {}: {}", failure.label, failure.problem)).collect();
-    Err(CliError::Failed(format!("{} of {total} runs failed; the figure shows the others{list}", failures.len())))
+    Err(CliError::Failed(format!("{} of {total} runs failed; {shown} the others{list}", failures.len())))
 }
 
 /// Compares the numbers of a kept CSV file with the paper, and draws them.
@@ -104,7 +103,7 @@ fn place(typed: &Option<PathBuf>, scale: Scale) -> PathBuf {
     typed.clone().unwrap_or_else(|| default.into())
 }
 
-fn create(directory: &Path) -> Result<(), CliError> {
+pub(super) fn create(directory: &Path) -> Result<(), CliError> {
     fs::create_dir_all(directory)
         .map_err(|error| CliError::Failed(format!("cannot create {}: {error}", directory.display())))
 }

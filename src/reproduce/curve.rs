@@ -157,7 +157,7 @@ impl<'a> Results<'a> {
         let values = kept.values(metric);
         match self.figure.series[cell.series].round {
             Some(round) => values.iter().find(|(at, _)| *at == round).map(|(_, value)| *value),
-            None => values.last().map(|(_, value)| *value),
+            None => kept.result(metric),
         }
     }
 

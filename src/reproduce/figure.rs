@@ -5,6 +5,8 @@
 
 mod file;
 
+pub(crate) use file::known_metric;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -133,6 +135,9 @@ pub struct Series {
     pub flat: bool,
     /// The round whose values a sweep shows; by default the last.
     pub round: Option<usize>,
+    /// Overrides by an axis of a study; see [`Panel::axes`].
+    #[serde(skip)]
+    pub axis: Table,
 }
 
 /// The quantity on the horizontal axis.
@@ -221,6 +226,9 @@ pub struct Panel {
     pub quick: Table,
     /// Further overrides with `--middle`.
     pub middle: Table,
+    /// Overrides by the other axes of a study, one table each. A key of one that the kind chosen by another does not use
+    /// is dropped; they take precedence over all of the above. Empty in a figure of a paper.
+    pub axes: Vec<Table>,
     /// The panel's series, by their indices in [`Figure::series`].
     pub series: Vec<usize>,
     /// Overrides for single series, by the series' names.

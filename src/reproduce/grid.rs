@@ -1,15 +1,19 @@
 //! Expands a figure into its runs: layers of overrides become one config each, and equal configs become one run.
 //!
 //! Layers, later ones take precedence: base, panel, case, series, the panel's override of the series; then the `quick`
-//! or `middle` overrides of figure, series, panel, case; then the value of a sweep. As with `--set`, a key that the
-//! chosen kind of its section does not use is dropped if an earlier layer than the one that chose the kind wrote it;
-//! unused keys of the scales and the sweep are always dropped.
+//! or `middle` overrides of figure, series, panel, case; then the value of a sweep. The axes of a study stand between
+//! the two. As with `--set`, a key that the chosen kind of its section does not use is dropped if an earlier layer than
+//! the one that chose the kind wrote it; one of an axis also if another axis chose the kind; unused keys of the scales
+//! and the sweep are always dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
 use super::figure::{Case, Figure, Panel, Scale, Series};
+use crate::checkpoint::digest;
+use crate::datasets::source::FILE_KEYS;
 use crate::experiment::config::Config;
 use crate::experiment::config::schema;
 use crate::experiment::schema::{ConfigError, Overrides, Source};
@@ -46,13 +50,27 @@ pub struct Cell {
     text: String,
 }
 
+impl Cell {
+    /// Whether the cell's config sets a key, `section.key`.
+    pub fn sets(&self, path: &str) -> bool {
+        // The text was generated from a table, so it always parses.
+        let table: Table = self.text.parse().unwrap_or_default();
+        match path.split_once('.') {
+            Some((section, key)) => table.get(section).is_some_and(|section| section.get(key).is_some()),
+            None => table.contains_key(path),
+        }
+    }
+}
+
 /// A config with a seed.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The resolved config.
     pub config: Config,
-    /// The resolved config as a file; its text identifies the run.
+    /// The resolved config as a file, with the sha256 of the user's own tables as comments; its text identifies the run.
     pub resolved: String,
+    /// The user's own tables that the run reads, with their sha256.
+    pub tables: Vec<(PathBuf, String)>,
     /// A readable name, `panel/case/series` of the first cell that needs the run.
     pub label: String,
     /// The index of that cell in [`Grid::cells`].
@@ -68,6 +86,35 @@ pub struct Grid {
     pub seeds: u64,
     backend: Option<String>,
     figure: String,
+    identity: Identity,
+}
+
+/// What identifies runs besides their configs.
+#[derive(Clone, Debug, Default)]
+struct Identity {
+    /// A line about all of them; empty for none.
+    stamp: String,
+    /// The sha256 of the user's own tables, by path.
+    tables: BTreeMap<String, String>,
+}
+
+impl Identity {
+    /// The text that identifies a run.
+    fn of(&self, config: &Config, resolved: String) -> String {
+        let unread = "unread".to_owned();
+        let lines = own_tables(config).into_iter().map(|(key, path)| {
+            let sha256 = self.tables.get(path).unwrap_or(&unread);
+            format!("# sha256 of data.{key}: {sha256}\n")
+        });
+        let lines: String = lines.collect();
+        if self.stamp.is_empty() { resolved + &lines } else { format!("{resolved}{lines}# {}\n", self.stamp) }
+    }
+}
+
+/// The user's own tables that a run reads: the key of each, and its path.
+fn own_tables(config: &Config) -> Vec<(&'static str, &str)> {
+    let path = |key: &'static str| Some((key, config.data.get(key)?.as_str()?));
+    FILE_KEYS.into_iter().filter_map(path).filter(|(_, path)| !path.is_empty()).collect()
 }
 
 impl Grid {
@@ -99,7 +146,44 @@ impl Grid {
             cell.wanted |= axis && bases.contains(&(cell.panel, cell.slot));
         }
         let seeds = wanted.seeds.unwrap_or_else(|| figure.seeds.at(wanted.scale));
-        Self { cells, seeds, backend: wanted.backend.clone(), figure: figure.id.clone() }
+        let (backend, figure) = (wanted.backend.clone(), figure.id.clone());
+        Self { cells, seeds, backend, figure, identity: Identity::default() }
+    }
+
+    /// The same with a line that identifies all runs too, such as the version of the program.
+    #[must_use]
+    pub fn stamped(mut self, stamp: &str) -> Self {
+        stamp.clone_into(&mut self.identity.stamp);
+        self
+    }
+
+    /// The same with the content of the user's own tables, which identifies the runs that read them.
+    ///
+    /// # Errors
+    /// A table of a wanted cell cannot be read, or the errors of [`Config::load`] for a wanted cell.
+    pub fn with_tables(mut self, figure: &Figure) -> Result<Self, ConfigError> {
+        let mut tables = BTreeMap::new();
+        for cell in &self.cells {
+            let config = match self.config(figure, cell, 1) {
+                Ok((config, _)) => config,
+                Err(error) if cell.wanted => return Err(error),
+                Err(_) => continue,
+            };
+            for (key, path) in own_tables(&config) {
+                if tables.contains_key(path) {
+                    continue;
+                }
+                match digest::of_file(Path::new(path)) {
+                    Ok(sha256) => drop(tables.insert(path.to_owned(), sha256)),
+                    Err(error) if cell.wanted => {
+                        return Err(ConfigError::Conflict(format!("`data.{key}`: cannot read `{path}`: {error}")));
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+        self.identity.tables = tables;
+        Ok(self)
     }
 
     /// A readable name of a cell.
@@ -107,7 +191,7 @@ impl Grid {
         name(&figure.panels[cell.panel], &cell.case, &figure.series[cell.series])
     }
 
-    /// The config of a cell with a seed, resolved, and the same as text.
+    /// The config of a cell with a seed, resolved, and the text that identifies the run: the same as a file.
     ///
     /// # Errors
     /// The errors of [`Config::load`].
@@ -115,7 +199,8 @@ impl Grid {
         let overrides = Overrides { set: Vec::new(), seed: Some(seed), backend: self.backend.clone() };
         let source = format!("{}, {}", self.figure, self.name(figure, cell));
         let (config, resolved) = Config::load(Source { name: &source, text: &cell.text }, &overrides)?;
-        Ok((config, resolved.to_toml()))
+        let text = self.identity.of(&config, resolved.to_toml());
+        Ok((config, text))
     }
 
     /// Whether two cells have the same runs.
@@ -134,7 +219,10 @@ impl Grid {
             for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| cell.wanted) {
                 let (config, resolved) = self.config(figure, cell, seed)?;
                 if seen.insert(resolved.clone()) {
-                    runs.push(Run { config, resolved, label: self.name(figure, cell), cell: at });
+                    let of =
+                        |(_, path): (_, &str)| Some((PathBuf::from(path), self.identity.tables.get(path)?.clone()));
+                    let tables = own_tables(&config).into_iter().filter_map(of).collect();
+                    runs.push(Run { config, resolved, tables, label: self.name(figure, cell), cell: at });
                 }
             }
         }
@@ -209,12 +297,22 @@ fn name(panel: &Panel, case: &str, series: &Series) -> String {
     if case.is_empty() { format!("{}/{}", panel.id, series.id) } else { format!("{}/{case}/{}", panel.id, series.id) }
 }
 
+/// When a value is dropped without an error, because the chosen kind does not use its key.
+#[derive(Clone, Copy)]
+enum Unused {
+    /// Where a later layer chose the kind.
+    Later,
+    /// Where any other layer chose it.
+    Other,
+    /// Always.
+    Any,
+}
+
 /// The value of a path, and the layer that wrote it.
 struct Written {
     value: Value,
     layer: usize,
-    /// Whether the value is dropped without an error where the chosen kind does not use the key.
-    lenient: bool,
+    unused: Unused,
 }
 
 fn merged(figure: &Figure, panel: &Panel, series: &Series, point: &Point<'_>, scale: Scale) -> BTreeMap<String, Value> {
@@ -234,19 +332,21 @@ fn merged(figure: &Figure, panel: &Panel, series: &Series, point: &Point<'_>, sc
         of_scale(case_quick, &empty),
     ];
     let mut written: BTreeMap<String, Written> = BTreeMap::new();
-    let layers = strict.iter().map(|table| (table, false)).chain(scaled.iter().map(|table| (table, true)));
-    for (layer, (table, lenient)) in layers.enumerate() {
+    let strict = strict.iter().map(|table| (table, Unused::Later));
+    let axes = panel.axes.iter().chain([&series.axis]).map(|table| (table, Unused::Other));
+    let layers = strict.chain(axes).chain(scaled.iter().map(|table| (table, Unused::Any)));
+    for (layer, (table, unused)) in layers.enumerate() {
         for (path, value) in flat(table) {
-            written.insert(path, Written { value, layer, lenient });
+            written.insert(path, Written { value, layer, unused });
         }
     }
     if let Some((keys, value)) = point.swept {
         for path in keys {
-            written.insert(path.clone(), Written { value: value.clone(), layer: usize::MAX, lenient: true });
+            written.insert(path.clone(), Written { value: value.clone(), layer: usize::MAX, unused: Unused::Any });
         }
     }
     // All runs have the same name, so that equal experiments have equal configs.
-    written.insert("name".into(), Written { value: "reproduce".into(), layer: 0, lenient: false });
+    written.insert("name".into(), Written { value: "reproduce".into(), layer: 0, unused: Unused::Later });
     drop_useless(&mut written);
     written.into_iter().map(|(path, written)| (path, written.value)).collect()
 }
@@ -276,7 +376,12 @@ fn drop_useless(written: &mut BTreeMap<String, Written>) {
             let name = path.strip_prefix(section.name).and_then(|rest| rest.strip_prefix('.'));
             let users = name.map(|name| section.users(name)).unwrap_or_default();
             let useless = !users.is_empty() && !users.contains(&kind.as_str());
-            !(useless && (entry.lenient || entry.layer < chosen))
+            let dropped = match entry.unused {
+                Unused::Later => entry.layer < chosen,
+                Unused::Other => entry.layer != chosen,
+                Unused::Any => true,
+            };
+            !(useless && dropped)
         });
     }
 }

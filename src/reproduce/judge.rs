@@ -251,7 +251,7 @@ pub fn of_curve(kept: &Kept, metric: &str, statistic: Statistic, budget: f64) ->
     let values: Vec<f64> = curve.iter().map(|(_, value)| *value).collect();
     match statistic {
         Statistic::Round(round) => curve.iter().find(|(at, _)| *at == round).map(|(_, value)| *value),
-        Statistic::Last => values.last().copied(),
+        Statistic::Last => kept.result(metric),
         Statistic::Best => {
             let better = if higher_is_better(metric) { f64::max } else { f64::min };
             values.into_iter().reduce(better)
@@ -329,7 +329,8 @@ pub fn number(value: f64) -> String {
     }
 }
 
-fn signed(value: f64) -> String {
+/// Formats a difference for the tables, with its sign.
+pub fn signed(value: f64) -> String {
     if value >= 0.0 { format!("+{}", number(value)) } else { number(value) }
 }
 

@@ -44,6 +44,9 @@ pub struct Kept {
     pub seconds: f64,
     /// The notes that the run gave its observer.
     pub notes: Vec<String>,
+    /// The round that validation rows have chosen, where `stop.patience` is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<usize>,
     /// The records of all rounds; the file does not hold their seconds.
     #[serde(flatten, with = "rounds")]
     pub rounds: Vec<RoundRecord>,
@@ -164,6 +167,7 @@ impl Kept {
             config: resolved.to_owned(),
             seconds: outcome.seconds,
             notes,
+            best: outcome.best,
             rounds: outcome.rounds.clone(),
             bins,
             density,
@@ -182,7 +186,7 @@ impl Kept {
             record.metrics = names.iter().cloned().zip(values).collect();
         }
         let (notes, bins) = (Vec::new(), Vec::new());
-        Self { version: VERSION, config, seconds: 0.0, notes, rounds, bins, density: None }
+        Self { version: VERSION, config, seconds: 0.0, notes, best: None, rounds, bins, density: None }
     }
 
     /// Reads the kept result of a config; `None` unless it is complete.
@@ -207,6 +211,18 @@ impl Kept {
             return asked.map(|round| (round.round, of(self, round))).collect();
         }
         self.rounds.iter().filter_map(|record| Some((record.round, record.metric(metric)?))).collect()
+    }
+
+    /// The metric of the run's results: of the last round that has one, or of the best round where validation rows have
+    /// chosen one. Traffic is that of all rounds.
+    pub fn result(&self, metric: &str) -> Option<f64> {
+        let values = self.values(metric);
+        let chosen = self.best.filter(|_| TRAFFIC.iter().all(|(name, _)| *name != metric));
+        let found = match chosen {
+            Some(round) => values.iter().find(|(at, _)| *at == round),
+            None => values.last(),
+        };
+        found.map(|(_, value)| *value)
     }
 
     /// The number of requests to clients in rounds 1 to `round`.
@@ -285,6 +301,7 @@ mod tests {
             config: config.into(),
             seconds: 1.5,
             notes: vec!["a note".into()],
+            best: None,
             rounds: vec![round(1, Some(0.1 + 0.2)), round(2, None), round(3, Some(1.0 / 3.0))],
             bins: vec![KeptBin { rows: 0, confidence: None, accuracy: None }],
             density: None,

@@ -54,12 +54,15 @@ pub fn write(results: &Results<'_>, scale: Scale, directory: &Path) -> Result<Wr
     Ok(Written { table, pictures, rows })
 }
 
-fn csv_text<const N: usize>(rows: &[[String; N]]) -> String {
-    let line = |row: &[String; N]| row.iter().map(|cell| text_cell(cell)).collect::<Vec<_>>().join(",") + "\n";
+/// The rows of a CSV file as its text.
+pub fn csv_text(rows: &[impl AsRef<[String]>]) -> String {
+    let cells = |row: &[String]| row.iter().map(|cell| text_cell(cell)).collect::<Vec<_>>().join(",") + "\n";
+    let line = |row| cells(AsRef::as_ref(row));
     rows.iter().map(line).collect()
 }
 
-fn picture(results: &Results<'_>, at: usize, panel: &Panel, samples: &[Sample], scale: Scale) -> Option<String> {
+/// Draws a panel; `None` where there is nothing to draw.
+pub fn picture(results: &Results<'_>, at: usize, panel: &Panel, samples: &[Sample], scale: Scale) -> Option<String> {
     let title = panel.title.clone();
     let subtitle = subtitle(results, at, panel, scale);
     if panel.x == Along::Plane {

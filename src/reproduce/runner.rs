@@ -10,6 +10,7 @@ use super::grid::Run;
 use super::kept::Kept;
 use super::progress::Progress;
 use crate::backend::{Backend, OnBackend, dispatch};
+use crate::checkpoint::digest;
 use crate::error::RunError;
 use crate::experiment::progress::Observer;
 use crate::experiment::{Experiment, run};
@@ -30,6 +31,49 @@ pub struct Places<'a> {
     pub data_dir: &'a Path,
     /// The directory of the kept results, which must exist.
     pub kept: &'a Path,
+}
+
+/// The runs that are not kept yet, and the seconds of those that are.
+#[derive(Debug)]
+pub struct Pending {
+    /// The runs to carry out.
+    pub left: Vec<Run>,
+    /// The cells of the kept runs with the seconds of each.
+    pub known: Vec<(usize, f64)>,
+}
+
+impl Pending {
+    /// Looks for the kept result of each run.
+    pub fn of(runs: Vec<Run>, kept: &Path) -> Self {
+        let (mut left, mut known) = (Vec::new(), Vec::new());
+        for run in runs {
+            match Kept::read(kept, &run.resolved) {
+                Some(result) => known.push((run.cell, result.seconds)),
+                None => left.push(run),
+            }
+        }
+        Self { left, known }
+    }
+
+    /// The number of all runs.
+    pub fn total(&self) -> usize {
+        self.left.len() + self.known.len()
+    }
+
+    /// Carries out the runs that are not kept, after a line about all of them.
+    ///
+    /// # Errors
+    /// Those of [`carry_out`].
+    pub fn carry_out(
+        &self,
+        about: &str,
+        (jobs, quiet): (usize, bool),
+        places: Places<'_>,
+    ) -> Result<Vec<Failure>, RunError> {
+        let progress = Progress::new(&self.left, &self.known, jobs, quiet);
+        progress.note(about);
+        carry_out(&self.left, jobs, places, &progress)
+    }
 }
 
 /// Carries out the runs, `jobs` at once.
@@ -79,6 +123,13 @@ fn one(run: &Run, places: Places<'_>, watched: &super::progress::Watched<'_>) ->
     let experiment = Experiment::new(run.config.clone(), places.data_dir);
     let job = Job { experiment: &experiment, resolved: &run.resolved, watched };
     let kept = dispatch(&run.config.backend, job)??;
+    for (path, sha256) in &run.tables {
+        // The result would be kept as that of the earlier table.
+        if digest::of_file(path).ok().as_ref() != Some(sha256) {
+            let path = path.display();
+            return Err(RunError::Output(format!("`{path}` has changed since the command began; start it again")));
+        }
+    }
     kept.write(places.kept).map_err(|error| RunError::Output(format!("cannot write {error}")))
 }
 

@@ -9,7 +9,7 @@ use fedstein_schema::{COUNT, ConfigError, Key, Overrides, Schema, Section, Sourc
 use serde::Deserialize;
 
 use crate::backend::KNOWN;
-use crate::datasets::source::{Csv, SITE_KEYS};
+use crate::datasets::source::{Csv, SITE_KEYS, TestSplit};
 use crate::datasets::{Header, Normalise, Reading, Task};
 use crate::report::read_text;
 
@@ -54,6 +54,9 @@ pub struct SiteData {
     pub reading: Reading,
     /// The share of the rows for testing; not used with `test_path`.
     pub test_fraction: f64,
+    /// How the test rows are drawn.
+    #[serde(default)]
+    pub split: TestSplit,
     /// The share of the training rows that is held out for validation; 0 for none.
     pub validation_fraction: f64,
     /// The share of the training rows that is held out for calibration; 0 for none.
@@ -196,7 +199,7 @@ impl Tell {
 impl SiteData {
     /// The same table as a source of data, in its own units.
     pub fn table(&self) -> Csv {
-        let Self { path, test_path, target, task, header, delimiter, reading, test_fraction, .. } = self.clone();
+        let Self { path, test_path, target, task, header, delimiter, reading, test_fraction, split, .. } = self.clone();
         Csv {
             path,
             test_path,
@@ -208,6 +211,7 @@ impl SiteData {
             reading,
             normalise: Normalise::None,
             test_fraction,
+            split,
             train_limit: 0,
             test_limit: 0,
         }
@@ -241,6 +245,7 @@ mod tests {
                 delimiter: ",".into(),
                 reading: Reading::default(),
                 test_fraction: 0.2,
+                split: TestSplit::Random,
                 validation_fraction: 0.0,
                 calibration_fraction: 0.0,
             },

@@ -314,6 +314,7 @@ pub(super) mod tests {
                 delimiter: ",".into(),
                 reading: Reading::default(),
                 test_fraction: 0.2,
+                split: crate::datasets::source::TestSplit::Random,
                 validation_fraction: 0.0,
                 calibration_fraction: 0.0,
             },

@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::config::SiteData;
 use super::describe::tests::site as settings;
 use super::*;
-use crate::datasets::source::Csv;
+use crate::datasets::source::{Csv, TestSplit};
 use crate::datasets::{Dataset, Header, Normalisation, Normalise, Reading, Task, TrainTest, load};
 
 /// The features of every file, in an order of its own. `same` is 0.1 in all rows, `ward` the index of the site.
@@ -104,6 +104,7 @@ fn pooled(directory: &Path, kind: Kind, sites: &[Rows]) -> TrainTest {
         reading: Reading::default(),
         normalise: Normalise::Standard,
         test_fraction: 0.5,
+        split: TestSplit::Random,
         train_limit: 0,
         test_limit: 0,
     };

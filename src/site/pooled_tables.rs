@@ -13,7 +13,7 @@ use super::describe::tests::site as settings;
 use super::pooled::{agreed, of_client, sent, write};
 use super::*;
 use crate::datasets::columns::{Categorical, Missing};
-use crate::datasets::source::Csv;
+use crate::datasets::source::{Csv, TestSplit};
 use crate::datasets::{Dataset, Normalisation, Normalise, Reading, TrainTest, load};
 
 /// The columns of every file, in an order of its own.

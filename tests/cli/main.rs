@@ -18,5 +18,6 @@ mod reproduce;
 mod runs;
 mod site;
 mod stop;
+mod study;
 mod tables;
 mod train;

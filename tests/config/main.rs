@@ -43,7 +43,8 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every experiment under `configs/`; the files in `configs/paper` are figures, and each site has a file of its own.
+/// Every experiment under `configs/`; the files in `configs/paper` are figures, those in `configs/studies` studies, and
+/// each site has a file of its own.
 fn config_files() -> Vec<PathBuf> {
     let mut folders = vec![root().join("configs")];
     let mut files = Vec::new();
@@ -51,7 +52,7 @@ fn config_files() -> Vec<PathBuf> {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             match path.is_dir() {
-                true if path.ends_with("configs/paper") => {}
+                true if path.ends_with("configs/paper") || path.ends_with("configs/studies") => {}
                 true => folders.push(path),
                 false if ["site.toml", "rows.csv.gz"].iter().any(|name| path.ends_with(name)) => {}
                 false => files.push(path),

@@ -88,6 +88,7 @@ pub fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
                 delimiter: ",".into(),
                 reading: Reading::default(),
                 test_fraction: 0.2,
+                split: fedstein::datasets::source::TestSplit::Random,
                 validation_fraction: 0.0,
                 calibration_fraction: 0.0,
             },

@@ -18,6 +18,8 @@ use std::rc::Rc;
 pub(super) struct Lines {
     path: PathBuf,
     gzipped: bool,
+    /// Whether the first line has names in any case.
+    has_header: bool,
     reader: csv::Reader<Counted>,
     newlines: Rc<RefCell<Newlines>>,
     record: ByteRecord,
@@ -50,6 +52,7 @@ impl Lines {
         let mut lines = Lines {
             path: path.to_path_buf(),
             gzipped: source.gzipped,
+            has_header: source.has_header,
             reader,
             newlines,
             record: ByteRecord::new(),
@@ -82,6 +85,7 @@ impl Lines {
     /// Decides whether there is a header, given the columns that are not features of numbers.
     pub fn header(&mut self, header: Header, keys: &[&str], notation: &Notation) {
         let is_header = match header {
+            _ if self.has_header => true,
             Header::Yes => true,
             Header::No => false,
             Header::Auto => self.looks_like_header(keys, notation),
@@ -96,6 +100,9 @@ impl Lines {
 
     /// Whether a key is a name, or the first line has a name and no number in the columns that no key names.
     pub fn looks_like_header(&self, keys: &[&str], notation: &Notation) -> bool {
+        if self.has_header {
+            return true;
+        }
         let by_name = keys.iter().any(|key| !key.is_empty() && key.parse::<i64>().is_err());
         let others: Vec<usize> = keys.iter().filter_map(|key| place(key, self.width)).collect();
         let first = |column: usize| String::from_utf8_lossy(&self.record[column]);

@@ -1,6 +1,7 @@
-//! File formats, one module for each. A file is recognised as gzipped by its content, not by its name.
+//! File formats, one module for each. A file is recognised as gzipped, as Parquet or as Arrow by its content, not by its name.
 
 pub mod cifar;
+mod columnar;
 pub mod csv;
 pub mod header;
 pub mod idx;
@@ -16,7 +17,7 @@ pub mod table;
 use crate::DataError;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// The largest number of bytes that are read from a text file, a pipe or a device. The decompressed text files of the
@@ -41,9 +42,11 @@ pub(crate) struct Source {
     pub gzipped: bool,
     /// The largest number of bytes that `reader` can yield.
     pub at_most: u64,
+    /// Whether the first line has the names of the columns in any case.
+    pub has_header: bool,
 }
 
-/// Opens a file, which is decompressed if its content is gzipped.
+/// Opens a file, which is decompressed if its content is gzipped. A Parquet or an Arrow file is opened as CSV.
 ///
 /// # Errors
 /// The file cannot be read, or is a directory.
@@ -55,18 +58,34 @@ pub(crate) fn open(path: &Path) -> Result<Source, DataError> {
     }
     let length = if meta.is_file() { meta.len() } else { u64::MAX };
     let mut file = BufReader::with_capacity(1 << 16, file);
-    let gzipped = file.fill_buf().map_err(|e| DataError::io(path, e))?.starts_with(&[0x1f, 0x8b]);
+    let start = file.fill_buf().map_err(|e| DataError::io(path, e))?;
+    if let Some(form) = columnar::Form::of(start) {
+        let text = columnar::text(path, form, TEXT_LIMIT)?;
+        let at_most = text.len() as u64;
+        return Ok(Source { reader: Box::new(Cursor::new(text)), gzipped: false, at_most, has_header: true });
+    }
+    let gzipped = start.starts_with(&[0x1f, 0x8b]);
     Ok(if gzipped {
         let at_most = length.saturating_mul(DEFLATE_MOST);
         let limit = match meta.is_file() {
             true => UNPACKED_ALWAYS.max(length.saturating_mul(UNPACKED_TIMES)),
             false => TEXT_LIMIT,
         };
-        Source { reader: Box::new(Bounded { inner: MultiGzDecoder::new(file), left: limit, limit }), gzipped, at_most }
+        Source {
+            reader: Box::new(Bounded { inner: MultiGzDecoder::new(file), left: limit, limit }),
+            gzipped,
+            at_most,
+            has_header: false,
+        }
     } else {
         // Files in /proc have no length either.
         let limit = if meta.is_file() { length.max(TEXT_LIMIT) } else { TEXT_LIMIT };
-        Source { reader: Box::new(Bounded { inner: file, left: limit, limit }), gzipped, at_most: length }
+        Source {
+            reader: Box::new(Bounded { inner: file, left: limit, limit }),
+            gzipped,
+            at_most: length,
+            has_header: false,
+        }
     })
 }
 

@@ -43,11 +43,48 @@ pub struct Csv {
     pub normalise: Normalise,
     /// The share of the rows for testing; not used with `test_path`.
     pub test_fraction: f64,
+    /// How the test rows are drawn.
+    #[serde(default)]
+    pub split: TestSplit,
     /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
     /// The number of test rows to keep; 0 keeps all.
     pub test_limit: usize,
 }
+
+/// How test rows are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TestSplit {
+    /// From all rows.
+    #[default]
+    Random,
+    /// The same share of each class.
+    ByClass,
+    /// The same share of each natural client.
+    ByClient,
+}
+
+impl TestSplit {
+    fn of(self, rows: &Dataset, share: f64, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
+        match self {
+            Self::Random => split::train_test(rows, share, rng),
+            Self::ByClass => split::within_classes(rows, share, rng),
+            Self::ByClient if rows.clients.is_none() => {
+                let problem = "needs `data.client_column`, the column with the client of each row".to_owned();
+                Err(DataError::config("data.split", "by-client", problem))
+            }
+            Self::ByClient => split::within_clients(rows, share, rng),
+        }
+    }
+}
+
+const SPLIT: Key = key(
+    "split",
+    Accepts::Choice(&["random", "by-class", "by-client"]),
+    Text("random"),
+    "How the test rows are drawn: from all rows, or the same share of each class (stratified), or of each client of `client_column`. Not used with `test_path`.",
+);
 
 const PATH: Key = required(
     "path",
@@ -117,6 +154,12 @@ pub const SITE_KEYS: &[Key] = &[
     TEST_FRACTION
         .doc("Share of the rows held out for the test; the same rows every time, drawn by the site's `index`."),
     key(
+        "split",
+        Accepts::Choice(&["random", "by-class"]),
+        Text("random"),
+        "How the test rows are drawn: from all rows, or the same share of each class (stratified). Not used with `test_path`.",
+    ),
+    key(
         "validation_fraction",
         Accepts::Float(Interval::DECAY),
         Float(0.0),
@@ -169,7 +212,7 @@ impl Csv {
             read(("data.path", &self.path), &self.test_path, &columns, least_classes)?;
         let (train, test) = match test {
             Some(test) => (train, test),
-            None => split::train_test(&train, self.test_fraction, rng)?,
+            None => self.split.of(&train, self.test_fraction, rng)?,
         };
         Ok(Cells { train, test, columns, notes })
     }
@@ -212,6 +255,7 @@ impl Source for Csv {
             TEST_PATH,
             NORMALISE,
             TEST_FRACTION,
+            SPLIT,
             TRAIN_LIMIT,
             TEST_LIMIT,
         ],

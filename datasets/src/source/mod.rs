@@ -37,7 +37,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-pub use csv::{Cells, FILE_KEYS, SITE_KEYS, delimiter};
+pub use csv::{Cells, FILE_KEYS, SITE_KEYS, TestSplit, delimiter};
 pub use raetsch::{RaetschSet, RaetschSplit};
 pub use set::{DataFile, DataSet, Origin};
 pub use uci_regression::UciSet;

@@ -2,7 +2,7 @@
 
 use fedstein_datasets::format::csv::Task;
 use fedstein_datasets::format::header::Header;
-use fedstein_datasets::source::Csv;
+use fedstein_datasets::source::{Csv, TestSplit};
 use fedstein_datasets::{
     AskedColumn, DataConfig, DataError, Dataset, FeatureScale, ModelCard, NewRows, NewRowsOptions, Normalisation,
     Normalise, Reading, Targets, TrainTest, load, read_features, read_new_rows,
@@ -30,6 +30,7 @@ fn read(text: &str, change: impl FnOnce(&mut DataConfig, &Path)) -> Result<Train
         reading: Reading::default(),
         normalise: Normalise::None,
         test_fraction: 0.5,
+        split: TestSplit::Random,
         train_limit: 0,
         test_limit: 0,
     });

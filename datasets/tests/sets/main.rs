@@ -1,5 +1,6 @@
 //! Data sets through the public interface: reading, fetching, partitions, and the real files where they are present.
 
+mod columnar;
 mod csv;
 mod fetch;
 mod manual_download;

@@ -121,6 +121,7 @@ fn csv(path: PathBuf, target: &str, task: Task, client: &str) -> DataConfig {
         reading: Reading::default(),
         normalise: Normalise::Auto,
         test_fraction: 0.1,
+        split: fedstein_datasets::source::TestSplit::Random,
         train_limit: 0,
         test_limit: 0,
     })

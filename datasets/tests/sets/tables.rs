@@ -2,7 +2,7 @@
 //! is learned from training rows alone, new rows, and each message.
 
 use fedstein_datasets::columns::{Categorical, DateFormat, Decimal, Encoding, Missing};
-use fedstein_datasets::source::Csv;
+use fedstein_datasets::source::{Csv, TestSplit};
 use fedstein_datasets::{
     DataConfig, DataError, FeatureScale, ModelCard, NewRows, NewRowsOptions, Normalise, Reading, Targets, TrainTest,
     load, read_new_rows,
@@ -67,6 +67,7 @@ fn table(path: &Path, reading: Reading) -> Csv {
         reading,
         normalise: Normalise::None,
         test_fraction: 0.5,
+        split: TestSplit::Random,
         train_limit: 0,
         test_limit: 0,
     }
@@ -110,6 +111,56 @@ fn assert_near(found: &Array2<f32>, expected: &[Vec<f64>], names: &[String]) {
         // Features have single precision.
         assert!((f64::from(*x) - want).abs() <= 1e-7 * want.abs(), "row {row}, {}: {x}, not {want}", names[column]);
     }
+}
+
+/// The number of rows of each kind, such as a class.
+fn counts(of: &[usize]) -> Vec<usize> {
+    let mut counts = vec![0; of.iter().max().map_or(0, |most| most + 1)];
+    of.iter().for_each(|kind| counts[*kind] += 1);
+    counts
+}
+
+#[test]
+fn test_rows_are_the_same_share_of_each_class_or_client_where_that_is_asked_for() {
+    // 10 rows of a, 40 of b; 30 at the first site, 20 at the second.
+    let rows: String = (0..50)
+        .map(|row| {
+            format!("{row},{row},{},{}\n", if row % 5 < 2 { "s2" } else { "s1" }, if row < 10 { "a" } else { "b" })
+        })
+        .collect();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.csv");
+    std::fs::write(&path, format!("x,z,site,y\n{rows}")).unwrap();
+    let load = |split, client: &str, seed| {
+        let csv = Csv { client_column: client.into(), split, test_fraction: 0.3, ..table(&path, Reading::default()) };
+        load(&DataConfig::from(csv), Path::new(""), &mut ChaCha8Rng::seed_from_u64(seed))
+    };
+    for seed in 0..20 {
+        let by_class = load(TestSplit::ByClass, "site", seed).unwrap();
+        let Targets::Classes { labels, .. } = &by_class.test.targets else { panic!() };
+        assert_eq!(counts(labels), [3, 12]);
+        let by_client = load(TestSplit::ByClient, "site", seed).unwrap();
+        assert_eq!(counts(by_client.test.clients.as_ref().unwrap()), [9, 6]);
+        assert_eq!(counts(by_client.train.clients.as_ref().unwrap()), [21, 14]);
+    }
+    // By chance alone the shares differ.
+    let of = |seed| match load(TestSplit::Random, "site", seed).unwrap().test.targets {
+        Targets::Classes { labels, .. } => counts(&labels),
+        _ => panic!(),
+    };
+    assert!((0..20).any(|seed| of(seed) != [3, 12]));
+    let message = load(TestSplit::ByClient, "", 1).unwrap_err().to_string();
+    assert!(message.contains("data.split") && message.contains("data.client_column"), "{message}");
+    let csv = Csv {
+        target: "x".into(),
+        task: fedstein_datasets::Task::Regression,
+        split: TestSplit::ByClass,
+        client_column: "site".into(),
+        reading: Reading { ignore: texts(&["y"]), ..Reading::default() },
+        ..table(&path, Reading::default())
+    };
+    let message = loaded(csv).unwrap_err().to_string();
+    assert!(message.contains("data.split") && message.contains("classes"), "{message}");
 }
 
 #[test]

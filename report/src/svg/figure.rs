@@ -139,7 +139,7 @@ pub(super) struct Scale {
     log: bool,
     /// The ends in the units of the data.
     ends: (f64, f64),
-    ticks: Vec<f64>,
+    pub(super) ticks: Vec<f64>,
     axis: Axis,
 }
 
@@ -179,7 +179,7 @@ impl Scale {
         self.axis.at(value)
     }
 
-    fn label(&self, tick: f64) -> String {
+    pub(super) fn label(&self, tick: f64) -> String {
         if !self.log {
             return tick_label(tick, &self.ticks);
         }
@@ -251,7 +251,7 @@ fn stroke(index: usize, stroke: Stroke) -> String {
 }
 
 /// The marker of a series: five shapes, filled for the first five colours and hollow for the others.
-fn mark(picture: &mut Picture, index: usize, x: f64, y: f64) {
+pub(super) fn mark(picture: &mut Picture, index: usize, x: f64, y: f64) {
     let (x, y, colour) = (round(x), round(y), index % COLOURS);
     let class = if colour < 5 { format!("fg-solid fg-f{colour}") } else { format!("fg-hollow fg-s{colour}") };
     let shape = match index % 5 {

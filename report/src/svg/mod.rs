@@ -12,6 +12,7 @@ mod curves;
 mod decision;
 mod figure;
 mod heatmap;
+mod intervals;
 mod reliability;
 
 use std::fmt::Write as _;
@@ -26,6 +27,7 @@ pub(super) use decision::decision;
 pub use figure::{AxisSpec, FigureLine, FigurePoint, LineFigure, Stroke};
 pub(super) use heatmap::heatmap;
 pub use heatmap::partition_svg;
+pub use intervals::{IntervalFigure, IntervalGroup, IntervalRow};
 pub(super) use reliability::{positive, reliability};
 
 use crate::text::escape;

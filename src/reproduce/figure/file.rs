@@ -367,6 +367,7 @@ fn panel(figure: &Figure, file: PanelFile, y: Option<&str>, shown: Option<&[Stri
         set: file.set.unwrap_or_default(),
         quick: file.quick.unwrap_or_default(),
         middle: file.middle.unwrap_or_default(),
+        axes: Vec::new(),
         series,
         overrides,
         sweep: file.sweep,
@@ -378,7 +379,11 @@ fn panel(figure: &Figure, file: PanelFile, y: Option<&str>, shown: Option<&[Stri
 /// Diagnostics of a round that a figure may show besides the metrics of an evaluation.
 const DIAGNOSTICS: &[&str] = &["spread", "kde_ess", "delta_ksd", "delta_hip", "constant_share", "selection_entropy"];
 
-fn known_metric(name: &str) -> Result<(), String> {
+/// Checks that a run may have a metric of this name.
+///
+/// # Errors
+/// It may not: a sentence, with the nearest name.
+pub(crate) fn known_metric(name: &str) -> Result<(), String> {
     let metrics: Vec<&str> = Evaluation::default().columns().into_iter().map(|(name, _)| name).collect();
     let measured = || metrics.iter().chain(DIAGNOSTICS).copied().chain(PersonalScores::column_names());
     let known = || measured().chain(TRAFFIC.iter().map(|(name, _)| *name)).chain([DENSITY]);

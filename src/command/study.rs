@@ -1,0 +1,82 @@
+//! `fedstein study`: carries out the runs of a study that are not kept yet, then writes its tables and pictures.
+
+use std::path::Path;
+
+use super::reproduce::{all_worked, create};
+use crate::cli::{CliError, StudyOrder, print_text};
+use crate::experiment::schema::list;
+use crate::reproduce::curve::Results;
+use crate::reproduce::data::Needed;
+use crate::reproduce::runner::{Pending, Places};
+use crate::study::output::{self, Written};
+use crate::study::plan::Chosen;
+use crate::study::{Plan, Study, directory};
+
+/// Runs the command.
+///
+/// # Errors
+/// The study, a config, a data set or the output directory cannot be used, a run fails, or an output cannot be written.
+pub(super) fn study(typed: StudyOrder) -> Result<(), CliError> {
+    let study = Study::load(&typed.file)?;
+    let StudyOrder { seeds, backend, only, .. } = typed;
+    let plan = Plan::new(&study, Chosen { seeds, backend, only: only.clone() })?;
+    if plan.grid.count() == 0 {
+        return Err(CliError::Usage(nothing_has(&plan, &only.unwrap_or_default())));
+    }
+    data_must_be_here(&plan, &typed.data_dir)?;
+    let out = typed.out.unwrap_or_else(|| Path::new("studies").join(&study.name));
+    directory::check(&out, &study).map_err(CliError::Usage)?;
+    let runs = plan.grid.runs(&plan.figure)?;
+
+    let kept = out.join(directory::RUNS);
+    create(&kept)?;
+    let failed = |error: crate::report::ReportError| CliError::Failed(error.to_string());
+    directory::open(&out, &study).map_err(failed)?;
+    let pending = Pending::of(runs, &kept);
+    let total = pending.total();
+    let about = format!("{}: {total} runs, {} of them kept from before", study.title, pending.known.len());
+    let places = Places { data_dir: &typed.data_dir, kept: &kept };
+    let failures = pending.carry_out(&about, (typed.jobs, typed.quiet), places)?;
+    let results = Results::read(&plan.figure, &plan.grid, &kept, &failures)?;
+    let written = output::write(&plan, &results, &out).map_err(failed)?;
+    if !typed.quiet {
+        print_text(&summary(&written))?;
+    }
+    all_worked(&failures, total, "the tables show")
+}
+
+/// Refuses to start if a data set is missing. The user's own tables have been read before.
+fn data_must_be_here(plan: &Plan<'_>, data_dir: &Path) -> Result<(), CliError> {
+    let own = |data: &toml::Table| data.get("kind").and_then(toml::Value::as_str) == Some("csv");
+    // A config without the key has the default, which is embedded.
+    let named = |data: &toml::Table| data.contains_key("kind");
+    let data = plan.grid.data().into_iter().map(|(data, _)| data).filter(|data| named(data) && !own(data));
+    let missing = data.map(|data| Needed::of(&data, data_dir)).filter(|needed| !needed.is_here());
+    let mut lines: Vec<String> = missing.map(|needed| format!("\n  {}", needed.advice())).collect();
+    lines.dedup();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "{}: the study needs data that are not there:{}\n  the data directory is {}; name another with --data-dir or \
+         FEDSTEIN_DATA",
+        plan.study.file,
+        lines.concat(),
+        data_dir.display()
+    )))
+}
+
+fn nothing_has(plan: &Plan<'_>, only: &str) -> String {
+    let mut names: Vec<String> = plan.grid.cells.iter().map(|cell| plan.grid.name(&plan.figure, cell)).collect();
+    names.dedup();
+    const SHOWN: usize = 12;
+    let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
+    let names: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    format!("no run of the study has `{only}` in its name; there are {}{more}", list(&names))
+}
+
+fn summary(written: &Written) -> String {
+    let claims: String = written.claims.iter().map(|claim| format!("{claim}\n")).collect();
+    let pictures: String = written.pictures.iter().map(|path| format!("picture {}\n", path.display())).collect();
+    format!("{claims}{pictures}table   {}\n", written.table.display())
+}

@@ -1,0 +1,95 @@
+//! Keys of configs, each with the file and the line that wrote it.
+
+use toml::{Table, Value};
+
+use crate::experiment::config::schema;
+use crate::experiment::schema::{ConfigError, Overrides};
+
+/// A key with its value.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The key, `section.key`, or `key` at the top of a config.
+    pub path: String,
+    /// Its value.
+    pub value: Value,
+    /// File and line.
+    pub place: String,
+}
+
+/// Keys of a config.
+#[derive(Clone, Debug, Default)]
+pub struct Keys(Vec<Written>);
+
+impl Keys {
+    /// The keys in a table of sections; `at` says where a path within the table stands.
+    pub fn of(table: &Table, at: &dyn Fn(&str) -> String) -> Self {
+        let mut keys = Vec::new();
+        for (name, value) in table {
+            match value {
+                Value::Table(section) => keys.extend(section.iter().map(|(key, value)| {
+                    let path = format!("{name}.{key}");
+                    Written { place: at(&path), path, value: value.clone() }
+                })),
+                _ => keys.push(Written { path: name.clone(), value: value.clone(), place: at(name) }),
+            }
+        }
+        Self(keys)
+    }
+
+    /// A single key.
+    pub fn one(path: &str, value: Value, place: String) -> Self {
+        Self(vec![Written { path: path.to_owned(), value, place }])
+    }
+
+    /// The keys in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &Written> {
+        self.0.iter()
+    }
+
+    /// Where a key stands.
+    pub fn place(&self, path: &str) -> Option<&str> {
+        self.0.iter().find(|written| written.path == path).map(|written| written.place.as_str())
+    }
+
+    /// Checks that every key exists and accepts its value, and that a study may set it.
+    ///
+    /// # Errors
+    /// The first key that does not, with its place.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        for Written { path, value, place } in &self.0 {
+            if let Some(instead) = not_of_a_run(path) {
+                return Err(ConfigError::Conflict(format!("{place}: `{path}` is not set in a study: {instead}")));
+            }
+            let set = vec![format!("{path}={value}")];
+            let checked = schema().check_overrides(&Overrides { set, ..Overrides::default() });
+            checked.map_err(|error| error.placed(place))?;
+        }
+        Ok(())
+    }
+
+    /// The keys as a table of sections.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new();
+        for Written { path, value, .. } in &self.0 {
+            match path.split_once('.') {
+                None => drop(table.insert(path.clone(), value.clone())),
+                Some((section, key)) => {
+                    let section = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+                    if let Value::Table(keys) = section {
+                        keys.insert(key.to_owned(), value.clone());
+                    }
+                }
+            }
+        }
+        table
+    }
+}
+
+/// What takes the place of a key that runs of a study do not have.
+fn not_of_a_run(path: &str) -> Option<&'static str> {
+    match path {
+        "seed" => Some("every run is repeated with the seeds 1 to `seeds`, a key at the top of the file"),
+        "name" => Some("runs have the names of their variants"),
+        _ => None,
+    }
+}

@@ -1,0 +1,153 @@
+//! The tables of a study in Markdown: for each metric the means and the differences, and the claims.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use super::claims::{answer, better, reason};
+use super::plan::Plan;
+use super::summary::{Estimate, Row};
+use crate::metrics::Direction;
+use crate::reproduce::curve::{Results, label};
+use crate::reproduce::judge::{self, number, signed};
+
+/// The page: what was run, then a table for each metric.
+pub fn table(plan: &Plan<'_>, results: &Results<'_>, rows: &[Row], pictures: &[PathBuf]) -> String {
+    let study = plan.study;
+    let mut text = format!("# {}\n\n", cell(&study.title));
+    let done: usize = rows.iter().filter(|row| row.metric == 0).map(|row| kept(plan, results, row)).sum();
+    let (seeds, cells) = (plan.grid.seeds, plan.settings.len() * study.compared().variants.len());
+    let plural = if seeds == 1 { "" } else { "s" };
+    // Writing to a String cannot fail.
+    let _ =
+        writeln!(text, "{}, {seeds} seed{plural}: {done} of {} results are there.", axes(plan), cells as u64 * seeds);
+    for (metric, name) in plan.metrics.iter().enumerate() {
+        let of_metric: Vec<&Row> = rows.iter().filter(|row| row.metric == metric).collect();
+        metric_table(&mut text, plan, name, &of_metric);
+        for picture in pictures.iter().filter(|picture| is_of(picture, name)) {
+            let file = picture.file_name().unwrap_or_default().to_string_lossy();
+            let _ = writeln!(text, "\n![{file}]({file})");
+        }
+    }
+    text += NUMBERS;
+    if study.baseline.is_some() {
+        text += DIFFERENCES;
+    }
+    let notes = plan.notes.iter().cloned();
+    let said = results.notes.iter().map(|(note, count)| format!("{note} ({count} of the curves and points)"));
+    list(&mut text, "Notes", notes.chain(said.take(MOST_NOTES)));
+    list(&mut text, "Runs that failed", results.failures.iter().cloned());
+    text
+}
+
+/// The number of notes of runs that are shown; further ones usually differ only in their numbers.
+const MOST_NOTES: usize = 20;
+
+/// Whether a picture shows a metric; their names end with it.
+fn is_of(picture: &std::path::Path, metric: &str) -> bool {
+    let stem = picture.file_stem().unwrap_or_default().to_string_lossy();
+    stem == metric || stem.ends_with(&format!("-{metric}"))
+}
+
+fn kept(plan: &Plan<'_>, results: &Results<'_>, row: &Row) -> usize {
+    results.kept[plan.cell(row.setting, row.variant)].len()
+}
+
+/// What varies, such as `3 of method, 2 of labels`.
+fn axes(plan: &Plan<'_>) -> String {
+    let axes = plan.study.axes.iter().map(|axis| format!("{} of {}", axis.variants.len(), cell(&axis.name)));
+    axes.collect::<Vec<_>>().join(" × ")
+}
+
+fn metric_table(text: &mut String, plan: &Plan<'_>, metric: &str, rows: &[&Row]) {
+    let better = match better(metric) {
+        Some(Direction::HigherIsBetter) => " (higher is better)",
+        Some(Direction::LowerIsBetter) => " (lower is better)",
+        None => "",
+    };
+    let _ = writeln!(text, "\n## {}{better}\n", label(metric));
+    let mut heads: Vec<String> = plan.study.axes.iter().map(|axis| cell(&axis.name)).collect();
+    heads.extend(["seeds", "mean", "sd", "95 % interval"].map(str::to_owned));
+    if let Some(baseline) = plan.study.baseline {
+        let baseline = cell(&plan.study.compared().variants[baseline].name);
+        heads.push(format!("less {baseline}"));
+        heads.extend(["95 % interval", "p", "verdict"].map(str::to_owned));
+    }
+    let _ = writeln!(text, "| {} |\n|{}", heads.join(" | "), "---|".repeat(heads.len()));
+    for row in rows {
+        let mut cells: Vec<String> = plan.names(row.setting, row.variant).into_iter().map(cell).collect();
+        cells.extend(means(row.estimate));
+        if plan.study.baseline.is_some() {
+            cells.extend(difference(row));
+        }
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+    }
+}
+
+fn means(estimate: Option<Estimate>) -> [String; 4] {
+    let Some(estimate) = estimate else { return ["0", "-", "-", "-"].map(str::to_owned) };
+    let sd = estimate.sd.map_or_else(none, number);
+    [estimate.seeds.to_string(), number(estimate.mean), sd, interval(&estimate, number)]
+}
+
+fn difference(row: &Row) -> [String; 4] {
+    let Some(paired) = row.difference else { return ["", "", "", ""].map(str::to_owned) };
+    let verdict = match paired.verdict {
+        "better" | "worse" => format!("**{}**", paired.verdict),
+        other => other.to_owned(),
+    };
+    [signed(paired.estimate.mean), interval(&paired.estimate, signed), paired.p.map_or_else(none, p_value), verdict]
+}
+
+fn interval(estimate: &Estimate, number: fn(f64) -> String) -> String {
+    estimate.interval().map_or_else(none, |(low, high)| format!("{} to {}", number(low), number(high)))
+}
+
+fn none() -> String {
+    "-".to_owned()
+}
+
+fn p_value(p: f64) -> String {
+    if p < 1e-4 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
+/// The claims of a study, each in each setting.
+pub fn claims(plan: &Plan<'_>, judged: &[judge::Row]) -> String {
+    let mut text = format!("# Claims of {}\n\n", cell(&plan.study.title));
+    text += "| claim | setting | answer | difference of neighbours ± standard error | why |\n|---|---|---|---|---|\n";
+    for (at, row) in judged.iter().enumerate() {
+        let setting = cell(&plan.setting(at % plan.settings.len()));
+        let (answer, reason) = (answer(row.verdict), reason(row.verdict));
+        let _ = writeln!(text, "| {} | {setting} | **{answer}** | {} | {reason} |", cell(&row.what), row.difference);
+    }
+    text + CLAIMS
+}
+
+fn list(text: &mut String, heading: &str, items: impl Iterator<Item = String>) {
+    let items: String = items.map(|item| format!("- {item}\n")).collect();
+    if !items.is_empty() {
+        let _ = write!(text, "\n## {heading}\n\n{items}");
+    }
+}
+
+/// A text as a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace(['\n', '\r'], " ")
+}
+
+const NUMBERS: &str = "
+Mean over seeds; sd: the standard deviation over seeds; 95 % interval: of the mean, by Student's t over seeds. One seed \
+has no interval. The interval covers what the seeds change (first particles, partition, order of clients), not another \
+choice of test rows.
+";
+
+const DIFFERENCES: &str = "
+Differences are taken seed by seed, over the seeds that both variants have; their interval and p (of the paired t-test, \
+two-sided) are by Student's t. *Better* and *worse*: the mean difference exceeds two standard errors, over three seeds or \
+more. With few seeds this rule is weaker than the interval: with three, one difference in five exceeds it by chance. No p \
+is corrected for the number of comparisons.
+";
+
+const CLAIMS: &str = "
+A claim has *held* where each variant is better than the next by more than two standard errors of the difference, seed by \
+seed, over three seeds or more; it has *not held* where one is worse by as much; otherwise the runs do not tell.
+";
