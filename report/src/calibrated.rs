@@ -51,6 +51,9 @@ pub struct SetResults {
     pub classes: Vec<SetLine>,
     /// The test rows of each client, in the order of the clients; none where all clients share the test rows.
     pub clients: Vec<SetLine>,
+    /// The test rows of each group, in the order of the groups; none without groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<SetLine>,
 }
 
 /// The sets of some rows.

@@ -7,6 +7,7 @@ use crate::metrics::MetricError;
 pub struct Groups {
     names: Vec<String>,
     of: Vec<usize>,
+    worst_first: bool,
 }
 
 impl Groups {
@@ -26,8 +27,19 @@ impl Groups {
         }
         match of.iter().position(|&group| group >= names.len()) {
             Some(row) => Err(MetricError::Group { row, group: of[row], groups: names.len() }),
-            None => Ok(Self { names, of }),
+            None => Ok(Self { names, of, worst_first: false }),
         }
+    }
+
+    /// The same, of which a report shows the worst calibrated first: by the distance of the calibration error from 0 beyond
+    /// its interval (of a regression: of the coverage of 90 % intervals from 0.9), then by the NLL.
+    pub fn worst_first(self) -> Self {
+        Self { worst_first: true, ..self }
+    }
+
+    /// Whether a report shows the worst calibrated first, rather than in the order of the names.
+    pub(crate) fn are_worst_first(&self) -> bool {
+        self.worst_first
     }
 
     /// Number of rows `n`.

@@ -127,17 +127,22 @@ impl SiteScores {
         sorted
     }
 
-    /// How far the calibration error is from 0 beyond its interval, and the NLL.
     fn badness(&self) -> (f64, f64) {
         let of = &self.evaluation;
-        let coverage = of.coverage_90.map(|share| share_interval(share, of.rows.max(1)));
-        let (range, perfect) = match (self.gap_interval, coverage) {
-            (Some(gap), _) => (Some(gap), 0.0),
-            (None, coverage) => (coverage, 0.9),
-        };
-        let beyond = range.map_or(0.0, |range| (range.lo - perfect).max(perfect - range.hi).max(0.0));
-        (beyond, of.nll.unwrap_or(0.0))
+        badness(of.rows, self.gap_interval, of.coverage_90, of.nll)
     }
+}
+
+/// How far the calibration error of some rows is from 0 beyond its interval, or the coverage of 90 % intervals from 0.9, and
+/// the NLL.
+pub(crate) fn badness(rows: usize, gap: Option<Interval>, coverage_90: Option<f64>, nll: Option<f64>) -> (f64, f64) {
+    let coverage = coverage_90.map(|share| share_interval(share, rows.max(1)));
+    let (range, perfect) = match (gap, coverage) {
+        (Some(gap), _) => (Some(gap), 0.0),
+        (None, coverage) => (coverage, 0.9),
+    };
+    let beyond = range.map_or(0.0, |range| (range.lo - perfect).max(perfect - range.hi).max(0.0));
+    (beyond, nll.unwrap_or(0.0))
 }
 
 /// Another run, scored on the same rows.

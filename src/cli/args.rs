@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::bench::Workload;
@@ -25,6 +25,7 @@ pub enum Command {
     Train(TrainArgs),
     Report(ReportArgs),
     Predict(PredictArgs),
+    Evaluate(EvaluateArgs),
     Runs(RunsArgs),
     /// List, describe or download data sets.
     Data {
@@ -230,6 +231,18 @@ pub struct RunsArgs {
 
 /// Predict the rows of a CSV file with a trained run.
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Columns of --columns, after the others and in the order given:
+  entropy             of the given probabilities, in nats
+  mutual_information  what the particles disagree on, in nats (epistemic uncertainty); of a classification, at T = 1
+  aleatoric_sd        of a regression: the part of the standard deviation that is noise in the data
+  epistemic_sd        and the part that is disagreement of the particles
+  outside             the features that lie far outside those of the training rows, separated by `|`
+
+Examples:
+  fedstein predict runs/a --input new.csv
+  fedstein predict runs/a --input new.csv --columns entropy,mutual_information,outside
+  fedstein predict runs/a --input new.csv --format jsonl --out new.jsonl")]
 pub struct PredictArgs {
     /// The directory of a run
     #[arg(value_name = "RUN_DIR")]
@@ -254,6 +267,101 @@ pub struct PredictArgs {
     /// Give the probabilities of a classification without the run's temperature
     #[arg(long)]
     pub raw: bool,
+
+    /// Further columns, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1)]
+    pub columns: Vec<MoreColumn>,
+
+    /// Form of the predictions: a table, or a JSON object a line, with the probabilities by the names of the classes
+    #[arg(long, value_name = "FORMAT", default_value = "csv")]
+    pub format: Format,
+
+    /// Backend to use instead of the run's
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
+    pub backend: Option<String>,
+}
+
+/// A further column of predictions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum MoreColumn {
+    Entropy,
+    MutualInformation,
+    AleatoricSd,
+    EpistemicSd,
+    Outside,
+}
+
+impl MoreColumn {
+    /// Its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Entropy => "entropy",
+            Self::MutualInformation => "mutual_information",
+            Self::AleatoricSd => "aleatoric_sd",
+            Self::EpistemicSd => "epistemic_sd",
+            Self::Outside => "outside",
+        }
+    }
+
+    /// Whether it is of a classification; `None` where it is of both tasks.
+    pub fn is_of_classes(self) -> Option<bool> {
+        match self {
+            Self::Entropy | Self::MutualInformation => Some(true),
+            Self::AleatoricSd | Self::EpistemicSd => Some(false),
+            Self::Outside => None,
+        }
+    }
+}
+
+/// The form of predictions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Csv,
+    Jsonl,
+}
+
+/// Score a trained run on labelled rows of a CSV file, such as those of another place or year, with a full report.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  fedstein evaluate runs/a --input other.csv                 the report is in runs/a/evaluate/other
+  fedstein evaluate runs/a --input other.csv --by hospital   each hospital by itself too, the worst first
+  fedstein evaluate runs/a --input pixels.csv --target label --out elsewhere
+
+Columns are found by their names, as `fedstein predict` finds them. See docs/evaluate.md")]
+pub struct EvaluateArgs {
+    /// The directory of a run
+    #[arg(value_name = "RUN_DIR")]
+    pub run: PathBuf,
+
+    /// Rows with the features of the training data, and their targets
+    #[arg(long, value_name = "FILE.csv")]
+    pub input: PathBuf,
+
+    /// The column of the targets, by name or by number from 0, -1 for the last [default: the run's `data.target`]
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub target: Option<String>,
+
+    /// A column of groups, such as hospital, year or sex; each has numbers of its own
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub by: Option<String>,
+
+    /// Directory of predictions and report [default: RUN_DIR/evaluate/<FILE>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Replace an earlier evaluation in the same directory
+    #[arg(long)]
+    pub force: bool,
+
+    /// The report's heading
+    #[arg(long)]
+    pub title: Option<String>,
+
+    /// Level of the prediction sets whose coverage is counted [default: the run's `calibration.level`]
+    #[arg(long, value_name = "L", value_parser = level)]
+    pub level: Option<f64>,
 
     /// Backend to use instead of the run's
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]

@@ -22,9 +22,11 @@ use crate::report::files::read_text;
 use crate::reproduce::Scale;
 
 use args::{
-    Args, BenchArgs, Command, DataAction, DataDir, InitArgs, Pace, PredictArgs, ReportArgs, ReproduceArgs, RunsArgs,
-    SiteAction, SiteArgs, SiteCheckArgs, StudyArgs, TrainArgs,
+    Args, BenchArgs, Command, DataAction, DataDir, EvaluateArgs, InitArgs, Pace, PredictArgs, ReportArgs,
+    ReproduceArgs, RunsArgs, SiteAction, SiteArgs, SiteCheckArgs, StudyArgs, TrainArgs,
 };
+
+pub use args::{Format, MoreColumn};
 
 /// The experiment that `fedstein train` runs without a config.
 pub const DEFAULT_CONFIG: Source<'static> = Source {
@@ -46,6 +48,8 @@ pub enum Invocation {
     Report(Report),
     /// The command `fedstein predict`.
     Predict(Predict),
+    /// The command `fedstein evaluate`.
+    Evaluate(Evaluate),
     /// The command `fedstein runs`.
     Runs(Runs),
     /// The command `fedstein data`.
@@ -190,6 +194,33 @@ pub struct Predict {
     pub level: Option<f64>,
     /// Whether the probabilities are given without the run's temperature.
     pub raw: bool,
+    /// Further columns.
+    pub columns: Vec<MoreColumn>,
+    /// The form of the predictions.
+    pub format: Format,
+    /// The backend; `None` for the run's.
+    pub backend: Option<String>,
+}
+
+/// A run to score on other rows.
+#[derive(Debug, PartialEq)]
+pub struct Evaluate {
+    /// The directory of the run.
+    pub run: PathBuf,
+    /// The file of the rows.
+    pub input: PathBuf,
+    /// The column of the targets; `None` for the run's.
+    pub target: Option<String>,
+    /// The column of groups.
+    pub by: Option<String>,
+    /// The directory of predictions and report; `None` for one in the run's.
+    pub out: Option<PathBuf>,
+    /// Whether an earlier evaluation there is replaced.
+    pub force: bool,
+    /// The report's heading.
+    pub title: Option<String>,
+    /// The level of the prediction sets; `None` for the run's.
+    pub level: Option<f64>,
     /// The backend; `None` for the run's.
     pub backend: Option<String>,
 }
@@ -420,8 +451,13 @@ impl Invocation {
                 Self::Train(Box::new(train(typed, data_dir)?))
             }
             Command::Report(typed) => Self::Report(report(typed)),
-            Command::Predict(PredictArgs { run, input, out, force, level, raw, backend }) => {
-                Self::Predict(Predict { run, input, out, force, level, raw, backend })
+            Command::Predict(args) => {
+                let PredictArgs { run, input, out, force, level, raw, columns, format, backend } = args;
+                Self::Predict(Predict { run, input, out, force, level, raw, columns, format, backend })
+            }
+            Command::Evaluate(args) => {
+                let EvaluateArgs { run, input, target, by, out, force, title, level, backend } = args;
+                Self::Evaluate(Evaluate { run, input, target, by, out, force, title, level, backend })
             }
             Command::Runs(RunsArgs { dir, diff, json, csv }) => {
                 let listing = match (json, csv) {

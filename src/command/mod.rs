@@ -2,7 +2,10 @@
 
 mod backends;
 mod bench;
+mod columns;
 mod data;
+mod evaluate;
+mod headline;
 mod init;
 mod interrupt;
 mod log;
@@ -62,6 +65,7 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::Train(train) => train::train(*train),
         Invocation::Report(report) => report::report(report),
         Invocation::Predict(predict) => predict::predict(predict),
+        Invocation::Evaluate(typed) => evaluate::evaluate(typed),
         Invocation::Runs(typed) => runs::runs(&typed),
         Invocation::Data(data) => data::data(data),
         Invocation::Backends => backends::backends(),

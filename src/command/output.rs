@@ -2,8 +2,8 @@
 //! followed.
 
 use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
 use crate::cli::{CliError, print_text};
 use crate::experiment::artifact::write_text;
@@ -70,4 +70,101 @@ pub(super) fn check_directory(path: &Path, force: bool) -> Result<(), CliError> 
         return refuse("exists and is not empty; choose another with --out or replace it with --force");
     }
     Ok(())
+}
+
+/// Checks that a directory with this content may be written: a new or an empty one, or with `force` one that holds nothing
+/// else.
+///
+/// # Arguments
+/// * `mark`: a file of the content that is always there
+///
+/// # Errors
+/// As [`check_directory`]; or with `force` the directory holds something that is not of this content.
+pub(super) fn check_new_directory(path: &Path, contents: &[&str], mark: &Path, force: bool) -> Result<(), CliError> {
+    check_directory(path, force)?;
+    let Ok(entries) = path.read_dir() else { return Ok(()) };
+    let names = entries.filter_map(Result::ok).map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let names: Vec<String> = names.filter(|name| !is_staging(name)).collect();
+    let found = match names.iter().find(|name| !contents.contains(&name.as_str())) {
+        Some(stranger) => format!("holds `{stranger}`"),
+        None if !names.is_empty() && !path.join(mark).is_file() => format!("holds no `{}`", mark.display()),
+        None => return Ok(()),
+    };
+    let message = "--force replaces only what this command has written";
+    Err(CliError::Usage(format!("{message}; `{}` {found}", path.display())))
+}
+
+/// A directory whose content appears when all of it has been written. If it is dropped before [`NewDirectory::keep`], what
+/// was there stays as it was.
+#[derive(Debug)]
+pub(super) struct NewDirectory {
+    path: PathBuf,
+    staging: PathBuf,
+    /// The directories that were created for it, the innermost first.
+    created: Vec<PathBuf>,
+}
+
+impl NewDirectory {
+    /// Makes the directory, and the place where its content is written first.
+    ///
+    /// # Errors
+    /// A directory cannot be made.
+    pub fn create(path: &Path) -> Result<Self, CliError> {
+        let missing = |of: &&Path| !of.as_os_str().is_empty() && !of.exists();
+        let created = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
+        let staging = path.join(format!("{STAGING}{}", std::process::id()));
+        let new = Self { path: path.to_owned(), staging, created };
+        fs::create_dir_all(&new.staging).map_err(|error| failed(&new.staging, &error))?;
+        Ok(new)
+    }
+
+    /// Where the content is written.
+    pub fn staging(&self) -> &Path {
+        &self.staging
+    }
+
+    /// Puts the content in its place; what was there of it before is removed.
+    ///
+    /// # Errors
+    /// A file cannot be removed or moved.
+    pub fn keep(mut self, contents: &[&str]) -> Result<(), CliError> {
+        for name in contents {
+            let (from, to) = (self.staging.join(name), self.path.join(name));
+            remove(&to).map_err(|error| failed(&to, &error))?;
+            if from.exists() {
+                fs::rename(&from, &to).map_err(|error| failed(&to, &error))?;
+            }
+        }
+        self.created.clear();
+        Ok(())
+    }
+}
+
+impl Drop for NewDirectory {
+    fn drop(&mut self) {
+        // This cleans up after what is reported already. `remove_dir` removes a directory only if it is empty.
+        let _ = fs::remove_dir_all(&self.staging);
+        self.created.iter().for_each(|path| drop(fs::remove_dir(path)));
+    }
+}
+
+/// The beginning of the name of a directory where content is written first.
+const STAGING: &str = ".fedstein-";
+
+fn is_staging(name: &str) -> bool {
+    name.strip_prefix(STAGING).is_some_and(|rest| rest.parse::<u32>().is_ok())
+}
+
+/// Removes a file or a directory, if it is there; of a link the link.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> CliError {
+    CliError::Failed(format!("{}: {error}", path.display()))
 }

@@ -1,21 +1,22 @@
 //! `fedstein predict`: the predictive distribution of a finished run on new rows.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
-use super::new_rows::{self, Before};
+use super::columns::{self, Column};
+use super::new_rows::{self, Besides};
 use super::output;
 use crate::backend::{Backend, OnBackend, dispatch};
-use crate::cli::{CliError, Predict};
-use crate::datasets::NewRows;
+use crate::cli::{CliError, Format, MoreColumn, Predict};
+use crate::datasets::{Beside, NewRows};
 use crate::error::RunError;
 use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
 use crate::experiment::forecast::Forecast;
+use crate::experiment::outside::TrainingRange;
 use crate::experiment::progress::to_stderr;
 use crate::experiment::recalibrated::Recalibrated;
-use crate::experiment::{Config, Overrides};
-use crate::metrics::{RegressionPredictions, predictive_moments};
+use crate::experiment::{Config, Overrides, run_dir};
+use crate::metrics::{ParticleLogProbs, PredictiveMoments, RowUncertainty, argmax, entropy, predictive_moments};
 use crate::report::conformal::TargetInterval;
 
 /// Runs the command.
@@ -35,12 +36,49 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let out = typed.out.as_deref().unwrap_or(Path::new("-"));
     output::check(out, typed.force)?;
     let recalibrated = run.recalibrated(typed.level)?;
-    let job = Job { run: &run, config: &config, input: &typed.input, recalibrated: &recalibrated, raw: typed.raw };
-    let text = dispatch(&backend, job)??;
-    for note in recalibrated.notes(typed.raw) {
-        crate::cli::print_note(&note);
+    check_columns(&run, &typed.columns)?;
+    let range = match typed.columns.contains(&MoreColumn::Outside) {
+        true => Some(run.training_range(&config)?.ok_or_else(|| no_range(&run))?),
+        false => None,
+    };
+    let job = Job { run: &run, config: &config, typed: &typed, recalibrated: &recalibrated, range };
+    let (text, notes) = dispatch(&backend, job)??;
+    for note in recalibrated.notes(typed.raw).iter().chain(&notes) {
+        crate::cli::print_note(note);
     }
     output::write(out, &text, typed.force)
+}
+
+/// Checks that the columns which are asked for are of the run's task.
+///
+/// # Errors
+/// One is of the other task, or is named twice.
+fn check_columns(run: &Finished, columns: &[MoreColumn]) -> Result<(), CliError> {
+    let classifies = run.card.classes.is_some();
+    for (at, column) in columns.iter().enumerate() {
+        let word = column.word();
+        if columns[..at].contains(column) {
+            return Err(CliError::Usage(format!("--columns names `{word}` twice")));
+        }
+        if column.is_of_classes().is_some_and(|of_classes| of_classes != classifies) {
+            let (other, own) = match classifies {
+                true => ("a regression", "entropy, mutual_information and outside"),
+                false => ("a classification", "aleatoric_sd, epistemic_sd and outside"),
+            };
+            let run = run.path.display();
+            return Err(CliError::Usage(format!("--columns `{word}` is of {other}; the run {run} can have {own}")));
+        }
+    }
+    Ok(())
+}
+
+/// The error for a run that does not know the features of its training rows.
+fn no_range(run: &Finished) -> CliError {
+    CliError::Usage(format!(
+        "--columns `outside` needs the means and standard deviations, or the ranges, of the training rows' features, and {} \
+         has none: train with `data.normalise = \"standard\"` or \"minmax\"",
+        run.path.join(run_dir::MODEL).display()
+    ))
 }
 
 /// Whether two paths lead to the same existing file.
@@ -51,78 +89,115 @@ fn same_file(a: &Path, b: &Path) -> bool {
 struct Job<'a> {
     run: &'a Finished,
     config: &'a Config,
-    input: &'a Path,
+    typed: &'a Predict,
     recalibrated: &'a Recalibrated,
-    /// Whether the probabilities are given without the temperature.
-    raw: bool,
+    /// The usual features, where it is asked for those outside.
+    range: Option<TrainingRange>,
 }
 
 impl OnBackend for Job<'_> {
-    type Output = Result<String, RunError>;
+    /// The predictions, and notes for the user.
+    type Output = Result<(String, Vec<String>), RunError>;
 
     fn run<B: Backend>(self) -> Self::Output {
-        let Self { run, config, input, recalibrated, raw } = self;
-        let NewRows { features, beside, notes } = new_rows::read(run, config, input, &[])?;
+        let Self { run, config, typed, recalibrated, range } = self;
+        let NewRows { features, beside, notes, .. } = new_rows::read(run, config, &typed.input, Besides::Ids)?;
         notes.iter().for_each(|note| to_stderr(note));
-        let ids = Before(&beside);
-        Ok(match run.forecast::<B>(config, features, &input.display().to_string())? {
+        let rows = features.nrows();
+        let outside = range.as_ref().map(|range| range.outside(&features)).unwrap_or_default();
+        let note = range.as_ref().and_then(|range| range.note(&outside));
+        let more = More { wanted: &typed.columns, outside };
+        let text = match run.forecast::<B>(config, features, &typed.input.display().to_string())? {
             Forecast::Classes { log_probs, names } => {
                 let unscaled = log_probs.ensemble();
                 let scaled = recalibrated.probabilities(unscaled.clone(), names.len())?;
                 let sets = recalibrated.sets(&scaled, names.len());
-                class_text(&ids, if raw { &unscaled } else { &scaled }, &names, sets.as_deref())
+                let given = if typed.raw { unscaled } else { scaled };
+                let mut columns = ids(&beside);
+                columns.extend(of_classes(&given, &names, sets.as_deref()));
+                columns.extend(more.of_classes(&given, &log_probs));
+                written(&columns, rows, typed.format)
             }
             Forecast::Real(predictions) => {
                 let intervals = recalibrated.intervals(&predictions)?;
-                regression_text(&ids, &predictions, intervals.as_deref())
+                let moments = predictive_moments(&predictions);
+                let mut columns = ids(&beside);
+                columns.extend(of_targets(&moments, intervals.as_deref()));
+                columns.extend(more.of_targets(&moments));
+                written(&columns, rows, typed.format)
             }
-        })
+        };
+        Ok((text, note.into_iter().collect()))
     }
 }
 
-/// The CSV text `prediction,confidence,p_0,...`, after the columns of `data.id`: the predicted class's name, its
-/// probability, and the probabilities `[n, C]` in the order of the classes; with `set`, the names of the classes in a
-/// row's set, separated by `|`.
-fn class_text(ids: &Before<'_>, probabilities: &[f64], names: &[String], sets: Option<&[Vec<bool>]>) -> String {
-    let mut text = ids.header() + "prediction,confidence";
-    (0..names.len()).for_each(|class| text.push_str(&format!(",p_{class}")));
-    text.push_str(if sets.is_some() { ",set\n" } else { "\n" });
-    for (row, of) in probabilities.chunks_exact(names.len()).enumerate() {
-        let best = crate::metrics::argmax(of);
-        let _ = write!(text, "{}{},{}", ids.row(row), new_rows::cell(&names[best]), of[best]);
-        of.iter().for_each(|p| text.push_str(&format!(",{p}")));
-        if let Some(sets) = sets {
-            let _ = write!(text, ",{}", new_rows::cell(&listed(names, &sets[row])));
-        }
-        text.push('\n');
+fn written(columns: &[Column<'_>], rows: usize, format: Format) -> String {
+    match format {
+        Format::Csv => columns::csv(columns, rows),
+        Format::Jsonl => columns::json_lines(columns, rows),
     }
-    text
 }
 
-/// The names of the classes in a set, separated by `|`; a `|` or `\` in a name has a `\` before it.
-fn listed(names: &[String], set: &[bool]) -> String {
-    let is_in = names.iter().zip(set).filter(|(_, is_in)| **is_in);
-    let escaped = is_in.map(|(name, _)| name.replace('\\', "\\\\").replace('|', "\\|"));
-    escaped.collect::<Vec<_>>().join("|")
+/// The columns of `data.id`, where there are any.
+fn ids(beside: &[Beside]) -> Vec<Column<'_>> {
+    if beside.is_empty() { Vec::new() } else { vec![Column::Ids(beside)] }
 }
 
-/// The CSV text `mean,sd` of the predictive mixture, on the scale of the data, after the columns of `data.id`; with
-/// `lower,upper`, the interval of a row, which is blank where it is empty.
-fn regression_text(
-    ids: &Before<'_>,
-    predictions: &RegressionPredictions<'_>,
-    intervals: Option<&[Option<TargetInterval>]>,
-) -> String {
-    let mut text = ids.header() + if intervals.is_some() { "mean,sd,lower,upper\n" } else { "mean,sd\n" };
-    let moments = predictive_moments(predictions);
-    for (row, (mean, variance)) in moments.mean.iter().zip(&moments.variance).enumerate() {
-        let _ = write!(text, "{}{mean},{}", ids.row(row), variance.sqrt());
-        match intervals.map(|intervals| intervals[row]) {
-            Some(Some(TargetInterval { lower, upper })) => text.push_str(&format!(",{lower},{upper}")),
-            Some(None) => text.push_str(",,"),
-            None => {}
-        }
-        text.push('\n');
+/// The predicted class's name, its probability, and the probabilities `[n, C]` in the order of the classes; where there are
+/// sets, the names of the classes in a row's set.
+fn of_classes<'a>(probabilities: &'a [f64], names: &'a [String], sets: Option<&[Vec<bool>]>) -> Vec<Column<'a>> {
+    let best: Vec<usize> = probabilities.chunks_exact(names.len()).map(argmax).collect();
+    let confidence = probabilities.chunks_exact(names.len()).zip(&best).map(|(of, best)| of[*best]).collect();
+    let of_set =
+        |set: &Vec<bool>| names.iter().zip(set).filter(|(_, is_in)| **is_in).map(|(name, _)| &**name).collect();
+    let sets = sets.map(|sets| Column::Lists("set", sets.iter().map(of_set).collect()));
+    let predictions = Column::Texts("prediction", best.iter().map(|best| &*names[*best]).collect());
+    let columns = [predictions, Column::Numbers("confidence", confidence), Column::Probabilities(names, probabilities)];
+    columns.into_iter().chain(sets).collect()
+}
+
+/// Mean and standard deviation of the predictive mixture, on the scale of the data; where there are intervals, that of a row.
+fn of_targets<'a>(moments: &PredictiveMoments, intervals: Option<&'a [Option<TargetInterval>]>) -> Vec<Column<'a>> {
+    let columns = [Column::Numbers("mean", moments.mean.clone()), Column::Numbers("sd", roots(&moments.variance))];
+    columns.into_iter().chain(intervals.map(Column::Intervals)).collect()
+}
+
+fn roots(variances: &[f64]) -> Vec<f64> {
+    variances.iter().map(|variance| variance.sqrt()).collect()
+}
+
+/// The columns that are asked for besides.
+struct More<'a> {
+    wanted: &'a [MoreColumn],
+    /// The names of the features of each row that lie outside those of the training rows.
+    outside: Vec<Vec<&'a str>>,
+}
+
+impl<'a> More<'a> {
+    /// Those of a classification: the entropy of the probabilities that are given, and the mutual information of the
+    /// particles' own predictions.
+    fn of_classes(&self, given: &[f64], log_probs: &ParticleLogProbs) -> Vec<Column<'a>> {
+        let column = |wanted: &MoreColumn| match wanted {
+            MoreColumn::Entropy => {
+                Column::Numbers(wanted.word(), given.chunks_exact(log_probs.classes()).map(entropy).collect())
+            }
+            MoreColumn::MutualInformation => Column::Numbers(wanted.word(), RowUncertainty::new(log_probs).epistemic),
+            _ => self.outside(),
+        };
+        self.wanted.iter().map(column).collect()
     }
-    text
+
+    /// Those of a regression: the two parts of the standard deviation.
+    fn of_targets(&self, moments: &PredictiveMoments) -> Vec<Column<'a>> {
+        let column = |wanted: &MoreColumn| match wanted {
+            MoreColumn::AleatoricSd => Column::Numbers(wanted.word(), roots(&moments.aleatoric)),
+            MoreColumn::EpistemicSd => Column::Numbers(wanted.word(), roots(&moments.epistemic)),
+            _ => self.outside(),
+        };
+        self.wanted.iter().map(column).collect()
+    }
+
+    fn outside(&self) -> Column<'a> {
+        Column::Lists(MoreColumn::Outside.word(), self.outside.clone())
+    }
 }

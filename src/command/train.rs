@@ -1,12 +1,12 @@
 //! `fedstein train`: runs the experiment, prints the final table, writes the report.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::interrupt::Interruptible;
 use super::log::{Log, Logged};
-use super::personal;
 use super::tensorboard::Events;
+use super::{headline, personal};
 use crate::algorithm::Algorithm as _;
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Display, Train};
@@ -15,7 +15,7 @@ use crate::experiment::artifact::Artifacts;
 use crate::experiment::personal::PersonalResults;
 use crate::experiment::progress::Observer;
 use crate::experiment::{Experiment, run, run_dir, serve, write_report};
-use crate::metrics::{Evaluation, Metric, View};
+use crate::metrics::Evaluation;
 use crate::remote::Pipes;
 use crate::report::CalibrationResults;
 
@@ -53,7 +53,8 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         let own = personal.map(|results| personal::text(&results.table()));
         // A personalised method is for the clients' own predictors.
         let own_first = own.is_some() && experiment.config.algorithm.capabilities().personal;
-        let global = table(&evaluation, if own_first { "the server's particles, " } else { "" });
+        let whose = if own_first { "the server's particles, " } else { "" };
+        let global = headline::table(&evaluation, &format!("{whose}test rows: {}", evaluation.rows));
         let own = own.unwrap_or_default();
         let (first, second) = if own_first { (own, global) } else { (global, own) };
         write!(stdout, "{first}{second}")?;
@@ -61,7 +62,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
             results.sentences().iter().try_for_each(|sentence| writeln!(stdout, "\n{sentence}"))?;
         }
         match report {
-            Some(files) => writeln!(stdout, "\nreport  {}", link(&files.html.display().to_string()))?,
+            Some(files) => writeln!(stdout, "\nreport  {}", headline::link(&files.html.display().to_string()))?,
             None => writeln!(stdout, "\nrun     {}", out.display())?,
         }
     }
@@ -106,22 +107,4 @@ impl OnBackend for Job<'_> {
         let personal = outcome.personal.map(|(results, _)| results);
         Ok((outcome.evaluation, personal, outcome.calibrated.map(|calibrated| calibrated.results)))
     }
-}
-
-/// The metrics of the last round, one per line, under `whose` metrics they are and the number of rows.
-fn table(evaluation: &Evaluation, whose: &str) -> String {
-    // For classes the log-likelihood is the NLL with the opposite sign, so only one is shown.
-    let shown =
-        |metric: &&Metric| !metric.note.is_empty() && (metric.key != "log_likelihood" || evaluation.accuracy.is_none());
-    let lines = Metric::in_view(View::Column).into_iter().filter(shown).filter_map(|metric| {
-        let value = evaluation.value(metric)?;
-        Some(format!("  {:<24}{value:>10.4}   {}\n", metric.key.replace('_', " "), metric.note))
-    });
-    let lines: String = lines.collect();
-    if lines.is_empty() { String::new() } else { format!("\n{whose}test rows: {}\n{lines}", evaluation.rows) }
-}
-
-/// Formats a path in bold where standard output is a terminal.
-fn link(path: &str) -> String {
-    if io::stdout().is_terminal() { format!("\x1b[1m{path}\x1b[0m") } else { path.to_owned() }
 }

@@ -281,7 +281,7 @@ impl Inquiry<'_> {
     /// What the test rows gave: all of them first, where they are known, and those of each client that has some.
     fn tested(&self, clients: &[ClientId], form: TestForm) -> Result<Vec<Tested>, Stop> {
         let mut tested = Vec::new();
-        let here = self.here()?;
+        let here = self.predicted.labelled()?;
         if let Some(labelled) = &here {
             tested.push(Tested::of(labelled, &form, self.config.evaluation.bins)?);
         }
@@ -297,16 +297,6 @@ impl Inquiry<'_> {
             tested.extend(of_clients);
         }
         Ok(tested)
-    }
-
-    /// The predictions of test rows in this process.
-    fn here(&self) -> Result<Option<Labelled>, RunError> {
-        let labelled = match self.predicted {
-            Predicted::Classes { log_probs, labels } => log_probs.predictions(labels).map(Labelled::Classes),
-            Predicted::Real { predictions, scale } => predictions.original_scale(*scale).map(Labelled::Real),
-            Predicted::Pooled { .. } | Predicted::Density { .. } => return Ok(None),
-        };
-        labelled.map(Some).map_err(RunError::Predictions)
     }
 
     /// A client's answer about its test rows; `None` where it has none.
@@ -350,6 +340,7 @@ impl Inquiry<'_> {
             all: all.map(|counted| SetLine::new("all", counted.all)),
             classes: self.plan.classes.iter().zip(classes).map(|(name, counts)| SetLine::new(name, *counts)).collect(),
             clients: counted.iter().filter_map(of_client).collect(),
+            groups: Vec::new(),
         }
     }
 

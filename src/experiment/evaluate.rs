@@ -10,6 +10,7 @@ use crate::datasets::{Dataset, Normalisation, Targets};
 use crate::density::kde::KdeConfig;
 use crate::error::RunError;
 use crate::federation::client_evaluator::{no_rows, no_scores};
+use crate::federation::labelled::Labelled;
 use crate::metrics::{
     ClientScores, Evaluation, Grid, MetricError, ParticleLogProbs, PersonalScores, RegressionPredictions, Scale,
 };
@@ -76,6 +77,20 @@ impl Predicted {
             }
             Targets::None { .. } => Err(no_rows()),
         }
+    }
+
+    /// The predictive distribution in the units of the data, with the targets; `None` where rows are elsewhere, or of a
+    /// density.
+    ///
+    /// # Errors
+    /// The predictions cannot be scored.
+    pub fn labelled(&self) -> Result<Option<Labelled>, RunError> {
+        let labelled = match self {
+            Self::Classes { log_probs, labels } => log_probs.predictions(labels).map(Labelled::Classes),
+            Self::Real { predictions, scale } => predictions.original_scale(*scale).map(Labelled::Real),
+            Self::Pooled { .. } | Self::Density { .. } => return Ok(None),
+        };
+        labelled.map(Some).map_err(undefined)
     }
 
     /// The headline metrics, with this number of bins of confidence.

@@ -3,7 +3,7 @@
 use ndarray::Array2;
 
 use super::config::Config;
-use super::evaluate::predict_rows;
+use super::evaluate::{Predicted, predict_rows};
 use super::finished::Finished;
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Targets};
@@ -27,6 +27,16 @@ pub enum Forecast {
     Real(RegressionPredictions<'static>),
 }
 
+/// The raw outputs of the particles of a run on some rows.
+struct Outputs {
+    /// `[N, n, width]`.
+    values: Vec<f32>,
+    particles: usize,
+    width: usize,
+    /// The transformation of a real target.
+    scale: Scale,
+}
+
 impl Finished {
     /// Predicts rows with every particle of the run.
     ///
@@ -41,9 +51,50 @@ impl Finished {
     pub fn forecast<B: Backend>(
         &self,
         config: &Config,
-        mut features: Array2<f32>,
+        features: Array2<f32>,
         input: &str,
     ) -> Result<Forecast, RunError> {
+        let rows = features.nrows();
+        let Outputs { values, particles, width, scale } = self.outputs::<B>(config, features, input)?;
+        let wrong = |error| self.unusable(input, &error);
+        match self.card.classes.clone() {
+            Some(names) => {
+                let log_probs = ParticleLogProbs::from_f32(particles, rows, width, &values).map_err(wrong)?;
+                Ok(Forecast::Classes { log_probs, names })
+            }
+            None => RegressionPredictions::from_outputs(particles, &values, vec![0.0; rows])
+                .and_then(|standardised| standardised.original_scale(scale))
+                .map(Forecast::Real)
+                .map_err(wrong),
+        }
+    }
+
+    /// As [`Self::forecast`], of rows whose targets are known, in the units of the data.
+    ///
+    /// # Errors
+    /// As [`Self::forecast`].
+    pub fn predict_labelled<B: Backend>(
+        &self,
+        config: &Config,
+        features: Array2<f32>,
+        targets: &Targets,
+        input: &str,
+    ) -> Result<Predicted, RunError> {
+        let Outputs { values, particles, width, scale } = self.outputs::<B>(config, features, input)?;
+        Predicted::of(targets, (particles, width), &values, scale).map_err(|error| self.unusable(input, &error))
+    }
+
+    /// Particles and rows are finite, but predictions overflow where either is extremely large.
+    fn unusable(&self, input: &str, error: &dyn std::fmt::Display) -> RunError {
+        RunError::Config(format!("{input}: the predictions of the run {} cannot be used: {error}", self.path.display()))
+    }
+
+    fn outputs<B: Backend>(
+        &self,
+        config: &Config,
+        mut features: Array2<f32>,
+        input: &str,
+    ) -> Result<Outputs, RunError> {
         let shape = self.shape();
         if features.ncols() != shape.width() {
             let (given, needed) = (features.ncols(), shape.width());
@@ -66,29 +117,14 @@ impl Finished {
         let model = config.model(&shape)?;
         let session = Session::<B>::open(config.precision)?;
         let particles = self.particles::<B>(&*model, &session)?;
-        // Particles and rows are finite, but predictions overflow where either is extremely large.
-        let wrong = |error: &dyn std::fmt::Display| {
-            RunError::Config(format!(
-                "{input}: the predictions of the run {} cannot be used: {error}",
-                self.path.display()
-            ))
+        let width = match (model.task(), &self.card.classes) {
+            (Task::Classification { classes }, Some(_)) => classes,
+            (Task::Regression, None) => 2,
+            _ => return Err(RunError::Config("this run's model makes no predictions from rows".into())),
         };
-        let outputs = |outputs| predict_rows(&*model, &particles, &table, outputs, config.evaluation.chunk, &session);
-        let count = particles.count();
-        match (model.task(), shape.targets) {
-            (Task::Classification { classes }, Targets::Classes { names, .. }) => {
-                let log_probs = ParticleLogProbs::from_f32(count, rows, classes, &outputs(classes)?);
-                Ok(Forecast::Classes { log_probs: log_probs.map_err(|error| wrong(&error))?, names })
-            }
-            (Task::Regression, _) => {
-                let scale = self.card.normalisation.target.as_ref();
-                let scale = scale.map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
-                let predictions = RegressionPredictions::from_outputs(count, &outputs(2)?, vec![0.0; rows])
-                    .and_then(|standardised| standardised.original_scale(scale))
-                    .map_err(|error| wrong(&error))?;
-                Ok(Forecast::Real(predictions))
-            }
-            _ => Err(RunError::Config("this run's model makes no predictions from rows".into())),
-        }
+        let values = predict_rows(&*model, &particles, &table, width, config.evaluation.chunk, &session)?;
+        let scale = self.card.normalisation.target.as_ref();
+        let scale = scale.map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
+        Ok(Outputs { values, particles: particles.count(), width, scale })
     }
 }

@@ -233,10 +233,10 @@ impl Card<'_> {
             );
         }
         limit(
-            "The numbers are those of rows like the ones above. Rows of other places, times or devices were not looked at.",
+            "The numbers are those of rows like the ones above. Rows of other places, times or devices were not looked at; `fedstein evaluate` does, where their outcomes are known.",
         );
         limit(
-            "Nothing here says whether predictions are right for single groups of rows; `fedstein report` and the Python package compare groups.",
+            "Nothing here says whether predictions are right for single groups of rows; `fedstein evaluate --by` and the Python package compare groups.",
         );
         limit(match sites {
             true => {

@@ -1,12 +1,15 @@
 //! What a finished run learned from calibration rows, applied to predictions on new rows.
 
 use super::finished::Finished;
+use super::row_groups::RowGroups;
 use super::run_dir;
 use crate::datasets::{KeptSets, Recalibration};
 use crate::error::RunError;
-use crate::federation::labelled::NEW_STREAM;
-use crate::metrics::{ClassPredictions, RegressionPredictions, apply_temperature};
+use crate::federation::labelled::{Labelled, NEW_STREAM, TEST_STREAM, merged};
+use crate::metrics::{ClassPredictions, Evaluation, RegressionPredictions, apply_temperature};
+use crate::protocol::{ScoreForm, SetForm};
 use crate::report::conformal::{Score, TargetInterval, class_set, draws, intervals};
+use crate::report::{CalibrationResults, SetLine, SetResults};
 
 /// The temperature and the sets of a finished run.
 #[derive(Clone, Debug, Default)]
@@ -136,6 +139,36 @@ impl Recalibrated {
         intervals(*score, predictions, *level, *threshold).map(Some).map_err(RunError::Predictions)
     }
 
+    /// What temperature and sets do on labelled rows: the results of the run with these rows in the place of its test rows.
+    ///
+    /// # Arguments
+    /// * `of_run`: the results of the run
+    /// * `labelled`: the predictions at T = 1
+    /// * `bins`: the number of bins of confidence
+    /// * `classes`: their names; none of a regression
+    /// * `groups`: the names of groups, and the group of each row, `[n]`
+    ///
+    /// # Errors
+    /// The predictions cannot be scored.
+    pub(super) fn on_rows(
+        &self,
+        of_run: &CalibrationResults,
+        (labelled, bins): (&Labelled, usize),
+        classes: &[String],
+        groups: Option<&RowGroups>,
+    ) -> Result<CalibrationResults, RunError> {
+        let mut results = of_run.clone();
+        if let (Some(of), Some(temperature)) = (&mut results.temperature, self.temperature) {
+            let after = labelled.at(temperature)?.sums(bins)?;
+            of.test = Some((Evaluation::of_sums(&labelled.sums(bins)?), Evaluation::of_sums(&after)));
+        }
+        results.sets = match &self.sets {
+            Some(sets) => Some(sets.on_rows(self.temperature, labelled, classes, groups)?),
+            None => None,
+        };
+        Ok(results)
+    }
+
     /// What is done to predictions, one sentence each; none where nothing is.
     ///
     /// # Arguments
@@ -157,5 +190,37 @@ impl Recalibrated {
             }
         });
         temperature.into_iter().chain(sets).collect()
+    }
+}
+
+impl Sets {
+    fn on_rows(
+        &self,
+        temperature: Option<f64>,
+        labelled: &Labelled,
+        classes: &[String],
+        groups: Option<&RowGroups>,
+    ) -> Result<SetResults, RunError> {
+        let Self { score, seed, level, threshold } = *self;
+        let form = ScoreForm { score, temperature: temperature.unwrap_or(1.0), seed };
+        // The stream of test rows: on its own test rows a run has the sets of its own report.
+        let rows = labelled.set_of_each(&SetForm { form, level, threshold }, TEST_STREAM)?;
+        let all = merged(&rows, &vec![0; rows.len()], 1);
+        let lines = |names: &[String], of: &[usize]| -> Vec<SetLine> {
+            names.iter().zip(merged(&rows, of, names.len())).map(|(name, counts)| SetLine::new(name, counts)).collect()
+        };
+        Ok(SetResults {
+            score: score.word().to_owned(),
+            random: seed.is_some(),
+            level,
+            threshold,
+            all: all.first().map(|counts| SetLine::new("all", *counts)),
+            classes: match labelled {
+                Labelled::Classes(predictions) => lines(classes, predictions.labels()),
+                Labelled::Real(_) => Vec::new(),
+            },
+            clients: Vec::new(),
+            groups: groups.map_or_else(Vec::new, |groups| lines(&groups.names, &groups.of)),
+        })
     }
 }

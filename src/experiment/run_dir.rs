@@ -26,6 +26,8 @@ pub const ROTATION: &str = "rotation.safetensors";
 pub const PROVENANCE: &str = "provenance.json";
 /// The calibration report, a directory.
 pub const REPORT: &str = "report";
+/// The evaluations on other rows, a directory of directories.
+pub const EVALUATE: &str = "evaluate";
 /// The directory of the checkpoints.
 pub const CHECKPOINT: &str = "checkpoint";
 /// The number of rows of each kind at each client, as a readable table.
@@ -59,6 +61,7 @@ const CONTENTS: &[&str] = &[
     ROTATION,
     PROVENANCE,
     REPORT,
+    EVALUATE,
     CHECKPOINT,
     UNCERTAINTY,
     SELECTION,

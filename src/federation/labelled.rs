@@ -86,27 +86,48 @@ impl Labelled {
     ///
     /// # Errors
     /// As [`Self::sorted_scores`].
-    pub fn sets(&self, SetForm { form, level, threshold }: &SetForm, stream: u64) -> Result<SetResults, RunError> {
+    pub fn sets(&self, form: &SetForm, stream: u64) -> Result<SetResults, RunError> {
+        let rows = self.set_of_each(form, stream)?;
         let mut results = SetResults::default();
+        rows.iter().for_each(|row| results.all.merge(row));
+        if let Self::Classes(predictions) = self {
+            results.classes = merged(&rows, predictions.labels(), predictions.classes());
+        }
+        Ok(results)
+    }
+
+    /// What the set of each row holds, `[n]`.
+    ///
+    /// # Errors
+    /// As [`Self::sets`].
+    pub fn set_of_each(
+        &self,
+        SetForm { form, level, threshold }: &SetForm,
+        stream: u64,
+    ) -> Result<Vec<SetCounts>, RunError> {
         match &*self.at(form.temperature)? {
             Self::Classes(predictions) => {
                 check(form.score, true)?;
                 let draws = drawn(form, stream, predictions.len());
-                results.classes = vec![SetCounts::default(); predictions.classes()];
-                for (row, (probabilities, &label)) in predictions.rows().zip(predictions.labels()).enumerate() {
+                let of_row = |(row, (probabilities, &label)): (usize, (&[f64], &usize))| {
                     let draw = draws.as_ref().map(|draws| draws[row]);
-                    let set = class_set(form.score, probabilities, *threshold, draw);
-                    results.all.add_set(&set, label);
-                    results.classes[label].add_set(&set, label);
-                }
+                    let mut counts = SetCounts::default();
+                    counts.add_set(&class_set(form.score, probabilities, *threshold, draw), label);
+                    counts
+                };
+                Ok(predictions.rows().zip(predictions.labels()).enumerate().map(of_row).collect())
             }
             Self::Real(predictions) => {
                 let intervals = intervals(form.score, predictions, *level, *threshold);
-                let rows = intervals.map_err(RunError::Predictions)?.into_iter().zip(predictions.target());
-                rows.for_each(|(interval, target)| results.all.add_interval(interval, *target));
+                let of_row = |(interval, target): (_, &f64)| {
+                    let mut counts = SetCounts::default();
+                    counts.add_interval(interval, *target);
+                    counts
+                };
+                let intervals = intervals.map_err(RunError::Predictions)?;
+                Ok(intervals.into_iter().zip(predictions.target()).map(of_row).collect())
             }
         }
-        Ok(results)
     }
 
     /// The sums of the scores of the predictive distribution, as one component.
@@ -130,6 +151,17 @@ impl Labelled {
         };
         sums.map_err(RunError::Predictions)
     }
+}
+
+/// The counts of the rows of each of so many parts.
+///
+/// # Arguments
+/// * `rows`: those of each row, `[n]`
+/// * `of`: the part of each row, `[n]`
+pub fn merged(rows: &[SetCounts], of: &[usize], parts: usize) -> Vec<SetCounts> {
+    let mut merged = vec![SetCounts::default(); parts];
+    rows.iter().zip(of).for_each(|(row, part)| merged[*part].merge(row));
+    merged
 }
 
 fn check(score: Score, classes: bool) -> Result<(), RunError> {

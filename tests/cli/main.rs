@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod calibration;
 mod data;
+mod evaluate;
 mod federation;
 mod init;
 mod model_card;

@@ -225,3 +225,144 @@ fn predictions_follow_no_link_and_are_streamed_into_pipes_and_devices() {
     assert_eq!(reader.join().unwrap(), printed);
     assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
 }
+
+#[test]
+fn json_lines_hold_what_the_table_holds_with_classes_by_name() {
+    let place = classification();
+    let table = cells(&place.works("predict run --input more.csv").stdout);
+    let lines = place.works("predict run --input more.csv --format jsonl").stdout;
+    assert_eq!(lines.lines().count(), table.len() - 1);
+    for (line, row) in lines.lines().zip(&table[1..]) {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let keys: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["prediction", "confidence", "probabilities"]);
+        assert_eq!(line["prediction"], row[0]);
+        assert_eq!(line["confidence"].as_f64(), row[1].parse().ok());
+        for (class, cell) in ["cat", "dog", "eel"].into_iter().zip(&row[2..]) {
+            assert_eq!(line["probabilities"][class].as_f64(), cell.parse().ok());
+        }
+    }
+    place.works("predict run --input more.csv --format jsonl --out p.jsonl");
+    assert_eq!(place.text("p.jsonl"), lines);
+}
+
+#[test]
+fn sets_and_intervals_are_in_json_lines_as_lists_and_ends() {
+    let place = Place::new();
+    place.write("pets.csv", pets(60)).write("more.csv", pets(17)).write("prices.csv", prices(60));
+    place.works(&format!("{TINY} {PETS} --set partition.calibration=0.3 --out run"));
+    // 18 calibration rows are too few for the level 0.99: every set is everything.
+    for (options, everything) in [("", false), (" --level 0.99", true)] {
+        let table = cells(&place.works(&format!("predict run --input more.csv{options}")).stdout);
+        let lines = place.works(&format!("predict run --input more.csv --format jsonl{options}")).stdout;
+        for (line, row) in lines.lines().zip(&table[1..]) {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let names: Vec<&str> = line["set"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+            assert_eq!(names.join("|"), row[5]);
+            assert!(!everything || names.len() == 3);
+        }
+    }
+    place.write("more.csv", prices(17));
+    place.works(&format!("{TINY} {PRICES} --set partition.calibration=0.3 --out priced"));
+    let table = cells(&place.works("predict priced --input more.csv").stdout);
+    for (options, bounded) in [("", true), (" --level 0.99", false)] {
+        let lines = place.works(&format!("predict priced --input more.csv --format jsonl{options}")).stdout;
+        for (line, row) in lines.lines().zip(&table[1..]) {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(line["mean"].as_f64(), row[0].parse().ok());
+            let ends = [&line["interval"]["lower"], &line["interval"]["upper"]];
+            match bounded {
+                true => assert_eq!(ends.map(|end| end.as_f64().unwrap()).to_vec(), numbers(&row[2..])),
+                false => assert!(ends.iter().all(|end| end.is_null()), "{line}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn further_columns_come_after_the_others_which_do_not_change() {
+    let place = classification();
+    let plain = place.works("predict run --input more.csv").stdout;
+    let more = place.works("predict run --input more.csv --columns mutual_information,entropy").stdout;
+    let (plain, more) = (cells(&plain), cells(&more));
+    assert_eq!(more[0].join(","), "prediction,confidence,p_0,p_1,p_2,mutual_information,entropy");
+    let of_run = place.table("run/uncertainty.csv");
+    for (row, with) in plain.iter().zip(&more).skip(1) {
+        assert_eq!(row[..], with[..5]);
+        let entropy: f64 = numbers(&row[2..]).iter().map(|p| -p * p.ln()).sum();
+        assert_near(numbers(&with[6..])[0], entropy, 1e-12);
+    }
+    for (row, with) in of_run.iter().zip(&more).skip(1) {
+        assert_near(numbers(&with[5..6])[0], numbers(row)[0], 1e-6); // f32, batches of other sizes
+    }
+    for (columns, words) in [
+        ("aleatoric_sd", ["`aleatoric_sd` is of a regression", "entropy, mutual_information and outside"]),
+        ("entropy,entropy", ["`entropy` twice", ""]),
+        ("variance", ["invalid value 'variance'", "mutual_information"]),
+    ] {
+        place.refuses(&format!("predict run --input more.csv --columns {columns}"), &words);
+    }
+}
+
+#[test]
+fn the_parts_of_a_standard_deviation_add_up_as_variances() {
+    let place = regression();
+    let table = cells(&place.works("predict run --input more.csv --columns aleatoric_sd,epistemic_sd").stdout);
+    assert_eq!(table[0].join(","), "mean,sd,aleatoric_sd,epistemic_sd");
+    let of_run = place.table("run/predictions.csv");
+    for (row, run) in table[1..].iter().zip(&of_run[1..]) {
+        let [_, sd, aleatoric, epistemic] = numbers(row)[..] else { panic!("{row:?}") };
+        assert_near(sd * sd, aleatoric * aleatoric + epistemic * epistemic, 1e-9 * sd * sd);
+        let noise: Vec<f64> = numbers(&run[1..]).chunks_exact(2).map(|pair| 1.0 / pair[1]).collect();
+        let mean = noise.iter().sum::<f64>() / noise.len() as f64;
+        assert_near(aleatoric, mean.sqrt(), 1e-4); // f32 of numbers around 100
+    }
+    place.refuses(
+        "predict run --input more.csv --columns entropy",
+        &["`entropy` is of a classification", "epistemic_sd"],
+    );
+}
+
+/// The mean of a column of [`pets`] and the sixfold of its standard deviation (divisor n).
+fn usual(column: usize) -> (f64, f64) {
+    let table = cells(&pets(60));
+    let values: Vec<f64> = table[1..].iter().map(|row| row[column].parse().unwrap()).collect();
+    let mean = values.iter().sum::<f64>() / 60.0;
+    (mean, 6.0 * (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 60.0).sqrt())
+}
+
+#[test]
+fn features_far_outside_those_of_the_training_are_named() {
+    let place = Place::new();
+    place.write("pets.csv", pets(60)).write("more.csv", pets(17));
+    place.works(&format!("{TINY} {PETS} --set data.normalise=standard --out run"));
+    let ((width, w), (height, h)) = (usual(0), usual(2));
+    let rows = [(width, height), (width + 1.001 * w, height), (width + 0.999 * w, height - 1.001 * h), (1e6, -1e6)];
+    let text: String = rows.iter().map(|(width, height)| format!("{width},{height}\n")).collect();
+    place.write("new.csv", format!("width,height\n{text}"));
+    let printed = place.works("predict run --input new.csv --columns outside");
+    let table = cells(&printed.stdout);
+    let outside: Vec<&str> = table.iter().map(|row| row[5].as_str()).collect();
+    assert_eq!(outside, ["outside", "", "width", "height", "width|height"]);
+    assert!(
+        printed.stderr.contains("3 of 4 rows have a feature more than 6 standard deviations"),
+        "{}",
+        printed.stderr
+    );
+    let lines = place.works("predict run --input new.csv --columns outside --format jsonl").stdout;
+    assert!(lines.lines().last().unwrap().ends_with(r#""outside":["width","height"]}"#), "{lines}");
+
+    // With smallest and largest values: further from them than they are from each other.
+    place.works(&format!("{TINY} {PETS} --set data.normalise=minmax --out ranged"));
+    let table = cells(&pets(60));
+    let values = table[1..].iter().map(|row| row[0].parse::<f64>().unwrap());
+    let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    let rows =
+        [low - 0.99 * (high - low), low - 1.01 * (high - low), high + 0.99 * (high - low), high + 1.01 * (high - low)];
+    place.write("new.csv", format!("width,height\n{}", rows.map(|width| format!("{width},0\n")).concat()));
+    let table = cells(&place.works("predict ranged --input new.csv --columns outside").stdout);
+    assert_eq!(table.iter().map(|row| row[5].as_str()).collect::<Vec<_>>(), ["outside", "", "width", "", "width"]);
+
+    place.works(&format!("{TINY} {PETS} --set data.normalise=none --out plain"));
+    place.refuses("predict plain --input new.csv --columns outside", &["plain/model.json", "data.normalise"]);
+}

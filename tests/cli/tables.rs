@@ -3,7 +3,7 @@
 use super::place::{Place, cells, numbers};
 
 /// Rows of patients; every fifth dose and every seventh ward is missing. Ids have the number `first` and more.
-fn patients(first: usize, rows: usize) -> String {
+pub fn patients(first: usize, rows: usize) -> String {
     let row = |i: usize| {
         let (dose, ward) = ((i * 37 % 41) as f64 / 10.0, ["west", "east", "north"][i * 5 % 3]);
         let dose_cell = if i.is_multiple_of(5) { "NA".to_owned() } else { format!("{dose:.1}").replace('.', ",") };
@@ -20,14 +20,14 @@ fn patients(first: usize, rows: usize) -> String {
     format!("patient;ward;dose;note;admitted;smokes;site;outcome\n{rows}")
 }
 
-const KEYS: &str = "target = \"outcome\"\ndelimiter = \";\"\nignore = [\"note\"]\nid = \"patient\"\ncategorical = [\"ward\"]\n\
+pub const KEYS: &str = "target = \"outcome\"\ndelimiter = \";\"\nignore = [\"note\"]\nid = \"patient\"\ncategorical = [\"ward\"]\n\
                     boolean = [\"smokes\"]\ndate = [\"admitted\"]\ndate_format = \"DD.MM.YYYY\"\ndecimal = \",\"\n\
                     missing = \"indicator\"\n";
 
 const SMALL: &str = "[model]\nhidden = [5]\n[algorithm]\nparticles = 4\nlocal_steps = 20\nbatch = 16\n";
 
 /// A config of these rows in one table, split by its column `site`.
-fn config(keys: &str, more: &str) -> String {
+pub fn config(keys: &str, more: &str) -> String {
     format!(
         "name = \"ward\"\nrounds = 4\nseed = 3\n[data]\nkind = \"csv\"\npath = \"table.csv\"\nclient_column = \"site\"\n\
          {more}{keys}[partition]\nkind = \"by-column\"\n{SMALL}"

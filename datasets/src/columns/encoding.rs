@@ -241,6 +241,17 @@ impl Encoding {
         Some(names.concat())
     }
 
+    /// Whether each feature is that of a number or a date, `[p]`, rather than one of a text, of yes and no, or of missing
+    /// cells.
+    pub fn are_numbers(&self) -> Vec<bool> {
+        let of = |column: &Column| {
+            let is_number = matches!(column.kind, CellKind::Number | CellKind::Date);
+            let own = column.own();
+            (0..column.width()).map(move |feature| is_number && feature < own)
+        };
+        self.columns.iter().flat_map(of).collect()
+    }
+
     /// The names of the columns, if there is a header.
     pub fn column_names(&self) -> Option<Vec<String>> {
         self.columns.iter().map(|column| column.name.clone()).collect()

@@ -271,15 +271,19 @@ impl Lines {
 
     /// The error for a field whose content does not fit its column.
     pub fn bad(&self, column: usize, expected: String) -> DataError {
-        let name = self.names.as_ref().map(|names| format!(" ({})", text(names[column].as_bytes())));
-        let name = name.unwrap_or_default();
         DataError::Field {
             path: self.path.clone(),
             line: self.line,
-            column: format!("{}{name}", column + 1),
+            column: self.place(column),
             value: text(&self.record[column]),
             expected,
         }
+    }
+
+    /// The number of a column from 1, and its name, for a message.
+    pub fn place(&self, column: usize) -> String {
+        let name = self.names.as_ref().map(|names| format!(" ({})", text(names[column].as_bytes())));
+        format!("{}{}", column + 1, name.unwrap_or_default())
     }
 
     /// An error about the columns of this file.

@@ -6,7 +6,7 @@ use super::lines::Lines;
 use crate::columns::{CellKind, Purpose, Reading};
 use crate::{DataError, ModelCard};
 use ndarray::Array2;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 /// How a file of new rows is read.
@@ -20,6 +20,21 @@ pub struct NewRowsOptions<'a> {
     pub ignore: &'a [&'a str],
     /// Columns whose cells are given back as texts, each with the key that names it.
     pub beside: &'a [(&'a str, &'a str)],
+    /// Columns that were asked for, such as that of known targets.
+    pub asked: &'a [AskedColumn<'a>],
+}
+
+/// A column that was asked for, which the file must have.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedColumn<'a> {
+    /// What names it, for messages: an option, or a key of the config.
+    pub key: &'a str,
+    /// Its name, or its index from 0, negative from the end.
+    pub column: &'a str,
+    /// What its cells are, for messages, such as `a label`. A blank cell is refused.
+    pub what: &'a str,
+    /// Whether it may also be a feature.
+    pub may_be_feature: bool,
 }
 
 /// New rows in the units of the data.
@@ -29,6 +44,10 @@ pub struct NewRows {
     pub features: Array2<f32>,
     /// The columns that were asked for and are there, in their order.
     pub beside: Vec<Beside>,
+    /// The columns of `asked`, in their order.
+    pub asked: Vec<Beside>,
+    /// The line of the file of each row, `[rows]`, from 1.
+    pub lines: Vec<u64>,
     /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
@@ -36,6 +55,8 @@ pub struct NewRows {
 /// A column that is given back as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beside {
+    /// Its number from 1, and its name, for messages.
+    pub place: String,
     /// Its name, if the file has a header.
     pub name: Option<String>,
     /// Its cells `[rows]`.
@@ -60,13 +81,14 @@ pub fn read_new_rows(path: &Path, card: &ModelCard, options: &NewRowsOptions) ->
     let no_features = reading.no_features();
     let ignore = no_features.iter().flat_map(|(_, columns)| *columns).map(String::as_str);
     let ignore: Vec<&str> = options.ignore.iter().copied().chain(ignore).collect();
-    let Read { cells, texts, beside, mut notes } =
-        read_cells(path, &wanted, (options.delimiter, reading), &ignore, options.beside)?;
-    let Some(encoding) = &card.encoding else { return Ok(NewRows { features: cells, beside, notes }) };
+    let others = Others { ignore: &ignore, beside: options.beside, asked: options.asked };
+    let Read { cells, texts, beside, asked, lines, mut notes } =
+        read_cells(path, &wanted, (options.delimiter, reading), &others)?;
+    let Some(encoding) = &card.encoding else { return Ok(NewRows { features: cells, beside, asked, lines, notes }) };
     let encoded = encoding.apply(cells.view(), &texts);
     let encoded = encoded.map_err(|problem| DataError::Columns { path: path.to_path_buf(), problem })?;
     notes.extend(encoded.notes(encoding, &path.display().to_string()));
-    Ok(NewRows { features: encoded.features, beside, notes })
+    Ok(NewRows { features: encoded.features, beside, asked, lines, notes })
 }
 
 /// Reads features alone, of a model whose columns are numbers.
@@ -92,7 +114,8 @@ pub fn read_features(
     ignore: &[&str],
 ) -> Result<Array2<f32>, DataError> {
     let wanted = Wanted { names, kinds: vec![CellKind::Number; width], missing: false, is_encoded: false };
-    read_cells(path, &wanted, (delimiter, &Reading::default()), ignore, &[]).map(|read| read.cells)
+    let others = Others { ignore, beside: &[], asked: &[] };
+    read_cells(path, &wanted, (delimiter, &Reading::default()), &others).map(|read| read.cells)
 }
 
 /// The columns that a model takes.
@@ -108,11 +131,20 @@ struct Wanted<'a> {
     is_encoded: bool,
 }
 
+/// Columns that are not features.
+struct Others<'a> {
+    ignore: &'a [&'a str],
+    beside: &'a [(&'a str, &'a str)],
+    asked: &'a [AskedColumn<'a>],
+}
+
 /// The cells of a file.
 struct Read {
     cells: Array2<f32>,
     texts: BTreeMap<usize, Vec<String>>,
     beside: Vec<Beside>,
+    asked: Vec<Beside>,
+    lines: Vec<u64>,
     notes: Vec<String>,
 }
 
@@ -120,22 +152,30 @@ fn read_cells(
     path: &Path,
     wanted: &Wanted<'_>,
     (delimiter, reading): (u8, &Reading),
-    ignore: &[&str],
-    beside: &[(&str, &str)],
+    Others { ignore, beside, asked }: &Others<'_>,
 ) -> Result<Read, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
     let header = match wanted.names {
         Some(names) if wanted.is_encoded && lines.first_line_has(names) => Header::Yes,
         _ => Header::Auto,
     };
-    lines.header(header, &[], &reading.notation());
+    lines.header(header, &Vec::from_iter(asked.iter().map(|asked| asked.column)), &reading.notation());
+    let missing = |asked: &AskedColumn| lines.no_column_of(asked.key, asked.column);
+    let place = |asked: &AskedColumn| lines.find(asked.column)?.ok_or_else(|| missing(asked));
+    let places: Vec<usize> = asked.iter().map(place).collect::<Result<_, _>>()?;
     let (columns, indices) = match wanted.names {
         Some(names) if lines.names.is_some() && distinct(names) => (by_name(&lines, names)?, true),
-        _ => by_position(&lines, wanted.kinds.len(), ignore)?,
+        _ => {
+            by_position(&lines, wanted.kinds.len(), ignore, &Vec::from_iter(asked.iter().zip(places.iter().copied())))?
+        }
     };
+    let is_feature = |(asked, place): &(&AskedColumn, &usize)| !asked.may_be_feature && columns.contains(place);
+    if let Some((AskedColumn { key, column, .. }, _)) = asked.iter().zip(&places).find(is_feature) {
+        return Err(lines.columns(format!("column `{column}` ({key}) is a feature of the model; name another column")));
+    }
     let mut notes = Vec::new();
     let mut found = Vec::new();
-    for (key, column) in beside {
+    for (key, column) in *beside {
         match lines.find(column)? {
             Some(place) if lines.names.is_some() || indices => found.push(place),
             _ if lines.names.is_none() => notes.push(format!(
@@ -145,19 +185,28 @@ fn read_cells(
             _ => return Err(lines.no_column_beside(key, column)),
         }
     }
-    let mut texts = vec![Vec::new(); found.len()];
+    let (mut texts, mut answers) = (vec![Vec::new(); found.len()], vec![Vec::new(); places.len()]);
+    let mut numbers = Vec::new();
     let mut cells = Cells::of(columns, wanted.kinds.clone(), reading, (wanted.missing, Purpose::Predict));
     while lines.next()? {
         cells.read(&lines, false)?;
         for (column, texts) in found.iter().zip(&mut texts) {
             texts.push(lines.text(*column)?);
         }
+        for ((asked, column), answers) in asked.iter().zip(&places).zip(&mut answers) {
+            answers.push(lines.name(*column, asked.what)?);
+        }
+        numbers.push(lines.cells().1);
     }
-    let name = |column: usize| lines.names.as_ref().map(|names| names[column].clone());
-    let beside = found.iter().zip(texts).map(|(column, cells)| Beside { name: name(*column), cells }).collect();
+    let given = |(column, cells): (&usize, Vec<String>)| {
+        let name = lines.names.as_ref().map(|names| names[*column].clone());
+        Beside { place: lines.place(*column), name, cells }
+    };
+    let beside = found.iter().zip(texts).map(given).collect();
+    let asked = places.iter().zip(answers).map(given).collect();
     let (values, width) = (cells.values, cells.kinds.len());
     let texts = cells.texts.into_iter().map(|(at, names)| (at, names.into_texts())).collect();
-    Ok(Read { cells: lines.finish(values, width)?, texts, beside, notes })
+    Ok(Read { cells: lines.finish(values, width)?, texts, beside, asked, lines: numbers, notes })
 }
 
 /// Whether all names are distinct.
@@ -181,22 +230,40 @@ fn by_name(lines: &Lines, names: &[String]) -> Result<Vec<usize>, DataError> {
     names.iter().map(column).collect()
 }
 
-/// All columns except those to ignore, and whether indices count in this file as in the training file.
-fn by_position(lines: &Lines, width: usize, ignore: &[&str]) -> Result<(Vec<usize>, bool), DataError> {
+/// All columns except those to ignore and those asked for, and whether indices count in this file as in the training
+/// file. That, and whether a column that may be a feature is one, is told from the number of columns.
+fn by_position(
+    lines: &Lines,
+    width: usize,
+    ignore: &[&str],
+    asked: &[(&AskedColumn, usize)],
+) -> Result<(Vec<usize>, bool), DataError> {
     let ignore: Vec<&str> = ignore.iter().copied().filter(|key| !key.is_empty()).collect();
-    let mut taken: Vec<usize> = match &lines.names {
-        Some(names) => (0..names.len()).filter(|&c| ignore.contains(&names[c].as_str())).collect(),
-        None => Vec::new(),
+    let is_named = |column: &usize| lines.names.as_ref().is_some_and(|names| ignore.contains(&names[*column].as_str()));
+    let mut taken: BTreeSet<usize> = (0..lines.width).filter(is_named).collect();
+    let indices: Vec<&str> = match taken.is_empty() {
+        true => ignore.into_iter().filter(|key| key.parse::<i64>().is_ok()).collect(),
+        false => Vec::new(),
     };
-    let indices: Vec<&str> = ignore.into_iter().filter(|key| key.parse::<i64>().is_ok()).collect();
-    let all_there = taken.is_empty() && !indices.is_empty() && lines.width == width + indices.len();
-    if all_there {
-        taken = indices.iter().map(|key| lines.column(key)).collect::<Result<_, _>>()?;
-    }
-    if lines.width != width + taken.len() {
-        let besides = if taken.is_empty() { String::new() } else { format!(" besides {} left out", taken.len()) };
-        let found = lines.width - taken.len();
-        return Err(lines.columns(format!("{found} feature columns{besides}, the model takes {width}")));
-    }
+    taken.extend(asked.iter().filter(|(asked, _)| !asked.may_be_feature).map(|(_, place)| *place));
+    let others: BTreeSet<usize> = asked.iter().map(|(_, place)| *place).collect();
+    let others = &taken | &others;
+    let places: BTreeSet<usize> = indices.iter().filter_map(|key| lines.find(key).ok().flatten()).collect();
+    let choices = BTreeSet::from([&taken | &places, &others | &places, others, taken.clone()]);
+    let mut fitting = choices.into_iter().filter(|left_out| lines.width == width + left_out.len());
+    let taken = match (fitting.next(), fitting.next()) {
+        (Some(only), None) => only,
+        (Some(_), Some(_)) => {
+            let problem = "which columns are features cannot be told from their number; give the file a header, or leave \
+                           out columns that are neither features nor asked for";
+            return Err(lines.columns(problem.to_owned()));
+        }
+        (None, _) => {
+            let besides = if taken.is_empty() { String::new() } else { format!(" besides {} left out", taken.len()) };
+            let found = lines.width - taken.len();
+            return Err(lines.columns(format!("{found} feature columns{besides}, the model takes {width}")));
+        }
+    };
+    let all_there = !places.is_empty() && places.is_subset(&taken);
     Ok(((0..lines.width).filter(|column| !taken.contains(column)).collect(), all_there))
 }

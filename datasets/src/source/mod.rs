@@ -151,6 +151,14 @@ macro_rules! data_sources {
                 match self { $(Self::$variant(config) => config.normalise),+ }
             }
 
+            /// The scale that is used: the configured one, with the data set's own in the place of `auto`.
+            pub fn scale(&self) -> Normalise {
+                match (self.normalise(), self) {
+                    $((Normalise::Auto, Self::$variant(config)) => config.auto_scale(),)+
+                    (configured, _) => configured,
+                }
+            }
+
             /// `(train_limit, test_limit)`.
             pub fn limits(&self) -> (usize, usize) {
                 match self { $(Self::$variant(config) => (config.train_limit, config.test_limit)),+ }

@@ -4,10 +4,11 @@ use fedstein_datasets::format::csv::Task;
 use fedstein_datasets::format::header::Header;
 use fedstein_datasets::source::{Csv, TestSplit};
 use fedstein_datasets::{
-    DataConfig, DataError, FeatureScale, Normalise, Reading, Targets, TrainTest, load, read_features,
+    AskedColumn, DataConfig, DataError, Dataset, FeatureScale, ModelCard, NewRows, NewRowsOptions, Normalisation,
+    Normalise, Reading, Targets, TrainTest, load, read_features, read_new_rows,
 };
 use flate2::{Compression, write::GzEncoder};
-use ndarray::array;
+use ndarray::{Array2, array};
 use rand::{SeedableRng, rngs::ChaCha8Rng};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -282,4 +283,68 @@ fn features_to_predict_are_found_by_their_names_in_any_order() {
     // Names do not identify the columns here, so positions do.
     let twins = ["a".to_owned(), "a".to_owned()];
     assert_eq!(read("a,a\n1,2\n", &twins).unwrap(), array![[1., 2.]]);
+}
+
+/// The rows of a file for a model of so many features, with columns that are asked for.
+fn with_asked(
+    path: &Path,
+    width: usize,
+    names: Option<&[String]>,
+    ignore: &[&str],
+    asked: &[AskedColumn],
+) -> Result<NewRows, DataError> {
+    let data = Dataset {
+        feature_names: names.map(<[String]>::to_vec),
+        ..Dataset::new("x", Array2::zeros((1, width)), Targets::None { rows: 1 }).unwrap()
+    };
+    let card = ModelCard::of(&data, Normalisation { features: FeatureScale::Identity, target: None });
+    let reading = Reading::default();
+    let options = NewRowsOptions { delimiter: b',', reading: &reading, ignore, beside: &[], asked };
+    read_new_rows(path, &card, &options)
+}
+
+/// A column that is asked for.
+fn asked(column: &str, may_be_feature: bool) -> AskedColumn<'_> {
+    AskedColumn { key: "--option", column, what: "a text", may_be_feature }
+}
+
+#[test]
+fn columns_that_are_asked_for_are_given_back_as_they_are_with_their_lines() {
+    let dir = TempDir::new().unwrap();
+    let names = ["a".to_owned(), "b".to_owned()];
+    let text = "b,y,a,site\n2,u,1,\"x\ny\"\n\n4,1.0,3,z\n";
+    let all = [asked("y", false), asked("-1", true), asked("a", true)];
+    let rows = with_asked(&file(&dir, text), 2, Some(&names), &["y"], &all).unwrap();
+    assert_eq!(rows.features, array![[1., 2.], [3., 4.]]);
+    assert_eq!(rows.lines, [2, 5]);
+    let cells: Vec<&[String]> = rows.asked.iter().map(|column| &*column.cells).collect();
+    assert_eq!(cells, [["u", "1.0"], ["x\ny", "z"], ["1", "3"]]);
+    assert_eq!(rows.asked[1].name.as_deref(), Some("site"));
+    assert_eq!(rows.asked[1].place, "4 (site)");
+    let refused = |text: &str, one: AskedColumn| {
+        with_asked(&file(&dir, text), 2, Some(&names), &["y"], &[one]).unwrap_err().to_string()
+    };
+    assert!(refused(text, asked("c", true)).contains("no column `c` (--option): the header has `b`, `y`"));
+    assert!(refused(text, asked("a", false)).contains("column `a` (--option) is a feature of the model"));
+    assert!(refused("a,b,y\n1,2,\n", asked("y", false)).contains("line 2, column 3 (y): `` is not a text"));
+}
+
+#[test]
+fn without_names_the_number_of_columns_says_which_are_features() {
+    let dir = TempDir::new().unwrap();
+    // `t` is a target and `g` a group; the model takes two features.
+    let read = |text: &str, ignore: &[&str], group: &str| {
+        let both = [asked("2", false), asked(group, true)];
+        with_asked(&file(&dir, text), 2, None, ignore, &both).map(|rows| rows.features)
+    };
+    // The group is a feature, or one column more.
+    assert_eq!(read("1,2,7\n", &[], "0").unwrap(), array![[1., 2.]]);
+    assert_eq!(read("1,2,7,g\n", &[], "3").unwrap(), array![[1., 2.]]);
+    // The client's column of the training file is there too, or not.
+    assert_eq!(read("1,2,7,g,c\n", &["2", "4"], "3").unwrap(), array![[1., 2.]]);
+    assert_eq!(read("1,2,7,c\n", &["2", "3"], "3").unwrap(), array![[1., 2.]]);
+    let message = read("1,2,7,3\n", &["2", "0"], "3").unwrap_err().to_string();
+    assert!(message.contains("cannot be told from their number; give the file a header"), "{message}");
+    let message = read("1,2,7,3,4,5\n", &[], "0").unwrap_err().to_string();
+    assert!(message.contains("5 feature columns besides 1 left out, the model takes 2"), "{message}");
 }

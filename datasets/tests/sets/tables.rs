@@ -210,7 +210,7 @@ fn new_rows(card: &ModelCard, text: &str, reading: &Reading, delimiter: u8) -> R
     let path = dir.path().join("new.csv");
     std::fs::write(&path, text).unwrap();
     let beside: Vec<(&str, &str)> = reading.id.iter().map(|column| ("data.id", column.as_str())).collect();
-    let options = NewRowsOptions { delimiter, reading, ignore: &["outcome"], beside: &beside };
+    let options = NewRowsOptions { delimiter, reading, ignore: &["outcome"], beside: &beside, asked: &[] };
     read_new_rows(&path, card, &options)
 }
 
@@ -294,8 +294,13 @@ fn without_a_header_ids_are_found_where_all_columns_are_there() {
     let read = |text: &str| {
         let dir = TempDir::new().unwrap();
         std::fs::write(dir.path().join("new.csv"), text).unwrap();
-        let options =
-            NewRowsOptions { delimiter: b',', reading: &reading, ignore: &["-1"], beside: &[("data.id", "0")] };
+        let options = NewRowsOptions {
+            delimiter: b',',
+            reading: &reading,
+            ignore: &["-1"],
+            beside: &[("data.id", "0")],
+            asked: &[],
+        };
         read_new_rows(&dir.path().join("new.csv"), &card, &options).unwrap()
     };
     let all = read("9,1,b,0\n");

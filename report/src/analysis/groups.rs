@@ -1,5 +1,7 @@
 //! The numbers of each group of rows: the first ones of a report on its rows alone.
 
+use std::cmp::Ordering;
+
 use serde::Serialize;
 
 use super::{classification, regression};
@@ -10,7 +12,7 @@ use crate::metrics::{
 };
 use crate::overall::Overall;
 use crate::report::{Content, Report};
-use crate::run::SiteScores;
+use crate::run::{SiteScores, badness};
 use crate::verdict::CalibrationVerdict;
 
 /// The numbers of the rows of one group.
@@ -92,7 +94,7 @@ pub(super) fn of_classes(
         overall,
         confidence_intervals: Some(headline.intervals),
     };
-    Ok(found.into_iter().map(group).collect())
+    Ok(ordered(groups, found.into_iter().map(group).collect()))
 }
 
 /// The numbers of every group of a regression.
@@ -110,7 +112,20 @@ pub(super) fn of_targets(
         Ok((regression::verdict(&scored), regression::overall(&scored, bins)?))
     })?;
     let group = |(name, (verdict, overall))| GroupAnalysis { name, verdict, overall, confidence_intervals: None };
-    Ok(found.into_iter().map(group).collect())
+    Ok(ordered(groups, found.into_iter().map(group).collect()))
+}
+
+/// The groups in the order in which they are shown.
+fn ordered(groups: &Groups, mut found: Vec<GroupAnalysis>) -> Vec<GroupAnalysis> {
+    if groups.are_worst_first() {
+        let of = |group: &GroupAnalysis| {
+            let gap = group.confidence_intervals.as_ref().and_then(|of| of.get("signed_gap"));
+            let value = |key| group.overall.get(key);
+            badness(group.overall.n, gap, value("coverage_90"), value("nll"))
+        };
+        found.sort_by(|a, b| of(b).partial_cmp(&of(a)).unwrap_or(Ordering::Equal));
+    }
+    found
 }
 
 /// A function of the rows of each group, with the group's name. One group is copied at a time.

@@ -32,7 +32,12 @@ fn tables(body: &mut Body, sets: &SetResults) {
     if let Some(all) = &sets.all {
         table(body, "Test rows", std::slice::from_ref(all));
     }
-    for (first, lines) in [("Client, worst first", &sets.clients), ("Class, worst first", &sets.classes)] {
+    let parts = [
+        ("Group, worst first", &sets.groups),
+        ("Client, worst first", &sets.clients),
+        ("Class, worst first", &sets.classes),
+    ];
+    for (first, lines) in parts {
         if !lines.is_empty() {
             table(body, first, &worst_first(lines));
         }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Body, interval, shown, with_range};
+use super::{Body, interval, shown, sites, with_range};
 use crate::analysis::GroupAnalysis;
 use crate::metrics::{Interval, Metric, View};
 use crate::text::{escape, thousands};
@@ -11,7 +11,7 @@ use crate::text::{escape, thousands};
 pub(super) const SHOWN: usize = 50;
 
 /// The table of the groups; with very many, of those with the most rows.
-pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis]) {
+pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bool) {
     body.heading("Groups");
     body.paragraph(&format!("Each line has the numbers of a group's rows alone. {}", findings(groups)));
     let shown = shown_groups(groups);
@@ -23,6 +23,9 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis]) {
         ));
     }
     of_rows(body, &shown);
+    if worst_first {
+        body.note(sites::ORDER);
+    }
     if shown.iter().any(|group| group.confidence_intervals.is_some()) {
         body.note(
             "In small print below a number: its 95 % interval over resamples of the group's rows, of slope and calibration \

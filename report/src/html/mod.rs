@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 
 use crate::analysis::Analysis;
 use crate::definitions::{self, Definition};
+use crate::groups::Groups;
 use crate::metrics::{Interval, Unit, View};
 use crate::report::Report;
 use crate::run::{Comparison, PersonalRow, PersonalTable, RunSummary};
@@ -66,7 +67,7 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
         }
     }
     if !analysis.groups().is_empty() {
-        groups::section(&mut body, analysis.groups());
+        groups::section(&mut body, analysis.groups(), report.groups.is_some_and(Groups::are_worst_first));
     }
     if let Some(run) = report.run.as_ref().filter(|run| !run.sites.is_empty()) {
         sites::section(&mut body, analysis.overall(), &run.sites, pictures);

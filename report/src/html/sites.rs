@@ -7,7 +7,7 @@ use crate::overall::Overall;
 use crate::run::SiteScores;
 use crate::text::rows;
 
-const ORDER: &str = "The worst calibrated are first: those whose difference between confidence and accuracy, or between the \
+pub(super) const ORDER: &str = "The worst calibrated are first: those whose difference between confidence and accuracy, or between the \
      share inside the 90 % intervals and 90 %, is the furthest from 0 beyond its 95 % interval, then those with the highest NLL.";
 const INTERVALS: &str = "In small print: 95 % intervals, Wilson's of shares, and of the signed gap that of a normal distribution. \
      Few rows have wide ones.";

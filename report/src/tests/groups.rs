@@ -108,6 +108,39 @@ fn a_regression_has_groups_too() {
 }
 
 #[test]
+fn the_worst_calibrated_group_is_first_where_that_is_asked_for() {
+    // A confidence of 0.9: always right in `right`, one time of two in `half`, and nine of ten in `fair`.
+    let label = |row: usize| {
+        usize::from(match row / 200 {
+            0 => false,
+            1 => row.is_multiple_of(2),
+            _ => row.is_multiple_of(10),
+        })
+    };
+    let predictions = ClassPredictions::new((0..600).map(label).collect(), 2, [0.9, 0.1].repeat(600)).unwrap();
+    let names = ["right", "half", "fair"].map(String::from).to_vec();
+    let groups = Groups::new(names, (0..600).map(|row| row / 200).collect()).unwrap();
+    let order = |groups: &Groups| -> Vec<String> {
+        let rendered = render(&Report { groups: Some(groups), ..report(&predictions, None) }).unwrap();
+        let half_is_first = rendered.html.find("<td>half").unwrap() < rendered.html.find("<td>right").unwrap();
+        assert_eq!(rendered.html.contains("The worst calibrated are first"), half_is_first);
+        rendered.groups.unwrap().lines().skip(1).map(|line| line.split(',').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(order(&groups), ["right", "half", "fair"]);
+    assert_eq!(order(&groups.worst_first()), ["half", "right", "fair"]);
+    // Of a regression the coverage of 90 % intervals counts: all rows of `y` are outside.
+    let mean = (0..90).map(|row| if row < 60 { 0.0 } else { 9.0 }).collect();
+    let target = (0..90).map(|row| (f64::from(row) * 0.7).sin()).collect();
+    let predictions = RegressionPredictions::new(1, mean, vec![1.0; 90], target).unwrap();
+    let groups =
+        Groups::new(vec!["x".into(), "y".into()], (0..90).map(|row| usize::from(row >= 60)).collect()).unwrap();
+    let groups = groups.worst_first();
+    let content = Content::Regression { predictions: &predictions };
+    let json = parsed(&Report { groups: Some(&groups), ..Report::new("r", content) });
+    assert_eq!([&json["groups"][0]["name"], &json["groups"][1]["name"]], ["y", "x"]);
+}
+
+#[test]
 fn groups_that_do_not_fit_are_refused() {
     let predictions = predictions();
     let short = Groups::new(vec!["a".into()], vec![0; 59]).unwrap();

@@ -1,0 +1,221 @@
+//! `fedstein evaluate`: external validation of a finished run on labelled rows.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::new_rows::{self, Besides};
+use super::output::NewDirectory;
+use super::{headline, output};
+use crate::backend::{Backend, OnBackend, dispatch};
+use crate::cli::{CliError, Evaluate, print_note, print_text};
+use crate::datasets::columns::Notation;
+use crate::datasets::format::csv::places;
+use crate::datasets::{AskedColumn, Beside, DataConfig, DataError, NewRows, Targets};
+use crate::error::RunError;
+use crate::experiment::config::schema;
+use crate::experiment::external::{About, CONTENTS, Evaluated, LabelledRows};
+use crate::experiment::finished::Finished;
+use crate::experiment::recalibrated::Recalibrated;
+use crate::experiment::row_groups::RowGroups;
+use crate::experiment::{Config, Overrides, run_dir};
+use crate::report::quoted;
+
+/// The name of a report for programs.
+const JSON: &str = "report.json";
+/// The most groups on standard output; the report has all.
+const LISTED: usize = 10;
+/// The most classes in a message.
+const CLASSES: usize = 12;
+
+/// Runs the command.
+///
+/// # Errors
+/// The run or the rows cannot be read, the backend cannot be opened, or the predictions cannot be made or written.
+pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
+    let run = Finished::open(&typed.run)?;
+    let config = run.config()?;
+    let backend = typed.backend.clone().unwrap_or_else(|| config.backend.clone());
+    schema().check_overrides(&Overrides { backend: Some(backend.clone()), ..Overrides::default() })?;
+    let out = match &typed.out {
+        Some(out) => out.clone(),
+        None => default_out(&run, &typed.input)?,
+    };
+    output::check_new_directory(&out, CONTENTS, &Path::new(run_dir::REPORT).join(JSON), typed.force)?;
+    let recalibrated = run.recalibrated(typed.level)?;
+    let target = Target::of(&config, typed.target.as_deref())?;
+    let (rows, about) = read(&run, &config, &typed, &target)?;
+    let job = Job { run: &run, config: &config, recalibrated: &recalibrated, rows };
+    let evaluated = dispatch(&backend, job)??;
+
+    about.notes.iter().for_each(|note| print_note(note));
+    let directory = NewDirectory::create(&out)?;
+    evaluated.write(&run, &config, about, directory.staging())?;
+    directory.keep(CONTENTS)?;
+    print_text(&text(&evaluated, &typed.input, &out)?)
+}
+
+/// The column of the targets.
+struct Target {
+    column: String,
+    /// What named it.
+    key: &'static str,
+}
+
+impl Target {
+    /// The column that was asked for, or that of the training file.
+    fn of(config: &Config, typed: Option<&str>) -> Result<Self, CliError> {
+        if let Some(column) = typed {
+            return Ok(Self { column: column.to_owned(), key: "--target" });
+        }
+        let column = match config.data()? {
+            DataConfig::Csv(csv) => csv.target,
+            DataConfig::Sites(sites) => sites.target,
+            _ => String::new(),
+        };
+        match column.is_empty() {
+            false => Ok(Self { column, key: "data.target of the run; --target names another" }),
+            true => Err(CliError::Usage(format!(
+                "--target is needed: the run's data, `{}`, name no column of targets",
+                config.data_kind()
+            ))),
+        }
+    }
+}
+
+/// `RUN/evaluate/NAME`, with the name of the input up to its first dot.
+fn default_out(run: &Finished, input: &Path) -> Result<PathBuf, CliError> {
+    let all = run.path.join(run_dir::EVALUATE);
+    // The run may come from an untrusted source.
+    if all.is_symlink() {
+        return Err(CliError::Usage(format!("`{}` is a link; name where the report goes with --out", all.display())));
+    }
+    let name = input.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.split('.').find(|part| !part.is_empty()).unwrap_or("rows");
+    Ok(all.join(name))
+}
+
+/// The labelled rows of the file, and what the report says about them.
+fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> Result<(LabelledRows, About), CliError> {
+    let input = typed.input.display().to_string();
+    let what = if run.card.classes.is_some() { "a label" } else { "a finite number" };
+    let wanted = AskedColumn { key: target.key, column: &target.column, what, may_be_feature: false };
+    let by = typed.by.as_deref();
+    let by = by.map(|column| AskedColumn { key: "--by", column, what: "the name of a group", may_be_feature: true });
+    let columns: Vec<AskedColumn> = [Some(wanted), by].into_iter().flatten().collect();
+    let NewRows { features, asked, lines, notes, .. } =
+        new_rows::read(run, config, &typed.input, Besides::Asked(&columns))?;
+    let [of_targets, of_groups @ ..] = &*asked else {
+        return Err(CliError::Failed("the column of the targets was not read".into()));
+    };
+    let outside = run.training_range(config)?.and_then(|range| range.note(&range.outside(&features)));
+    let targets = targets(run, &new_rows::notation(config)?, of_targets, (&typed.input, &lines))?;
+    let groups = of_groups.first().map(|column| RowGroups::of_texts(&column.cells));
+    let mut facts = vec![
+        ("rows".to_owned(), format!("{input}, {} rows", lines.len())),
+        ("target".to_owned(), format!("column {}", of_targets.place)),
+        ("run".to_owned(), run.path.display().to_string()),
+    ];
+    if let (Some(groups), Some(column)) = (&groups, of_groups.first()) {
+        facts.push(("groups".to_owned(), format!("{} of column {}", groups.names.len(), column.place)));
+    }
+    let is_index = typed.target.is_none() && target.column.parse::<i64>().is_ok() && of_targets.name.is_some();
+    let note = || {
+        format!(
+            "the target is column {}, by the index {} of the run's `data.target`; --target names another",
+            of_targets.place, target.column
+        )
+    };
+    let name = typed.input.file_name().map_or_else(|| input.clone(), |name| name.to_string_lossy().into_owned());
+    let about = About {
+        title: typed.title.clone().unwrap_or_else(|| format!("{} on {name}", run.summary.name)),
+        facts,
+        notes: is_index.then(note).into_iter().chain(notes).chain(outside).collect(),
+    };
+    Ok((LabelledRows { features, targets, groups, input }, about))
+}
+
+/// The targets out of their cells.
+///
+/// # Errors
+/// The first cell that is no class of the run, or no finite number.
+fn targets(
+    run: &Finished,
+    notation: &Notation,
+    of: &Beside,
+    (path, lines): (&Path, &[u64]),
+) -> Result<Targets, RunError> {
+    let wrong = |row: usize, expected: String| DataError::Field {
+        path: path.to_owned(),
+        line: lines[row],
+        column: of.place.clone(),
+        value: quoted(&of.cells[row]),
+        expected,
+    };
+    let Some(names) = &run.card.classes else {
+        let number = |(row, cell): (usize, &String)| {
+            let value = notation.number(cell).filter(|value| value.is_finite());
+            value.ok_or_else(|| wrong(row, "a finite number".into()))
+        };
+        return Ok(Targets::Real { values: of.cells.iter().enumerate().map(number).collect::<Result<_, _>>()? });
+    };
+    let labels = places(&of.cells, names).map_err(|unknown| {
+        let row = of.cells.iter().position(|cell| cell == unknown).unwrap_or_default();
+        wrong(row, format!("a class of the run, {}", listed(names)))
+    })?;
+    Ok(Targets::Classes { labels, names: names.clone() })
+}
+
+/// The first names of the classes.
+fn listed(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(CLASSES).map(|name| format!("`{}`", quoted(name))).collect();
+    let more = if names.len() > CLASSES { format!(" and {} more", names.len() - CLASSES) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+struct Job<'a> {
+    run: &'a Finished,
+    config: &'a Config,
+    recalibrated: &'a Recalibrated,
+    rows: LabelledRows,
+}
+
+impl OnBackend for Job<'_> {
+    type Output = Result<Evaluated, RunError>;
+
+    fn run<B: Backend>(self) -> Self::Output {
+        self.run.evaluate::<B>(self.config, self.recalibrated, self.rows)
+    }
+}
+
+/// The headline, what temperature and sets do, the groups and the place of the report.
+fn text(evaluated: &Evaluated, input: &Path, out: &Path) -> Result<String, CliError> {
+    let evaluation = &evaluated.evaluation;
+    let mut text = headline::table(evaluation, &format!("rows of {}: {}", input.display(), evaluation.rows));
+    if let Some(results) = &evaluated.calibration {
+        results.sentences().iter().for_each(|sentence| text += &format!("\n{sentence}\n"));
+    }
+    let report = out.join(run_dir::REPORT);
+    text += &groups(&report.join(JSON))?;
+    let _ = writeln!(text, "\nreport  {}", headline::link(&report.join("report.html").display().to_string()));
+    Ok(text)
+}
+
+/// The first groups of a report, one per line; nothing where it has none.
+fn groups(report: &Path) -> Result<String, CliError> {
+    let failed = |error: &dyn std::fmt::Display| CliError::Failed(format!("{}: {error}", report.display()));
+    let json = crate::report::read_text(report).map_err(|error| failed(&error))?;
+    let json: serde_json::Value = serde_json::from_str(&json).map_err(|error| failed(&error))?;
+    let Some(groups) = json["groups"].as_array() else { return Ok(String::new()) };
+    let line = |group: &serde_json::Value| {
+        let (name, verdict) = (group["name"].as_str().unwrap_or_default(), &group["verdict"]["headline"]);
+        let nll = group["overall"]["nll"].as_f64().map_or_else(String::new, |nll| format!("{nll:.4}"));
+        let (name, rows) = (quoted(name), group["overall"]["n"].as_u64().unwrap_or_default());
+        format!("  {name:<24}{rows:>8}{nll:>10}   {}\n", verdict.as_str().unwrap_or_default())
+    };
+    let mut text = format!("\n{:<26}{:>8}{:>10}\n", "group, worst first", "rows", "NLL");
+    groups.iter().take(LISTED).for_each(|group| text += &line(group));
+    if groups.len() > LISTED {
+        let _ = writeln!(text, "  and {} more in the report", groups.len() - LISTED);
+    }
+    Ok(text)
+}

@@ -1,0 +1,137 @@
+//! External validation: a finished run on labelled rows that it has never seen, with the report of a run.
+
+use std::path::Path;
+
+use ndarray::Array2;
+
+use super::artifact::write_predicted;
+use super::config::Config;
+use super::evaluate::Predicted;
+use super::finished::Finished;
+use super::recalibrated::Recalibrated;
+use super::row_groups::RowGroups;
+use super::run_dir;
+use super::run_report::write_files;
+use crate::backend::Backend;
+use crate::datasets::Targets;
+use crate::error::RunError;
+use crate::federation::labelled::Labelled;
+use crate::metrics::Evaluation;
+use crate::report::{CalibrationResults, Content, Groups, PartitionTable, Report, ReportFiles, RunSummary};
+
+/// The names that [`Evaluated::write`] gives to what it writes.
+pub const CONTENTS: &[&str] = &[run_dir::PREDICTIONS, run_dir::UNCERTAINTY, run_dir::REPORT];
+
+/// Labelled rows.
+#[derive(Clone, Debug)]
+pub struct LabelledRows {
+    /// `[n, p]`, in the units of the data and in the order of the training columns.
+    pub features: Array2<f32>,
+    /// In the units of the data; classes in the order of the run's.
+    pub targets: Targets,
+    /// The groups of the rows, where there are any.
+    pub groups: Option<RowGroups>,
+    /// What the rows are, for messages.
+    pub input: String,
+}
+
+/// A finished run on labelled rows.
+#[derive(Debug)]
+pub struct Evaluated {
+    predicted: Predicted,
+    groups: Option<RowGroups>,
+    /// The headline metrics.
+    pub evaluation: Evaluation,
+    /// What temperature and sets do on these rows; `None` where the run has neither.
+    pub calibration: Option<CalibrationResults>,
+}
+
+/// What the report says of the evaluation.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The headline of the page.
+    pub title: String,
+    /// Facts before those of the run.
+    pub facts: Vec<(String, String)>,
+    /// Notes on the rows, one sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Finished {
+    /// Predicts labelled rows, and scores the predictions as those of a run's own test rows.
+    ///
+    /// # Arguments
+    /// * `config`: the run's, from [`Finished::config`]
+    /// * `recalibrated`: the run's temperature and sets, from [`Finished::recalibrated`]
+    ///
+    /// # Errors
+    /// As [`Finished::forecast`].
+    pub fn evaluate<B: Backend>(
+        &self,
+        config: &Config,
+        recalibrated: &Recalibrated,
+        rows: LabelledRows,
+    ) -> Result<Evaluated, RunError> {
+        let LabelledRows { features, targets, groups, input } = rows;
+        let predicted = self.predict_labelled::<B>(config, features, &targets, &input)?;
+        let bins = config.evaluation.bins;
+        let classes = self.card.classes.as_deref().unwrap_or_default();
+        let calibration = match (&self.summary.calibration, predicted.labelled()?) {
+            (Some(of_run), Some(labelled)) => {
+                Some(recalibrated.on_rows(of_run, (&labelled, bins), classes, groups.as_ref())?)
+            }
+            _ => None,
+        };
+        Ok(Evaluated { evaluation: predicted.evaluate(bins)?, predicted, groups, calibration })
+    }
+}
+
+impl Evaluated {
+    /// Writes predictions and report into a directory that exists.
+    ///
+    /// # Errors
+    /// The predictions cannot be scored, or a file cannot be written.
+    pub fn write(&self, run: &Finished, config: &Config, about: About, dir: &Path) -> Result<ReportFiles, RunError> {
+        let uncertainty = write_predicted(dir, &self.predicted)?;
+        let labelled = self.predicted.labelled()?;
+        let content = match &labelled {
+            Some(Labelled::Classes(predictions)) => Content::Classification { predictions, uncertainty },
+            Some(Labelled::Real(predictions)) => Content::Regression { predictions },
+            None => return Err(RunError::Config("this run's model makes no predictions from rows".into())),
+        };
+        let groups = self.groups.as_ref().map(|RowGroups { names, of }| Groups::new(names.clone(), of.clone()));
+        let groups = groups.transpose().map_err(RunError::Predictions)?.map(Groups::worst_first);
+        let About { title, facts, notes } = about;
+        let summary = RunSummary {
+            config_toml: run.config_toml.clone(),
+            partition: run.card.classes.clone().map(names_only),
+            facts: facts.into_iter().chain(of_run(run)).collect(),
+            notes,
+            calibration: self.calibration.clone(),
+            ..RunSummary::default()
+        };
+        let (bins, seed) = (config.evaluation.bins, config.seed);
+        let report = Report { title, content, bins, seed, run: Some(summary), groups: groups.as_ref() };
+        write_files(&report, &dir.join(run_dir::REPORT))
+    }
+}
+
+/// The names of the classes alone: the clients of the training are not those of these rows.
+fn names_only(class_names: Vec<String>) -> PartitionTable {
+    PartitionTable {
+        class_names,
+        counts: Vec::new(),
+        validation: Vec::new(),
+        calibration: Vec::new(),
+        test: Vec::new(),
+        clients: Default::default(),
+    }
+}
+
+/// The facts of the run, of which the data are those of the training.
+fn of_run(run: &Finished) -> impl Iterator<Item = (String, String)> {
+    run.summary.facts.iter().map(|(name, fact)| match name.as_str() {
+        "data" => ("trained on".to_owned(), fact.clone()),
+        _ => (name.clone(), fact.clone()),
+    })
+}
