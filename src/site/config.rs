@@ -55,7 +55,6 @@ pub struct SiteData {
     /// The share of the rows for testing; not used with `test_path`.
     pub test_fraction: f64,
     /// How the test rows are drawn.
-    #[serde(default)]
     pub split: TestSplit,
     /// The share of the training rows that is held out for validation; 0 for none.
     pub validation_fraction: f64,

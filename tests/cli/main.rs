@@ -6,6 +6,7 @@ mod bench;
 mod calibration;
 mod data;
 mod evaluate;
+mod example;
 mod federation;
 mod init;
 mod model_card;

@@ -3,7 +3,7 @@
 
 use super::header::Header;
 use super::table::text;
-use super::{open, read_error};
+use super::{columnar, open, read_error};
 use crate::DataError;
 use crate::columns::{CellKind, Notation, Purpose};
 use csv::{ByteRecord, ReaderBuilder, Trim};
@@ -47,7 +47,7 @@ impl Lines {
             .has_headers(false)
             .flexible(true)
             .trim(Trim::All)
-            .delimiter(delimiter)
+            .delimiter(if source.has_header { columnar::DELIMITER } else { delimiter })
             .from_reader(Counted { inner: source.reader, newlines: Rc::clone(&newlines) });
         let mut lines = Lines {
             path: path.to_path_buf(),

@@ -44,7 +44,6 @@ pub struct Csv {
     /// The share of the rows for testing; not used with `test_path`.
     pub test_fraction: f64,
     /// How the test rows are drawn.
-    #[serde(default)]
     pub split: TestSplit,
     /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,

@@ -15,6 +15,10 @@ fn golden(name: &str) -> PathBuf {
 }
 
 fn loaded(path: &Path) -> Result<TrainTest, DataError> {
+    loaded_with(path, ",")
+}
+
+fn loaded_with(path: &Path, delimiter: &str) -> Result<TrainTest, DataError> {
     let texts = |words: &[&str]| words.iter().map(ToString::to_string).collect();
     let reading = Reading {
         id: texts(&["id"]),
@@ -30,7 +34,7 @@ fn loaded(path: &Path) -> Result<TrainTest, DataError> {
         target: "sick".into(),
         header: fedstein_datasets::Header::Auto,
         task: fedstein_datasets::Task::Classification,
-        delimiter: ",".into(),
+        delimiter: delimiter.into(),
         client_column: String::new(),
         reading,
         normalise: Normalise::None,
@@ -48,7 +52,7 @@ fn parquet_and_arrow_files_are_the_table_of_the_csv_file() {
     let csv = loaded(&golden("clinic.csv")).unwrap();
     assert_eq!(csv.train.features.dim().0 + csv.test.features.dim().0, 40);
     for name in ["clinic.parquet", "clinic-zstd.parquet", "clinic.arrow"] {
-        let found = loaded(&golden(name)).unwrap();
+        let found = loaded_with(&golden(name), "tab").unwrap();
         assert_eq!(found.train.feature_names, csv.train.feature_names, "{name}");
         for (found, want) in [(&found.train, &csv.train), (&found.test, &csv.test)] {
             assert_eq!(found.features, want.features, "{name}");

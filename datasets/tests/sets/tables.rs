@@ -149,7 +149,9 @@ fn test_rows_are_the_same_share_of_each_class_or_client_where_that_is_asked_for(
         _ => panic!(),
     };
     assert!((0..20).any(|seed| of(seed) != [3, 12]));
-    let message = load(TestSplit::ByClient, "", 1).unwrap_err().to_string();
+    let without = Reading { ignore: texts(&["site"]), ..Reading::default() };
+    let csv = Csv { split: TestSplit::ByClient, ..table(&path, without) };
+    let message = loaded(csv).unwrap_err().to_string();
     assert!(message.contains("data.split") && message.contains("data.client_column"), "{message}");
     let csv = Csv {
         target: "x".into(),
