@@ -388,7 +388,7 @@ fn a_table_as_it_is_is_evaluated_with_its_encoding() {
         &["test.csv: line 5, column 1 (ward)", "the name of a group"],
     );
 
-    // A date far from those of the training; a ward that nobody knows is no number.
+    // A date far from those of the training; a ward that nobody knows is not a number.
     let new = "smokes;dose;patient;admitted;ward\nno;1,5;P-1;05.02.2024;west\nno;2;P-2;29.02.1904;cellar\n";
     place.write("new.csv", new);
     let table = cells(&place.works("predict run --input new.csv --columns outside").stdout);
