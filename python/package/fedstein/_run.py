@@ -221,7 +221,8 @@ class Run:
         """
         found = self._forecast(X, level=level)
         if "sets" in found:
-            return found["sets"] == 1
+            sets: NDArray[np.bool_] = found["sets"] == 1
+            return sets
         if "intervals" in found:
             return found["intervals"]
         raise ConfigError(
