@@ -60,3 +60,26 @@ fn the_manual_has_a_page_for_the_program_and_for_every_command() {
     place.refuses("man trian", &["`fedstein` has no command `trian`; did you mean `train`?", "`report`"]);
     place.refuses("man train now", &["`fedstein train` has no commands of its own"]);
 }
+
+/// The targets of the links of a page, without anchors; none of other sites.
+fn links(page: &str) -> Vec<&str> {
+    let targets = page.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://")).collect()
+}
+
+#[test]
+fn whatever_a_page_of_the_guide_links_to_is_in_the_guide() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").canonicalize().unwrap();
+    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let pages: Vec<_> = links(&summary).into_iter().map(|page| docs.join(page)).collect();
+    assert!(pages.len() > 40 && pages.contains(&docs.join("example.md")), "{pages:?}");
+    for page in &pages {
+        for target in links(&std::fs::read_to_string(page).unwrap()) {
+            let found = page.parent().unwrap().join(target).canonicalize();
+            let found = found.ok().filter(|found| found.is_file() && found.starts_with(&docs));
+            let found = found.unwrap_or_else(|| panic!("{}: there is no {target} in the guide", page.display()));
+            let is_page = found.extension().is_some_and(|extension| extension == "md");
+            assert!(!is_page || pages.contains(&found), "{}: {target} is not in SUMMARY.md", page.display());
+        }
+    }
+}
