@@ -62,6 +62,23 @@ fn a_run_with_patience_ends_with_the_particles_of_its_best_round() {
 }
 
 #[test]
+fn temperature_and_sets_are_those_of_the_best_round() {
+    let place = Place::new();
+    let held = format!("{SKEWED} --set partition.calibration=0.2");
+    place.works(&format!("{held} --set rounds=40 --set stop.patience=3 --out early"));
+    let best: usize = fact(&place, "early", "best round").unwrap().parse().unwrap();
+    assert!(best < column(&place, "early", "nll").len(), "the best round is the last one, which tells nothing");
+    place.works(&format!("{held} --set rounds={best} --out plain"));
+    assert_same_results(&place, "early", "plain");
+    let learned = |run: &str| {
+        let of = |file: &str| place.json(&format!("{run}/{file}"))["calibration"].clone();
+        (of("model.json"), of("summary.json"))
+    };
+    assert!(learned("early").0["temperature"].is_number());
+    assert_eq!(learned("early"), learned("plain"));
+}
+
+#[test]
 fn an_early_end_can_be_resumed_with_more_patience_and_is_then_that_of_an_uninterrupted_run() {
     let place = Place::new();
     let run = |patience: usize, out: &str| {
