@@ -197,6 +197,24 @@ fn the_step_size_becomes_smaller_on_a_plateau_and_a_resumed_run_goes_on_with_it(
 }
 
 #[test]
+fn sites_follow_the_step_size_of_the_server_without_a_key_of_their_own() {
+    let place = Place::new();
+    let config = "rounds = 4\ndata = { kind = \"twonorm\", rows = 120 }\npartition = { clients = 2 }\n\
+                  model = { hidden = [3] }\nalgorithm = { particles = 3, local_steps = 3 }\n";
+    let schedule = "lr_schedule = { kind = \"cosine\", rounds = 4, end = 0.1 }\n";
+    place.write("constant.toml", config).write("cosine.toml", format!("{config}{schedule}"));
+    place.works("train constant.toml --out constant --quiet");
+    place.works("train cosine.toml --out one --quiet");
+    place.works("site split cosine.toml --out rehearsal");
+    place.works("train rehearsal/run.toml --sites rehearsal/0/site.toml,rehearsal/1/site.toml --out sites --quiet");
+    let particles = |run: &str| place.bytes(&format!("{run}/particles.safetensors"));
+    assert!(particles("one") == particles("sites"), "the sites took other steps");
+    assert!(particles("one") != particles("constant"), "the schedule changed nothing");
+    assert!(!place.text("rehearsal/0/site.toml").contains("lr_schedule"));
+    assert_eq!(column(&place, "one", "lr_factor"), column(&place, "sites", "lr_factor"));
+}
+
+#[test]
 fn a_schedule_of_step_sizes_that_nothing_follows_is_refused() {
     let place = Place::new();
     place.refuses(
