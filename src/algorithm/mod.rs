@@ -51,7 +51,7 @@ use crate::error::RunError;
 use crate::protocol::{Halves, Setup};
 
 /// A federated algorithm: its configuration, what it can do, and how its two halves are built.
-pub trait Algorithm: Clone + fmt::Debug {
+pub trait Algorithm: Clone + fmt::Debug + Send + Sync {
     /// The value of `kind`, a sentence that describes the algorithm, and its keys.
     fn kind(&self) -> Kind;
 

@@ -67,7 +67,7 @@ fn aggregate<B: Backend>(sets: &[Particles<B>]) -> Result<usize, RunError> {
 }
 
 struct Round<'a, B: Backend> {
-    fleet: InProcess<B>,
+    fleet: InProcess<'static, B>,
     requests: Vec<Request>,
     /// The particle sets of all clients, `[K]` sets of `[N, d]`.
     sets: Vec<Particles<B>>,

@@ -191,6 +191,11 @@ impl Artifacts {
         Ok(())
     }
 
+    /// The directory of the states of clients beyond the memory budget, which lies in the run's.
+    pub(super) fn client_states(&self) -> PathBuf {
+        self.path.join(run_dir::CLIENT_STATES)
+    }
+
     /// A warning for the user where the directory could not be locked.
     pub(super) fn warning(&self) -> Option<String> {
         self.dir.as_ref().and_then(RunDir::warning)

@@ -106,7 +106,8 @@ impl Config {
             Rules { deadline, min_replies, repeats, backoff, robust, changes: algorithm.changes, outlier_scores, wire };
         let checkpoint = CheckpointConfig { enabled: true, every_seconds: 0.0, keep: true };
         let (stop, calibration) = (StopConfig::default(), CalibrationConfig::default());
-        let of_run = Self { name: String::new(), rounds: 0, stop, calibration, checkpoint, ..self.clone() };
+        let federation = FederationConfig { memory_mib: 0, ..self.federation };
+        let of_run = Self { name: String::new(), rounds: 0, stop, calibration, checkpoint, federation, ..self.clone() };
         FaultPolicy::new(rules, Message::default().with_scalar(&format!("{of_run:?}"), 0.0).fingerprint())
     }
 
@@ -160,6 +161,12 @@ impl Config {
                 "{key}: every client has too few rows to hold one out; raise `partition.validation`, or use fewer clients"
             ))),
         }
+    }
+
+    /// The bytes that the states of the clients of this process may take between rounds; `None` for any number.
+    pub(super) fn state_budget(&self, algorithm: Capabilities) -> Option<u64> {
+        let mib = self.federation.memory_mib as u64;
+        (mib > 0 && !algorithm.centralised).then(|| mib.saturating_mul(1 << 20))
     }
 
     /// The question that clients answer each round where the schedule asks none: `evaluation.discrepancy`.

@@ -168,7 +168,7 @@ impl<B: Backend> SiteClient<B> {
         let width = table.width();
         let halves =
             config.algorithm.build(config.setup(&model, (roster, vec![(client, shard)]), width, initial, &session))?;
-        let half = halves.clients.into_iter().next().map(|(_, half)| half).ok_or(RunError::NoClient(client))?;
+        let half = halves.into_client(client)?;
         let built = half.save()?;
         let held = |data: Dataset| {
             let mut rows = vec![Vec::new(); roster.len()];

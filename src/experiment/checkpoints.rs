@@ -18,7 +18,7 @@ use super::inventory::flat;
 use super::schema::{Overrides, Resolved, Source};
 
 /// Keys that do not change what rounds compute, besides the whole sections `[checkpoint]` and `[calibration]`.
-const FREE: &[&str] = &["name", "rounds", "stop.uplink_mib", "stop.seconds"];
+const FREE: &[&str] = &["name", "rounds", "stop.uplink_mib", "stop.seconds", "federation.memory_mib"];
 
 /// A key of which only it matters whether it is 0.
 const PATIENCE: &str = "stop.patience";

@@ -9,6 +9,7 @@ use crate::backend::{Backend, Session};
 use crate::datasets::{DataProperties, ModelCard, Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
+use crate::federation::parked::Parking;
 use crate::models::Model;
 use crate::particles::Particles;
 use crate::protocol::{ClientId, all_here};
@@ -150,10 +151,20 @@ fn run_with<B: Backend>(
 
     // The algorithm's halves, over a fleet of clients.
     let (roster, here) = all_here(shards.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())));
-    let halves = algorithm.build(config.setup(&model, (&roster, here), train.width(), initial, &session))?;
+    let build = |here| algorithm.build(config.setup(&model, (&roster, here), train.width(), initial.clone(), &session));
+    let (server, mut fleet) = match config.state_budget(can) {
+        None => {
+            let halves = build(here)?;
+            (halves.server, InProcess::new(halves.clients))
+        }
+        Some(bytes) => {
+            let one = |client: ClientId| build(vec![here[client].clone()])?.into_client(client);
+            let dir = artifacts.as_deref().map_or_else(client_states, Artifacts::client_states);
+            (build(Vec::new())?.server, InProcess::parked(clients, Parking::new(one, dir, bytes)?))
+        }
+    };
 
     // The rounds.
-    let mut fleet = InProcess::new(halves.clients);
     let scoring = config.scoring(algorithm);
     let personal = config.evaluation.personal && !can.centralised;
     if personal || calibration.is_some() {
@@ -170,7 +181,7 @@ fn run_with<B: Backend>(
     let fleet = config.fleet(can, fleet, clients, streams);
     observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
     let policy = config.fault_policy(can).with_nonce(random::nonce());
-    let (server, fleet, judge) = (halves.server, &*fleet, Judge::Rows(&evaluator));
+    let (fleet, judge) = (&*fleet, Judge::Rows(&evaluator));
     let names = ClientNames::new(if can.centralised { Vec::new() } else { partition.names().to_vec() });
     let (roster, validation) = (&roster[..], validation.as_ref());
     let prepared = Prepared {
@@ -186,11 +197,16 @@ fn run_with<B: Backend>(
         calibration,
         policy,
         streams,
-        session,
+        session: session.clone(),
     };
     let outcome = prepared.run(observer, artifacts)?;
     observer.finished();
     Ok(outcome)
+}
+
+/// The directory of the clients' states of a run without files.
+fn client_states() -> PathBuf {
+    std::env::temp_dir().join(format!("fedstein-{:016x}", random::nonce()))
 }
 
 fn headline(config: &Config, data: &str, particles: usize, partition: &Partition, clients: usize) -> String {

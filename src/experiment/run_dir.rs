@@ -47,6 +47,9 @@ pub const SELECTION: &str = "selection.jsonl";
 /// The events of requests and replies, one JSON object per event.
 pub const EVENTS: &str = "events.jsonl";
 
+/// The states of clients beyond the memory budget, while the run goes on: a directory.
+pub const CLIENT_STATES: &str = "client-states";
+
 /// Files to which rounds append lines, and which a resumed run truncates.
 pub(super) const LOGS: &[&str] = &[SELECTION, EVENTS];
 
@@ -68,6 +71,7 @@ const CONTENTS: &[&str] = &[
     EVENTS,
     CLIENTS,
     CLIENT_BINS,
+    CLIENT_STATES,
     PARTITION,
     LOCK,
 ];

@@ -1,13 +1,13 @@
 //! Fleets, which execute the server's requests, and the fleet of clients in this process.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use rayon::prelude::*;
 
 use super::client_evaluator::ClientEvaluator;
 use super::event::Event;
-use super::visit::Client;
+use super::parked::{Parking, Slot};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -81,16 +81,25 @@ pub trait Fleet {
 const ASKED_AT_ONCE: usize = 16;
 
 /// A fleet of clients in this process. They run in parallel on a CPU and one after the other on a GPU.
-pub struct InProcess<B: Backend> {
-    clients: BTreeMap<ClientId, Mutex<Client<B>>>,
+pub struct InProcess<'a, B: Backend> {
+    clients: BTreeMap<ClientId, Mutex<Slot<B>>>,
+    /// Where clients are beyond a memory budget; `None` without a budget.
+    parking: Option<Parking<'a, B>>,
     evaluator: Option<ClientEvaluator<B>>,
 }
 
-impl<B: Backend> InProcess<B> {
-    /// A fleet of these clients.
+impl<'a, B: Backend> InProcess<'a, B> {
+    /// A fleet of these clients, which all stay in memory.
     pub fn new(clients: ClientHalves<B>) -> Self {
-        let client = |(id, half)| (id, Mutex::new(Client::new(half)));
-        Self { clients: clients.into_iter().map(client).collect(), evaluator: None }
+        let slot = |(id, half)| (id, Mutex::new(Slot::here(half)));
+        Self { clients: clients.into_iter().map(slot).collect(), parking: None, evaluator: None }
+    }
+
+    /// A fleet of clients 0 to K − 1 that are built when they are asked for the first time. Between the rounds those that
+    /// were asked last stay in memory, as many as fit the budget of the parking; the states of the others are on the disk.
+    pub fn parked(clients: usize, parking: Parking<'a, B>) -> Self {
+        let slots = (0..clients).map(|id| (id, Mutex::new(Slot::default())));
+        Self { clients: slots.collect(), parking: Some(parking), evaluator: None }
     }
 
     /// Sets the evaluator, for clients that hold out rows and score their own predictors on them.
@@ -99,17 +108,43 @@ impl<B: Backend> InProcess<B> {
         self
     }
 
-    fn client(&self, id: ClientId) -> Result<MutexGuard<'_, Client<B>>, RunError> {
-        let client = self.clients.get(&id).ok_or(RunError::NoClient(id))?;
-        client.lock().map_err(|_| RunError::Stopped(id))
+    fn slot(&self, id: ClientId) -> Result<&Mutex<Slot<B>>, RunError> {
+        self.clients.get(&id).ok_or(RunError::NoClient(id))
+    }
+
+    /// Moves clients to the disk, those first that were asked longest ago, until the others fit the budget. One with an
+    /// open visit stays until the end of the round, and one that answers at this moment is left to its own thread.
+    ///
+    /// # Errors
+    /// A state cannot be written.
+    fn park(&self, asked: ClientId) -> Result<(), RunError> {
+        let Some(parking) = &self.parking else { return Ok(()) };
+        if let Some(Ok(slot)) = self.clients.get(&asked).map(Mutex::try_lock)
+            && let Some(bytes) = slot.bytes()
+        {
+            parking.note(asked, bytes);
+        }
+        self.make_room()
+    }
+
+    fn make_room(&self) -> Result<(), RunError> {
+        let Some(parking) = &self.parking else { return Ok(()) };
+        while let Some(client) = parking.excess() {
+            if let Some(Ok(mut slot)) = self.clients.get(&client).map(Mutex::try_lock) {
+                slot.park(client, parking)?;
+            }
+        }
+        Ok(())
     }
 
     fn answer(&self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
         let (round, client) = (request.round, request.client);
         let failed = |reason: String| RunError::Client { round, client, reason };
-        let asked = self.clients.get(&client).ok_or_else(|| failed("there is no such client".into()))?;
+        let slot = self.clients.get(&client).ok_or_else(|| failed("there is no such client".into()))?;
         // The state of a client that panicked in an earlier round is undefined: such a client does not answer again.
-        let mut asked = asked.lock().map_err(|_| failed("the client stopped in an earlier round".into()))?;
+        let mut slot = slot.lock().map_err(|_| failed("the client stopped in an earlier round".into()))?;
+        // A state that cannot be read from the disk is not the client's failure, and ends the run.
+        let asked = slot.client(client, self.parking.as_ref())?;
         let reply = match &request.ask {
             Ask::Train => asked.train(request, watch),
             Ask::Answer(question) => asked
@@ -133,12 +168,17 @@ impl<B: Backend> InProcess<B> {
     }
 }
 
-impl<B: Backend> Fleet for InProcess<B> {
+impl<B: Backend> Fleet for InProcess<'_, B> {
     fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>> {
+        let answer = |request: &Request| {
+            let reply = self.answer(request, watch);
+            // Scores and questions of one call can be to all clients: none is kept longer than needed.
+            self.park(request.client).and(reply)
+        };
         if B::PARALLEL_CLIENTS && requests.len() > 1 {
-            requests.par_iter().map(|request| self.answer(request, watch)).collect()
+            requests.par_iter().map(answer).collect()
         } else {
-            requests.iter().map(|request| self.answer(request, watch)).collect()
+            requests.iter().map(answer).collect()
         }
     }
 
@@ -148,19 +188,26 @@ impl<B: Backend> Fleet for InProcess<B> {
 
     fn settle(&self, round: usize, counted: &[ClientId]) {
         let counted: BTreeSet<ClientId> = counted.iter().copied().collect();
-        for (id, client) in &self.clients {
+        for (id, slot) in &self.clients {
             // A client that panicked does not answer again. A visit that stays open is reported with the next request.
-            if let Ok(mut client) = client.lock() {
-                let _ = client.settle(round, counted.contains(id));
+            if let Ok(mut slot) = slot.lock() {
+                slot.settle(round, counted.contains(id));
+                if let (Some(parking), Some(bytes)) = (&self.parking, slot.bytes()) {
+                    parking.note_again(*id, bytes);
+                }
             }
         }
+        // A state that cannot be written stays in memory; the next request meets the same error.
+        let _ = self.make_room();
     }
 
     fn save(&self, client: ClientId) -> Result<State, RunError> {
-        self.client(client)?.save()
+        let mut slot = self.slot(client)?.lock().map_err(|_| RunError::Stopped(client))?;
+        slot.save(client, self.parking.as_ref())
     }
 
     fn restore(&self, client: ClientId, state: &State) -> Result<(), RunError> {
-        self.client(client)?.restore(state)
+        let mut slot = self.slot(client)?.lock().map_err(|_| RunError::Stopped(client))?;
+        slot.restore(client, state, self.parking.as_ref())
     }
 }

@@ -11,6 +11,7 @@ pub mod fleet;
 pub mod inquiry;
 pub mod labelled;
 mod outlier;
+pub mod parked;
 pub mod quarantine;
 mod roster;
 mod saved;

@@ -14,6 +14,8 @@ use crate::protocol::{CLIENT_BYTES, ClientHalf, Reply, Request, Watch};
 pub(super) struct Client<B: Backend> {
     half: Box<dyn ClientHalf<B>>,
     visit: Option<OpenVisit>,
+    /// Whether a visit has begun since the half was built or restored.
+    has_changed: bool,
 }
 
 /// A visit whose reply may or may not be aggregated.
@@ -34,7 +36,7 @@ impl OpenVisit {
 impl<B: Backend> Client<B> {
     /// A client without an open visit.
     pub fn new(half: Box<dyn ClientHalf<B>>) -> Self {
-        Self { half, visit: None }
+        Self { half, visit: None, has_changed: false }
     }
 
     /// Handles a training request.
@@ -46,6 +48,7 @@ impl<B: Backend> Client<B> {
             return Ok(visit.reply.clone());
         }
         let before = self.half(request)?.save()?;
+        self.has_changed = true;
         match self.half.handle(request, watch) {
             Ok(message) => {
                 let reply = request.reply(message.with_scalar(CLIENT_BYTES, self.half.state_bytes() as f64));
@@ -68,6 +71,21 @@ impl<B: Backend> Client<B> {
             self.close((request.run, request.counted) == (reply.run, reply.round))?;
         }
         Ok(&mut *self.half)
+    }
+
+    /// Whether a visit is open.
+    pub fn is_visited(&self) -> bool {
+        self.visit.is_some()
+    }
+
+    /// Whether a visit has begun since the half was built or restored.
+    pub fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+
+    /// The bytes that the half keeps between rounds.
+    pub fn state_bytes(&self) -> u64 {
+        self.half.state_bytes()
     }
 
     /// Closes the visit of a round: its reply was aggregated, or the visit is rolled back.
@@ -97,7 +115,7 @@ impl<B: Backend> Client<B> {
     /// # Errors
     /// The state does not belong to this half.
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
-        self.visit = None;
+        (self.visit, self.has_changed) = (None, false);
         self.half.restore(state)
     }
 

@@ -149,3 +149,14 @@ pub struct Halves<B: Backend> {
     /// The client halves.
     pub clients: ClientHalves<B>,
 }
+
+impl<B: Backend> Halves<B> {
+    /// The half of the one client for which these halves were built.
+    ///
+    /// # Errors
+    /// There is no such client.
+    pub fn into_client(self, client: ClientId) -> Result<Box<dyn ClientHalf<B>>, RunError> {
+        let half = self.clients.into_iter().find(|(id, _)| *id == client);
+        half.map(|(_, half)| half).ok_or(RunError::NoClient(client))
+    }
+}

@@ -83,7 +83,7 @@ type Spoil = fn(&mut Reply);
 
 /// A fleet in which the reply of one client is replaced.
 struct Corrupt {
-    fleet: InProcess<Flex>,
+    fleet: InProcess<'static, Flex>,
     client: usize,
     spoil: Spoil,
 }

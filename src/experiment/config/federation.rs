@@ -28,6 +28,9 @@ pub struct FederationConfig {
     pub robust_trim: f64,
     /// Whether replies get outlier scores.
     pub outlier_scores: bool,
+    /// The MiB that the states of the clients of this process may take between rounds; 0 for any number.
+    #[serde(default)]
+    pub memory_mib: usize,
 }
 
 /// The rule that bounds the influence of a few poisoned replies.
@@ -93,6 +96,12 @@ const KEYS: &[Key] = &[
         Bool,
         B(false),
         "Whether every reply gets an outlier score, its Stein discrepancy from a robust Gaussian of the round: a column of rounds.csv (the largest), and events.jsonl. It has no effect on the run.",
+    ),
+    key(
+        "memory_mib",
+        COUNT_OR_ZERO,
+        I(0),
+        "MiB that the states of the clients of this process may take between rounds; those of the clients that were asked longest ago are files in the run's directory (without one, in the system's directory of temporary files). It changes no result. 0: all states stay in memory. Those of a round's own clients, and the server's, are in memory in any case.",
     ),
 ];
 
