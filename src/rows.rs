@@ -148,6 +148,9 @@ pub struct Minibatches {
     epoch: usize,
     position: usize,
     rows: Vec<usize>,
+    /// The places of `rows` whose entries may have been swapped since they were in order, for independent minibatches; all
+    /// places where these are as many as rows.
+    swapped: Vec<usize>,
     current: Vec<usize>,
     rng: rand::rngs::ChaCha12Rng,
 }
@@ -163,6 +166,7 @@ impl Minibatches {
             epoch: 0,
             position: 0,
             rows: (0..rows).collect(),
+            swapped: Vec::new(),
             current: Vec::new(),
             rng: streams.rng(Purpose::Minibatch, 0, client),
         };
@@ -188,7 +192,7 @@ impl Minibatches {
             Order::SequentialRestart => self.position = 0,
             Order::Iid => {
                 // The initial order is always the same: a visit's draws depend on its round and client alone.
-                self.rows.sort_unstable();
+                self.put_in_order();
                 self.rng = self.streams.rng(Purpose::Minibatch, round, self.client);
             }
         }
@@ -217,11 +221,21 @@ impl Minibatches {
         Ok(())
     }
 
+    /// Entry i is i again. After a few small minibatches of many rows that takes a few assignments.
+    fn put_in_order(&mut self) {
+        if self.swapped.len() < self.rows.len() {
+            self.swapped.iter().for_each(|place| self.rows[*place] = *place);
+        } else {
+            self.rows.iter_mut().enumerate().for_each(|(place, row)| *row = place);
+        }
+        self.swapped.clear();
+    }
+
     fn start_epoch(&mut self) {
         self.position = 0;
         if self.order == Order::EpochPermutation {
             self.rng = self.streams.rng(Purpose::Minibatch, self.epoch, self.client);
-            self.rows.sort_unstable();
+            self.rows.iter_mut().enumerate().for_each(|(place, row)| *row = place);
             self.rows.shuffle(&mut self.rng);
         }
     }
@@ -234,6 +248,9 @@ impl Minibatches {
             for place in 0..self.batch {
                 let other = self.rng.random_range(place..self.rows.len());
                 self.rows.swap(place, other);
+                if self.swapped.len() < self.rows.len() {
+                    self.swapped.extend([place, other]);
+                }
             }
             self.current.extend_from_slice(&self.rows[..self.batch]);
             return &self.current;

@@ -9,6 +9,7 @@ mod edges;
 mod faults;
 mod judge;
 mod lr_schedule;
+mod memory_budget;
 mod resume;
 mod selection_runs;
 mod site_absent;

@@ -219,15 +219,25 @@ pub fn serve_halves(
     script: Option<Vec<Vec<ClientId>>>,
     around: Option<&Around>,
 ) -> (Log, Result<(), RunError>) {
+    serve_fleet(text, (halves.server, InProcess::new(halves.clients)), script, around)
+}
+
+/// The same, with this server and this fleet.
+pub fn serve_fleet(
+    text: &str,
+    (mut server, fleet): (Box<dyn ServerHalf<Flex>>, InProcess<'static, Flex>),
+    script: Option<Vec<Vec<ClientId>>>,
+    around: Option<&Around>,
+) -> (Log, Result<(), RunError>) {
     let config = experiment(text).config;
     let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(Precision::F32).unwrap());
     let counts: Vec<usize> = rows(&config).iter().map(Vec::len).collect();
     let clients = counts.len();
-    let (mut server, mut schedule) = (halves.server, config.schedule(&config.algorithm, clients, streams));
+    let mut schedule = config.schedule(&config.algorithm, clients, streams);
     if let Some(script) = script {
         schedule = Box::new(Script(script));
     }
-    let fleet = config.fleet(config.algorithm.capabilities(), InProcess::new(halves.clients), clients, streams);
+    let fleet = config.fleet(config.algorithm.capabilities(), fleet, clients, streams);
     let (server, schedule, policy) =
         (&mut *server, &mut *schedule, &mut config.fault_policy(config.algorithm.capabilities()));
     let mut log = Log::default();
