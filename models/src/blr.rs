@@ -19,6 +19,7 @@ use crate::error::ModelError;
 use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, ModelKind, TargetShape};
 use crate::layer::unset;
 use crate::layout::Layout;
+use crate::logistic;
 use crate::mean;
 use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::{Prior, PriorTerm};
@@ -135,15 +136,19 @@ impl Architecture for BlrConfig {
     }
 
     /// Σ_i (y_i − σ(w_n·x_i)) x_i in w, and 0 in log ξ.
-    fn likelihood_gradient(&self, particles: &[Tensor<2>], batch: &Batch) -> Option<Vec<Tensor<2>>> {
+    fn likelihood_gradient(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Option<Vec<Tensor<2>>> {
         let inputs = with_bias(batch.inputs.clone(), self.bias); // [B, p]
+        let none = particles[1].zeros_like();
+        if let Some(score) = logistic::score(&particles[0], &inputs, batch, scale) {
+            return Some(vec![score, none]);
+        }
         let positive = batch.targets.clone().narrow(1, 1, 1).transpose(); // [1, B]
         let mean = mean::logistic(particles[0].clone().matmul(inputs.clone().transpose())); // [N, B]
         let residual = match &batch.weights {
             None => positive - mean,
             Some(weights) => positive - mean * weights.clone().transpose(),
         };
-        Some(vec![residual.matmul(inputs), particles[1].zeros_like()])
+        Some(vec![residual.matmul(inputs).mul_scalar(scale), none])
     }
 
     /// σ(1 − σ) for each row, the expectation over the model's own labels.

@@ -22,12 +22,14 @@ mod init;
 mod kinds;
 mod layer;
 mod layout;
+mod logistic;
 mod mean;
 mod mixture;
 mod model;
 mod prior;
 mod replicated;
 pub mod simd;
+mod small;
 mod stack;
 
 pub use blr::{Blr, BlrConfig, BlrSpec, Predictive, Probit};

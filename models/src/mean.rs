@@ -73,7 +73,7 @@ fn numbers<const D: usize>(tensor: Tensor<D>) -> Option<Vec<f32>> {
 }
 
 /// A tensor in row-major order, where its values are f32 on flex.
-fn on_flex<const D: usize>(tensor: Tensor<D>) -> Option<FloatTensor<Flex>> {
+pub(crate) fn on_flex<const D: usize>(tensor: Tensor<D>) -> Option<FloatTensor<Flex>> {
     if tensor.dtype() != DType::F32 {
         return None;
     }
@@ -191,7 +191,7 @@ fn largest<S: Simd>(simd: S, outputs: &[f32], rows: usize, these: Range<usize>) 
 }
 
 #[inline(always)]
-fn one_over_one_plus_exp<S: Simd>(simd: S, z: S::f32s) -> S::f32s {
+pub(crate) fn one_over_one_plus_exp<S: Simd>(simd: S, z: S::f32s) -> S::f32s {
     let one = simd.splat_f32s(1.0);
     simd.div_f32s(one, simd.add_f32s(one, exp(simd, simd.neg_f32s(z))))
 }

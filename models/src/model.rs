@@ -119,9 +119,9 @@ pub trait Architecture: Debug + Send + Sync + 'static {
     /// The prior p0(θ).
     fn prior(&self, layout: &Layout) -> Prior;
 
-    /// ∇_θ Σ_rows log p(y | x, θ_n) by a formula, one `[N, size]` tensor per block. For a small model autodiff takes
-    /// longer than the gradient itself. `None`, the default, means autodiff.
-    fn likelihood_gradient(&self, _particles: &[Tensor<2>], _batch: &Batch) -> Option<Vec<Tensor<2>>> {
+    /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n) by a formula, one `[N, size]` tensor per block. For a small model autodiff
+    /// takes longer than the gradient itself. `None`, the default, means autodiff.
+    fn likelihood_gradient(&self, _particles: &[Tensor<2>], _batch: &Batch, _scale: f64) -> Option<Vec<Tensor<2>>> {
         None
     }
 
@@ -262,8 +262,8 @@ impl<A: Architecture> Model for Network<A> {
     }
 
     fn likelihood_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Vec<Tensor<2>> {
-        if let Some(gradient) = self.architecture.likelihood_gradient(particles, batch) {
-            return gradient.into_iter().map(|block| block.mul_scalar(scale)).collect();
+        if let Some(gradient) = self.architecture.likelihood_gradient(particles, batch, scale) {
+            return gradient;
         }
         let model = self.load(particles, true);
         // Particles are independent, so the gradient of the sum holds every particle's own gradient in its row.

@@ -9,6 +9,7 @@ use rand_distr::{Distribution, Gamma, StandardNormal};
 use std::f64::consts::PI;
 
 use crate::layout::Layout;
+use crate::small;
 
 /// One independent factor of a prior. Blocks are named by their index in the [`Layout`].
 #[derive(Clone, Debug, PartialEq)]
@@ -113,6 +114,10 @@ impl Prior {
                     add(&mut score, *block, particles[*block].clone().mul_scalar(-precision * weight));
                 }
                 PriorTerm::HierarchicalNormal { weights, log_precision, shape, rate } => {
+                    let blocks = (weights.as_slice(), *log_precision);
+                    if small::add_hierarchical(particles, &mut score, blocks, (*shape, *rate), weight) {
+                        continue;
+                    }
                     let xi = particles[*log_precision].clone().exp();
                     let half_p = 0.5 * size(particles, weights);
                     let half_norm = squared_norm(particles, weights).mul_scalar(0.5);
