@@ -6,6 +6,7 @@ mod assigned;
 pub mod at_site;
 mod calibrate;
 mod checkpoints;
+pub mod client_predictor;
 pub mod config;
 mod diagnosis;
 mod drive;
