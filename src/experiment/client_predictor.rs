@@ -77,7 +77,7 @@ impl Finished {
         asked: AskedClient<'_>,
     ) -> Result<ClientPredictor<B>, RunError> {
         let (kept, streams) = (self.states(config)?, Streams::new(config.seed));
-        let Assigned { data, partition, .. } = assigned(config, None, asked.data_dir, streams).map_err(|error| {
+        let Assigned { data, partition, class_weights, .. } = assigned(config, None, asked.data_dir, streams).map_err(|error| {
             RunError::Config(format!(
                 "a client's own predictor is built with the rows of the training, which cannot be read again: {error}"
             ))
@@ -90,7 +90,7 @@ impl Finished {
         // As in `run`, but for one client.
         let model = config.model(&data.train)?;
         let session = Session::<B>::open(config.precision)?;
-        let train = Table::new(data.train, &data.normalisation);
+        let train = Table::new(data.train, &data.normalisation).weighted(class_weights.as_deref());
         let shards = (&train, partition.clients());
         let initial = first_particles(&*model, config.algorithm.particles(), shards, streams, &session)?;
         let shard = Shard::new(train.clone(), partition.clients()[client].clone(), session.clone());

@@ -60,7 +60,10 @@ pub fn serve<B: Backend>(
     check_size(algorithm, &*model)?;
     let session = Session::<B>::open(config.precision)?;
     let roster = sites.agreement.rows.clone();
-    let terms = Terms { card: card.clone(), config: terms::for_sites(config)?, roster: roster.clone() };
+    let weights = sites.class_weights(config)?;
+    weights.iter().for_each(|(_, note)| observer.note(note));
+    let (class_weights, note) = weights.unzip();
+    let terms = Terms { card: card.clone(), config: terms::for_sites(config)?, roster: roster.clone(), class_weights };
     let drawn = drawn_particles(&*model, algorithm.particles(), streams);
     let sent = |array| {
         let message = Message::default().with_array(PARTICLES, array);
@@ -76,7 +79,8 @@ pub fn serve<B: Backend>(
     };
     let initial = Particles::from_array(&with_noise(&*model, drawn, &squares), model.layout(), &session)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
-        let rows = sites.rows(config, card.clone(), test.as_ref());
+        let mut rows = sites.rows(config, card.clone(), test.as_ref());
+        rows.notes.extend(note);
         artifacts.open(config, algorithm.particles(), rows, basis.as_ref(), &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }

@@ -115,6 +115,7 @@ fn so_have_those_of_a_run_with_other_rows_precisions_and_messages() {
     for keys in [
         "--set algorithm.kind=fedwba --set data.rotate=principal",
         "--set algorithm.kind=fedper --set federation.wire=f16 --set partition.validation=0.2",
+        "--set algorithm.kind=per-fedavg --set optimizer.kind=sgd --set algorithm.inner_lr=0.5 --set data.class_weights=balanced",
         "--set algorithm.kind=pfedvem --set precision=f64 --set evaluation.chunk=4",
         "--set algorithm.kind=fedper --set optimizer.reset=never --set evaluation.personal=true --set checkpoint.every_seconds=0",
     ] {
