@@ -77,12 +77,8 @@ impl Finished {
         asked: AskedClient<'_>,
     ) -> Result<ClientPredictor<B>, RunError> {
         let (kept, streams) = (self.states(config)?, Streams::new(config.seed));
-        let Assigned { data, partition, class_weights, .. } = assigned(config, None, asked.data_dir, streams).map_err(|error| {
-            RunError::Config(format!(
-                "a client's own predictor is built with the rows of the training, which cannot be read again: {error}"
-            ))
-        })?;
-        kept.must_be_of(&Digests::of(&data, &partition), config.rounds).map_err(|error| self.of_checkpoint(error))?;
+        let again = self.rows_of_training(config, asked.data_dir, (&kept, streams))?;
+        let Assigned { data, partition, class_weights, .. } = again;
         let names = ClientNames::new(partition.names().to_vec());
         let roster: Vec<usize> = partition.clients().iter().map(Vec::len).collect();
         let client = self.numbered(asked.name, &names, roster.len())?;
@@ -109,6 +105,24 @@ impl Finished {
             Predictor::Own(_) | Predictor::Rows(_) => None,
         };
         Ok(ClientPredictor { client, clients: roster.len(), model, session, request, predictor, note })
+    }
+
+    /// The rows of the training and their clients, as they were.
+    fn rows_of_training(
+        &self,
+        config: &Config,
+        data_dir: &Path,
+        (kept, streams): (&Checkpoints, Streams),
+    ) -> Result<Assigned, RunError> {
+        let again = assigned(config, None, data_dir, streams).map_err(|error| {
+            RunError::Config(format!(
+                "--client: a client's own predictor is built with the rows of the training, which cannot be read again: \
+                 {error}"
+            ))
+        })?;
+        let digests = Digests::of(&again.data, &again.partition);
+        kept.must_be_of(&digests, config.rounds).map_err(|error| self.of_checkpoint(error))?;
+        Ok(again)
     }
 
     /// The checkpoint with the states of the clients after the last round.
