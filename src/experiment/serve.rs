@@ -50,6 +50,8 @@ pub fn serve<B: Backend>(
     let sites = Sites::described(&link)?;
     sites.agreement.notes.iter().for_each(|note| observer.note(note));
     sites.check(config, test.as_ref())?;
+    let (class_weights, note) = sites.class_weights(config)?.unzip();
+    note.iter().for_each(|note| observer.note(note));
     let card = sites.card(&link, config)?;
     let basis = sites.basis(&link, config, &card)?;
     let test = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?;
@@ -60,9 +62,6 @@ pub fn serve<B: Backend>(
     check_size(algorithm, &*model)?;
     let session = Session::<B>::open(config.precision)?;
     let roster = sites.agreement.rows.clone();
-    let weights = sites.class_weights(config)?;
-    weights.iter().for_each(|(_, note)| observer.note(note));
-    let (class_weights, note) = weights.unzip();
     let terms = Terms { card: card.clone(), config: terms::for_sites(config)?, roster: roster.clone(), class_weights };
     let drawn = drawn_particles(&*model, algorithm.particles(), streams);
     let sent = |array| {
