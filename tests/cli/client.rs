@@ -88,11 +88,11 @@ fn of_run(place: &Place, client: usize) -> (f64, f64) {
 #[track_caller]
 fn assert_scores_of_run(place: &Place, what: &str) {
     let mut seen = Vec::new();
-    for ward in 0..WARDS.len() {
+    for (ward, name) in WARDS.iter().enumerate() {
         let (accuracy, nll) = scores(&predict(place, ward), ward);
         let (of_accuracy, of_nll) = of_run(place, ward);
         assert_near(accuracy, of_accuracy, 1e-12);
-        assert!((nll - of_nll).abs() < 1e-12, "{what}, {}: NLL {nll}, in clients.csv {of_nll}", WARDS[ward]);
+        assert!((nll - of_nll).abs() < 1e-12, "{what}, {name}: NLL {nll}, in clients.csv {of_nll}");
         seen.push(nll);
     }
     assert!(seen[0] != seen[1] && seen[1] != seen[2], "{what}: the clients must differ for this test, {seen:?}");
