@@ -125,7 +125,7 @@ fn run_with<B: Backend>(
     };
     check_size(algorithm, &*model)?;
     let card = ModelCard::of(&data.train, data.normalisation.clone());
-    let calibration = Plan::here(config, model.task(), &card, &partition, can.centralised);
+    let calibration = Plan::here(config, model.task(), &card, &partition, can.centralised)?;
     let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
         let rows = RowsOfRun::here(config, &data, &partition, notes);

@@ -8,6 +8,7 @@ mod edges;
 mod faults;
 mod judge;
 mod lr_schedule;
+mod maps;
 mod resume;
 mod selection_runs;
 mod site_absent;
