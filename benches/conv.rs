@@ -39,7 +39,7 @@ fn batch(rows: usize, session: &Session<Flex>) -> Batch {
     let mut rng = Streams::new(1).rng(Purpose::Data, 0, 0);
     let inputs = Array2::from_shape_fn((rows, IMAGE.iter().product()), |_| rng.random_range(0.0f64..1.0));
     let targets = Array2::from_shape_fn((rows, CLASSES), |(row, class)| f64::from(u8::from(row % CLASSES == class)));
-    Batch { inputs: session.matrix(&inputs), targets: session.matrix(&targets) }
+    Batch::new(session.matrix(&inputs), session.matrix(&targets))
 }
 
 fn bench(criterion: &mut Criterion) {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Tries `fedstein supernode` against a real SuperLink of Flower on this machine: two nodes with sites of configs/sites, and
 a ServerApp that asks each node who it is, in a form that no node understands, and with too many bytes. With --train a third
-site joins over a SuperNode of Flower's, and the three train: the particles must have the bits of `fedstein train --sites`.
+site joins over a SuperNode of Flower's, and the three train: the particles must have the bits of `fedstein train --sites`; with
+--kill a native node is killed in the middle of a visit and started again on the way. Without a SuperLink it ends with exit code 1
+after a minute (--alone).
 
     cargo build --release --features flower
     python3 -m venv /tmp/flower && /tmp/flower/bin/pip install "flwr==1.41.*"
-    python3 scripts/native_node.py /tmp/flower                    (--tls, --keys, --restart, --train; --help)
+    python3 scripts/native_node.py /tmp/flower                    (--tls, --keys, --restart, --train, --kill, --alone; --help)
 
 It needs nothing but Python 3.11, openssl and ssh-keygen for --tls and --keys, and for --train fedstein's wheel in the virtual
 environment. It listens on 127.0.0.1 only and ends what it starts. The exit code is 0 where everything was as expected.
@@ -182,10 +184,14 @@ def main():
     parser.add_argument("--keys", action="store_true", help="with keys that the SuperLink knows; needs --tls")
     parser.add_argument("--restart", action="store_true", help="also kills the SuperLink and starts it again")
     parser.add_argument("--train", type=int, metavar="ROUNDS", default=0, help="also trains, with one Python node")
+    parser.add_argument("--kill", action="store_true", help="also kills a native node in a visit; needs --train")
+    parser.add_argument("--alone", action="store_true", help="also waits until a node without a SuperLink gives up")
     parser.add_argument("--keep", type=Path, help="a new directory for logs, else a temporary one")
     typed = parser.parse_args()
     if typed.keys and not typed.tls:
         parser.error("--keys needs --tls")
+    if typed.kill and not typed.train:
+        parser.error("--kill needs --train")
     directory = typed.keep or Path(tempfile.mkdtemp(prefix="native-node-"))
     directory.mkdir(exist_ok=True)
     environment = os.environ | {
@@ -249,10 +255,19 @@ def rehearse(typed, directory, environment, roles):
         command = [typed.fedstein.resolve(), "supernode", "--superlink", address, *trust, *more]
         roles.start(name, *command, "--site", f"sites/{name}/site.toml")
 
+    if typed.alone:
+        start = time.monotonic()
+        node(names[0])
+        code = roles.running[names[0]].wait(LIMIT)
+        assert code == 1, code
+        print(f"a node without a SuperLink: exit code 1 after {time.monotonic() - start:.0f} s:", roles.log(names[0]).strip())
+        roles.end(names[0])
+        (directory / f"{names[0]}.log").unlink()
+
     # The first node is there before its SuperLink is.
-    keys = {name: [] for name in names}
+    keys = {name: [] for name in [*names, "south"]}
     if typed.keys:
-        for name, bits in zip(names, ("384", "256")):
+        for name, bits in zip(keys, ("384", "256", "384")):
             subprocess.run(["ssh-keygen", "-q", "-t", "ecdsa", "-b", bits, "-N", "", "-f", directory / name], check=True)
             keys[name] = ["--auth-supernode-private-key", name]
     else:
@@ -266,9 +281,10 @@ def rehearse(typed, directory, environment, roles):
         assert roles.running[names[0]].wait(LIMIT) == 1, "a node without a known key has joined"
         print("refused:", roles.log(names[0]).strip())
         roles.end(names[0])
-        for name in names:
+        for name in keys:
             done = flwr("supernode", "register", str(directory / f"{name}.pub"))
             assert done.returncode == 0, done.stdout + done.stderr
+        for name in names:
             node(name, *keys[name])
     else:
         node(names[1])
@@ -292,7 +308,7 @@ def rehearse(typed, directory, environment, roles):
     for name in names:
         print(name, "resident MiB now and at most:", roles.memory(name))
     if typed.train:
-        train(typed, directory, environment, roles, names, trust)
+        train(typed, directory, environment, roles, names, [*trust, *keys["south"]], lambda: node(names[0], *keys[names[0]]))
     if typed.restart:
         roles.end("superlink", signal.SIGKILL)
         until("the port is free", lambda: not listens(typed.port))
@@ -310,8 +326,26 @@ def rehearse(typed, directory, environment, roles):
     print("as expected")
 
 
-def train(typed, directory, environment, roles, names, trust):
+def busy(process):
+    """The seconds of CPU time that a process has used."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def in_a_visit(process):
+    before = busy(process)
+    time.sleep(1.0)
+    return busy(process) - before > 0.7
+
+
+def train(typed, directory, environment, roles, names, trust, again):
     """Rounds with two native nodes and one SuperNode of Flower's, and the same without Flower."""
+    if typed.kill:
+        # Visits of some seconds.
+        path = directory / "sites/run.toml"
+        text, count = re.subn(r"(?m)^local_steps = .*$", "local_steps = 6000", path.read_text())
+        assert count == 1, text
+        path.write_text(text)
     shutil.copytree(directory / "sites", directory / "same")
     (directory / "training").mkdir()
     text = TRAINING.format(rounds=typed.train, out=directory / "over-flower", config=directory / "sites/run.toml")
@@ -326,7 +360,19 @@ def train(typed, directory, environment, roles, names, trust):
         return done
 
     start = time.monotonic()
-    run(directory / "training", "flwr", "run", ".", "lab", "--stream")
+    if typed.kill:
+        words = ("flwr", "run", ".", "lab", "--stream")
+        running = subprocess.Popen(words, cwd=directory / "training", env=environment, stdout=subprocess.DEVNULL)
+        rounds = directory / "over-flower/rounds.csv"
+        until("the first round", lambda: rounds.exists() and len(rounds.read_text().splitlines()) > 1)
+        until("a visit", lambda: in_a_visit(roles.running[names[0]]))
+        assert len(rounds.read_text().splitlines()) <= typed.train, "the run has ended before"
+        roles.end(names[0], signal.SIGKILL)
+        print(f"killed {names[0]} in a visit after {len(rounds.read_text().splitlines()) - 1} rounds")
+        again()
+        running.wait(5 * LIMIT)
+    else:
+        run(directory / "training", "flwr", "run", ".", "lab", "--stream")
     print(f"{typed.train} rounds over Flower: {time.monotonic() - start:.1f} s")
     files = ",".join(f"same/{name}/site.toml" for name in [*names, "south"])
     command = (str(typed.fedstein.resolve()), "train", "same/run.toml", "--sites", files, "--quiet")

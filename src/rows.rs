@@ -18,6 +18,8 @@ use crate::random::{Purpose, Streams};
 pub struct Table {
     features: Arc<Vec<f32>>,
     targets: Arc<Vec<f32>>,
+    /// The weight of each row `[n]`; `None` where all are 1.
+    weights: Option<Arc<Vec<f32>>>,
     width: usize,
     outputs: usize,
 }
@@ -45,7 +47,20 @@ impl Table {
             true => data.features.into_raw_vec_and_offset().0,
             false => data.features.iter().copied().collect(),
         };
-        Self { features: Arc::new(features), targets: Arc::new(targets), width, outputs }
+        Self { features: Arc::new(features), targets: Arc::new(targets), weights: None, width, outputs }
+    }
+
+    /// The same rows of a classification, of which those of class c count w_c times in a likelihood. `class_weights` is
+    /// `[C]`; `None` for once.
+    #[must_use]
+    pub fn weighted(self, class_weights: Option<&[f64]>) -> Self {
+        let Some(class_weights) = class_weights else { return self };
+        let weight = |one_hot: &[f32]| {
+            let class = one_hot.iter().zip(class_weights).find(|(is, _)| **is > 0.0);
+            class.map_or(1.0, |(_, weight)| *weight as f32)
+        };
+        let weights = self.targets.chunks_exact(self.outputs).map(weight).collect();
+        Self { weights: Some(Arc::new(weights)), ..self }
     }
 
     /// The number of rows n.
@@ -65,9 +80,11 @@ impl Table {
             rows.clone().for_each(|row| picked.extend_from_slice(&from[row * width..(row + 1) * width]));
             picked
         };
-        Batch {
-            inputs: on.upload(pick(&self.features, self.width), [rows.len(), self.width]),
-            targets: on.upload(pick(&self.targets, self.outputs), [rows.len(), self.outputs]),
+        let inputs = on.upload(pick(&self.features, self.width), [rows.len(), self.width]);
+        let batch = Batch::new(inputs, on.upload(pick(&self.targets, self.outputs), [rows.len(), self.outputs]));
+        match &self.weights {
+            None => batch,
+            Some(weights) => batch.weighted(on.upload(pick(weights, 1), [rows.len(), 1])),
         }
     }
 }

@@ -98,9 +98,17 @@ fn with_bias(inputs: Tensor<2>, bias: bool) -> Tensor<2> {
 impl ParticleModel for Blr {
     fn log_likelihood(&self, batch: &Batch) -> Tensor<1> {
         // y in {-1, +1} from the one-hot columns; log σ(y z) stays finite for every z.
-        let positive = batch.targets.clone().narrow(1, 1, 1);
-        let sign = positive.mul_scalar(2.0).sub_scalar(1.0).transpose();
-        activation::log_sigmoid(self.logits(batch.inputs.clone()) * sign).sum_dim(1).squeeze_dim(1)
+        let logits = self.logits(batch.inputs.clone());
+        let positive = batch.targets.clone().narrow(1, 1, 1).transpose();
+        let rows = match &batch.weights {
+            None => activation::log_sigmoid(logits * positive.mul_scalar(2.0).sub_scalar(1.0)),
+            Some(weights) => {
+                let weights = weights.clone().transpose();
+                let sign = (positive.mul_scalar(2.0) - weights.clone()).sign();
+                activation::log_sigmoid(logits * sign) * weights
+            }
+        };
+        rows.sum_dim(1).squeeze_dim(1)
     }
 
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {
@@ -130,7 +138,11 @@ impl Architecture for BlrConfig {
     fn likelihood_gradient(&self, particles: &[Tensor<2>], batch: &Batch) -> Option<Vec<Tensor<2>>> {
         let inputs = with_bias(batch.inputs.clone(), self.bias); // [B, p]
         let positive = batch.targets.clone().narrow(1, 1, 1).transpose(); // [1, B]
-        let residual = positive - mean::logistic(particles[0].clone().matmul(inputs.clone().transpose())); // [N, B]
+        let mean = mean::logistic(particles[0].clone().matmul(inputs.clone().transpose())); // [N, B]
+        let residual = match &batch.weights {
+            None => positive - mean,
+            Some(weights) => positive - mean * weights.clone().transpose(),
+        };
         Some(vec![residual.matmul(inputs), particles[1].zeros_like()])
     }
 
@@ -272,7 +284,7 @@ mod tests {
             let particles = [tensor(3, 5 + usize::from(bias), |i| (i as f64 * 0.7).sin() * 2.0), tensor(3, 1, |_| 0.3)];
             let positive = tensor(4, 1, |i| f64::from(u8::from(i % 3 == 0)));
             let targets = Tensor::cat(vec![positive.clone().neg().add_scalar(1.0), positive], 1);
-            let batch = Batch { inputs: tensor(4, 5, |i| (i as f64 * 1.3).cos() * 3.0), targets };
+            let batch = Batch::new(tensor(4, 5, |i| (i as f64 * 1.3).cos() * 3.0), targets);
             let formula = Network::new(config.clone()).likelihood_score(&particles, &batch, 2.5);
             let taped = Network::new(OnTheTape(config)).likelihood_score(&particles, &batch, 2.5);
             for (formula, taped) in formula.into_iter().zip(taped) {

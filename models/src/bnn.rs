@@ -113,11 +113,11 @@ impl Bnn {
 
 impl ParticleModel for Bnn {
     fn log_likelihood(&self, batch: &Batch) -> Tensor<1> {
-        head::log_likelihood(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), &batch.targets)
+        head::log_likelihood(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), batch)
     }
 
     fn log_likelihood_slope(&self, batch: &Batch) -> Tensor<1> {
-        head::log_likelihood_slope(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), &batch.targets)
+        head::log_likelihood_slope(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), batch)
     }
 
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {

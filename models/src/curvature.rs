@@ -117,9 +117,35 @@ impl RowCurvature {
     pub fn elements_per_row(&self) -> usize {
         self.layers.iter().map(|layer| layer.rows.elements()).sum::<usize>().div_ceil(self.rows.max(1))
     }
+
+    /// The curvature of the same rows where row i counts w_i times, `[B, 1]`: every δ_i is multiplied by √w_i.
+    /// The second moment of a layer's inputs in [`LayerCurvature::moments`] stays that of all rows alike. Not for a
+    /// regression's noise.
+    #[must_use]
+    pub fn weighted(self, weights: &Tensor<2>) -> Self {
+        let layer = |layer: LayerCurvature| LayerCurvature { rows: layer.rows.weighted(weights), ..layer };
+        Self { layers: self.layers.into_iter().map(layer).collect(), ..self }
+    }
 }
 
 impl LayerRows {
+    fn weighted(self, weights: &Tensor<2>) -> Self {
+        match self {
+            Self::Dense { inputs, gradients } => {
+                let weights = weights.clone().transpose().unsqueeze_dim::<3>(0); // [1, 1, B]
+                let gradients = match gradients {
+                    OutputGradients::Drawn(gradients) => OutputGradients::Drawn(gradients * weights.sqrt()),
+                    OutputGradients::Squares(squares) => OutputGradients::Squares(squares * weights),
+                };
+                Self::Dense { inputs, gradients }
+            }
+            Self::Convolution { patches, gradients } => {
+                let root = weights.clone().sqrt().unsqueeze_dims::<4>(&[2, 3]); // [B, 1, 1, 1]
+                Self::Convolution { patches, gradients: gradients * root }
+            }
+        }
+    }
+
     fn elements(&self) -> usize {
         fn size<const D: usize>(tensor: &Tensor<D>) -> usize {
             tensor.dims().iter().product()

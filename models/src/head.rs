@@ -13,7 +13,7 @@ use crate::curvature::drawn_residual;
 use crate::layer::unset;
 use crate::layout::Layout;
 use crate::mean;
-use crate::model::Task;
+use crate::model::{Batch, Task};
 use crate::prior::{Prior, PriorTerm, gamma_draw};
 
 /// Name of the block that holds log γ.
@@ -124,14 +124,10 @@ const LOG_PRECISION: &str = "log_precision";
 ///
 /// # Shapes
 /// - `outputs`: `[N, outputs, B]`
-/// - `targets`: `[B, outputs]`
+/// - `batch.targets`: `[B, outputs]`
 /// - returns `[N]`
-pub(crate) fn log_likelihood(
-    outputs: Tensor<3>,
-    log_gamma: Option<&Param<Tensor<3>>>,
-    targets: &Tensor<2>,
-) -> Tensor<1> {
-    let targets = targets.clone().transpose().unsqueeze_dim::<3>(0); // [1, outputs, B]
+pub(crate) fn log_likelihood(outputs: Tensor<3>, log_gamma: Option<&Param<Tensor<3>>>, batch: &Batch) -> Tensor<1> {
+    let targets = batch.targets.clone().transpose().unsqueeze_dim::<3>(0); // [1, outputs, B]
     match log_gamma {
         None => (activation::log_softmax(outputs, 1) * targets).sum_dims_squeeze::<1, _>(&[1, 2]),
         Some(log_gamma) => {
@@ -149,13 +145,17 @@ pub(crate) fn log_likelihood(
 pub(crate) fn log_likelihood_slope(
     outputs: Tensor<3>,
     log_gamma: Option<&Param<Tensor<3>>>,
-    targets: &Tensor<2>,
+    batch: &Batch,
 ) -> Tensor<1> {
     if log_gamma.is_some() {
-        return log_likelihood(outputs, log_gamma, targets);
+        return log_likelihood(outputs, log_gamma, batch);
     }
-    let targets = targets.clone().transpose().unsqueeze_dim::<3>(0); // [1, outputs, B]
-    let residual = targets - mean::softmax(outputs.clone().without_autodiff());
+    let targets = batch.targets.clone().transpose().unsqueeze_dim::<3>(0); // [1, outputs, B]
+    let mean = mean::softmax(outputs.clone().without_autodiff());
+    let residual = match &batch.weights {
+        None => targets - mean,
+        Some(weights) => targets - mean * weights.clone().transpose().unsqueeze_dim::<3>(0),
+    };
     (outputs * residual).sum_dims_squeeze::<1, _>(&[1, 2])
 }
 

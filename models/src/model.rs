@@ -16,9 +16,25 @@ use crate::prior::Prior;
 pub struct Batch {
     /// Features `[B, p]`.
     pub inputs: Tensor<2>,
-    /// Classification: one-hot classes `[B, C]`. Regression: standardised targets `[B, 1]`. Densities: `[B, 1]`,
-    /// unused.
+    /// Classification: one-hot classes `[B, C]`, times the weights of the rows where they have any. Regression:
+    /// standardised targets `[B, 1]`. Densities: `[B, 1]`, unused.
     pub targets: Tensor<2>,
+    /// The weight w_i of each row of a classification, `[B, 1]`, by which log p(y_i | x_i, θ) counts; `None` where all
+    /// are 1. Σ targets · log p is weighted as it is; a residual is targets − w E\[y\].
+    pub weights: Option<Tensor<2>>,
+}
+
+impl Batch {
+    /// Rows that all have the weight 1.
+    pub fn new(inputs: Tensor<2>, targets: Tensor<2>) -> Self {
+        Self { inputs, targets, weights: None }
+    }
+
+    /// Rows of a classification with one-hot targets, of which row i counts w_i times.
+    #[must_use]
+    pub fn weighted(self, weights: Tensor<2>) -> Self {
+        Self { targets: self.targets * weights.clone(), weights: Some(weights), ..self }
+    }
 }
 
 /// The meaning of a model's predictions.

@@ -370,11 +370,11 @@ fn activated(hidden: Tensor<3>, activations: &[Activation]) -> Tensor<3> {
 
 impl ParticleModel for Stack {
     fn log_likelihood(&self, batch: &Batch) -> Tensor<1> {
-        head::log_likelihood(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), &batch.targets)
+        head::log_likelihood(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), batch)
     }
 
     fn log_likelihood_slope(&self, batch: &Batch) -> Tensor<1> {
-        head::log_likelihood_slope(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), &batch.targets)
+        head::log_likelihood_slope(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), batch)
     }
 
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {

@@ -42,6 +42,31 @@ pub const fn required(name: &'static str, accepts: Accepts, doc: &'static str) -
     Key { name, accepts, default: None, paper: None, reference: None, doc }
 }
 
+/// Lists of keys, one after the other. The compiler refuses another number of keys than N.
+///
+/// ```
+/// use fedstein_schema::{COUNT, Key, Literal::Int, joined, key};
+///
+/// const SHARED: [Key; 1] = [key("steps", COUNT, Int(1), "Number of steps.")];
+/// const KEYS: [Key; 2] = joined(&[&[key("batch", COUNT, Int(100), "Rows per minibatch.")], &SHARED]);
+/// assert_eq!(KEYS[1].name, "steps");
+/// ```
+pub const fn joined<const N: usize>(lists: &[&[Key]]) -> [Key; N] {
+    let mut keys = [required("", Accepts::Bool, ""); N];
+    let (mut list, mut place) = (0, 0);
+    while list < lists.len() {
+        let mut from = 0;
+        while from < lists[list].len() {
+            keys[place] = lists[list][from];
+            place += 1;
+            from += 1;
+        }
+        list += 1;
+    }
+    assert!(place == N, "fewer keys than the length of the list");
+    keys
+}
+
 impl Key {
     /// The same key with another default.
     #[must_use]

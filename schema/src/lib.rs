@@ -20,7 +20,7 @@ mod value;
 
 pub use error::ConfigError;
 pub use given::{Overrides, Source};
-pub use key::{Key, Kind, Schema, Section, key, required};
+pub use key::{Key, Kind, Schema, Section, joined, key, required};
 #[doc(hidden)]
 pub use kinds::{Tagged, untag};
 pub use lines::{Lines, parse};

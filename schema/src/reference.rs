@@ -42,8 +42,9 @@ impl Schema {
             }
             text += "\n| key | value | default | meaning |\n|---|---|---|---|\n";
             for name in section.key_names() {
+                let of = |kind: &'static str| section.keys_of(kind).find(|key| key.name == name);
                 let users: Vec<(&str, &Key)> =
-                    section.kinds.iter().filter_map(|kind| Some((kind.name, kind.key(name)?))).collect();
+                    section.kinds.iter().filter_map(|kind| Some((kind.name, of(kind.name)?))).collect();
                 // Writing to a String cannot fail.
                 if let Some((_, first)) = users.first() {
                     let (value, default, meaning) = (value(first), default(&users), meaning(section, &users));

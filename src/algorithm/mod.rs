@@ -116,6 +116,8 @@ pub struct Capabilities {
     pub plain_gradient_steps: bool,
     /// Its steps are those of `[optimizer]`, with the step size of each round (`[lr_schedule]`).
     pub scheduled_steps: bool,
+    /// Its clients train on the model's likelihood, in which rows may count differently (`data.class_weights`).
+    pub weighted_rows: bool,
     /// Particles interact through matrices `[N, N]`.
     pub pairs: bool,
     /// Messages hold natural parameters of Gaussians: their differences cancel, and rounded to 16 bits they need not be a
@@ -143,6 +145,7 @@ impl Capabilities {
         chooses_clients: false,
         plain_gradient_steps: false,
         scheduled_steps: true,
+        weighted_rows: true,
         pairs: true,
         natural_parameters: false,
         curvature: false,

@@ -503,7 +503,7 @@ mod tests {
         let labels: Vec<f64> = (0..rows).flat_map(|row| if row % 3 == 0 { [1.0, 0.0] } else { [0.0, 1.0] }).collect();
         let targets = Array2::from_shape_vec((rows, 2), labels).unwrap();
         let model = Network::new(BlrConfig::new(p).check().unwrap());
-        let batch = Batch { inputs: session.matrix(&x), targets: session.matrix(&targets) };
+        let batch = Batch::new(session.matrix(&x), session.matrix(&targets));
         let score = |at: &Array2<f64>| {
             let blocks = [Slice::from(..p), Slice::from(p..)].map(|part| at.slice_axis(Axis(1), part).to_owned());
             let blocks: Vec<Tensor<2>> = blocks.iter().map(|block| session.matrix(block)).collect();

@@ -106,7 +106,8 @@ impl PFedGpConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { personal: true, weighted_rows: false, ..Capabilities::FEDERATED };
 }
 
 impl PFedGpConfig {

@@ -142,9 +142,10 @@ impl<B: Backend> Likelihood<B> {
         uniforms: &mut dyn FnMut([usize; 2]) -> Tensor<2>,
     ) -> impl Iterator<Item = RowCurvature> {
         self.chunks(at_once.min(CHUNK)).filter_map(move |chunk| {
-            let inputs = self.shard.batch(&chunk).inputs;
+            let Batch { inputs, weights, .. } = self.shard.batch(&chunk);
             let drawn = uniforms([at.count(), chunk.len()]);
-            self.model.row_curvature(at.blocks(), inputs, drawn)
+            let curvature = self.model.row_curvature(at.blocks(), inputs, drawn)?;
+            Some(weights.iter().fold(curvature, RowCurvature::weighted))
         })
     }
 

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use crate::datasets::{self, Partition, Rotation, TrainTest};
+use crate::datasets::{self, Partition, Rotation, Targets, TrainTest};
 use crate::error::RunError;
 use crate::random::{Purpose, Streams};
 
 use super::assemble::with_evaluated_rows;
 use super::config::Config;
-use super::rotation;
+use super::{class_weights, rotation};
 
 /// Rows in the form that models take, and whose they are.
 pub(super) struct Assigned {
@@ -16,6 +16,8 @@ pub(super) struct Assigned {
     pub partition: Partition,
     /// The basis of the features, where `data.rotate` asks for one.
     pub rotation: Option<Rotation>,
+    /// How often a training row of each class counts, `[C]`; `None` for once.
+    pub class_weights: Option<Vec<f64>>,
     /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
@@ -41,11 +43,17 @@ pub(super) fn assigned(
     // drew.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);
     let partition = partition.with_tests(&scheme, &data.train, &data.test, &mut rng)?;
-    let notes = data.notes.iter().chain(&partition.notes).cloned().collect();
+    let names = match &data.train.targets {
+        Targets::Classes { names, .. } => names.as_slice(),
+        _ => &[],
+    };
+    let counts = || Ok(partition.counts(&data.train.targets));
+    let (class_weights, note) = class_weights::of(config, counts, names)?.unzip();
+    let notes = data.notes.iter().chain(&partition.notes).chain(&note).cloned().collect();
     let rotation = rotation::of(config, &data, &partition)?;
     let data = match &rotation {
         Some(rotation) => rotation::applied(rotation, data)?,
         None => data,
     };
-    Ok(Assigned { data, partition, rotation, notes })
+    Ok(Assigned { data, partition, rotation, class_weights, notes })
 }

@@ -162,7 +162,7 @@ impl<B: Backend> SiteClient<B> {
         let Ready { config, model, session, train, validation, calibration, test, basis, initial } =
             self.ready(terms, initial)?;
         let normalisation = &terms.card.normalisation;
-        let table = Table::new(train, normalisation);
+        let table = Table::new(train, normalisation).weighted(terms.class_weights.as_deref());
         let shape = [initial.count(), initial.dim()];
         let shard = Shard::new(table.clone(), (0..rows).collect(), session.clone());
         let width = table.width();
@@ -193,6 +193,7 @@ impl<B: Backend> SiteClient<B> {
     /// What follows from the terms, before an algorithm is built.
     fn ready(&self, terms: &Terms, initial: &Message) -> Result<Ready<B>, RunError> {
         terms.card.check().map_err(|problem| RunError::Config(format!("the server's card of the model: {problem}")))?;
+        terms.check_weights().map_err(|problem| RunError::Config(format!("the server's class weights: {problem}")))?;
         // Training on texts that a server guesses would say which there are.
         if !self.rows.may_tell_texts(self.site.tell) {
             return Err(RunError::Config(

@@ -6,6 +6,7 @@
 
 mod calibration;
 mod checkpoint;
+mod class_weights;
 mod evaluation;
 mod faults;
 mod federation;
@@ -32,6 +33,7 @@ pub use crate::models::{BlrSpec, BnnSpec, MixtureSpec, ModelConfig, StackSpec};
 pub use crate::schedule::{RoundRobinConfig, ScheduleConfig};
 pub use calibration::{CalibrationConfig, Conformal, MapChoice};
 pub use checkpoint::CheckpointConfig;
+pub use class_weights::ClassWeights;
 pub use evaluation::{EvaluationConfig, EvaluationRows, SameKde};
 pub use faults::FaultsConfig;
 pub use federation::{FederationConfig, RobustRule};
@@ -141,6 +143,9 @@ const TOP: &[Key] = &[
     ),
 ];
 
+/// The keys of `[data]` that every data set has, in the order of a resolved config.
+const DATA_KEYS: &[Key] = &[rotation::ROTATE, rotation::ROTATE_FROM, class_weights::CLASS_WEIGHTS];
+
 /// All sections with their keys.
 pub fn schema() -> &'static Schema {
     static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
@@ -150,7 +155,7 @@ pub fn schema() -> &'static Schema {
             sections: vec![
                 Section::plain("", "The experiment as a whole. These keys stand above the first section.", TOP),
                 of_kinds("data", "Which data, how they are scaled and how many rows are used.", "digits", DATA_KINDS)
-                    .with_common(rotation::KEYS),
+                    .with_common(DATA_KEYS),
                 of_kinds(
                     "partition",
                     "How the training rows are assigned to the clients. Every row goes to exactly one client, except with `fedwba-reference`.",
@@ -308,6 +313,14 @@ impl Config {
         read(&self.data)
     }
 
+    /// The weights of the classes, out of `[data]`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Internal`] if the keys and the type that they are read into disagree.
+    pub fn class_weights(&self) -> Result<ClassWeights, ConfigError> {
+        read::<class_weights::ClassWeightsConfig>(&self.data).map(|config| config.class_weights)
+    }
+
     /// The typed configuration of `[partition]`.
     ///
     /// # Errors
@@ -355,6 +368,7 @@ impl Config {
             self.model_conflict(data),
             self.curvature_conflict(name, can),
             self.rotation_conflict(data)?,
+            self.class_weights_conflict((name, can), data)?,
             self.partition_conflict(data, scheme.properties()),
             algorithm.check().err(),
             self.optimizer_conflict(name, can),
@@ -546,6 +560,25 @@ impl Config {
              dense layers, or `data.rotate` = \"none\""
                 .into()
         }))
+    }
+
+    /// Checks that there are classes to weigh, and that the method weighs them.
+    fn class_weights_conflict(
+        &self,
+        (algorithm, can): (&str, Capabilities),
+        properties: DataProperties,
+    ) -> Result<Option<String>, ConfigError> {
+        if self.class_weights()? == ClassWeights::None {
+            return Ok(None);
+        }
+        let why = match (properties.is_toy() || properties.is_regression(), can.weighted_rows) {
+            (true, _) => format!("data kind `{}` has no classes here", self.data_kind()),
+            (_, false) => {
+                format!("algorithm kind `{algorithm}` has no likelihood in which rows could count differently")
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(format!("{why}; `data.class_weights` must be \"none\"")))
     }
 
     fn faults_conflict(&self) -> Option<String> {

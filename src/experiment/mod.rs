@@ -6,6 +6,7 @@ mod assigned;
 pub mod at_site;
 mod calibrate;
 mod checkpoints;
+mod class_weights;
 pub mod config;
 mod diagnosis;
 mod drive;

@@ -113,7 +113,7 @@ fn run_with<B: Backend>(
     }
 
     // The data, assigned to the clients.
-    let Assigned { data, partition, rotation, notes } =
+    let Assigned { data, partition, rotation, class_weights, notes } =
         assigned(config, experiment.data.as_ref(), &experiment.data_dir, streams)?;
     notes.iter().for_each(|note| observer.note(note));
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
@@ -138,7 +138,7 @@ fn run_with<B: Backend>(
     };
     let validation_rows = config.validation_rows(&data.train, &partition)?;
     let train_targets = data.train.targets.clone();
-    let train = Table::new(data.train, &data.normalisation);
+    let train = Table::new(data.train, &data.normalisation).weighted(class_weights.as_deref());
     let clients = shards.len();
     let drawn = drawn_particles(&*model, algorithm.particles(), streams);
     let initial = |drawn: &Array| Particles::from_array(drawn, model.layout(), &session);

@@ -6,7 +6,7 @@ use super::artifact::RowsOfRun;
 use super::calibrate::Plan;
 use super::checkpoints::Digests;
 use super::config::{Config, EvaluationRows};
-use super::rotation;
+use super::{class_weights, rotation};
 use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
 use crate::datasets::columns::Columns;
@@ -259,6 +259,15 @@ impl Sites {
         }
     }
 
+    /// The weights of the classes that `data.class_weights` asks for, and a note about them.
+    ///
+    /// # Errors
+    /// A site does not tell how many rows of each class it has.
+    pub fn class_weights(&self, config: &Config) -> Result<Option<(Vec<f64>, String)>, RunError> {
+        let counts = || self.told.iter().map(|site| self.counts(site).ok_or_else(|| no_counts(site))).collect();
+        class_weights::of(config, counts, self.agreement.classes.as_deref().unwrap_or_default())
+    }
+
     /// The number of training rows of each agreed class at a site that tells them.
     fn counts(&self, site: &Description) -> Option<Vec<usize>> {
         let TargetDescription::Classes { names, counts: Some(counts) } = &site.target else { return None };
@@ -292,6 +301,14 @@ fn ask(link: &Link<'_>, peers: &[Peer], content: &Content, arrays: &Arrays) -> R
     answers.sort_by_key(|answer| answer.number);
     let opened = |answer: Answer| answer.what.map_err(|reason| of_site(link, answer.from, &reason));
     answers.into_iter().map(opened).collect()
+}
+
+fn no_counts(site: &Description) -> RunError {
+    RunError::Config(format!(
+        "client {} does not tell how many rows of each class it has (tell.class_counts), which data.class_weights = \
+         \"balanced\" needs; change the site's file, or set data.class_weights = \"none\"",
+        site.index
+    ))
 }
 
 fn of_site(link: &Link<'_>, peer: Peer, reason: &str) -> RunError {

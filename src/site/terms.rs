@@ -14,6 +14,27 @@ pub struct Terms {
     pub config: String,
     /// The number of training rows N_k of each client, `[K]`.
     pub roster: Vec<usize>,
+    /// How often a training row of each class counts, `[C]`; `None` for once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class_weights: Option<Vec<f64>>,
+}
+
+impl Terms {
+    /// Checks the weights of the classes.
+    ///
+    /// # Errors
+    /// There is not one for each class, or one is negative or not finite.
+    pub fn check_weights(&self) -> Result<(), String> {
+        let Some(weights) = &self.class_weights else { return Ok(()) };
+        let classes = self.card.classes.as_ref().map_or(0, Vec::len);
+        if weights.len() != classes {
+            return Err(format!("{} weights of {classes} classes", weights.len()));
+        }
+        match weights.iter().find(|weight| !(weight.is_finite() && **weight >= 0.0)) {
+            Some(weight) => Err(format!("{weight} is no weight of a class")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Sums of squared residuals of untrained regression networks, by which the noise of the initial particles is set.

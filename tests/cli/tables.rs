@@ -1,6 +1,6 @@
 //! A table as it comes from a ward: ids, texts, dates, missing cells, a decimal comma.
 
-use super::place::{Place, cells, numbers};
+use super::place::{Place, TINY, assert_near, cells, numbers, prices};
 
 /// Rows of patients; every fifth dose and every seventh ward is missing. Ids have the number `first` and more.
 pub fn patients(first: usize, rows: usize) -> String {
@@ -198,4 +198,51 @@ fn sites_with_texts_and_missing_cells_have_the_particles_of_one_table() {
     let secret = place.text("1/site.toml").replace("categories = true", "categories = false");
     place.write("1/site.toml", secret);
     place.refuses(line, &["client 1 does not tell the texts of its columns of categories (tell.categories = false)"]);
+}
+
+/// Rows of a large and two small classes.
+const KINDS: &str = "-0.7,-0.2,a 1.7,0.7,a -1.6,0,a -0.6,0.1,a -1.6,0.2,a 0.2,1.6,a 0.3,0.5,a -1.5,2.3,a -1.9,1.1,a \
+     -0.3,-0.9,a -0.7,-0.7,a 0.4,-0.1,a 1.5,-1.8,a 0,-0.9,a 0.8,-2.1,a -0.3,0.2,a -1.5,1,a 0.2,1,a 1,-1,a \
+     -0.8,-0.2,a 0.7,0.9,a -0.7,-0.6,a -0.8,-0.6,a -0.2,-0.1,a 3.3,-0.1,b 0.9,0.9,b 0.2,0,b 1.2,1.2,b \
+     -0.1,1.8,b 0.8,0.6,b 0.5,2.2,c 0.8,1.7,c -0.3,1.8,c";
+
+/// `LogisticRegression(C=2, fit_intercept=False, class_weight=..., solver="newton-cg", tol=1e-14)` of scikit-learn 1.9.1 on
+/// these rows with a further feature of ones: penalised maximum likelihood with the prior N(0, 2) of every weight.
+#[test]
+fn one_particle_of_a_linear_model_with_weights_of_the_classes_is_the_fit_of_scikit_learn() {
+    let place = Place::new();
+    place.write("kinds.csv", format!("x1,x2,kind\n{}\n", KINDS.replace(' ', "\n")));
+    place.write("grid.csv", "x1,x2,kind\n0,0,a\n1,1,b\n-1,2,c\n");
+    let run = "train --quiet --set rounds=60 --set algorithm.kind=svgd --set algorithm.particles=1 --set algorithm.local_steps=100 \
+               --set algorithm.batch=33 --set optimizer.kind=sgd --set optimizer.lr=0.05 --set precision=f64 --set model.kind=bnn \
+               --set model.hidden=[] --set model.weight_precision=0.5 --set data.kind=csv --set data.path=kinds.csv \
+               --set data.test_path=grid.csv --set data.target=kind --set data.normalise=none --set data.rotate=none";
+    let fits = [
+        ("none", [[0.86417057, 0.10256978], [0.35974642, 0.43883376], [0.58089444, 0.11294044]]),
+        ("balanced", [[0.68979304, 0.2687071], [0.12126859, 0.58499972], [0.18635661, 0.09635341]]),
+    ];
+    for (weights, fit) in fits {
+        place.works(&format!("{run} --set data.class_weights={weights} --out {weights}"));
+        let table = place.table(&format!("{weights}/predictions.csv"));
+        for (row, expected) in table[1..].iter().zip(fit) {
+            let p = numbers(&row[1..]);
+            assert_near(p[0], expected[0], 2e-8);
+            assert_near(p[1], expected[1], 2e-8);
+        }
+    }
+    let notes = place.json("balanced/summary.json")["notes"].to_string();
+    assert!(notes.contains("`a` 0.458, `b` 1.833, `c` 3.667"), "{notes}");
+    assert!(!place.json("none/summary.json")["notes"].to_string().contains("class_weights"));
+}
+
+#[test]
+fn weights_of_classes_need_classes_and_a_method_that_weighs() {
+    let place = Place::new();
+    let regression =
+        "--set data.kind=csv --set data.path=prices.csv --set data.target=price --set data.task=regression";
+    place.write("prices.csv", prices(30));
+    let weights = "--set data.class_weights=balanced --out run";
+    place.refuses(&format!("{TINY} {regression} {weights}"), &["data.class_weights", "no classes", "\"none\""]);
+    place.refuses(&format!("train --set algorithm.kind=pfedgp {weights}"), &["pfedgp", "data.class_weights"]);
+    place.refuses("train --set data.class_weights=half --out run", &["data.class_weights", "balanced"]);
 }

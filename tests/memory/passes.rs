@@ -22,7 +22,7 @@ fn two_hundred_scores_and_as_many_predictions_leave_memory_flat() {
     let theta = with_layout(&theta, model.layout(), &session).blocks().to_vec();
     let x = Array2::from_shape_fn((100, 784), |_| rng.random::<f64>());
     let targets = Array2::from_shape_fn((100, 10), |(row, class)| f64::from(u8::from(row % 10 == class)));
-    let batch = Batch { inputs: session.matrix(&x), targets: session.matrix(&targets) };
+    let batch = Batch::new(session.matrix(&x), session.matrix(&targets));
     let score = || {
         let score = model.likelihood_score(&theta, &batch, 1.0);
         assert_eq!(score[0].dims(), [20, 784 * 50]);

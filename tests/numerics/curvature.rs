@@ -123,7 +123,7 @@ impl Network {
         for (n, row) in (0..particles).flat_map(|n| (0..ROWS).map(move |row| (n, row))) {
             let targets = self.drawn(&predicted[(n * ROWS + row) * width..][..width], self.uniforms[[n, row]]);
             let inputs = self.inputs.slice(s![row..=row, ..]).to_owned();
-            let batch = Batch { inputs: self.on.matrix(&inputs), targets: self.on.matrix(&targets) };
+            let batch = Batch::new(self.on.matrix(&inputs), self.on.matrix(&targets));
             let score = host(Tensor::cat(self.model.likelihood_score(&theta, &batch, 1.0), 1));
             scores[row].row_mut(n).iter_mut().zip(&score[n * dim..][..dim]).for_each(|(own, score)| *own = *score);
         }

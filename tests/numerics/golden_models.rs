@@ -79,7 +79,7 @@ fn one_hot(labels: &[usize], classes: usize) -> Array2<f64> {
 }
 
 fn batch<B: Backend>(inputs: &Array2<f64>, targets: &Array2<f64>, on: &Session<B>) -> Batch {
-    Batch { inputs: on.matrix(inputs), targets: on.matrix(targets) }
+    Batch::new(on.matrix(inputs), on.matrix(targets))
 }
 
 /// Some of a prior's terms.

@@ -11,3 +11,4 @@ mod numerics;
 mod selection;
 mod stack;
 mod transport;
+mod weights;

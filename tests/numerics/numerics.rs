@@ -88,7 +88,7 @@ fn a_noise_precision_that_runs_away_stops_its_loop_by_name() {
     let head = Head::Real { gamma_shape: 1.0, gamma_rate: 0.1 };
     let model = Network::new(BnnConfig { head, ..BnnConfig::classifier(1, &[2], 1) });
     let one = session().upload(vec![1.0], [1, 1]);
-    let batch = Batch { inputs: one.clone(), targets: one };
+    let batch = Batch::new(one.clone(), one);
     let svgd = Svgd { kernel: Kernel::default(), optimizer: Optimizer::Sgd { lr: 1e-9 } };
     // e^89 is beyond f32: the score is not finite, and must not reach a particle.
     for (log_gamma, stops) in [(5.0, false), (89.0, true)] {
@@ -143,8 +143,7 @@ fn logits_beyond_the_exponential_give_scores_within_their_bounds() {
     let model: Arc<dyn Model> = Arc::new(Network::new(BnnConfig::classifier(1, &[], 2)));
     let theta = array![[1e4, -1e4, 0.0, 0.0]];
     let at = with_layout(&theta, model.layout(), &session());
-    let batch =
-        Batch { inputs: session().upload(vec![1.0], [1, 1]), targets: session().upload(vec![0.0, 1.0], [1, 2]) };
+    let batch = Batch::new(session().upload(vec![1.0], [1, 1]), session().upload(vec![0.0, 1.0], [1, 2]));
     let score = from_blocks(model.likelihood_score(at.blocks(), &batch, 1.0), &at);
     let got = values(&score);
     for (got, want) in got.iter().zip([-1.0, 1.0, -1.0, 1.0]) {

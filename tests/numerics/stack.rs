@@ -262,7 +262,7 @@ fn answers<B: Backend>(model: &dyn Model, material: [&Array2<f64>; 3], precision
     let on = Session::<B>::open(precision).unwrap();
     let [theta, inputs, targets] = material;
     let theta = blocks(theta, model, &on);
-    let batch = Batch { inputs: on.matrix(inputs), targets: on.matrix(targets) };
+    let batch = Batch::new(on.matrix(inputs), on.matrix(targets));
     let score = model.likelihood_score(&theta, &batch, 5.0);
     [
         host(model.log_likelihood(&theta, &batch)),
@@ -319,7 +319,7 @@ fn the_score_of_a_stack_is_the_slope_of_its_log_likelihood() {
         let model = network(stack(case.input, case.layers, CLASSES));
         let d = model.layout().dim();
         let [theta, inputs, targets] = material(case, d);
-        let batch = Batch { inputs: on.matrix(&inputs), targets: on.matrix(&targets) };
+        let batch = Batch::new(on.matrix(&inputs), on.matrix(&targets));
         let score = host(Tensor::cat(model.likelihood_score(&blocks(&theta, &model, &on), &batch, 1.0), 1));
         let moved = |j: usize, by: f64| {
             let mut theta = theta.clone();

@@ -194,7 +194,7 @@ fn answers<B: Backend>(shape: &Shape, precision: Precision) -> Vec<(&'static str
     };
     let theta = with_layout(&theta, model.layout(), &session);
     let theta = theta.blocks();
-    let batch = Batch { inputs: session.matrix(&inputs), targets: session.matrix(&targets) };
+    let batch = Batch::new(session.matrix(&inputs), session.matrix(&targets));
     let score = model.likelihood_score(theta, &batch, 7.5);
     let joint = model.prior().add_score(theta, score.clone(), 1.0);
     vec![
@@ -304,7 +304,7 @@ fn svgd_step<B: Backend>(precision: Precision) -> Vec<f64> {
     let theta = with_layout(&start, model.layout(), &session);
     let inputs = normal((20, 64), 0.5, &mut rng);
     let one_hot = Array2::from_shape_fn((20, 10), |(row, class)| f64::from(u8::from(row % 10 == class)));
-    let batch = Batch { inputs: session.matrix(&inputs), targets: session.matrix(&one_hot) };
+    let batch = Batch::new(session.matrix(&inputs), session.matrix(&one_hot));
     let score = model.likelihood_score(theta.blocks(), &batch, 5.0);
     let score = Tensor::cat(model.prior().add_score(theta.blocks(), score, 1.0), 1);
     let score = Array2::from_shape_vec((4, model.layout().dim()), host(score)).unwrap();

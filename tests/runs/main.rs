@@ -2,6 +2,7 @@
 //! messages in other precisions, with server and clients that are built apart, with test rows at the clients, at sites.
 
 mod apart;
+mod class_weights;
 #[path = "../common/mod.rs"]
 mod common;
 mod edges;

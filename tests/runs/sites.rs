@@ -212,6 +212,19 @@ fn so_it_does_with_features_in_the_basis_of_their_principal_axes() {
 }
 
 #[test]
+fn so_it_does_with_classes_of_equal_weight() {
+    for kind in ["newton-dsvgd", "fedavg"] {
+        let weighted = |text: String| match text.contains("twonorm") {
+            true => text.replace("kind = \"twonorm\",", "kind = \"twonorm\", class_weights = \"balanced\","),
+            false => text.replace("kind = \"sites\",", "kind = \"sites\", class_weights = \"balanced\","),
+        };
+        let texts = configs(kind, "", Task::Classification).map(weighted);
+        assert!(texts.iter().all(|text| text.contains("balanced")));
+        compare_texts(texts, (kind, "class weights"), Task::Classification);
+    }
+}
+
+#[test]
 fn so_it_does_in_half_precision_and_for_regressions() {
     compare("newton-dsvgd", "[federation]\nwire = \"f16\"", Task::Classification);
     compare("dsvgd", "[federation]\nwire = \"bf16\"", Task::Classification);

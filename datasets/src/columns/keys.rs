@@ -136,58 +136,56 @@ impl Reading {
     }
 }
 
-/// The key `ignore`.
-pub(crate) const IGNORE: Key =
-    key("ignore", Accepts::Columns { words: &[] }, Texts(&[]), "Columns that are left out, by name or number.");
+/// The keys of [`Reading`], in the order of a resolved config.
+pub(crate) const READING: [Key; 8] = [
+    key("ignore", Accepts::Columns { words: &[] }, Texts(&[]), "Columns that are left out, by name or number."),
+    ID,
+    key(
+        "categorical",
+        Accepts::Columns { words: &["auto"] },
+        Texts(&[]),
+        "Columns of texts: one feature for each text of the training rows, in sorted order, which is 1 where the cell has this text and else 0; all are 0 for a text that no training row has. `auto`: every column with a cell that is neither a number nor missing.",
+    ),
+    key(
+        "boolean",
+        Accepts::Columns { words: &[] },
+        Texts(&[]),
+        "Columns of `true` and `false`, `yes` and `no`, `t` and `f`, `y` and `n`, or `1` and `0`, in upper or lower case; 1 and 0 as a feature.",
+    ),
+    key(
+        "date",
+        Accepts::Columns { words: &[] },
+        Texts(&[]),
+        "Columns of dates; the feature is the number of days since 1970-01-01. A time of day after it (`T13:45` or ` 13:45:30`) is a fraction of a day.",
+    ),
+    key(
+        "date_format",
+        Accepts::Text { may_be_empty: false },
+        Text("YYYY-MM-DD"),
+        "How the dates of `date` are written: `YYYY`, `MM` and `DD`, each once, such as `DD.MM.YYYY` or `MM/DD/YYYY`.",
+    ),
+    key("decimal", Accepts::Choice(&[".", ","]), Text("."), "The decimal mark of numbers, of features and target."),
+    key(
+        "missing",
+        Accepts::Choice(&["error", "mean", "indicator", "drop"]),
+        Text("error"),
+        "Missing cells of features, which are empty or `NA`, `N/A`, `NaN`, `null` or `?` in upper or lower case: `error` refuses them, `mean` gives their features the means over the training rows, `indicator` does so and adds a feature that is 1 where the cell is missing (for columns in which training rows have such cells), `drop` leaves the row out, as one without a target.",
+    ),
+];
 
 /// The key `id`.
-pub(crate) const ID: Key = key(
+const ID: Key = key(
     "id",
     Accepts::Columns { words: &[] },
     Texts(&[]),
     "Columns that are no feature, such as the number of a patient; `fedstein predict` writes them before its predictions.",
 );
 
-/// The key `categorical`.
-pub(crate) const CATEGORICAL: Key = key(
-    "categorical",
-    Accepts::Columns { words: &["auto"] },
-    Texts(&[]),
-    "Columns of texts: one feature for each text of the training rows, in sorted order, which is 1 where the cell has this text and else 0; all are 0 for a text that no training row has. `auto`: every column with a cell that is neither a number nor missing.",
-);
-
-/// The key `boolean`.
-pub(crate) const BOOLEAN: Key = key(
-    "boolean",
-    Accepts::Columns { words: &[] },
-    Texts(&[]),
-    "Columns of `true` and `false`, `yes` and `no`, `t` and `f`, `y` and `n`, or `1` and `0`, in upper or lower case; 1 and 0 as a feature.",
-);
-
-/// The key `date`.
-pub(crate) const DATE: Key = key(
-    "date",
-    Accepts::Columns { words: &[] },
-    Texts(&[]),
-    "Columns of dates; the feature is the number of days since 1970-01-01. A time of day after it (`T13:45` or ` 13:45:30`) is a fraction of a day.",
-);
-
-/// The key `date_format`.
-pub(crate) const DATE_FORMAT: Key = key(
-    "date_format",
-    Accepts::Text { may_be_empty: false },
-    Text("YYYY-MM-DD"),
-    "How the dates of `date` are written: `YYYY`, `MM` and `DD`, each once, such as `DD.MM.YYYY` or `MM/DD/YYYY`.",
-);
-
-/// The key `decimal`.
-pub(crate) const DECIMAL: Key =
-    key("decimal", Accepts::Choice(&[".", ","]), Text("."), "The decimal mark of numbers, of features and target.");
-
-/// The key `missing`.
-pub(crate) const MISSING: Key = key(
-    "missing",
-    Accepts::Choice(&["error", "mean", "indicator", "drop"]),
-    Text("error"),
-    "Missing cells of features, which are empty or `NA`, `N/A`, `NaN`, `null` or `?` in upper or lower case: `error` refuses them, `mean` gives their features the means over the training rows, `indicator` does so and adds a feature that is 1 where the cell is missing (for columns in which training rows have such cells), `drop` leaves the row out, as one without a target.",
-);
+/// [`READING`] of a site's own file, whose results have the predictions.
+pub(crate) const READING_AT_SITE: [Key; 8] = {
+    let mut keys = READING;
+    keys[1] = ID.doc(
+        "Columns that are no feature, such as the number of a patient; `fedstein predict` on the site's own results writes them before its predictions.",
+    );
+    keys
+};

@@ -17,7 +17,7 @@ pub use keys::{Categorical, Decimal, Missing, Reading, Rule};
 pub use tally::Tally;
 
 pub(crate) use cell::{Purpose, is_missing};
-pub(crate) use keys::{BOOLEAN, CATEGORICAL, DATE, DATE_FORMAT, DECIMAL, ID, IGNORE, MISSING};
+pub(crate) use keys::{READING, READING_AT_SITE};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,10 +1,7 @@
 //! A user's own table, with or without natural clients and a second file of test rows.
 
 use super::{DataSet, Origin, Rows, Source};
-use crate::columns::{
-    BOOLEAN, CATEGORICAL, Categorical, CellKind, Columns, DATE, DATE_FORMAT, DECIMAL, ID, IGNORE, MISSING, Missing,
-    Reading,
-};
+use crate::columns::{Categorical, CellKind, Columns, Missing, READING, READING_AT_SITE, Reading};
 use crate::format::csv::{self, CsvOptions, CsvTable, Names, Task};
 use crate::format::header::Header;
 use crate::format::table;
@@ -12,7 +9,7 @@ use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;
 use crate::{DataError, DataProperties, Dataset, Encoding, Normalise, Targets, split};
 use fedstein_schema::Literal::{Float, Text};
-use fedstein_schema::{Accepts, Interval, Key, Kind, key, required};
+use fedstein_schema::{Accepts, Interval, Key, Kind, joined, key, required};
 use ndarray::Axis;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -131,9 +128,17 @@ pub(super) const TEST_PATH: Key = key(
     "A second CSV file with the test rows; `test_fraction` is then ignored. `\"\"`: none.",
 );
 
+const KEYS: [Key; 20] = joined(&[
+    &[PATH, TARGET, TASK, HEADER, DELIMITER, CLIENT_COLUMN],
+    &READING,
+    &[TEST_PATH, NORMALISE, TEST_FRACTION, SPLIT, TRAIN_LIMIT, TEST_LIMIT],
+]);
+
 /// The keys of a file that a site of a federation holds alone: without natural clients, scale and limits, which concern
 /// all sites.
-pub const SITE_KEYS: &[Key] = &[
+pub const SITE_KEYS: &[Key] = &joined::<18>(&[&SITE_FILE, &READING_AT_SITE, &SITE_SPLIT]);
+
+const SITE_FILE: [Key; 6] = [
     PATH.doc("The CSV file, relative to the directory of the site's own file; may be compressed with gzip."),
     TARGET,
     TASK,
@@ -142,14 +147,9 @@ pub const SITE_KEYS: &[Key] = &[
     TEST_PATH.doc(
         "A second CSV file with the test rows, relative as `path`; `test_fraction` is then ignored. `\"\"`: none.",
     ),
-    IGNORE,
-    ID.doc("Columns that are no feature, such as the number of a patient; `fedstein predict` on the site's own results writes them before its predictions."),
-    CATEGORICAL,
-    BOOLEAN,
-    DATE,
-    DATE_FORMAT,
-    DECIMAL,
-    MISSING,
+];
+
+const SITE_SPLIT: [Key; 4] = [
     TEST_FRACTION
         .doc("Share of the rows held out for the test; the same rows every time, drawn by the site's `index`."),
     key(
@@ -236,28 +236,7 @@ impl Source for Csv {
     const KIND: Kind = Kind {
         name: "csv",
         about: "A table of your own: classification or regression, with or without natural clients. Scale `auto`: `standard`.",
-        keys: &[
-            PATH,
-            TARGET,
-            TASK,
-            HEADER,
-            DELIMITER,
-            CLIENT_COLUMN,
-            IGNORE,
-            ID,
-            CATEGORICAL,
-            BOOLEAN,
-            DATE,
-            DATE_FORMAT,
-            DECIMAL,
-            MISSING,
-            TEST_PATH,
-            NORMALISE,
-            TEST_FRACTION,
-            SPLIT,
-            TRAIN_LIMIT,
-            TEST_LIMIT,
-        ],
+        keys: &KEYS,
     };
     const SET: DataSet = DataSet {
         name: Self::KIND.name,

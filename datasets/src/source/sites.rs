@@ -1,7 +1,7 @@
 //! Rows that lie at the sites of a federation, and nowhere else.
 
 use super::{DataSet, Origin, Rows, Source};
-use crate::columns::{BOOLEAN, CATEGORICAL, Columns, DATE, DATE_FORMAT, DECIMAL, ID, IGNORE, MISSING, Reading};
+use crate::columns::{Columns, READING, Reading};
 use crate::format::csv::{CsvOptions, Task};
 use crate::format::header::Header;
 use crate::prepare::NORMALISE;
@@ -9,7 +9,7 @@ use crate::properties::TargetKind;
 use crate::source::csv::{self, DELIMITER, HEADER, TASK, TEST_PATH};
 use crate::{DataError, DataProperties, Dataset, Normalise};
 use fedstein_schema::Literal::Text;
-use fedstein_schema::{Accepts, Key, Kind, key};
+use fedstein_schema::{Accepts, Key, Kind, joined, key};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -40,7 +40,9 @@ pub struct Sites {
     pub test_limit: usize,
 }
 
-const KEYS: &[Key] = &[
+const KEYS: [Key; 14] = joined(&[&OF_TEST_ROWS, &READING]);
+
+const OF_TEST_ROWS: [Key; 6] = [
     TASK,
     NORMALISE,
     TEST_PATH.doc(
@@ -55,14 +57,6 @@ const KEYS: &[Key] = &[
     ),
     HEADER,
     DELIMITER,
-    IGNORE,
-    ID,
-    CATEGORICAL,
-    BOOLEAN,
-    DATE,
-    DATE_FORMAT,
-    DECIMAL,
-    MISSING,
 ];
 
 impl Sites {
@@ -96,7 +90,7 @@ impl Source for Sites {
     const KIND: Kind = Kind {
         name: "sites",
         about: "Rows at the sites of a federation, each with a file of its own (docs/federation.md); `fedstein train --sites`. `[partition]` is not used. Scale `auto`: `standard` over all sites; `minmax`, `unit` and `published` are refused.",
-        keys: KEYS,
+        keys: &KEYS,
     };
     const SET: DataSet = DataSet {
         name: Self::KIND.name,

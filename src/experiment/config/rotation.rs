@@ -5,7 +5,7 @@ use fedstein_schema::Literal::Text as T;
 use fedstein_schema::{Key, key};
 use serde::{Deserialize, Serialize};
 
-/// The keys of `[data]` that every data set has.
+/// The keys of `[data]` about the basis.
 ///
 /// A run of an earlier version has neither: its features are as they were after scaling.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,18 +39,16 @@ pub enum RotateFrom {
     FirstClient,
 }
 
-/// The keys, in the order of a resolved config.
-pub(super) const KEYS: &[Key] = &[
-    key(
-        "rotate",
-        Choice(&["none", "principal"]),
-        T("none"),
-        "Basis of the features after scaling: as they are, or their principal axes (eigenvectors of the training rows' second moment), in which diagonal step rules and curvatures fit better. The matrix is kept with the run, and predictions take rows as they are. Not for convolutions.",
-    ),
-    key(
-        "rotate_from",
-        Choice(&["all-clients", "first-client"]),
-        T("all-clients"),
-        "Rows that the principal axes come from: those of all clients (each sends one p × p matrix of sums), or of client 0, which sends p × p numbers to all.",
-    ),
-];
+pub(super) const ROTATE: Key = key(
+    "rotate",
+    Choice(&["none", "principal"]),
+    T("none"),
+    "Basis of the features after scaling: as they are, or their principal axes (eigenvectors of the training rows' second moment), in which diagonal step rules and curvatures fit better. The matrix is kept with the run, and predictions take rows as they are. Not for convolutions.",
+);
+
+pub(super) const ROTATE_FROM: Key = key(
+    "rotate_from",
+    Choice(&["all-clients", "first-client"]),
+    T("all-clients"),
+    "Rows that the principal axes come from: those of all clients (each sends one p × p matrix of sums), or of client 0, which sends p × p numbers to all.",
+);
