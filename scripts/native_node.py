@@ -113,6 +113,8 @@ sites = 3
 rounds = {rounds}
 out = "{out}"
 config = "{config}"
+# A node that was killed gets its key back after a minute.
+rejoin-seconds = 60
 """
 
 
