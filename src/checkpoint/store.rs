@@ -75,6 +75,17 @@ impl Store {
         Ok(is_there.then(|| Self { generations, ..Self::new(dir.to_path_buf()) }))
     }
 
+    /// The generation of a round alone, for reading: a part is checked when it is read. `None` where this round has none.
+    ///
+    /// # Errors
+    /// The manifest is damaged or has another format, or a file cannot be read.
+    pub fn to_read(dir: &Path, round: usize) -> Result<Option<Self>, CheckpointError> {
+        if !rounds(dir)?.contains(&round) {
+            return Ok(None);
+        }
+        Ok(Some(Self { generations: vec![manifest(dir, round)?], ..Self::new(dir.to_path_buf()) }))
+    }
+
     /// Keeps every generation from this round on, in the place of the newest two.
     pub fn keep_from(&mut self, round: usize) {
         self.from = Some(round);
@@ -372,6 +383,19 @@ mod tests {
         fs::write(path.join("half-3.safetensors"), "damaged").unwrap();
         assert!(Store::open_at(&path, 3).unwrap_err().to_string().contains("half-3"));
         assert!(rounds(Path::new("/nowhere")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_generation_is_read_whatever_became_of_parts_that_are_not() {
+        let dir = TempDir::new().unwrap();
+        let path = store(&dir).dir;
+        fs::write(path.join("client-1-1.safetensors"), "damaged").unwrap();
+        let store = Store::to_read(&path, 3).unwrap().unwrap();
+        assert_eq!(theta(&store, "server"), 3.0);
+        assert!(store.read("client-1").unwrap_err().to_string().contains("client-1-1"));
+        assert!(
+            Store::to_read(&path, 4).unwrap().is_none() && Store::to_read(Path::new("/nowhere"), 1).unwrap().is_none()
+        );
     }
 
     #[test]

@@ -242,7 +242,8 @@ Columns of --columns, after the others and in the order given:
 Examples:
   fedstein predict runs/a --input new.csv
   fedstein predict runs/a --input new.csv --columns entropy,mutual_information,outside
-  fedstein predict runs/a --input new.csv --format jsonl --out new.jsonl")]
+  fedstein predict runs/a --input new.csv --format jsonl --out new.jsonl
+  fedstein predict runs/a --input new.csv --client north          what the predictor of client `north` says")]
 pub struct PredictArgs {
     /// The directory of a run
     #[arg(value_name = "RUN_DIR")]
@@ -259,6 +260,15 @@ pub struct PredictArgs {
     /// Replace the file of --out
     #[arg(long)]
     pub force: bool,
+
+    /// Predict with the own predictor of this client, by its name as in clients.csv (its number where clients have none); of
+    /// a personalised method
+    #[arg(long, value_name = "NAME")]
+    pub client: Option<String>,
+
+    /// With --client: directory of the data sets, if the run was trained on one [default: $FEDSTEIN_DATA, else data]
+    #[arg(long, value_name = "DIR", requires = "client")]
+    pub data_dir: Option<PathBuf>,
 
     /// Level of the prediction sets: the share of rows whose set is to hold the truth [default: the run's `calibration.level`]
     #[arg(long, value_name = "L", value_parser = level)]
@@ -347,7 +357,16 @@ pub struct EvaluateArgs {
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub by: Option<String>,
 
-    /// Directory of predictions and report [default: RUN_DIR/evaluate/<FILE>]
+    /// Score the own predictor of this client, by its name as in clients.csv (its number where clients have none); of
+    /// a personalised method
+    #[arg(long, value_name = "NAME")]
+    pub client: Option<String>,
+
+    /// With --client: directory of the data sets, if the run was trained on one [default: $FEDSTEIN_DATA, else data]
+    #[arg(long, value_name = "DIR", requires = "client")]
+    pub data_dir: Option<PathBuf>,
+
+    /// Directory of predictions and report [default: RUN_DIR/evaluate/<FILE>, with --client <FILE>-client-<NAME>]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 

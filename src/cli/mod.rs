@@ -190,6 +190,10 @@ pub struct Predict {
     pub out: Option<PathBuf>,
     /// Whether an existing file is replaced.
     pub force: bool,
+    /// The client whose own predictor predicts; `None` for the published particles.
+    pub client: Option<String>,
+    /// The directory of the data sets, for that client.
+    pub data_dir: PathBuf,
     /// The level of the prediction sets; `None` for the run's.
     pub level: Option<f64>,
     /// Whether the probabilities are given without the run's temperature or other map.
@@ -213,6 +217,10 @@ pub struct Evaluate {
     pub target: Option<String>,
     /// The column of groups.
     pub by: Option<String>,
+    /// The client whose own predictor predicts; `None` for the published particles.
+    pub client: Option<String>,
+    /// The directory of the data sets, for that client.
+    pub data_dir: PathBuf,
     /// The directory of predictions and report; `None` for one in the run's.
     pub out: Option<PathBuf>,
     /// Whether an earlier evaluation there is replaced.
@@ -452,12 +460,26 @@ impl Invocation {
             }
             Command::Report(typed) => Self::Report(report(typed)),
             Command::Predict(args) => {
-                let PredictArgs { run, input, out, force, level, raw, columns, format, backend } = args;
-                Self::Predict(Predict { run, input, out, force, level, raw, columns, format, backend })
+                let PredictArgs { run, input, out, force, client, level, raw, columns, format, backend, .. } = args;
+                let data_dir = data_dir(DataDir { path: args.data_dir });
+                Self::Predict(Predict {
+                    run,
+                    input,
+                    out,
+                    force,
+                    client,
+                    data_dir,
+                    level,
+                    raw,
+                    columns,
+                    format,
+                    backend,
+                })
             }
             Command::Evaluate(args) => {
-                let EvaluateArgs { run, input, target, by, out, force, title, level, backend } = args;
-                Self::Evaluate(Evaluate { run, input, target, by, out, force, title, level, backend })
+                let EvaluateArgs { run, input, target, by, client, out, force, title, level, backend, .. } = args;
+                let data_dir = data_dir(DataDir { path: args.data_dir });
+                Self::Evaluate(Evaluate { run, input, target, by, client, data_dir, out, force, title, level, backend })
             }
             Command::Runs(RunsArgs { dir, diff, json, csv }) => {
                 let listing = match (json, csv) {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::client;
 use super::new_rows::{self, Besides};
 use super::output::NewDirectory;
 use super::{headline, output};
@@ -24,6 +25,8 @@ use crate::report::quoted;
 const JSON: &str = "report.json";
 /// The most groups on standard output; the report has all.
 const LISTED: usize = 10;
+/// The most letters of a client's name in that of a directory.
+const LONGEST: usize = 40;
 /// The most classes in a message.
 const CLASSES: usize = 12;
 
@@ -38,20 +41,20 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
     schema().check_overrides(&Overrides { backend: Some(backend.clone()), ..Overrides::default() })?;
     let out = match &typed.out {
         Some(out) => out.clone(),
-        None => default_out(&run, &typed.input)?,
+        None => default_out(&run, &typed)?,
     };
     output::check_new_directory(&out, CONTENTS, &Path::new(run_dir::REPORT).join(JSON), typed.force)?;
-    let recalibrated = run.recalibrated(typed.level)?;
+    let recalibrated = client::recalibrated((&run, &config), typed.client.as_deref(), typed.level)?;
     let target = Target::of(&config, typed.target.as_deref())?;
     let (rows, about) = read(&run, &config, &typed, &target)?;
-    let job = Job { run: &run, config: &config, recalibrated: &recalibrated, rows };
+    let job = Job { run: &run, config: &config, typed: &typed, recalibrated: &recalibrated, rows };
     let evaluated = dispatch(&backend, job)??;
 
     about.notes.iter().for_each(|note| print_note(note));
     let directory = NewDirectory::create(&out)?;
     evaluated.write(&run, &config, about, directory.staging())?;
     directory.keep(CONTENTS)?;
-    print_text(&text(&evaluated, &typed.input, &out)?)
+    print_text(&text(&evaluated, &typed, &out)?)
 }
 
 /// The column of the targets.
@@ -82,8 +85,8 @@ impl Target {
     }
 }
 
-/// `RUN/evaluate/NAME`, with the name of the input up to its first dot.
-fn default_out(run: &Finished, input: &Path) -> Result<PathBuf, CliError> {
+/// `RUN/evaluate/NAME`, with the name of the input up to its first dot, and that of a client behind it.
+fn default_out(run: &Finished, Evaluate { input, client, .. }: &Evaluate) -> Result<PathBuf, CliError> {
     let all = run.path.join(run_dir::EVALUATE);
     // The run may come from an untrusted source.
     if all.is_symlink() {
@@ -91,7 +94,16 @@ fn default_out(run: &Finished, input: &Path) -> Result<PathBuf, CliError> {
     }
     let name = input.file_name().unwrap_or_default().to_string_lossy();
     let name = name.split('.').find(|part| !part.is_empty()).unwrap_or("rows");
-    Ok(all.join(name))
+    Ok(all.join(match client {
+        Some(client) => format!("{name}-client-{}", in_file_name(client)),
+        None => name.to_owned(),
+    }))
+}
+
+/// A client's name with a `-` in the place of other characters than letters, digits, `-` and `_`.
+fn in_file_name(client: &str) -> String {
+    let allowed = |letter: char| letter.is_alphanumeric() || "-_".contains(letter);
+    client.chars().map(|letter| if allowed(letter) { letter } else { '-' }).take(LONGEST).collect()
 }
 
 /// The labelled rows of the file, and what the report says about them.
@@ -115,6 +127,7 @@ fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> R
         ("target".to_owned(), format!("column {}", of_targets.place)),
         ("run".to_owned(), run.path.display().to_string()),
     ];
+    facts.extend(typed.client.iter().map(|client| ("predictor".to_owned(), format!("that of client {client}"))));
     if let (Some(groups), Some(column)) = (&groups, of_groups.first()) {
         facts.push(("groups".to_owned(), format!("{} of column {}", groups.names.len(), column.place)));
     }
@@ -127,7 +140,10 @@ fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> R
     };
     let name = typed.input.file_name().map_or_else(|| input.clone(), |name| name.to_string_lossy().into_owned());
     let about = About {
-        title: typed.title.clone().unwrap_or_else(|| format!("{} on {name}", run.summary.name)),
+        title: typed.title.clone().unwrap_or_else(|| match &typed.client {
+            Some(client) => format!("{} on {name}, client {client}", run.summary.name),
+            None => format!("{} on {name}", run.summary.name),
+        }),
         facts,
         notes: is_index.then(note).into_iter().chain(notes).chain(outside).collect(),
     };
@@ -175,6 +191,7 @@ fn listed(names: &[String]) -> String {
 struct Job<'a> {
     run: &'a Finished,
     config: &'a Config,
+    typed: &'a Evaluate,
     recalibrated: &'a Recalibrated,
     rows: LabelledRows,
 }
@@ -183,14 +200,17 @@ impl OnBackend for Job<'_> {
     type Output = Result<Evaluated, RunError>;
 
     fn run<B: Backend>(self) -> Self::Output {
-        self.run.evaluate::<B>(self.config, self.recalibrated, self.rows)
+        let Self { run, config, typed, recalibrated, rows } = self;
+        let client = client::predictor::<B>((run, config), typed.client.as_deref(), &typed.data_dir)?;
+        run.evaluate(config, client, recalibrated, rows)
     }
 }
 
 /// The headline, what temperature and sets do, the groups and the place of the report.
-fn text(evaluated: &Evaluated, input: &Path, out: &Path) -> Result<String, CliError> {
+fn text(evaluated: &Evaluated, Evaluate { input, client, .. }: &Evaluate, out: &Path) -> Result<String, CliError> {
     let evaluation = &evaluated.evaluation;
-    let mut text = headline::table(evaluation, &format!("rows of {}: {}", input.display(), evaluation.rows));
+    let by = client.as_ref().map(|client| format!(", predictor of client {client}")).unwrap_or_default();
+    let mut text = headline::table(evaluation, &format!("rows of {}{by}: {}", input.display(), evaluation.rows));
     if let Some(results) = &evaluated.calibration {
         results.sentences().iter().for_each(|sentence| text += &format!("\n{sentence}\n"));
     }

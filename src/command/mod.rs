@@ -2,6 +2,7 @@
 
 mod backends;
 mod bench;
+mod client;
 mod columns;
 mod data;
 mod evaluate;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::client;
 use super::columns::{self, Column};
 use super::new_rows::{self, Besides};
 use super::output;
@@ -35,7 +36,7 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     }
     let out = typed.out.as_deref().unwrap_or(Path::new("-"));
     output::check(out, typed.force)?;
-    let recalibrated = run.recalibrated(typed.level)?;
+    let recalibrated = client::recalibrated((&run, &config), typed.client.as_deref(), typed.level)?;
     check_columns(&run, &typed.columns)?;
     let range = match typed.columns.contains(&MoreColumn::Outside) {
         true => Some(run.training_range(&config)?.ok_or_else(|| no_range(&run))?),
@@ -107,7 +108,8 @@ impl OnBackend for Job<'_> {
         let outside = range.as_ref().map(|range| range.outside(&features)).unwrap_or_default();
         let note = range.as_ref().and_then(|range| range.note(&outside));
         let more = More { wanted: &typed.columns, outside };
-        let text = match run.forecast::<B>(config, features, &typed.input.display().to_string())? {
+        let client = client::predictor::<B>((run, config), typed.client.as_deref(), &typed.data_dir)?;
+        let text = match run.forecast_by(config, client, features, &typed.input.display().to_string())? {
             Forecast::Classes { log_probs, names } => {
                 let unscaled = log_probs.ensemble();
                 let scaled = recalibrated.probabilities(unscaled.clone(), names.len())?;

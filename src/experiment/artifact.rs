@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::backend::{Backend, Session};
-use crate::checkpoint::digest;
 use crate::checkpoint::lock::Lock;
 use crate::datasets::{ModelCard, Partition, Rotation, TrainTest};
 use crate::error::RunError;
@@ -24,7 +23,7 @@ use crate::report::{ClientNames, PartitionTable, RoundRecord, csv};
 use super::checkpoints::{Checkpoints, Digests, Snapshot};
 use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
-use super::finished::{SCHEMA_VERSION, Summary, to_safetensors};
+use super::finished::{BEST_ROUND, SCHEMA_VERSION, Summary, to_safetensors};
 use super::outcome::Outcome;
 use super::provenance::Provenance;
 use super::rotation;
@@ -67,7 +66,7 @@ impl RowsOfRun {
             clients: ClientNames::new(partition.names().to_vec()),
         };
         Self {
-            digests: Digests { data: digest::of_data(data), partition: digest::of_partition(partition) },
+            digests: Digests::of(data, partition),
             listed: partition.table(&data.train.targets),
             counts: Some(counts),
             about: format!("{}, {} training and {} test rows", card.data, data.train.rows(), data.test.rows()),
@@ -342,7 +341,7 @@ impl Artifacts {
         let bytes = |of: fn(&RoundRecord) -> u64| outcome.rounds.iter().map(of).sum::<u64>().to_string();
         let mut facts = self.facts.clone();
         facts.push(("rounds".into(), outcome.rounds.len().to_string()));
-        facts.extend(outcome.best.map(|best| ("best round".into(), best.to_string())));
+        facts.extend(outcome.best.map(|best| (BEST_ROUND.into(), best.to_string())));
         facts.push(("seconds".into(), format!("{:.1}", outcome.seconds)));
         facts.push(("uplink bytes".into(), bytes(|round| round.uplink_bytes)));
         facts.push(("downlink bytes".into(), bytes(|round| round.downlink_bytes)));

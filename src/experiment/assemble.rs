@@ -294,6 +294,29 @@ pub(super) fn with_noise(model: &dyn Model, mut particles: Array, squares: &[Squ
     particles
 }
 
+/// The initial particles Θ^(0) `[N, d]` of a run in one process.
+///
+/// # Arguments
+/// * `shards`: the training rows of each client, `[K]`
+///
+/// # Errors
+/// The device fails.
+pub(super) fn first_particles<B: Backend>(
+    model: &dyn Model,
+    count: usize,
+    (train, shards): (&Table, &[Vec<usize>]),
+    streams: Streams,
+    session: &Session<B>,
+) -> Result<Particles<B>, RunError> {
+    let drawn = drawn_particles(model, count, streams);
+    let on_device = |drawn: &Array| Particles::from_array(drawn, model.layout(), session);
+    let squares = |(client, rows): (ClientId, &Vec<usize>)| {
+        squared_residuals(model, &on_device(&drawn)?, train, (client, rows), streams, session)
+    };
+    let squares = if has_noise(model) { shards.iter().enumerate().map(squares).collect() } else { Ok(Vec::new()) };
+    Ok(on_device(&with_noise(model, drawn, &squares?))?)
+}
+
 /// Whether the initial particles of a model depend on the clients' residuals.
 pub(super) fn has_noise(model: &dyn Model) -> bool {
     model.task() == Task::Regression && model.log_noise_precision().is_some()

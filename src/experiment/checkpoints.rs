@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
+use crate::datasets::{Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fault_policy::{ClientReliability, FaultPolicy};
 use crate::federation::fleet::Fleet;
-use crate::protocol::{ClientId, ServerHalf};
+use crate::protocol::{ClientHalf, ClientId, ServerHalf};
 use crate::schedule::Schedule;
 
 use super::config::schema;
@@ -52,6 +53,13 @@ pub(super) struct Digests {
     pub partition: String,
 }
 
+impl Digests {
+    /// Those of some rows and their clients.
+    pub fn of(data: &TrainTest, partition: &Partition) -> Self {
+        Self { data: digest::of_data(data), partition: digest::of_partition(partition) }
+    }
+}
+
 /// The checkpoints of one run.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
@@ -77,6 +85,18 @@ impl Checkpoints {
     /// There is no checkpoint, none is intact, or a key that changes the result differs.
     pub fn open(dir: &Path, resolved: &Resolved) -> Result<(Self, Vec<String>), CheckpointError> {
         let (store, damaged) = Store::open(dir)?;
+        Ok((Self::of_store(store, resolved)?, damaged))
+    }
+
+    /// The checkpoint of a round, for reading; `None` where there is none of this round.
+    ///
+    /// # Errors
+    /// It cannot be read, or a key that changes the result differs.
+    pub fn to_read(dir: &Path, round: usize, resolved: &Resolved) -> Result<Option<Self>, CheckpointError> {
+        Store::to_read(dir, round)?.map(|store| Self::of_store(store, resolved)).transpose()
+    }
+
+    fn of_store(store: Store, resolved: &Resolved) -> Result<Self, CheckpointError> {
         let old = store.newest().map(|manifest| manifest.identity.clone()).unwrap_or_default();
         let config = flat(&resolved.table);
         let differences = differences(&completed(&old.config), &config);
@@ -84,7 +104,7 @@ impl Checkpoints {
             return Err(CheckpointError::Config(differences));
         }
         let identity = Identity { config_sha256: config_digest(&config), config, ..old };
-        Ok((Self { store, identity, is_resumed: true, changed: BTreeSet::new(), last: Instant::now() }, damaged))
+        Ok(Self { store, identity, is_resumed: true, changed: BTreeSet::new(), last: Instant::now() })
     }
 
     /// Whether the run resumes from one of them.
@@ -187,6 +207,23 @@ impl Checkpoints {
             }
         }
         Ok(self.store.read(HISTORY)?)
+    }
+
+    /// Restores the server and one client alone, which stays as it was built where it has never trained.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a state does not fit its part.
+    pub fn restore_one<B: Backend>(
+        &self,
+        server: &mut dyn ServerHalf<B>,
+        (client, half): (ClientId, &mut dyn ClientHalf<B>),
+    ) -> Result<(), RunError> {
+        server.restore(&self.store.read(SERVER)?)?;
+        let part = part_of(client);
+        if self.store.parts().any(|there| there == part) {
+            half.restore(&self.store.read(&part)?)?;
+        }
+        Ok(())
     }
 
     /// Ends checkpointing: keeps only the newest checkpoint, or none.

@@ -5,6 +5,7 @@ use std::path::Path;
 use ndarray::Array2;
 
 use super::artifact::write_predicted;
+use super::client_predictor::ClientPredictor;
 use super::config::Config;
 use super::evaluate::Predicted;
 use super::finished::Finished;
@@ -62,6 +63,7 @@ impl Finished {
     ///
     /// # Arguments
     /// * `config`: the run's, from [`Finished::config`]
+    /// * `client`: the client whose own predictor predicts; `None` for the published particles
     /// * `recalibrated`: the run's temperature and sets, from [`Finished::recalibrated`]
     ///
     /// # Errors
@@ -69,14 +71,17 @@ impl Finished {
     pub fn evaluate<B: Backend>(
         &self,
         config: &Config,
+        client: Option<ClientPredictor<B>>,
         recalibrated: &Recalibrated,
         rows: LabelledRows,
     ) -> Result<Evaluated, RunError> {
         let LabelledRows { features, targets, groups, input } = rows;
-        let predicted = self.predict_labelled::<B>(config, features, &targets, &input)?;
+        // Temperature and sets are those of the published particles.
+        let of_run = self.summary.calibration.as_ref().filter(|_| client.is_none());
+        let predicted = self.predict_labelled(config, client, features, &targets, &input)?;
         let bins = config.evaluation.bins;
         let classes = self.card.classes.as_deref().unwrap_or_default();
-        let calibration = match (&self.summary.calibration, predicted.labelled()?) {
+        let calibration = match (of_run, predicted.labelled()?) {
             (Some(of_run), Some(labelled)) => {
                 Some(recalibrated.on_rows(of_run, (&labelled, bins), classes, groups.as_ref())?)
             }

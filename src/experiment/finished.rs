@@ -28,6 +28,9 @@ use super::{rotation, run_dir};
 /// Version of the layout of `summary.json`.
 pub(super) const SCHEMA_VERSION: u32 = 1;
 
+/// The fact with the round that validation rows have chosen, where `stop.patience` is set.
+pub(super) const BEST_ROUND: &str = "best round";
+
 /// The content of `summary.json`: description and results of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {

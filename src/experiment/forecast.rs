@@ -2,17 +2,19 @@
 
 use ndarray::Array2;
 
+use super::client_predictor::ClientPredictor;
 use super::config::Config;
 use super::evaluate::{Predicted, predict_rows};
 use super::finished::Finished;
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Targets};
 use crate::error::RunError;
+use crate::federation::client_evaluator;
 use crate::metrics::{ParticleLogProbs, RegressionPredictions, Scale};
 use crate::models::Task;
 use crate::rows::Table;
 
-/// What the particles of a run predict for new rows.
+/// What the particles of a run, or one of its clients, predict for new rows.
 #[derive(Clone, Debug)]
 pub enum Forecast {
     /// Of a classification.
@@ -27,7 +29,7 @@ pub enum Forecast {
     Real(RegressionPredictions<'static>),
 }
 
-/// The raw outputs of the particles of a run on some rows.
+/// The raw outputs of N particles, or components of a client's predictor, on some rows.
 struct Outputs {
     /// `[N, n, width]`.
     values: Vec<f32>,
@@ -54,8 +56,22 @@ impl Finished {
         features: Array2<f32>,
         input: &str,
     ) -> Result<Forecast, RunError> {
+        self.forecast_by::<B>(config, None, features, input)
+    }
+
+    /// As [`Self::forecast`], by the own predictor of a client where one is given.
+    ///
+    /// # Errors
+    /// As [`Self::forecast`].
+    pub fn forecast_by<B: Backend>(
+        &self,
+        config: &Config,
+        client: Option<ClientPredictor<B>>,
+        features: Array2<f32>,
+        input: &str,
+    ) -> Result<Forecast, RunError> {
         let rows = features.nrows();
-        let Outputs { values, particles, width, scale } = self.outputs::<B>(config, features, input)?;
+        let Outputs { values, particles, width, scale } = self.outputs(config, client, features, input)?;
         let wrong = |error| self.unusable(input, &error);
         match self.card.classes.clone() {
             Some(names) => {
@@ -69,18 +85,19 @@ impl Finished {
         }
     }
 
-    /// As [`Self::forecast`], of rows whose targets are known, in the units of the data.
+    /// As [`Self::forecast_by`], of rows whose targets are known, in the units of the data.
     ///
     /// # Errors
     /// As [`Self::forecast`].
     pub fn predict_labelled<B: Backend>(
         &self,
         config: &Config,
+        client: Option<ClientPredictor<B>>,
         features: Array2<f32>,
         targets: &Targets,
         input: &str,
     ) -> Result<Predicted, RunError> {
-        let Outputs { values, particles, width, scale } = self.outputs::<B>(config, features, input)?;
+        let Outputs { values, particles, width, scale } = self.outputs(config, client, features, input)?;
         Predicted::of(targets, (particles, width), &values, scale).map_err(|error| self.unusable(input, &error))
     }
 
@@ -92,6 +109,7 @@ impl Finished {
     fn outputs<B: Backend>(
         &self,
         config: &Config,
+        client: Option<ClientPredictor<B>>,
         mut features: Array2<f32>,
         input: &str,
     ) -> Result<Outputs, RunError> {
@@ -113,18 +131,27 @@ impl Finished {
         }
         let rows = features.nrows();
         let data = Dataset { features, targets: Targets::None { rows }, ..shape.clone() };
-        let table = Table::new(data, &self.card.normalisation);
         let model = config.model(&shape)?;
-        let session = Session::<B>::open(config.precision)?;
-        let particles = self.particles::<B>(&*model, &session)?;
         let width = match (model.task(), &self.card.classes) {
             (Task::Classification { classes }, Some(_)) => classes,
             (Task::Regression, None) => 2,
             _ => return Err(RunError::Config("this run's model makes no predictions from rows".into())),
         };
-        let values = predict_rows(&*model, &particles, &table, width, config.evaluation.chunk, &session)?;
-        let scale = self.card.normalisation.target.as_ref();
+        let (normalisation, chunk) = (&self.card.normalisation, config.evaluation.chunk);
+        let (values, particles) = match client {
+            Some(client) => match client.outputs(data, normalisation, chunk)? {
+                Some(client_evaluator::Outputs { components, values, .. }) => (values, components),
+                None => return Err(RunError::Config(format!("{input}: no data rows"))),
+            },
+            None => {
+                let session = Session::<B>::open(config.precision)?;
+                let particles = self.particles::<B>(&*model, &session)?;
+                let table = Table::new(data, normalisation);
+                (predict_rows(&*model, &particles, &table, width, chunk, &session)?, particles.count())
+            }
+        };
+        let scale = normalisation.target.as_ref();
         let scale = scale.map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
-        Ok(Outputs { values, particles: particles.count(), width, scale })
+        Ok(Outputs { values, particles, width, scale })
     }
 }

@@ -7,6 +7,7 @@ pub mod at_site;
 mod calibrate;
 mod checkpoints;
 mod class_weights;
+pub mod client_predictor;
 pub mod config;
 mod diagnosis;
 mod drive;

@@ -4,20 +4,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::algorithm::{Algorithm, AlgorithmConfig};
-use crate::array::Array;
 use crate::backend::{Backend, Session};
 use crate::datasets::{DataProperties, ModelCard, Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::models::Model;
-use crate::particles::Particles;
-use crate::protocol::{ClientId, all_here};
+use crate::protocol::all_here;
 use crate::random::{self, Streams};
 use crate::report::ClientNames;
 use crate::rows::{Shard, Table};
 
 use super::artifact::{Artifacts, RowsOfRun};
-use super::assemble::{check_size, drawn_particles, has_noise, squared_residuals, with_noise};
+use super::assemble::{check_size, first_particles};
 use super::assigned::{Assigned, assigned};
 use super::calibrate::{Plan, rows_of_clients};
 use super::config::Config;
@@ -140,13 +138,7 @@ fn run_with<B: Backend>(
     let train_targets = data.train.targets.clone();
     let train = Table::new(data.train, &data.normalisation).weighted(class_weights.as_deref());
     let clients = shards.len();
-    let drawn = drawn_particles(&*model, algorithm.particles(), streams);
-    let initial = |drawn: &Array| Particles::from_array(drawn, model.layout(), &session);
-    let squares = |(client, rows): (ClientId, &Vec<usize>)| {
-        squared_residuals(&*model, &initial(&drawn)?, &train, (client, rows), streams, &session)
-    };
-    let squares = if has_noise(&*model) { shards.iter().enumerate().map(squares).collect() } else { Ok(Vec::new()) };
-    let initial = initial(&with_noise(&*model, drawn, &squares?))?;
+    let initial = first_particles(&*model, algorithm.particles(), (&train, &shards), streams, &session)?;
 
     // The algorithm's halves, over a fleet of clients.
     let (roster, here) = all_here(shards.into_iter().map(|rows| Shard::new(train.clone(), rows, session.clone())));

@@ -4,6 +4,7 @@ mod backends;
 mod bad_input;
 mod bench;
 mod calibration;
+mod client;
 mod data;
 mod evaluate;
 mod example;

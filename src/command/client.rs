@@ -1,0 +1,56 @@
+//! The option `--client` of `predict` and `evaluate`: a client's own predictor in the place of the published particles.
+
+use std::path::Path;
+
+use crate::backend::Backend;
+use crate::cli::{CliError, print_note};
+use crate::error::RunError;
+use crate::experiment::Config;
+use crate::experiment::client_predictor::{AskedClient, ClientPredictor};
+use crate::experiment::finished::Finished;
+use crate::experiment::recalibrated::Recalibrated;
+
+/// What is done to predictions: nothing to those of a client's own predictor. The temperature was fitted to the published
+/// particles, and the guarantee of prediction sets is for scores by the predictor that made the thresholds.
+///
+/// # Errors
+/// The run does not keep the states of its clients, a level is asked for of a client's sets, or the error of
+/// [`Finished::recalibrated`].
+pub(super) fn recalibrated(
+    (run, config): (&Finished, &Config),
+    client: Option<&str>,
+    level: Option<f64>,
+) -> Result<Recalibrated, CliError> {
+    if client.is_none() {
+        return Ok(run.recalibrated(level)?);
+    }
+    run.check_clients(config)?;
+    if let Some(level) = level {
+        return Err(CliError::Usage(format!(
+            "--level {level}: prediction sets are learned from the predictions of the published particles and hold for these, \
+             not for a client's own predictor; leave --level out, or --client"
+        )));
+    }
+    if run.card.calibration.is_some() {
+        print_note(
+            "the run's temperature and prediction sets are those of the published particles; a client's own predictor has \
+             neither",
+        );
+    }
+    Ok(Recalibrated::default())
+}
+
+/// The predictor of the client that is asked for, if one is.
+///
+/// # Errors
+/// As [`Finished::client_predictor`].
+pub(super) fn predictor<B: Backend>(
+    (run, config): (&Finished, &Config),
+    client: Option<&str>,
+    data_dir: &Path,
+) -> Result<Option<ClientPredictor<B>>, RunError> {
+    let Some(name) = client else { return Ok(None) };
+    let predictor = run.client_predictor(config, AskedClient { name, data_dir })?;
+    predictor.note().into_iter().for_each(print_note);
+    Ok(Some(predictor))
+}

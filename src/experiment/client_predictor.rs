@@ -1,0 +1,280 @@
+//! The own predictor of one client of a finished run: its state in the checkpoint, over the rows that it trained with.
+//!
+//! Rows, clients and model are built again from the run's configuration, as for a run that resumes. Of the clients only the
+//! one that is asked is built, so that no other has an effect.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::assemble::first_particles;
+use super::assigned::{Assigned, assigned};
+use super::checkpoints::{Checkpoints, Digests};
+use super::config::{Config, schema};
+use super::finished::{BEST_ROUND, Finished};
+use super::run_dir;
+use super::schema::{Overrides, Source};
+use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm};
+use crate::backend::{Backend, Session};
+use crate::checkpoint::{CheckpointError, rounds};
+use crate::datasets::{DataConfig, Dataset, Normalisation};
+use crate::error::RunError;
+use crate::federation::client_calibration::CalibrationRows;
+use crate::federation::client_evaluator::{ClientEvaluator, HeldOut, Outputs};
+use crate::metrics::Scale;
+use crate::models::Model;
+use crate::protocol::{Ask, ClientId, Predictor, Request, Scoring, SharedMessage};
+use crate::random::Streams;
+use crate::report::ClientNames;
+use crate::rows::{Shard, Table};
+
+/// The most clients in a message.
+const LISTED: usize = 12;
+
+/// A client of a run, and where the data sets of the run are.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedClient<'a> {
+    /// Its name as in `clients.csv`; its number from 0 where the clients have no names.
+    pub name: &'a str,
+    /// The directory of the data sets.
+    pub data_dir: &'a Path,
+}
+
+/// The own predictor of a client after the last round of a run.
+#[allow(missing_debug_implementations)] // A predictor may be a closure.
+pub struct ClientPredictor<B: Backend> {
+    client: ClientId,
+    /// The number of clients K.
+    clients: usize,
+    model: Arc<dyn Model>,
+    session: Session<B>,
+    /// The request for the client's scores, with what the server has published.
+    request: Request,
+    predictor: Predictor<B>,
+    note: Option<String>,
+}
+
+impl Finished {
+    /// Checks that the run keeps the states of its clients, without a look at its rows.
+    ///
+    /// # Errors
+    /// The clients have no predictors of their own, or their states are elsewhere, not kept, or not those of the run's
+    /// results.
+    pub fn check_clients(&self, config: &Config) -> Result<(), RunError> {
+        self.states(config).map(drop)
+    }
+
+    /// The predictor of a client, as it is scored in `clients.csv`.
+    ///
+    /// # Arguments
+    /// * `config`: the run's, from [`Finished::config`]
+    ///
+    /// # Errors
+    /// As [`Self::check_clients`]; or the run's rows cannot be read again or are others than in the training, there is no
+    /// such client, it has no predictor of its own, or its state cannot be used.
+    pub fn client_predictor<B: Backend>(
+        &self,
+        config: &Config,
+        asked: AskedClient<'_>,
+    ) -> Result<ClientPredictor<B>, RunError> {
+        let (kept, streams) = (self.states(config)?, Streams::new(config.seed));
+        let again = self.rows_of_training(config, asked.data_dir, (&kept, streams))?;
+        let Assigned { data, partition, class_weights, .. } = again;
+        let names = ClientNames::new(partition.names().to_vec());
+        let roster: Vec<usize> = partition.clients().iter().map(Vec::len).collect();
+        let client = self.numbered(asked.name, &names, roster.len())?;
+
+        // As in `run`, but for one client.
+        let model = config.model(&data.train)?;
+        let session = Session::<B>::open(config.precision)?;
+        let train = Table::new(data.train, &data.normalisation).weighted(class_weights.as_deref());
+        let shards = (&train, partition.clients());
+        let initial = first_particles(&*model, config.algorithm.particles(), shards, streams, &session)?;
+        let shard = Shard::new(train.clone(), partition.clients()[client].clone(), session.clone());
+        let here = (&roster[..], vec![(client, shard)]);
+        let halves = config.algorithm.build(config.setup(&model, here, train.width(), initial, &session))?;
+        let mut server = halves.server;
+        let (_, mut half) = halves.clients.into_iter().next().ok_or(RunError::NoClient(client))?;
+        kept.restore_one(&mut *server, (client, &mut *half))?;
+
+        let wanted = Ask::Score(Scoring { own: true, ..Scoring::default() });
+        let published = SharedMessage::sent(server.publish()?, config.federation.wire);
+        let request = Request::new(kept.round(), client, wanted, published);
+        let predictor = half.predictor(&request)?;
+        let note = match predictor {
+            Predictor::Published => Some(has_none(config, &names.of(client))?),
+            Predictor::Own(_) | Predictor::Rows(_) => None,
+        };
+        Ok(ClientPredictor { client, clients: roster.len(), model, session, request, predictor, note })
+    }
+
+    /// The rows of the training and their clients, as they were.
+    fn rows_of_training(
+        &self,
+        config: &Config,
+        data_dir: &Path,
+        (kept, streams): (&Checkpoints, Streams),
+    ) -> Result<Assigned, RunError> {
+        let again = assigned(config, None, data_dir, streams).map_err(|error| {
+            RunError::Config(format!(
+                "--client: a client's own predictor is built with the rows of the training, which cannot be read again: \
+                 {error}"
+            ))
+        })?;
+        let digests = Digests::of(&again.data, &again.partition);
+        kept.must_be_of(&digests, config.rounds).map_err(|error| self.of_checkpoint(error))?;
+        Ok(again)
+    }
+
+    /// The checkpoint with the states of the clients after the last round.
+    fn states(&self, config: &Config) -> Result<Checkpoints, RunError> {
+        let (run, no) = (self.path.display(), |reason: String| Err(RunError::Config(format!("--client: {reason}"))));
+        if matches!(config.data()?, DataConfig::Sites(_)) {
+            return no(format!(
+                "the clients of {run} are sites, which keep their states themselves: `<state>/<run>/results` at a site has \
+                 the predictions of its own predictor for its test rows, and their report; leave --client out to predict \
+                 with the published particles"
+            ));
+        }
+        let Some(last) = self.summary.rounds.last().map(|record| record.round) else {
+            return no(format!(
+                "{run} has a site's own results, without the states of clients; leave --client out to predict with the \
+                 published particles"
+            ));
+        };
+        let can = config.algorithm.capabilities();
+        if can.centralised || !(can.personal || config.evaluation.personal) {
+            return no(format!(
+                "algorithm kind `{}` has one predictor for all clients; leave --client out, or train a personalised method \
+                 ({})",
+                config.algorithm.name(),
+                personalised().join(", ")
+            ));
+        }
+        let best = self.summary.facts.iter().find(|(name, _)| name == BEST_ROUND).map(|(_, best)| best);
+        if let Some(best) = best.filter(|best| **best != last.to_string()) {
+            return no(format!(
+                "the results of {run} are those of round {best} (stop.patience), and the states of its clients those of \
+                 round {last}; train without `stop.patience`"
+            ));
+        }
+        let dir = self.path.join(run_dir::CHECKPOINT);
+        let name = self.path.join(run_dir::CONFIG).display().to_string();
+        let resolved = schema().resolve(Source { name: &name, text: &self.config_toml }, &Overrides::default())?;
+        let kept = Checkpoints::to_read(&dir, last, &resolved).map_err(|error| self.of_checkpoint(error))?;
+        match (kept, rounds(&dir)?.last()) {
+            (Some(kept), _) => Ok(kept),
+            (None, Some(other)) => no(format!(
+                "the results of {run} are those of round {last}, and its checkpoint is of round {other}; `fedstein train \
+                 --resume {run}` ends the run that was begun again"
+            )),
+            (None, None) => no(format!(
+                "{run} has no checkpoint, which would hold the states of its clients; train with `checkpoint.enabled = \
+                 true` and `checkpoint.keep = true`"
+            )),
+        }
+    }
+
+    /// The error of a checkpoint that is another run's, in words that are not about resuming.
+    fn of_checkpoint(&self, error: CheckpointError) -> RunError {
+        let run = self.path.display();
+        match error {
+            CheckpointError::Data { what, found, expected } => RunError::Config(format!(
+                "--client: the {what} not those that {run} was trained with (sha256 {found:.12} instead of \
+                 {expected:.12}); a client's own predictor is built with these"
+            )),
+            CheckpointError::Config(keys) => RunError::Config(format!(
+                "--client: {run}/{} is not what the run was trained with:\n  {}",
+                run_dir::CONFIG,
+                keys.join("\n  ")
+            )),
+            other => other.into(),
+        }
+    }
+
+    /// The number of the client with this name.
+    fn numbered(&self, name: &str, names: &ClientNames, clients: usize) -> Result<ClientId, RunError> {
+        let is_asked = |client: &ClientId| match names.as_slice().get(*client) {
+            Some(natural) => natural == name,
+            None => client.to_string() == name,
+        };
+        (0..clients).find(is_asked).ok_or_else(|| {
+            let there = match names.is_empty() {
+                true => format!("are numbered from 0 to {}", clients.saturating_sub(1)),
+                false => format!("are {}", listed(names)),
+            };
+            let run = self.path.display();
+            RunError::Config(format!("--client `{name}`: there is no such client; those of {run} {there}"))
+        })
+    }
+}
+
+/// The note on a client of a personalised method that predicts with the published particles.
+///
+/// # Arguments
+/// * `client`: what it is called
+///
+/// # Errors
+/// The method is not personalised, so that the client adds nothing.
+fn has_none(config: &Config, client: &str) -> Result<String, RunError> {
+    let can = config.algorithm.capabilities();
+    let what = format!("client {client} has no predictor of its own and predicts with the published particles");
+    match can.personal {
+        true => Ok(format!("{what}: it has never trained")),
+        false => Err(RunError::Config(format!(
+            "--client: {what} (algorithm kind `{}`); leave --client out",
+            config.algorithm.name()
+        ))),
+    }
+}
+
+/// The kinds of algorithms whose clients predict with parameters of their own.
+fn personalised() -> Vec<&'static str> {
+    let kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
+    kinds.filter(|(_, can)| can.personal).map(|(kind, _)| kind.name).collect()
+}
+
+/// The first names of clients.
+fn listed(names: &ClientNames) -> String {
+    let clients = names.as_slice().len();
+    let shown: Vec<String> = (0..clients.min(LISTED)).map(|client| format!("`{}`", names.of(client))).collect();
+    let more = if clients > LISTED { format!(" and {} more", clients - LISTED) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+impl<B: Backend> ClientPredictor<B> {
+    /// What the user should know of this predictor, in a sentence.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// The predictive parameters of rows, in the form that the model takes, by the code that scores the client's own test
+    /// rows. `None` where there are no rows.
+    ///
+    /// # Errors
+    /// The device does not answer, or the published particles are missing.
+    pub(super) fn outputs(
+        self,
+        data: Dataset,
+        normalisation: &Normalisation,
+        chunk: usize,
+    ) -> Result<Option<Outputs>, RunError> {
+        let Self { client, clients, model, session, request, predictor, .. } = self;
+        let held = |data: Dataset| {
+            let mut rows = vec![Vec::new(); clients];
+            rows[client] = (0..data.rows()).collect();
+            HeldOut { targets: data.targets.clone(), table: Table::new(data, normalisation), rows }
+        };
+        let empty = || data.select(&[]);
+        let evaluator = ClientEvaluator {
+            model,
+            session,
+            validation: held(empty()),
+            calibration: CalibrationRows::new(held(empty())),
+            test: held(data),
+            scale: Scale::IDENTITY,
+            chunk,
+            bins: 1,
+        };
+        evaluator.predicted(&request, predictor)
+    }
+}
