@@ -70,7 +70,7 @@ pub use normalize::{FeatureScale, Normalisation, TargetScale};
 pub use partition::{Cut, PARTITION_KINDS, Partition, PartitionConfig, PartitionScheme, SchemeProperties, partition};
 pub use prepare::Normalise;
 pub use properties::{DataProperties, TargetKind};
-pub use recalibration::{KeptSets, Recalibration};
+pub use recalibration::{KeptSets, KeptVector, Recalibration};
 pub use registry::{FileStatus, sets, status};
 pub use rotation::{Rotation, SecondMoment};
 pub use source::{

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The largest number of levels.
 const MOST_LEVELS: usize = 1000;
 
-/// The temperature and the thresholds of a model.
+/// The map of probabilities and the thresholds of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recalibration {
     /// The number of calibration rows n.
@@ -14,9 +14,25 @@ pub struct Recalibration {
     /// fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Vector scaling, in the place of a temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector: Option<KeptVector>,
+    /// The corners (probability, value) of each function of an isotonic regression, in the place of a temperature: one function
+    /// of two classes, for the second, else one for each class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isotonic: Option<Vec<Vec<(f64, f64)>>>,
     /// What prediction sets are made from; `None` where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformal: Option<KeptSets>,
+}
+
+/// Vector scaling: the probabilities are softmax(a_k ln p_k + b_k).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptVector {
+    /// The factors a, `[C]`.
+    pub scale: Vec<f64>,
+    /// The offsets b, `[C]`.
+    pub bias: Vec<f64>,
 }
 
 /// What prediction sets are made from.
@@ -49,6 +65,10 @@ impl Recalibration {
         let wrong = |field: &str, valid: &str| Err(format!("`calibration.{field}` must be {valid}"));
         if self.temperature.is_some_and(|t| !(t.is_finite() && t > 0.0)) {
             return wrong("temperature", "finite and greater than 0");
+        }
+        let maps = [self.temperature.is_some(), self.vector.is_some(), self.isotonic.is_some()];
+        if maps.into_iter().filter(|is_there| *is_there).count() > 1 {
+            return wrong("temperature", "the only one of `temperature`, `vector` and `isotonic`");
         }
         let Some(KeptSets { penalty, level, thresholds, .. }) = &self.conformal else { return Ok(()) };
         if penalty.is_some_and(|penalty| !(penalty.is_finite() && penalty >= 0.0)) {
@@ -86,7 +106,7 @@ mod tests {
     fn kept() -> Recalibration {
         let thresholds = vec![(0.5, Some(0.25)), (0.9, Some(0.75)), (0.99, None)];
         let sets = KeptSets { score: "lac".into(), penalty: None, free: None, seed: None, level: 0.9, thresholds };
-        Recalibration { rows: 30, temperature: Some(1.5), conformal: Some(sets) }
+        Recalibration { rows: 30, temperature: Some(1.5), vector: None, isotonic: None, conformal: Some(sets) }
     }
 
     #[test]
@@ -110,6 +130,7 @@ mod tests {
         };
         assert!(message(&|kept, _| kept.temperature = Some(0.0)).contains("`calibration.temperature`"));
         assert!(message(&|_, sets| sets.penalty = Some(f64::NAN)).contains("`calibration.conformal.penalty`"));
+        assert!(message(&|kept, _| kept.isotonic = Some(Vec::new())).contains("the only one of"));
         assert!(message(&|_, sets| sets.level = 0.8).contains("`calibration.conformal.level`"));
         for thresholds in [vec![(0.9, Some(f64::INFINITY))], vec![(1.0, None)], vec![(0.9, None), (0.9, None)]] {
             assert!(message(&|_, sets| sets.thresholds = thresholds.clone()).contains("conformal.thresholds"));

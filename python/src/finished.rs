@@ -121,9 +121,9 @@ impl Finished {
         Ok(out)
     }
 
-    /// Predicts rows `[n, p]`: `probabilities`, at the run's temperature unless `raw`, or `mean` of the mixture; `total`,
-    /// `aleatoric` and `epistemic` uncertainty without it; with `with_members` also what every particle predicts. Where the
-    /// run has sets, `sets` `[n, C]`, or `intervals` `[n, 2]`, which are NaN where they are empty.
+    /// Predicts rows `[n, p]`: `probabilities`, after the run's temperature or other map unless `raw`, or `mean` of the
+    /// mixture; `total`, `aleatoric` and `epistemic` uncertainty without it; with `with_members` also what every particle
+    /// predicts. Where the run has sets, `sets` `[n, C]`, or `intervals` `[n, 2]`, which are NaN where they are empty.
     ///
     /// # Errors
     /// The rows do not fit the run, it keeps no sets of the level, or a file of the run is damaged.
@@ -156,7 +156,7 @@ impl Finished {
                 let (particles, classes) = (log_probs.particles(), log_probs.classes());
                 let (mean, uncertainty) = detached(py, || (log_probs.ensemble(), RowUncertainty::new(&log_probs)))?;
                 let scaled = recalibrated.probabilities(mean.clone(), classes).map_err(of_run)?;
-                if let Some(sets) = recalibrated.sets(&scaled, classes) {
+                if let Some(sets) = recalibrated.sets(&mean, &scaled, classes) {
                     let values = sets.concat().into_iter().map(f64::from).collect();
                     out.set_item("sets", shaped(py, values, &[rows, classes])?)?;
                 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::conformal::{SetCounts, expected_coverage, fewest_rows};
+use crate::maps::MapKind;
 use crate::metrics::{Evaluation, Interval};
 use crate::text::{number, percent, rows};
 
@@ -15,6 +16,9 @@ pub struct CalibrationResults {
     pub clients: usize,
     /// The temperature, where one was fitted.
     pub temperature: Option<TemperatureResults>,
+    /// The map that was fitted in the place of a temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<MapResults>,
     /// The sets, where there are any.
     pub sets: Option<SetResults>,
 }
@@ -31,6 +35,19 @@ pub struct TemperatureResults {
     /// The same at T.
     pub nll_after: f64,
     /// The scores of the test rows at T = 1 and at T, where they are known.
+    pub test: Option<(Evaluation, Evaluation)>,
+}
+
+/// A map of probabilities with more numbers than a temperature, before and after.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MapResults {
+    /// The kind of the map.
+    pub kind: MapKind,
+    /// Mean NLL of the calibration rows without the map, in nats.
+    pub nll_before: f64,
+    /// The same with it.
+    pub nll_after: f64,
+    /// The scores of the test rows without and with the map, where they are known.
     pub test: Option<(Evaluation, Evaluation)>,
 }
 
@@ -91,8 +108,9 @@ impl CalibrationResults {
         let holders = if self.clients == 1 { "1 client".to_owned() } else { format!("{} clients", self.clients) };
         let held = format!("{} of {holders} were held out for calibration.", rows(self.rows));
         let temperature = self.temperature.as_ref().map(TemperatureResults::sentences);
+        let map = self.map.as_ref().map(MapResults::sentences);
         let sets = self.sets.as_ref().map(|sets| sets.sentences(self.rows));
-        [Some(held), temperature, sets].into_iter().flatten().collect()
+        [Some(held), temperature, map, sets].into_iter().flatten().collect()
     }
 }
 
@@ -110,19 +128,40 @@ impl TemperatureResults {
             number(*nll_before),
             number(*nll_after)
         );
-        let nll = test.as_ref().and_then(|(before, after)| Some((before.nll?, after.nll?)));
-        if let Some((before, after)) = nll {
-            text += &format!(
-                ", on the test rows, which it was not fitted on, from {} to {}",
-                number(before),
-                number(after)
-            );
-        }
+        text += &on_test_rows(test.as_ref());
         text += ". `fedstein predict` uses it; the other sections of this report are at T = 1.";
         if *at_limit {
             text += " The search ended at its limit: the best temperature is beyond it.";
         }
         text
+    }
+}
+
+impl MapResults {
+    fn sentences(&self) -> String {
+        let Self { kind, nll_before, nll_after, test } = self;
+        let what = match kind {
+            MapKind::Vector => "a factor and an offset for the logarithm of each class's probability",
+            MapKind::Isotonic => "a function of each class's probability that does not fall",
+        };
+        format!(
+            "{} ({what}): on the calibration rows it changes the NLL from {} to {}{}. `fedstein predict` uses it; the sets \
+             and the other sections of this report are without it.",
+            kind.title(),
+            number(*nll_before),
+            number(*nll_after),
+            on_test_rows(test.as_ref())
+        )
+    }
+}
+
+/// The NLL of the test rows before and after, as the end of a sentence; nothing where it is not known.
+fn on_test_rows(test: Option<&(Evaluation, Evaluation)>) -> String {
+    match test.and_then(|(before, after)| Some((before.nll?, after.nll?))) {
+        Some((before, after)) => {
+            format!(", on the test rows, which it was not fitted on, from {} to {}", number(before), number(after))
+        }
+        None => String::new(),
     }
 }
 

@@ -60,6 +60,7 @@ pub mod files;
 mod groups;
 mod html;
 mod json;
+pub mod maps;
 pub mod metrics;
 mod overall;
 pub mod record;
@@ -76,7 +77,7 @@ pub use analysis::{
     BinaryAnalysis, ClassAnalysis, ConfusionAnalysis, GroupAnalysis, PositiveClass, RegressionAnalysis, Selective,
     TemperatureDiagnosis,
 };
-pub use calibrated::{CalibrationResults, SetLine, SetResults, TemperatureResults};
+pub use calibrated::{CalibrationResults, MapResults, SetLine, SetResults, TemperatureResults};
 pub use clients::ClientNames;
 pub use error::ReportError;
 pub use files::{FileError, quoted, read_text, read_whole, write_atomic};

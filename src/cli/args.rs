@@ -274,7 +274,7 @@ pub struct PredictArgs {
     #[arg(long, value_name = "L", value_parser = level)]
     pub level: Option<f64>,
 
-    /// Give the probabilities of a classification without the run's temperature
+    /// Give the probabilities of a classification without the run's temperature or other map
     #[arg(long)]
     pub raw: bool,
 

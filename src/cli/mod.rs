@@ -196,7 +196,7 @@ pub struct Predict {
     pub data_dir: PathBuf,
     /// The level of the prediction sets; `None` for the run's.
     pub level: Option<f64>,
-    /// Whether the probabilities are given without the run's temperature.
+    /// Whether the probabilities are given without the run's temperature or other map.
     pub raw: bool,
     /// Further columns.
     pub columns: Vec<MoreColumn>,

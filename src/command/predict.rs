@@ -113,7 +113,7 @@ impl OnBackend for Job<'_> {
             Forecast::Classes { log_probs, names } => {
                 let unscaled = log_probs.ensemble();
                 let scaled = recalibrated.probabilities(unscaled.clone(), names.len())?;
-                let sets = recalibrated.sets(&scaled, names.len());
+                let sets = recalibrated.sets(&unscaled, &scaled, names.len());
                 let given = if typed.raw { unscaled } else { scaled };
                 let mut columns = ids(&beside);
                 columns.extend(of_classes(&given, &names, sets.as_deref()));

@@ -1,14 +1,17 @@
-//! After the last round: the temperature and the thresholds of prediction sets, from the calibration rows of all clients.
+//! After the last round: the map of probabilities and the thresholds of prediction sets, from the calibration rows of all
+//! clients.
 //!
 //! The clients answer with counts and sums, in one process as at their sites, so that both have the same thresholds: the
 //! exact order statistics of all scores together. A client without a usable answer is left out, and the questions begin anew
 //! without it.
 
+mod fit;
+
 use std::collections::BTreeSet;
 
 use crate::array::{Array, Values};
 use crate::backend::Backend;
-use crate::datasets::{ExactSum, KeptSets, ModelCard, Partition, Recalibration};
+use crate::datasets::{KeptSets, ModelCard, Partition, Recalibration};
 use crate::error::RunError;
 use crate::federation::client_evaluator::{no_rows, no_scores};
 use crate::federation::event::Event;
@@ -16,18 +19,20 @@ use crate::federation::fault_policy::FaultPolicy;
 use crate::federation::fleet::Fleet;
 use crate::federation::inquiry::{Scores, ask_to_calibrate};
 use crate::federation::labelled::{Labelled, SetResults as Counted, TEST_STREAM};
-use crate::metrics::{ClientScores, Evaluation, TemperatureSearch};
+use crate::metrics::{ClientScores, Evaluation};
 use crate::models::Task;
 use crate::particles::Particles;
-use crate::protocol::calibrating::{AFTER, BEFORE, COUNTS, LEVELS, NLLS, SETS, SLOPES, TEMPERATURES, THRESHOLDS};
+use crate::protocol::calibrating::{AFTER, BEFORE, COUNTS, LEVELS, SETS, THRESHOLDS};
 use crate::protocol::{
     Calibrating, ClientId, Message, ROWS, ScoreForm, SetForm, SharedMessage, TestForm, Wire, message_of,
 };
 use crate::report::conformal::{QuantileSearch, Score, SetCounts, levels_with, rank};
-use crate::report::{CalibrationResults, ClientNames, SetLine, SetResults, TemperatureResults};
+use crate::report::maps::{MOST_CLASSES, ProbabilityMap};
+use crate::report::{CalibrationResults, ClientNames, SetLine, SetResults};
 
 use super::config::Config;
 use super::evaluate::Predicted;
+use fit::Fitted;
 
 /// The largest number of calibration rows that a client may claim.
 const MOST_ROWS: f64 = (1_u64 << 31) as f64;
@@ -65,17 +70,38 @@ pub struct Calibrated {
 
 impl Plan {
     /// The plan of a run whose rows are at their sites; `None` where there is nothing to do.
-    pub fn new(config: &Config, task: Task, card: &ModelCard, own_tests: bool) -> Option<Self> {
-        let is_wanted = config.calibration.fits_temperature(task) || config.calibration.score(task).is_some();
+    ///
+    /// # Errors
+    /// The map of the probabilities is not for so many classes.
+    pub fn new(config: &Config, task: Task, card: &ModelCard, own_tests: bool) -> Result<Option<Self>, RunError> {
+        let keys = &config.calibration;
         let classes = card.classes.clone().unwrap_or_default();
-        is_wanted.then_some(Self { task, classes, own_tests })
+        if let Some(kind) = keys.map.kind().filter(|_| classes.len() > MOST_CLASSES) {
+            return Err(RunError::Config(format!(
+                "`calibration.map` = \"{}\" is for at most {MOST_CLASSES} classes, and the data have {}; use \"temperature\"",
+                kind.word(),
+                classes.len()
+            )));
+        }
+        let is_wanted = keys.fits_map(task) || keys.score(task).is_some();
+        Ok(is_wanted.then_some(Self { task, classes, own_tests }))
     }
 
     /// The plan of a run in one process; `None` where there is nothing to do.
-    pub fn here(config: &Config, task: Task, card: &ModelCard, partition: &Partition, pooled: bool) -> Option<Self> {
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn here(
+        config: &Config,
+        task: Task,
+        card: &ModelCard,
+        partition: &Partition,
+        pooled: bool,
+    ) -> Result<Option<Self>, RunError> {
         let clients = if pooled { 1 } else { partition.clients().len() };
         let own_tests = !pooled && (1..clients).any(|client| partition.test(client) != partition.test(0));
-        Self::new(config, task, card, own_tests).filter(|_| !partition.calibrating().is_empty())
+        let plan = Self::new(config, task, card, own_tests)?;
+        Ok(plan.filter(|_| !partition.calibrating().is_empty()))
     }
 
     /// Asks the clients and evaluates what was learned; `None` where no client has an answer. Notes for the user are added to
@@ -100,7 +126,10 @@ impl Plan {
         let mut clients: Vec<ClientId> = (0..asked.clients).collect();
         while !clients.is_empty() {
             match inquiry.run(&clients) {
-                Ok(calibrated) => return Ok(calibrated),
+                Ok((calibrated, note)) => {
+                    notes.extend(note);
+                    return Ok(calibrated);
+                }
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::Lost(lost)) => {
                     let note = |(client, reason): &(ClientId, String)| {
@@ -153,14 +182,6 @@ struct Inquiry<'a> {
     published: Message,
 }
 
-/// A fitted temperature.
-struct Fitted {
-    temperature: f64,
-    at_limit: bool,
-    /// Mean NLL of the calibration rows at T = 1 and at T.
-    nll: [f64; 2],
-}
-
 /// What a client's test rows, or all of them, gave.
 struct Tested {
     client: Option<ClientId>,
@@ -170,21 +191,21 @@ struct Tested {
 }
 
 impl Inquiry<'_> {
-    fn run(&self, clients: &[ClientId]) -> Result<Option<Calibrated>, Stop> {
+    /// What the clients' answers give, and a note where the map is another one than the keys ask for.
+    fn run(&self, clients: &[ClientId]) -> Result<(Option<Calibrated>, Option<String>), Stop> {
         let rows = self.rows(clients)?;
         let holders: Vec<ClientId> =
             clients.iter().zip(&rows).filter(|(_, rows)| **rows > 0).map(|(client, _)| *client).collect();
         let of_holder: Vec<usize> = rows.iter().copied().filter(|rows| *rows > 0).collect();
         let total: usize = of_holder.iter().sum();
         if total == 0 {
-            return Ok(None);
+            return Ok((None, None));
         }
         let keys = &self.config.calibration;
-        let fitted = match keys.fits_temperature(self.plan.task) {
-            true => Some(self.fit(&holders, total)?),
-            false => None,
-        };
-        let temperature = fitted.as_ref().map(|fitted| fitted.temperature);
+        let (fitted, note) = self.fitted(&holders, &of_holder)?;
+        let map = fitted.as_ref().map(|fitted| &fitted.map);
+        let (temperature, kind) = fitted.as_ref().map_or((None, None), Fitted::form);
+        // Scores of a map with more numbers than a temperature, which has seen the same rows, would take coverage.
         let form = keys.score(self.plan.task).map(|score| ScoreForm {
             score,
             temperature: temperature.unwrap_or(1.0),
@@ -199,14 +220,19 @@ impl Inquiry<'_> {
             level: kept.level,
             threshold: kept.threshold(kept.level).flatten(),
         });
-        let tested = self.tested(clients, TestForm { sets, temperature })?;
+        let tested = self.with_map(map).tested(clients, TestForm { sets, temperature, map: kind }, map)?;
         let results = CalibrationResults {
             rows: total,
             clients: holders.len(),
-            temperature: fitted.map(|fitted| fitted.results(&tested)),
+            temperature: fitted.as_ref().and_then(|fitted| fitted.of_temperature(&tested)),
+            map: fitted.as_ref().and_then(|fitted| fitted.of_map(&tested)),
             sets: sets.map(|sets| self.set_results(&sets, &tested)),
         };
-        Ok(Some(Calibrated { kept: Recalibration { rows: total, temperature, conformal: kept }, results }))
+        let mut kept = Recalibration { rows: total, temperature: None, vector: None, isotonic: None, conformal: kept };
+        if let Some(fitted) = fitted {
+            fit::keep(fitted.map, &mut kept);
+        }
+        Ok((Some(Calibrated { kept, results }), note))
     }
 
     /// The number of calibration rows of each client.
@@ -218,30 +244,6 @@ impl Inquiry<'_> {
                 false => Err(format!("the reply claims {rows} calibration rows")),
             }
         })
-    }
-
-    fn fit(&self, holders: &[ClientId], rows: usize) -> Result<Fitted, Stop> {
-        let mut search = TemperatureSearch::default();
-        while let Some(temperatures) = search.question() {
-            let slopes = self.sums(holders, &temperatures, SLOPES)?;
-            search.answer(&slopes);
-        }
-        let temperature = search.temperature();
-        let nll = self.sums(holders, &[1.0, temperature], NLLS)?;
-        let [before, after] = [nll[0], nll[1]].map(|sum| sum / rows as f64);
-        Ok(match after < before {
-            true => Fitted { temperature, at_limit: search.at_limit(), nll: [before, after] },
-            false => Fitted { temperature: 1.0, at_limit: false, nll: [before, before] },
-        })
-    }
-
-    /// The sums over all clients at each temperature.
-    fn sums(&self, holders: &[ClientId], temperatures: &[f64], name: &str) -> Result<Vec<f64>, Stop> {
-        let asked = [(TEMPERATURES, vector(temperatures))];
-        let read = |message: &Message| values(message, name, temperatures.len());
-        let replies = self.ask(holders, Calibrating::Temperatures, &asked, read)?;
-        let sum = |at: usize| replies.iter().map(|values| values[at]).collect::<ExactSum>().value();
-        Ok((0..temperatures.len()).map(sum).collect())
     }
 
     /// The thresholds of all levels that are kept.
@@ -279,11 +281,11 @@ impl Inquiry<'_> {
     }
 
     /// What the test rows gave: all of them first, where they are known, and those of each client that has some.
-    fn tested(&self, clients: &[ClientId], form: TestForm) -> Result<Vec<Tested>, Stop> {
+    fn tested(&self, clients: &[ClientId], form: TestForm, map: Option<&ProbabilityMap>) -> Result<Vec<Tested>, Stop> {
         let mut tested = Vec::new();
         let here = self.predicted.labelled()?;
         if let Some(labelled) = &here {
-            tested.push(Tested::of(labelled, &form, self.config.evaluation.bins)?);
+            tested.push(Tested::of(labelled, (&form, map), self.config.evaluation.bins)?);
         }
         if self.plan.own_tests || here.is_none() {
             let read = |message: &Message| self.read_tested(message, &form);
@@ -310,7 +312,7 @@ impl Inquiry<'_> {
             none.read(&values).map_err(|error| format!("the reply's \"{name}\" cannot be used: {error}"))
         };
         let before = sums(BEFORE)?;
-        let after = form.temperature.map(|_| sums(AFTER)).transpose()?;
+        let after = (form.temperature.is_some() || form.map.is_some()).then(|| sums(AFTER)).transpose()?;
         let sets = match form.sets {
             None => None,
             Some(_) => {
@@ -374,24 +376,24 @@ impl Inquiry<'_> {
     }
 }
 
-impl Fitted {
-    fn results(self, tested: &[Tested]) -> TemperatureResults {
-        let all = tested.iter().find(|tested| tested.client.is_none());
-        let test =
-            all.and_then(|all| Some((Evaluation::of_sums(&all.before), Evaluation::of_sums(all.after.as_ref()?))));
-        let [nll_before, nll_after] = self.nll;
-        TemperatureResults { temperature: self.temperature, at_limit: self.at_limit, nll_before, nll_after, test }
-    }
-}
-
 impl Tested {
-    fn of(labelled: &Labelled, form: &TestForm, bins: usize) -> Result<Self, RunError> {
+    fn of(
+        labelled: &Labelled,
+        (form, map): (&TestForm, Option<&ProbabilityMap>),
+        bins: usize,
+    ) -> Result<Self, RunError> {
         Ok(Self {
             client: None,
             before: labelled.sums(bins)?,
-            after: form.temperature.map(|temperature| labelled.at(temperature)?.sums(bins)).transpose()?,
+            after: map.map(|map| labelled.mapped(map)?.sums(bins)).transpose()?,
             sets: form.sets.as_ref().map(|sets| labelled.sets(sets, TEST_STREAM)).transpose()?,
         })
+    }
+
+    /// The scores of all test rows before and after the map, where they are known.
+    fn of_all(tested: &[Self]) -> Option<(Evaluation, Evaluation)> {
+        let all = tested.iter().find(|tested| tested.client.is_none())?;
+        Some((Evaluation::of_sums(&all.before), Evaluation::of_sums(all.after.as_ref()?)))
     }
 
     /// All clients together; `None` where no client has test rows.

@@ -31,7 +31,7 @@ pub use crate::algorithm::AlgorithmConfig;
 pub use crate::algorithm::keys::KdeRule;
 pub use crate::models::{BlrSpec, BnnSpec, MixtureSpec, ModelConfig, StackSpec};
 pub use crate::schedule::{RoundRobinConfig, ScheduleConfig};
-pub use calibration::{CalibrationConfig, Conformal};
+pub use calibration::{CalibrationConfig, Conformal, MapChoice};
 pub use checkpoint::CheckpointConfig;
 pub use class_weights::ClassWeights;
 pub use evaluation::{EvaluationConfig, EvaluationRows, SameKde};

@@ -3,20 +3,21 @@
 use super::finished::Finished;
 use super::row_groups::RowGroups;
 use super::run_dir;
-use crate::datasets::{KeptSets, Recalibration};
+use crate::datasets::{KeptSets, KeptVector, Recalibration};
 use crate::error::RunError;
 use crate::federation::labelled::{Labelled, NEW_STREAM, TEST_STREAM, merged};
-use crate::metrics::{ClassPredictions, Evaluation, RegressionPredictions, apply_temperature};
+use crate::metrics::{ClassPredictions, Evaluation, RegressionPredictions};
 use crate::protocol::{ScoreForm, SetForm};
 use crate::report::conformal::{Score, TargetInterval, class_set, draws, intervals};
+use crate::report::maps::{IsotonicMap, ProbabilityMap, VectorMap};
 use crate::report::{CalibrationResults, SetLine, SetResults};
 
-/// The temperature and the sets of a finished run.
+/// The map of probabilities and the sets of a finished run.
 #[derive(Clone, Debug, Default)]
 pub struct Recalibrated {
     /// The number of calibration rows.
     rows: usize,
-    temperature: Option<f64>,
+    map: Option<ProbabilityMap>,
     sets: Option<Sets>,
 }
 
@@ -38,7 +39,7 @@ impl Finished {
     ///
     /// # Errors
     /// A level is asked for and no sets, or none of this level, are kept; or `model.json` names an unknown score, or one of
-    /// the other task.
+    /// the other task, or has a map of probabilities that does not fit the classes.
     pub fn recalibrated(&self, level: Option<f64>) -> Result<Recalibrated, RunError> {
         let kept = self.card.calibration.as_ref();
         let sets = match (kept.and_then(|kept| kept.conformal.as_ref()), level) {
@@ -52,8 +53,33 @@ impl Finished {
             }
             (None, None) => None,
         };
-        let Some(Recalibration { rows, temperature, .. }) = kept else { return Ok(Recalibrated::default()) };
-        Ok(Recalibrated { rows: *rows, temperature: *temperature, sets })
+        let Some(kept) = kept else { return Ok(Recalibrated::default()) };
+        Ok(Recalibrated { rows: kept.rows, map: self.map(kept)?, sets })
+    }
+
+    fn map(&self, kept: &Recalibration) -> Result<Option<ProbabilityMap>, RunError> {
+        let classes = self.card.classes.as_ref().map_or(0, Vec::len);
+        let (field, map) = match kept {
+            Recalibration { temperature: Some(temperature), .. } => {
+                return Ok(Some(ProbabilityMap::Temperature(*temperature)));
+            }
+            Recalibration { vector: Some(KeptVector { scale, bias }), .. } => {
+                // Parts of unlike lengths may have the right sum.
+                let map = match scale.len() == bias.len() {
+                    true => VectorMap::of(&[&scale[..], bias].concat(), classes),
+                    false => VectorMap::of(bias, classes),
+                };
+                ("vector", map.map(ProbabilityMap::Vector))
+            }
+            Recalibration { isotonic: Some(corners), .. } => {
+                ("isotonic", IsotonicMap::of(corners.clone(), classes).map(ProbabilityMap::Isotonic))
+            }
+            _ => return Ok(None),
+        };
+        let place = self.path.join(run_dir::MODEL);
+        map.map(Some).map_err(|error| {
+            RunError::Config(format!("{}: `calibration.{field}` cannot be used: {error}", place.display()))
+        })
     }
 
     fn sets(&self, kept: &KeptSets, level: f64) -> Result<Sets, RunError> {
@@ -96,7 +122,7 @@ impl Finished {
 }
 
 impl Recalibrated {
-    /// The probabilities of rows at the temperature of the run; as they are where it has none.
+    /// The probabilities of rows after the run's temperature or other map; as they are where it has none.
     ///
     /// # Arguments
     /// * `probabilities`: `[n, classes]`, row-major
@@ -104,13 +130,13 @@ impl Recalibrated {
     /// # Errors
     /// The probabilities are none.
     pub fn probabilities(&self, probabilities: Vec<f64>, classes: usize) -> Result<Vec<f64>, RunError> {
-        let Some(temperature) = self.temperature.filter(|_| !probabilities.is_empty()) else {
+        let Some(map) = self.map.as_ref().filter(|_| !probabilities.is_empty()) else {
             return Ok(probabilities);
         };
         // The labels are not used.
         let labels = vec![0; probabilities.len() / classes.max(1)];
         ClassPredictions::new(labels, classes, probabilities)
-            .and_then(|predictions| apply_temperature(&predictions, temperature))
+            .and_then(|predictions| map.apply(&predictions))
             .map(|scaled| scaled.probabilities().to_vec())
             .map_err(RunError::Predictions)
     }
@@ -118,13 +144,28 @@ impl Recalibrated {
     /// Which classes are in the set of each row, `[n][C]`; `None` where the run has no sets.
     ///
     /// # Arguments
-    /// * `probabilities`: those of [`Self::probabilities`]
-    pub fn sets(&self, probabilities: &[f64], classes: usize) -> Option<Vec<Vec<bool>>> {
+    /// * `unmapped`: the probabilities as the model gives them
+    /// * `mapped`: those of [`Self::probabilities`]
+    pub fn sets(&self, unmapped: &[f64], mapped: &[f64], classes: usize) -> Option<Vec<Vec<bool>>> {
         let Sets { score, seed, threshold, .. } = self.sets.as_ref()?;
+        let probabilities = if self.maps_without_sets() { unmapped } else { mapped };
         let rows = probabilities.chunks_exact(classes.max(1));
         let draws = seed.map(|seed| draws(seed, NEW_STREAM, rows.len()));
         let draw = |row: usize| draws.as_ref().map(|draws| draws[row]);
         Some(rows.enumerate().map(|(row, of)| class_set(*score, of, *threshold, draw(row))).collect())
+    }
+
+    /// Whether the map has more numbers than a temperature: sets do without it, whose coverage it would take.
+    fn maps_without_sets(&self) -> bool {
+        self.map.as_ref().is_some_and(|map| map.kind().is_some())
+    }
+
+    /// The temperature of the probabilities that sets are made from: 1 with another map, which sets do without.
+    fn temperature(&self) -> f64 {
+        match self.map {
+            Some(ProbabilityMap::Temperature(temperature)) => temperature,
+            _ => 1.0,
+        }
     }
 
     /// The interval of each row, `[n]`; `None` where the run has no sets. An interval may be empty.
@@ -139,11 +180,11 @@ impl Recalibrated {
         intervals(*score, predictions, *level, *threshold).map(Some).map_err(RunError::Predictions)
     }
 
-    /// What temperature and sets do on labelled rows: the results of the run with these rows in the place of its test rows.
+    /// What the map and the sets do on labelled rows: the results of the run with these rows in the place of its test rows.
     ///
     /// # Arguments
     /// * `of_run`: the results of the run
-    /// * `labelled`: the predictions at T = 1
+    /// * `labelled`: the predictions without the map
     /// * `bins`: the number of bins of confidence
     /// * `classes`: their names; none of a regression
     /// * `groups`: the names of groups, and the group of each row, `[n]`
@@ -158,12 +199,17 @@ impl Recalibrated {
         groups: Option<&RowGroups>,
     ) -> Result<CalibrationResults, RunError> {
         let mut results = of_run.clone();
-        if let (Some(of), Some(temperature)) = (&mut results.temperature, self.temperature) {
-            let after = labelled.at(temperature)?.sums(bins)?;
-            of.test = Some((Evaluation::of_sums(&labelled.sums(bins)?), Evaluation::of_sums(&after)));
+        if let Some(map) = &self.map {
+            let both = [labelled.sums(bins)?, labelled.mapped(map)?.sums(bins)?].map(|sums| Evaluation::of_sums(&sums));
+            let test = Some(<(Evaluation, Evaluation)>::from(both));
+            if let Some(of) = &mut results.temperature {
+                of.test = test;
+            } else if let Some(of) = &mut results.map {
+                of.test = test;
+            }
         }
         results.sets = match &self.sets {
-            Some(sets) => Some(sets.on_rows(self.temperature, labelled, classes, groups)?),
+            Some(sets) => Some(sets.on_rows(self.temperature(), labelled, classes, groups)?),
             None => None,
         };
         Ok(results)
@@ -174,35 +220,42 @@ impl Recalibrated {
     /// # Arguments
     /// * `raw`: whether the probabilities stay as they are
     pub fn notes(&self, raw: bool) -> Vec<String> {
-        let Self { rows, temperature, sets } = self;
-        let temperature = temperature.filter(|_| !raw).map(|t| {
-            format!(
-                "the probabilities are at the temperature T = {t:.4}, fitted on {rows} calibration rows; --raw gives them without"
-            )
+        let Self { rows, map, sets } = self;
+        let without = if self.maps_without_sets() { " from the probabilities without the map" } else { "" };
+        let map = map.as_ref().filter(|_| !raw).map(|map| {
+            let what = match map {
+                ProbabilityMap::Temperature(t) => format!("at the temperature T = {t:.4}"),
+                ProbabilityMap::Vector(_) => "after vector scaling".to_owned(),
+                ProbabilityMap::Isotonic(_) => "after isotonic regression".to_owned(),
+            };
+            format!("the probabilities are {what}, fitted on {rows} calibration rows; --raw gives them without")
         });
         let sets = sets.as_ref().map(|Sets { score, level, threshold, .. }| {
             let what = if score.is_of_classes() { "sets" } else { "intervals" };
             match threshold {
-                Some(_) => format!("{what} ({}) are made to hold the truth for {:.1} % of rows", score.word(), 100.0 * level),
+                Some(_) => {
+                    let share = 100.0 * level;
+                    format!("{what} ({}) are made{without} to hold the truth for {share:.1} % of rows", score.word())
+                }
                 None => format!(
                     "{rows} calibration rows are too few for {what} at the level {level}: every one of them holds everything"
                 ),
             }
         });
-        temperature.into_iter().chain(sets).collect()
+        map.into_iter().chain(sets).collect()
     }
 }
 
 impl Sets {
     fn on_rows(
         &self,
-        temperature: Option<f64>,
+        temperature: f64,
         labelled: &Labelled,
         classes: &[String],
         groups: Option<&RowGroups>,
     ) -> Result<SetResults, RunError> {
         let Self { score, seed, level, threshold } = *self;
-        let form = ScoreForm { score, temperature: temperature.unwrap_or(1.0), seed };
+        let form = ScoreForm { score, temperature, seed };
         // The stream of test rows: on its own test rows a run has the sets of its own report.
         let rows = labelled.set_of_each(&SetForm { form, level, threshold }, TEST_STREAM)?;
         let all = merged(&rows, &vec![0; rows.len()], 1);

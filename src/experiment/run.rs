@@ -10,7 +10,7 @@ use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::federation::parked::Parking;
 use crate::models::Model;
-use crate::protocol::all_here;
+use crate::protocol::{ClientId, all_here};
 use crate::random::{self, Streams};
 use crate::report::ClientNames;
 use crate::rows::{Shard, Table};
@@ -124,7 +124,7 @@ fn run_with<B: Backend>(
     };
     check_size(algorithm, &*model)?;
     let card = ModelCard::of(&data.train, data.normalisation.clone());
-    let calibration = Plan::here(config, model.task(), &card, &partition, can.centralised);
+    let calibration = Plan::here(config, model.task(), &card, &partition, can.centralised)?;
     let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
         let rows = RowsOfRun::here(config, &data, &partition, notes);

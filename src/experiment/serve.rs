@@ -98,7 +98,7 @@ pub fn serve<B: Backend>(
         Some(evaluator) => Judge::Rows(evaluator),
         None => Judge::clients(sites.held_out(config), model.task(), scoring.bins)?,
     };
-    let calibration = sites.calibration(config, model.task(), &card);
+    let calibration = sites.calibration(config, model.task(), &card)?;
     observer.started(config.rounds, &sites.headline(config));
     let names = sites.names();
     let remote = Remote::new(link, sites.peers, policy.rules.deadline);

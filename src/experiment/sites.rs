@@ -194,9 +194,12 @@ impl Sites {
     }
 
     /// What is asked about the calibration rows after the last round; `None` where no site has any.
-    pub fn calibration(&self, config: &Config, task: Task, card: &ModelCard) -> Option<Plan> {
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn calibration(&self, config: &Config, task: Task, card: &ModelCard) -> Result<Option<Plan>, RunError> {
         let has_rows = self.agreement.calibration_rows.iter().any(|rows| *rows > 0);
-        Plan::new(config, task, card, true).filter(|_| has_rows)
+        Ok(Plan::new(config, task, card, true)?.filter(|_| has_rows))
     }
 
     /// Sends a message to every client, and returns their answers.

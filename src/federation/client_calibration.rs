@@ -16,7 +16,9 @@ use crate::metrics::{ParticleLogProbs, RegressionPredictions, logits_of, tempera
 use crate::protocol::calibrating::{
     AFTER, BEFORE, COUNTS, LEVELS, MOST_LEVELS, MOST_POINTS, NLLS, SETS, SLOPES, TEMPERATURES, THRESHOLDS,
 };
-use crate::protocol::{Calibrating, ClientId, Message, PARTICLES, Predictor, ROWS, Request, ScoreForm, TestForm};
+use crate::protocol::{
+    Calibrating, ClientId, Message, PARTICLES, Predictor, ROWS, Request, ScoreForm, TestForm, map_of,
+};
 use crate::report::conformal::counts_up_to;
 
 /// Calibration rows, and what was last computed of those of each client: a server asks about the same particles many times.
@@ -63,6 +65,10 @@ impl<B: Backend> ClientEvaluator<B> {
         match what {
             Calibrating::Rows => Ok(Message::default().with_scalar(ROWS, rows as f64)),
             Calibrating::Temperatures => self.temperatures(request),
+            Calibrating::Classes => self.rows_by_class(request),
+            Calibrating::Vector => self.vector_sums(request),
+            Calibrating::Grid => self.on_grid(request),
+            Calibrating::Mapped(kind) => self.mapped(request, *kind),
             Calibrating::Counts(form) => self.counts(request, form),
             Calibrating::Test(form) => self.tested(request, form),
         }
@@ -79,10 +85,9 @@ impl<B: Backend> ClientEvaluator<B> {
             None => temperature_sums(&[], &[], 2, &temperatures),
         };
         let sums = sums.map_err(RunError::Predictions)?;
-        let array = |values: Vec<f64>| Array { shape: vec![values.len()], values: Values::F64(values) };
         Ok(Message::default()
-            .with_array(SLOPES, array(sums.iter().map(|sums| sums.slope).collect()))
-            .with_array(NLLS, array(sums.iter().map(|sums| sums.nll).collect())))
+            .with_array(SLOPES, vector(sums.iter().map(|sums| sums.slope).collect()))
+            .with_array(NLLS, vector(sums.iter().map(|sums| sums.nll).collect())))
     }
 
     fn counts(&self, request: &Request, form: &ScoreForm) -> Result<Message, RunError> {
@@ -109,8 +114,9 @@ impl<B: Backend> ClientEvaluator<B> {
     fn tested(&self, request: &Request, form: &TestForm) -> Result<Message, RunError> {
         let Some(labelled) = self.labelled(&self.test, request)? else { return Ok(Message::default()) };
         let mut message = with_scores(Message::default(), BEFORE, &labelled.sums(self.bins)?);
-        if let Some(temperature) = form.temperature {
-            message = with_scores(message, AFTER, &labelled.at(temperature)?.sums(self.bins)?);
+        let map = map_of(&request.message, (form.temperature, form.map), labelled.classes())?;
+        if let Some(map) = map {
+            message = with_scores(message, AFTER, &labelled.mapped(&map)?.sums(self.bins)?);
         }
         if let Some(sets) = &form.sets {
             let results = labelled.sets(sets, TEST_STREAM + 1 + request.client as u64)?;
@@ -122,7 +128,7 @@ impl<B: Backend> ClientEvaluator<B> {
     }
 
     /// The predictions of the client's calibration rows by the particles of the request; `None` where it has none.
-    fn of_calibration_rows(&self, request: &Request) -> Result<Option<Arc<Labelled>>, RunError> {
+    pub(super) fn of_calibration_rows(&self, request: &Request) -> Result<Option<Arc<Labelled>>, RunError> {
         let particles = request.message.fingerprint_of(PARTICLES)?;
         if let Some(seen) = self.calibration.seen().get(&request.client).filter(|seen| seen.particles == particles) {
             return Ok(seen.labelled.clone());
@@ -181,7 +187,7 @@ impl<B: Backend> ClientEvaluator<B> {
 }
 
 /// The numbers of this name in a request, at most so many.
-fn numbers(request: &Request, name: &str, most: usize) -> Result<Vec<f64>, RunError> {
+pub(super) fn numbers(request: &Request, name: &str, most: usize) -> Result<Vec<f64>, RunError> {
     let values = &request.message.array(name)?.values;
     match values.len() > most || values.first_non_finite().is_some() {
         true => Err(invalid(&format!("\"{name}\" of the request must be at most {most} finite numbers"))),
@@ -189,6 +195,10 @@ fn numbers(request: &Request, name: &str, most: usize) -> Result<Vec<f64>, RunEr
     }
 }
 
-fn invalid(reason: &str) -> RunError {
+pub(super) fn vector(values: Vec<f64>) -> Array {
+    Array { shape: vec![values.len()], values: Values::F64(values) }
+}
+
+pub(super) fn invalid(reason: &str) -> RunError {
     RunError::Config(reason.to_owned())
 }

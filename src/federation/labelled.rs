@@ -8,6 +8,7 @@ use crate::metrics::{
 };
 use crate::protocol::{ScoreForm, SetForm};
 use crate::report::conformal::{Score, SetCounts, class_scores, class_set, draws, intervals, target_scores};
+use crate::report::maps::ProbabilityMap;
 
 /// The streams of draws for test rows: of the server's, and after it of each client's own.
 pub const TEST_STREAM: u64 = 1 << 40;
@@ -52,6 +53,29 @@ impl Labelled {
                 Ok(Cow::Owned(Self::Classes(scaled)))
             }
             _ => Ok(Cow::Borrowed(self)),
+        }
+    }
+
+    /// The same with a map of probabilities applied, which the predictions of a regression do not have.
+    ///
+    /// # Errors
+    /// The map does not fit the predictions.
+    pub fn mapped(&self, map: &ProbabilityMap) -> Result<Cow<'_, Self>, RunError> {
+        match (self, map) {
+            (_, ProbabilityMap::Temperature(temperature)) => self.at(*temperature),
+            (Self::Classes(predictions), map) => {
+                let mapped = map.apply(predictions).map_err(RunError::Predictions)?;
+                Ok(Cow::Owned(Self::Classes(mapped)))
+            }
+            (Self::Real(_), _) => Ok(Cow::Borrowed(self)),
+        }
+    }
+
+    /// The number of classes; 0 of a regression.
+    pub fn classes(&self) -> usize {
+        match self {
+            Self::Classes(predictions) => predictions.classes(),
+            Self::Real(_) => 0,
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod client_calibration;
 pub mod client_evaluator;
+mod client_map;
 pub mod combine;
 pub mod event;
 mod exchange;

@@ -51,6 +51,8 @@ pub(crate) enum Refusal {
     Unknown(String),
     /// The run has ended.
     Ended,
+    /// The SuperLink's state does not allow it: the key is not registered, or another process with this key is there.
+    Precondition(String),
     /// Anything else, which another attempt would not change.
     Refused(String),
 }
@@ -59,7 +61,7 @@ impl Refusal {
     /// The reason, in a sentence.
     pub fn reason(&self) -> &str {
         match self {
-            Self::Away(reason) | Self::Unknown(reason) | Self::Refused(reason) => reason,
+            Self::Away(reason) | Self::Unknown(reason) | Self::Precondition(reason) | Self::Refused(reason) => reason,
             Self::Ended => "the run has ended",
         }
     }
@@ -243,6 +245,7 @@ impl Fleet {
             401 => Refusal::Unknown(said),
             403 => Refusal::Ended,
             404 | 405 | 415 | 501 => self.not_flower(&format!("it answers with status {status}")),
+            412 => Refusal::Precondition(said),
             429 | 500.. => Refusal::Away(said),
             _ => Refusal::Refused(said),
         }

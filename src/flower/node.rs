@@ -17,6 +17,9 @@ use crate::remote::{Limits, Parcel};
 
 /// The time for which a node tries to reach a SuperLink when it starts.
 const FIRST: Duration = Duration::from_secs(60);
+/// The same for a node whose key the SuperLink's operator has registered: one whose process was killed is refused until the
+/// SuperLink takes it for gone, after a minute of silence.
+const FIRST_OF_KEY: Duration = Duration::from_secs(120);
 /// The shortest and the longest wait before another attempt.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(20);
@@ -49,7 +52,8 @@ impl Node {
     /// The SuperLink cannot be reached, or refuses the node. The error is a sentence.
     pub fn join(fleet: Fleet, registers: bool, limits: Limits) -> Result<Self, String> {
         let node = Self { fleet, id: AtomicU64::new(0), registers, limits };
-        let id = patient(|| node.enter(), Some(FIRST)).map_err(|refusal| refusal.reason().to_owned())?;
+        let within = if registers { FIRST } else { FIRST_OF_KEY };
+        let id = patient(|| node.enter(), Some(within)).map_err(|refusal| refusal.reason().to_owned())?;
         node.id.store(id, Relaxed);
         match node.fleet.version() {
             Some(version) if is_tested(&version) => say(&format!("node {id} of a SuperLink of Flower {version}")),
@@ -67,7 +71,14 @@ impl Node {
             return Err(Refusal::Away(reason));
         }
         // A key that is registered already, by an attempt whose answer was lost, is none the worse.
-        self.fleet.activate().map_err(|refusal| registered.err().unwrap_or(refusal))
+        self.fleet.activate().map_err(|refusal| match (registered, refusal) {
+            (Err(refusal), _) => refusal,
+            (Ok(()), Refusal::Precondition(reason)) if !self.registers => Refusal::Away(format!(
+                "{reason} The key is not registered there, or an earlier process with this key has ended without taking \
+                 leave, which the SuperLink notices after a minute"
+            )),
+            (Ok(()), refusal) => refusal,
+        })
     }
 
     /// Answers messages until the SuperLink refuses the node.
@@ -92,7 +103,9 @@ impl Node {
                     self.id.store(id, Relaxed);
                     say(&format!("node {id}"));
                 }
-                Err(Refusal::Away(reason) | Refusal::Refused(reason)) => return Err(reason),
+                Err(Refusal::Away(reason) | Refusal::Precondition(reason) | Refusal::Refused(reason)) => {
+                    return Err(reason);
+                }
             }
         }
     }

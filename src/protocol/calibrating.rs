@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::report::conformal::Score;
+use crate::report::maps::MapKind;
 
 /// The name of temperatures in a request, ascending: `[m]`.
 pub const TEMPERATURES: &str = "temperatures";
@@ -10,6 +11,17 @@ pub const TEMPERATURES: &str = "temperatures";
 pub const SLOPES: &str = "slopes";
 /// The name of the sums of the NLLs in a reply, one for each temperature: `[m]`.
 pub const NLLS: &str = "nlls";
+/// The name of the numbers of rows of each class in a reply: `[C]`.
+pub const CLASSES: &str = "classes";
+/// The name of the numbers of a vector scaling in a request: `[2, C]`, the factors first.
+pub const NUMBERS: &str = "numbers";
+/// The name of the sums at these numbers in a reply: those of [`vector_sums`](crate::report::maps::vector_sums).
+pub const SUMS: &str = "sums";
+/// The name of the counts of rows on the grid of isotonic regression in a reply: `[functions, points, 2]`, rows and outcomes.
+pub const GRID_COUNTS: &str = "grid_counts";
+/// The name of a fitted map in a request: `[2, C]` of a vector scaling, or `[m, 3]`, the function, the probability and the
+/// value of each corner of an isotonic regression.
+pub const MAP: &str = "map";
 /// The name of levels in a request: `[L]`.
 pub const LEVELS: &str = "levels";
 /// The name of thresholds in a request, ascending for each level: `[L, m]`; of those that were found, `[L]`.
@@ -20,7 +32,7 @@ pub const COUNTS: &str = "counts";
 pub const SETS: &str = "sets";
 /// The name of sums of scores over the test rows in a reply, of the published probabilities.
 pub const BEFORE: &str = "scores_before";
-/// The same of the probabilities at the temperature.
+/// The same of the probabilities at the temperature, or after the map.
 pub const AFTER: &str = "scores_after";
 
 /// The largest number of points in a question, for each level: what a site answers at once.
@@ -36,6 +48,14 @@ pub enum Calibrating {
     Rows,
     /// Sums over the calibration rows at each of [`TEMPERATURES`].
     Temperatures,
+    /// How many calibration rows each class has.
+    Classes,
+    /// Sums over the calibration rows at the [`NUMBERS`] of a vector scaling.
+    Vector,
+    /// Counts of the calibration rows on the grid of isotonic regression.
+    Grid,
+    /// The sums of the NLLs of the calibration rows without and with the [`MAP`] of this kind.
+    Mapped(MapKind),
     /// How many scores of the calibration rows are up to each of [`THRESHOLDS`].
     Counts(ScoreForm),
     /// What the sets of the client's own test rows hold, and the scores of their probabilities.
@@ -62,6 +82,9 @@ pub struct TestForm {
     pub sets: Option<SetForm>,
     /// The temperature whose scores are compared with those at 1; `None` where none was fitted.
     pub temperature: Option<f64>,
+    /// The kind of the [`MAP`] whose scores are compared instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<MapKind>,
 }
 
 /// How sets of rows are made.

@@ -7,6 +7,7 @@
 pub mod calibrating;
 mod fingerprint;
 mod halves;
+mod map;
 mod message;
 mod names;
 mod prediction;
@@ -16,6 +17,7 @@ mod wire;
 
 pub use calibrating::{Calibrating, ScoreForm, SetForm, TestForm};
 pub use halves::{ClientHalf, ClientHalves, Halves, ServerHalf, Watch};
+pub use map::{map_array, map_of};
 pub use message::{Ask, ClientId, Message, Question, Reply, Request, RequestKind, Scoring, SharedMessage};
 pub use names::{
     BATCHES, CLIENT_BYTES, DISCREPANCY, KDE_ESS, OPTIMIZER, PARTICLES, ROWS, SCORE_NORM, STEP_FACTOR, as_sent,

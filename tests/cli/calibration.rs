@@ -177,3 +177,191 @@ fn keys_that_do_not_fit_are_refused() {
     );
     place.refuses(&format!("{TINY} --set calibration.level=1"), &["calibration.level", "less than 1"]);
 }
+
+/// The predictions of a run's test rows: labels and probabilities.
+fn test_rows(place: &Place, run: &str) -> (Vec<usize>, Vec<Vec<f64>>) {
+    let table = place.table(&format!("{run}/predictions.csv"));
+    table[1..].iter().map(|row| (row[0].parse::<usize>().unwrap(), numbers(&row[1..]))).unzip()
+}
+
+/// Checks that NLL and sets of a run's report are those of its test rows after a map.
+fn check_report(place: &Place, run: &str, title: &str, map: impl Fn(&[f64]) -> Vec<f64>) {
+    let (labels, given) = test_rows(place, run);
+    let mapped: Vec<Vec<f64>> = given.iter().map(|p| map(p)).collect();
+    let nll = |of: &[Vec<f64>]| {
+        let sum: f64 = of.iter().zip(&labels).map(|(p, label)| -p[*label].max(1e-12).ln()).sum();
+        sum / labels.len() as f64
+    };
+    let (summary, model) = (place.json(&format!("{run}/summary.json")), place.json(&format!("{run}/model.json")));
+    let (results, limit) = (&summary["calibration"], threshold(&model, 0.9).unwrap());
+    assert!(results["temperature"].is_null() && model["calibration"].get("temperature").is_none());
+    let of_map = &results["map"];
+    assert!(of_map["nll_after"].as_f64().unwrap() < of_map["nll_before"].as_f64().unwrap());
+    assert_near(of_map["test"][0]["nll"].as_f64().unwrap(), nll(&given), 1e-9);
+    assert_near(of_map["test"][1]["nll"].as_f64().unwrap(), nll(&mapped), 1e-9);
+    assert!(of_map["test"][1]["ece"].is_number() && of_map["test"][1]["brier"].is_number());
+    // Sets are made from the probabilities without the map.
+    let covered = given.iter().zip(&labels).filter(|(p, label)| 1.0 - p[**label] <= limit).count();
+    assert_eq!(results["sets"]["all"]["covered"].as_u64(), Some(covered as u64));
+    let page = place.text(&format!("{run}/report/report.html"));
+    assert!(page.contains(title) && page.contains("without the map") && page.contains("with the map"));
+}
+
+/// The notes of a run.
+fn notes(place: &Place, run: &str) -> String {
+    place.json(&format!("{run}/summary.json"))["notes"].to_string()
+}
+
+#[test]
+fn vector_scaling_is_kept_and_applied_and_with_too_few_rows_a_temperature_and_a_note_are_in_its_place() {
+    let place = Place::new();
+    place.works(&format!("{DIGITS} --out tempered"));
+    // 288 calibration rows: more than 20 a class, fewer than 100.
+    place.works(&format!("{DIGITS} --set calibration.map=vector --out run"));
+    let kept = &place.json("run/model.json")["calibration"]["vector"];
+    let of = |name: &str| -> Vec<f64> {
+        kept[name].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+    };
+    let (scale, bias) = (of("scale"), of("bias"));
+    assert_eq!((scale.len(), bias.len()), (10, 10));
+    let map = |p: &[f64]| {
+        let powers: Vec<f64> =
+            p.iter().zip(&scale).zip(&bias).map(|((p, a), b)| (a * p.max(1e-12).ln() + b).exp()).collect();
+        let sum: f64 = powers.iter().sum();
+        powers.iter().map(|power| power / sum).collect::<Vec<_>>()
+    };
+    check_report(&place, "run", "Vector scaling", map);
+    assert!(place.bytes("run/particles.safetensors") == place.bytes("tempered/particles.safetensors"));
+    assert!(!notes(&place, "run").contains("calibration.map"));
+
+    let pixels: Vec<String> = (0..64).map(|pixel| format!("row{}_col{}", pixel / 8, pixel % 8)).collect();
+    let values: Vec<String> = (0..64).map(|pixel| (pixel * 5 % 17).to_string()).collect();
+    place.write("new.csv", format!("{}\n{}\n{}\n", pixels.join(","), vec!["7"; 64].join(","), values.join(",")));
+    let printed = place.works("predict run --input new.csv");
+    assert!(
+        printed.stderr.contains("after vector scaling") && printed.stderr.contains("without the map to hold"),
+        "{}",
+        printed.stderr
+    );
+    let (predicted, raw) = (cells(&printed.stdout), cells(&place.works("predict run --input new.csv --raw").stdout));
+    for (row, raw) in predicted[1..].iter().zip(&raw[1..]) {
+        let (got, want) = (numbers(&row[2..12]), map(&numbers(&raw[2..12])));
+        got.iter().zip(&want).for_each(|(got, want)| assert_near(*got, *want, 1e-12));
+        let limit = threshold(&place.json("run/model.json"), 0.9).unwrap();
+        let unmapped = numbers(&raw[2..12]);
+        let set = unmapped.iter().enumerate().filter(|(_, p)| 1.0 - **p <= limit);
+        let set: Vec<String> = set.map(|(class, _)| class.to_string()).collect();
+        assert_eq!(row[12], set.join("|"));
+        // The class is the most probable one of the probabilities that are given.
+        let best = got.iter().copied().fold(0.0, f64::max);
+        assert_eq!(got[row[0].parse::<usize>().unwrap()], best);
+    }
+
+    // A finished run learns another map without a further round.
+    place.works("train --resume run --set calibration.map=isotonic --quiet");
+    let note = "calibration.map = \\\"isotonic\\\": 288 calibration rows are fewer than the 1000 that 10 classes need; a temperature was fitted instead";
+    assert!(notes(&place, "run").contains(note), "{}", notes(&place, "run"));
+    assert!(place.bytes("run/model.json") == place.bytes("tempered/model.json"));
+    let page = place.text("run/report/report.html");
+    assert!(page.contains("a temperature was fitted instead") && page.contains("at T"));
+}
+
+/// Rows of two kinds of coins, of which the fifth part is hard to tell.
+fn coins(rows: usize, phase: f64) -> String {
+    let line = |row: usize| {
+        let (x, y) = ((row as f64 * 0.7 + phase).sin() * 2.0, (row as f64 * 1.3 + phase).cos());
+        let noise = ((row as f64 * 12.9898 + phase).sin() * 43_758.545_3).fract();
+        format!("{x:.4},{y:.4},{}\n", if x + y + 2.0 * noise > 0.5 { "gold" } else { "tin" })
+    };
+    format!("weight,size,metal\n{}", (0..rows).map(line).collect::<String>())
+}
+
+const COINS: &str = "--set data.kind=csv --set data.path=coins.csv --set data.test_path=more.csv --set data.target=metal --set partition.clients=3 --quiet";
+
+#[test]
+fn isotonic_regression_is_kept_and_applied_and_evaluate_has_it_on_other_rows() {
+    let place = Place::new();
+    place.write("coins.csv", coins(900, 0.0)).write("more.csv", coins(200, 0.4));
+    let keys = format!("{COINS} --set partition.calibration=0.4 --set calibration.map=isotonic");
+    place.works(&format!("{TINY} {keys} --out run"));
+    let model = place.json("run/model.json");
+    let functions = model["calibration"]["isotonic"].as_array().unwrap();
+    let corners: Vec<[f64; 2]> = serde_json::from_value(functions[0].clone()).unwrap();
+    assert!(functions.len() == 1 && corners.len() > 2);
+    let map = |p: &[f64]| {
+        // The line between the corners around p.
+        let after = corners.iter().position(|[x, _]| *x > p[1]).unwrap_or(corners.len());
+        let value = match (corners[..after].last(), corners.get(after)) {
+            (Some([x0, y0]), Some([x1, y1])) => y0 + (y1 - y0) * (p[1] - x0) / (x1 - x0),
+            (Some([_, y]), None) | (None, Some([_, y])) => *y,
+            (None, None) => unreachable!(),
+        };
+        vec![1.0 - value, value]
+    };
+    check_report(&place, "run", "Isotonic regression", map);
+    let (printed, raw) =
+        (place.works("predict run --input more.csv"), place.works("predict run --input more.csv --raw"));
+    assert!(printed.stderr.contains("after isotonic regression"), "{}", printed.stderr);
+    for (row, raw) in cells(&printed.stdout)[1..].iter().zip(&cells(&raw.stdout)[1..]) {
+        assert_near(numbers(&row[2..4])[1], map(&numbers(&raw[2..4]))[1], 1e-12);
+    }
+    // On its own test rows `evaluate` has the numbers of the run.
+    let told = place.works("evaluate run --input more.csv --backend flex").stdout;
+    assert!(told.contains("Isotonic regression (a function"), "{told}");
+    let report = place.json("run/evaluate/more/report/report.json");
+    assert_eq!(report["run"]["calibration"]["map"], place.json("run/summary.json")["calibration"]["map"]);
+
+    // What `model.json` has of it is checked.
+    let damaged = |change: &dyn Fn(&mut Value)| {
+        let mut model = model.clone();
+        change(&mut model["calibration"]);
+        place.write("run/model.json", model.to_string());
+    };
+    let refuses = |words: &[&str]| place.refuses("predict run --input more.csv", words);
+    damaged(&|of| of["isotonic"] = serde_json::json!([[[0.2, 0.6], [0.4, 0.5]]]));
+    refuses(&["model.json", "`calibration.isotonic`", "falls"]);
+    damaged(&|of| of["temperature"] = 2.0.into());
+    refuses(&["model.json", "the only one of"]);
+    damaged(&|of| {
+        of.as_object_mut().unwrap().remove("isotonic");
+        of["vector"] = serde_json::json!({ "scale": [1.0], "bias": [0.0, 0.0] });
+    });
+    refuses(&["model.json", "`calibration.vector`", "expected 4"]);
+}
+
+#[test]
+fn a_map_for_which_a_class_has_no_calibration_row_is_a_temperature_with_a_note() {
+    let place = Place::new();
+    // One row is of a third metal, too few to be held out at the client that has it.
+    let table = coins(300, 0.0) + "9.0,9.0,lead\n";
+    place.write("coins.csv", table).write("more.csv", coins(50, 0.4));
+    let keys = format!("{COINS} --set partition.calibration=0.3 --set calibration.map=vector --set seed=4");
+    place.works(&format!("{TINY} {keys} --out run"));
+    let text = notes(&place, "run");
+    assert!(text.contains("no calibration row is of the class lead; a temperature was fitted instead"), "{text}");
+    assert!(place.json("run/model.json")["calibration"]["temperature"].is_number());
+}
+
+#[test]
+fn maps_that_do_not_fit_the_run_are_refused() {
+    let place = Place::new();
+    place.write("prices.csv", prices(60)).write("more.csv", prices(17));
+    place.refuses(&format!("{TINY} {PRICES} --set calibration.map=vector"), &["calibration.map", "regression"]);
+    place
+        .refuses(&format!("{TINY} --set calibration.map=vector"), &["calibration.map", "partition.calibration", "0.2"]);
+    place.refuses(
+        &format!(
+            "{TINY} --set partition.calibration=0.2 --set calibration.map=isotonic --set calibration.temperature=false"
+        ),
+        &["calibration.map", "calibration.temperature"],
+    );
+    place.refuses(&format!("{TINY} --set calibration.map=platt"), &["calibration.map", "isotonic"]);
+    let line = |row: usize| format!("{}.0,c{}\n", row, row % 101);
+    let many = format!("x,kind\n{}", (0..404).map(line).collect::<String>());
+    place.write("coins.csv", &many).write("more.csv", &many);
+    let keys = COINS.replace("metal", "kind");
+    place.refuses(
+        &format!("{TINY} {keys} --set partition.calibration=0.2 --set calibration.map=vector"),
+        &["calibration.map", "at most 100 classes", "101"],
+    );
+}

@@ -313,6 +313,45 @@ fn calibration_rows_of_the_sites_give_a_temperature_and_sets_and_no_score_is_kep
 }
 
 #[test]
+fn sites_fit_vector_scaling_and_isotonic_regression_from_sums_and_counts() {
+    let place = place();
+    for site in 0..K {
+        let file = format!("{site}/site.toml");
+        // 28, 70 and 112 of 40, 100 and 160 rows.
+        place.write(&file, place.text(&file) + "calibration_fraction = 0.7\n");
+    }
+    for (map, title) in [("vector", "Vector scaling"), ("isotonic", "Isotonic regression")] {
+        let line = |out: &str| line(&format!("--set calibration.map={map} --out runs/{out}"));
+        place.works(&line(map));
+        let (model, summary) =
+            (place.json(&format!("runs/{map}/model.json")), place.json(&format!("runs/{map}/summary.json")));
+        assert!(model["calibration"][map].is_object() || model["calibration"][map].is_array(), "{model}");
+        assert_eq!(model["calibration"]["rows"], 210);
+        let of_map = &summary["calibration"]["map"];
+        assert!(of_map["nll_after"].as_f64().unwrap() < of_map["nll_before"].as_f64().unwrap());
+        // The sums of the sites' test rows are those of `evaluate` on the same rows in one place.
+        let header = "pulse,flow,outcome\n".to_owned();
+        let rows = |site: usize| place.text(&format!("{site}/test.csv")).split_once('\n').unwrap().1.to_owned();
+        place.write("all.csv", header + &(0..K).map(rows).collect::<String>());
+        place.works(&format!("evaluate runs/{map} --input all.csv --target outcome --backend flex"));
+        let report = place.json(&format!("runs/{map}/evaluate/all/report/report.json"));
+        let of_rows = &report["run"]["calibration"];
+        for at in [0, 1] {
+            for metric in ["nll", "brier", "ece"] {
+                let [got, want] = [&of_map["test"], &of_rows["map"]["test"]].map(|of| of[at][metric].as_f64().unwrap());
+                super::place::assert_near(got, want, 1e-5);
+            }
+        }
+        assert_eq!(of_rows["sets"]["all"]["covered"], summary["calibration"]["sets"]["all"]["covered"]);
+        assert!(place.text(&format!("runs/{map}/report/report.html")).contains(title));
+        // Again, with the sites' answers in another order: the same bits.
+        place.works(&line(&format!("{map}-again")));
+        let again = place.bytes(&format!("runs/{map}-again/model.json"));
+        assert!(again == place.bytes(&format!("runs/{map}/model.json")));
+    }
+}
+
+#[test]
 fn test_rows_at_the_server_are_predicted_there_and_change_no_bit_of_the_training() {
     let place = place();
     for site in 0..K {

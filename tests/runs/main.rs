@@ -10,6 +10,7 @@ mod faults;
 mod judge;
 mod lr_schedule;
 mod memory_budget;
+mod maps;
 mod resume;
 mod selection_runs;
 mod site_absent;

@@ -174,8 +174,8 @@ class Run:
         X : array_like, [n, p] or [n, ...]
             Features in the units of the training rows. The columns of a table are found by name.
         raw : bool
-            Probabilities of the model itself. Without it they are at the temperature of a run that held out calibration
-            rows (`partition.calibration`), as those of the command are.
+            Probabilities of the model itself. Without it they are at the temperature, or after the other map, of a run
+            that held out calibration rows (`partition.calibration`), as those of the command are.
         return_members : bool
             Also return what every particle predicts, without a temperature.
 

@@ -1,15 +1,17 @@
-//! The section on calibration rows: the temperature before and after, and what prediction sets hold.
+//! The section on calibration rows: the probabilities before and after a temperature or another map, and what prediction sets hold.
 
 use super::{Body, count, or_dash};
-use crate::calibrated::{CalibrationResults, SetLine, SetResults, TemperatureResults};
+use crate::calibrated::{CalibrationResults, SetLine, SetResults};
 use crate::text::{escape, number, percent};
 
 pub(super) fn section(body: &mut Body, results: &CalibrationResults) {
     body.heading("Calibration rows");
     results.sentences().iter().for_each(|sentence| body.paragraph(sentence));
-    if let Some(TemperatureResults { test: Some((before, after)), .. }) = &results.temperature {
+    let of_temperature = results.temperature.as_ref().and_then(|of| Some((["T = 1", "at T"], of.test.as_ref()?)));
+    let of_map = results.map.as_ref().and_then(|of| Some((["without the map", "with the map"], of.test.as_ref()?)));
+    if let Some(([without, with], (before, after))) = of_temperature.or(of_map) {
         let share = |value: Option<f64>| value.map_or_else(|| or_dash(None), percent);
-        let rows = [("T = 1", before), ("at T", after)].map(|(name, of)| {
+        let rows = [(without, before), (with, after)].map(|(name, of)| {
             vec![name.to_owned(), or_dash(of.nll), share(of.ece), share(of.mce), or_dash(of.brier), share(of.accuracy)]
         });
         body.table(&["Test rows", "NLL", "ECE", "MCE", "Brier score", "Accuracy"], &rows);

@@ -145,6 +145,12 @@ pub enum MetricError {
         /// The value found.
         value: f64,
     },
+    /// A function of an isotonic regression that falls, or whose corners are not in order.
+    #[error("function {function} of the isotonic regression falls, or its corners are not in order")]
+    Falling {
+        /// The function.
+        function: usize,
+    },
     /// A conformal score of another task.
     #[error("the score `{score}` is for {is_for}")]
     OtherTask {
@@ -156,12 +162,12 @@ pub enum MetricError {
 }
 
 /// `Ok` when an array has the length that its companions imply.
-pub(super) fn check_length(what: &'static str, got: usize, expected: usize) -> Result<(), MetricError> {
+pub(crate) fn check_length(what: &'static str, got: usize, expected: usize) -> Result<(), MetricError> {
     if got == expected { Ok(()) } else { Err(MetricError::Length { what, got, expected }) }
 }
 
 /// `Ok` when every value is finite.
-pub(super) fn check_finite(what: &'static str, values: &[f64]) -> Result<(), MetricError> {
+pub(crate) fn check_finite(what: &'static str, values: &[f64]) -> Result<(), MetricError> {
     match values.iter().position(|v| !v.is_finite()) {
         None => Ok(()),
         Some(index) => Err(MetricError::NotFinite { what, index, value: values[index] }),

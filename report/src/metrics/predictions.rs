@@ -232,7 +232,7 @@ impl ParticleLogProbs {
 }
 
 /// `Ok` when every label names one of the classes.
-pub(super) fn check_labels(labels: &[usize], classes: usize) -> Result<(), MetricError> {
+pub(crate) fn check_labels(labels: &[usize], classes: usize) -> Result<(), MetricError> {
     match labels.iter().position(|&label| label >= classes) {
         None => Ok(()),
         Some(row) => Err(MetricError::Label { row, label: labels[row], classes }),

@@ -7,12 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::models::Task;
 use crate::report::conformal::Score;
+use crate::report::maps::MapKind;
 
 /// The keys of `[calibration]`. A run of an earlier version has none of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibrationConfig {
-    /// Whether the temperature of a classification is fitted.
+    /// Whether the map of a classification is fitted.
     pub temperature: bool,
+    /// The map of the probabilities of a classification.
+    pub map: MapChoice,
     /// The score of prediction sets.
     pub conformal: Conformal,
     /// The level of the sets.
@@ -23,6 +26,29 @@ pub struct CalibrationConfig {
     pub raps_penalty: f64,
     /// Parameter k of RAPS.
     pub raps_free: usize,
+}
+
+/// The map of the probabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MapChoice {
+    /// One temperature.
+    Temperature,
+    /// [`MapKind::Vector`].
+    Vector,
+    /// [`MapKind::Isotonic`].
+    Isotonic,
+}
+
+impl MapChoice {
+    /// The kind of the map; `None` for a temperature.
+    pub fn kind(self) -> Option<MapKind> {
+        match self {
+            Self::Temperature => None,
+            Self::Vector => Some(MapKind::Vector),
+            Self::Isotonic => Some(MapKind::Isotonic),
+        }
+    }
 }
 
 /// The score of prediction sets.
@@ -50,6 +76,7 @@ impl Default for CalibrationConfig {
     fn default() -> Self {
         Self {
             temperature: true,
+            map: MapChoice::Temperature,
             conformal: Conformal::Auto,
             level: 0.9,
             randomised: false,
@@ -73,13 +100,33 @@ impl CalibrationConfig {
         }
     }
 
-    /// Whether a temperature is fitted for a model of this task.
-    pub fn fits_temperature(&self, task: Task) -> bool {
+    /// Whether a map is fitted for a model of this task.
+    pub fn fits_map(&self, task: Task) -> bool {
         self.temperature && matches!(task, Task::Classification { .. })
     }
 
     /// Finds keys that do not fit the targets, or each other.
     pub(super) fn conflict(&self, is_regression: bool, has_rows: bool) -> Option<String> {
+        self.map_conflict(is_regression, has_rows).or_else(|| self.score_conflict(is_regression, has_rows))
+    }
+
+    fn map_conflict(&self, is_regression: bool, has_rows: bool) -> Option<String> {
+        let key = format!("`calibration.map` = \"{}\"", self.map.kind()?.word());
+        let reason = match (is_regression, self.temperature, has_rows) {
+            (true, _, _) => "maps probabilities of classes, but data task `regression` has none; leave the key out",
+            (_, false, _) => {
+                "is fitted in the place of a temperature, but `calibration.temperature` = false fits nothing; leave one of the \
+                 two keys out"
+            }
+            (_, _, false) => {
+                "needs rows that clients hold out; set `partition.calibration` to their share, such as 0.2"
+            }
+            _ => return None,
+        };
+        Some(format!("{key} {reason}"))
+    }
+
+    fn score_conflict(&self, is_regression: bool, has_rows: bool) -> Option<String> {
         let (word, for_classes) = match self.conformal {
             Conformal::None | Conformal::Auto => return None,
             Conformal::Lac => ("lac", true),
@@ -115,6 +162,12 @@ const KEYS: &[Key] = &[
         Bool,
         B(true),
         "Whether one temperature T is fitted on the calibration rows of all clients; `fedstein predict` then gives softmax(ln p / T). For classes only.",
+    ),
+    key(
+        "map",
+        Choice(&["temperature", "vector", "isotonic"]),
+        T("temperature"),
+        "What is fitted in its place: `vector` (a factor and an offset for each ln p, from 20 rows a class) or `isotonic` (a function of p that does not fall, for each class, from 100 rows a class); with fewer rows, or none of a class, a temperature and a note. Up to 100 classes.",
     ),
     key(
         "conformal",

@@ -1,0 +1,82 @@
+//! A fitted map of probabilities as an array of a request.
+
+use super::calibrating::MAP;
+use super::message::Message;
+use crate::array::{Array, Values};
+use crate::error::RunError;
+use crate::report::maps::{GRID, IsotonicMap, MOST_CLASSES, MapKind, ProbabilityMap, VectorMap, isotonic_functions};
+
+/// The array of a map; `None` for a temperature, which is in the form of a question.
+pub fn map_array(map: &ProbabilityMap) -> Option<Array> {
+    let (shape, values) = match map {
+        ProbabilityMap::Temperature(_) => return None,
+        ProbabilityMap::Vector(map) => (vec![2, map.scale.len()], map.numbers()),
+        ProbabilityMap::Isotonic(map) => {
+            let of_function = |(function, corners): (usize, &Vec<(f64, f64)>)| {
+                corners.iter().map(move |(x, y)| [function as f64, *x, *y]).collect::<Vec<_>>()
+            };
+            let corners: Vec<[f64; 3]> = map.corners().iter().enumerate().flat_map(of_function).collect();
+            (vec![corners.len(), 3], corners.concat())
+        }
+    };
+    Some(Array { shape, values: Values::F64(values) })
+}
+
+/// The map of a request about predictions of so many classes, at least 2.
+///
+/// # Arguments
+/// * `temperature`: that of the question, where it has one
+/// * `kind`: that of the question; `None` for the temperature
+///
+/// # Errors
+/// The array is missing, or is no map of this kind.
+pub fn map_of(
+    message: &Message,
+    (temperature, kind): (Option<f64>, Option<MapKind>),
+    classes: usize,
+) -> Result<Option<ProbabilityMap>, RunError> {
+    let Some(kind) = kind else { return Ok(temperature.map(ProbabilityMap::Temperature)) };
+    let values = &message.array(MAP)?.values;
+    if classes > MOST_CLASSES || values.len() > 3 * classes * GRID {
+        return Err(RunError::Config(format!("\"{MAP}\" of the request is larger than a map of {classes} classes")));
+    }
+    let values = values.to_f64();
+    let map = match kind {
+        MapKind::Vector => VectorMap::of(&values, classes).map(ProbabilityMap::Vector),
+        MapKind::Isotonic => {
+            let mut corners = vec![Vec::new(); isotonic_functions(classes)];
+            for [function, x, y] in values.as_chunks::<3>().0 {
+                match corners.get_mut(*function as usize) {
+                    Some(corners) => corners.push((*x, *y)),
+                    None => {
+                        let reason = format!("\"{MAP}\" of the request has a function {function} of {classes} classes");
+                        return Err(RunError::Config(reason));
+                    }
+                }
+            }
+            IsotonicMap::of(corners, classes).map(ProbabilityMap::Isotonic)
+        }
+    };
+    map.map(Some).map_err(RunError::Predictions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_is_read_as_it_was_written() {
+        let vector = VectorMap { scale: vec![1.5, 0.5, 1.0], bias: vec![0.0, -0.25, 0.25] };
+        let corners = vec![vec![(0.25, 0.125), (0.5, 0.75)], vec![(0.5, 0.5)], vec![(0.1, 0.2), (0.2, 0.2)]];
+        let isotonic = IsotonicMap::of(corners, 3).unwrap();
+        for map in [ProbabilityMap::Vector(vector), ProbabilityMap::Isotonic(isotonic)] {
+            let message = Message::default().with_array(MAP, map_array(&map).unwrap());
+            assert_eq!(map_of(&message, (None, map.kind()), 3).unwrap().as_ref(), Some(&map));
+            assert!(map_of(&message, (None, map.kind()), 2).is_err());
+        }
+        assert_eq!(map_array(&ProbabilityMap::Temperature(2.0)), None);
+        let at_two = map_of(&Message::default(), (Some(2.0), None), 3).unwrap();
+        assert_eq!(at_two, Some(ProbabilityMap::Temperature(2.0)));
+        assert!(map_of(&Message::default(), (None, Some(MapKind::Vector)), 3).is_err());
+    }
+}
