@@ -19,7 +19,7 @@ use crate::faults::harness::*;
 const CLIENTS: usize = K;
 
 /// Clients of a run of which each has these calibration rows, and the message with the first particles.
-fn clients(config: &Config, text: &str, of_client: Vec<Vec<usize>>) -> (InProcess<Flex>, Message) {
+fn clients(config: &Config, text: &str, of_client: Vec<Vec<usize>>) -> (InProcess<'static, Flex>, Message) {
     let session = Session::<Flex>::open(Precision::F32).unwrap();
     let all = data(config);
     let held = |data: &Dataset, rows: Vec<Vec<usize>>| HeldOut {
