@@ -196,7 +196,8 @@ pub(crate) fn one_over_one_plus_exp<S: Simd>(simd: S, z: S::f32s) -> S::f32s {
     simd.div_f32s(one, simd.add_f32s(one, exp(simd, simd.neg_f32s(z))))
 }
 
-/// e^x with x clamped to [−87, 88]; NaN stays NaN.
+/// e^x with x clamped to [−80, 87]; NaN stays NaN. Then 1/(1 + e^87) is a normal number, and so is e^−80 over a sum of 1,000:
+/// an operation with one that is not takes a hundred cycles on many processors.
 #[inline(always)]
 fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // Adding 1.5·2²³ leaves the nearest whole number in the last bits.
@@ -204,7 +205,7 @@ fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // ln 2 in two parts, the first of few digits: products with n are exact.
     const LN_2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
     const SERIES: [f32; 8] = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0];
-    let bounded = simd.min_f32s(simd.max_f32s(x, simd.splat_f32s(-87.0)), simd.splat_f32s(88.0));
+    let bounded = simd.min_f32s(simd.max_f32s(x, simd.splat_f32s(-80.0)), simd.splat_f32s(87.0));
     let rounded = simd.mul_add_f32s(bounded, simd.splat_f32s(std::f32::consts::LOG2_E), simd.splat_f32s(ROUND));
     let n = simd.sub_f32s(rounded, simd.splat_f32s(ROUND));
     let r = simd.mul_add_f32s(n, simd.splat_f32s(-LN_2[0]), bounded);
@@ -242,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_exponential_agrees_with_f64_over_its_range_and_keeps_nan() {
-        let x: Vec<f32> = (0..200_001).map(|i| -87.0 + i as f32 * (175.0 / 200_000.0)).collect();
+        let x: Vec<f32> = (0..200_001).map(|i| -80.0 + i as f32 * (167.0 / 200_000.0)).collect();
         let mut y = x.clone();
         exp_of(&mut y);
         for (x, y) in x.iter().zip(&y) {
@@ -251,7 +252,7 @@ mod tests {
         }
         let mut odd = [f32::NAN, 0.0, -500.0, f32::INFINITY, f32::NEG_INFINITY];
         exp_of(&mut odd);
-        assert!(odd[0].is_nan() && odd[1] == 1.0 && odd[2] < 2e-38 && odd[3].is_nan() && odd[4].is_nan(), "{odd:?}");
+        assert!(odd[0].is_nan() && odd[1] == 1.0 && odd[2] < 2e-35 && odd[3].is_nan() && odd[4].is_nan(), "{odd:?}");
     }
 
     #[test]
