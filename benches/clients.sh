@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Peak memory of a simulation against its number of clients K: the MNIST experiment of
 # configs/mnist/dsvgd-1000-clients.toml with 10, 100 and 1000 clients in ten rounds, so that the same number of clients
-# trains; then 125 to 1000 clients that have all trained once, N = 10, a step each. FEDSTEIN_DATA must hold MNIST.
+# trains; then 125 to 1000 clients that have all trained once, N = 10, a step each; then 10,000 clients of fedwba, which each
+# keep ten particles, 100 a round until all have trained, with a budget of 1 GiB for their states (30 GB of files under the
+# directory of temporary files). FEDSTEIN_DATA must hold MNIST.
 #
 #   benches/clients.sh [--set KEY=VALUE ...]
 set -euo pipefail
@@ -41,3 +43,6 @@ for clients in 125 250 500 1000; do
   row "$clients" all --force --set checkpoint.enabled=false --set "rounds=$clients" --set "evaluation.every=$clients" \
     --set algorithm.particles=10 --set algorithm.local_steps=1 --set algorithm.distill_steps=1 "$@"
 done
+row 10000 all --force --set checkpoint.enabled=false --set rounds=100 --set evaluation.every=100 \
+  --set algorithm.kind=fedwba --set algorithm.particles=10 --set algorithm.local_steps=1 --set schedule.kind=round-robin \
+  --set schedule.clients=100 --set partition.kind=iid --set federation.memory_mib=1024 "$@"
