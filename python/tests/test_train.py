@@ -142,6 +142,22 @@ def test_calibration_rows_give_a_temperature_and_sets(command: Command) -> None:
         plain.predict_sets(X)
 
 
+def test_predictions_are_after_the_map_that_a_run_keeps() -> None:
+    X, y, sites = trees()
+    data = fedstein.Data(X, y, clients=sites)
+    held, map_ = {"calibration": 0.5}, {"map": "vector"}
+    run = fedstein.train(data=data, out="mapped", progress=False, partition=held, calibration=map_, **SMALL)
+    card = json.loads(Path("mapped/model.json").read_text())["calibration"]
+    raw = run.predict(X, raw=True)
+    # softmax(a ln p + b).
+    powers = np.exp(np.array(card["vector"]["scale"]) * np.log(raw) + card["vector"]["bias"])
+    assert run.predict(X) == pytest.approx(powers / powers.sum(axis=1, keepdims=True), abs=1e-12)
+    assert np.abs(run.predict(X) - raw).max() > 1e-3
+    # The sets are of the model's own probabilities.
+    thresholds = dict(card["conformal"]["thresholds"])
+    assert np.array_equal(run.predict_sets(X), 1 - raw <= thresholds[0.9])
+
+
 def test_two_classes_with_a_logistic_regression_reopen_and_report() -> None:
     # The run's config names digits, which have ten classes: it was checked against the rows when it ran.
     X, y, sites = trees()

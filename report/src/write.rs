@@ -113,6 +113,8 @@ pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
         Analysis::Regression(a) => (csv::coverage_csv(&a.coverage), svg::coverage(&report.title, a)),
     };
     let curves = run.and_then(|run| svg::curves(&report.title, &run.rounds, compare));
+    let more_curves = run.map_or_else(Vec::new, |run| svg::more_curves(&report.title, &run.rounds, compare));
+    let runs = svg::runs(compare);
     let partition = run.and_then(|run| run.partition.as_ref()).and_then(svg::heatmap);
     let (binary, confused) = match &analysis {
         Analysis::Classification(a) => (a.binary.as_ref(), a.confusion.as_ref()),
@@ -131,6 +133,8 @@ pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
         clients: clients.as_ref(),
         reliability: &reliability,
         curves: curves.as_ref(),
+        more_curves: &more_curves,
+        runs: runs.as_ref(),
         partition: partition.as_ref(),
         positive: positive.as_ref(),
         decision: decision.as_ref(),

@@ -323,7 +323,13 @@ fn runs_on_other_test_rows_are_compared_only_where_that_is_asked_for() {
     place.works(&format!("{TINY} --set algorithm.particles=3 --out d --quiet"));
     let runs = ["d"; 5].map(|run| format!("--compare {run}")).join(" ");
     place.works(&format!("report a {runs} --out e"));
-    assert!(place.text("e/report.html").contains("The pictures show 4 runs at most; d, d stand in this table alone."));
+    // Five other runs: each has a small diagram, and the curves are two pictures of three and of two others.
+    let page = place.text("e/report.html");
+    assert!(page.contains("here is each by itself") && page.contains("The other runs"));
+    assert_eq!(page.matches(">d \u{b7} ").count(), 5);
+    assert_eq!(page.matches("aria-label=\"Metrics over rounds of").count(), 2);
+    place.works("report a --compare d --out f");
+    assert!(!place.text("f/report.html").contains("here is each by itself"));
 }
 
 /// Every client's own predictor on its own test rows.

@@ -27,6 +27,10 @@ const PAGE_STYLE: &str = include_str!("page.css");
 pub(super) struct Pictures<'a> {
     pub(super) reliability: &'a Picture,
     pub(super) curves: Option<&'a Picture>,
+    /// The curves of further runs.
+    pub(super) more_curves: &'a [Picture],
+    /// Of other runs, where they are too many for one picture.
+    pub(super) runs: Option<&'a Picture>,
     pub(super) partition: Option<&'a Picture>,
     /// Of two classes.
     pub(super) positive: Option<&'a Picture>,
@@ -76,7 +80,7 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
         calibrated::section(&mut body, results);
     }
     if let Some(run) = &report.run {
-        comparison(&mut body, &report.title, analysis, &run.compare);
+        comparison(&mut body, &report.title, analysis, &run.compare, pictures.runs);
     }
     if let Some((table, false)) = personal {
         personal_section(&mut body, table, false);
@@ -87,6 +91,7 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
     if let Some(curves) = pictures.curves {
         body.heading("Metrics over rounds");
         body.picture(curves);
+        pictures.more_curves.iter().for_each(|curves| body.picture(curves));
     }
     match analysis {
         Analysis::Classification(a) => {
@@ -130,7 +135,7 @@ fn verdict_box(body: &mut Body, verdict: &CalibrationVerdict) {
     ));
 }
 
-fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Comparison]) {
+fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Comparison], runs: Option<&Picture>) {
     if others.is_empty() {
         return;
     }
@@ -145,10 +150,9 @@ fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Compa
         Vec::from_iter(std::iter::once(escape(&other.name)).chain(values))
     }));
     body.table(&header, &rows);
-    let hidden = others.get(SERIES - 1..).unwrap_or_default();
-    if !hidden.is_empty() {
-        let names: Vec<String> = hidden.iter().map(|other| escape(&other.name)).collect();
-        body.note(&format!("The pictures show {SERIES} runs at most; {} stand in this table alone.", names.join(", ")));
+    if let Some(runs) = runs {
+        body.note(&format!("The diagram above has lines for {} other runs; here is each by itself.", SERIES - 1));
+        body.picture(runs);
     }
 }
 

@@ -1,12 +1,12 @@
-//! Small reliability diagrams, one for each client or site.
+//! Small reliability diagrams, one for each client, site or run.
 
 use super::reliability::shorten;
-use super::{Axis, Picture, WIDTH};
+use super::{Axis, Picture, SERIES, WIDTH};
 use crate::metrics::{Bin, share_interval};
-use crate::run::SiteScores;
+use crate::run::{Comparison, SiteScores};
 use crate::text::rows;
 
-/// Panels beside one another, and the most panels.
+/// Panels beside one another, and the most panels of clients.
 const ACROSS: usize = 3;
 const MOST: usize = 12;
 const LEFT: f64 = 34.0;
@@ -17,8 +17,27 @@ const DOWN: f64 = SIDE + 52.0;
 
 /// Draws the first of these that have bins with rows, at most twelve; `None` where none has.
 pub(crate) fn clients(title: &str, of: &[&SiteScores]) -> Option<Picture> {
-    let with_rows = |scores: &&&SiteScores| scores.bins.iter().any(|bin| bin.n > 0);
-    let shown: Vec<&SiteScores> = of.iter().filter(with_rows).take(MOST).copied().collect();
+    let panel = |scores: &&'_ SiteScores| (scores.name.clone(), scores.evaluation.rows, scores.bins.clone());
+    let shown: Vec<Panel> = of.iter().filter(|scores| has_rows(&scores.bins)).take(MOST).map(panel).collect();
+    multiples(title, &shown)
+}
+
+/// Draws every one of these runs that has bins with rows, where they are too many for the lines of one diagram; `None`
+/// where they are not.
+pub(crate) fn runs(others: &[Comparison]) -> Option<Picture> {
+    let panel = |run: &Comparison| (run.name.clone(), run.bins.iter().map(|bin| bin.n).sum(), run.bins.clone());
+    let shown: Vec<Panel> = others.iter().filter(|run| has_rows(&run.bins)).map(panel).collect();
+    if shown.len() < SERIES { None } else { multiples("The other runs", &shown) }
+}
+
+/// A name, the number of rows and their bins.
+type Panel = (String, usize, Vec<Bin>);
+
+fn has_rows(bins: &[Bin]) -> bool {
+    bins.iter().any(|bin| bin.n > 0)
+}
+
+fn multiples(title: &str, shown: &[Panel]) -> Option<Picture> {
     if shown.is_empty() {
         return None;
     }
@@ -27,23 +46,23 @@ pub(crate) fn clients(title: &str, of: &[&SiteScores]) -> Option<Picture> {
     picture.text("fs-title", 20.0, 30.0, "start", title);
     let facts = "accuracy (bars) against confidence, with 95 % intervals; the dashed line is perfect";
     picture.text("fs-muted", 20.0, 51.0, "start", facts);
-    for (at, scores) in shown.into_iter().enumerate() {
+    for (at, shown) in shown.iter().enumerate() {
         let left = LEFT + STEP * (at % ACROSS) as f64;
-        panel(&mut picture, scores, (left, TOP + DOWN * (at / ACROSS) as f64));
+        panel(&mut picture, shown, (left, TOP + DOWN * (at / ACROSS) as f64));
     }
     Some(picture)
 }
 
-fn panel(picture: &mut Picture, scores: &SiteScores, (left, top): (f64, f64)) {
+fn panel(picture: &mut Picture, (name, count, bins): &Panel, (left, top): (f64, f64)) {
     let (x, y) = (Axis::new((0.0, 1.0), (left, left + SIDE)), Axis::new((0.0, 1.0), (top + SIDE, top)));
-    let name = shorten(&scores.name, 14);
-    picture.text("fs-tick", left, top - 8.0, "start", &format!("{name} \u{b7} {}", rows(scores.evaluation.rows)));
+    let name = shorten(name, 14);
+    picture.text("fs-tick", left, top - 8.0, "start", &format!("{name} \u{b7} {}", rows(*count)));
     for tick in [0.0, 0.5, 1.0] {
         picture.line("fs-grid", (x.at(0.0), y.at(tick)), (x.at(1.0), y.at(tick)));
         picture.text("fs-small", x.at(tick), y.at(0.0) + 13.0, "middle", &format!("{tick}"));
         picture.text("fs-small", x.at(0.0) - 5.0, y.at(tick) + 3.0, "end", &format!("{tick}"));
     }
-    scores.bins.iter().for_each(|bin| bar(picture, bin, &x, &y));
+    bins.iter().for_each(|bin| bar(picture, bin, &x, &y));
     picture.line("fs-ideal", (x.at(0.0), y.at(0.0)), (x.at(1.0), y.at(1.0)));
     picture.line("fs-axis", (x.at(0.0), y.at(0.0)), (x.at(1.0), y.at(0.0)));
     picture.line("fs-axis", (x.at(0.0), y.at(0.0)), (x.at(0.0), y.at(1.0)));

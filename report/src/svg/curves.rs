@@ -26,7 +26,17 @@ pub fn curves_svg(title: &str, rounds: &[RoundRecord], compare: &[Comparison]) -
 }
 
 pub(crate) fn curves(title: &str, rounds: &[RoundRecord], compare: &[Comparison]) -> Option<Picture> {
-    let others: Vec<&Comparison> = compare.iter().filter(|c| !c.rounds.is_empty()).take(SERIES - 1).collect();
+    let others: Vec<&Comparison> = compare.iter().filter(|c| !c.rounds.is_empty()).collect();
+    of_group(title, rounds, others.chunks(SERIES - 1).next().unwrap_or_default())
+}
+
+/// The same picture with every further group of other runs, where they are too many for one.
+pub(crate) fn more_curves(title: &str, rounds: &[RoundRecord], compare: &[Comparison]) -> Vec<Picture> {
+    let others: Vec<&Comparison> = compare.iter().filter(|c| !c.rounds.is_empty()).collect();
+    others.chunks(SERIES - 1).skip(1).filter_map(|group| of_group(title, rounds, group)).collect()
+}
+
+fn of_group(title: &str, rounds: &[RoundRecord], others: &[&Comparison]) -> Option<Picture> {
     let mut series: Vec<(&str, &[RoundRecord])> = vec![("this run", rounds)];
     series.extend(others.iter().map(|c| (c.name.as_str(), c.rounds.as_slice())));
     let has_a_value = |key: &&str| rounds.iter().any(|record| record.metric(key).is_some());

@@ -17,12 +17,12 @@ mod reliability;
 
 use std::fmt::Write as _;
 
-pub(super) use clients::clients;
+pub(super) use clients::{clients, runs};
 pub(super) use confusion::confusion;
 pub use contour::{ContourFigure, Plane};
 pub(super) use coverage::coverage;
-pub(super) use curves::curves;
 pub use curves::curves_svg;
+pub(super) use curves::{curves, more_curves};
 pub(super) use decision::decision;
 pub use figure::{AxisSpec, FigureLine, FigurePoint, LineFigure, Stroke};
 pub(super) use heatmap::heatmap;
