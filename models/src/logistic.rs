@@ -209,7 +209,7 @@ mod tests {
         for (particles, rows, width) in [(1, 1, 1), (2, 3, 5), (6, 100, 54), (9, 33, 31), (20, 16, 32), (100, 7, 3)] {
             let theta = |i: usize| f64::from(((i * 7) as f32 * 0.31).sin());
             let x = |i: usize| f64::from(((i * 5) as f32 * 0.17).cos());
-            let class = |row: usize| row % 3 == 0;
+            let class = |row: usize| row.is_multiple_of(3);
             let weight = |row: usize| [1.0, 0.25, 3.0, 0.0][row % 4];
             for weighted in [false, true] {
                 let of = |row: usize| if weighted { weight(row) } else { 1.0 };
