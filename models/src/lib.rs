@@ -18,6 +18,7 @@ mod bnn;
 mod curvature;
 mod error;
 mod head;
+mod hierarchical;
 mod init;
 mod kinds;
 mod layer;
@@ -29,7 +30,6 @@ mod model;
 mod prior;
 mod replicated;
 pub mod simd;
-mod small;
 mod stack;
 
 pub use blr::{Blr, BlrConfig, BlrSpec, Predictive, Probit};

@@ -8,8 +8,8 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Gamma, StandardNormal};
 use std::f64::consts::PI;
 
+use crate::hierarchical;
 use crate::layout::Layout;
-use crate::small;
 
 /// One independent factor of a prior. Blocks are named by their index in the [`Layout`].
 #[derive(Clone, Debug, PartialEq)]
@@ -115,7 +115,7 @@ impl Prior {
                 }
                 PriorTerm::HierarchicalNormal { weights, log_precision, shape, rate } => {
                     let blocks = (weights.as_slice(), *log_precision);
-                    if small::add_hierarchical(particles, &mut score, blocks, (*shape, *rate), weight) {
+                    if hierarchical::add_score(particles, &mut score, blocks, (*shape, *rate), weight) {
                         continue;
                     }
                     let xi = particles[*log_precision].clone().exp();

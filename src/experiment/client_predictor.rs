@@ -92,8 +92,7 @@ impl Finished {
         let shard = Shard::new(train.clone(), partition.clients()[client].clone(), session.clone());
         let here = (&roster[..], vec![(client, shard)]);
         let halves = config.algorithm.build(config.setup(&model, here, train.width(), initial, &session))?;
-        let mut server = halves.server;
-        let (_, mut half) = halves.clients.into_iter().next().ok_or(RunError::NoClient(client))?;
+        let (mut server, mut half) = halves.into_pair(client)?;
         kept.restore_one(&mut *server, (client, &mut *half))?;
 
         let wanted = Ask::Score(Scoring { own: true, ..Scoring::default() });

@@ -4,10 +4,10 @@
 //! A half that is built from the run's configuration and restored from its state has the bits of one that stayed in memory,
 //! as after a checkpoint.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::visit::Client;
 use crate::backend::Backend;
@@ -29,10 +29,15 @@ pub struct Parking<'a, B: Backend> {
     used: Mutex<Used>,
 }
 
-/// The clients in memory, the one that was asked longest ago first.
+/// The clients in memory, by when they were asked last.
 #[derive(Debug, Default)]
 struct Used {
-    order: VecDeque<(ClientId, u64)>,
+    /// Client and bytes of each question that was the last to its client, by the number of the question.
+    order: BTreeMap<u64, (ClientId, u64)>,
+    /// The number of the last question to each client.
+    last: HashMap<ClientId, u64>,
+    /// The number of the next question.
+    next: u64,
     bytes: u64,
 }
 
@@ -60,32 +65,31 @@ impl<'a, B: Backend> Parking<'a, B> {
 
     /// Notes that a client in memory was asked, and how many bytes it keeps.
     pub fn note(&self, client: ClientId, bytes: u64) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.remove(client);
-        used.order.push_back((client, bytes + OVERHEAD));
-        used.bytes += bytes + OVERHEAD;
+        self.used().add(client, bytes + OVERHEAD);
     }
 
     /// Counts a client in memory that does not count at present, because its visit was open when its turn came.
     pub fn note_again(&self, client: ClientId, bytes: u64) {
-        let counts = {
-            let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-            used.order.iter().any(|(other, _)| *other == client)
-        };
-        if !counts {
-            self.note(client, bytes);
+        let mut used = self.used();
+        if !used.last.contains_key(&client) {
+            used.add(client, bytes + OVERHEAD);
         }
     }
 
     /// The client that was asked longest ago, where all together exceed the budget; it no longer counts.
     pub fn excess(&self) -> Option<ClientId> {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used();
         if used.bytes <= self.budget {
             return None;
         }
-        let (client, bytes) = used.order.pop_front()?;
+        let (_, (client, bytes)) = used.order.pop_first()?;
+        used.last.remove(&client);
         used.bytes -= bytes;
         Some(client)
+    }
+
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn path(&self, client: ClientId) -> PathBuf {
@@ -113,11 +117,14 @@ impl<B: Backend> Drop for Parking<'_, B> {
 }
 
 impl Used {
-    fn remove(&mut self, client: ClientId) {
-        if let Some(place) = self.order.iter().position(|(other, _)| *other == client) {
-            let bytes = self.order.remove(place).map_or(0, |(_, bytes)| bytes);
-            self.bytes -= bytes;
+    /// Puts a client behind all others.
+    fn add(&mut self, client: ClientId, bytes: u64) {
+        if let Some((_, before)) = self.last.insert(client, self.next).and_then(|last| self.order.remove(&last)) {
+            self.bytes -= before;
         }
+        self.order.insert(self.next, (client, bytes));
+        self.bytes += bytes;
+        self.next += 1;
     }
 }
 
@@ -156,19 +163,19 @@ impl<B: Backend> Slot<B> {
         self.client.as_mut().ok_or(RunError::NoClient(id))
     }
 
-    /// Moves the client to the disk; `false` where it has an open visit or is not in memory.
+    /// Moves the client to the disk, unless it has an open visit or is not in memory.
     ///
     /// # Errors
     /// The state cannot be read from the device or written. The client is then still in memory.
-    pub fn park(&mut self, id: ClientId, parking: &Parking<'_, B>) -> Result<bool, RunError> {
-        let Some(client) = self.client.as_ref().filter(|client| !client.is_visited()) else { return Ok(false) };
+    pub fn park(&mut self, id: ClientId, parking: &Parking<'_, B>) -> Result<(), RunError> {
+        let Some(client) = self.client.as_ref().filter(|client| !client.is_visited()) else { return Ok(()) };
         // A client that has not trained since it was built or read is as its file, or as one that is built anew.
         if client.has_changed() {
             parking.write(id, &client.save()?)?;
             self.is_stored = true;
         }
         self.client = None;
-        Ok(true)
+        Ok(())
     }
 
     /// Closes the visit of a round; see [`Client::settle`].

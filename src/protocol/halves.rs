@@ -150,13 +150,24 @@ pub struct Halves<B: Backend> {
     pub clients: ClientHalves<B>,
 }
 
+/// The server half, and that of one client.
+pub type Pair<B> = (Box<dyn ServerHalf<B>>, Box<dyn ClientHalf<B>>);
+
 impl<B: Backend> Halves<B> {
-    /// The half of the one client for which these halves were built.
+    /// The server half and that of the one client for which these halves were built.
     ///
     /// # Errors
     /// There is no such client.
-    pub fn into_client(self, client: ClientId) -> Result<Box<dyn ClientHalf<B>>, RunError> {
+    pub fn into_pair(self, client: ClientId) -> Result<Pair<B>, RunError> {
         let half = self.clients.into_iter().find(|(id, _)| *id == client);
-        half.map(|(_, half)| half).ok_or(RunError::NoClient(client))
+        half.map(|(_, half)| (self.server, half)).ok_or(RunError::NoClient(client))
+    }
+
+    /// The half of that client alone.
+    ///
+    /// # Errors
+    /// As [`Self::into_pair`].
+    pub fn into_client(self, client: ClientId) -> Result<Box<dyn ClientHalf<B>>, RunError> {
+        self.into_pair(client).map(|(_, half)| half)
     }
 }

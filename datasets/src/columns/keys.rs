@@ -3,7 +3,7 @@
 use crate::DataError;
 use crate::columns::{DateFormat, Notation};
 use fedstein_schema::Literal::{Text, Texts};
-use fedstein_schema::{Accepts, Key, key};
+use fedstein_schema::{Accepts, Key, joined, key};
 use serde::{Deserialize, Serialize};
 
 /// How the cells of a table are read. The default reads numbers, and refuses everything else.
@@ -137,9 +137,24 @@ impl Reading {
 }
 
 /// The keys of [`Reading`], in the order of a resolved config.
-pub(crate) const READING: [Key; 8] = [
-    key("ignore", Accepts::Columns { words: &[] }, Texts(&[]), "Columns that are left out, by name or number."),
-    ID,
+pub(crate) const READING: [Key; 8] = joined(&[&[IGNORE, ID], &CELLS]);
+
+/// [`READING`] of a site's own file, whose results have the predictions.
+pub(crate) const READING_AT_SITE: [Key; 8] = joined(&[
+    &[
+        IGNORE,
+        ID.doc(
+            "Columns that are no feature, such as the number of a patient; `fedstein predict` on the site's own results writes them before its predictions.",
+        ),
+    ],
+    &CELLS,
+]);
+
+const IGNORE: Key =
+    key("ignore", Accepts::Columns { words: &[] }, Texts(&[]), "Columns that are left out, by name or number.");
+
+/// What cells hold and how they are written.
+const CELLS: [Key; 6] = [
     key(
         "categorical",
         Accepts::Columns { words: &["auto"] },
@@ -180,12 +195,3 @@ const ID: Key = key(
     Texts(&[]),
     "Columns that are no feature, such as the number of a patient; `fedstein predict` writes them before its predictions.",
 );
-
-/// [`READING`] of a site's own file, whose results have the predictions.
-pub(crate) const READING_AT_SITE: [Key; 8] = {
-    let mut keys = READING;
-    keys[1] = ID.doc(
-        "Columns that are no feature, such as the number of a patient; `fedstein predict` on the site's own results writes them before its predictions.",
-    );
-    keys
-};

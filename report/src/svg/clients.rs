@@ -17,27 +17,28 @@ const DOWN: f64 = SIDE + 52.0;
 
 /// Draws the first of these that have bins with rows, at most twelve; `None` where none has.
 pub(crate) fn clients(title: &str, of: &[&SiteScores]) -> Option<Picture> {
-    let panel = |scores: &&'_ SiteScores| (scores.name.clone(), scores.evaluation.rows, scores.bins.clone());
-    let shown: Vec<Panel> = of.iter().filter(|scores| has_rows(&scores.bins)).take(MOST).map(panel).collect();
+    let with_rows = of.iter().filter(|scores| has_rows(&scores.bins)).take(MOST);
+    let shown: Vec<Panel> = with_rows.map(|of| (of.name.as_str(), of.evaluation.rows, &of.bins[..])).collect();
     multiples(title, &shown)
 }
 
 /// Draws every one of these runs that has bins with rows, where they are too many for the lines of one diagram; `None`
 /// where they are not.
 pub(crate) fn runs(others: &[Comparison]) -> Option<Picture> {
-    let panel = |run: &Comparison| (run.name.clone(), run.bins.iter().map(|bin| bin.n).sum(), run.bins.clone());
-    let shown: Vec<Panel> = others.iter().filter(|run| has_rows(&run.bins)).map(panel).collect();
+    let rows = |run: &Comparison| run.bins.iter().map(|bin| bin.n).sum();
+    let with_rows = others.iter().filter(|run| has_rows(&run.bins));
+    let shown: Vec<Panel> = with_rows.map(|run| (run.name.as_str(), rows(run), &run.bins[..])).collect();
     if shown.len() < SERIES { None } else { multiples("The other runs", &shown) }
 }
 
 /// A name, the number of rows and their bins.
-type Panel = (String, usize, Vec<Bin>);
+type Panel<'a> = (&'a str, usize, &'a [Bin]);
 
 fn has_rows(bins: &[Bin]) -> bool {
     bins.iter().any(|bin| bin.n > 0)
 }
 
-fn multiples(title: &str, shown: &[Panel]) -> Option<Picture> {
+fn multiples(title: &str, shown: &[Panel<'_>]) -> Option<Picture> {
     if shown.is_empty() {
         return None;
     }
@@ -53,7 +54,7 @@ fn multiples(title: &str, shown: &[Panel]) -> Option<Picture> {
     Some(picture)
 }
 
-fn panel(picture: &mut Picture, (name, count, bins): &Panel, (left, top): (f64, f64)) {
+fn panel(picture: &mut Picture, (name, count, bins): &Panel<'_>, (left, top): (f64, f64)) {
     let (x, y) = (Axis::new((0.0, 1.0), (left, left + SIDE)), Axis::new((0.0, 1.0), (top + SIDE, top)));
     let name = shorten(name, 14);
     picture.text("fs-tick", left, top - 8.0, "start", &format!("{name} \u{b7} {}", rows(*count)));

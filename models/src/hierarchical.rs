@@ -15,7 +15,7 @@ const MOST: usize = 1 << 16;
 ///
 /// # Shapes
 /// - `particles`, `score`: one `[N, size]` tensor per block
-pub(crate) fn add_hierarchical(
+pub(crate) fn add_score(
     particles: &[Tensor<2>],
     score: &mut [Tensor<2>],
     (weights, log_precision): (&[usize], usize),
