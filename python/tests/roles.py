@@ -128,7 +128,9 @@ class Roles:
     def runs(self, name: str, program: str) -> bool:
         """Whether a role runs an app: `flwr-serverapp` or `flwr-clientapp`."""
         tree = self._tree(self.groups[name].pid)
-        listed = subprocess.run(["ps", "-e", "-o", "pid=,stat=,args="], capture_output=True, text=True, check=True)
+        # `-ww`: whole command lines. Otherwise `ps` cuts them at $COLUMNS, and with a long path the name is beyond it.
+        wide = ["ps", "-e", "-ww", "-o", "pid=,stat=,args="]
+        listed = subprocess.run(wide, capture_output=True, text=True, check=True)
         lines = [line.split(None, 2) for line in listed.stdout.splitlines()]
         return any(int(pid) in tree and state[0] != "Z" and program in args for pid, state, args in lines)
 
