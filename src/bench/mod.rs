@@ -17,6 +17,7 @@
 //! | W8 | one visit of newton-dsvgd | [`newton_visit`] |
 
 pub mod activity;
+pub mod bands;
 pub mod convolution;
 pub mod cost;
 pub mod dsvgd_round;

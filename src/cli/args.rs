@@ -509,6 +509,8 @@ Examples:
   fedstein bench --only W1,W3 --seconds 5
   fedstein bench --backend wgpu --json times.jsonl
   fedstein bench --growth                          time against N, d, K and B, with growth.svg
+  fedstein bench --record bands.json               before a change: what the times are here
+  fedstein bench --check bands.json                after it: which workloads are slower or faster
 
 Other work on the machine disturbs the times. See docs/performance.md")]
 pub struct BenchArgs {
@@ -531,6 +533,14 @@ pub struct BenchArgs {
     /// Append one JSON object per line of the table to a file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Record each line's ratio to the machine's matrix product in a file; bands that it has grow
+    #[arg(long, value_name = "BANDS.json", conflicts_with_all = ["check", "growth"])]
+    pub record: Option<PathBuf>,
+
+    /// Compare the ratios with such a file, and fail if one has left its band
+    #[arg(long, value_name = "BANDS.json", conflicts_with = "growth")]
+    pub check: Option<PathBuf>,
 
     /// Show and draw how time grows with sizes instead
     #[arg(long, value_name = "FILE.svg", num_args = 0..=1, default_missing_value = "growth.svg", conflicts_with_all = ["only", "json"])]

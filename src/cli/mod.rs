@@ -334,6 +334,10 @@ pub struct Bench {
     pub seconds: f64,
     /// The file to which records are appended.
     pub json: Option<PathBuf>,
+    /// The file of bands to write or to widen.
+    pub record: Option<PathBuf>,
+    /// The file of bands to compare with.
+    pub check: Option<PathBuf>,
     /// The file of the growth picture; if given, growth is measured instead of workloads.
     pub growth: Option<PathBuf>,
 }
@@ -678,11 +682,11 @@ fn study(args: StudyArgs, data_dir: PathBuf) -> StudyOrder {
     StudyOrder { file, out, seeds, backend, data_dir, only, jobs: usize::from(jobs), quiet }
 }
 
-fn bench(BenchArgs { backend, only, threads, seconds, json, growth }: BenchArgs) -> Bench {
+fn bench(BenchArgs { backend, only, threads, seconds, json, record, check, growth }: BenchArgs) -> Bench {
     let mut only = if only.is_empty() { Workload::ALL.to_vec() } else { only };
     only.sort_unstable();
     only.dedup();
-    Bench { backend, only, threads: threads.map(usize::from), seconds, json, growth }
+    Bench { backend, only, threads: threads.map(usize::from), seconds, json, record, check, growth }
 }
 
 /// The data directory: `--data-dir`, else [`DATA_VARIABLE`], else `data`.

@@ -7,10 +7,12 @@ use std::path::Path;
 
 use super::on_threads;
 use crate::backend::{Backend, OnBackend, Precision, Session, dispatch};
+use crate::bench::bands::{self, Bands};
 use crate::bench::growth::{self, Series, Variable};
-use crate::bench::{Bench, Ceilings, Settings, Size, table};
+use crate::bench::{Bench, Ceilings, Line, Settings, Size, table};
 use crate::cli::{self, CliError, print_text};
 use crate::error::RunError;
+use crate::machine;
 use crate::report::files::write_atomic;
 
 /// Runs the command.
@@ -31,13 +33,14 @@ impl OnBackend for Job {
     fn run<B: Backend>(self) -> Result<(), CliError> {
         let Self(typed) = self;
         let json = typed.json.as_deref().map(appended).transpose()?;
+        let bands = Recorded::open::<B>(&typed)?;
         let settings = Settings { seconds: typed.seconds, size: Size::Full, allocations: None };
         let session = Session::<B>::open(Precision::F32).map_err(RunError::from)?;
         let bench = Bench { session, settings };
         print_text(&table::heading(&bench))?;
         match &typed.growth {
             Some(path) => grow(&bench, path),
-            None => workloads(&bench, &typed, json),
+            None => workloads(&bench, &typed, json, bands),
         }
     }
 }
@@ -48,7 +51,66 @@ fn appended(path: &Path) -> Result<File, CliError> {
     file.map_err(|error| CliError::Usage(format!("cannot write {}: {error}", path.display())))
 }
 
-fn workloads<B: Backend>(bench: &Bench<B>, typed: &cli::Bench, mut json: Option<File>) -> Result<(), CliError> {
+/// A file of bands, read before anything is measured.
+enum Recorded<'a> {
+    None,
+    Record(&'a Path, Bands),
+    Check(&'a Path, Bands),
+}
+
+impl<'a> Recorded<'a> {
+    fn open<B: Backend>(typed: &'a cli::Bench) -> Result<Self, CliError> {
+        let (backend, threads) = (B::NAME, rayon::current_num_threads());
+        let read = |path: &Path| -> Result<Bands, CliError> {
+            let bands = Bands::read(path).map_err(CliError::Usage)?;
+            let fits = bands.fits(backend, threads);
+            fits.map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))?;
+            Ok(bands)
+        };
+        match (&typed.check, &typed.record) {
+            (Some(path), _) => Ok(Self::Check(path, read(path)?)),
+            (None, Some(path)) if path.exists() => Ok(Self::Record(path, read(path)?)),
+            (None, Some(path)) => {
+                let bands = Bands::new(machine::processor().unwrap_or_else(|| "unknown".into()), backend, threads);
+                Ok(Self::Record(path, bands))
+            }
+            (None, None) => Ok(Self::None),
+        }
+    }
+
+    /// Writes the bands, or prints the comparison.
+    fn close(self, lines: &[Line], ceilings: &Ceilings) -> Result<(), CliError> {
+        match self {
+            Self::None => Ok(()),
+            Self::Record(path, mut bands) => {
+                lines.iter().for_each(|Line { record, .. }| {
+                    bands.record(&record.name, bands::ratio(record.median, ceilings));
+                });
+                let text = serde_json::to_string_pretty(&bands).map_err(|error| CliError::Failed(error.to_string()))?;
+                let written = write_atomic(path, format!("{text}\n").as_bytes());
+                written.map_err(|error| CliError::Failed(error.to_string()))?;
+                print_text(&format!("\nbands      {}\n", path.display()))
+            }
+            Self::Check(path, bands) => {
+                let (text, left) = bands.compare(lines, ceilings);
+                print_text(&text)?;
+                match left.is_empty() {
+                    true => Ok(()),
+                    false => {
+                        Err(CliError::Failed(format!("outside the bands of {}: {}", path.display(), left.join(", "))))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn workloads<B: Backend>(
+    bench: &Bench<B>,
+    typed: &cli::Bench,
+    mut json: Option<File>,
+    bands: Recorded<'_>,
+) -> Result<(), CliError> {
     let ceilings = Ceilings::measure(bench)?;
     print_text(&table::columns(&ceilings))?;
     let mut lines = Vec::new();
@@ -64,7 +126,8 @@ fn workloads<B: Backend>(bench: &Bench<B>, typed: &cli::Bench, mut json: Option<
             lines.push(line);
         }
     }
-    print_text(&table::explanation(&lines))
+    print_text(&table::explanation(&lines))?;
+    bands.close(&lines, &ceilings)
 }
 
 fn grow<B: Backend>(bench: &Bench<B>, path: &Path) -> Result<(), CliError> {

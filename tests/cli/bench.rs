@@ -40,3 +40,46 @@ fn a_bench_prints_a_table_and_appends_one_record_per_line() {
     assert_eq!(names, ["before", "W3 blr L=200 N=6", "W3 blr L=200 N=100"]);
     assert_eq!((&records[1]["impl"], &records[1]["threads"]), (&Value::from("fedstein/flex"), &Value::from(1)));
 }
+
+#[test]
+fn bands_are_recorded_and_a_line_that_leaves_its_band_fails_the_check() {
+    let place = Place::new();
+    let bench = "bench --only w3 --seconds 0.01 --threads 1";
+    place.works(&format!("{bench} --record bands.json"));
+    let bands: Value = serde_json::from_str(&place.text("bands.json")).unwrap();
+    assert_eq!((&bands["backend"], &bands["threads"]), (&Value::from("flex"), &Value::from(1)));
+    let band = &bands["bands"]["W3 blr L=200 N=6"];
+    let (low, high) = (band["low"].as_f64().unwrap(), band["high"].as_f64().unwrap());
+    assert!(0.0 < low && (high / low - 1.44).abs() < 0.01, "{band}");
+
+    // A wide band holds, a band far below does not; a line without one is named. Times themselves are not tested.
+    let file = |[low, high]: [f64; 2]| {
+        let line = format!("\"W3 blr L=200 N=6\": {{\"low\": {low:e}, \"high\": {high:e}}}");
+        format!("{{\"processor\": \"any\", \"backend\": \"flex\", \"threads\": 1, \"bands\": {{{line}}}}}")
+    };
+    place.write("wide.json", file([1e-9, 1e9]));
+    let printed = place.works(&format!("{bench} --check wide.json")).stdout;
+    assert!(printed.contains("ratio") && printed.contains("no band"), "{printed}");
+    place.write("low.json", file([1e-9, 2e-9]));
+    let output = place.command(&format!("{bench} --check low.json")).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("error: outside the bands of low.json: W3 blr L=200 N=6 (slower)"), "{stderr}");
+    assert_eq!(place.text("low.json"), file([1e-9, 2e-9]));
+}
+
+#[test]
+fn a_file_of_bands_that_does_not_fit_is_refused_before_anything_is_measured() {
+    let place = Place::new();
+    place.refuses("bench --check bands.json", &["cannot read bands.json"]);
+    place.write("bands.json", "{}");
+    place.refuses("bench --check bands.json", &["bands.json is not a file of `fedstein bench --record`", "processor"]);
+    let text = r#"{"processor": "any", "backend": "ndarray", "threads": 1, "bands": {}}"#;
+    place.write("bands.json", text);
+    place.refuses("bench --threads 1 --check bands.json", &["bands.json: its bands are of backend ndarray with 1"]);
+    place.refuses("bench --threads 1 --record bands.json", &["bands.json: its bands are of backend ndarray with 1"]);
+    assert_eq!(place.text("bands.json"), text);
+    place.write("bands.json", text.replace("{}", r#"{"W3": {"low": 2.0, "high": 1.0}}"#));
+    place.refuses("bench --check bands.json", &["the band of \"W3\" is 2 to 1", "the least first"]);
+    place.refuses("bench --check bands.json --record bands.json", &["--check", "--record"]);
+}
