@@ -16,6 +16,8 @@
 
 use burn::tensor::{Gradients, Tensor};
 
+use crate::layer::shared;
+
 /// The inputs of a dense layer.
 #[derive(Clone, Debug)]
 pub enum LayerInputs {
@@ -189,7 +191,7 @@ impl LayerCurvature {
                 let weights: Tensor<2> = match inputs {
                     LayerInputs::Shared(x) => {
                         let squares = squares.clone().reshape([particles * outputs, rows]);
-                        squares.matmul(x.clone().square()).reshape([particles as i32, -1])
+                        shared::sums(squares, x.clone().square()).reshape([particles as i32, -1])
                     }
                     LayerInputs::Own(x) => {
                         let product = squares.clone().matmul(x.clone().square().swap_dims(1, 2));
@@ -226,7 +228,7 @@ impl LayerCurvature {
         }
         let weighted = gradients.squares() * x.clone().transpose().unsqueeze_dim::<3>(0); // [N, in, B]
         let [particles, inputs, rows] = weighted.dims();
-        let product = weighted.reshape([particles * inputs, rows]).matmul(x.clone());
+        let product = shared::sums(weighted.reshape([particles * inputs, rows]), x.clone());
         Some(product.reshape([particles, inputs, inputs]))
     }
 

@@ -3,6 +3,8 @@
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{Device, Tensor};
 
+use super::shared;
+
 /// A dense layer for N particles at once: h_n = W_n x + b_n.
 ///
 /// Rows of data lie along the last axis, so that the first layer, whose input all particles share, is one matrix
@@ -34,7 +36,7 @@ impl ParticleLinear {
     pub fn forward_shared(&self, x: Tensor<2>) -> Tensor<3> {
         let [particles, outputs, inputs] = self.weight.val().dims();
         let rows = x.dims()[0];
-        let product = self.weight.val().reshape([particles * outputs, inputs]).matmul(x.transpose());
+        let product = shared::outputs(self.weight.val().reshape([particles * outputs, inputs]), x);
         product.reshape([particles, outputs, rows]) + self.bias.val()
     }
 

@@ -5,6 +5,7 @@ mod conv;
 mod lanes;
 mod linear;
 mod pool;
+pub(crate) mod shared;
 mod spec;
 
 pub use activation::Activation;

@@ -23,7 +23,8 @@ use burn::tensor::{DType, Tensor};
 
 pub(crate) use plan::BlockOptions;
 use scratch::Scratch;
-use tape::{is_on_flex, on_tape};
+pub(super) use tape::is_on_flex;
+use tape::on_tape;
 
 /// Rows of data in a vector.
 const LANES: usize = 16;

@@ -16,8 +16,8 @@ use super::backward::{Output, backward};
 use super::forward::{Input, forward};
 use super::plan::{BlockOptions, Plan};
 
-/// Whether a tensor is on flex, and keeps what the backward pass needs if it is on a tape.
-pub(super) fn is_on_flex<const D: usize>(tensor: &Tensor<D>) -> bool {
+/// Whether a tensor is on flex, on a tape or not.
+pub(in crate::layer) fn is_on_flex<const D: usize>(tensor: &Tensor<D>) -> bool {
     match tensor.is_autodiff() {
         true => tensor.clone().try_into_primitive::<Autodiff<Flex>>().is_ok(),
         false => tensor.clone().try_into_primitive::<Flex>().is_ok(),
