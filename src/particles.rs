@@ -177,17 +177,25 @@ impl<B: Backend> Particles<B> {
         Host::all(self.blocks.iter().cloned())
     }
 
+    /// x_n·y_n of the particles of two sets, `[N]`. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
+    pub fn row_products(&self, other: &Self) -> Result<Vec<f64>, TensorReadError> {
+        if let (Some(x), Some(y)) = (self.host(), other.host()) {
+            return Ok(simd::row_products(&x, &y));
+        }
+        let products = self.blocks.iter().zip(&other.blocks).map(|(x, y)| (x.clone() * y.clone()).sum_dim(1));
+        let total = products.reduce(|sum, block| sum + block).expect("a layout has at least one block");
+        total.try_into_vec_as::<f64>()
+    }
+
     /// ‖θ_n‖², `[N]`. Waits for the device.
     ///
     /// # Errors
     /// Reading from the device fails.
     pub fn squared_norms(&self) -> Result<Vec<f64>, TensorReadError> {
-        if let Some(x) = self.host() {
-            return Ok(simd::squared_norms(&x));
-        }
-        let squares = self.blocks.iter().map(|block| block.clone().square().sum_dim(1));
-        let total = squares.reduce(|sum, block| sum + block).expect("a layout has at least one block");
-        total.try_into_vec_as::<f64>()
+        self.row_products(self)
     }
 
     /// ‖θ_n‖, `[N]`. Waits for the device.

@@ -123,7 +123,7 @@ pub fn inner_products<B: Backend>(
     let sum = scores.iter().cloned().reduce(|sum, score| sum.zip(score, |a, b| a + b));
     let Some(sum) = sum else { return Ok(Vec::new()) };
     let mean = sum.map(|block| block.div_scalar(scores.len() as f64));
-    scores.iter().map(|score| Ok(form.product(score, &mean)?.v)).collect()
+    form.products(scores, &mean)
 }
 
 fn form<B: Backend>(kernel: &Kernel, at: &Particles<B>) -> Result<SteinForm<B>, RunError> {

@@ -58,15 +58,16 @@ pub(crate) fn gram_with_offsets(x: &[Host], y: &[Host], centre: &[Host]) -> Arra
     })
 }
 
-/// ‖x_i‖² summed over blocks, `[N]`.
-pub(crate) fn squared_norms(x: &[Host]) -> Vec<f64> {
-    let norms = over_tiles(x, 1, |block, tile, scratch, norms| {
-        for (norm, row) in norms.iter_mut().zip(cut(&x[block], &tile)) {
-            let sums = std::slice::from_mut(norm);
-            Products { x: &[row], y: &[row], symmetric: false, sums, stride: 1 }.add(&mut scratch.transposed);
+/// x_i·y_i summed over blocks, `[N]`.
+pub(crate) fn row_products(x: &[Host], y: &[Host]) -> Vec<f64> {
+    let products = over_tiles(x, 1, |block, tile, scratch, products| {
+        let rows = cut(&x[block], &tile).into_iter().zip(cut(&y[block], &tile));
+        for (product, (x, y)) in products.iter_mut().zip(rows) {
+            let sums = std::slice::from_mut(product);
+            Products { x: &[x], y: &[y], symmetric: false, sums, stride: 1 }.add(&mut scratch.transposed);
         }
     });
-    norms.into_iter().collect()
+    products.into_iter().collect()
 }
 
 /// Buffers that a thread reuses from tile to tile.

@@ -21,7 +21,7 @@ mod source;
 pub(crate) use ascent::Ascent;
 pub(crate) use differences::squared_distances;
 pub(crate) use fedstein_report::exponential::exponentials;
-pub(crate) use gram::{centred_gram, gram, gram_with_offsets, squared_norms};
+pub(crate) use gram::{centred_gram, gram, gram_with_offsets, row_products};
 pub(crate) use host::Host;
 pub(crate) use source::{Part, Source, SparseEntry};
 

@@ -7,9 +7,13 @@
 //!
 //! C = S¹S²ᵀ and E_ij = (s¹_i − s²_j)·(x_i − x_j). The squared discrepancy is the product of a direction with itself,
 //! the squared norm of SVGD's direction. Source: Yang et al. eq. (13)-(24); ALGORITHMS 5.1.
+//!
+//! The sum is linear in S¹: Σ_ij H_ij = ⟨S¹, N φ²⟩ + c with SVGD's direction φ² = (K S² + R)/N of the other score, the
+//! repulsion R_i = Σ_j G_ij (x_i − x_j), and c = ⟨R, S²⟩ + Σ_ij T_ij. Many scores with one other thus take one product of
+//! N·d numbers each.
 
 use burn::tensor::TensorReadError;
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 
 use super::kernel::{Kernel, SteinKernel};
 use crate::backend::Backend;
@@ -80,4 +84,22 @@ impl<B: Backend> SteinForm<B> {
         let u = (n > 1.0).then(|| (sum - diagonal) / (n * (n - 1.0)));
         Ok(SteinProduct { v: sum / (n * n), u, matrix })
     }
+
+    /// ⟨φ, φ²⟩_H of many scores with one other `[N, d]`: [`SteinProduct::v`] of each, but for rounding.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
+    pub fn products(&self, firsts: &[Particles<B>], second: &Particles<B>) -> Result<Vec<f64>, TensorReadError> {
+        let SteinKernel { values, slope, trace, .. } = &self.kernel;
+        let repulsion = self.offsets.combine(&(Array2::from_diag(&slope.sum_axis(Axis(1))) - slope));
+        let constant = inner(&repulsion, second)? + trace.sum();
+        let direction = second.combine(values).zip(repulsion, |attraction, repulsion| attraction + repulsion);
+        let n = values.nrows() as f64;
+        firsts.iter().map(|first| Ok((inner(first, &direction)? + constant) / (n * n))).collect()
+    }
+}
+
+/// ⟨X, Y⟩, the sum of all products of numbers in the same place.
+fn inner<B: Backend>(x: &Particles<B>, y: &Particles<B>) -> Result<f64, TensorReadError> {
+    Ok(x.row_products(y)?.into_iter().sum())
 }
