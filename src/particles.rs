@@ -198,6 +198,50 @@ impl<B: Backend> Particles<B> {
         self.row_products(self)
     }
 
+    /// ‖θ_n − centre‖², `[N]`; `centre` is a set of one. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
+    pub fn squared_distances_from(&self, centre: &Self) -> Result<Vec<f64>, TensorReadError> {
+        if let (Some(x), Some(centre)) = (self.host(), centre.host()) {
+            return Ok(simd::row_offsets(&x, &centre));
+        }
+        self.clone().zip(centre.clone(), |block, centre| block - centre).squared_norms()
+    }
+
+    /// Σ_k w_k X_k of sets `[N, d]` of one layout, in their order: `weights` are w `[K]`. With `rows`, row i of the sum
+    /// has the rows `rows[k][i]` of the sets; without, their rows i. There must be at least one set.
+    pub fn weighted_sum(sets: &[Self], weights: &[f64], rows: Option<&[Vec<usize>]>) -> Self {
+        let hosts: Option<Vec<Vec<Host>>> = sets.iter().map(Self::host).collect();
+        let Some(hosts) = hosts else {
+            let terms = sets.iter().zip(weights).enumerate().map(|(k, (set, weight))| {
+                let matched = rows.map_or_else(|| set.clone(), |rows| set.rows(&rows[k]));
+                matched.map_into(|block| block.mul_scalar(*weight))
+            });
+            return terms.reduce(|sum, term| sum.zip(term, |sum, term| sum + term)).expect("there is a set");
+        };
+        let weights: Vec<f32> = weights.iter().map(|weight| *weight as f32).collect();
+        let row = |k: usize, i: usize| rows.map_or(i, |rows| rows[k][i]);
+        let blocks = sets[0].blocks.iter().enumerate().map(|(b, block)| {
+            let parts: Vec<&Host> = hosts.iter().map(|blocks| &blocks[b]).collect();
+            let sum = simd::weighted_sum(&parts, &weights, row);
+            Tensor::from_data(TensorData::new(sum, block.dims()), &block.device())
+        });
+        Self::from_blocks(blocks.collect(), sets[0].layout.clone())
+    }
+
+    /// The mean of sets of one layout by index, `[N, d]`; `None` of none.
+    pub fn mean_of(sets: &[Self]) -> Option<Self> {
+        match sets {
+            [] => None,
+            [only] => Some(only.clone()),
+            _ => {
+                let sum = Self::weighted_sum(sets, &vec![1.0; sets.len()], None);
+                Some(sum.map_into(|block| block.div_scalar(sets.len() as f64)))
+            }
+        }
+    }
+
     /// ‖θ_n‖, `[N]`. Waits for the device.
     ///
     /// # Errors

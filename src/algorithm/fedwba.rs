@@ -293,11 +293,9 @@ impl<B: Backend> Server<B> {
             None => (barycenter(&sets, Some(&weights), &index_mean(&sets)?, &self.transport)?, weights),
             Some(rule) => robust_barycenter(rule, &sets, &weights, &self.transport)?,
         };
-        let shared = contributions.iter().zip(&weights).filter_map(|(contribution, weight)| {
-            let shared = contribution.parts.shared.as_ref()?;
-            Some(shared.map(|block| block.mul_scalar(*weight)))
-        });
-        let shared = shared.reduce(|sum, term| sum.zip(term, |sum, term| sum + term));
+        let shared: Option<Vec<_>> =
+            contributions.iter().map(|contribution| contribution.parts.shared.clone()).collect();
+        let shared = shared.map(|shared| Particles::weighted_sum(&shared, &weights, None));
 
         self.numbers = vec![
             (MATCHES_IDENTITY, found.identity_share),

@@ -131,9 +131,6 @@ pub fn barycenter<B: Backend>(
         check_alike((ParticleSet::Client(client), particles), (ParticleSet::Initial, initial))?;
     }
     check_finite(ParticleSet::Initial, initial)?;
-    for (client, particles) in clients.iter().enumerate() {
-        check_finite(ParticleSet::Client(client), particles)?;
-    }
 
     let targets = Targets::new(clients, weights)?;
     let mut x = initial.clone();
@@ -169,12 +166,10 @@ pub fn barycenter<B: Backend>(
 /// There are no clients, or sets differ in size, model or precision.
 pub fn index_mean<B: Backend>(clients: &[Particles<B>]) -> Result<Particles<B>, TransportError> {
     let Some((first, rest)) = clients.split_first() else { return Err(TransportError::NoClients) };
-    let mut sum = first.clone();
     for (client, particles) in rest.iter().enumerate() {
         check_alike((ParticleSet::Client(client + 1), particles), (ParticleSet::Client(0), first))?;
-        sum = sum.zip(particles.clone(), |sum, block| sum + block);
     }
-    Ok(sum.map(|block| block.div_scalar(clients.len() as f64)))
+    Particles::mean_of(clients).ok_or(TransportError::NoClients)
 }
 
 /// W₂² of two sets `[N, d]` with masses 1/N: the mean squared distance under the best matching.
@@ -220,16 +215,21 @@ struct Matching {
 
 impl<'a, B: Backend> Targets<'a, B> {
     fn new(clients: &'a [Particles<B>], weights: Vec<f64>) -> Result<Self, TransportError> {
-        let means: Vec<_> = clients.iter().map(Particles::mean).collect();
-        let mean = index_mean(&means)?;
-        let norms = clients.iter().map(|client| from_mean(client, &mean).squared_norms()).collect::<Result<_, _>>()?;
+        let mean = index_mean(clients)?.mean();
+        let norms = clients.iter().map(|client| client.squared_distances_from(&mean));
+        let norms: Vec<Vec<f64>> = norms.collect::<Result<_, _>>()?;
+        if !norms.iter().flatten().all(|norm| norm.is_finite()) {
+            for (client, particles) in clients.iter().enumerate() {
+                check_finite(ParticleSet::Client(client), particles)?;
+            }
+        }
         Ok(Self { clients, weights, mean, norms })
     }
 
     /// M_k, `[N, N]` for each client. The common mean is subtracted so that f32 keeps its digits where ‖θ‖ ≫ spread;
     /// doing so each time costs less than a second copy of all sets.
     fn costs(&self, x: &Particles<B>) -> Result<Vec<Array2<f64>>, TransportError> {
-        let x = from_mean(x, &self.mean);
+        let x = x.clone().zip(self.mean.clone(), |block, mean| block - mean);
         let x_norms = x.squared_norms()?;
         let cost = |(client, norms): (&Particles<B>, &Vec<f64>)| {
             let products = x.gram_with_offsets(client, &self.mean)?;
@@ -253,9 +253,7 @@ impl<'a, B: Backend> Targets<'a, B> {
 
     /// Eq. (5): Σ_k ω_k θ_{k,π_k(i)}.
     fn average(&self, permutations: &[Vec<usize>], eq5: Eq5) -> Particles<B> {
-        let matched = self.clients.iter().zip(permutations).map(|(client, permutation)| client.rows(permutation));
-        let terms = matched.zip(&self.weights).map(|(rows, weight)| rows.map(|block| block.mul_scalar(*weight)));
-        let average = terms.reduce(|sum, term| sum.zip(term, |sum, term| sum + term)).expect("there is a client");
+        let average = Particles::weighted_sum(self.clients, &self.weights, Some(permutations));
         match eq5 {
             Eq5::N => average,
             Eq5::Paper => {
@@ -271,10 +269,6 @@ impl Matching {
         let pairs = || self.permutations.iter().flat_map(|permutation| permutation.iter().enumerate());
         pairs().filter(|(i, j)| i == *j).count() as f64 / pairs().count() as f64
     }
-}
-
-fn from_mean<B: Backend>(particles: &Particles<B>, mean: &Particles<B>) -> Particles<B> {
-    particles.clone().zip(mean.clone(), |block, mean| block - mean)
 }
 
 /// Standard deviation over mean of the costs; 0 where all costs are 0.

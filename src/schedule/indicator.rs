@@ -120,10 +120,7 @@ pub fn inner_products<B: Backend>(
     form: &SteinForm<B>,
     scores: &[Particles<B>],
 ) -> Result<Vec<f64>, burn::tensor::TensorReadError> {
-    let sum = scores.iter().cloned().reduce(|sum, score| sum.zip(score, |a, b| a + b));
-    let Some(sum) = sum else { return Ok(Vec::new()) };
-    let mean = sum.map(|block| block.div_scalar(scores.len() as f64));
-    form.products(scores, &mean)
+    Particles::mean_of(scores).map_or_else(|| Ok(Vec::new()), |mean| form.products(scores, &mean))
 }
 
 fn form<B: Backend>(kernel: &Kernel, at: &Particles<B>) -> Result<SteinForm<B>, RunError> {

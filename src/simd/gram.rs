@@ -70,6 +70,22 @@ pub(crate) fn row_products(x: &[Host], y: &[Host]) -> Vec<f64> {
     products.into_iter().collect()
 }
 
+/// ‖x_i − centre‖² summed over blocks, `[N]`; `centre` has one row.
+pub(crate) fn row_offsets(x: &[Host], centre: &[Host]) -> Vec<f64> {
+    let norms = over_tiles(x, 1, |block, tile, scratch, norms| {
+        let (rows, width) = (cut(&x[block], &tile), tile.len());
+        scratch.offsets.resize(rows.len() * width + LINE, 0.0);
+        let offsets = aligned(&mut scratch.offsets, rows.len() * width);
+        let centre = &centre[block].values()[tile.clone()];
+        dispatch(Offsets { rows: &rows, centre, offsets, stride: width });
+        for (norm, row) in norms.iter_mut().zip(offsets.chunks_exact(width)) {
+            let sums = std::slice::from_mut(norm);
+            Products { x: &[row], y: &[row], symmetric: false, sums, stride: 1 }.add(&mut scratch.transposed);
+        }
+    });
+    norms.into_iter().collect()
+}
+
 /// Buffers that a thread reuses from tile to tile.
 #[derive(Default)]
 struct Scratch {

@@ -17,13 +17,15 @@ mod host;
 mod products;
 pub(crate) mod rule;
 mod source;
+mod sums;
 
 pub(crate) use ascent::Ascent;
 pub(crate) use differences::squared_distances;
 pub(crate) use fedstein_report::exponential::exponentials;
-pub(crate) use gram::{centred_gram, gram, gram_with_offsets, row_products};
+pub(crate) use gram::{centred_gram, gram, gram_with_offsets, row_offsets, row_products};
 pub(crate) use host::Host;
 pub(crate) use source::{Part, Source, SparseEntry};
+pub(crate) use sums::weighted_sum;
 
 use std::ops::Range;
 

@@ -92,6 +92,49 @@ fn gram_matrices_of_many_short_rows_agree_with_f64() {
     }
 }
 
+#[test]
+fn products_of_rows_and_distances_from_a_centre_agree_with_f64() {
+    for count in COUNTS {
+        let (x, y, centre) = (rows(count, 1), rows(count, 2), rows(1, 3));
+        let of = |precision| {
+            let [x, y, centre] = [&x, &y, &centre].map(|rows| set(rows, precision));
+            [x.row_products(&y), x.squared_norms(), x.squared_distances_from(&centre)].map(|numbers| numbers.unwrap())
+        };
+        for (got, want) in of(Precision::F32).iter().zip(of(Precision::F64)) {
+            assert!(largest_relative(got, &want) < 1e-6, "{count} particles");
+        }
+        // From the rows themselves.
+        let want: Vec<f64> = x.outer_iter().zip(y.outer_iter()).map(|(x, y)| x.dot(&y)).collect();
+        assert!(largest_relative(&of(Precision::F64)[0], &want) < 1e-12, "{count} particles");
+    }
+}
+
+#[test]
+fn sums_of_matched_sets_agree_with_f64_and_take_the_named_rows() {
+    let sets: Vec<_> = (0..5).map(|seed| rows(4, seed)).collect();
+    let weights = [0.1, 0.4, 0.0, 0.25, 0.25];
+    let matched: Vec<Vec<usize>> =
+        [[0, 1, 2, 3], [3, 2, 1, 0], [1, 1, 1, 1], [2, 0, 3, 1], [0, 2, 1, 3]].map(Vec::from).into();
+    let mut want = Array2::<f64>::zeros(sets[0].dim());
+    for ((set, weight), rows) in sets.iter().zip(weights).zip(&matched) {
+        for (to, from) in rows.iter().enumerate() {
+            want.row_mut(to).scaled_add(weight, &set.row(*from));
+        }
+    }
+    for (precision, tolerance) in [(Precision::F32, 1e-6), (Precision::F64, 1e-14)] {
+        let sets: Vec<_> = sets.iter().map(|rows| set(rows, precision)).collect();
+        let sum = Particles::weighted_sum(&sets, &weights, Some(&matched));
+        let got: Vec<f64> = values(&sum);
+        let wanted: Vec<f64> = want.iter().copied().collect();
+        assert!(largest_relative(&got, &wanted) < tolerance, "{precision:?}");
+        // With their own rows and weights of one it is the sum, and N times the mean by index.
+        let [sum, mean] = [Particles::weighted_sum(&sets, &[1.0; 5], None), Particles::mean_of(&sets).unwrap()];
+        let apart = sum.zip(mean, |sum, mean| sum - mean.mul_scalar(5.0)).squared_norms().unwrap();
+        assert!(apart.iter().all(|norm| *norm < 1e-8), "{apart:?}");
+    }
+    assert!(Particles::<Flex>::mean_of(&[]).is_none());
+}
+
 fn optimizers() -> Vec<Optimizer> {
     let (lr, epsilon) = (0.01, 1e-6);
     let mut all = vec![Optimizer::Sgd { lr }, Optimizer::Adam { lr, epsilon: 1e-8, beta1: 0.9, beta2: 0.999 }];

@@ -196,7 +196,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let clients: Vec<ClientId> = visits.iter().map(|visit| visit.client).collect();
         let alone = visits.len() == 1;
         let moved: Vec<Particles<B>> = visits.iter().map(|visit| visit.moved.clone()).collect();
-        let Some(mean) = mean(moved) else { return Ok(()) };
+        let Some(mean) = Particles::mean_of(&moved) else { return Ok(()) };
         self.sums = self.cavity(&clients);
         self.follow(mean);
         let sent = mean_moments(visits.iter().map(|visit| visit.moments.clone()));
@@ -270,16 +270,9 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-/// The mean of particle sets by index; `None` of none.
-fn mean<B: Backend>(sets: Vec<Particles<B>>) -> Option<Particles<B>> {
-    let count = sets.len() as f64;
-    let sum = sets.into_iter().reduce(|sum, set| sum.zip(set, |a, b| a + b))?;
-    Some(if count == 1.0 { sum } else { sum.map_into(|block| block.div_scalar(count)) })
-}
-
 /// The mean of the second moments of several clients.
 fn mean_moments<B: Backend>(of: impl Iterator<Item = Moments<B>>) -> Moments<B> {
     let (shared, own): (Vec<_>, Vec<_>) = of.map(|Moments { shared, own }| (shared, own)).unzip();
-    let all = |sets: Vec<Option<Particles<B>>>| mean(sets.into_iter().flatten().collect());
+    let all = |sets: Vec<Option<Particles<B>>>| Particles::mean_of(&sets.into_iter().flatten().collect::<Vec<_>>());
     Moments { shared: all(shared), own: all(own) }
 }
