@@ -10,6 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo build --release --locked >&2
+fedstein=${CARGO_TARGET_DIR:-./target}/release/fedstein
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 
@@ -31,7 +32,7 @@ PY
 row() {
   local clients=$1 name=$2 figures
   shift 2
-  figures=$(peak ./target/release/fedstein train configs/mnist/dsvgd-1000-clients.toml --quiet \
+  figures=$(peak "$fedstein" train configs/mnist/dsvgd-1000-clients.toml --quiet \
     --set "partition.clients=$clients" --out "$runs/$name" "$@")
   # shellcheck disable=SC2086 # two figures, two columns
   printf '%8s %16s %10s %8s\n' "$clients" "$name" $figures

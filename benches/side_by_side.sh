@@ -42,6 +42,7 @@ if has jax && [ -f "$YARDSTICKS/yard_jax.py" ]; then programs+=(jax); else note 
 [ "${#programs[@]}" -gt 1 ] || fail "nothing to compare with: $PY has neither torch nor jax"
 
 cargo build --release --locked >&2
+fedstein=${CARGO_TARGET_DIR:-./target}/release/fedstein
 mkdir -p "$OUT"
 rm -f "$OUT"/pass-*.jsonl "$OUT"/log.txt
 
@@ -50,7 +51,7 @@ time_one() {
   local records=$PWD/$OUT/pass-$3.jsonl
   case $OUT in /*) records=$OUT/pass-$3.jsonl ;; esac
   case $1 in
-    fedstein) ./target/release/fedstein bench --backend "$BACKEND" --only "$2" --threads "$THREADS" \
+    fedstein) "$fedstein" bench --backend "$BACKEND" --only "$2" --threads "$THREADS" \
                 --seconds "$SECONDS_A_LINE" --json "$records" ;;
     torch) YARD_JSONL=$records "$PY" "$YARDSTICKS/yard_torch.py" --threads "$THREADS" --only "$2" --all-variants --compile ;;
     # JAX takes the cores that it may see.
