@@ -235,6 +235,9 @@ def main(keys: dict[str, Any]) -> dict[str, Any]:
         # PFLlib's own evaluation of the same state.
         with contextlib.redirect_stdout(io.StringIO()):
             published()
+        if keys["algorithm"] == "pFedMe":
+            # With the shared parameters alone: what PFLlib evaluates as personal (docs/results.md).
+            result["shared_accuracy"] = pooled([sums(server.global_model, rows) for rows in tests])["accuracy"]
         result["published_accuracy"] = (getattr(server, "rs_test_acc_per", []) or server.rs_test_acc)[-1]
     return result
 
