@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from common import KEPT, SEEDS, evaluated, mean_and_error, mnist_test, pfllib, save, site_table, split, train
 
 CONFIG = Path(__file__).with_name("dirichlet.toml")

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from common import KEPT, ROOT, SEEDS, evaluated, pfllib, rows_of, save, site_table, split, train
 
 CONFIG = ROOT / "configs" / "mnist" / "newton-bnn.toml"
