@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn sums_have_the_bits_of_the_matrix_product() {
-        let device = Device::default();
+        let device = Device::flex();
         for [outputs, rows, inputs] in SIZES {
             let matrix = Tensor::<2>::random([outputs, rows], Distribution::Default, &device);
             let x = Tensor::<2>::random([rows, inputs], Distribution::Default, &device);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn outputs_and_both_gradients_have_the_bits_of_burn_s_own_tape() {
-        let device = Device::default();
+        let device = Device::flex();
         for [outs, rows, inputs] in SIZES {
             let weight = Tensor::<2>::random([outs, inputs], Distribution::Default, &device);
             let x = Tensor::<2>::random([rows, inputs], Distribution::Default, &device);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn rows_off_the_tape_have_no_gradient() {
-        let device = Device::default();
+        let device = Device::flex();
         let weight = Tensor::<2>::ones([2, 3], &device).autodiff().require_grad();
         let x = Tensor::<2>::from_data([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], &device);
         let gradients = outputs(weight.clone(), x).sum().backward();
