@@ -75,8 +75,9 @@ pub struct NewtonConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CurvatureRule {
-    /// `full` for a logistic regression with at most [`MOST_FULL`] parameters, `kfac` for a network of dense layers with
-    /// more than one hidden layer, `kronecker` for other models.
+    /// `full` for a logistic regression with at most [`MOST_FULL`] parameters; `kfac` for a network of dense layers with
+    /// more than one hidden layer, or with one of at most [`MOST_UNITS`] units and at most [`FEW_OUTPUTS`] outputs;
+    /// `kronecker` for other models.
     Auto,
     /// The diagonal.
     Diagonal,
@@ -92,12 +93,22 @@ pub enum CurvatureRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScaleRule {
-    /// 1 for a model without hidden layers, 3 with one, 10 with more; 5 with [`CurvatureRule::Kfac`].
+    /// With [`CurvatureRule::Kfac`] 2 for a regression and 5 for a classification. With the other forms 1 for a model
+    /// without hidden layers, 3 with one and 10 with more.
     Auto,
 }
 
 /// The largest number of parameters d for which `auto` chooses the whole matrix.
 pub const MOST_FULL: usize = 128;
+
+/// The largest number of outputs for which `auto` chooses `kfac` for a network with one hidden layer. The gradients of a
+/// row in the hidden units are combinations of as many vectors as there are outputs, and therefore strongly correlated
+/// where these are few.
+pub const FEW_OUTPUTS: usize = 7;
+
+/// The largest number of hidden units for which `auto` then chooses `kfac`, whose matrices have as many numbers as the
+/// square of it, for each particle of each client.
+pub const MOST_UNITS: usize = 256;
 
 impl NewtonConfig {
     /// The name of the kind, its description and its keys.
@@ -115,13 +126,13 @@ impl NewtonConfig {
                 "curvature",
                 Choice(&["auto", "diagonal", "full", "kronecker", "kfac"]),
                 T("auto"),
-                "Curvature of a client's factor: the Gauss-Newton matrix's diagonal (rotate the inputs: `data.rotate`), the whole matrix (a logistic regression), or for each layer the second moment of its inputs (rotate the inputs of a dense first layer) times one number an output (`kronecker`) or a matrix over the outputs (`kfac`; slower, and better with several hidden layers). `auto`: `full` for a logistic regression with at most 128 parameters, `kfac` for dense networks with more than one hidden layer, else `kronecker`.",
+                "Curvature of a client's factor: the Gauss-Newton matrix's diagonal (rotate the inputs: `data.rotate`), the whole matrix (a logistic regression), or for each layer the second moment of its inputs (rotate the inputs of a dense first layer) times one number an output (`kronecker`) or a matrix over the outputs (`kfac`; slower, and better for regressions, few classes and several hidden layers). `auto`: `full` for a logistic regression with at most 128 parameters; `kfac` for networks of dense layers with more than one hidden layer, or with one of at most 256 units and at most 7 outputs; else `kronecker`.",
             ),
             key(
                 "curvature_scale",
                 NumberOrWord(Interval::POSITIVE, &["auto"]),
                 T("auto"),
-                "Factor c on the curvature: larger holds Θ closer to where the other clients left it, and learns more slowly. `auto`: 1 without hidden layers, 3 with one, 10 with more, and 5 with `kfac`.",
+                "Factor c on the curvature: larger holds Θ closer to where the other clients left it, and learns more slowly. `auto`: with `kfac` 2 for a regression and 5 for a classification; with the other forms 1 without hidden layers, 3 with one and 10 with more.",
             ),
         ],
     };
@@ -139,26 +150,35 @@ impl NewtonConfig {
     fn form(&self, probe: Option<&RowCurvature>, dim: usize) -> Form {
         let has_full = probe.is_some_and(|probe| probe.layers.len() == 1 && probe.layers[0].has_full());
         let is_dense = |layer: &LayerCurvature| matches!(layer.rows, LayerRows::Dense { .. });
-        let is_deep = probe.is_some_and(|probe| probe.layers.len() > 2 && probe.layers.iter().all(is_dense));
+        let is_kfac = probe.is_some_and(|probe| {
+            let outputs: Vec<usize> = probe.layers.iter().map(|layer| layer.sizes()[0]).collect();
+            let is_mixed = match outputs[..] {
+                [] | [_] => false,
+                [hidden, outputs] => hidden <= MOST_UNITS && outputs <= FEW_OUTPUTS,
+                _ => true,
+            };
+            is_mixed && probe.layers.iter().all(is_dense)
+        });
         match self.curvature {
             CurvatureRule::Diagonal => Form::Diagonal,
             CurvatureRule::Full => Form::Full,
             CurvatureRule::Kronecker => Form::Kronecker,
             CurvatureRule::Kfac => Form::Kfac,
             CurvatureRule::Auto if has_full && dim <= MOST_FULL => Form::Full,
-            CurvatureRule::Auto if is_deep => Form::Kfac,
+            CurvatureRule::Auto if is_kfac => Form::Kfac,
             CurvatureRule::Auto => Form::Kronecker,
         }
     }
 
     /// The factor c on the curvature.
     fn scale(&self, plan: &Plan) -> f64 {
-        match (self.curvature_scale, plan.hidden_layers()) {
-            (NumberOr::Fixed(c), _) => c,
-            (NumberOr::Rule(ScaleRule::Auto), 0) => 1.0,
-            (NumberOr::Rule(ScaleRule::Auto), 1) => 3.0,
-            (NumberOr::Rule(ScaleRule::Auto), _) if plan.form == Form::Kfac => 5.0,
-            (NumberOr::Rule(ScaleRule::Auto), _) => 10.0,
+        match (self.curvature_scale, plan.form, plan.hidden_layers()) {
+            (NumberOr::Fixed(c), ..) => c,
+            (NumberOr::Rule(ScaleRule::Auto), Form::Kfac, 1..) if plan.noise.is_some() => 2.0,
+            (NumberOr::Rule(ScaleRule::Auto), Form::Kfac, 1..) => 5.0,
+            (NumberOr::Rule(ScaleRule::Auto), _, 0) => 1.0,
+            (NumberOr::Rule(ScaleRule::Auto), _, 1) => 3.0,
+            (NumberOr::Rule(ScaleRule::Auto), ..) => 10.0,
         }
     }
 }

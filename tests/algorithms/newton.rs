@@ -292,21 +292,89 @@ fn the_tilted_score_of_clients_that_were_visited_at_theta_is_that_of_all_rows() 
              kind = \"newton-dsvgd\"\nparticles = 3\nlocal_steps = 1\nbatch = 20\ncurvature = \"{curvature}\"\n\
              temperature = 0.7\n[optimizer]\nkind = \"sgd\"\nlr = 1e-30"
         ));
-        let mut driven = Driven::new(&experiment);
-        (1..=3).for_each(|round| drop(driven.round(round)));
-        let score = score_of_all_rows(&experiment, &driven.built);
-        for client in 0..3 {
-            let question = Question::LikelihoodScore { kernel: Kernel::Rbf(Bandwidth::default()), rows: Rows::Full };
-            let request = driven.request(4, client, Ask::Answer(question));
-            let own = driven.built.clients[client].1.answer(&request, &question).unwrap();
-            let own = rows_of(&own, "particles");
-            let others = rows_of(&request.message, "gradient");
-            let size = score.iter().fold(1.0f64, |most, value| most.max(value.abs()));
-            for ((own, others), want) in own.iter().zip(&others).zip(&score) {
-                let gap = (own + others - want).abs();
-                assert!(gap < 1e-10 * size, "{what}, client {client}: {} and not {want}", own + others);
-            }
+        assert_tilted_scores_are_those_of_all_rows(&experiment, &what);
+    }
+}
+
+#[test]
+fn the_tilted_score_of_a_regression_is_that_of_all_rows() {
+    for curvature in ["diagonal", "kronecker", "kfac"] {
+        let (experiment, _files) = regression(&format!("local_steps = 1\ncurvature = \"{curvature}\""), "[5]");
+        assert_tilted_scores_are_those_of_all_rows(&experiment, curvature);
+    }
+}
+
+/// Visits the three clients of an experiment with α = 0.7 whose steps do not move the particles, and compares the tilted
+/// score of each of them with that of all rows.
+fn assert_tilted_scores_are_those_of_all_rows(experiment: &Experiment, what: &str) {
+    let mut driven = Driven::new(experiment);
+    (1..=3).for_each(|round| drop(driven.round(round)));
+    let score = score_of_all_rows(experiment, &driven.built);
+    for client in 0..3 {
+        let question = Question::LikelihoodScore { kernel: Kernel::Rbf(Bandwidth::default()), rows: Rows::Full };
+        let request = driven.request(4, client, Ask::Answer(question));
+        let own = driven.built.clients[client].1.answer(&request, &question).unwrap();
+        let own = rows_of(&own, "particles");
+        let others = rows_of(&request.message, "gradient");
+        let size = score.iter().fold(1.0f64, |most, value| most.max(value.abs()));
+        for ((own, others), want) in own.iter().zip(&others).zip(&score) {
+            let gap = (own + others - want).abs();
+            assert!(gap < 1e-10 * size, "{what}, client {client}: {} and not {want}", own + others);
         }
+    }
+}
+
+/// A regression with these hidden layers over three clients that hold different intervals of a feature, in f64 with
+/// α = 0.7 and steps that do not move the particles; `keys` are further ones of `[algorithm]`.
+fn regression(keys: &str, hidden: &str) -> (Experiment, TempDir) {
+    let rows = (0..45).fold(String::new(), |mut rows, i| {
+        let (x, z) = (f64::from(i) / 10.0 - 2.0, f64::from(i * 7 % 11) / 5.0 - 1.0);
+        writeln!(rows, "{x},{z},{},s{}", (2.0 * x).sin() + z * z, i / 15).unwrap();
+        rows
+    });
+    let keys = format!(
+        "kind = \"newton-dsvgd\"\nparticles = 3\nbatch = 20\ntemperature = 0.7\n{keys}\n[model]\nkind = \"bnn\"\n\
+         hidden = {hidden}\nactivation = \"tanh\"\n[optimizer]\nkind = \"sgd\"\nlr = 1e-30"
+    );
+    sites("x,z,y,site", &rows, "0.5,0.5,1,s0", keys)
+}
+
+#[test]
+fn auto_is_the_curvature_and_the_scale_that_the_documentation_says() {
+    let classes = |data: &str, hidden: &str| {
+        let (data, hidden) = (data.to_owned(), hidden.to_owned());
+        move |keys: &str| {
+            let experiment = experiment(&format!(
+                "name = \"auto\"\nprecision = \"f64\"\nseed = 3\n[data]\n{data}\n[partition]\nclients = 3\n[model]\n\
+                 kind = \"bnn\"\nhidden = {hidden}\n[algorithm]\nkind = \"newton-dsvgd\"\nparticles = 2\nlocal_steps = 2\n\
+                 batch = 20\n{keys}"
+            ));
+            (experiment, tempfile::tempdir().unwrap())
+        }
+    };
+    let (two, three) = ("kind = \"twonorm\"\nrows = 120", "kind = \"waveform\"\nrows = 120");
+    let ten = "kind = \"digits\"\ntrain_limit = 90\ntest_limit = 20";
+    type Make = Box<dyn Fn(&str) -> (Experiment, TempDir)>;
+    let cases: [(Make, &str, f64); 8] = [
+        (Box::new(classes(two, "[]")), "kronecker", 1.0),
+        (Box::new(classes(two, "[6]")), "kfac", 5.0),
+        (Box::new(classes(three, "[6]")), "kfac", 5.0),
+        (Box::new(classes(two, "[257]")), "kronecker", 3.0),
+        (Box::new(classes(ten, "[6]")), "kronecker", 3.0),
+        (Box::new(classes(ten, "[6, 5]")), "kfac", 5.0),
+        (Box::new(|keys| regression(&format!("local_steps = 2\n{keys}"), "[5]")), "kfac", 2.0),
+        (Box::new(|keys| regression(&format!("local_steps = 2\n{keys}"), "[]")), "kronecker", 1.0),
+    ];
+    for (case, (make, form, scale)) in cases.iter().enumerate() {
+        let sent = |keys: &str| {
+            let (experiment, _files) = make(keys);
+            let mut driven = Driven::new(&experiment);
+            driven.round(1);
+            driven.request(2, 1, Ask::Train).message.arrays.clone()
+        };
+        let explicit = sent(&format!("curvature = \"{form}\"\ncurvature_scale = {scale:.1}"));
+        assert!(sent("") == explicit, "case {case}");
+        assert!(sent(&format!("curvature_scale = {:.1}", 2.0 * scale)) != explicit, "case {case}");
     }
 }
 
