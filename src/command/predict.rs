@@ -14,7 +14,6 @@ use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
 use crate::experiment::forecast::Forecast;
 use crate::experiment::outside::TrainingRange;
-use crate::experiment::progress::to_stderr;
 use crate::experiment::recalibrated::Recalibrated;
 use crate::experiment::{Config, Overrides, run_dir};
 use crate::metrics::{ParticleLogProbs, PredictiveMoments, RowUncertainty, argmax, entropy, predictive_moments};
@@ -102,11 +101,10 @@ impl OnBackend for Job<'_> {
 
     fn run<B: Backend>(self) -> Self::Output {
         let Self { run, config, typed, recalibrated, range } = self;
-        let NewRows { features, beside, notes, .. } = new_rows::read(run, config, &typed.input, Besides::Ids)?;
-        notes.iter().for_each(|note| to_stderr(note));
+        let NewRows { features, beside, mut notes, .. } = new_rows::read(run, config, &typed.input, Besides::Ids)?;
         let rows = features.nrows();
         let outside = range.as_ref().map(|range| range.outside(&features)).unwrap_or_default();
-        let note = range.as_ref().and_then(|range| range.note(&outside));
+        notes.extend(range.as_ref().and_then(|range| range.note(&outside)));
         let more = More { wanted: &typed.columns, outside };
         let client = client::predictor::<B>((run, config), typed.client.as_deref(), &typed.data_dir)?;
         let text = match run.forecast_by(config, client, features, &typed.input.display().to_string())? {
@@ -129,7 +127,7 @@ impl OnBackend for Job<'_> {
                 written(&columns, rows, typed.format)
             }
         };
-        Ok((text, note.into_iter().collect()))
+        Ok((text, notes))
     }
 }
 

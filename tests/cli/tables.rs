@@ -62,7 +62,7 @@ fn a_table_with_everything_trains_reports_and_predicts_with_its_ids() {
     let [missing, unknown] = &printed.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{}", printed.stderr) };
     assert_eq!(
         *missing,
-        "missing cells of new.csv have the means of the training rows: 1 in column `ward`, 1 in column `dose`"
+        "note: missing cells of new.csv have the means of the training rows: 1 in column `ward`, 1 in column `dose`"
     );
     assert!(unknown.ends_with("whose features are all 0: 1 in column `ward`"), "{unknown}");
 
