@@ -17,6 +17,9 @@ const MOST_FEATURES: usize = 1 << 10;
 /// Rows of a product that are computed at once.
 const AT_ONCE: usize = 8;
 
+/// The number of features a particle from which sums over the lanes of θ∘x cost less than the transpose of the batch.
+const WORTH_SUMS: usize = 5;
+
 /// scale · Σ_i w_i (y_i − σ(θ_n·x_i)) x_i of every particle, `[N, p]`; `None` where the tensors are elsewhere, in another
 /// precision, or large. The class of row i and its weight are those of the batch.
 ///
@@ -71,8 +74,8 @@ struct Score<'a> {
 struct Padded {
     /// X, `[B, across]`.
     rows: Vec<f32>,
-    /// Xᵀ, `[p, down]`.
-    columns: Vec<f32>,
+    /// Xᵀ, `[p, down]`; `None` where there are few particles.
+    columns: Option<Vec<f32>>,
     /// w_i y_i and w_i, `[down]` each, times the scale.
     positive: Vec<f32>,
     weight: Vec<f32>,
@@ -84,9 +87,10 @@ impl Padded {
     fn of(batch: &Score<'_>, lanes: usize) -> Self {
         let (rows, width) = (batch.targets.len() / 2, batch.width);
         let (across, down) = (width.next_multiple_of(2 * lanes), rows.next_multiple_of(2 * lanes));
+        let has_columns = WORTH_SUMS * batch.theta.len() > width * width;
         let mut padded = Self {
             rows: vec![0.0; rows * across],
-            columns: vec![0.0; width * down],
+            columns: has_columns.then(|| vec![0.0; width * down]),
             positive: vec![0.0; down],
             weight: vec![0.0; down],
             across,
@@ -94,7 +98,9 @@ impl Padded {
         };
         for (i, row) in batch.inputs.chunks_exact(width).enumerate() {
             padded.rows[i * across..][..width].copy_from_slice(row);
-            padded.columns[i..].iter_mut().step_by(down).zip(row).for_each(|(to, value)| *to = *value);
+            if let Some(columns) = &mut padded.columns {
+                columns[i..].iter_mut().step_by(down).zip(row).for_each(|(to, value)| *to = *value);
+            }
             padded.positive[i] = batch.targets[2 * i + 1] * batch.scale;
             padded.weight[i] = batch.weights.map_or(1.0, |weights| weights[i]) * batch.scale;
         }
@@ -139,8 +145,14 @@ impl Score<'_> {
     ) -> usize {
         let (width, lanes) = (self.width, S::F32_LANES);
         let theta = &self.theta[n * width..][..R * width];
+        if padded.columns.is_none() {
+            logits_by_rows::<S, R>(simd, theta, width, padded, residuals);
+        }
         for at in (0..padded.down).step_by(2 * lanes) {
-            let logits = combine::<S, R>(simd, theta, width, &padded.columns, padded.down, at);
+            let logits = match &padded.columns {
+                Some(columns) => combine::<S, R>(simd, theta, width, columns, padded.down, at),
+                None => std::array::from_fn(|r| pair::<S>(&residuals[r * padded.down..], at)),
+            };
             let (positive, weight) = (pair::<S>(&padded.positive, at), pair::<S>(&padded.weight, at));
             for r in 0..R {
                 let to = &mut S::as_mut_simd_f32s(&mut residuals[r * padded.down + at..]).0[..2];
@@ -162,6 +174,29 @@ impl Score<'_> {
             }
         }
         R
+    }
+}
+
+/// θ_r·x_i of R particles `[R, p]` and every row, into `[R, down]`: a sum over lanes for each.
+#[inline(always)]
+fn logits_by_rows<S: Simd, const R: usize>(simd: S, theta: &[f32], width: usize, padded: &Padded, logits: &mut [f32]) {
+    let mut theta_padded = vec![0.0; R * padded.across];
+    for (to, theta) in theta_padded.chunks_exact_mut(padded.across).zip(theta.chunks_exact(width)) {
+        to[..width].copy_from_slice(theta);
+    }
+    let theta: [&[S::f32s]; R] =
+        std::array::from_fn(|r| S::as_simd_f32s(&theta_padded[r * padded.across..][..padded.across]).0);
+    for (i, row) in padded.rows.chunks_exact(padded.across).enumerate() {
+        let row = S::as_simd_f32s(row).0;
+        let mut sums = [simd.splat_f32s(0.0); R];
+        for (v, x) in row.iter().enumerate() {
+            for r in 0..R {
+                sums[r] = simd.mul_add_f32s(theta[r][v], *x, sums[r]);
+            }
+        }
+        for (r, sum) in sums.into_iter().enumerate() {
+            logits[r * padded.down + i] = simd.reduce_sum_f32s(sum);
+        }
     }
 }
 
