@@ -1,6 +1,7 @@
 //! The arguments of the command line, as clap parses them. Doc comments here are the text of `--help`.
 #![allow(rustdoc::invalid_html_tags)] // The doc comments are the texts of `--help`, where `<name>` is not HTML.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -453,6 +454,9 @@ Examples:
   fedstein reproduce dsvgd/fig4 --only twonorm --seeds 3   a part of it at the paper's size
   fedstein reproduce dsvgd/fig4 --from results/dsvgd/fig4/fig4.csv --out again
                                                            its table and pictures from kept numbers
+  fedstein reproduce dsvgd/fig4 --seeds 4-6                 three of its seeds, on another machine
+  fedstein reproduce dsvgd/fig4 --from here.csv --from there.csv
+                                                           the numbers of both
 
 Finished runs are kept: the same command continues where it was stopped. See docs/reproducing.md")]
 pub struct ReproduceArgs {
@@ -468,9 +472,9 @@ pub struct ReproduceArgs {
     #[arg(long)]
     pub middle: bool,
 
-    /// Number of trials, with the seeds 1 to N [default: the figure's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub seeds: Option<u64>,
+    /// Trials: N for the seeds 1 to N, A-B for the seeds A to B [default: the figure's]
+    #[arg(long, value_name = "N|A-B", value_parser = seed_range)]
+    pub seeds: Option<RangeInclusive<u64>>,
 
     /// Backend to use
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
@@ -479,9 +483,10 @@ pub struct ReproduceArgs {
     #[command(flatten)]
     pub data_dir: DataDir,
 
-    /// Run nothing: compare and draw the numbers of a figure's kept CSV file (plain or .gz), at the file's scale
+    /// Run nothing: compare and draw the numbers of a figure's kept CSV file (plain or .gz), at the file's scale; may be
+    /// repeated, for runs of several machines
     #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["quick", "middle", "backend", "only", "jobs"])]
-    pub from: Option<PathBuf>,
+    pub from: Vec<PathBuf>,
 
     /// Directory of figures and kept runs [default: results, or results/quick, results/middle]
     #[arg(long, value_name = "DIR")]
@@ -493,6 +498,16 @@ pub struct ReproduceArgs {
 
     #[command(flatten)]
     pub pace: Pace,
+}
+
+fn seed_range(word: &str) -> Result<RangeInclusive<u64>, String> {
+    let seed = |word: &str| word.parse::<u64>().ok().filter(|seed| (1..=1_000_000).contains(seed));
+    let range = match word.split_once('-') {
+        None => seed(word).map(|last| 1..=last),
+        Some((first, last)) => seed(first).zip(seed(last)).map(|(first, last)| first..=last),
+    };
+    let wrong = "must be a number of trials from 1 to 1000000, such as 3, or a first and a last seed, such as 4-6";
+    range.filter(|range| !range.is_empty()).ok_or_else(|| wrong.into())
 }
 
 /// Time eight workloads on this machine, and its fastest matrix product and copy.

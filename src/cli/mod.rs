@@ -5,6 +5,7 @@ mod pages;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -262,8 +263,8 @@ pub struct Reproduce {
     pub item: String,
     /// The scale of the figure's runs.
     pub scale: Scale,
-    /// The number of seeds; `None` for the figure's.
-    pub seeds: Option<u64>,
+    /// The seeds; `None` for the figure's.
+    pub seeds: Option<RangeInclusive<u64>>,
     /// The backend; `None` for the figure's.
     pub backend: Option<String>,
     /// The directory of the data sets.
@@ -272,8 +273,8 @@ pub struct Reproduce {
     pub out: Option<PathBuf>,
     /// A substring of the names to which the runs are restricted.
     pub only: Option<String>,
-    /// A CSV file whose numbers are compared and drawn; nothing is run.
-    pub from: Option<PathBuf>,
+    /// CSV files whose numbers are compared and drawn; nothing is run. Empty to run the figure.
+    pub from: Vec<PathBuf>,
     /// The number of runs at once.
     pub jobs: usize,
     /// Whether progress is hidden.

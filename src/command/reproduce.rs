@@ -9,7 +9,7 @@ use crate::cli::{CliError, Reproduce, print_text};
 use crate::experiment::schema::nearest;
 use crate::reproduce::curve::Results;
 use crate::reproduce::data::Needed;
-use crate::reproduce::kept_csv::KeptCsv;
+use crate::reproduce::kept_csv::{KeptCsv, KeptCsvError};
 use crate::reproduce::output::{self, Written};
 use crate::reproduce::runner::{Failure, Pending, Places};
 use crate::reproduce::verdict::Verdict;
@@ -30,8 +30,8 @@ pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
         return print_text(&listing(&typed.data_dir)?);
     }
     let figure = find(&typed.item)?;
-    if let Some(file) = &typed.from {
-        return again(&figure, file, &typed);
+    if !typed.from.is_empty() {
+        return again(&figure, &typed);
     }
     let scale = typed.scale;
     if scale == Scale::Middle && figure.middle.is_none() {
@@ -76,16 +76,17 @@ pub(super) fn all_worked(failures: &[Failure], total: usize, shown: &str) -> Res
     Err(CliError::Failed(format!("{} of {total} runs failed; {shown} the others{list}", failures.len())))
 }
 
-/// Compares the numbers of a kept CSV file with the paper, and draws them.
-fn again(figure: &Figure, file: &Path, typed: &Reproduce) -> Result<(), CliError> {
-    let wrong = |error| CliError::Usage(format!("{}: {error}", file.display()));
-    let csv = KeptCsv::open(file).map_err(wrong)?;
+/// Compares the numbers of kept CSV files with the paper, and draws them.
+fn again(figure: &Figure, typed: &Reproduce) -> Result<(), CliError> {
+    let wrong = |error: KeptCsvError| CliError::Usage(error.to_string());
+    let csv = KeptCsv::open(&typed.from).map_err(wrong)?;
     let scale = csv.scale;
     if scale == Scale::Middle && figure.middle.is_none() {
-        let message = format!("{}: its scale is middle, which `{}` does not have", file.display(), figure.id);
+        let message = format!("{}: its scale is middle, which `{}` does not have", typed.from[0].display(), figure.id);
         return Err(CliError::Usage(message));
     }
-    let seeds = typed.seeds.unwrap_or_else(|| figure.seeds.at(scale).max(csv.seeds));
+    let own = || 1..=figure.seeds.at(scale).max(csv.seeds);
+    let seeds = typed.seeds.clone().unwrap_or_else(own);
     let grid = Grid::new(figure, &Wanted { scale, seeds: Some(seeds), backend: None, only: None });
     let results = csv.results(figure, &grid).map_err(wrong)?;
     let directory = place(&typed.out, scale).join(&figure.id);

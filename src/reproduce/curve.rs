@@ -81,9 +81,8 @@ impl<'a> Results<'a> {
     /// A toy's config is inconsistent.
     pub fn read(figure: &'a Figure, grid: &'a Grid, directory: &Path, failures: &[Failure]) -> Result<Self, RunError> {
         let of_cell = |cell: &Cell| {
-            let seeds = 1..=grid.seeds;
             // A cell whose config cannot be resolved has no result either.
-            let kept = seeds.filter_map(|seed| {
+            let kept = grid.seeds.clone().filter_map(|seed| {
                 let (_, resolved) = grid.config(figure, cell, seed).ok()?;
                 Some((seed, Kept::read(directory, &resolved)?))
             });

@@ -7,6 +7,7 @@
 //! and the sweep are always dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
@@ -23,8 +24,8 @@ use crate::experiment::schema::{ConfigError, Overrides, Source};
 pub struct Wanted {
     /// The scale.
     pub scale: Scale,
-    /// The number of seeds; `None` for the figure's own.
-    pub seeds: Option<u64>,
+    /// The seeds; `None` for the figure's own.
+    pub seeds: Option<RangeInclusive<u64>>,
     /// The backend; `None` for the figure's own.
     pub backend: Option<String>,
     /// A substring of the names (`panel/case/series`) to which the runs are restricted.
@@ -82,8 +83,8 @@ pub struct Run {
 pub struct Grid {
     /// All cells, wanted or not, panel by panel.
     pub cells: Vec<Cell>,
-    /// The number of seeds; they are 1 to this.
-    pub seeds: u64,
+    /// The seeds.
+    pub seeds: RangeInclusive<u64>,
     backend: Option<String>,
     figure: String,
     identity: Identity,
@@ -145,7 +146,7 @@ impl Grid {
             let axis = figure.panels[cell.panel].against == Some(cell.series);
             cell.wanted |= axis && bases.contains(&(cell.panel, cell.slot));
         }
-        let seeds = wanted.seeds.unwrap_or_else(|| figure.seeds.at(wanted.scale));
+        let seeds = wanted.seeds.clone().unwrap_or_else(|| 1..=figure.seeds.at(wanted.scale));
         let (backend, figure) = (wanted.backend.clone(), figure.id.clone());
         Self { cells, seeds, backend, figure, identity: Identity::default() }
     }
@@ -215,7 +216,7 @@ impl Grid {
     pub fn runs(&self, figure: &Figure) -> Result<Vec<Run>, ConfigError> {
         let mut seen = BTreeSet::new();
         let mut runs = Vec::new();
-        for seed in 1..=self.seeds {
+        for seed in self.seeds.clone() {
             for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| cell.wanted) {
                 let (config, resolved) = self.config(figure, cell, seed)?;
                 if seen.insert(resolved.clone()) {
@@ -233,7 +234,12 @@ impl Grid {
     pub fn count(&self) -> u64 {
         let texts: BTreeSet<&str> =
             self.cells.iter().filter(|cell| cell.wanted).map(|cell| cell.text.as_str()).collect();
-        texts.len() as u64 * self.seeds
+        texts.len() as u64 * self.trials()
+    }
+
+    /// The number of seeds.
+    pub fn trials(&self) -> u64 {
+        self.seeds.end() + 1 - self.seeds.start()
     }
 
     /// The distinct `[data]` sections of the wanted cells, with the panels that need each.

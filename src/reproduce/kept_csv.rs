@@ -1,14 +1,15 @@
-//! Reads a figure's CSV file, so that the figure is judged and drawn without its runs. [`super::numbers`] describes the
-//! format.
+//! Reads a figure's CSV files, so that the figure is judged and drawn without its runs. [`super::numbers`] describes the
+//! format. Several files hold different runs of one figure, such as other seeds or panels.
 //!
 //! Files of earlier versions have only the numbers of the pictures. What follows from these is recovered: all values of
 //! a curve over rounds, the last values of a sweep, and, where two panels show the same runs over rounds and over
 //! bytes, the bytes of each round. Everything else is not [held](Held).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 
@@ -29,11 +30,18 @@ const MOST_BYTES: u64 = 1 << 30;
 #[derive(Debug, thiserror::Error)]
 pub enum KeptCsvError {
     /// The file cannot be read, or has another format.
-    #[error("{0}")]
-    File(String),
+    #[error("{file}: {problem}", file = .file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// The problem.
+        problem: String,
+    },
     /// A row does not fit the figure.
-    #[error("line {line}: {problem}")]
+    #[error("{file}: line {line}: {problem}", file = .file.display())]
     Row {
+        /// The file.
+        file: PathBuf,
         /// The number of the line; the header is line 1.
         line: u64,
         /// The problem, and a valid alternative.
@@ -44,22 +52,24 @@ pub enum KeptCsvError {
     Figure(#[from] RunError),
 }
 
-/// The rows of a file.
+/// The rows of some files.
 #[derive(Debug)]
 pub struct KeptCsv {
     rows: Vec<Line>,
-    /// The scale of the file's runs.
+    /// The scale of the files' runs.
     pub scale: Scale,
-    /// The largest seed in the file.
+    /// The largest seed in the files.
     pub seeds: u64,
 }
 
 #[derive(Debug)]
 struct Line {
+    file: Arc<Path>,
     at: u64,
     panel: String,
     series: String,
     case: String,
+    /// 0 for what does not depend on a seed.
     seed: u64,
     x: f64,
     metric: String,
@@ -69,7 +79,7 @@ struct Line {
 
 impl Line {
     fn wrong(&self, problem: impl fmt::Display) -> KeptCsvError {
-        KeptCsvError::Row { line: self.at, problem: problem.to_string() }
+        KeptCsvError::Row { file: self.file.to_path_buf(), line: self.at, problem: problem.to_string() }
     }
 
     /// The horizontal coordinate as a round.
@@ -85,56 +95,74 @@ impl Line {
 }
 
 impl KeptCsv {
-    /// Reads a plain or compressed file.
+    /// Reads plain or compressed files.
     ///
     /// # Errors
-    /// The file cannot be read, has another header, or has text where a number is required.
-    pub fn open(path: &Path) -> Result<Self, KeptCsvError> {
-        let file = |problem: &dyn fmt::Display| KeptCsvError::File(problem.to_string());
-        let mut bytes = read_whole(path).map_err(|error| file(&error))?;
-        if bytes.starts_with(&[0x1f, 0x8b]) {
-            let mut unpacked = Vec::new();
-            let mut packed = MultiGzDecoder::new(bytes.as_slice()).take(MOST_BYTES + 1);
-            packed.read_to_end(&mut unpacked).map_err(|error| file(&error))?;
-            if unpacked.len() as u64 > MOST_BYTES {
-                return Err(file(&format!("it unpacks to more than {MOST_BYTES} bytes")));
-            }
-            bytes = unpacked;
-        }
-        let mut reader = csv::ReaderBuilder::new().from_reader(bytes.as_slice());
-        let header = reader.headers().map_err(|error| file(&error))?;
-        if header.iter().ne(HEADER) {
-            return Err(KeptCsvError::Row { line: 1, problem: format!("the header is {}", HEADER.join(",")) });
-        }
+    /// A file cannot be read, has another header, has text where a number is required, or has another scale than the
+    /// first.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, KeptCsvError> {
         let (mut rows, mut scale) = (Vec::new(), None);
-        for record in reader.records() {
-            let record = record.map_err(|error| file(&error))?;
-            let at = record.position().map_or(0, csv::Position::line);
-            let (row, own) = line(at, &record)?;
-            if *scale.get_or_insert(own) != own {
-                return Err(row.wrong(format!("its scale is {}, that of the rows before another", own.word())));
+        for path in paths {
+            let before = rows.len();
+            read(path, &mut rows, &mut scale)?;
+            if rows.len() == before {
+                return Err(unreadable(path, &"it has no rows below the header"));
             }
-            rows.push(row);
         }
-        let scale = scale.ok_or_else(|| file(&"it has no rows below the header"))?;
-        Ok(Self { seeds: rows.iter().map(|row| row.seed).max().unwrap_or(0), rows, scale })
+        let seeds = rows.iter().map(|row| row.seed).max().unwrap_or(0);
+        Ok(Self { rows, scale: scale.unwrap_or(Scale::Full), seeds })
     }
 
-    /// The results of a figure from the file's rows; seeds beyond the grid's are left out.
+    /// The results of a figure from the rows; seeds that the grid does not have are left out.
     ///
     /// # Errors
-    /// A row does not belong to the figure.
+    /// A row does not belong to the figure, or a number stands in the files twice.
     pub fn results<'a>(&self, figure: &'a Figure, grid: &'a Grid) -> Result<Results<'a>, KeptCsvError> {
         let mut reader = ResultsReader::new(figure, grid);
-        for row in self.rows.iter().filter(|row| row.seed <= grid.seeds) {
+        for row in self.rows.iter().filter(|row| row.seed == 0 || grid.seeds.contains(&row.seed)) {
             reader.take(row)?;
         }
         reader.finish()
     }
 }
 
-fn line(at: u64, record: &csv::StringRecord) -> Result<(Line, Scale), KeptCsvError> {
-    let wrong = |problem: String| KeptCsvError::Row { line: at, problem };
+fn unreadable(path: &Path, problem: &dyn fmt::Display) -> KeptCsvError {
+    KeptCsvError::File { file: path.to_path_buf(), problem: problem.to_string() }
+}
+
+/// Appends the rows of a plain or compressed file. `scale` is that of the rows before, if there are any.
+fn read(path: &Path, rows: &mut Vec<Line>, scale: &mut Option<Scale>) -> Result<(), KeptCsvError> {
+    let file: Arc<Path> = path.into();
+    let mut bytes = read_whole(path).map_err(|error| unreadable(path, &error))?;
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut unpacked = Vec::new();
+        let mut packed = MultiGzDecoder::new(bytes.as_slice()).take(MOST_BYTES + 1);
+        packed.read_to_end(&mut unpacked).map_err(|error| unreadable(path, &error))?;
+        if unpacked.len() as u64 > MOST_BYTES {
+            return Err(unreadable(path, &format!("it unpacks to more than {MOST_BYTES} bytes")));
+        }
+        bytes = unpacked;
+    }
+    let mut reader = csv::ReaderBuilder::new().from_reader(bytes.as_slice());
+    let header = reader.headers().map_err(|error| unreadable(path, &error))?;
+    if header.iter().ne(HEADER) {
+        let problem = format!("the header is {}", HEADER.join(","));
+        return Err(KeptCsvError::Row { file: path.to_path_buf(), line: 1, problem });
+    }
+    for record in reader.records() {
+        let record = record.map_err(|error| unreadable(path, &error))?;
+        let (row, own) = line(&file, &record)?;
+        if *scale.get_or_insert(own) != own {
+            return Err(row.wrong(format!("its scale is {}, that of the rows before another", own.word())));
+        }
+        rows.push(row);
+    }
+    Ok(())
+}
+
+fn line(file: &Arc<Path>, record: &csv::StringRecord) -> Result<(Line, Scale), KeptCsvError> {
+    let at = record.position().map_or(0, csv::Position::line);
+    let wrong = |problem: String| KeptCsvError::Row { file: file.to_path_buf(), line: at, problem };
     let cell =
         |name: &str| HEADER.iter().position(|own| *own == name).and_then(|at| record.get(at)).unwrap_or_default();
     let finite = |name: &str| {
@@ -149,12 +177,14 @@ fn line(at: u64, record: &csv::StringRecord) -> Result<(Line, Scale), KeptCsvErr
         scale.ok_or_else(|| wrong(format!("scale is quick, middle or full, not `{}`", quoted(cell("scale")))))?;
     let [panel, series, case, metric] = ["panel", "series", "case", "metric"].map(|name| cell(name).to_owned());
     let value = if cell("value").is_empty() && metric.starts_with(RUN) { None } else { Some(finite("value")?) };
-    Ok((Line { at, panel, series, case, seed, x: finite("x")?, metric, value }, scale))
+    Ok((Line { file: file.clone(), at, panel, series, case, seed, x: finite("x")?, metric, value }, scale))
 }
 
 /// The data of a run read so far.
 #[derive(Default)]
 struct Run {
+    /// The file in which its first row stands.
+    file: Option<Arc<Path>>,
     curves: BTreeMap<String, BTreeMap<usize, f64>>,
     /// The value of a metric that a picture shows, with the round that the series selects, or 1 for the last.
     last: BTreeMap<String, (usize, f64)>,
@@ -166,19 +196,25 @@ struct Run {
     bytes: Vec<f64>,
 }
 
+/// Panel, series, case, seed, bits of x and metric of a number; with its file, where every file has its own.
+type Key = (String, String, String, u64, u64, String, Option<Arc<Path>>);
+
 /// The content of the rows read so far.
 struct ResultsReader<'a> {
     figure: &'a Figure,
     grid: &'a Grid,
     runs: Vec<BTreeMap<u64, Run>>,
     held: Vec<Held>,
-    samples: Vec<Vec<Sample>>,
+    /// The numbers of each panel's picture, each with its cell; those of no series have the number of cells there.
+    samples: Vec<Vec<(usize, Sample)>>,
     /// The number of points read of densities that belong to no series.
     drawn: BTreeMap<(usize, Curve), usize>,
-    seconds: Vec<Option<f64>>,
+    /// The seconds of a cell's runs that each file states.
+    seconds: Vec<BTreeMap<Arc<Path>, f64>>,
     notes: BTreeMap<String, usize>,
     failures: Vec<String>,
-    seen: BTreeSet<(String, String, String, u64, u64, String)>,
+    /// What was read so far: the file of each number.
+    seen: BTreeMap<Key, (Arc<Path>, Option<f64>)>,
 }
 
 impl<'a> ResultsReader<'a> {
@@ -191,22 +227,20 @@ impl<'a> ResultsReader<'a> {
             held: vec![Held::default(); cells],
             samples: vec![Vec::new(); figure.panels.len()],
             drawn: BTreeMap::new(),
-            seconds: vec![None; cells],
+            seconds: vec![BTreeMap::new(); cells],
             notes: BTreeMap::new(),
             failures: Vec::new(),
-            seen: BTreeSet::new(),
+            seen: BTreeMap::new(),
         }
     }
 
     fn take(&mut self, row: &Line) -> Result<(), KeptCsvError> {
-        let key =
-            (row.panel.clone(), row.series.clone(), row.case.clone(), row.seed, row.x.to_bits(), row.metric.clone());
-        if !self.seen.insert(key) {
-            return Err(row.wrong("this number stands there twice"));
+        if !self.is_new(row)? {
+            return Ok(());
         }
         let Some(metric) = row.metric.strip_prefix(RUN) else { return self.shown(row) };
         if let Some(note) = metric.strip_prefix(NOTE) {
-            self.notes.insert(note.to_owned(), row.number()? as usize);
+            *self.notes.entry(note.to_owned()).or_default() += row.number()? as usize;
             return Ok(());
         }
         if let Some(failure) = metric.strip_prefix(FAILED) {
@@ -217,10 +251,10 @@ impl<'a> ResultsReader<'a> {
         let series = self.series(row, panel)?;
         let cell = self.cell(row, panel, series, Some(&row.case))?;
         if metric == SECONDS {
-            self.seconds[cell] = Some(row.number()?);
+            self.seconds[cell].insert(row.file.clone(), row.number()?);
             return Ok(());
         }
-        let run = self.runs[cell].entry(row.seed).or_default();
+        let run = self.run(cell, row);
         if let Some(which) = TRAFFIC.iter().position(|(name, _)| *name == metric) {
             let value = row.number()?;
             if value < 0.0 || value.fract() != 0.0 {
@@ -237,6 +271,30 @@ impl<'a> ResultsReader<'a> {
         Ok(())
     }
 
+    /// Whether a row says something that no row before it says. Exact densities, which do not depend on a seed, may stand
+    /// in several files.
+    fn is_new(&mut self, row: &Line) -> Result<bool, KeptCsvError> {
+        let (panel, series, case) = (row.panel.clone(), row.series.clone(), row.case.clone());
+        let own = (row.seed == 0 && row.metric.starts_with(RUN)).then(|| row.file.clone());
+        let key = (panel, series, case, row.seed, row.x.to_bits(), row.metric.clone(), own);
+        match self.seen.get(&key) {
+            None => {
+                self.seen.insert(key, (row.file.clone(), row.value));
+                Ok(true)
+            }
+            Some((file, _)) if *file == row.file => Err(row.wrong("this number stands there twice")),
+            Some((_, value)) if row.seed == 0 && *value == row.value => Ok(false),
+            Some((file, _)) => {
+                Err(row.wrong(format!("this number, of seed {}, stands in {} too", row.seed, file.display())))
+            }
+        }
+    }
+
+    /// The run of a row's seed.
+    fn run(&mut self, cell: usize, row: &Line) -> &mut Run {
+        self.runs[cell].entry(row.seed).or_insert_with(|| Run { file: Some(row.file.clone()), ..Run::default() })
+    }
+
     /// Takes in a number of a picture.
     fn shown(&mut self, row: &Line) -> Result<(), KeptCsvError> {
         let at = self.panel(row)?;
@@ -250,7 +308,7 @@ impl<'a> ResultsReader<'a> {
         let known = if row.series == "exact" { Some(Curve::Exact) } else { local() };
         if let Some(curve) = known.filter(|_| densities) {
             let slot = self.drawn.entry((at, curve)).or_default();
-            self.samples[at].push(sample(curve, *slot));
+            self.samples[at].push((self.grid.cells.len(), sample(curve, *slot)));
             *slot += 1;
             return Ok(());
         }
@@ -258,10 +316,11 @@ impl<'a> ResultsReader<'a> {
         // For a bin and for a density, the column `case` is not the cell's case.
         let own_case = !densities && panel.x != Along::Confidence;
         let cell = self.cell(row, at, series, own_case.then_some(&row.case))?;
-        let run = self.runs[cell].entry(row.seed).or_default();
+        let own = &self.grid.cells[cell];
+        let whole_curve = is_shown(self.figure, own);
+        let run = self.run(cell, row);
         let place = run.points;
         run.points += 1;
-        let own = &self.grid.cells[cell];
         let slot = match panel.x {
             Along::Round => row.round()?,
             Along::Sweep | Along::Series => own.slot,
@@ -270,7 +329,7 @@ impl<'a> ResultsReader<'a> {
         };
         match panel.x {
             // A level that is reached in the first round is the whole curve.
-            Along::Round if is_shown(self.figure, own) || slot == 1 => {
+            Along::Round if whole_curve || slot == 1 => {
                 run.curves.entry(panel.y.clone()).or_default().insert(slot, value);
                 self.held[cell].curves.insert(panel.y.clone());
             }
@@ -287,7 +346,11 @@ impl<'a> ResultsReader<'a> {
             Along::UplinkBytes => run.bytes.push(row.x),
             Along::DownlinkBytes | Along::Confidence | Along::Theta | Along::Plane => {}
         }
-        self.samples[at].push(sample(Curve::Series(series), slot));
+        // Contours show a single run.
+        let other = |(_, sample): &(usize, Sample)| sample.curve == Curve::Series(series) && sample.seed != row.seed;
+        if panel.x != Along::Plane || !self.samples[at].iter().any(other) {
+            self.samples[at].push((cell, sample(Curve::Series(series), slot)));
+        }
         Ok(())
     }
 
@@ -325,6 +388,11 @@ impl<'a> ResultsReader<'a> {
             let known = |which: usize| !runs.is_empty() && runs.values().all(|run| !run.traffic[which].is_empty());
             (held.uplink, held.traffic) = (known(0), (0..TRAFFIC.len()).all(known));
         }
+        let seconds = self.seconds.iter().zip(&self.runs).map(|(seconds, runs)| mean_seconds(seconds, runs)).collect();
+        // As the runs themselves give them: by cell, then by seed.
+        self.samples.iter_mut().for_each(|panel| panel.sort_by_key(|(cell, sample)| (*cell, sample.seed)));
+        let samples = self.samples.into_iter().map(|panel| panel.into_iter().map(|(_, sample)| sample).collect());
+        let samples = samples.collect();
         let mut kept = Vec::new();
         for (cell, runs) in self.grid.cells.iter().zip(self.runs) {
             let of = |(seed, mut run): (u64, Run)| {
@@ -342,8 +410,8 @@ impl<'a> ResultsReader<'a> {
             grid: self.grid,
             kept,
             toys: Results::toys(self.figure, self.grid)?,
-            samples: self.samples,
-            seconds: self.seconds,
+            samples,
+            seconds,
             notes: self.notes,
             failures: self.failures,
             held: Some(self.held),
@@ -390,6 +458,16 @@ impl<'a> ResultsReader<'a> {
             }
         }
     }
+}
+
+/// The mean seconds of a cell's runs, from the means of the files, each of which counts as often as it has runs.
+fn mean_seconds(of_files: &BTreeMap<Arc<Path>, f64>, runs: &BTreeMap<u64, Run>) -> Option<f64> {
+    let weighted = of_files.iter().map(|(file, seconds)| {
+        let runs = runs.values().filter(|run| run.file.as_ref() == Some(file)).count().max(1) as f64;
+        (runs * seconds, runs)
+    });
+    let (sum, runs) = weighted.fold((0.0, 0.0), |(sum, all), (seconds, runs)| (sum + seconds, all + runs));
+    (runs > 0.0).then(|| sum / runs)
 }
 
 fn is_curve(metric: &str) -> bool {

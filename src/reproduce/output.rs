@@ -195,11 +195,15 @@ fn table_md(results: &Results<'_>, rows: &[Row], summaries: &[Summary], pictures
     let figure = results.figure;
     let mut text = format!("# {}: {}\n\n{}.", figure.id, figure.title, figure.paper);
     let (done, all) =
-        results.kept.iter().fold((0, 0), |(done, all), kept| (done + kept.len(), all + results.grid.seeds));
+        results.kept.iter().fold((0, 0), |(done, all), kept| (done + kept.len(), all + results.grid.trials()));
     // Writing to a String cannot fail.
-    let (word, seeds) = (scale.word(), results.grid.seeds);
-    let plural = if seeds == 1 { "" } else { "s" };
-    let _ = write!(text, " Scale: {word}, {seeds} seed{plural}; {done} of {all} curves and points are there.");
+    let seeds = match results.grid.seeds.clone().into_inner() {
+        (1, 1) => "1 seed".to_owned(),
+        (1, last) => format!("{last} seeds"),
+        (first, last) if first == last => format!("seed {first}"),
+        (first, last) => format!("seeds {first} to {last}"),
+    };
+    let _ = write!(text, " Scale: {}, {seeds}; {done} of {all} curves and points are there.", scale.word());
     text += match scale {
         Scale::Quick => " **Quick: much smaller than the paper's setting. Targets are shown, not judged.**\n",
         Scale::Middle => " **Middle: smaller than the paper's setting.**\n",

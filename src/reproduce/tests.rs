@@ -8,7 +8,7 @@ use crate::experiment::config::{AlgorithmConfig, Config};
 const SCALES: [Scale; 3] = [Scale::Quick, Scale::Middle, Scale::Full];
 
 fn wanted(scale: Scale, only: Option<&str>) -> Wanted {
-    Wanted { scale, seeds: Some(1), backend: None, only: only.map(str::to_owned) }
+    Wanted { scale, seeds: Some(1..=1), backend: None, only: only.map(str::to_owned) }
 }
 
 fn grid(figure: &Figure, scale: Scale) -> Grid {

@@ -15,7 +15,7 @@ pub fn table(plan: &Plan<'_>, results: &Results<'_>, rows: &[Row], pictures: &[P
     let study = plan.study;
     let mut text = format!("# {}\n\n", cell(&study.title));
     let done: usize = rows.iter().filter(|row| row.metric == 0).map(|row| kept(plan, results, row)).sum();
-    let (seeds, cells) = (plan.grid.seeds, plan.settings.len() * study.compared().variants.len());
+    let (seeds, cells) = (plan.grid.trials(), plan.settings.len() * study.compared().variants.len());
     let plural = if seeds == 1 { "" } else { "s" };
     // Writing to a String cannot fail.
     let _ =

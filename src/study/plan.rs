@@ -58,7 +58,7 @@ impl<'s> Plan<'s> {
         let Chosen { seeds, backend, only } = chosen;
         not_too_many(study, seeds.unwrap_or(study.seeds))?;
         let settings = settings(study);
-        let wanted = Wanted { scale: Scale::Full, seeds, backend, only };
+        let wanted = Wanted { scale: Scale::Full, seeds: seeds.map(|seeds| 1..=seeds), backend, only };
         let checked = Checked::of(study, &settings, &Wanted { only: None, ..wanted.clone() })?;
         let metrics = checked.metrics()?;
         let figure = figure(study, &settings, &metrics);
