@@ -105,9 +105,13 @@ impl Bnn {
     /// - `inputs`: `[B, p]`
     /// - returns `[N, outputs, B]`
     pub fn forward(&self, inputs: Tensor<2>) -> Tensor<3> {
-        let (first, rest) = self.layers.split_first().expect("a network has at least one layer");
-        let start = first.forward_shared(inputs);
-        rest.iter().fold(start, |hidden, layer| layer.forward(self.activation.forward(hidden)))
+        let first = self.layers.first().expect("a network has at least one layer");
+        self.after_first(first.forward_shared(inputs))
+    }
+
+    /// The outputs of the last layer from those of the first, `[N, outputs, B]` both.
+    fn after_first(&self, outputs: Tensor<3>) -> Tensor<3> {
+        self.layers[1..].iter().fold(outputs, |hidden, layer| layer.forward(self.activation.forward(hidden)))
     }
 }
 
@@ -118,6 +122,14 @@ impl ParticleModel for Bnn {
 
     fn log_likelihood_slope(&self, batch: &Batch) -> Tensor<1> {
         head::log_likelihood_slope(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), batch)
+    }
+
+    fn first_outputs(&self, inputs: Tensor<2>) -> Option<Tensor<3>> {
+        Some(self.layers.first()?.forward_shared(inputs))
+    }
+
+    fn slope_from_first(&self, outputs: Tensor<3>, batch: &Batch) -> Option<Tensor<1>> {
+        Some(head::log_likelihood_slope(self.after_first(outputs), self.log_gamma.as_ref(), batch))
     }
 
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {

@@ -8,6 +8,7 @@ use burn::tensor::{Device, Gradients, Tensor};
 use rand::Rng;
 
 use crate::curvature::{LayerCurvature, LayerRows, LayerTrace, RowCurvature};
+use crate::factored::{FactoredScore, SharedGradient};
 use crate::layout::Layout;
 use crate::prior::Prior;
 
@@ -68,6 +69,22 @@ pub trait ParticleModel: Module {
     /// - returns `[N]`
     fn log_likelihood_slope(&self, batch: &Batch) -> Tensor<1> {
         self.log_likelihood(batch)
+    }
+
+    /// The outputs of the first layer, where it is a dense layer that reads the rows as they are, and its weights and biases
+    /// are the first two blocks; `None`, the default, for other modules.
+    ///
+    /// # Shapes
+    /// - `inputs`: `[B, p]`
+    /// - returns `[N, out, B]`
+    fn first_outputs(&self, _inputs: Tensor<2>) -> Option<Tensor<3>> {
+        None
+    }
+
+    /// [`Self::log_likelihood_slope`] from the outputs of the first layer, for a module that has
+    /// [`Self::first_outputs`]; else `None`.
+    fn slope_from_first(&self, _outputs: Tensor<3>, _batch: &Batch) -> Option<Tensor<1>> {
+        None
     }
 
     /// Predictive parameters of every particle; see [`Task`] for their meaning.
@@ -164,10 +181,16 @@ pub trait Model: Debug + Send + Sync {
     /// One initial flat particle, length d.
     fn initial(&self, rng: &mut dyn Rng) -> Vec<f64>;
 
-    /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n), one `[N, size]` tensor per block. **This, [`Model::row_curvature`] and
-    /// [`Model::embedding_score`] are the only functions of fedstein that put tensors on the autodiff tape**; the one
-    /// backward pass frees it.
+    /// `scale` · ∇_θ Σ_rows log p(y | x, θ_n), one `[N, size]` tensor per block. **This, [`Model::factored_score`],
+    /// [`Model::row_curvature`] and [`Model::embedding_score`] are the only functions of fedstein that put tensors on the
+    /// autodiff tape**; the one backward pass frees it.
     fn likelihood_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Vec<Tensor<2>>;
+
+    /// [`Model::likelihood_score`] with the gradient of the first layer's weights as a product; `None`, the default, for a
+    /// model whose first blocks are not the weights and the biases of a dense layer that reads the rows.
+    fn factored_score(&self, _particles: &[Tensor<2>], _batch: &Batch, _scale: f64) -> Option<FactoredScore> {
+        None
+    }
 
     /// The Gauss-Newton curvature of the likelihood of these rows, `[B, p]`; `None` for a model without one. Labels are
     /// drawn from the model's own prediction with `uniforms`, numbers in [0, 1), `[N, B]`.
@@ -223,9 +246,10 @@ impl<A: Architecture> Network<A> {
         Self { architecture, layout, prior }
     }
 
-    fn load(&self, particles: &[Tensor<2>], tracked: bool) -> A::Module {
+    /// The module with these particles, its blocks from `tracked_from` on as leaves of the tape.
+    fn load(&self, particles: &[Tensor<2>], tracked_from: usize) -> A::Module {
         let template = self.architecture.module(particles[0].dims()[0], &particles[0].device());
-        template.map(&mut LoadBlocks { blocks: particles.iter(), tracked })
+        template.map(&mut LoadBlocks { blocks: particles.iter().enumerate(), tracked_from })
     }
 }
 
@@ -265,9 +289,24 @@ impl<A: Architecture> Model for Network<A> {
         if let Some(gradient) = self.architecture.likelihood_gradient(particles, batch, scale) {
             return gradient;
         }
-        let model = self.load(particles, true);
+        let model = self.load(particles, ALL);
         // Particles are independent, so the gradient of the sum holds every particle's own gradient in its row.
         gradients(&model, model.log_likelihood_slope(batch).mul_scalar(scale).sum())
+    }
+
+    fn factored_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Option<FactoredScore> {
+        // The first layer's outputs are the leaf, in the place of its weights and biases.
+        const WEIGHTS_AND_BIASES: usize = 2;
+        let model = self.load(particles, WEIGHTS_AND_BIASES);
+        let outputs = model.first_outputs(batch.inputs.clone())?.autodiff().require_grad();
+        let slope = model.slope_from_first(outputs.clone(), batch)?;
+        let mut gradients = slope.mul_scalar(scale).sum().backward();
+        let outputs = outputs.grad_remove(&mut gradients)?;
+        let biases = outputs.clone().sum_dim(2).squeeze_dim(2);
+        let mut take = TakeGradients { gradients, skipped: WEIGHTS_AND_BIASES, scores: vec![biases] };
+        model.visit(&mut take);
+        let first = SharedGradient { outputs, inputs: batch.inputs.clone() };
+        Some(FactoredScore { first, rest: take.scores })
     }
 
     fn row_curvature(&self, particles: &[Tensor<2>], inputs: Tensor<2>, uniforms: Tensor<2>) -> Option<RowCurvature> {
@@ -276,7 +315,7 @@ impl<A: Architecture> Model for Network<A> {
         }
         let rows = inputs.dims()[0];
         let mut trace = LayerTrace::default();
-        let (outputs, gradient) = self.load(particles, false).drawn_gradient(inputs, uniforms, &mut trace)?;
+        let (outputs, gradient) = self.load(particles, NONE).drawn_gradient(inputs, uniforms, &mut trace)?;
         // Σ z·g with g off the tape has the gradient g in the outputs z.
         let layers = trace.rows((outputs * gradient).sum().backward());
         let noise = self.log_noise_precision().map(|block| (block, 0.5));
@@ -284,11 +323,11 @@ impl<A: Architecture> Model for Network<A> {
     }
 
     fn log_likelihood(&self, particles: &[Tensor<2>], batch: &Batch) -> Tensor<1> {
-        self.load(particles, false).log_likelihood(batch)
+        self.load(particles, NONE).log_likelihood(batch)
     }
 
     fn predict(&self, particles: &[Tensor<2>], inputs: Tensor<2>) -> Tensor<3> {
-        self.load(particles, false).predict(inputs)
+        self.load(particles, NONE).predict(inputs)
     }
 
     fn log_noise_precision(&self) -> Option<usize> {
@@ -296,7 +335,7 @@ impl<A: Architecture> Model for Network<A> {
     }
 
     fn embed(&self, particles: &[Tensor<2>], inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {
-        self.load(particles, false).embed(inputs, head_layers)
+        self.load(particles, NONE).embed(inputs, head_layers)
     }
 
     fn embedding_score(
@@ -306,7 +345,7 @@ impl<A: Architecture> Model for Network<A> {
         head_layers: usize,
         cotangent: Tensor<3>,
     ) -> Option<Vec<Tensor<2>>> {
-        let model = self.load(particles, true);
+        let model = self.load(particles, ALL);
         let embedding = model.embed(inputs, head_layers)?;
         Some(gradients(&model, (embedding * cotangent).sum()))
     }
@@ -314,34 +353,47 @@ impl<A: Architecture> Model for Network<A> {
 
 /// The gradient of a scalar in every parameter of a module that is on the tape, `[N, size]` each.
 fn gradients<M: Module>(model: &M, total: Tensor<1>) -> Vec<Tensor<2>> {
-    let mut take = TakeGradients { gradients: total.backward(), scores: Vec::new() };
+    let mut take = TakeGradients { gradients: total.backward(), skipped: 0, scores: Vec::new() };
     model.visit(&mut take);
     take.scores
 }
 
+/// The first block that is a leaf of the tape, where all are.
+const ALL: usize = 0;
+
+/// The same, where none is.
+const NONE: usize = usize::MAX;
+
 /// Loads the blocks in order into a module's parameters. On the tape each block is a leaf of its own, because each
 /// slice of one big leaf would cost a zero-filled `[N, d]` in the backward pass.
 struct LoadBlocks<'a> {
-    blocks: std::slice::Iter<'a, Tensor<2>>,
-    tracked: bool,
+    blocks: std::iter::Enumerate<std::slice::Iter<'a, Tensor<2>>>,
+    tracked_from: usize,
 }
 
 impl ModuleMapper for LoadBlocks<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let block = self.blocks.next().expect("the layout was read off this module: a block for every parameter");
+        let (index, block) =
+            self.blocks.next().expect("the layout was read off this module: a block for every parameter");
         let value = block.clone().reshape(param.lazy_shape());
-        let value = if self.tracked { value.autodiff().require_grad() } else { value };
+        let value = if index >= self.tracked_from { value.autodiff().require_grad() } else { value };
         Param::initialized(param.id, value)
     }
 }
 
 struct TakeGradients {
     gradients: Gradients,
+    /// The number of parameters that come before those whose gradients are taken.
+    skipped: usize,
     scores: Vec<Tensor<2>>,
 }
 
 impl ModuleVisitor for TakeGradients {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if self.skipped > 0 {
+            self.skipped -= 1;
+            return;
+        }
         let value = param.val();
         let particles = value.dims()[0] as i32;
         let gradient = value.grad_remove(&mut self.gradients);

@@ -302,9 +302,13 @@ impl Stack {
     /// `[N, out, B]`.
     fn through(&self, inputs: Tensor<2>, first: &ParticleLinear, rest: &[ParticleLinear]) -> Tensor<3> {
         let features = self.convolutions(self.images(inputs)).into_features(first.particles());
-        rest.iter()
-            .zip(&self.activations)
-            .fold(dense(first, features), |hidden, (layer, after)| layer.forward(activated(hidden, after)))
+        self.after_first(dense(first, features), rest)
+    }
+
+    /// The outputs of the last of some dense layers from those of the first, `[N, out, B]` both.
+    fn after_first(&self, outputs: Tensor<3>, rest: &[ParticleLinear]) -> Tensor<3> {
+        let layers = rest.iter().zip(&self.activations);
+        layers.fold(outputs, |hidden, (layer, after)| layer.forward(activated(hidden, after)))
     }
 
     /// Rows `[B, p]` as images.
@@ -375,6 +379,16 @@ impl ParticleModel for Stack {
 
     fn log_likelihood_slope(&self, batch: &Batch) -> Tensor<1> {
         head::log_likelihood_slope(self.forward(batch.inputs.clone()), self.log_gamma.as_ref(), batch)
+    }
+
+    fn first_outputs(&self, inputs: Tensor<2>) -> Option<Tensor<3>> {
+        let first = self.dense.first().filter(|_| self.steps.is_empty())?;
+        Some(first.forward_shared(inputs))
+    }
+
+    fn slope_from_first(&self, outputs: Tensor<3>, batch: &Batch) -> Option<Tensor<1>> {
+        let (_, rest) = self.dense.split_first()?;
+        Some(head::log_likelihood_slope(self.after_first(outputs, rest), self.log_gamma.as_ref(), batch))
     }
 
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {

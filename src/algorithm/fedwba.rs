@@ -342,11 +342,17 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let Parts { bayesian, mut shared } = start;
         let mut score_norm = None;
         let score = |at: &Particles<B>| {
-            let gradient = likelihood.next_gradient(&layers.whole(at, shared.as_ref()), 0.0);
-            let gradient = layers.parts(&gradient, |block| block.mean_dim(0));
-            // The shared network stands for N equal ones, so it moves along their mean score.
-            shared = shared.take().zip(gradient.shared).map(|(at, along)| svgd.optimizer.step(at, along, of_shared));
-            let score = Score::dense(gradient.bayesian).plus(prior.score(at)?);
+            let own = match shared.take() {
+                None => likelihood.next_score(at, 0.0),
+                Some(network) => {
+                    let gradient = likelihood.next_gradient(&layers.whole(at, Some(&network)), 0.0);
+                    let gradient = layers.parts(&gradient, |block| block.mean_dim(0));
+                    // The shared network stands for N equal ones, so it moves along their mean score.
+                    shared = gradient.shared.map(|along| svgd.optimizer.step(network, along, of_shared));
+                    Score::dense(gradient.bayesian)
+                }
+            };
+            let score = own.plus(prior.score(at)?);
             if score_norm.is_none() {
                 score_norm = Some(first_norm(&score, at)?);
             }

@@ -3,7 +3,9 @@
 //! A multiplication and an addition are two operations. Only products count that no implementation of the mathematics
 //! avoids: those of the network, of the particles with each other ("Gram"), of coefficients with particles; the update
 //! counts 8 operations per coordinate. The symmetry of a Gram matrix is not exploited in the count. Bytes are passes
-//! over the particles' coordinates (f32) at the speed of memory, which is pessimistic where all data fit a cache.
+//! over the particles' coordinates (f32) at the speed of memory, which is pessimistic where all data fit a cache. K·S
+//! counts as a product with all coordinates, as in the yardsticks; where `simd`'s loop mixes the outputs' gradients of a first
+//! layer instead, fedstein has less to do, and the fraction of the roofline may exceed 100 %.
 
 /// The number of bytes of a coordinate.
 const WIDTH: f64 = 4.0;

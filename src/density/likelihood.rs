@@ -16,6 +16,10 @@ use crate::stein::Score;
 /// The number of rows whose scores are computed at once, where all rows are used.
 const CHUNK: usize = 1000;
 
+/// The fewest particles for which the gradient of a first layer's weights is left as a product: with fewer the pass over
+/// the coordinates that multiplies it uses too few of the vector registers.
+const WORTH_FACTORS: usize = 4;
+
 /// The factor by which the sum over a minibatch estimates the sum over all N_k rows of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -69,12 +73,29 @@ impl<B: Backend> Likelihood<B> {
     /// `prior_weight`·∇ log p0(θ).
     pub fn next_score(&mut self, at: &Particles<B>, prior_weight: f64) -> Score<B> {
         let batch = self.draw();
-        let score = self.model.likelihood_score(at.blocks(), &batch, self.scale);
         // The prior's −λθ is a multiple of Θ, which SVGD adds to its coefficients without a pass over the coordinates.
         let (lambda, rest) = &self.prior;
-        let score = if prior_weight > 0.0 { rest.add_score(at.blocks(), score, prior_weight) } else { score };
-        let score = Score::dense(Particles::from_blocks(score, at.layout().clone()));
+        let score = match self.factored_score(&batch, at, prior_weight) {
+            Some(score) => score,
+            None => {
+                let score = self.model.likelihood_score(at.blocks(), &batch, self.scale);
+                let score = if prior_weight > 0.0 { rest.add_score(at.blocks(), score, prior_weight) } else { score };
+                Score::dense(Particles::from_blocks(score, at.layout().clone()))
+            }
+        };
         if prior_weight > 0.0 { score.plus(Score::multiple(at.count(), -lambda * prior_weight)) } else { score }
+    }
+
+    /// The likelihood's scaled score as a product, where the loop over coordinates on the CPU multiplies it in less time than
+    /// a matrix product takes and the kernel after it, and the rest of the prior has no score.
+    fn factored_score(&self, batch: &Batch, at: &Particles<B>, prior_weight: f64) -> Option<Score<B>> {
+        let [rows, inputs] = batch.inputs.dims();
+        let rest_is_flat = prior_weight == 0.0 || self.prior.1.terms.is_empty();
+        if at.count() < WORTH_FACTORS || rows >= inputs || !rest_is_flat || !at.is_on_host() {
+            return None;
+        }
+        let score = self.model.factored_score(at.blocks(), batch, self.scale)?;
+        Some(Score::factored(score, at.layout().clone()))
     }
 
     /// [`Self::next_score`] as one set `[N, d]`, for N in the thousands, where the `[N, N]` coefficients of a [`Score`]

@@ -1,4 +1,5 @@
-//! Θ ← step(Θ, φ) with φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s, m the mean of Θ's rows: one pass over the coordinates.
+//! Θ ← step(Θ, φ) with φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s, m the mean of Θ's rows: one pass over the coordinates. For the
+//! weights of a layer that reads the rows themselves φ may also have the product of [`Outer`].
 //!
 //! φ is never stored. For a tile of columns, Θ minus its mean and the rows of every X_s are copied into the cache, φ is
 //! computed for a few rows at a time in registers, and the optimiser's rule updates Θ and its accumulators.
@@ -9,6 +10,7 @@ use ndarray::Array2;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::outer::{Outer, Scratch};
 use super::rule::{Step, StepRule};
 use super::source::Part;
 use super::{Host, LINE, MOST_LANES, Mean, Offsets, WORTH_THREADS, aligned, dispatch, groups};
@@ -57,15 +59,26 @@ impl Ascent {
     }
 
     /// Updates one block of Θ `[N, size]` by the rule, and its accumulators, which have the same shape. `sources` are
-    /// the X_s.
-    pub fn apply(&self, rule: StepRule, theta: &mut Host, sources: &[Vec<Part>], accumulators: [Option<&mut Host>; 2]) {
+    /// the X_s; `outer` is a product that is added to φ, for a block of `[N, out·in]` weights.
+    pub fn apply(
+        &self,
+        rule: StepRule,
+        theta: &mut Host,
+        sources: &[Vec<Part>],
+        outer: Option<&Outer>,
+        accumulators: [Option<&mut Host>; 2],
+    ) {
         let width = theta.columns();
+        // No tile has the weights of two outputs.
+        let unit = outer.map_or(width, Outer::inputs);
         let tile = (TILE_VALUES / self.depth().max(1) / TILE_COLUMNS.0 * TILE_COLUMNS.0)
             .clamp(TILE_COLUMNS.0, TILE_COLUMNS.1)
-            .min(width.next_multiple_of(2 * MOST_LANES));
-        let threads = rayon::current_num_threads().min(width.div_ceil(tile));
-        let parts = if self.coefficients.len() * width < WORTH_THREADS { 1 } else { threads };
-        let span = width.div_ceil(parts).next_multiple_of(tile);
+            .min(unit.next_multiple_of(2 * MOST_LANES));
+        let granule = if outer.is_some() { unit } else { tile };
+        let threads = rayon::current_num_threads().min(width.div_ceil(granule));
+        let sums = self.coefficients.len() + outer.map_or(0, |outer| self.count * outer.depth());
+        let parts = if sums * width < WORTH_THREADS { 1 } else { threads };
+        let span = width.div_ceil(parts).next_multiple_of(granule);
         let [first, second] = accumulators;
         let strips = split(theta, span)
             .into_iter()
@@ -73,7 +86,7 @@ impl Ascent {
             .zip(optional(second, span))
             .enumerate()
             .map(|(part, ((theta, first), second))| Strip { start: part * span, theta, first, second });
-        let run = |mut strip: Strip| self.run(rule, sources, tile, &mut strip);
+        let run = |mut strip: Strip| self.run(rule, sources, outer, tile, &mut strip);
         if parts == 1 {
             strips.for_each(run);
         } else {
@@ -82,21 +95,28 @@ impl Ascent {
     }
 
     /// Updates all tiles of a strip of columns.
-    fn run(&self, rule: StepRule, sources: &[Vec<Part>], tile: usize, strip: &mut Strip) {
-        let n = self.count;
+    fn run(&self, rule: StepRule, sources: &[Vec<Part>], outer: Option<&Outer>, tile: usize, strip: &mut Strip) {
+        let (n, width) = (self.count, strip.theta[0].len());
         // One cache line more than a tile from row to row: at a power of two all rows would fall into a few cache sets.
         let stride = tile + LINE;
         let unused = n + 1 - self.centred;
         let rows = unused + self.depth();
         let mut room = vec![0.0; rows * stride + LINE];
         let values = aligned(&mut room, rows * stride);
-        for start in (0..strip.theta[0].len()).step_by(tile) {
-            let columns = start..(start + tile).min(strip.theta[0].len());
-            self.fill(values, stride, sources, strip, columns.clone());
-            let (values, theta) = (&values[unused * stride..], &mut strip.theta);
-            let coefficients = &self.coefficients;
-            let (first, second) = (&mut strip.first, &mut strip.second);
-            dispatch(Tile { rule, values, stride, coefficients, columns, theta, first, second });
+        let unit = outer.map_or(width, Outer::inputs);
+        let mut scratch = Scratch::default();
+        for first in (0..width).step_by(unit) {
+            let mixed = outer.map(|outer| outer.mixed((strip.start + first) / unit, &mut scratch));
+            let end = (first + unit).min(width);
+            for start in (first..end).step_by(tile) {
+                let columns = start..(start + tile).min(end);
+                self.fill(values, stride, sources, strip, columns.clone());
+                let (values, theta) = (&values[unused * stride..], &mut strip.theta);
+                let coefficients = &self.coefficients;
+                let outer = outer.zip(mixed).map(|(of, mixed)| OuterTile { of, mixed, start: start - first });
+                let (first, second) = (&mut strip.first, &mut strip.second);
+                dispatch(Tile { rule, values, stride, coefficients, outer, columns, theta, first, second });
+            }
         }
     }
 
@@ -126,9 +146,9 @@ impl Ascent {
 }
 
 /// Matrices `[N, M_s]` side by side as one `[N, depth]`, column by column within each group of rows.
-struct SideBySide<'a> {
-    matrices: &'a [&'a Array2<f64>],
-    count: usize,
+pub(super) struct SideBySide<'a> {
+    pub matrices: &'a [&'a Array2<f64>],
+    pub count: usize,
 }
 
 impl WithSimd for SideBySide<'_> {
@@ -146,7 +166,7 @@ impl WithSimd for SideBySide<'_> {
 }
 
 /// Sizes of the groups of rows that are computed at once with this vector width.
-fn group_sizes(lanes: usize) -> [usize; 3] {
+pub(super) fn group_sizes(lanes: usize) -> [usize; 3] {
     if lanes == MOST_LANES { GROUPS.0 } else { GROUPS.1 }
 }
 
@@ -176,6 +196,16 @@ fn optional(matrix: Option<&mut Host>, span: usize) -> Box<dyn Iterator<Item = V
     }
 }
 
+/// The product of [`Outer`] in one tile.
+#[derive(Clone, Copy)]
+struct OuterTile<'a> {
+    of: &'a Outer,
+    /// Σ_m k_nm a_mi of the tile's output.
+    mixed: &'a [f32],
+    /// The input of the tile's first column.
+    start: usize,
+}
+
 /// The update of one tile.
 struct Tile<'a, 'b> {
     rule: StepRule,
@@ -183,6 +213,7 @@ struct Tile<'a, 'b> {
     values: &'a [f32],
     stride: usize,
     coefficients: &'a [f32],
+    outer: Option<OuterTile<'a>>,
     /// The tile's columns, counted within the strip.
     columns: Range<usize>,
     theta: &'a mut [&'b mut [f32]],
@@ -204,33 +235,42 @@ impl WithSimd for Tile<'_, '_> {
 }
 
 impl Tile<'_, '_> {
+    /// Updates all rows in two vectors of columns before the next two, whose values are then in the first-level cache.
     #[inline(always)]
     fn all<S: Simd>(&mut self, simd: S, rule: impl Step) {
-        let depth = self.values.len() / self.stride;
-        for group in groups(self.theta.len(), group_sizes(S::F32_LANES)) {
-            let these = &self.coefficients[group.start * depth..group.end * depth];
-            match group.len() {
-                10 => self.group::<S, 10>(simd, rule, group.start, these),
-                5 => self.group::<S, 5>(simd, rule, group.start, these),
-                4 => self.group::<S, 4>(simd, rule, group.start, these),
-                _ => self.group::<S, 1>(simd, rule, group.start, these),
+        for start in (0..self.columns.len()).step_by(2 * S::F32_LANES) {
+            for group in groups(self.theta.len(), group_sizes(S::F32_LANES)) {
+                match group.len() {
+                    10 => self.group::<S, 10>(simd, rule, group.start, start),
+                    5 => self.group::<S, 5>(simd, rule, group.start, start),
+                    4 => self.group::<S, 4>(simd, rule, group.start, start),
+                    _ => self.group::<S, 1>(simd, rule, group.start, start),
+                }
             }
         }
     }
 
-    /// Updates R rows, two vectors of columns at a time, or one where no more are left.
+    /// Updates R rows in two vectors of columns, or in one where no more are left.
     #[inline(always)]
-    fn group<S: Simd, const R: usize>(&mut self, simd: S, rule: impl Step, row: usize, coefficients: &[f32]) {
-        let width = self.columns.len();
-        for start in (0..width).step_by(2 * S::F32_LANES) {
-            if width - start > S::F32_LANES {
-                let phi = combine::<S, R, 2>(simd, self.values, self.stride, coefficients, start);
-                self.step(simd, rule, row, start, phi);
-            } else {
-                let phi = combine::<S, R, 1>(simd, self.values, self.stride, coefficients, start);
-                self.step(simd, rule, row, start, phi);
-            }
+    fn group<S: Simd, const R: usize>(&mut self, simd: S, rule: impl Step, row: usize, start: usize) {
+        if self.columns.len() - start > S::F32_LANES {
+            let phi = self.phi::<S, R, 2>(simd, row, start);
+            self.step(simd, rule, row, start, phi);
+        } else {
+            let phi = self.phi::<S, R, 1>(simd, row, start);
+            self.step(simd, rule, row, start, phi);
         }
+    }
+
+    /// φ of R rows in V vectors of columns.
+    #[inline(always)]
+    fn phi<S: Simd, const R: usize, const V: usize>(&self, simd: S, row: usize, start: usize) -> [[S::f32s; V]; R] {
+        let depth = self.values.len() / self.stride;
+        let coefficients = &self.coefficients[row * depth..(row + R) * depth];
+        let phi = combine::<S, R, V>(simd, zeros(simd), self.values, self.stride, coefficients, start);
+        let Some(OuterTile { of, mixed, start: first }) = self.outer else { return phi };
+        let (panel, depth) = (of.panel(first + start, S::F32_LANES), of.depth());
+        combine::<S, R, V>(simd, phi, panel, 2 * S::F32_LANES, &mixed[row * depth..(row + R) * depth], 0)
     }
 
     /// Updates R rows in V vectors of columns.
@@ -282,16 +322,22 @@ fn store<S: Simd>(simd: S, rows: &mut [&mut [f32]], row: usize, at: Range<usize>
     }
 }
 
-/// R rows of C·X at V vectors of columns.
+/// Sums that are 0.
 #[inline(always)]
-fn combine<S: Simd, const R: usize, const V: usize>(
+pub(super) fn zeros<S: Simd, const R: usize, const V: usize>(simd: S) -> [[S::f32s; V]; R] {
+    [[simd.splat_f32s(0.0); V]; R]
+}
+
+/// `sums` and R rows of C·X at V vectors of columns.
+#[inline(always)]
+pub(super) fn combine<S: Simd, const R: usize, const V: usize>(
     simd: S,
+    mut sums: [[S::f32s; V]; R],
     values: &[f32],
     stride: usize,
     coefficients: &[f32],
     start: usize,
 ) -> [[S::f32s; V]; R] {
-    let mut sums = [[simd.splat_f32s(0.0); V]; R];
     for (values, coefficients) in values.chunks_exact(stride).zip(coefficients.chunks_exact(R)) {
         let vectors = &S::as_simd_f32s(&values[start..][..V * S::F32_LANES]).0[..V];
         for r in 0..R {

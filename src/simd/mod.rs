@@ -14,6 +14,7 @@ mod ascent;
 mod differences;
 mod gram;
 mod host;
+mod outer;
 mod products;
 pub(crate) mod rule;
 mod source;
@@ -24,6 +25,7 @@ pub(crate) use differences::squared_distances;
 pub(crate) use fedstein_report::exponential::exponentials;
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets, row_offsets, row_products};
 pub(crate) use host::Host;
+pub(crate) use outer::Outer;
 pub(crate) use source::{Part, Source, SparseEntry};
 pub(crate) use sums::weighted_sum;
 

@@ -5,6 +5,9 @@
 //! S is a sum of products of small matrices with long particle sets, and so is φ. It is kept in this form: the kernel,
 //! the repulsion, the prior and the densities all go into the small matrices, and φ takes one pass over the
 //! coordinates. [`super::reference`] has the same equation in plain tensors.
+//!
+//! The score of a first layer's weights is a product itself, Σ_i a_ni x_iᵀ with rows x that all particles share. There K
+//! multiplies a, `[N, out·B]`, in the place of the gradient, `[N, out·in]`.
 
 use burn::tensor::TensorReadError;
 use ndarray::{Array2, Axis, Zip};
@@ -12,8 +15,9 @@ use ndarray::{Array2, Axis, Zip};
 use super::kernel::{Kernel, KernelMatrix};
 use crate::backend::Backend;
 use crate::particles::Particles;
-use crate::simd::{Ascent, Host, Part, Source, SparseEntry};
-use crate::stein::{Coefficients, Factor, Score};
+use crate::simd::rule::StepRule;
+use crate::simd::{Ascent, Host, Outer, Part, Source, SparseEntry};
+use crate::stein::{Coefficients, Factor, FirstLayerProduct, Score};
 
 /// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s, with m the mean particle, as coefficients and sets that are not multiplied
 /// yet.
@@ -28,6 +32,8 @@ pub struct Direction<B: Backend> {
     common: Array2<f64>,
     /// The products C_s·X_s.
     terms: Vec<Term<B>>,
+    /// A term C·X whose X has a first block that is not multiplied yet.
+    product: Option<(Array2<f64>, FirstLayerProduct)>,
     /// K and M of the kernel at the particles; `None` for N = 1, where φ = S.
     pub kernel: Option<KernelMatrix>,
 }
@@ -55,11 +61,11 @@ pub fn direction<B: Backend>(
     score: Score<B>,
 ) -> Result<Direction<B>, TensorReadError> {
     let n = particles.count();
-    let (score_of_itself, terms) = score.into_parts();
+    let (score_of_itself, mut terms) = score.into_parts();
     if n == 1 {
         let common = score_of_itself.insert_axis(Axis(1));
         let terms = terms.into_iter().map(|(coefficients, of)| Term::whole(coefficients.into_matrix(), of)).collect();
-        return Ok(Direction { own: Array2::zeros((1, 1)), common, terms, kernel: None });
+        return Ok(Direction { own: Array2::zeros((1, 1)), common, terms, product: None, kernel: None });
     }
     let k = kernel.evaluate(particles)?;
     let scale = 1.0 / n as f64;
@@ -70,6 +76,13 @@ pub fn direction<B: Backend>(
     if !kernel.is_stationary() {
         common += &(k.drift.sum_axis(Axis(1)) * scale);
     }
+    // One likelihood's score may stay a product: K multiplies the smaller of its factors.
+    let is_product = |(_, of): &(Coefficients, Factor<B>)| matches!(of, Factor::FirstLayer(_));
+    let product = terms.iter().position(is_product).map(|at| terms.remove(at));
+    let product = match product {
+        Some((c, Factor::FirstLayer(product))) => Some((c.scaled(scale).after(&k.values), *product)),
+        _ => None,
+    };
     // K·(P_1·X_1 + P_2·X_2 + …) where the P are sparse, (K·C)·X where they are not.
     let (sparse, full): (Vec<_>, Vec<_>) = terms.into_iter().partition(|(coefficients, _)| coefficients.is_sparse());
     let part = |(p, of): (Coefficients, _)| (Some(p).filter(|p| !p.is_identity()), of);
@@ -77,7 +90,7 @@ pub fn direction<B: Backend>(
     let mixed = (!parts.is_empty()).then(|| Term { coefficients: &k.values * scale, parts });
     let weighed = full.into_iter().map(|(c, of)| Term::whole(c.scaled(scale).after(&k.values), of));
     let terms = mixed.into_iter().chain(weighed).collect();
-    Ok(Direction { own, common: common.insert_axis(Axis(1)), terms, kernel: Some(k) })
+    Ok(Direction { own, common: common.insert_axis(Axis(1)), terms, product, kernel: Some(k) })
 }
 
 impl<B: Backend> Direction<B> {
@@ -87,20 +100,48 @@ impl<B: Backend> Direction<B> {
         let centred = (!is_zero(&self.own)).then(|| offsets.combine(&self.own));
         let common = (!is_zero(&self.common)).then(|| mean.combine(&self.common));
         let terms = self.terms.iter().flat_map(|term| term.evaluate(at));
-        let total = centred.into_iter().chain(common).chain(terms).reduce(|sum, term| sum.zip(term, |a, b| a + b));
+        let product = self.product.as_ref().map(|(c, product)| product.whole().combine(c));
+        let all = centred.into_iter().chain(common).chain(terms).chain(product);
+        let total = all.reduce(|sum, term| sum.zip(term, |a, b| a + b));
         total.unwrap_or_else(|| at.map(|block| block.zeros_like()))
     }
 
-    /// The coefficients of φ for the loop in `simd`; its sources are [`Self::sources`].
-    pub(crate) fn ascent(&self) -> Ascent {
-        let terms = self.terms.iter().map(|term| &term.coefficients);
+    /// φ for the loop in `simd`; `None` where a block is not in this process's memory in f32.
+    pub(crate) fn on_host(&self) -> Option<OnHost> {
+        let mut sources = self.terms.iter().map(Term::on_host).collect::<Option<Vec<_>>>()?;
+        let coefficients = || self.terms.iter().map(|term| &term.coefficients);
         let [own, common] = [&self.own, &self.common].map(|matrix| (!is_zero(matrix)).then_some(matrix));
-        Ascent::new(own, common, terms, self.own.nrows())
+        let count = self.own.nrows();
+        let Some((c, FirstLayerProduct { first, rest, .. })) = &self.product else {
+            return Some(OnHost { first: None, ascent: Ascent::new(own, common, coefficients(), count), sources });
+        };
+        let outer = Outer::new(c, Host::of(first.outputs.clone().flatten(1, 2))?, &Host::of(first.inputs.clone())?);
+        let first = Some((Ascent::new(own, common, coefficients(), count), outer));
+        let ascent = Ascent::new(own, common, coefficients().chain([c]), count);
+        sources.push(HostRows { parts: vec![(None, HostFactor::Rest(Host::all(rest.iter().cloned())?))] });
+        Some(OnHost { first, ascent, sources })
     }
+}
 
-    /// X_s of every term; `None` where a block is not in this process's memory in f32.
-    pub(crate) fn sources(&self) -> Option<Vec<HostRows>> {
-        self.terms.iter().map(Term::on_host).collect()
+/// φ in this process's memory.
+pub(crate) struct OnHost {
+    /// For the first block, where it has a product: the coefficients of the other terms, and the product.
+    first: Option<(Ascent, Outer)>,
+    /// For every other block.
+    ascent: Ascent,
+    /// X_s of every term, the rest of one with a product last.
+    sources: Vec<HostRows>,
+}
+
+impl OnHost {
+    /// Updates a block of Θ and its accumulators; see [`Ascent::apply`].
+    pub fn apply(&self, block: usize, rule: StepRule, theta: &mut Host, accumulators: [Option<&mut Host>; 2]) {
+        let (ascent, sources, outer) = match &self.first {
+            Some((ascent, outer)) if block == 0 => (ascent, &self.sources[..self.sources.len() - 1], Some(outer)),
+            _ => (&self.ascent, &self.sources[..], None),
+        };
+        let sources: Vec<_> = sources.iter().map(|rows| rows.block(block)).collect();
+        ascent.apply(rule, theta, &sources, outer, accumulators);
     }
 }
 
@@ -126,6 +167,7 @@ impl<B: Backend> Term<B> {
                 Factor::Gaussian { mean, precision } => {
                     HostFactor::Gaussian { mean: mean.host()?, precision: precision.host()? }
                 }
+                Factor::FirstLayer(product) => HostFactor::Rows(product.whole::<B>().host()?),
             };
             Some((p.as_ref().map(Coefficients::entries), of))
         };
@@ -134,19 +176,24 @@ impl<B: Backend> Term<B> {
 }
 
 /// X of a term in this process's memory: the elements of every P_p, and the blocks of X_p.
-pub(crate) struct HostRows {
+struct HostRows {
     parts: Vec<(Option<Vec<SparseEntry>>, HostFactor)>,
 }
 
 /// The blocks of a [`Factor`].
 enum HostFactor {
     Rows(Vec<Host>),
-    Gaussian { mean: Vec<Host>, precision: Vec<Host> },
+    /// Every block but the first.
+    Rest(Vec<Host>),
+    Gaussian {
+        mean: Vec<Host>,
+        precision: Vec<Host>,
+    },
 }
 
 impl HostRows {
     /// The parts of the block with this index.
-    pub fn block(&self, block: usize) -> Vec<Part<'_>> {
+    fn block(&self, block: usize) -> Vec<Part<'_>> {
         self.parts.iter().map(|(entries, of)| Part { entries: entries.as_deref(), of: of.block(block) }).collect()
     }
 }
@@ -155,6 +202,7 @@ impl HostFactor {
     fn block(&self, block: usize) -> Source<'_> {
         match self {
             Self::Rows(rows) => Source::Rows(&rows[block]),
+            Self::Rest(rows) => Source::Rows(&rows[block - 1]),
             Self::Gaussian { mean, precision } => Source::Gaussian { mean: &mean[block], precision: &precision[block] },
         }
     }

@@ -34,5 +34,5 @@ pub use distances::Distances;
 pub use kernel::{Gradient, Kernel, KernelMatrix, SteinKernel};
 pub use optimizer::{AccumulatorStart, EpsilonPlace, Optimizer, OptimizerState};
 pub use score::Score;
-pub(crate) use score::{Coefficients, Factor};
+pub(crate) use score::{Coefficients, Factor, FirstLayerProduct};
 pub use svgd::{Svgd, SvgdError};

@@ -6,7 +6,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::direction::{Direction, HostRows};
+use super::direction::{Direction, OnHost};
 use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd::Host;
@@ -120,8 +120,8 @@ impl Optimizer {
         direction: Direction<B>,
         state: &mut OptimizerState,
     ) -> Particles<B> {
-        match direction.sources().filter(|_| particles.is_on_host()) {
-            Some(sources) => self.follow_on_host(particles, &direction, &sources, state),
+        match direction.on_host().filter(|_| particles.is_on_host()) {
+            Some(direction) => self.follow_on_host(particles, &direction, state),
             None => {
                 let phi = direction.evaluate(&particles);
                 self.step(particles, phi, state)
@@ -129,17 +129,15 @@ impl Optimizer {
         }
     }
 
-    /// [`Self::follow`] on blocks in this process's memory; `sources` are those of the direction.
+    /// [`Self::follow`] on blocks in this process's memory.
     fn follow_on_host<B: Backend>(
         &self,
         particles: Particles<B>,
-        direction: &Direction<B>,
-        sources: &[HostRows],
+        direction: &OnHost,
         state: &mut OptimizerState,
     ) -> Particles<B> {
         let rule = self.rule(state);
         let mut moments = [std::mem::take(&mut state.first).into_iter(), std::mem::take(&mut state.second).into_iter()];
-        let ascent = direction.ascent();
         let mut block = 0;
         particles.map_into(|theta| {
             let mut moment = |used: bool, of: usize| {
@@ -149,8 +147,7 @@ impl Optimizer {
             let mut first = moment(matches!(rule, StepRule::Adam(_)), 0);
             let mut second = moment(!matches!(rule, StepRule::Gradient(_)), 1);
             let Some(mut theta) = Host::of(theta) else { unreachable!("the caller found every block on the host") };
-            let sources: Vec<_> = sources.iter().map(|rows| rows.block(block)).collect();
-            ascent.apply(rule, &mut theta, &sources, [first.as_mut(), second.as_mut()]);
+            direction.apply(block, rule, &mut theta, [first.as_mut(), second.as_mut()]);
             state.first.extend(first.map(Host::into_tensor));
             state.second.extend(second.map(Host::into_tensor));
             block += 1;

@@ -1,6 +1,9 @@
 //! A score as a sum of products of small matrices with long particle sets, which are multiplied as late as possible.
 
-use burn::tensor::TensorReadError;
+use std::sync::Arc;
+
+use burn::tensor::{Tensor, TensorReadError};
+use fedstein_models::{FactoredScore, Layout, SharedGradient};
 use ndarray::{Array1, Array2};
 
 use crate::backend::Backend;
@@ -88,6 +91,37 @@ pub(crate) enum Factor<B: Backend> {
         /// W.
         precision: Particles<B>,
     },
+    /// A likelihood's score whose first block is not multiplied yet, `[N, d]`.
+    FirstLayer(Box<FirstLayerProduct>),
+}
+
+/// A likelihood's score, `[N, d]`; its first block, the weights of a layer that reads the rows themselves, is a product.
+#[derive(Clone, Debug)]
+pub(crate) struct FirstLayerProduct {
+    /// The first block.
+    pub first: SharedGradient,
+    /// The other blocks, one `[N, size]` tensor each.
+    pub rest: Vec<Tensor<2>>,
+    layout: Arc<Layout>,
+}
+
+impl FirstLayerProduct {
+    /// All blocks.
+    pub fn whole<B: Backend>(&self) -> Particles<B> {
+        let blocks = std::iter::once(self.first.weights()).chain(self.rest.iter().cloned());
+        Particles::from_blocks(blocks.collect(), self.layout.clone())
+    }
+
+    /// The norm of each row, `[N]`, without the first block. Waits for the device.
+    ///
+    /// # Errors
+    /// Reading from the device fails.
+    fn row_norms(&self) -> Result<Vec<f64>, TensorReadError> {
+        let rest = self.rest.iter().map(|block| block.clone().square().sum_dim(1));
+        let squares = rest.fold(self.first.squared_norms(), |sum, block| sum + block).try_into_vec_as::<f64>()?;
+        // Rounding may leave a square below 0; NaN stays NaN.
+        Ok(squares.into_iter().map(|square| if square < 0.0 { 0.0 } else { square.sqrt() }).collect())
+    }
 }
 
 impl<B: Backend> Factor<B> {
@@ -99,6 +133,7 @@ impl<B: Backend> Factor<B> {
                 let offsets = mean.clone().zip(theta.clone(), |mean, theta| mean - theta);
                 offsets.zip(precision.clone(), |offset, precision| offset * precision)
             }
+            Self::FirstLayer(product) => product.whole(),
         }
     }
 }
@@ -126,6 +161,15 @@ impl<B: Backend> Score<B> {
     /// A score that is given by its rows, `[N, d]`.
     pub fn dense(values: Particles<B>) -> Self {
         Self::one(Array1::ones(values.count()), Factor::Rows(values))
+    }
+
+    /// A likelihood's score, `[N, d]`, with the gradient of its first block as a product.
+    pub(crate) fn factored(score: FactoredScore, layout: Arc<Layout>) -> Self {
+        let FactoredScore { first, rest } = score;
+        Self::one(
+            Array1::ones(first.outputs.dims()[0]),
+            Factor::FirstLayer(Box::new(FirstLayerProduct { first, rest, layout })),
+        )
     }
 
     /// The scores of Gaussians with diagonal precisions, one for each particle: W∘(μ − Θ), with the means μ and the
@@ -182,11 +226,15 @@ impl<B: Backend> Score<B> {
     pub fn row_norms(&self) -> Result<Vec<f64>, TensorReadError> {
         let mut largest = vec![0.0f64; self.own.len()];
         for (coefficients, of) in &self.terms {
-            if let (Coefficients::Diagonal(c), Factor::Rows(of)) = (coefficients, of) {
-                for ((largest, norm), c) in largest.iter_mut().zip(of.row_norms()?).zip(c) {
-                    // `max` would lose a NaN.
-                    *largest = if norm * c.abs() <= *largest { *largest } else { norm * c.abs() };
-                }
+            let Coefficients::Diagonal(c) = coefficients else { continue };
+            let norms = match of {
+                Factor::Rows(rows) => rows.row_norms()?,
+                Factor::FirstLayer(product) => product.row_norms()?,
+                Factor::Gaussian { .. } => continue,
+            };
+            for ((largest, norm), c) in largest.iter_mut().zip(norms).zip(c) {
+                // `max` would lose a NaN.
+                *largest = if norm * c.abs() <= *largest { *largest } else { norm * c.abs() };
             }
         }
         Ok(largest)

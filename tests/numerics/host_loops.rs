@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use crate::common::{values, with_layout};
 use fedstein::backend::{Flex, Precision, Session};
-use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity};
+use fedstein::datasets::{Dataset, FeatureScale, Normalisation, Targets};
+use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, Likelihood, LikelihoodScale, LogDensity};
 use fedstein::error::RunError;
 use fedstein::models::{BlrConfig, BnnConfig, Layout, Model, Network};
 use fedstein::particles::Particles;
+use fedstein::random::Streams;
+use fedstein::rows::{Minibatches, Order, Shard, Table};
 use fedstein::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Score, Svgd, direction};
 use ndarray::Array2;
 use rand::SeedableRng;
@@ -218,6 +221,67 @@ fn a_step_in_one_pass_is_the_step_of_tensor_operations() {
     }
 }
 
+/// Classifiers with three hidden units, and a client's rows of `inputs` features.
+fn client(inputs: usize, rows: usize, precision: Precision) -> (Arc<dyn Model>, Likelihood<Flex>) {
+    let model: Arc<dyn Model> = Arc::new(Network::new(BnnConfig::classifier(inputs, &[3], 2)));
+    let mut rng = ChaCha12Rng::seed_from_u64(3);
+    let features = Array2::from_shape_simple_fn((rows, inputs), || StandardNormal.sample(&mut rng));
+    let targets =
+        Targets::Classes { labels: (0..rows).map(|row| row % 2).collect(), names: vec!["a".into(), "b".into()] };
+    let train = Dataset::new("rows", features, targets).unwrap();
+    let table = Table::new(train, &Normalisation { features: FeatureScale::Identity, target: None });
+    let shard = Shard::new(table, (0..rows).collect(), session(precision));
+    let minibatches = Minibatches::new(Order::SequentialRestart, rows, rows, Streams::new(1), 0);
+    (model.clone(), Likelihood::new(model, shard, minibatches, LikelihoodScale::Full, 1.0))
+}
+
+/// Two steps along a client's score and a density's, in one pass. The rows are fewer than the inputs, so that the first
+/// layer's gradient stays a product in f32.
+fn follow_likelihood(count: usize, inputs: usize, rows: usize, optimizer: Optimizer, precision: Precision) -> Vec<f64> {
+    let (model, mut likelihood) = client(inputs, rows, precision);
+    let mut rng = ChaCha12Rng::seed_from_u64(4);
+    let layout = model.layout();
+    let mut rows_of = |scale: f64| {
+        let value = || scale * f64::from(Distribution::<f32>::sample(&StandardNormal, &mut rng));
+        Array2::from_shape_simple_fn((count, layout.dim()), value).mapv(|value| f64::from(value as f32))
+    };
+    let [mut x, centres] = [rows_of(0.1), rows_of(0.1)].map(|rows| with_layout(&rows, layout, &session(precision)));
+    let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(4.0) };
+    let (density, mut state) = (Kde::new(&centres, config).unwrap(), OptimizerState::default());
+    for _ in 0..2 {
+        let score = likelihood.next_score(&x, 1.0).times(0.5).plus(density.score(&x).unwrap());
+        let phi = direction(&Kernel::default(), &x, score).unwrap();
+        x = optimizer.follow(x, phi, &mut state);
+    }
+    values(&x)
+}
+
+#[test]
+fn a_gradient_that_is_never_stored_moves_particles_as_one_that_is() {
+    // Groups of particles of every size; whole and broken vectors, one and several tiles of an output; one and many rows.
+    for (count, inputs, rows) in [(4, 40, 5), (5, 97, 1), (9, 64, 33), (11, 2100, 7), (20, 97, 96), (26, 1024, 6)] {
+        for optimizer in optimizers() {
+            let [got, want] = [Precision::F32, Precision::F64]
+                .map(|precision| follow_likelihood(count, inputs, rows, optimizer, precision));
+            let mean = |of: &mut dyn Iterator<Item = f64>| of.map(f64::abs).sum::<f64>() / want.len() as f64;
+            let error = mean(&mut got.iter().zip(&want).map(|(got, want)| got - want));
+            // A step of an adaptive rule is about 0.01 for each coordinate, as in the test above.
+            let step = mean(&mut want.iter().copied()).min(0.01);
+            assert!(error < 2e-4 * step, "{count} particles, {inputs} inputs, {rows} rows, {optimizer:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn the_norms_of_a_gradient_that_is_not_stored_are_those_of_the_gradient() {
+    let (model, mut likelihood) = client(97, 33, Precision::F32);
+    let values = rows(6, 2).slice(ndarray::s![.., ..model.layout().dim()]).mapv(|value| value - 0.7);
+    let x = with_layout(&values, model.layout(), &session(Precision::F32));
+    let score = likelihood.next_score(&x, 0.0);
+    let (got, want) = (score.row_norms().unwrap(), score.evaluate(&x).row_norms().unwrap());
+    assert!(want.iter().all(|norm| *norm > 1.0) && largest_relative(&got, &want) < 1e-5, "{got:?}, not {want:?}");
+}
+
 #[test]
 fn the_scores_of_gaussians_are_precisions_times_distances_from_the_means() {
     for (count, factor) in [1, 2, 20].into_iter().flat_map(|count| [1.0, -0.5].map(|factor| (count, factor))) {
@@ -271,7 +335,8 @@ fn results_are_the_same_bits_at_any_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let optimizer = optimizers()[1];
-            let moved = LAMBDAS.map(|lambda| walk(20, optimizer, Precision::F32, lambda, true)).concat();
+            let mut moved = LAMBDAS.map(|lambda| walk(20, optimizer, Precision::F32, lambda, true)).concat();
+            moved.extend(follow_likelihood(20, 2100, 40, optimizer, Precision::F32));
             let x = set(&rows(20, START), Precision::F32);
             let gram = x.centred_gram().unwrap();
             moved.into_iter().chain(gram).map(f64::to_bits).collect::<Vec<_>>()
