@@ -295,10 +295,11 @@ impl<A: Architecture> Model for Network<A> {
     }
 
     fn factored_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Option<FactoredScore> {
-        // The first layer's outputs are the leaf, in the place of its weights and biases.
+        // The first layer's outputs are the leaf, in the place of its weights and biases. A model without such a layer puts
+        // nothing on the tape.
         const WEIGHTS_AND_BIASES: usize = 2;
+        let outputs = self.load(particles, NONE).first_outputs(batch.inputs.clone())?.autodiff().require_grad();
         let model = self.load(particles, WEIGHTS_AND_BIASES);
-        let outputs = model.first_outputs(batch.inputs.clone())?.autodiff().require_grad();
         let slope = model.slope_from_first(outputs.clone(), batch)?;
         let mut gradients = slope.mul_scalar(scale).sum().backward();
         let outputs = outputs.grad_remove(&mut gradients)?;
