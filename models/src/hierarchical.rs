@@ -2,64 +2,82 @@
 //! microsecond each whatever their size.
 
 use burn::backend::Flex;
+use burn::backend::tensor::FloatTensor;
 use burn::tensor::Tensor;
 
-use crate::mean::on_flex;
+use crate::simd::on_flex;
 
 /// The most coordinates of all particles together for which this is used.
 const MOST: usize = 1 << 16;
 
-/// Adds `weight`·∇ log p0 of weights w ~ N(0, 1/ξ) with ξ ~ Gamma(shape, rate), where a particle holds log ξ: −ξ w in the
-/// weights, and P/2 + shape − ξ(rate + ‖w‖²/2) in log ξ, with P weights. `false` where a block is elsewhere, in another
-/// precision or large, and nothing is added.
-///
-/// # Shapes
-/// - `particles`, `score`: one `[N, size]` tensor per block
-pub(crate) fn add_score(
-    particles: &[Tensor<2>],
-    score: &mut [Tensor<2>],
-    (weights, log_precision): (&[usize], usize),
-    (shape, rate): (f64, f64),
-    weight: f64,
-) -> bool {
-    let blocks = || weights.iter().chain([&log_precision]).copied();
-    let count = particles[log_precision].dims()[0];
-    let size: usize = blocks().map(|block| particles[block].dims()[1]).sum();
-    if count * size > MOST || blocks().any(|block| on_flex(score[block].clone()).is_none()) {
-        return false;
-    }
-    let on_host: Option<Vec<_>> = blocks().map(|block| on_flex(particles[block].clone())).collect();
-    let Some(on_host) = on_host else { return false };
-    let values: Option<Vec<&[f32]>> = on_host.iter().map(|block| block.as_slice::<f32>()).collect();
-    let Some((log_xi, of_weights)) = values.as_ref().and_then(|values| values.split_last()) else { return false };
-    let (mut pull, mut on_xi) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    for (n, log_xi) in log_xi.iter().enumerate() {
-        let xi = f64::from(*log_xi).exp();
-        let row = |block: &&[f32]| {
-            let width = block.len() / count;
-            block[n * width..][..width].iter().map(|w| f64::from(*w).powi(2)).sum::<f64>()
-        };
-        let half_norm = 0.5 * of_weights.iter().map(row).sum::<f64>();
-        pull.push((-weight * xi) as f32);
-        on_xi.push((weight * (0.5 * (size - 1) as f64 + shape - xi * (half_norm + rate))) as f32);
-    }
-    for (block, w) in weights.iter().zip(of_weights) {
-        let width = w.len() / count;
-        change(&mut score[*block], |score| {
-            for (n, (score, w)) in score.chunks_exact_mut(width).zip(w.chunks_exact(width)).enumerate() {
-                score.iter_mut().zip(w).for_each(|(score, w)| *score += pull[n] * w);
-            }
-        });
-    }
-    change(&mut score[log_precision], |score| score.iter_mut().zip(&on_xi).for_each(|(score, own)| *score += own));
-    true
+/// The score of weights w ~ N(0, 1/ξ) with ξ ~ Gamma(shape, rate), where a particle holds log ξ: −ξ w in the weights, and
+/// P/2 + shape − ξ(rate + ‖w‖²/2) in log ξ, with P weights.
+pub(crate) struct HierarchicalScore {
+    /// The blocks of particles that it is of, the weights' before that of log ξ.
+    blocks: Vec<(usize, FloatTensor<Flex>)>,
+    /// −ξ of each particle times the prior's weight, `[N]`.
+    pull: Vec<f32>,
+    /// The score of log ξ times the prior's weight, `[N]`.
+    on_log_xi: Vec<f32>,
 }
 
-/// Changes the values of a tensor that is f32 on flex; they are copied first where another tensor shares them.
-fn change(tensor: &mut Tensor<2>, f: impl FnOnce(&mut [f32])) {
-    let device = tensor.device();
-    let taken = std::mem::replace(tensor, Tensor::empty([0, 0], &device));
-    let Some(mut values) = on_flex(taken) else { unreachable!("the caller has found the block on the host") };
-    f(values.storage_mut::<f32>());
-    *tensor = Tensor::from_primitive::<Flex>(values);
+impl HierarchicalScore {
+    /// `weight` times this score; `None` where a block is elsewhere, in another precision or large.
+    ///
+    /// # Shapes
+    /// - `particles`: one `[N, size]` tensor per block
+    pub(crate) fn new(
+        particles: &[Tensor<2>],
+        (weights, log_precision): (&[usize], usize),
+        (shape, rate): (f64, f64),
+        weight: f64,
+    ) -> Option<Self> {
+        let of = weights.iter().chain([&log_precision]).copied();
+        let count = particles[log_precision].dims()[0];
+        let size: usize = of.clone().map(|block| particles[block].dims()[1]).sum();
+        if count * size > MOST {
+            return None;
+        }
+        let blocks: Vec<_> =
+            of.map(|block| Some((block, on_flex(particles[block].clone())?))).collect::<Option<_>>()?;
+        let values = |block: usize| blocks[block].1.storage::<f32>();
+        let (mut pull, mut on_log_xi) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for (n, log_xi) in values(weights.len()).iter().enumerate() {
+            let xi = f64::from(*log_xi).exp();
+            let squares = (0..weights.len()).map(|block| {
+                let row = row(values(block), n, count);
+                row.iter().map(|w| f64::from(*w).powi(2)).sum::<f64>()
+            });
+            let half_norm = 0.5 * squares.sum::<f64>();
+            pull.push((-weight * xi) as f32);
+            on_log_xi.push((weight * (0.5 * (size - 1) as f64 + shape - xi * (half_norm + rate))) as f32);
+        }
+        Some(Self { blocks, pull, on_log_xi })
+    }
+
+    /// Adds it to a score of the same particles, one `[N, size]` tensor per block.
+    pub(crate) fn add_to(&self, score: Vec<Tensor<2>>) -> Vec<Tensor<2>> {
+        let add = |(block, score): (usize, Tensor<2>)| {
+            let Some(place) = self.blocks.iter().position(|(of, _)| *of == block) else { return score };
+            let Some(mut score) = on_flex(score) else { unreachable!("a score is where its particles are") };
+            let to = score.storage_mut::<f32>();
+            if place + 1 == self.blocks.len() {
+                to.iter_mut().zip(&self.on_log_xi).for_each(|(score, own)| *score += own);
+            } else {
+                let width = to.len() / self.pull.len();
+                let rows = self.blocks[place].1.storage::<f32>().chunks_exact(width);
+                for ((score, w), pull) in to.chunks_exact_mut(width).zip(rows).zip(&self.pull) {
+                    score.iter_mut().zip(w).for_each(|(score, w)| *score += pull * w);
+                }
+            }
+            Tensor::from_primitive::<Flex>(score)
+        };
+        score.into_iter().enumerate().map(add).collect()
+    }
+}
+
+/// Row n of `count` rows.
+fn row(values: &[f32], n: usize, count: usize) -> &[f32] {
+    let width = values.len() / count;
+    &values[n * width..][..width]
 }

@@ -6,9 +6,9 @@
 use burn::tensor::{Tensor, TensorData};
 use pulp::{Simd, WithSimd};
 
-use crate::mean::{on_flex, one_over_one_plus_exp};
+use crate::mean::one_over_one_plus_exp;
 use crate::model::Batch;
-use crate::simd::{MOST_LANES, dispatch};
+use crate::simd::{MOST_LANES, dispatch, on_flex};
 
 /// The most multiply-adds, N·B·p, and features p for which this is used: beyond them matrix products use all cores.
 const MOST_PRODUCTS: usize = 1 << 21;
@@ -70,41 +70,32 @@ struct Score<'a> {
     score: &'a mut [f32],
 }
 
-/// The batch in rows of whole vectors, zeros beyond its end.
-struct Padded {
-    /// X, `[B, across]`.
-    rows: Vec<f32>,
+/// The batch as the loops read it.
+struct Prepared<'a> {
+    /// X, `[B, p]`.
+    inputs: &'a [f32],
+    /// How many rows of X begin at least `across` values before its end.
+    inside: usize,
+    /// The other rows, `[B - inside, across]`, zeros beyond the last feature.
+    end: &'a [f32],
     /// Xᵀ, `[p, down]`; `None` where there are few particles.
     columns: Option<Vec<f32>>,
     /// w_i y_i and w_i, `[down]` each, times the scale.
-    positive: Vec<f32>,
-    weight: Vec<f32>,
+    positive: &'a [f32],
+    weight: &'a [f32],
+    /// p and B as multiples of two vectors.
     across: usize,
     down: usize,
 }
 
-impl Padded {
-    fn of(batch: &Score<'_>, lanes: usize) -> Self {
-        let (rows, width) = (batch.targets.len() / 2, batch.width);
-        let (across, down) = (width.next_multiple_of(2 * lanes), rows.next_multiple_of(2 * lanes));
-        let has_columns = WORTH_SUMS * batch.theta.len() > width * width;
-        let mut padded = Self {
-            rows: vec![0.0; rows * across],
-            columns: has_columns.then(|| vec![0.0; width * down]),
-            positive: vec![0.0; down],
-            weight: vec![0.0; down],
-            across,
-            down,
-        };
-        for (i, row) in batch.inputs.chunks_exact(width).enumerate() {
-            padded.rows[i * across..][..width].copy_from_slice(row);
-            if let Some(columns) = &mut padded.columns {
-                columns[i..].iter_mut().step_by(down).zip(row).for_each(|(to, value)| *to = *value);
-            }
-            padded.positive[i] = batch.targets[2 * i + 1] * batch.scale;
-            padded.weight[i] = batch.weights.map_or(1.0, |weights| weights[i]) * batch.scale;
+impl Prepared<'_> {
+    /// Row i of X, followed by numbers that are those of other rows or 0, `[across]`.
+    #[inline(always)]
+    fn row(&self, i: usize, width: usize) -> &[f32] {
+        match i.checked_sub(self.inside) {
+            None => &self.inputs[i * width..][..self.across],
+            Some(i) => &self.end[i * self.across..][..self.across],
         }
-        padded
     }
 }
 
@@ -113,49 +104,83 @@ impl WithSimd for Score<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let padded = Padded::of(&self, S::F32_LANES);
-        let particles = self.theta.len() / self.width;
-        let mut residuals = vec![0.0; AT_ONCE * padded.down];
+        let (rows, width, lanes) = (self.targets.len() / 2, self.width, S::F32_LANES);
+        let particles = self.theta.len() / width;
+        let (across, down) = (width.next_multiple_of(2 * lanes), rows.next_multiple_of(2 * lanes));
+        let inside = (rows * width).checked_sub(across).map_or(0, |room| room / width + 1);
+        // One block for all buffers: a step of few particles takes hardly longer than some allocations.
+        let sizes = [(rows - inside) * across, down, down, AT_ONCE * across, AT_ONCE * down];
+        let mut room = vec![0.0; sizes.iter().sum()];
+        let [end, positive, weight, theta, residuals] = cut(&mut room, sizes);
+        for (to, row) in end.chunks_exact_mut(across).zip(self.inputs[inside * width..].chunks_exact(width)) {
+            to[..width].copy_from_slice(row);
+        }
+        for (i, (positive, weight)) in positive.iter_mut().zip(&mut *weight).enumerate().take(rows) {
+            *positive = self.targets[2 * i + 1] * self.scale;
+            *weight = self.weights.map_or(1.0, |weights| weights[i]) * self.scale;
+        }
+        let columns = (WORTH_SUMS * particles > width).then(|| {
+            let mut columns = vec![0.0; width * down];
+            for (i, row) in self.inputs.chunks_exact(width).enumerate() {
+                columns[i..].iter_mut().step_by(down).zip(row).for_each(|(to, value)| *to = *value);
+            }
+            columns
+        });
+        let batch = Prepared { inputs: self.inputs, inside, end, columns, positive, weight, across, down };
         let mut start = 0;
         while start < particles {
-            let residuals = &mut residuals[..];
+            let (theta, residuals) = (&mut *theta, &mut *residuals);
             start += match particles - start {
-                8.. => self.particles::<S, 8>(simd, &padded, residuals, start),
-                7 => self.particles::<S, 7>(simd, &padded, residuals, start),
-                6 => self.particles::<S, 6>(simd, &padded, residuals, start),
-                5 => self.particles::<S, 5>(simd, &padded, residuals, start),
-                4 => self.particles::<S, 4>(simd, &padded, residuals, start),
-                3 => self.particles::<S, 3>(simd, &padded, residuals, start),
-                2 => self.particles::<S, 2>(simd, &padded, residuals, start),
-                _ => self.particles::<S, 1>(simd, &padded, residuals, start),
+                8.. => self.particles::<S, 8>(simd, &batch, theta, residuals, start),
+                7 => self.particles::<S, 7>(simd, &batch, theta, residuals, start),
+                6 => self.particles::<S, 6>(simd, &batch, theta, residuals, start),
+                5 => self.particles::<S, 5>(simd, &batch, theta, residuals, start),
+                4 => self.particles::<S, 4>(simd, &batch, theta, residuals, start),
+                3 => self.particles::<S, 3>(simd, &batch, theta, residuals, start),
+                2 => self.particles::<S, 2>(simd, &batch, theta, residuals, start),
+                _ => self.particles::<S, 1>(simd, &batch, theta, residuals, start),
             };
         }
     }
 }
 
+/// Consecutive pieces of these sizes.
+fn cut<const M: usize>(mut room: &mut [f32], sizes: [usize; M]) -> [&mut [f32]; M] {
+    sizes.map(|size| {
+        let (piece, rest) = std::mem::take(&mut room).split_at_mut(size);
+        room = rest;
+        piece
+    })
+}
+
 impl Score<'_> {
-    /// The scores of R particles from particle n on; returns R. `residuals` is a buffer.
+    /// The scores of R particles from particle n on; returns R. `theta` and `residuals` are buffers, `[R, across]`, zeros
+    /// beyond the last feature, and `[R, down]`.
     #[inline(always)]
     fn particles<S: Simd, const R: usize>(
         &mut self,
         simd: S,
-        padded: &Padded,
+        batch: &Prepared<'_>,
+        theta: &mut [f32],
         residuals: &mut [f32],
         n: usize,
     ) -> usize {
-        let (width, lanes) = (self.width, S::F32_LANES);
-        let theta = &self.theta[n * width..][..R * width];
-        if padded.columns.is_none() {
-            logits_by_rows::<S, R>(simd, theta, width, padded, residuals);
+        let (width, lanes, down) = (self.width, S::F32_LANES, batch.down);
+        let own = &self.theta[n * width..][..R * width];
+        if batch.columns.is_none() {
+            for (to, own) in theta.chunks_exact_mut(batch.across).zip(own.chunks_exact(width)) {
+                to[..width].copy_from_slice(own);
+            }
+            logits_by_rows::<S, R>(simd, theta, width, batch, residuals);
         }
-        for at in (0..padded.down).step_by(2 * lanes) {
-            let logits = match &padded.columns {
-                Some(columns) => combine::<S, R>(simd, theta, width, columns, padded.down, at),
-                None => std::array::from_fn(|r| pair::<S>(&residuals[r * padded.down..], at)),
+        for at in (0..down).step_by(2 * lanes) {
+            let logits = match &batch.columns {
+                Some(columns) => combine::<S, R>(simd, own, width, width, |i| pair::<S>(columns, i * down + at)),
+                None => std::array::from_fn(|r| pair::<S>(&residuals[r * down..], at)),
             };
-            let (positive, weight) = (pair::<S>(&padded.positive, at), pair::<S>(&padded.weight, at));
+            let (positive, weight) = (pair::<S>(batch.positive, at), pair::<S>(batch.weight, at));
             for r in 0..R {
-                let to = &mut S::as_mut_simd_f32s(&mut residuals[r * padded.down + at..]).0[..2];
+                let to = &mut S::as_mut_simd_f32s(&mut residuals[r * down + at..]).0[..2];
                 for v in 0..2 {
                     // y − w·σ(z).
                     let mean = one_over_one_plus_exp(simd, logits[r][v]);
@@ -163,9 +188,9 @@ impl Score<'_> {
                 }
             }
         }
+        let rows = self.inputs.len() / width;
         for at in (0..width).step_by(2 * lanes) {
-            // The residuals beyond the last row are 0, and there are no rows of X there.
-            let sums = combine::<S, R>(simd, residuals, padded.down, &padded.rows, padded.across, at);
+            let sums = combine::<S, R>(simd, residuals, down, rows, |i| pair::<S>(batch.row(i, width), at));
             for (r, sums) in sums.into_iter().enumerate() {
                 let mut values = [0.0; 2 * MOST_LANES];
                 S::as_mut_simd_f32s(&mut values).0[..2].copy_from_slice(&sums);
@@ -177,17 +202,19 @@ impl Score<'_> {
     }
 }
 
-/// θ_r·x_i of R particles `[R, p]` and every row, into `[R, down]`: a sum over lanes for each.
+/// θ_r·x_i of R particles `[R, across]` and every row, into `[R, down]`: a sum over lanes for each.
 #[inline(always)]
-fn logits_by_rows<S: Simd, const R: usize>(simd: S, theta: &[f32], width: usize, padded: &Padded, logits: &mut [f32]) {
-    let mut theta_padded = vec![0.0; R * padded.across];
-    for (to, theta) in theta_padded.chunks_exact_mut(padded.across).zip(theta.chunks_exact(width)) {
-        to[..width].copy_from_slice(theta);
-    }
-    let theta: [&[S::f32s]; R] =
-        std::array::from_fn(|r| S::as_simd_f32s(&theta_padded[r * padded.across..][..padded.across]).0);
-    for (i, row) in padded.rows.chunks_exact(padded.across).enumerate() {
-        let row = S::as_simd_f32s(row).0;
+fn logits_by_rows<S: Simd, const R: usize>(
+    simd: S,
+    theta: &[f32],
+    width: usize,
+    batch: &Prepared<'_>,
+    logits: &mut [f32],
+) {
+    let theta: [&[S::f32s]; R] = std::array::from_fn(|r| S::as_simd_f32s(&theta[r * batch.across..][..batch.across]).0);
+    for i in 0..batch.inputs.len() / width {
+        // θ is 0 where the row has ended.
+        let row = S::as_simd_f32s(batch.row(i, width)).0;
         let mut sums = [simd.splat_f32s(0.0); R];
         for (v, x) in row.iter().enumerate() {
             for r in 0..R {
@@ -195,7 +222,7 @@ fn logits_by_rows<S: Simd, const R: usize>(simd: S, theta: &[f32], width: usize,
             }
         }
         for (r, sum) in sums.into_iter().enumerate() {
-            logits[r * padded.down + i] = simd.reduce_sum_f32s(sum);
+            logits[r * batch.down + i] = simd.reduce_sum_f32s(sum);
         }
     }
 }
@@ -207,20 +234,19 @@ fn pair<S: Simd>(values: &[f32], at: usize) -> [S::f32s; 2] {
     [vectors[0], vectors[1]]
 }
 
-/// R rows of C·X at two vectors of columns: `c` has a row every `step` values, `x` one every `stride`.
+/// Σ_i c_ri x_i of R rows of coefficients, one every `step` values, and `depth` pairs of vectors x_i.
 #[inline(always)]
 fn combine<S: Simd, const R: usize>(
     simd: S,
     c: &[f32],
     step: usize,
-    x: &[f32],
-    stride: usize,
-    at: usize,
+    depth: usize,
+    x: impl Fn(usize) -> [S::f32s; 2],
 ) -> [[S::f32s; 2]; R] {
     let mut sums = [[simd.splat_f32s(0.0); 2]; R];
-    let c: [&[f32]; R] = std::array::from_fn(|r| &c[r * step..][..step]);
-    for (i, row) in x.chunks_exact(stride).enumerate() {
-        let [left, right] = pair::<S>(row, at);
+    let c: [&[f32]; R] = std::array::from_fn(|r| &c[r * step..][..depth]);
+    for i in 0..depth {
+        let [left, right] = x(i);
         for r in 0..R {
             let c = simd.splat_f32s(c[r][i]);
             sums[r] = [simd.mul_add_f32s(c, left, sums[r][0]), simd.mul_add_f32s(c, right, sums[r][1])];

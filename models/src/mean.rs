@@ -7,12 +7,10 @@
 
 use std::ops::Range;
 
-use burn::backend::Flex;
-use burn::backend::tensor::FloatTensor;
-use burn::tensor::{DType, Tensor, TensorData, activation};
+use burn::tensor::{Tensor, TensorData, activation};
 use pulp::{Simd, WithSimd};
 
-use crate::simd::{MOST_LANES, dispatch};
+use crate::simd::{MOST_LANES, dispatch, on_flex};
 
 /// Softmax over the classes, off the tape.
 ///
@@ -70,14 +68,6 @@ pub(crate) fn logistic(outputs: Tensor<2>) -> Tensor<2> {
 /// A copy of a tensor's values, where they are f32 on flex.
 fn numbers<const D: usize>(tensor: Tensor<D>) -> Option<Vec<f32>> {
     on_flex(tensor)?.as_slice::<f32>().map(<[f32]>::to_vec)
-}
-
-/// A tensor in row-major order, where its values are f32 on flex.
-pub(crate) fn on_flex<const D: usize>(tensor: Tensor<D>) -> Option<FloatTensor<Flex>> {
-    if tensor.dtype() != DType::F32 {
-        return None;
-    }
-    Some(tensor.try_into_primitive::<Flex>().ok()?.to_contiguous())
 }
 
 struct Softmax<'a> {
@@ -224,7 +214,7 @@ fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::Device;
+    use burn::tensor::{DType, Device};
 
     fn exp_of(values: &mut [f32]) {
         struct All<'a>(&'a mut [f32]);

@@ -8,7 +8,7 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Gamma, StandardNormal};
 use std::f64::consts::PI;
 
-use crate::hierarchical;
+use crate::hierarchical::HierarchicalScore;
 use crate::layout::Layout;
 
 /// One independent factor of a prior. Blocks are named by their index in the [`Layout`].
@@ -115,7 +115,8 @@ impl Prior {
                 }
                 PriorTerm::HierarchicalNormal { weights, log_precision, shape, rate } => {
                     let blocks = (weights.as_slice(), *log_precision);
-                    if hierarchical::add_score(particles, &mut score, blocks, (*shape, *rate), weight) {
+                    if let Some(own) = HierarchicalScore::new(particles, blocks, (*shape, *rate), weight) {
+                        score = own.add_to(score);
                         continue;
                     }
                     let xi = particles[*log_precision].clone().exp();

@@ -1,5 +1,9 @@
-//! Dispatch to the widest SIMD vectors of this processor, for loops that are slow as general tensor operations.
+//! Values of tensors on the CPU, and dispatch to the widest SIMD vectors of this processor, for loops that are slow as general
+//! tensor operations.
 
+use burn::backend::Flex;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::{DType, Tensor};
 use pulp::{Simd, WithSimd};
 
 /// The most f32 lanes of any vector.
@@ -18,4 +22,17 @@ pub fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
         }
     }
     pulp::Arch::new().dispatch(op)
+}
+
+/// A tensor whose storage has its values in row-major order and nothing else; `None` where they are not f32 on flex. They are
+/// copied only where the tensor is a view.
+pub fn on_flex<const D: usize>(tensor: Tensor<D>) -> Option<FloatTensor<Flex>> {
+    if tensor.dtype() != DType::F32 {
+        return None;
+    }
+    let tensor = tensor.try_into_primitive::<Flex>().ok()?;
+    let layout = tensor.layout();
+    let values = layout.num_elements();
+    let whole = layout.is_contiguous() && layout.start_offset() == 0 && tensor.storage::<f32>().len() == values;
+    Some(if whole { tensor } else { tensor.to_contiguous() })
 }

@@ -83,7 +83,8 @@ impl<B: Backend> Likelihood<B> {
                 Score::dense(Particles::from_blocks(score, at.layout().clone()))
             }
         };
-        if prior_weight > 0.0 { score.plus(Score::multiple(at.count(), -lambda * prior_weight)) } else { score }
+        let pull = lambda * prior_weight;
+        if pull == 0.0 { score } else { score.plus(Score::multiple(at.count(), -pull)) }
     }
 
     /// The likelihood's scaled score as a product, where the loop over coordinates on the CPU multiplies it in less time than

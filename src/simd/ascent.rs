@@ -79,11 +79,11 @@ impl Ascent {
         let sums = self.coefficients.len() + outer.map_or(0, |outer| self.count * outer.depth());
         let parts = if sums * width < WORTH_THREADS { 1 } else { threads };
         let span = width.div_ceil(parts).next_multiple_of(granule);
-        let [first, second] = accumulators;
-        let strips = split(theta, span)
+        let [first, second] = accumulators.map(|matrix| split(matrix, span, parts));
+        let strips = split(Some(theta), span, parts)
             .into_iter()
-            .zip(optional(first, span))
-            .zip(optional(second, span))
+            .zip(first)
+            .zip(second)
             .enumerate()
             .map(|(part, ((theta, first), second))| Strip { start: part * span, theta, first, second });
         let run = |mut strip: Strip| self.run(rule, sources, outer, tile, &mut strip);
@@ -179,21 +179,15 @@ struct Strip<'a> {
     second: Vec<&'a mut [f32]>,
 }
 
-/// Strips of `span` columns of every row.
-fn split(matrix: &mut Host, span: usize) -> Vec<Vec<&mut [f32]>> {
+/// Strips of `span` columns of every row, at most `parts` of them; without a matrix, `parts` empty ones.
+fn split(matrix: Option<&mut Host>, span: usize, parts: usize) -> Vec<Vec<&mut [f32]>> {
+    let Some(matrix) = matrix else { return (0..parts).map(|_| Vec::new()).collect() };
     let (rows, width) = (matrix.rows(), matrix.columns());
     let mut strips: Vec<Vec<&mut [f32]>> = (0..width.div_ceil(span)).map(|_| Vec::with_capacity(rows)).collect();
     for row in matrix.values_mut().chunks_exact_mut(width) {
         strips.iter_mut().zip(row.chunks_mut(span)).for_each(|(strip, piece)| strip.push(piece));
     }
     strips
-}
-
-fn optional(matrix: Option<&mut Host>, span: usize) -> Box<dyn Iterator<Item = Vec<&mut [f32]>> + '_> {
-    match matrix {
-        Some(matrix) => Box::new(split(matrix, span).into_iter()),
-        None => Box::new(std::iter::repeat_with(Vec::new)),
-    }
 }
 
 /// The product of [`Outer`] in one tile.

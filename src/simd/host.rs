@@ -2,13 +2,15 @@
 
 use burn::backend::Flex;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
+use fedstein_models::simd::on_flex;
 
 /// A matrix of f32 in this process's memory, row-major and without gaps.
 #[derive(Debug)]
 pub(crate) struct Host {
     tensor: FloatTensor<Flex>,
     rows: usize,
+    columns: usize,
 }
 
 impl Host {
@@ -16,15 +18,8 @@ impl Host {
     /// only where the tensor is a view with gaps.
     pub fn of(tensor: Tensor<2>) -> Option<Self> {
         let [rows, columns] = tensor.dims();
-        if tensor.dtype() != DType::F32 || rows * columns == 0 {
-            return None;
-        }
-        let tensor = tensor.try_into_primitive::<Flex>().ok()?;
-        let whole = tensor.is_contiguous()
-            && tensor.layout().start_offset() == 0
-            && tensor.storage::<f32>().len() == rows * columns;
-        let tensor = if whole { tensor } else { tensor.to_contiguous() };
-        (tensor.storage::<f32>().len() == rows * columns).then_some(Self { tensor, rows })
+        let tensor = on_flex(tensor)?;
+        (rows * columns > 0).then_some(Self { tensor, rows, columns })
     }
 
     /// Every block of a set; `None` where one of them is not on the host.
@@ -39,7 +34,7 @@ impl Host {
 
     /// Number of columns.
     pub fn columns(&self) -> usize {
-        self.values().len() / self.rows
+        self.columns
     }
 
     /// The values, row-major.

@@ -26,7 +26,7 @@ pub(crate) use fedstein_report::exponential::exponentials;
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets, row_offsets, row_products};
 pub(crate) use host::Host;
 pub(crate) use outer::Outer;
-pub(crate) use source::{Part, Source, SparseEntry};
+pub(crate) use source::{HostPrecisions, Part, Source, SparseEntry};
 pub(crate) use sums::weighted_sum;
 
 use std::ops::Range;

@@ -28,8 +28,37 @@ pub(crate) enum Source<'a> {
         /// μ.
         mean: &'a Host,
         /// W.
-        precision: &'a Host,
+        precision: &'a HostPrecisions,
     },
+}
+
+/// The diagonal precisions of N Gaussians in one block.
+#[derive(Debug)]
+pub(crate) enum HostPrecisions {
+    /// One for each coordinate, `[N, size]`.
+    Elements(Host),
+    /// w_no m_i in the weights of a layer, `[N, out·in]`.
+    Outer {
+        /// w, `[N, out]`.
+        outputs: Host,
+        /// m, `[1, in]`.
+        inputs: Host,
+    },
+}
+
+impl HostPrecisions {
+    /// The first of these columns of a row, as a number and its multiples: all of them, or those of one output.
+    fn piece(&self, row: usize, columns: Range<usize>) -> (f32, &[f32]) {
+        match self {
+            Self::Elements(elements) => (1.0, cut(elements, row, &columns)),
+            Self::Outer { outputs, inputs } => {
+                let width = inputs.columns();
+                let (output, input) = (columns.start / width, columns.start % width);
+                let count = columns.len().min(width - input);
+                (outputs.values()[row * outputs.columns() + output], &inputs.values()[input..][..count])
+            }
+        }
+    }
 }
 
 impl Source<'_> {
@@ -60,15 +89,22 @@ impl Part<'_> {
             match self.of {
                 Source::Rows(of) => dispatch(AddMultiple { to, of: cut(of, row, columns), factor }),
                 Source::Gaussian { mean, precision } => {
-                    let (mean, precision) = (cut(mean, row, columns), cut(precision, row, columns));
-                    dispatch(AddGaussian { to, theta: theta[row], mean, precision, factor });
+                    let mean = cut(mean, row, columns);
+                    let mut start = 0;
+                    while start < columns.len() {
+                        let (scale, precision) = precision.piece(row, columns.start + start..columns.end);
+                        let part = start..start + precision.len();
+                        start = part.end;
+                        let (to, theta, mean) = (&mut to[part.clone()], &theta[row][part.clone()], &mean[part]);
+                        dispatch(AddGaussian { to, theta, mean, precision, factor: factor * scale });
+                    }
                 }
             }
         };
         match (self.entries, self.of) {
             (None, Source::Rows(of)) if first => {
-                for (index, to) in to.chunks_exact_mut(stride).enumerate() {
-                    to[..columns.len()].copy_from_slice(cut(of, index, columns));
+                for (to, row) in to.chunks_exact_mut(stride).zip(of.values().chunks_exact(of.columns())) {
+                    to[..columns.len()].copy_from_slice(&row[columns.clone()]);
                 }
                 return;
             }

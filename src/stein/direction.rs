@@ -16,8 +16,8 @@ use super::kernel::{Kernel, KernelMatrix};
 use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd::rule::StepRule;
-use crate::simd::{Ascent, Host, Outer, Part, Source, SparseEntry};
-use crate::stein::{Coefficients, Factor, FirstLayerProduct, Score};
+use crate::simd::{Ascent, Host, HostPrecisions, Outer, Part, Source, SparseEntry};
+use crate::stein::{Coefficients, Factor, FirstLayerProduct, Precisions, Score};
 
 /// φ = C_0·(Θ − 1·m) + c·m + Σ_s C_s·X_s, with m the mean particle, as coefficients and sets that are not multiplied
 /// yet.
@@ -165,7 +165,8 @@ impl<B: Backend> Term<B> {
             let of = match of {
                 Factor::Rows(rows) => HostFactor::Rows(rows.host()?),
                 Factor::Gaussian { mean, precision } => {
-                    HostFactor::Gaussian { mean: mean.host()?, precision: precision.host()? }
+                    let precision = precision.iter().map(Precisions::on_host).collect::<Option<_>>()?;
+                    HostFactor::Gaussian { mean: mean.host()?, precision }
                 }
                 Factor::FirstLayer(product) => HostFactor::Rows(product.whole::<B>().host()?),
             };
@@ -187,8 +188,20 @@ enum HostFactor {
     Rest(Vec<Host>),
     Gaussian {
         mean: Vec<Host>,
-        precision: Vec<Host>,
+        precision: Vec<HostPrecisions>,
     },
+}
+
+impl Precisions {
+    /// `None` where they are not in this process's memory in f32.
+    fn on_host(&self) -> Option<HostPrecisions> {
+        Some(match self {
+            Self::Elements(elements) => HostPrecisions::Elements(Host::of(elements.clone())?),
+            Self::Outer { outputs, inputs } => {
+                HostPrecisions::Outer { outputs: Host::of(outputs.clone())?, inputs: Host::of(inputs.clone())? }
+            }
+        })
+    }
 }
 
 impl HostRows {

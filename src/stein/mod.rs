@@ -33,6 +33,6 @@ pub use discrepancy::{SteinForm, SteinProduct};
 pub use distances::Distances;
 pub use kernel::{Gradient, Kernel, KernelMatrix, SteinKernel};
 pub use optimizer::{AccumulatorStart, EpsilonPlace, Optimizer, OptimizerState};
-pub use score::Score;
 pub(crate) use score::{Coefficients, Factor, FirstLayerProduct};
+pub use score::{Precisions, Score};
 pub use svgd::{Svgd, SvgdError};

@@ -79,6 +79,35 @@ impl Coefficients {
     }
 }
 
+/// The diagonal precisions of N Gaussians in one block.
+#[derive(Clone, Debug)]
+pub enum Precisions {
+    /// One for each coordinate, `[N, size]`.
+    Elements(Tensor<2>),
+    /// w_no m_i in the weights of a layer, `[N, out·in]`, of which only the factors are stored: a step reads `[N, out]` and
+    /// `[1, in]` numbers in the place of `[N, out·in]`.
+    Outer {
+        /// w, `[N, out]`.
+        outputs: Tensor<2>,
+        /// m, `[1, in]`.
+        inputs: Tensor<2>,
+    },
+}
+
+impl Precisions {
+    /// One for each coordinate, `[N, size]`.
+    fn elements(&self) -> Tensor<2> {
+        match self {
+            Self::Elements(elements) => elements.clone(),
+            Self::Outer { outputs, inputs } => {
+                let ([particles, out], [_, input]) = (outputs.dims(), inputs.dims());
+                let product = outputs.clone().unsqueeze_dim::<3>(2) * inputs.clone().unsqueeze_dim::<3>(1);
+                product.reshape([particles, out * input])
+            }
+        }
+    }
+}
+
 /// The long factor X of a product C·X.
 #[derive(Clone, Debug)]
 pub(crate) enum Factor<B: Backend> {
@@ -88,8 +117,8 @@ pub(crate) enum Factor<B: Backend> {
     Gaussian {
         /// μ.
         mean: Particles<B>,
-        /// W.
-        precision: Particles<B>,
+        /// W, block by block.
+        precision: Arc<Vec<Precisions>>,
     },
     /// A likelihood's score whose first block is not multiplied yet, `[N, d]`.
     FirstLayer(Box<FirstLayerProduct>),
@@ -131,7 +160,8 @@ impl<B: Backend> Factor<B> {
             Self::Rows(rows) => rows.clone(),
             Self::Gaussian { mean, precision } => {
                 let offsets = mean.clone().zip(theta.clone(), |mean, theta| mean - theta);
-                offsets.zip(precision.clone(), |offset, precision| offset * precision)
+                let mut blocks = precision.iter().map(Precisions::elements);
+                offsets.map_into(|offset| offset * blocks.next().expect("precisions of every block"))
             }
             Self::FirstLayer(product) => product.whole(),
         }
@@ -173,8 +203,8 @@ impl<B: Backend> Score<B> {
     }
 
     /// The scores of Gaussians with diagonal precisions, one for each particle: W∘(μ − Θ), with the means μ and the
-    /// precisions W, both `[N, d]`. An element of W may be 0.
-    pub fn gaussian(mean: Particles<B>, precision: Particles<B>) -> Self {
+    /// precisions W, both `[N, d]`. `precision` has W block by block; an element of it may be 0.
+    pub fn gaussian(mean: Particles<B>, precision: Arc<Vec<Precisions>>) -> Self {
         Self::one(Array1::ones(mean.count()), Factor::Gaussian { mean, precision })
     }
 

@@ -12,8 +12,10 @@ use fedstein::models::{BlrConfig, BnnConfig, Layout, Model, Network};
 use fedstein::particles::Particles;
 use fedstein::random::Streams;
 use fedstein::rows::{Minibatches, Order, Shard, Table};
-use fedstein::stein::{AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Score, Svgd, direction};
-use ndarray::Array2;
+use fedstein::stein::{
+    AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Precisions, Score, Svgd, direction,
+};
+use ndarray::{Array2, s};
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -169,10 +171,24 @@ fn density(count: usize, seed: u64, precision: Precision, lambda: f64) -> Kde<Fl
     Kde::new(&set(&centres, precision), config).unwrap()
 }
 
-/// Gaussians around other rows, with precisions near 20.
+/// Precisions near 20, `[N, d]`, and the factors of those of the first block: a number for each output, `[N, 3]`, and one
+/// for each input, `[1, 4097]`.
+fn precisions(count: usize) -> [Array2<f64>; 3] {
+    let mut precisions = rows(count, 9).mapv(|value| f64::from((30.0 * value) as f32));
+    let (outputs, inputs) = (precisions.slice(s![.., ..3]).to_owned(), rows(1, 10).slice(s![.., ..4097]).to_owned());
+    for ((n, output), w) in outputs.indexed_iter() {
+        precisions.slice_mut(s![n, output * 4097..(output + 1) * 4097]).assign(&(&inputs.row(0) * *w));
+    }
+    [precisions, outputs, inputs]
+}
+
+/// Gaussians around other rows, with these precisions.
 fn gaussian(count: usize, precision: Precision) -> Score<Flex> {
-    let precisions = rows(count, 9).mapv(|value| f64::from((30.0 * value) as f32));
-    Score::gaussian(set(&rows(count, 8), precision), set(&precisions, precision))
+    let [whole, outputs, inputs] = precisions(count);
+    let [outputs, inputs] = [outputs, inputs].map(|factor| session(precision).matrix(&factor));
+    let mut blocks: Vec<_> = set(&whole, precision).blocks().iter().cloned().map(Precisions::Elements).collect();
+    blocks[0] = Precisions::Outer { outputs, inputs };
+    Score::gaussian(set(&rows(count, 8), precision), Arc::new(blocks))
 }
 
 /// A score with all terms of a cavity's, and more: two dense scores, a multiple of Θ, two densities, Gaussians.
@@ -275,7 +291,7 @@ fn a_gradient_that_is_never_stored_moves_particles_as_one_that_is() {
 #[test]
 fn the_norms_of_a_gradient_that_is_not_stored_are_those_of_the_gradient() {
     let (model, mut likelihood) = client(97, 33, Precision::F32);
-    let values = rows(6, 2).slice(ndarray::s![.., ..model.layout().dim()]).mapv(|value| value - 0.7);
+    let values = rows(6, 2).slice(s![.., ..model.layout().dim()]).mapv(|value| value - 0.7);
     let x = with_layout(&values, model.layout(), &session(Precision::F32));
     let score = likelihood.next_score(&x, 0.0);
     let (got, want) = (score.row_norms().unwrap(), score.evaluate(&x).row_norms().unwrap());
@@ -286,7 +302,7 @@ fn the_norms_of_a_gradient_that_is_not_stored_are_those_of_the_gradient() {
 fn the_scores_of_gaussians_are_precisions_times_distances_from_the_means() {
     for (count, factor) in [1, 2, 20].into_iter().flat_map(|count| [1.0, -0.5].map(|factor| (count, factor))) {
         let at = rows(count, START);
-        let precisions = rows(count, 9).mapv(|value| f64::from((30.0 * value) as f32));
+        let [precisions, ..] = precisions(count);
         let closed = (&rows(count, 8) - &at) * &precisions * factor;
         let x = set(&at, Precision::F64);
         let score = gaussian(count, Precision::F64).times(factor).evaluate(&x);

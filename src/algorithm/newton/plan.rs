@@ -399,6 +399,17 @@ impl Layer {
         }
     }
 
+    /// A number for each input, `[1, in]`: those of the weights, and that of the biases with their block.
+    pub fn split(&self, inputs: Tensor<2>) -> (Tensor<2>, Option<(usize, Tensor<2>)>) {
+        match self.bias {
+            None => (inputs, None),
+            Some(at) => {
+                let width = self.inputs - 1;
+                (inputs.clone().narrow(1, 0, width), Some((at, inputs.narrow(1, width, 1))))
+            }
+        }
+    }
+
     /// The factor of the outputs, `[N, out]` or `[N, out·out]`, times rows `[N, out, in]`.
     pub fn weighted(&self, factor: &Tensor<2>, rows: Tensor<3>) -> Tensor<3> {
         match self.mixed {

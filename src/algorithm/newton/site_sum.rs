@@ -5,12 +5,14 @@
 //! reads Θ_0, A and Λ once more and writes nothing. The other layers, those above the first and convolutions, are
 //! products with their second moments.
 
+use std::sync::Arc;
+
 use burn::tensor::Tensor;
 
 use super::plan::{Form, Layer, Moments, Plan};
 use crate::backend::Backend;
 use crate::particles::Particles;
-use crate::stein::Score;
+use crate::stein::{Precisions, Score};
 
 /// The sum of some sites: A − Λ (Θ − Θ_0).
 pub(crate) struct SiteSum<B: Backend> {
@@ -18,8 +20,8 @@ pub(crate) struct SiteSum<B: Backend> {
     from: Particles<B>,
     /// A, `[N, d]`.
     score: Particles<B>,
-    /// The elements of Λ, `[N, d]`, 0 where it is not diagonal; `None` where it is diagonal nowhere.
-    diagonal: Option<Particles<B>>,
+    /// The elements of Λ, 0 where it is not diagonal, for each block; `None` where it is diagonal nowhere.
+    diagonal: Option<Arc<Vec<Precisions>>>,
     /// The layers where Λ is not diagonal.
     products: Vec<Product>,
 }
@@ -52,25 +54,32 @@ impl<B: Backend> SiteSum<B> {
             Product { layer, from: layer.rows(from.blocks()), score: layer.rows(score.blocks()), moments, weights }
         };
         let (diagonal, products) = match plan.form {
-            Form::Diagonal => (Some(curvature.clone()), Vec::new()),
+            Form::Diagonal => {
+                let blocks = curvature.blocks().iter().cloned().map(Precisions::Elements).collect();
+                (Some(Arc::new(blocks)), Vec::new())
+            }
             Form::Full => (None, vec![product(plan.layers[0], curvature.blocks()[0].clone(), None)]),
             Form::Kronecker | Form::Kfac => {
-                let mut blocks: Vec<Tensor<2>> = from.blocks().iter().map(|block| block.zeros_like()).collect();
+                let zeros = |block: &Tensor<2>| Precisions::Elements(block.zeros_like());
+                let mut blocks: Vec<_> = from.blocks().iter().map(zeros).collect();
                 let mut products = Vec::new();
                 let layers = plan.layers.iter().zip(curvature.blocks()).zip(plan.moment_of_layers(moments));
                 for ((layer, weights), moments) in layers {
                     match layer.diagonal && !layer.mixed {
                         true => {
-                            let weights = weights.clone().unsqueeze_dim::<3>(2);
-                            layer.set_rows(&mut blocks, weights * moments.unsqueeze_dim::<3>(1));
+                            let (inputs, of_bias) = layer.split(moments);
+                            if let Some((at, moment)) = of_bias {
+                                blocks[at] = Precisions::Elements(weights.clone() * moment);
+                            }
+                            blocks[layer.weight] = Precisions::Outer { outputs: weights.clone(), inputs };
                         }
                         false => products.push(product(*layer, moments, Some(weights.clone()))),
                     }
                 }
                 if let (Some(at), Some(information)) = (plan.noise, curvature.blocks().last()) {
-                    blocks[at] = information.clone();
+                    blocks[at] = Precisions::Elements(information.clone());
                 }
-                (Some(Particles::from_blocks(blocks, from.layout().clone())), products)
+                (Some(Arc::new(blocks)), products)
             }
         };
         Self { from, score, diagonal, products }
@@ -118,8 +127,6 @@ impl Product {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use fedstein_models::{BlrConfig, BnnConfig, Head, Layout, Model, Network};
     use ndarray::Array2;
     use rand::rngs::ChaCha12Rng;
