@@ -36,9 +36,9 @@ pub(crate) enum Source<'a> {
 #[derive(Debug)]
 pub(crate) enum HostPrecisions {
     /// One for each coordinate, `[N, size]`.
-    Elements(Host),
+    Coordinates(Host),
     /// w_no m_i in the weights of a layer, `[N, out·in]`.
-    Outer {
+    Layer {
         /// w, `[N, out]`.
         outputs: Host,
         /// m, `[1, in]`.
@@ -50,8 +50,8 @@ impl HostPrecisions {
     /// The first of these columns of a row, as a number and its multiples: all of them, or those of one output.
     fn piece(&self, row: usize, columns: Range<usize>) -> (f32, &[f32]) {
         match self {
-            Self::Elements(elements) => (1.0, cut(elements, row, &columns)),
-            Self::Outer { outputs, inputs } => {
+            Self::Coordinates(precisions) => (1.0, cut(precisions, row, &columns)),
+            Self::Layer { outputs, inputs } => {
                 let width = inputs.columns();
                 let (output, input) = (columns.start / width, columns.start % width);
                 let count = columns.len().min(width - input);

@@ -195,11 +195,10 @@ enum HostFactor {
 impl Precisions {
     /// `None` where they are not in this process's memory in f32.
     fn on_host(&self) -> Option<HostPrecisions> {
-        Some(match self {
-            Self::Elements(elements) => HostPrecisions::Elements(Host::of(elements.clone())?),
-            Self::Outer { outputs, inputs } => {
-                HostPrecisions::Outer { outputs: Host::of(outputs.clone())?, inputs: Host::of(inputs.clone())? }
-            }
+        let outputs = Host::of(self.outputs.clone())?;
+        Some(match &self.inputs {
+            None => HostPrecisions::Coordinates(outputs),
+            Some(inputs) => HostPrecisions::Layer { outputs, inputs: Host::of(inputs.clone())? },
         })
     }
 }

@@ -81,30 +81,31 @@ impl Coefficients {
 
 /// The diagonal precisions of N Gaussians in one block.
 #[derive(Clone, Debug)]
-pub enum Precisions {
-    /// One for each coordinate, `[N, size]`.
-    Elements(Tensor<2>),
-    /// w_no m_i in the weights of a layer, `[N, out·in]`, of which only the factors are stored: a step reads `[N, out]` and
-    /// `[1, in]` numbers in the place of `[N, out·in]`.
-    Outer {
-        /// w, `[N, out]`.
-        outputs: Tensor<2>,
-        /// m, `[1, in]`.
-        inputs: Tensor<2>,
-    },
+pub struct Precisions {
+    /// One for each coordinate, `[N, size]`, or for each output of a layer, `[N, out]`.
+    pub(crate) outputs: Tensor<2>,
+    /// What those of the outputs are multiplied by for each input, `[1, in]`.
+    pub(crate) inputs: Option<Tensor<2>>,
 }
 
 impl Precisions {
     /// One for each coordinate, `[N, size]`.
+    pub fn of_coordinates(precisions: Tensor<2>) -> Self {
+        Self { outputs: precisions, inputs: None }
+    }
+
+    /// w_no m_i in the weights of a layer, `[N, out·in]`, with w `[N, out]` and m `[1, in]`: a step reads these in the place of
+    /// the product.
+    pub fn of_layer(outputs: Tensor<2>, inputs: Tensor<2>) -> Self {
+        Self { outputs, inputs: Some(inputs) }
+    }
+
+    /// One for each coordinate, `[N, size]`.
     fn elements(&self) -> Tensor<2> {
-        match self {
-            Self::Elements(elements) => elements.clone(),
-            Self::Outer { outputs, inputs } => {
-                let ([particles, out], [_, input]) = (outputs.dims(), inputs.dims());
-                let product = outputs.clone().unsqueeze_dim::<3>(2) * inputs.clone().unsqueeze_dim::<3>(1);
-                product.reshape([particles, out * input])
-            }
-        }
+        let Some(inputs) = &self.inputs else { return self.outputs.clone() };
+        let ([particles, out], [_, input]) = (self.outputs.dims(), inputs.dims());
+        let product = self.outputs.clone().unsqueeze_dim::<3>(2) * inputs.clone().unsqueeze_dim::<3>(1);
+        product.reshape([particles, out * input])
     }
 }
 

@@ -186,8 +186,8 @@ fn precisions(count: usize) -> [Array2<f64>; 3] {
 fn gaussian(count: usize, precision: Precision) -> Score<Flex> {
     let [whole, outputs, inputs] = precisions(count);
     let [outputs, inputs] = [outputs, inputs].map(|factor| session(precision).matrix(&factor));
-    let mut blocks: Vec<_> = set(&whole, precision).blocks().iter().cloned().map(Precisions::Elements).collect();
-    blocks[0] = Precisions::Outer { outputs, inputs };
+    let mut blocks: Vec<_> = set(&whole, precision).blocks().iter().cloned().map(Precisions::of_coordinates).collect();
+    blocks[0] = Precisions::of_layer(outputs, inputs);
     Score::gaussian(set(&rows(count, 8), precision), Arc::new(blocks))
 }
 

@@ -55,12 +55,12 @@ impl<B: Backend> SiteSum<B> {
         };
         let (diagonal, products) = match plan.form {
             Form::Diagonal => {
-                let blocks = curvature.blocks().iter().cloned().map(Precisions::Elements).collect();
+                let blocks = curvature.blocks().iter().cloned().map(Precisions::of_coordinates).collect();
                 (Some(Arc::new(blocks)), Vec::new())
             }
             Form::Full => (None, vec![product(plan.layers[0], curvature.blocks()[0].clone(), None)]),
             Form::Kronecker | Form::Kfac => {
-                let zeros = |block: &Tensor<2>| Precisions::Elements(block.zeros_like());
+                let zeros = |block: &Tensor<2>| Precisions::of_coordinates(block.zeros_like());
                 let mut blocks: Vec<_> = from.blocks().iter().map(zeros).collect();
                 let mut products = Vec::new();
                 let layers = plan.layers.iter().zip(curvature.blocks()).zip(plan.moment_of_layers(moments));
@@ -69,15 +69,15 @@ impl<B: Backend> SiteSum<B> {
                         true => {
                             let (inputs, of_bias) = layer.split(moments);
                             if let Some((at, moment)) = of_bias {
-                                blocks[at] = Precisions::Elements(weights.clone() * moment);
+                                blocks[at] = Precisions::of_coordinates(weights.clone() * moment);
                             }
-                            blocks[layer.weight] = Precisions::Outer { outputs: weights.clone(), inputs };
+                            blocks[layer.weight] = Precisions::of_layer(weights.clone(), inputs);
                         }
                         false => products.push(product(*layer, moments, Some(weights.clone()))),
                     }
                 }
                 if let (Some(at), Some(information)) = (plan.noise, curvature.blocks().last()) {
-                    blocks[at] = Precisions::Elements(information.clone());
+                    blocks[at] = Precisions::of_coordinates(information.clone());
                 }
                 (Some(Arc::new(blocks)), products)
             }
