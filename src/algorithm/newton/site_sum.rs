@@ -2,8 +2,9 @@
 //!
 //! Λ has one number for each coordinate where a curvature is diagonal and in dense layers whose inputs all particles
 //! share. There the second term is the score of a Gaussian, which SVGD adds up on its pass over the coordinates: a step
-//! reads Θ_0, A and Λ once more and writes nothing. The other layers, those above the first and convolutions, are
-//! products with their second moments.
+//! reads Θ_0, A and Λ once more and writes nothing; of such a layer Λ is a number for each output times one for each
+//! input, and only these are read. The other layers, those above the first and convolutions, are products with their
+//! second moments.
 
 use std::sync::Arc;
 
