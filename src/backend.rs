@@ -19,6 +19,8 @@ pub trait Backend: Copy + Debug + Default + Send + Sync + 'static {
     const PARALLEL_CLIENTS: bool;
     /// Whether 64-bit floats work on every device of this backend. A driver's own claim is not reliable.
     const DOUBLE: bool;
+    /// Whether tensors are blocks of this process's memory that loops over slices may read.
+    const SLICES: bool = false;
 
     /// Opens the device.
     ///
@@ -89,6 +91,7 @@ impl Backend for Flex {
     const NAME: &'static str = "flex";
     const PARALLEL_CLIENTS: bool = true;
     const DOUBLE: bool = true;
+    const SLICES: bool = true;
 
     fn open() -> Result<Device, BackendError> {
         Ok(Device::flex())

@@ -167,14 +167,20 @@ impl<B: Backend> Particles<B> {
         self.gram(&other.clone().zip(centre.clone(), |block, centre| block - centre))
     }
 
-    /// Whether [`Self::host`] returns the blocks.
+    /// Whether the blocks are in this process's memory in f32, and none is empty; then so are those of every set of the same
+    /// session and layout.
     pub(crate) fn is_on_host(&self) -> bool {
-        self.host().is_some()
+        B::SLICES && self.dtype() == DType::F32 && self.layout.blocks().iter().all(|block| block.size() > 0)
     }
 
     /// The blocks as slices; `None` where they are not in this process's memory in f32.
     pub(crate) fn host(&self) -> Option<Vec<Host>> {
-        Host::all(self.blocks.iter().cloned())
+        self.is_on_host().then(|| Host::all(self.blocks.iter().cloned())).flatten()
+    }
+
+    /// [`Self::host`] that gives its blocks away.
+    pub(crate) fn into_host(self) -> Option<Vec<Host>> {
+        Host::all(self.blocks)
     }
 
     /// x_n·y_n of the particles of two sets, `[N]`. Waits for the device.

@@ -23,6 +23,7 @@ use crate::logistic;
 use crate::mean;
 use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::{Prior, PriorTerm};
+use crate::simd;
 
 /// The widening of the predictive by the KDE kernel around each particle: σ(κ w·x), κ = (1 + π λ²‖x‖²/8)^(−1/2).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,9 +139,9 @@ impl Architecture for BlrConfig {
     /// Σ_i (y_i − σ(w_n·x_i)) x_i in w, and 0 in log ξ.
     fn likelihood_gradient(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Option<Vec<Tensor<2>>> {
         let inputs = with_bias(batch.inputs.clone(), self.bias); // [B, p]
-        let none = particles[1].zeros_like();
         if let Some(score) = logistic::score(&particles[0], &inputs, batch, scale) {
-            return Some(vec![score, none]);
+            let count = score.dims()[0];
+            return Some(vec![score, simd::matrix(vec![0.0; count], [count, 1])]);
         }
         let positive = batch.targets.clone().narrow(1, 1, 1).transpose(); // [1, B]
         let mean = mean::logistic(particles[0].clone().matmul(inputs.clone().transpose())); // [N, B]
@@ -148,7 +149,7 @@ impl Architecture for BlrConfig {
             None => positive - mean,
             Some(weights) => positive - mean * weights.clone().transpose(),
         };
-        Some(vec![residual.matmul(inputs).mul_scalar(scale), none])
+        Some(vec![residual.matmul(inputs).mul_scalar(scale), particles[1].zeros_like()])
     }
 
     /// σ(1 − σ) for each row, the expectation over the model's own labels.

@@ -3,12 +3,12 @@
 //! Burn's operations take about a microsecond each whatever their size, and general matrix products repack operands that
 //! are read once. For 6 particles, 54 features and 100 rows that is most of the time. This is for `f32` on flex.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 use pulp::{Simd, WithSimd};
 
 use crate::mean::one_over_one_plus_exp;
 use crate::model::Batch;
-use crate::simd::{MOST_LANES, dispatch, on_flex};
+use crate::simd::{MOST_LANES, dispatch, matrix, on_flex, with_room};
 
 /// The most multiply-adds, N·B·p, and features p for which this is used: beyond them matrix products use all cores.
 const MOST_PRODUCTS: usize = 1 << 21;
@@ -41,17 +41,30 @@ pub(crate) fn score(theta: &Tensor<2>, inputs: &Tensor<2>, batch: &Batch, scale:
         Some(weights) => Some(weights.as_slice::<f32>()?),
         None => None,
     };
+    let (theta, inputs) = (theta_on.as_slice::<f32>()?, inputs_on.as_slice::<f32>()?);
+    let targets = targets_on.as_slice::<f32>()?;
     let mut values = vec![0.0; particles * width];
-    dispatch(Score {
-        theta: theta_on.as_slice::<f32>()?,
-        inputs: inputs_on.as_slice::<f32>()?,
-        targets: targets_on.as_slice::<f32>()?,
-        weights,
-        scale: scale as f32,
-        width,
-        score: &mut values,
+    with_room(room_sizes(rows, width, MOST_LANES).iter().sum(), |room| {
+        dispatch(Score { theta, inputs, targets, weights, scale: scale as f32, width, room, score: &mut values });
     });
-    Some(Tensor::from_data(TensorData::new(values, [particles, width]), &theta.device()))
+    Some(matrix(values, [particles, width]))
+}
+
+/// p and B as multiples of two vectors.
+fn padded(rows: usize, width: usize, lanes: usize) -> (usize, usize) {
+    (width.next_multiple_of(2 * lanes), rows.next_multiple_of(2 * lanes))
+}
+
+/// How many rows of X begin at least `across` values before its end.
+fn rows_inside(rows: usize, width: usize, across: usize) -> usize {
+    (rows * width).checked_sub(across).map_or(0, |room| room / width + 1)
+}
+
+/// The sizes of the buffers: the other rows of X, w_i y_i, w_i, θ of the particles that are computed at once, and their
+/// residuals. None is larger with fewer lanes.
+fn room_sizes(rows: usize, width: usize, lanes: usize) -> [usize; 5] {
+    let (across, down) = padded(rows, width, lanes);
+    [(rows - rows_inside(rows, width, across)) * across, down, down, AT_ONCE * across, AT_ONCE * down]
 }
 
 struct Score<'a> {
@@ -66,6 +79,8 @@ struct Score<'a> {
     scale: f32,
     /// p.
     width: usize,
+    /// All buffers, at least as long as [`room_sizes`] are.
+    room: &'a mut [f32],
     /// `[N, p]`
     score: &'a mut [f32],
 }
@@ -106,12 +121,11 @@ impl WithSimd for Score<'_> {
     fn with_simd<S: Simd>(mut self, simd: S) {
         let (rows, width, lanes) = (self.targets.len() / 2, self.width, S::F32_LANES);
         let particles = self.theta.len() / width;
-        let (across, down) = (width.next_multiple_of(2 * lanes), rows.next_multiple_of(2 * lanes));
-        let inside = (rows * width).checked_sub(across).map_or(0, |room| room / width + 1);
-        // One block for all buffers: a step of few particles takes hardly longer than some allocations.
-        let sizes = [(rows - inside) * across, down, down, AT_ONCE * across, AT_ONCE * down];
-        let mut room = vec![0.0; sizes.iter().sum()];
-        let [end, positive, weight, theta, residuals] = cut(&mut room, sizes);
+        let (across, down) = padded(rows, width, lanes);
+        let inside = rows_inside(rows, width, across);
+        let room = std::mem::take(&mut self.room);
+        room.fill(0.0);
+        let [end, positive, weight, theta, residuals] = cut(room, room_sizes(rows, width, lanes));
         for (to, row) in end.chunks_exact_mut(across).zip(self.inputs[inside * width..].chunks_exact(width)) {
             to[..width].copy_from_slice(row);
         }
@@ -258,7 +272,7 @@ fn combine<S: Simd, const R: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::{DType, Device};
+    use burn::tensor::{DType, Device, TensorData};
 
     fn tensor(rows: usize, columns: usize, dtype: DType, value: impl Fn(usize) -> f64) -> Tensor<2> {
         let data = TensorData::new((0..rows * columns).map(value).collect::<Vec<_>>(), [rows, columns]);

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::outer::{Outer, Scratch};
 use super::rule::{Step, StepRule};
 use super::source::Part;
-use super::{Host, LINE, MOST_LANES, Mean, Offsets, WORTH_THREADS, aligned, dispatch, groups};
+use super::{Host, LINE, MOST_LANES, Mean, Offsets, WORTH_THREADS, aligned, dispatch, groups, with_room};
 
 /// Most values of all sources in a tile: half a megabyte, which fits the second-level cache of a core.
 const TILE_VALUES: usize = 1 << 17;
@@ -46,7 +46,8 @@ impl Ascent {
         count: usize,
     ) -> Self {
         let no_common = Array2::zeros((count, 1));
-        let mut matrices: Vec<&Array2<f64>> = own.into_iter().collect();
+        let mut matrices: Vec<&Array2<f64>> = Vec::with_capacity(4);
+        matrices.extend(own);
         matrices.extend(common.or(own.map(|_| &no_common)));
         let centred = matrices.iter().map(|matrix| matrix.ncols()).sum();
         terms.for_each(|matrix| matrices.push(matrix));
@@ -78,6 +79,10 @@ impl Ascent {
         let threads = rayon::current_num_threads().min(width.div_ceil(granule));
         let sums = self.coefficients.len() + outer.map_or(0, |outer| self.count * outer.depth());
         let parts = if sums * width < WORTH_THREADS { 1 } else { threads };
+        if parts == 1 {
+            let [first, second] = accumulators.map(|matrix| matrix.map_or_else(Vec::new, rows));
+            return self.run(rule, sources, outer, tile, &mut Strip { start: 0, theta: rows(theta), first, second });
+        }
         let span = width.div_ceil(parts).next_multiple_of(granule);
         let [first, second] = accumulators.map(|matrix| split(matrix, span, parts));
         let strips = split(Some(theta), span, parts)
@@ -86,12 +91,8 @@ impl Ascent {
             .zip(second)
             .enumerate()
             .map(|(part, ((theta, first), second))| Strip { start: part * span, theta, first, second });
-        let run = |mut strip: Strip| self.run(rule, sources, outer, tile, &mut strip);
-        if parts == 1 {
-            strips.for_each(run);
-        } else {
-            strips.collect::<Vec<_>>().into_par_iter().for_each(run);
-        }
+        let strips: Vec<Strip> = strips.collect();
+        strips.into_par_iter().for_each(|mut strip| self.run(rule, sources, outer, tile, &mut strip));
     }
 
     /// Updates all tiles of a strip of columns.
@@ -101,23 +102,24 @@ impl Ascent {
         let stride = tile + LINE;
         let unused = n + 1 - self.centred;
         let rows = unused + self.depth();
-        let mut room = vec![0.0; rows * stride + LINE];
-        let values = aligned(&mut room, rows * stride);
         let unit = outer.map_or(width, Outer::inputs);
         let mut scratch = Scratch::default();
-        for first in (0..width).step_by(unit) {
-            let mixed = outer.map(|outer| outer.mixed((strip.start + first) / unit, &mut scratch));
-            let end = (first + unit).min(width);
-            for start in (first..end).step_by(tile) {
-                let columns = start..(start + tile).min(end);
-                self.fill(values, stride, sources, strip, columns.clone());
-                let (values, theta) = (&values[unused * stride..], &mut strip.theta);
-                let coefficients = &self.coefficients;
-                let outer = outer.zip(mixed).map(|(of, mixed)| OuterTile { of, mixed, start: start - first });
-                let (first, second) = (&mut strip.first, &mut strip.second);
-                dispatch(Tile { rule, values, stride, coefficients, outer, columns, theta, first, second });
+        with_room(rows * stride + LINE, |room| {
+            let values = aligned(room, rows * stride);
+            for first in (0..width).step_by(unit) {
+                let mixed = outer.map(|outer| outer.mixed((strip.start + first) / unit, &mut scratch));
+                let end = (first + unit).min(width);
+                for start in (first..end).step_by(tile) {
+                    let columns = start..(start + tile).min(end);
+                    self.fill(values, stride, sources, strip, columns.clone());
+                    let (values, theta) = (&values[unused * stride..], &mut strip.theta);
+                    let coefficients = &self.coefficients;
+                    let outer = outer.zip(mixed).map(|(of, mixed)| OuterTile { of, mixed, start: start - first });
+                    let (first, second) = (&mut strip.first, &mut strip.second);
+                    dispatch(Tile { rule, values, stride, coefficients, outer, columns, theta, first, second });
+                }
             }
-        }
+        });
     }
 
     /// Writes Θ minus its mean, the mean, and the rows of every source, with `stride` values from row to row.
@@ -177,6 +179,12 @@ struct Strip<'a> {
     theta: Vec<&'a mut [f32]>,
     first: Vec<&'a mut [f32]>,
     second: Vec<&'a mut [f32]>,
+}
+
+/// The rows of a matrix.
+fn rows(matrix: &mut Host) -> Vec<&mut [f32]> {
+    let width = matrix.columns();
+    matrix.values_mut().chunks_exact_mut(width).collect()
 }
 
 /// Strips of `span` columns of every row, at most `parts` of them; without a matrix, `parts` empty ones.

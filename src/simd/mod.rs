@@ -31,7 +31,7 @@ pub(crate) use sums::weighted_sum;
 
 use std::ops::Range;
 
-use fedstein_models::simd::{MOST_LANES, dispatch};
+use fedstein_models::simd::{MOST_LANES, dispatch, with_room};
 use pulp::{Simd, WithSimd};
 
 /// Number of multiply-adds below which a second thread costs more time than it saves.

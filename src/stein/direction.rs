@@ -107,18 +107,20 @@ impl<B: Backend> Direction<B> {
     }
 
     /// φ for the loop in `simd`; `None` where a block is not in this process's memory in f32.
-    pub(crate) fn on_host(&self) -> Option<OnHost> {
-        let mut sources = self.terms.iter().map(Term::on_host).collect::<Option<Vec<_>>>()?;
-        let coefficients = || self.terms.iter().map(|term| &term.coefficients);
-        let [own, common] = [&self.own, &self.common].map(|matrix| (!is_zero(matrix)).then_some(matrix));
+    pub(crate) fn into_host(self) -> Option<OnHost> {
         let count = self.own.nrows();
-        let Some((c, FirstLayerProduct { first, rest, .. })) = &self.product else {
-            return Some(OnHost { first: None, ascent: Ascent::new(own, common, coefficients(), count), sources });
+        let [own, common] = [&self.own, &self.common].map(|matrix| (!is_zero(matrix)).then_some(matrix));
+        let coefficients = || self.terms.iter().map(|term| &term.coefficients);
+        let Some((c, FirstLayerProduct { first, rest, .. })) = self.product else {
+            let ascent = Ascent::new(own, common, coefficients(), count);
+            let sources = self.terms.into_iter().map(Term::into_host).collect::<Option<_>>()?;
+            return Some(OnHost { first: None, ascent, sources });
         };
-        let outer = Outer::new(c, Host::of(first.outputs.clone().flatten(1, 2))?, &Host::of(first.inputs.clone())?);
+        let outer = Outer::new(&c, Host::of(first.outputs.flatten(1, 2))?, &Host::of(first.inputs)?);
         let first = Some((Ascent::new(own, common, coefficients(), count), outer));
-        let ascent = Ascent::new(own, common, coefficients().chain([c]), count);
-        sources.push(HostRows { parts: vec![(None, HostFactor::Rest(Host::all(rest.iter().cloned())?))] });
+        let ascent = Ascent::new(own, common, coefficients().chain([&c]), count);
+        let mut sources = self.terms.into_iter().map(Term::into_host).collect::<Option<Vec<_>>>()?;
+        sources.push(HostRows { parts: vec![(None, HostFactor::Rest(Host::all(rest)?))] });
         Some(OnHost { first, ascent, sources })
     }
 }
@@ -160,19 +162,19 @@ impl<B: Backend> Term<B> {
         })
     }
 
-    fn on_host(&self) -> Option<HostRows> {
-        let part = |(p, of): &(Option<Coefficients>, Factor<B>)| {
+    fn into_host(self) -> Option<HostRows> {
+        let part = |(p, of): (Option<Coefficients>, Factor<B>)| {
             let of = match of {
-                Factor::Rows(rows) => HostFactor::Rows(rows.host()?),
+                Factor::Rows(rows) => HostFactor::Rows(rows.into_host()?),
                 Factor::Gaussian { mean, precision } => {
                     let precision = precision.iter().map(Precisions::on_host).collect::<Option<_>>()?;
-                    HostFactor::Gaussian { mean: mean.host()?, precision }
+                    HostFactor::Gaussian { mean: mean.into_host()?, precision }
                 }
-                Factor::FirstLayer(product) => HostFactor::Rows(product.whole::<B>().host()?),
+                Factor::FirstLayer(product) => HostFactor::Rows(product.whole::<B>().into_host()?),
             };
             Some((p.as_ref().map(Coefficients::entries), of))
         };
-        Some(HostRows { parts: self.parts.iter().map(part).collect::<Option<_>>()? })
+        Some(HostRows { parts: self.parts.into_iter().map(part).collect::<Option<_>>()? })
     }
 }
 

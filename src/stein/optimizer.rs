@@ -120,13 +120,12 @@ impl Optimizer {
         direction: Direction<B>,
         state: &mut OptimizerState,
     ) -> Particles<B> {
-        match direction.on_host().filter(|_| particles.is_on_host()) {
-            Some(direction) => self.follow_on_host(particles, &direction, state),
-            None => {
-                let phi = direction.evaluate(&particles);
-                self.step(particles, phi, state)
-            }
+        if !particles.is_on_host() {
+            let phi = direction.evaluate(&particles);
+            return self.step(particles, phi, state);
         }
+        let Some(direction) = direction.into_host() else { unreachable!("a score is where its particles are") };
+        self.follow_on_host(particles, &direction, state)
     }
 
     /// [`Self::follow`] on blocks in this process's memory.
