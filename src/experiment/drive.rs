@@ -12,13 +12,17 @@ use crate::report::ClientNames;
 
 use super::artifact::Artifacts;
 use super::calibrate::{Asked, Plan};
-use super::config::Config;
+use super::config::{Config, Rotate};
 use super::evaluate::Evaluator;
 use super::judge::Judge;
 use super::outcome::Outcome;
 use super::participation;
 use super::progress::Observer;
 use super::recorder::{RunRecorder, RunResults};
+
+/// A note for runs of a method that takes features for uncorrelated, where they are as they are.
+const CORRELATED_FEATURES: &str = "this method takes the features of a row for uncorrelated, and may become unstable where \
+     they are not: `data.rotate` = \"principal\" makes them so (docs/algorithms.md, \"newton-dsvgd\")";
 
 /// A run that is ready for its first round.
 pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
@@ -78,6 +82,9 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());
         if let Some(note) = participation::planned(config.rounds, per_round.min(roster.len()), roster.len()) {
             observer.note(&note);
+        }
+        if server.supposes_principal_axes() && config.rotation()?.rotate == Rotate::None {
+            observer.note(CORRELATED_FEATURES);
         }
         if let Some((round, state)) = past {
             recorder.restore(&state)?;

@@ -73,6 +73,12 @@ pub trait ServerHalf<B: Backend>: Send {
         Posterior::Particles
     }
 
+    /// Whether the method takes the features of a row for uncorrelated, so that it should see them in their principal axes
+    /// (`data.rotate`).
+    fn supposes_principal_axes(&self) -> bool {
+        false
+    }
+
     /// Diagnostics of the last round by name. Those that `experiment::diagnosis` knows are columns of `rounds.csv`.
     fn numbers(&self) -> Vec<(&'static str, f64)> {
         Vec::new()

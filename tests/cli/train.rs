@@ -396,6 +396,27 @@ fn clients_that_never_train_are_noted_at_the_start_at_the_end_and_in_the_files()
     assert!(!place.json("all/summary.json")["notes"].to_string().contains("never train"));
 }
 
+#[test]
+fn factors_that_take_features_for_uncorrelated_are_noted_where_the_features_are_as_they_are() {
+    let place = Place::new();
+    let said = |keys: &str, out: &str| {
+        let printed = place.works(&format!("{TINY} --set algorithm.kind=newton-dsvgd {keys} --out {out}"));
+        printed.stderr.contains("`data.rotate` = \"principal\" makes them so")
+    };
+    assert!(said("--set data.rotate=none", "network"));
+    assert!(said("--set data.rotate=none --set algorithm.curvature=diagonal", "diagonal"));
+    assert!(!said("--set data.rotate=principal", "rotated"));
+    // A convolution has the whole second moment of its patches, and pixels that are not rotated.
+    let layers = "layers = [\"conv 2 3x3\", \"relu\", \"global-avg-pool\"]";
+    place.write("image.toml", format!("[data]\nkind = \"digits\"\n[model]\nkind = \"stack\"\n{layers}\n"));
+    assert!(!said("image.toml", "image"));
+    // The whole matrix of a logistic regression has the correlations in it.
+    let logistic = "--set data.kind=twonorm --set model.kind=blr";
+    assert!(!said(logistic, "logistic"));
+    let printed = place.works(&format!("{TINY} --set algorithm.kind=dsvgd --out dsvgd"));
+    assert!(!printed.stderr.contains("data.rotate"), "{}", printed.stderr);
+}
+
 /// A table of pets from wards with names; row i belongs to ward i mod 3.
 fn wards(rows: usize) -> String {
     let line = |(place, line): (usize, &str)| {

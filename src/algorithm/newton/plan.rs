@@ -159,6 +159,11 @@ impl Plan {
         Ok(Self { form, rows_at_once, layers, noise, curvature, own_moments, shared_moments })
     }
 
+    /// Whether a dense first layer's curvature has nothing but a diagonal for the features of a row.
+    pub fn is_diagonal_in_features(&self) -> bool {
+        self.form != Form::Full && self.layers.iter().any(|layer| layer.diagonal)
+    }
+
     /// A difference of curvatures, whose elements that act on one coordinate or one output alone may be negative by
     /// rounding; a curvature is not.
     pub fn clamped<B: Backend>(&self, curvature: Particles<B>) -> Particles<B> {

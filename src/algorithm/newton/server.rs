@@ -212,6 +212,10 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         &self.theta
     }
 
+    fn supposes_principal_axes(&self) -> bool {
+        self.plan.is_diagonal_in_features()
+    }
+
     fn state_bytes(&self) -> u64 {
         let site = |site: &Site<B>| site.gradient.bytes() + site.transport.bytes() + site.curvature.bytes();
         let sums = self.sums.as_ref().map_or(0, |(score, curvature)| score.bytes() + curvature.bytes());
