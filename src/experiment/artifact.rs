@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::backend::{Backend, Session};
-use crate::checkpoint::lock::Lock;
+use crate::checkpoint::lock::{Lock, LockError};
 use crate::datasets::{ModelCard, Partition, Rotation, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
@@ -82,9 +82,11 @@ impl RowsOfRun {
 pub struct Artifacts {
     path: PathBuf,
     force: bool,
+    /// Whether the directory holds checkpoints and none of a run's other files: `dir` is then `None`.
+    only_checkpoints: bool,
     resolved: Resolved,
     dir: Option<RunDir>,
-    /// The lock on the directory of a resumed run, until the directory is open.
+    /// The lock on the directory of a resumed run, until the directory is open; with checkpoints alone, to the end.
     lock: Option<Lock>,
     rounds: Option<RoundsCsv<File>>,
     /// The files to which rounds append lines; each is created with its first line.
@@ -106,6 +108,7 @@ impl Artifacts {
         Self {
             path,
             force,
+            only_checkpoints: false,
             resolved,
             dir: None,
             lock: None,
@@ -139,6 +142,28 @@ impl Artifacts {
         Ok(Self { checkpoints: Some(checkpoints), lock: Some(lock), ..Self::new(path, false, resolved) })
     }
 
+    /// The checkpoints of a run whose results are kept elsewhere, in a directory that holds nothing else of the run. The run
+    /// goes on from the newest intact one, and starts anew where there is none. `None` where another process works in the
+    /// directory.
+    ///
+    /// # Errors
+    /// The directory cannot be created or locked.
+    pub fn checkpoints(path: PathBuf, resolved: Resolved) -> Result<Option<Self>, RunError> {
+        fs::create_dir_all(&path).map_err(|error| file(&path, &error))?;
+        let lock = match Lock::take(&path) {
+            Ok(lock) => Some(lock),
+            Err(LockError::Held(_)) => return Ok(None),
+            Err(LockError::Io(error)) => return Err(file(&path, &error)),
+        };
+        let checkpoints = Checkpoints::open(&path, &resolved).ok().map(|(checkpoints, _)| checkpoints);
+        Ok(Some(Self { checkpoints, lock, only_checkpoints: true, ..Self::new(path, true, resolved) }))
+    }
+
+    /// The round after which the run goes on; `None` where it starts anew.
+    pub fn goes_on_after(&self) -> Option<usize> {
+        self.past().map(Checkpoints::round)
+    }
+
     /// Creates the directory; called once configuration and data are validated.
     ///
     /// # Errors
@@ -153,6 +178,14 @@ impl Artifacts {
         session: &Session<B>,
     ) -> Result<(), RunError> {
         let RowsOfRun { card, digests, listed, counts, about, clients, notes } = rows;
+        if self.only_checkpoints {
+            let is_of_these = |past: &Checkpoints| past.must_be_of(&digests, config.rounds).is_ok();
+            if !self.checkpoints.as_ref().is_some_and(is_of_these) {
+                let new = || Checkpoints::new(self.path.clone(), &self.resolved, digests);
+                self.checkpoints = config.checkpoint.enabled.then(new);
+            }
+            return Ok(());
+        }
         if let Some(checkpoints) = &self.checkpoints {
             checkpoints.must_be_of(&digests, config.rounds)?;
         }
@@ -290,6 +323,8 @@ impl Artifacts {
         snapshot: &Snapshot<'_, B>,
     ) -> Result<bool, RunError> {
         let Some(checkpoints) = &mut self.checkpoints else { return Ok(false) };
+        // Checkpoints alone have no use after the last round.
+        let in_any_case = in_any_case && !self.only_checkpoints;
         if !config.enabled || !(in_any_case || checkpoints.is_due(config.every_seconds)) {
             return Ok(false);
         }

@@ -88,7 +88,7 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         }
         if let Some((round, state)) = past {
             recorder.restore(&state)?;
-            observer.note(&format!("continuing after round {round} of {}", config.rounds));
+            observer.continued(round, config.rounds);
             observer.saved(round);
         }
         let watch = |done, total| observer.step(done, total);

@@ -27,6 +27,10 @@ pub trait Observer: Send + Sync {
     fn finished(&self);
     /// A message for the user.
     fn note(&self, note: &str);
+    /// The run goes on after this round, out of `rounds`.
+    fn continued(&self, round: usize, rounds: usize) {
+        self.note(&format!("continuing after round {round} of {rounds}"));
+    }
     /// A checkpoint of this round is on disk; the run can resume from it.
     fn saved(&self, _round: usize) {}
     /// Whether the run should end after the present round. Queried once a round.

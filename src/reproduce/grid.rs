@@ -17,7 +17,7 @@ use crate::checkpoint::digest;
 use crate::datasets::source::FILE_KEYS;
 use crate::experiment::config::Config;
 use crate::experiment::config::schema;
-use crate::experiment::schema::{ConfigError, Overrides, Source};
+use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
 
 /// The part of a figure that the user asked for.
 #[derive(Clone, Debug)]
@@ -68,6 +68,8 @@ impl Cell {
 pub struct Run {
     /// The resolved config.
     pub config: Config,
+    /// Every setting of the resolved config.
+    pub settings: Resolved,
     /// The resolved config as a file, with the sha256 of the user's own tables as comments; its text identifies the run.
     pub resolved: String,
     /// The user's own tables that the run reads, with their sha256.
@@ -197,11 +199,15 @@ impl Grid {
     /// # Errors
     /// The errors of [`Config::load`].
     pub fn config(&self, figure: &Figure, cell: &Cell, seed: u64) -> Result<(Config, String), ConfigError> {
-        let overrides = Overrides { set: Vec::new(), seed: Some(seed), backend: self.backend.clone() };
-        let source = format!("{}, {}", self.figure, self.name(figure, cell));
-        let (config, resolved) = Config::load(Source { name: &source, text: &cell.text }, &overrides)?;
+        let (config, resolved) = self.resolved(figure, cell, seed)?;
         let text = self.identity.of(&config, resolved.to_toml());
         Ok((config, text))
+    }
+
+    fn resolved(&self, figure: &Figure, cell: &Cell, seed: u64) -> Result<(Config, Resolved), ConfigError> {
+        let overrides = Overrides { set: Vec::new(), seed: Some(seed), backend: self.backend.clone() };
+        let source = format!("{}, {}", self.figure, self.name(figure, cell));
+        Config::load(Source { name: &source, text: &cell.text }, &overrides)
     }
 
     /// Whether two cells have the same runs.
@@ -218,12 +224,14 @@ impl Grid {
         let mut runs = Vec::new();
         for seed in self.seeds.clone() {
             for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| cell.wanted) {
-                let (config, resolved) = self.config(figure, cell, seed)?;
+                let (config, settings) = self.resolved(figure, cell, seed)?;
+                let resolved = self.identity.of(&config, settings.to_toml());
                 if seen.insert(resolved.clone()) {
                     let of =
                         |(_, path): (_, &str)| Some((PathBuf::from(path), self.identity.tables.get(path)?.clone()));
                     let tables = own_tables(&config).into_iter().filter_map(of).collect();
-                    runs.push(Run { config, resolved, tables, label: self.name(figure, cell), cell: at });
+                    let label = self.name(figure, cell);
+                    runs.push(Run { config, settings, resolved, tables, label, cell: at });
                 }
             }
         }

@@ -259,7 +259,12 @@ fn density<B: Backend>(config: &Config, outcome: &Outcome<B>) -> Result<KeptDens
 
 /// The file of a config's kept result.
 fn file(directory: &Path, resolved: &str) -> PathBuf {
-    directory.join(format!("{:032x}.json", fnv1a(resolved.as_bytes())))
+    place(directory, resolved).with_extension("json")
+}
+
+/// The directory of a config's checkpoints, while its run is under way.
+pub(super) fn place(directory: &Path, resolved: &str) -> PathBuf {
+    directory.join(format!("{:032x}", fnv1a(resolved.as_bytes())))
 }
 
 /// The 128-bit hash of Fowler, Noll and Vo (FNV-1a), which is the same on every machine and with every compiler. The

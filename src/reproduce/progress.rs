@@ -1,7 +1,9 @@
 //! The progress of a figure's runs: finished runs, and the expected remaining time.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::grid::Run;
 use crate::experiment::RoundRecord;
 use crate::experiment::progress::Observer;
+use crate::report::files::write_atomic;
 
 /// Ticks of the bar per run.
 const TICKS: u64 = 1000;
@@ -80,7 +83,7 @@ impl Progress {
             bar.set_prefix(label.clone());
             bar.set_message(self.left(&state));
         }
-        let watched = Seen { notes: Vec::new(), ticks: 0, last: String::new() };
+        let watched = Seen { notes: Vec::new(), file: None, ticks: 0, last: String::new() };
         Watched { progress: self, run, label, start: Instant::now(), seen: Mutex::new(watched) }
     }
 
@@ -132,6 +135,8 @@ pub struct Watched<'a> {
 #[derive(Debug)]
 struct Seen {
     notes: Vec<String>,
+    /// The file of the notes, of a run that has checkpoints.
+    file: Option<PathBuf>,
     ticks: u64,
     last: String,
 }
@@ -139,6 +144,15 @@ struct Seen {
 impl Watched<'_> {
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the notes in a file beside the run's checkpoints, where the notes of a run that goes on already are.
+    pub fn keeps_notes(&self, file: PathBuf, goes_on: bool) {
+        let mut seen = self.seen();
+        // A note is informative: without the file, or with half of it, the run is worth no less.
+        let text = fs::read_to_string(&file).ok().filter(|_| goes_on);
+        seen.notes = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        seen.file = Some(file);
     }
 
     /// The notes that the run has given.
@@ -198,7 +212,15 @@ impl Observer for Watched<'_> {
         let mut seen = self.seen();
         if !note.is_empty() && !seen.notes.iter().any(|known| known == note) {
             seen.notes.push(note.to_owned());
+            if let Some(file) = &seen.file {
+                let _ = serde_json::to_vec(&seen.notes).map(|notes| write_atomic(file, &notes));
+            }
         }
+    }
+
+    fn continued(&self, round: usize, rounds: usize) {
+        // It is not a note of the run: a run that was never stopped has none.
+        self.progress.note(&format!("{}  continuing after round {round} of {rounds}", self.label));
     }
 }
 

@@ -1,19 +1,23 @@
 //! Carries out the runs that are not kept yet, several at once if asked, and keeps each result as soon as it is
 //! complete.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use super::grid::Run;
-use super::kept::Kept;
-use super::progress::Progress;
+use super::kept::{self, Kept};
+use super::progress::{Progress, Watched};
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::checkpoint::digest;
 use crate::error::RunError;
 use crate::experiment::progress::Observer;
-use crate::experiment::{Experiment, run};
+use crate::experiment::{Artifacts, Experiment, run};
+
+/// The file of a run's notes in the directory of its checkpoints.
+const NOTES: &str = "notes.json";
 
 /// A run that failed while the others continued.
 #[derive(Debug)]
@@ -119,9 +123,32 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn one(run: &Run, places: Places<'_>, watched: &super::progress::Watched<'_>) -> Result<(), RunError> {
+/// Carries out a run from its checkpoint on, or from the beginning, and keeps its result.
+fn one(run: &Run, places: Places<'_>, watched: &Watched<'_>) -> Result<(), RunError> {
+    let place = kept::place(places.kept, &run.resolved);
+    // Where another process carries out the same run, this one has no checkpoints.
+    let Some(mut checkpoints) = Artifacts::checkpoints(place.clone(), run.settings.clone())? else {
+        return from_here(run, places, watched, None);
+    };
+    watched.keeps_notes(place.join(NOTES), checkpoints.goes_on_after().is_some());
+    let ended = from_here(run, places, watched, Some(&mut checkpoints));
+    drop(checkpoints);
+    // A result that cannot be written, for want of space perhaps, is a few rounds away when there is space again.
+    if !matches!(ended, Err(RunError::Output(_))) {
+        // What is left of the directory does no harm.
+        let _ = fs::remove_dir_all(&place);
+    }
+    ended
+}
+
+fn from_here(
+    run: &Run,
+    places: Places<'_>,
+    watched: &Watched<'_>,
+    checkpoints: Option<&mut Artifacts>,
+) -> Result<(), RunError> {
     let experiment = Experiment::new(run.config.clone(), places.data_dir);
-    let job = Job { experiment: &experiment, resolved: &run.resolved, watched };
+    let job = Job { experiment: &experiment, resolved: &run.resolved, watched, checkpoints };
     let kept = dispatch(&run.config.backend, job)??;
     for (path, sha256) in &run.tables {
         // The result would be kept as that of the earlier table.
@@ -137,7 +164,8 @@ fn one(run: &Run, places: Places<'_>, watched: &super::progress::Watched<'_>) ->
 struct Job<'a> {
     experiment: &'a Experiment,
     resolved: &'a str,
-    watched: &'a super::progress::Watched<'a>,
+    watched: &'a Watched<'a>,
+    checkpoints: Option<&'a mut Artifacts>,
 }
 
 impl OnBackend for Job<'_> {
@@ -145,7 +173,7 @@ impl OnBackend for Job<'_> {
 
     fn run<B: Backend>(self) -> Self::Output {
         let observer: &dyn Observer = self.watched;
-        let outcome = run::<B>(self.experiment, observer, None)?;
+        let outcome = run::<B>(self.experiment, observer, self.checkpoints)?;
         Kept::of(&self.experiment.config, self.resolved, &outcome, self.watched.notes())
     }
 }

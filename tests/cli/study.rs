@@ -146,6 +146,45 @@ fn a_study_that_was_killed_carries_out_only_the_missing_runs() {
     }
 }
 
+#[test]
+fn a_run_of_a_study_that_was_killed_goes_on_from_its_checkpoint_to_the_same_bits_and_notes() {
+    let place = Place::new();
+    // The notes of these runs come with a round: that densities are one-hot.
+    let keys = "rounds = 60\nalgorithm.local_steps = 5\npartition.kind = \"iid\"\ndata.rotate = \"none\"\n";
+    let method = "[vary.method.dsvgd]\nalgorithm.kind = \"dsvgd\"\nalgorithm.particles = 4\n";
+    place.write(
+        "one.toml",
+        format!("seeds = 1\nmetrics = [\"nll\"]\n[set]\n{keys}checkpoint.every_seconds = 0\n{method}"),
+    );
+    let mut child = place.command("study one.toml --quiet").spawn().unwrap();
+    let checkpoint = |name: &str| {
+        let places = fs::read_dir(place.path("studies/one/runs")).into_iter().flatten().flatten();
+        places.map(|entry| entry.path().join(name)).any(|file| file.exists())
+    };
+    let begun = Instant::now();
+    while !checkpoint("round-5.json") {
+        assert!(begun.elapsed() < Duration::from_secs(300), "no checkpoint");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(checkpoint("notes.json"), "it must be stopped before its end for this test");
+    let resumed = place.works("study one.toml").stderr;
+    assert!(resumed.contains("seed 1  continuing after round ") && resumed.contains("0 of them kept"), "{resumed}");
+    place.works("study one.toml --out whole --quiet");
+    let kept = |runs: &str| {
+        // The result, and no directory of checkpoints beside it.
+        let names = place.names(runs);
+        assert!(names.len() == 1 && names[0].ends_with(".json"), "{names:?}");
+        let mut kept = place.json(&format!("{runs}/{}", names[0]));
+        kept["seconds"] = 0.into();
+        kept
+    };
+    let whole = kept("whole/runs");
+    assert!(whole["notes"].to_string().contains("densities are one-hot"), "{}", whole["notes"]);
+    assert_eq!(kept("studies/one/runs"), whole);
+}
+
 fn is_kept(entry: &fs::DirEntry) -> bool {
     let name = entry.file_name().to_string_lossy().into_owned();
     name.ends_with(".json") && !name.starts_with('.')

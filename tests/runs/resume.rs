@@ -371,6 +371,45 @@ fn of_many_clients_only_those_that_trained_are_written() {
 }
 
 #[test]
+fn a_run_with_checkpoints_alone_goes_on_to_the_same_bits_and_writes_nothing_else() {
+    let overrides = small("scaffold", &[]);
+    let (config, resolved) = Config::load(Source { name: "test", text: "" }, &overrides).unwrap();
+    let experiment = Experiment::new(config, "data");
+    let whole = run::<Flex>(&experiment, &Quiet, None).unwrap();
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("under-way");
+    let begin = || Artifacts::checkpoints(path.clone(), resolved.clone()).unwrap();
+    for round in 1..ROUNDS {
+        let mut artifacts = begin().unwrap();
+        assert_eq!(artifacts.goes_on_after(), (round > 1).then_some(round - 1));
+        assert!(begin().is_none(), "a second process would write into the same files");
+        let observer = Impatient { rounds: AtomicUsize::new(0) };
+        let stopped = run::<Flex>(&experiment, &observer, Some(&mut artifacts)).unwrap_err();
+        assert!(matches!(stopped, RunError::Interrupted { round: last, .. } if last == round), "{stopped}");
+        drop(artifacts);
+        let names = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let others: Vec<String> =
+            names.filter(|name| !name.ends_with(".safetensors") && !name.starts_with("round-")).collect();
+        assert!(others.is_empty(), "{others:?}");
+    }
+    let ended = run::<Flex>(&experiment, &Quiet, begin().as_mut()).unwrap();
+    assert!(bits(&ended) == bits(&whole) && timeless(&ended) == timeless(&whole));
+
+    // From the checkpoint before a damaged one, and from the beginning where none is intact.
+    let damage = |file: &str| fs::write(path.join(file), "{").unwrap();
+    damage(&format!("round-{ROUNDS}.json"));
+    let mut artifacts = begin().unwrap();
+    assert_eq!(artifacts.goes_on_after(), Some(ROUNDS - 1));
+    assert!(bits(&run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap()) == bits(&whole));
+    drop(artifacts);
+    [ROUNDS - 1, ROUNDS].iter().for_each(|round| damage(&format!("round-{round}.json")));
+    let mut artifacts = begin().unwrap();
+    assert_eq!(artifacts.goes_on_after(), None);
+    let anew = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    assert!(bits(&anew) == bits(&whole) && timeless(&anew) == timeless(&whole));
+}
+
+#[test]
 fn if_the_newest_checkpoint_is_damaged_a_run_resumes_from_the_one_before() {
     let (dir, overrides) = (TempDir::new().unwrap(), small("scaffold", &[]));
     let path = dir.path().join("run");
