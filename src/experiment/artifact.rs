@@ -156,12 +156,7 @@ impl Artifacts {
             Err(LockError::Io(error)) => return Err(file(&path, &error)),
         };
         let checkpoints = Checkpoints::open(&path, &resolved).ok().map(|(checkpoints, _)| checkpoints);
-        Ok(Some(Self { checkpoints, lock, only_checkpoints: true, ..Self::new(path, true, resolved) }))
-    }
-
-    /// The round after which the run goes on; `None` where it starts anew.
-    pub fn goes_on_after(&self) -> Option<usize> {
-        self.past().map(Checkpoints::round)
+        Ok(Some(Self { checkpoints, lock, only_checkpoints: true, ..Self::new(path, false, resolved) }))
     }
 
     /// Creates the directory; called once configuration and data are validated.
@@ -305,6 +300,11 @@ impl Artifacts {
         Ok(())
     }
 
+    /// Whether a checkpoint has a use after the last round: the run can continue with more rounds.
+    pub(super) fn outlives_the_run(&self) -> bool {
+        !self.only_checkpoints
+    }
+
     /// Records that the replies of these clients were aggregated.
     pub(super) fn trained(&mut self, clients: &[ClientId]) {
         if let Some(checkpoints) = &mut self.checkpoints {
@@ -323,8 +323,6 @@ impl Artifacts {
         snapshot: &Snapshot<'_, B>,
     ) -> Result<bool, RunError> {
         let Some(checkpoints) = &mut self.checkpoints else { return Ok(false) };
-        // Checkpoints alone have no use after the last round.
-        let in_any_case = in_any_case && !self.only_checkpoints;
         if !config.enabled || !(in_any_case || checkpoints.is_due(config.every_seconds)) {
             return Ok(false);
         }

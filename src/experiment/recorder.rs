@@ -192,7 +192,8 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             let (notes, stop, lr) = (&self.notes, &self.stop, &self.lr);
             let history = || notes.save().with_part(BEST, stop.save()).with_part(LR, lr.save());
             let snapshot = Snapshot { round, server, schedule, policy, fleet: self.fleet, history: &history };
-            if artifacts.checkpoint(&self.config.checkpoint, is_wanted || is_last, &snapshot)? {
+            let in_any_case = is_wanted || (is_last && artifacts.outlives_the_run());
+            if artifacts.checkpoint(&self.config.checkpoint, in_any_case, &snapshot)? {
                 self.observer.saved(round);
             }
             if is_wanted && !is_last {

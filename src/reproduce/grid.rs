@@ -199,15 +199,16 @@ impl Grid {
     /// # Errors
     /// The errors of [`Config::load`].
     pub fn config(&self, figure: &Figure, cell: &Cell, seed: u64) -> Result<(Config, String), ConfigError> {
-        let (config, resolved) = self.resolved(figure, cell, seed)?;
-        let text = self.identity.of(&config, resolved.to_toml());
-        Ok((config, text))
+        self.resolved(figure, cell, seed).map(|(config, _, text)| (config, text))
     }
 
-    fn resolved(&self, figure: &Figure, cell: &Cell, seed: u64) -> Result<(Config, Resolved), ConfigError> {
+    /// As [`Self::config`], with the settings between the two.
+    fn resolved(&self, figure: &Figure, cell: &Cell, seed: u64) -> Result<(Config, Resolved, String), ConfigError> {
         let overrides = Overrides { set: Vec::new(), seed: Some(seed), backend: self.backend.clone() };
         let source = format!("{}, {}", self.figure, self.name(figure, cell));
-        Config::load(Source { name: &source, text: &cell.text }, &overrides)
+        let (config, settings) = Config::load(Source { name: &source, text: &cell.text }, &overrides)?;
+        let text = self.identity.of(&config, settings.to_toml());
+        Ok((config, settings, text))
     }
 
     /// Whether two cells have the same runs.
@@ -224,8 +225,7 @@ impl Grid {
         let mut runs = Vec::new();
         for seed in self.seeds.clone() {
             for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| cell.wanted) {
-                let (config, settings) = self.resolved(figure, cell, seed)?;
-                let resolved = self.identity.of(&config, settings.to_toml());
+                let (config, settings, resolved) = self.resolved(figure, cell, seed)?;
                 if seen.insert(resolved.clone()) {
                     let of =
                         |(_, path): (_, &str)| Some((PathBuf::from(path), self.identity.tables.get(path)?.clone()));

@@ -146,11 +146,12 @@ impl Watched<'_> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the notes in a file beside the run's checkpoints, where the notes of a run that goes on already are.
-    pub fn keeps_notes(&self, file: PathBuf, goes_on: bool) {
+    /// Keeps the notes in a file beside the run's checkpoints. Those that are there already are of this run before it was
+    /// stopped; it gives them again where it starts anew.
+    pub fn keeps_notes(&self, file: PathBuf) {
         let mut seen = self.seen();
         // A note is informative: without the file, or with half of it, the run is worth no less.
-        let text = fs::read_to_string(&file).ok().filter(|_| goes_on);
+        let text = fs::read_to_string(&file).ok();
         seen.notes = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         seen.file = Some(file);
     }

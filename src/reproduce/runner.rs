@@ -130,7 +130,7 @@ fn one(run: &Run, places: Places<'_>, watched: &Watched<'_>) -> Result<(), RunEr
     let Some(mut checkpoints) = Artifacts::checkpoints(place.clone(), run.settings.clone())? else {
         return from_here(run, places, watched, None);
     };
-    watched.keeps_notes(place.join(NOTES), checkpoints.goes_on_after().is_some());
+    watched.keeps_notes(place.join(NOTES));
     let ended = from_here(run, places, watched, Some(&mut checkpoints));
     drop(checkpoints);
     // A result that cannot be written, for want of space perhaps, is a few rounds away when there is space again.

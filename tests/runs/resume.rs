@@ -81,9 +81,13 @@ fn on(overrides: &Overrides, path: &Path, resumes: bool) -> (Experiment, Artifac
     (experiment, artifacts)
 }
 
-/// Ends a run after its first round, or before it.
+/// Ends a run after its first round, or before it; if patient, it lets it go on.
+#[derive(Default)]
 struct Impatient {
     rounds: AtomicUsize,
+    is_patient: bool,
+    /// The round after which the run went on; 0 where it began anew.
+    after: AtomicUsize,
 }
 
 impl Observer for Impatient {
@@ -95,8 +99,11 @@ impl Observer for Impatient {
     }
     fn finished(&self) {}
     fn note(&self, _: &str) {}
+    fn continued(&self, round: usize, _: usize) {
+        self.after.store(round, Relaxed);
+    }
     fn wants_to_stop(&self) -> bool {
-        true
+        !self.is_patient
     }
 }
 
@@ -104,7 +111,7 @@ impl Observer for Impatient {
 fn stopped_after_every_round(overrides: &Overrides, path: &Path) -> Outcome<Flex> {
     for round in 1..ROUNDS {
         let (experiment, mut artifacts) = on(overrides, path, round > 1);
-        let observer = Impatient { rounds: AtomicUsize::new(0) };
+        let observer = Impatient::default();
         let stopped = run::<Flex>(&experiment, &observer, Some(&mut artifacts)).unwrap_err();
         assert!(matches!(stopped, RunError::Interrupted { round: last, rounds: ROUNDS } if last == round), "{stopped}");
         assert_eq!(observer.rounds.into_inner(), 1);
@@ -117,7 +124,7 @@ fn stopped_after_every_round(overrides: &Overrides, path: &Path) -> Outcome<Flex
 fn stopped_until_it_ends(overrides: &Overrides, path: &Path) -> Outcome<Flex> {
     for round in 1.. {
         let (experiment, mut artifacts) = on(overrides, path, round > 1);
-        match run::<Flex>(&experiment, &Impatient { rounds: AtomicUsize::new(0) }, Some(&mut artifacts)) {
+        match run::<Flex>(&experiment, &Impatient::default(), Some(&mut artifacts)) {
             Ok(outcome) => return outcome,
             Err(stopped) => {
                 assert!(matches!(stopped, RunError::Interrupted { round: last, .. } if last == round), "{stopped}")
@@ -372,7 +379,8 @@ fn of_many_clients_only_those_that_trained_are_written() {
 
 #[test]
 fn a_run_with_checkpoints_alone_goes_on_to_the_same_bits_and_writes_nothing_else() {
-    let overrides = small("scaffold", &[]);
+    // No checkpoint is due by its time: those of stops are written all the same.
+    let overrides = small("scaffold", &["checkpoint.every_seconds=1000"]);
     let (config, resolved) = Config::load(Source { name: "test", text: "" }, &overrides).unwrap();
     let experiment = Experiment::new(config, "data");
     let whole = run::<Flex>(&experiment, &Quiet, None).unwrap();
@@ -381,32 +389,33 @@ fn a_run_with_checkpoints_alone_goes_on_to_the_same_bits_and_writes_nothing_else
     let begin = || Artifacts::checkpoints(path.clone(), resolved.clone()).unwrap();
     for round in 1..ROUNDS {
         let mut artifacts = begin().unwrap();
-        assert_eq!(artifacts.goes_on_after(), (round > 1).then_some(round - 1));
         assert!(begin().is_none(), "a second process would write into the same files");
-        let observer = Impatient { rounds: AtomicUsize::new(0) };
+        let observer = Impatient::default();
         let stopped = run::<Flex>(&experiment, &observer, Some(&mut artifacts)).unwrap_err();
         assert!(matches!(stopped, RunError::Interrupted { round: last, .. } if last == round), "{stopped}");
+        assert_eq!(observer.after.into_inner(), round - 1);
         drop(artifacts);
         let names = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let others: Vec<String> =
             names.filter(|name| !name.ends_with(".safetensors") && !name.starts_with("round-")).collect();
         assert!(others.is_empty(), "{others:?}");
     }
-    let ended = run::<Flex>(&experiment, &Quiet, begin().as_mut()).unwrap();
-    assert!(bits(&ended) == bits(&whole) && timeless(&ended) == timeless(&whole));
+    let ends_as_whole = |after: usize| {
+        let observer = Impatient { is_patient: true, ..Impatient::default() };
+        let ended = run::<Flex>(&experiment, &observer, begin().as_mut()).unwrap();
+        assert!(bits(&ended) == bits(&whole) && timeless(&ended) == timeless(&whole));
+        assert_eq!(observer.after.into_inner(), after);
+    };
+    let is_there = |round: usize| path.join(format!("round-{round}.json")).exists();
+    ends_as_whole(ROUNDS - 1);
+    assert!(!is_there(ROUNDS), "it has no use");
 
     // From the checkpoint before a damaged one, and from the beginning where none is intact.
-    let damage = |file: &str| fs::write(path.join(file), "{").unwrap();
-    damage(&format!("round-{ROUNDS}.json"));
-    let mut artifacts = begin().unwrap();
-    assert_eq!(artifacts.goes_on_after(), Some(ROUNDS - 1));
-    assert!(bits(&run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap()) == bits(&whole));
-    drop(artifacts);
-    [ROUNDS - 1, ROUNDS].iter().for_each(|round| damage(&format!("round-{round}.json")));
-    let mut artifacts = begin().unwrap();
-    assert_eq!(artifacts.goes_on_after(), None);
-    let anew = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
-    assert!(bits(&anew) == bits(&whole) && timeless(&anew) == timeless(&whole));
+    let damage = |round: usize| fs::write(path.join(format!("round-{round}.json")), "{").unwrap();
+    damage(ROUNDS - 1);
+    ends_as_whole(ROUNDS - 2);
+    damage(ROUNDS - 2);
+    ends_as_whole(0);
 }
 
 #[test]
@@ -415,7 +424,7 @@ fn if_the_newest_checkpoint_is_damaged_a_run_resumes_from_the_one_before() {
     let path = dir.path().join("run");
     for resumes in [false, true, true] {
         let (experiment, mut artifacts) = on(&overrides, &path, resumes);
-        let observer = Impatient { rounds: AtomicUsize::new(0) };
+        let observer = Impatient::default();
         run::<Flex>(&experiment, &observer, Some(&mut artifacts)).unwrap_err();
     }
     fs::write(path.join("checkpoint/server-3.safetensors"), "no tensors").unwrap();
