@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::experiment::config::{AlgorithmConfig, Config};
+use crate::reproduce::figure::Term;
 
 const SCALES: [Scale; 3] = [Scale::Quick, Scale::Middle, Scale::Full];
 
@@ -251,6 +252,77 @@ fn references_of_a_figure_must_exist() {
     assert!(with("[[panel]]\nid = \"a/b\"\ntitle = \"t\"\ny = \"nll\"").contains("`a/b` is not a name"));
     assert!(with("[[panel]]\nid = \"p\"\ntitle = \"t\"\nx = \"sweep\"\ny = \"nll\"").contains("go together"));
     assert!(parse("from = \"gone\"\ntitle = \"T\"\npaper = \"P\"").unwrap_err().contains("no figure `gone`"));
+}
+
+#[test]
+fn an_entry_with_rows_and_panels_is_a_table_of_the_paper() {
+    let kind = "what = \"w\"\nsource = \"[T]\"\n";
+    let with = |more: &str| {
+        parse(&format!("{SMALL}[[panel]]\nid = \"more\"\ntitle = \"M\"\ny = \"nll\"\n{}", more.replace("KIND", kind)))
+    };
+    let figure = with(
+        "[[target]]\nKINDpanel = [\"rounds\", \"more\"]\ntolerance = 0.1\nrows = [\n\
+         { series = \"fedavg\", value = [0.7, 1] },\n{ series = [\"dsvgd\", \"svgd\"], value = [0.8, 0.4] },\n]\n\
+         [[target]]\nKINDpanel = \"sweep\"\nseries = [\"dsvgd\", \"svgd\"]\nvalue = { 4 = 0.9, 2 = 1 }\n\
+         [[claim]]\nKINDpanel = [\"more\", \"rounds\"]\ngreater = [\"svgd\", \"dsvgd\"]\nnote = [\"one\", \"two\"]\n",
+    )
+    .unwrap();
+    let name = |term: &Term| {
+        let at = term.at.as_ref().map_or_else(String::new, |at| format!("@{at}"));
+        format!("{}/{}{at}", figure.panels[term.panel].id, figure.series[term.series.unwrap()].id)
+    };
+    let targets: Vec<String> = figure
+        .targets
+        .iter()
+        .map(|target| format!("{} {} {:?}", name(&target.term), target.metric, target.value))
+        .collect();
+    assert_eq!(
+        targets,
+        [
+            "rounds/fedavg accuracy Near(0.7, Some(0.1))",
+            "rounds/dsvgd accuracy Near(0.8, Some(0.1))",
+            "rounds/svgd accuracy Near(0.8, Some(0.1))",
+            "more/fedavg nll Near(1.0, Some(0.1))",
+            "more/dsvgd nll Near(0.4, Some(0.1))",
+            "more/svgd nll Near(0.4, Some(0.1))",
+            "sweep/dsvgd@4 accuracy Near(0.9, None)",
+            "sweep/svgd@4 accuracy Near(0.9, None)",
+            "sweep/dsvgd@2 accuracy Near(1.0, None)",
+            "sweep/svgd@2 accuracy Near(1.0, None)",
+        ]
+    );
+    let claims: Vec<String> = figure
+        .claims
+        .iter()
+        .map(|claim| {
+            format!("{} > {} in {}: {}", name(&claim.terms[0]), name(&claim.terms[1]), claim.metric, claim.note)
+        })
+        .collect();
+    assert_eq!(claims, ["more/svgd > more/dsvgd in nll: one", "rounds/svgd > rounds/dsvgd in accuracy: two"]);
+
+    for (entry, word) in [
+        (
+            "[[target]]\nKINDpanel = [\"rounds\", \"more\"]\nseries = \"svgd\"\nvalue = [1, 2, 3]\n",
+            "3 numbers for 2 panels",
+        ),
+        (
+            "[[target]]\nKINDpanel = \"rounds\"\nseries = \"svgd\"\nrows = [{ series = \"svgd\", value = 1 }]\n",
+            "or `rows`",
+        ),
+        ("[[target]]\nKINDpanel = \"rounds\"\nrows = [{ series = \"svgd\" }]\n", "it takes `value`"),
+        ("[[target]]\nKINDpanel = \"rounds\"\n", "it takes `series`"),
+        ("[[target]]\nKINDpanel = \"sweep\"\nseries = \"svgd\"\nvalue = { 2 = \"x\" }\n", "`value` cannot be \"x\""),
+        ("[[target]]\nKINDpanel = \"sweep\"\nseries = \"svgd\"\nvalue = \"x\"\n", "a table with one for each point"),
+        ("[[target]]\nKINDpanel = []\nseries = \"svgd\"\nvalue = 1\n", "`panel` is empty"),
+        ("[[claim]]\nKINDpanel = []\ngreater = [\"svgd\", \"dsvgd\"]\n", "`panel` is empty"),
+        (
+            "[[claim]]\nKINDpanel = \"rounds\"\ngreater = [\"svgd\", \"dsvgd\"]\nnote = [\"a\", \"b\"]\n",
+            "2 remarks for 1 panel",
+        ),
+    ] {
+        let message = with(entry).unwrap_err();
+        assert!(message.contains(word), "{message}");
+    }
 }
 
 #[test]

@@ -71,17 +71,23 @@ struct PanelFile {
     against: Option<String>,
 }
 
+/// Reference values of one kind: a single one, or the table of a paper, with a row for each method.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TargetFile {
     what: String,
     source: String,
-    panel: String,
-    series: String,
+    panel: Names,
+    /// The curve of a single row.
+    series: Option<Names>,
     metric: Option<String>,
     at: Option<Value>,
     between: Option<(f64, f64)>,
-    value: Option<f64>,
+    /// The value of a single row.
+    value: Option<Values>,
+    /// Several rows, in the place of `series` and `value`.
+    #[serde(default)]
+    rows: Vec<RowFile>,
     tolerance: Option<f64>,
     factor: Option<f64>,
     range: Option<(f64, f64)>,
@@ -89,20 +95,80 @@ struct TargetFile {
     note: String,
 }
 
+/// A row of a paper's table.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RowFile {
+    series: Names,
+    value: Option<Values>,
+}
+
+/// An assertion, the same about each of its panels.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClaimFile {
     what: String,
     source: String,
-    panel: String,
+    panel: Names,
     metric: Option<String>,
     at: Option<Value>,
     greater: Option<Vec<String>>,
     smaller: Option<Vec<String>>,
     close: Option<Vec<String>>,
     within: Option<f64>,
-    #[serde(default)]
-    note: String,
+    /// A remark, or one for each panel.
+    note: Option<Names>,
+}
+
+/// A name or a list of names.
+#[derive(Clone, Deserialize)]
+#[serde(untagged, expecting = "it is a string or a list of strings")]
+enum Names {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Names {
+    /// All names; `key` is where they stand.
+    fn all(&self, key: &str) -> Result<&[String], String> {
+        match self {
+            Self::One(name) => Ok(std::slice::from_ref(name)),
+            Self::Several(names) if names.is_empty() => Err(format!("`{key}` is empty")),
+            Self::Several(names) => Ok(names),
+        }
+    }
+}
+
+/// The value or values of a row.
+#[derive(Clone, Deserialize)]
+#[serde(untagged, expecting = "it is a number, a list with one for each panel, or a table with one for each point")]
+enum Values {
+    One(f64),
+    /// One for each of the target's panels.
+    Panels(Vec<f64>),
+    /// One for each point of a sweep or case, by what stands after `@`.
+    Points(Table),
+}
+
+impl Values {
+    /// The points and their values in the panel with index `panel` among `panels`.
+    fn at(&self, panel: usize, panels: usize) -> Result<Vec<(Option<&str>, f64)>, String> {
+        match self {
+            Self::One(value) => Ok(vec![(None, *value)]),
+            Self::Panels(values) if values.len() == panels => Ok(vec![(None, values[panel])]),
+            Self::Panels(values) => Err(format!("`value` has {} numbers for {panels} panels", values.len())),
+            Self::Points(values) => values.iter().map(|(at, value)| Ok((Some(at.as_str()), number(value)?))).collect(),
+        }
+    }
+}
+
+fn number(value: &Value) -> Result<f64, String> {
+    match value {
+        Value::Float(value) => Ok(*value),
+        #[expect(clippy::cast_precision_loss, reason = "a reference value has few digits")]
+        Value::Integer(value) => Ok(*value as f64),
+        other => Err(format!("`value` cannot be {other}")),
+    }
 }
 
 /// The name of the exact density of a toy in the place of a series.
@@ -156,32 +222,55 @@ impl Figure {
         Ok(metric)
     }
 
-    fn target(&self, file: TargetFile) -> Result<Target, String> {
+    /// The targets of one entry: panel by panel, then row by row.
+    fn targets(&self, file: TargetFile) -> Result<Vec<Target>, String> {
         let here = |problem: String| format!("target `{}`: {problem}", file.what);
-        let term = self.term(&file.panel, &file.series).map_err(here)?;
-        let value = match (file.value, file.tolerance, file.factor, file.range) {
-            (Some(value), tolerance, None, None) => Expected::Near(value, tolerance),
-            (Some(value), None, Some(factor), None) if factor >= 1.0 => Expected::Factor(value, factor),
-            (None, None, None, Some((low, high))) if low <= high => Expected::Between(low, high),
-            _ => {
-                return Err(here(
-                    "it takes `value` with at most one of `tolerance`, `factor` (≥ 1), or `range`".into(),
-                ));
-            }
+        let rows = match (file.series, file.rows) {
+            (Some(series), rows) if rows.is_empty() => vec![RowFile { series, value: file.value }],
+            (None, rows) if !rows.is_empty() && file.value.is_none() => rows,
+            _ => return Err(here("it takes `series` with its `value`, or `rows`".into())),
         };
-        Ok(Target {
-            metric: self.metric(file.metric, term.panel).map_err(here)?,
-            statistic: statistic(file.at).map_err(here)?,
-            between: file.between,
-            what: file.what,
-            source: file.source,
-            term,
-            value,
-            note: file.note,
-        })
+        let statistic = statistic(file.at).map_err(here)?;
+        let expected = |value: Option<f64>| match (value, file.tolerance, file.factor, file.range) {
+            (Some(value), tolerance, None, None) => Ok(Expected::Near(value, tolerance)),
+            (Some(value), None, Some(factor), None) if factor >= 1.0 => Ok(Expected::Factor(value, factor)),
+            (None, None, None, Some((low, high))) if low <= high => Ok(Expected::Between(low, high)),
+            _ => Err("it takes `value` with at most one of `tolerance`, `factor` (≥ 1), or `range`".to_owned()),
+        };
+        let panels = file.panel.all("panel").map_err(here)?;
+        let mut targets = Vec::new();
+        for (at, panel) in panels.iter().enumerate() {
+            for row in &rows {
+                let points = match &row.value {
+                    None => vec![(None, None)],
+                    Some(values) => {
+                        let values = values.at(at, panels.len()).map_err(here)?;
+                        values.into_iter().map(|(point, value)| (point, Some(value))).collect()
+                    }
+                };
+                for (point, value) in points {
+                    for series in row.series.all("series").map_err(here)? {
+                        let name = point.map_or_else(|| series.clone(), |point| format!("{series}@{point}"));
+                        let term = self.term(panel, &name).map_err(here)?;
+                        targets.push(Target {
+                            what: file.what.clone(),
+                            source: file.source.clone(),
+                            metric: self.metric(file.metric.clone(), term.panel).map_err(here)?,
+                            term,
+                            statistic,
+                            between: file.between,
+                            value: expected(value).map_err(here)?,
+                            note: file.note.clone(),
+                        });
+                    }
+                }
+            }
+        }
+        Ok(targets)
     }
 
-    fn claim(&self, file: ClaimFile) -> Result<Claim, String> {
+    /// The claims of one entry, one for each of its panels.
+    fn claims(&self, file: ClaimFile) -> Result<Vec<Claim>, String> {
         let here = |problem: String| format!("claim `{}`: {problem}", file.what);
         let (terms, order) = match (file.greater, file.smaller, file.close, file.within) {
             (Some(terms), None, None, None) => (terms, Order::Greater),
@@ -192,17 +281,30 @@ impl Figure {
         if terms.len() < 2 {
             return Err(here("it compares at least two series".into()));
         }
-        let terms: Result<Vec<Term>, String> = terms.iter().map(|term| self.term(&file.panel, term)).collect();
-        let terms = terms.map_err(here)?;
-        Ok(Claim {
-            metric: self.metric(file.metric, terms[0].panel).map_err(here)?,
-            statistic: statistic(file.at).map_err(here)?,
-            what: file.what,
-            source: file.source,
-            terms,
-            order,
-            note: file.note,
-        })
+        let statistic = statistic(file.at).map_err(here)?;
+        let panels = file.panel.all("panel").map_err(here)?;
+        let notes = match file.note {
+            None => vec![String::new(); panels.len()],
+            Some(Names::One(note)) => vec![note; panels.len()],
+            Some(Names::Several(notes)) if notes.len() == panels.len() => notes,
+            Some(Names::Several(notes)) => {
+                return Err(here(format!("`note` has {} remarks for {} panels", notes.len(), panels.len())));
+            }
+        };
+        let claim = |(panel, note): (&String, String)| {
+            let terms: Result<Vec<Term>, String> = terms.iter().map(|term| self.term(panel, term)).collect();
+            let terms = terms.map_err(here)?;
+            Ok(Claim {
+                what: file.what.clone(),
+                source: file.source.clone(),
+                metric: self.metric(file.metric.clone(), terms[0].panel).map_err(here)?,
+                terms,
+                order,
+                statistic,
+                note,
+            })
+        };
+        panels.iter().zip(notes).map(claim).collect()
     }
 }
 
@@ -282,8 +384,14 @@ fn build(id: &str, file: File) -> Result<Figure, String> {
     if figure.panels.is_empty() {
         return Err("it has no panel".into());
     }
-    figure.targets = file.target.into_iter().map(|target| figure.target(target)).collect::<Result<_, _>>()?;
-    figure.claims = file.claim.into_iter().map(|claim| figure.claim(claim)).collect::<Result<_, _>>()?;
+    for target in file.target {
+        let targets = figure.targets(target)?;
+        figure.targets.extend(targets);
+    }
+    for claim in file.claim {
+        let claims = figure.claims(claim)?;
+        figure.claims.extend(claims);
+    }
     Ok(figure)
 }
 
