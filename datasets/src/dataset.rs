@@ -72,6 +72,21 @@ impl Targets {
             Targets::None { .. } => Targets::None { rows: rows.len() },
         }
     }
+
+    /// The number of these rows in each class `[C]`; one number where the targets are not classes.
+    ///
+    /// # Panics
+    /// When a row is out of range.
+    pub fn counts(&self, rows: impl Iterator<Item = usize>) -> Vec<usize> {
+        match self {
+            Targets::Classes { labels, names } => {
+                let mut counts = vec![0; names.len()];
+                rows.for_each(|row| counts[labels[row]] += 1);
+                counts
+            }
+            _ => vec![rows.count()],
+        }
+    }
 }
 
 impl Dataset {

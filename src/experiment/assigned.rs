@@ -1,14 +1,17 @@
 //! The rows of an experiment, assigned to its clients.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::datasets::{self, Partition, Rotation, Targets, TrainTest};
 use crate::error::RunError;
+use crate::federation::prior_correction::PriorCorrection;
+use crate::protocol::ClientId;
 use crate::random::{Purpose, Streams};
 
 use super::assemble::with_evaluated_rows;
 use super::config::Config;
-use super::{class_weights, rotation};
+use super::{class_weights, prior_correction, rotation};
 
 /// Rows in the form that models take, and whose they are.
 pub(super) struct Assigned {
@@ -18,6 +21,8 @@ pub(super) struct Assigned {
     pub rotation: Option<Rotation>,
     /// How often a training row of each class counts, `[C]`; `None` for once.
     pub class_weights: Option<Vec<f64>>,
+    /// What corrects the predictions of each client, where that is asked for.
+    pub corrections: BTreeMap<ClientId, PriorCorrection>,
     /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
@@ -49,11 +54,14 @@ pub(super) fn assigned(
     };
     let counts = || Ok(partition.counts(&data.train.targets));
     let (class_weights, note) = class_weights::of(config, counts, names)?.unzip();
-    let notes = data.notes.iter().chain(&partition.notes).chain(&note).cloned().collect();
+    let (learned, corrected) = prior_correction::learned(config, counts, class_weights.as_deref())?.unzip();
+    let of_clients = partition.counts(&data.train.targets).into_iter().enumerate();
+    let corrections = prior_correction::of_clients(of_clients, learned.as_deref());
+    let notes = data.notes.iter().chain(&partition.notes).chain(&note).chain(&corrected).cloned().collect();
     let rotation = rotation::of(config, &data, &partition)?;
     let data = match &rotation {
         Some(rotation) => rotation::applied(rotation, data)?,
         None => data,
     };
-    Ok(Assigned { data, partition, rotation, class_weights, notes })
+    Ok(Assigned { data, partition, rotation, class_weights, corrections, notes })
 }

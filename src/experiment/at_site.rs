@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::assemble::{check_size, squared_residuals};
 use super::config::{Config, EvaluationRows};
 use super::evaluate::Predicted;
+use super::prior_correction;
 use super::rotation;
 use super::site_results::SiteResults;
 use super::terms;
@@ -22,7 +23,7 @@ use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
 use crate::metrics::Scale;
 use crate::models::Model;
 use crate::particles::Particles;
-use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request, Wire};
+use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Request, Wire};
 use crate::random::Streams;
 use crate::remote::{
     Arrays, Content, Identity, MOMENT, Opened, Parcel, ReplyHead, RequestHead, open, seal, seal_failure,
@@ -162,6 +163,8 @@ impl<B: Backend> SiteClient<B> {
         let Ready { config, model, session, train, validation, calibration, test, basis, initial } =
             self.ready(terms, initial)?;
         let normalisation = &terms.card.normalisation;
+        let own = std::iter::once((client, train.targets.counts(0..rows)));
+        let corrections = prior_correction::of_clients(own, terms.frequencies.as_deref());
         let table = Table::new(train, normalisation).weighted(terms.class_weights.as_deref());
         let shape = [initial.count(), initial.dim()];
         let shard = Shard::new(table.clone(), (0..rows).collect(), session.clone());
@@ -180,6 +183,7 @@ impl<B: Backend> SiteClient<B> {
             session,
             validation: held(validation),
             calibration: CalibrationRows::new(held(calibration)),
+            corrections,
             test: held(test),
             scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
             chunk: config.evaluation.chunk,
@@ -193,7 +197,7 @@ impl<B: Backend> SiteClient<B> {
     /// What follows from the terms, before an algorithm is built.
     fn ready(&self, terms: &Terms, initial: &Message) -> Result<Ready<B>, RunError> {
         terms.card.check().map_err(|problem| RunError::Config(format!("the server's card of the model: {problem}")))?;
-        terms.check_weights().map_err(|problem| RunError::Config(format!("the server's class weights: {problem}")))?;
+        terms.check_classes().map_err(|problem| RunError::Config(format!("the server's terms: {problem}")))?;
         // Training on texts that a server guesses would say which there are.
         if !self.rows.may_tell_texts(self.site.tell) {
             return Err(RunError::Config(
@@ -363,10 +367,10 @@ impl<B: Backend> Part<B> {
 
     /// Writes the site's own results after the last round: with its own predictor, or with the published particles.
     fn write_results(&mut self, request: &Request, is_own: bool) -> Result<(), RunError> {
-        let predictor = if is_own { self.half.predictor(request)? } else { Predictor::Published };
+        let own = is_own.then(|| self.half.predictor(request)).transpose()?;
         let ClientEvaluator { model, session, test, scale, .. } = &self.evaluator;
         // A site without test rows has nothing to report on.
-        let Some(outputs) = self.evaluator.predicted(request, predictor)? else { return Ok(()) };
+        let Some(outputs) = self.evaluator.predicted(request, own)? else { return Ok(()) };
         let predicted = Predicted::of(&test.targets, (outputs.components, outputs.width), &outputs.values, *scale)?;
         let published = request.message.arrays.get(PARTICLES);
         let published = published.map(|array| Particles::from_array(array, model.layout(), session)).transpose()?;

@@ -20,6 +20,7 @@ use crate::datasets::{DataConfig, Dataset, Normalisation};
 use crate::error::RunError;
 use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut, Outputs};
+use crate::federation::prior_correction::PriorCorrection;
 use crate::metrics::Scale;
 use crate::models::Model;
 use crate::protocol::{Ask, ClientId, Predictor, Request, Scoring, SharedMessage};
@@ -50,6 +51,7 @@ pub struct ClientPredictor<B: Backend> {
     /// The request for the client's scores, with what the server has published.
     request: Request,
     predictor: Predictor<B>,
+    correction: Option<PriorCorrection>,
     note: Option<String>,
 }
 
@@ -78,7 +80,7 @@ impl Finished {
     ) -> Result<ClientPredictor<B>, RunError> {
         let (kept, streams) = (self.states(config)?, Streams::new(config.seed));
         let again = self.rows_of_training(config, asked.data_dir, (&kept, streams))?;
-        let Assigned { data, partition, class_weights, .. } = again;
+        let Assigned { data, partition, class_weights, mut corrections, .. } = again;
         let names = ClientNames::new(partition.names().to_vec());
         let roster: Vec<usize> = partition.clients().iter().map(Vec::len).collect();
         let client = self.numbered(asked.name, &names, roster.len())?;
@@ -99,11 +101,13 @@ impl Finished {
         let published = SharedMessage::sent(server.publish()?, config.federation.wire);
         let request = Request::new(kept.round(), client, wanted, published);
         let predictor = half.predictor(&request)?;
+        let correction = corrections.remove(&client);
         let note = match predictor {
+            Predictor::Published if correction.is_some() => None,
             Predictor::Published => Some(has_none(config, &names.of(client))?),
             Predictor::Own(_) | Predictor::Rows(_) => None,
         };
-        Ok(ClientPredictor { client, clients: roster.len(), model, session, request, predictor, note })
+        Ok(ClientPredictor { client, clients: roster.len(), model, session, request, predictor, correction, note })
     }
 
     /// The rows of the training and their clients, as they were.
@@ -143,8 +147,8 @@ impl Finished {
         let can = config.algorithm.capabilities();
         if can.centralised || !(can.personal || config.evaluation.personal) {
             return no(format!(
-                "algorithm kind `{}` has one predictor for all clients; leave --client out, or train a personalised method \
-                 ({})",
+                "algorithm kind `{}` has one predictor for all clients; leave --client out, train a personalised method ({}), or \
+                 with evaluation.personal and evaluation.prior_correction",
                 config.algorithm.name(),
                 personalised().join(", ")
             ));
@@ -220,7 +224,7 @@ fn has_none(config: &Config, client: &str) -> Result<String, RunError> {
     match can.personal {
         true => Ok(format!("{what}: it has never trained")),
         false => Err(RunError::Config(format!(
-            "--client: {what} (algorithm kind `{}`); leave --client out",
+            "--client: {what} (algorithm kind `{}`); leave --client out, or train with evaluation.prior_correction",
             config.algorithm.name()
         ))),
     }
@@ -257,7 +261,7 @@ impl<B: Backend> ClientPredictor<B> {
         normalisation: &Normalisation,
         chunk: usize,
     ) -> Result<Option<Outputs>, RunError> {
-        let Self { client, clients, model, session, request, predictor, .. } = self;
+        let Self { client, clients, model, session, request, predictor, correction, .. } = self;
         let held = |data: Dataset| {
             let mut rows = vec![Vec::new(); clients];
             rows[client] = (0..data.rows()).collect();
@@ -269,11 +273,12 @@ impl<B: Backend> ClientPredictor<B> {
             session,
             validation: held(empty()),
             calibration: CalibrationRows::new(held(empty())),
+            corrections: correction.map(|correction| (client, correction)).into_iter().collect(),
             test: held(data),
             scale: Scale::IDENTITY,
             chunk,
             bins: 1,
         };
-        evaluator.predicted(&request, predictor)
+        evaluator.predicted(&request, Some(predictor))
     }
 }

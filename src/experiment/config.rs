@@ -377,6 +377,7 @@ impl Config {
             self.wire_conflict(name, can),
             self.faults_conflict(),
             self.evaluation_conflict()?,
+            self.prior_correction_conflict((name, can), data),
             self.stop_conflict(data)?,
             self.calibration_conflict(data)?,
         ];
@@ -394,6 +395,30 @@ impl Config {
              share, such as 0.1"
                 .to_owned()
         }))
+    }
+
+    /// Checks that there are predictors of clients, which have the frequencies of all clients' classes.
+    fn prior_correction_conflict(
+        &self,
+        (algorithm, can): (&str, Capabilities),
+        properties: DataProperties,
+    ) -> Option<String> {
+        if !self.evaluation.prior_correction {
+            return None;
+        }
+        let why = if !self.evaluation.personal {
+            return Some(
+                "`evaluation.prior_correction` corrects the predictors of the clients; it needs `evaluation.personal` = true"
+                    .into(),
+            );
+        } else if properties.is_toy() || properties.is_regression() {
+            format!("data kind `{}` has no classes here", self.data_kind())
+        } else if can.personal {
+            format!("the clients of algorithm kind `{algorithm}` learn how frequent their classes are")
+        } else {
+            return None;
+        };
+        Some(format!("{why}; `evaluation.prior_correction` must be false"))
     }
 
     /// Checks that there are validation rows by which a round is the best or the step size becomes smaller.

@@ -25,6 +25,7 @@ mod outcome;
 pub mod outside;
 mod participation;
 pub mod personal;
+mod prior_correction;
 pub mod progress;
 pub mod provenance;
 pub mod recalibrated;

@@ -14,8 +14,10 @@ use crate::checkpoint::{CheckpointError, State};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets};
 use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
+use crate::federation::prior_correction::PriorCorrection;
 use crate::metrics::{Metric, PersonalColumn, PersonalScores, Scale, View};
 use crate::models::Model;
+use crate::protocol::ClientId;
 use crate::report::{PersonalRow, PersonalTable};
 use crate::rows::Table;
 
@@ -95,11 +97,11 @@ impl HeldOutRows {
         Self { train: (train.clone(), train_targets), test: (Table::new(test, normalisation), test_targets) }
     }
 
-    /// The evaluator of a partition's clients, with the calibration rows of each.
+    /// The evaluator of a partition's clients, with the calibration rows of each, and what corrects their predictions.
     pub fn evaluator<B: Backend>(
         self,
         partition: &Partition,
-        calibration: Vec<Vec<usize>>,
+        (calibration, corrections): (Vec<Vec<usize>>, BTreeMap<ClientId, PriorCorrection>),
         model: Arc<dyn Model>,
         session: &Session<B>,
         normalisation: &Normalisation,
@@ -115,6 +117,7 @@ impl HeldOutRows {
             test: held(self.test, test),
             calibration: CalibrationRows::new(held(self.train.clone(), calibration)),
             validation: held(self.train, validation),
+            corrections,
             scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
             chunk: config.chunk,
             bins: config.bins,

@@ -112,7 +112,7 @@ fn run_with<B: Backend>(
     }
 
     // The data, assigned to the clients.
-    let Assigned { data, partition, rotation, class_weights, notes } =
+    let Assigned { data, partition, rotation, class_weights, corrections, notes } =
         assigned(config, experiment.data.as_ref(), &experiment.data_dir, streams)?;
     notes.iter().for_each(|note| observer.note(note));
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
@@ -163,7 +163,8 @@ fn run_with<B: Backend>(
         let held_out = HeldOutRows::new(&train, train_targets, data.test.clone(), &data.normalisation);
         let rows = rows_of_clients(&partition, can.centralised);
         let (model, scale) = (model.clone(), &data.normalisation);
-        fleet = fleet.with_evaluator(held_out.evaluator(&partition, rows, model, &session, scale, scoring));
+        fleet =
+            fleet.with_evaluator(held_out.evaluator(&partition, (rows, corrections), model, &session, scale, scoring));
     }
     let on_rows = |rows| Evaluator::new(model.clone(), session.clone(), rows, &data.normalisation, scoring);
     let (evaluator, validation) = (on_rows(data.test)?, validation_rows.map(on_rows).transpose()?);

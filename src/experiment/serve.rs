@@ -50,8 +50,10 @@ pub fn serve<B: Backend>(
     let sites = Sites::described(&link)?;
     sites.agreement.notes.iter().for_each(|note| observer.note(note));
     sites.check(config, test.as_ref())?;
-    let (class_weights, note) = sites.class_weights(config)?.unzip();
-    note.iter().for_each(|note| observer.note(note));
+    let (class_weights, weighted) = sites.class_weights(config)?.unzip();
+    let (frequencies, corrected) = sites.learned_frequencies(config, class_weights.as_deref())?.unzip();
+    let notes: Vec<String> = weighted.into_iter().chain(corrected).collect();
+    notes.iter().for_each(|note| observer.note(note));
     let card = sites.card(&link, config)?;
     let basis = sites.basis(&link, config, &card)?;
     let test = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?;
@@ -62,7 +64,9 @@ pub fn serve<B: Backend>(
     check_size(algorithm, &*model)?;
     let session = Session::<B>::open(config.precision)?;
     let roster = sites.agreement.rows.clone();
-    let terms = Terms { card: card.clone(), config: terms::for_sites(config)?, roster: roster.clone(), class_weights };
+    let (card_of_sites, config_of_sites) = (card.clone(), terms::for_sites(config)?);
+    let terms =
+        Terms { card: card_of_sites, config: config_of_sites, roster: roster.clone(), class_weights, frequencies };
     let drawn = drawn_particles(&*model, algorithm.particles(), streams);
     let sent = |array| {
         let message = Message::default().with_array(PARTICLES, array);
@@ -79,7 +83,7 @@ pub fn serve<B: Backend>(
     let initial = Particles::from_array(&with_noise(&*model, drawn, &squares), model.layout(), &session)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
         let mut rows = sites.rows(config, card.clone(), test.as_ref());
-        rows.notes.extend(note);
+        rows.notes.extend(notes);
         artifacts.open(config, algorithm.particles(), rows, basis.as_ref(), &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }

@@ -6,7 +6,7 @@ use super::artifact::RowsOfRun;
 use super::calibrate::Plan;
 use super::checkpoints::Digests;
 use super::config::{Config, EvaluationRows};
-use super::{class_weights, rotation};
+use super::{class_weights, prior_correction, rotation};
 use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
 use crate::datasets::columns::Columns;
@@ -264,8 +264,28 @@ impl Sites {
     /// # Errors
     /// A site does not tell how many rows of each class it has.
     pub fn class_weights(&self, config: &Config) -> Result<Option<(Vec<f64>, String)>, RunError> {
-        let counts = || self.told.iter().map(|site| self.counts(site).ok_or_else(|| no_counts(site))).collect();
-        class_weights::of(config, counts, self.agreement.classes.as_deref().unwrap_or_default())
+        class_weights::of(
+            config,
+            || self.all_counts(DATA_CLASS_WEIGHTS),
+            self.agreement.classes.as_deref().unwrap_or_default(),
+        )
+    }
+
+    /// The frequencies of the classes that `evaluation.prior_correction` asks for, and a note about them.
+    ///
+    /// # Errors
+    /// A site does not tell how many rows of each class it has.
+    pub fn learned_frequencies(
+        &self,
+        config: &Config,
+        weights: Option<&[f64]>,
+    ) -> Result<Option<(Vec<f64>, String)>, RunError> {
+        prior_correction::learned(config, || self.all_counts(PRIOR_CORRECTION), weights)
+    }
+
+    /// The number of training rows of each site and class, which this setting needs.
+    fn all_counts(&self, needed: Needed) -> Result<Vec<Vec<usize>>, RunError> {
+        self.told.iter().map(|site| self.counts(site).ok_or_else(|| no_counts(site, needed))).collect()
     }
 
     /// The number of training rows of each agreed class at a site that tells them.
@@ -303,10 +323,16 @@ fn ask(link: &Link<'_>, peers: &[Peer], content: &Content, arrays: &Arrays) -> R
     answers.into_iter().map(opened).collect()
 }
 
-fn no_counts(site: &Description) -> RunError {
+/// A setting that needs the number of rows of each class, and the one that does not.
+type Needed = [&'static str; 2];
+
+const DATA_CLASS_WEIGHTS: Needed = ["data.class_weights = \"balanced\"", "data.class_weights = \"none\""];
+const PRIOR_CORRECTION: Needed = ["evaluation.prior_correction", "evaluation.prior_correction = false"];
+
+fn no_counts(site: &Description, [setting, other]: Needed) -> RunError {
     RunError::Config(format!(
-        "client {} does not tell how many rows of each class it has (tell.class_counts), which data.class_weights = \
-         \"balanced\" needs; change the site's file, or set data.class_weights = \"none\"",
+        "client {} does not tell how many rows of each class it has (tell.class_counts), which {setting} needs; change the \
+         site's file, or set {other}",
         site.index
     ))
 }

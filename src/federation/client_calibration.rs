@@ -16,9 +16,7 @@ use crate::metrics::{ParticleLogProbs, RegressionPredictions, logits_of, tempera
 use crate::protocol::calibrating::{
     AFTER, BEFORE, COUNTS, LEVELS, MOST_LEVELS, MOST_POINTS, NLLS, SETS, SLOPES, TEMPERATURES, THRESHOLDS,
 };
-use crate::protocol::{
-    Calibrating, ClientId, Message, PARTICLES, Predictor, ROWS, Request, ScoreForm, TestForm, map_of,
-};
+use crate::protocol::{Calibrating, ClientId, Message, PARTICLES, ROWS, Request, ScoreForm, TestForm, map_of};
 use crate::report::conformal::counts_up_to;
 
 /// Calibration rows, and what was last computed of those of each client: a server asks about the same particles many times.
@@ -164,7 +162,7 @@ impl<B: Backend> ClientEvaluator<B> {
     /// The predictions of rows of the client by the particles of the request, in the units of the data; `None` where it has
     /// none.
     fn labelled(&self, held: &HeldOut, request: &Request) -> Result<Option<Labelled>, RunError> {
-        let Some(outputs) = self.predicted_of(held, request, Predictor::Published)? else { return Ok(None) };
+        let Some(outputs) = self.predicted_of(held, request, &self.published(request)?)? else { return Ok(None) };
         let Outputs { components, width, values } = outputs;
         let rows = &held.rows[request.client];
         let labelled = match (&held.targets, self.model.task()) {

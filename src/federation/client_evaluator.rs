@@ -1,6 +1,7 @@
 //! Scores a client's own predictor, the published particles, or both on the client's own held-out rows: a [`Predictor`] in,
 //! sums of scores out. No row of the data leaves the client.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
@@ -8,12 +9,13 @@ use fedstein_datasets::Targets;
 use fedstein_models::{Model, Task};
 
 use super::client_calibration::CalibrationRows;
+use super::prior_correction::PriorCorrection;
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::metrics::{ClientScores, ParticleLogProbs, RegressionPredictions, Scale};
 use crate::particles::Particles;
-use crate::protocol::{Message, PARTICLES, Predictor, Request};
+use crate::protocol::{ClientId, Message, PARTICLES, Predictor, Request};
 use crate::rows::Table;
 
 /// Held-out rows: a table, its targets in the form that the metrics take, and the rows of each client.
@@ -40,6 +42,8 @@ pub struct ClientEvaluator<B: Backend> {
     pub validation: HeldOut,
     /// The calibration rows, with what was computed of them.
     pub calibration: CalibrationRows,
+    /// What corrects the classes' frequencies in the predictions of a client's own predictor, where that is asked for.
+    pub corrections: BTreeMap<ClientId, PriorCorrection>,
     /// The units of real targets.
     pub scale: Scale,
     /// The number of rows that are predicted at once.
@@ -88,19 +92,19 @@ impl<B: Backend> ClientEvaluator<B> {
     /// The published particles are missing, the device does not answer, or the predictions cannot be scored.
     pub fn score(&self, request: &Request, published: bool, own: Option<Predictor<B>>) -> Result<Message, RunError> {
         let published = match published {
-            true => Some(self.scores(&*self.function(request, Predictor::Published)?, &self.test, request)?),
+            true => Some(self.scores(&self.published(request)?, &self.test, request)?),
             false => None,
         };
         let mut message = Message::default();
         if let Some(own) = own {
-            let predicts_as_published = matches!(own, Predictor::Published);
-            let predict = self.function(request, own)?;
+            let predict = self.own(request, own)?;
+            let predicts_as_published = predict.is_published && predict.correction.is_none();
             let test = match &published {
                 Some(published) if predicts_as_published => published.clone(),
-                _ => self.scores(&*predict, &self.test, request)?,
+                _ => self.scores(&predict, &self.test, request)?,
             };
             message = with_scores(message, TEST_SCORES, &test);
-            message = with_scores(message, VALIDATION_SCORES, &self.scores(&*predict, &self.validation, request)?);
+            message = with_scores(message, VALIDATION_SCORES, &self.scores(&predict, &self.validation, request)?);
         }
         Ok(match published {
             Some(published) => with_scores(message, PUBLISHED_SCORES, &published),
@@ -108,12 +112,17 @@ impl<B: Backend> ClientEvaluator<B> {
         })
     }
 
-    /// The predictions of all test rows of the client of this request; `None` where it has none.
+    /// The predictions of all test rows of the client of this request, by its own predictor, or by the published particles
+    /// where none is given; `None` where it has no rows.
     ///
     /// # Errors
     /// The published particles are missing, or the device does not answer.
-    pub fn predicted(&self, request: &Request, predictor: Predictor<B>) -> Result<Option<Outputs>, RunError> {
-        self.predicted_of(&self.test, request, predictor)
+    pub fn predicted(&self, request: &Request, own: Option<Predictor<B>>) -> Result<Option<Outputs>, RunError> {
+        let predict = match own {
+            Some(own) => self.own(request, own)?,
+            None => self.published(request)?,
+        };
+        self.predicted_of(&self.test, request, &predict)
     }
 
     /// The predictions of all rows that the client of this request has among those held out; `None` where it has none.
@@ -124,10 +133,10 @@ impl<B: Backend> ClientEvaluator<B> {
         &self,
         held: &HeldOut,
         request: &Request,
-        predictor: Predictor<B>,
+        predict: &Predict<'_>,
     ) -> Result<Option<Outputs>, RunError> {
-        let (rows, predict) = (&held.rows[request.client], self.function(request, predictor)?);
-        let some = |rows: &[usize]| self.outputs(&*predict, held, rows);
+        let rows = &held.rows[request.client];
+        let some = |rows: &[usize]| self.outputs(predict, held, rows);
         let parts = rows.chunks(self.chunk).map(some).collect::<Result<Vec<_>, _>>()?;
         let Some(&Outputs { components, width, .. }) = parts.first() else { return Ok(None) };
         let mut values = Vec::with_capacity(components * rows.len() * width);
@@ -140,7 +149,7 @@ impl<B: Backend> ClientEvaluator<B> {
         Ok(Some(Outputs { components, width, values }))
     }
 
-    fn scores(&self, predict: &Predict, held: &HeldOut, request: &Request) -> Result<ClientScores, RunError> {
+    fn scores(&self, predict: &Predict<'_>, held: &HeldOut, request: &Request) -> Result<ClientScores, RunError> {
         let mut scores = no_scores(self.model.task(), self.bins).ok_or_else(no_rows)?;
         for rows in held.rows[request.client].chunks(self.chunk) {
             let Outputs { components, width, values } = self.outputs(predict, held, rows)?;
@@ -162,14 +171,31 @@ impl<B: Backend> ClientEvaluator<B> {
         Ok(scores)
     }
 
-    fn outputs(&self, predict: &Predict, held: &HeldOut, rows: &[usize]) -> Result<Outputs, RunError> {
-        let outputs = predict(held.table.batch(rows.iter().copied(), &self.session).inputs)?;
+    fn outputs(&self, predict: &Predict<'_>, held: &HeldOut, rows: &[usize]) -> Result<Outputs, RunError> {
+        let outputs = (predict.function)(held.table.batch(rows.iter().copied(), &self.session).inputs)?;
         let [components, _, width] = outputs.dims();
-        Ok(Outputs { components, width, values: outputs.try_into_vec_as::<f32>()? })
+        let mut values = outputs.try_into_vec_as::<f32>()?;
+        if let Some(correction) = predict.correction {
+            correction.apply(&mut values);
+        }
+        Ok(Outputs { components, width, values })
+    }
+
+    /// The client's own predictor, corrected to its frequencies of classes where that is asked for.
+    fn own<'a>(&'a self, request: &Request, own: Predictor<B>) -> Result<Predict<'a>, RunError> {
+        let is_published = matches!(own, Predictor::Published);
+        let correction = self.corrections.get(&request.client);
+        Ok(Predict { function: self.function(request, own)?, is_published, correction })
+    }
+
+    /// The published particles.
+    pub(super) fn published<'a>(&'a self, request: &Request) -> Result<Predict<'a>, RunError> {
+        let function = self.function(request, Predictor::Published)?;
+        Ok(Predict { function, is_published: true, correction: None })
     }
 
     /// The predictor as a function of rows.
-    fn function<'a>(&'a self, request: &Request, predictor: Predictor<B>) -> Result<Box<Predict<'a>>, RunError> {
+    fn function<'a>(&'a self, request: &Request, predictor: Predictor<B>) -> Result<Box<Function<'a>>, RunError> {
         let particles = match predictor {
             Predictor::Rows(predict) => return Ok(predict),
             Predictor::Own(particles) => particles,
@@ -186,5 +212,14 @@ pub(super) fn with_scores(message: Message, name: &str, scores: &ClientScores) -
     message.with_array(name, Array { shape: vec![values.len()], values: Values::F64(values) })
 }
 
+/// What gives the predictive parameters of rows.
+pub(super) struct Predict<'a> {
+    function: Box<Function<'a>>,
+    /// Whether the function is that of the published particles.
+    is_published: bool,
+    /// What corrects its results.
+    correction: Option<&'a PriorCorrection>,
+}
+
 /// A function from rows `[B, p]` to the predictive parameters `[S, B, outputs]` of S components.
-type Predict<'a> = dyn Fn(Tensor<2>) -> Result<Tensor<3>, RunError> + 'a;
+type Function<'a> = dyn Fn(Tensor<2>) -> Result<Tensor<3>, RunError> + 'a;

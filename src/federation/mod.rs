@@ -13,6 +13,7 @@ pub mod inquiry;
 pub mod labelled;
 mod outlier;
 pub mod parked;
+pub mod prior_correction;
 pub mod quarantine;
 mod roster;
 mod saved;

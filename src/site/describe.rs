@@ -176,15 +176,11 @@ pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
 }
 
 fn target(targets: &Targets, class_counts: bool) -> TargetDescription {
-    let Targets::Classes { labels, names } = targets else { return TargetDescription::Real };
+    let Targets::Classes { names, .. } = targets else { return TargetDescription::Real };
     if has_fractions(names) {
         return TargetDescription::Fractions;
     }
-    let counts = class_counts.then(|| {
-        let mut counts = vec![0; names.len()];
-        labels.iter().for_each(|label| counts[*label] += 1);
-        counts
-    });
+    let counts = class_counts.then(|| targets.counts(0..targets.len()));
     TargetDescription::Classes { names: names.clone(), counts }
 }
 

@@ -17,21 +17,30 @@ pub struct Terms {
     /// How often a training row of each class counts, `[C]`; `None` for once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class_weights: Option<Vec<f64>>,
+    /// The share of each class among all clients' training rows, as the model learns it, `[C]`, where a client's predictions
+    /// are corrected to its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frequencies: Option<Vec<f64>>,
 }
 
 impl Terms {
-    /// Checks the weights of the classes.
+    /// Checks the weights and the frequencies of the classes.
     ///
     /// # Errors
     /// There is not one for each class, or one is negative or not finite.
-    pub fn check_weights(&self) -> Result<(), String> {
-        let Some(weights) = &self.class_weights else { return Ok(()) };
+    pub fn check_classes(&self) -> Result<(), String> {
+        self.check_numbers(self.class_weights.as_deref(), "weight")?;
+        self.check_numbers(self.frequencies.as_deref(), "frequency")
+    }
+
+    fn check_numbers(&self, numbers: Option<&[f64]>, what: &str) -> Result<(), String> {
+        let Some(numbers) = numbers else { return Ok(()) };
         let classes = self.card.classes.as_ref().map_or(0, Vec::len);
-        if weights.len() != classes {
-            return Err(format!("{} weights of {classes} classes", weights.len()));
+        if numbers.len() != classes {
+            return Err(format!("{} numbers for {classes} classes, each of which has a {what}", numbers.len()));
         }
-        match weights.iter().find(|weight| !(weight.is_finite() && **weight >= 0.0)) {
-            Some(weight) => Err(format!("{weight} is no weight of a class")),
+        match numbers.iter().find(|number| !(number.is_finite() && **number >= 0.0)) {
+            Some(number) => Err(format!("{number} is no {what} of a class")),
             None => Ok(()),
         }
     }

@@ -117,6 +117,8 @@ fn so_have_those_of_a_run_with_other_rows_precisions_and_messages() {
         "--set algorithm.kind=fedper --set federation.wire=f16 --set partition.validation=0.2",
         "--set algorithm.kind=per-fedavg --set optimizer.kind=sgd --set algorithm.inner_lr=0.5 --set data.class_weights=balanced",
         "--set algorithm.kind=pfedvem --set precision=f64 --set evaluation.chunk=4",
+        "--set algorithm.kind=newton-dsvgd --set evaluation.prior_correction=true",
+        "--set algorithm.kind=fedavg --set evaluation.prior_correction=true --set data.class_weights=balanced",
         "--set algorithm.kind=fedper --set optimizer.reset=never --set evaluation.personal=true --set checkpoint.every_seconds=0",
     ] {
         let place = named(&format!("{keys} --set rounds=3"));

@@ -93,6 +93,11 @@ fn what_is_wrong_with_the_sites_is_said_before_anything_is_written() {
     place.refuses("train run.toml", &["--sites"]);
     place.refuses(&line("--set data.rotate=principal"), &["client 0 tells no sums of products", "tell.products"]);
     place.refuses(&line("--set data.class_weights=balanced"), &["client 0 does not tell", "tell.class_counts"]);
+    let corrected = "--set evaluation.personal=true --set evaluation.prior_correction=true";
+    place.refuses(
+        &line(corrected),
+        &["client 0 does not tell", "tell.class_counts", "evaluation.prior_correction = false"],
+    );
     place.write("2/rows.csv", rows(2, 9, 0.3));
     place.refuses(&line(""), &["client 2 tells no sums", "tell.min_rows"]);
 }

@@ -246,3 +246,22 @@ fn weights_of_classes_need_classes_and_a_method_that_weighs() {
     place.refuses(&format!("train --set algorithm.kind=pfedgp {weights}"), &["pfedgp", "data.class_weights"]);
     place.refuses("train --set data.class_weights=half --out run", &["data.class_weights", "balanced"]);
 }
+
+#[test]
+fn a_correction_of_frequencies_needs_predictors_of_clients_that_have_not_learned_them() {
+    let place = Place::new();
+    place.write("prices.csv", prices(30));
+    let regression =
+        "--set data.kind=csv --set data.path=prices.csv --set data.target=price --set data.task=regression";
+    let corrected = "--set evaluation.prior_correction=true --out run";
+    place.refuses(&format!("{TINY} {corrected}"), &["evaluation.prior_correction", "`evaluation.personal` = true"]);
+    let personal = format!("--set evaluation.personal=true {corrected}");
+    place.refuses(&format!("{TINY} {regression} {personal}"), &["no classes", "must be false"]);
+    for kind in ["fedper", "fedwba", "pfedgp"] {
+        let line = format!("train --set algorithm.kind={kind} {personal}");
+        place.refuses(
+            &line,
+            &[kind, "learn how frequent their classes are", "`evaluation.prior_correction` must be false"],
+        );
+    }
+}

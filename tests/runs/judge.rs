@@ -89,6 +89,7 @@ fn judged(text: &str, own: bool, around: Option<&Around>) -> Vec<(Judged, Judged
         test: held(&all.test, tests),
         validation: held(&all.train, vec![vec![0, 1]; clients]),
         calibration: CalibrationRows::new(held(&all.train, vec![vec![2, 3]; clients])),
+        corrections: BTreeMap::new(),
         scale,
         chunk: 3,
         bins: config.evaluation.bins,

@@ -1,5 +1,7 @@
 //! What clients answer where vector scaling or isotonic regression is fitted: together, that of all rows at one client.
 
+use std::collections::BTreeMap;
+
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::Dataset;
@@ -34,6 +36,7 @@ fn clients(config: &Config, text: &str, of_client: Vec<Vec<usize>>) -> (InProces
         test: held(&all.test, none.clone()),
         validation: held(&all.train, none),
         calibration: CalibrationRows::new(held(&all.train, of_client)),
+        corrections: BTreeMap::new(),
         scale: Scale::IDENTITY,
         // Every row is predicted by itself, so that it has the same bits wherever it is.
         chunk: 1,

@@ -156,7 +156,7 @@ pub fn federation_of(text: &str, sites: &[SiteConfig], on_the_way: OnTheWay) -> 
     serve::<Flex>(&config, &carrier(sites, &on_the_way), &Quiet, None)
 }
 
-/// What does not depend on clocks: the bits of the particles, the posterior, and of each round its number, its clients and
+/// What does not depend on clocks: the bits of the particles, the posterior with the scores of the clients' predictors, and of each round its number, its clients and
 /// the bytes in both directions.
 type Essence = (Vec<u64>, String, Vec<(usize, Vec<usize>, [u64; 2])>);
 
@@ -165,7 +165,7 @@ fn essence(outcome: &Outcome<Flex>) -> Essence {
     let round = |round: &fedstein::experiment::RoundRecord| {
         (round.round, round.clients.clone(), [round.uplink_bytes, round.downlink_bytes])
     };
-    (particles, format!("{:?}", outcome.posterior), outcome.rounds.iter().map(round).collect())
+    (particles, format!("{:?} {:?}", outcome.posterior, outcome.personal), outcome.rounds.iter().map(round).collect())
 }
 
 /// Asserts that a federation of sites has the bits of a run in one process.
@@ -183,7 +183,12 @@ fn compare_texts([here, elsewhere]: [String; 2], (kind, more): (&str, &str), tas
     let ([here, elsewhere], what) = ([&together, &apart].map(essence), format!("{kind} {more}"));
     assert_eq!(here.2, elsewhere.2, "{what}: the rounds differ");
     assert!(here.0 == elsewhere.0, "{what}: the particles differ");
-    assert!(here.1 == elsewhere.1, "{what}: the posteriors differ");
+    assert!(
+        here.1 == elsewhere.1,
+        "{what}: the posteriors or the clients' scores differ:\n{}\n{}",
+        here.1,
+        elsewhere.1
+    );
     let visits = together.rounds.iter().map(|round| round.clients.len()).sum::<usize>();
     assert!(seen.lock().unwrap().len() >= visits + 2 * K, "{kind}: the messages did not travel");
 }
@@ -221,6 +226,23 @@ fn so_it_does_with_classes_of_equal_weight() {
         let texts = configs(kind, "", Task::Classification).map(weighted);
         assert!(texts.iter().all(|text| text.contains("balanced")));
         compare_texts(texts, (kind, "class weights"), Task::Classification);
+    }
+}
+
+#[test]
+fn so_it_does_with_predictors_of_the_clients_and_their_frequencies_of_classes() {
+    for (kind, weights) in [("newton-dsvgd", "none"), ("dsvgd", "balanced"), ("fedavg", "none")] {
+        let scores = [false, true].map(|corrected| {
+            let more = format!("[evaluation]\npersonal = true\nprior_correction = {corrected}");
+            let weights = format!("class_weights = \"{weights}\", ");
+            let texts = configs(kind, &more, Task::Classification)
+                .map(|text| text.replace("data = { ", &format!("data = {{ {weights}")));
+            assert!(texts.iter().all(|text| text.contains("class_weights")));
+            compare_texts(texts.clone(), (kind, &more), Task::Classification);
+            let outcome = in_one_process(&texts[0], Task::Classification).unwrap();
+            outcome.personal.unwrap().0.last.numbers["personal_nll"].unwrap()
+        });
+        assert!(scores[0] != scores[1], "{kind}: the correction has no effect");
     }
 }
 

@@ -107,7 +107,7 @@ impl Partition {
     /// # Panics
     /// When `targets` are not those of the rows that were assigned.
     pub fn counts(&self, targets: &Targets) -> Vec<Vec<usize>> {
-        self.clients.iter().map(|rows| count(rows.iter().copied(), targets)).collect()
+        self.clients.iter().map(|rows| targets.counts(rows.iter().copied())).collect()
     }
 }
 
@@ -117,16 +117,4 @@ fn distinct(rows: &[Vec<usize>]) -> Vec<usize> {
     rows.sort_unstable();
     rows.dedup();
     rows
-}
-
-/// The number of these rows in each class `[C]`; one number if the targets are not classes.
-pub(super) fn count(rows: impl Iterator<Item = usize>, targets: &Targets) -> Vec<usize> {
-    match targets {
-        Targets::Classes { labels, names } => {
-            let mut counts = vec![0; names.len()];
-            rows.for_each(|row| counts[labels[row]] += 1);
-            counts
-        }
-        _ => vec![rows.count()],
-    }
 }

@@ -1,7 +1,6 @@
 //! A partition as a table for a terminal.
 
 use super::Partition;
-use super::rows::count;
 use crate::Targets;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -48,7 +47,7 @@ impl Partition {
             let others = others.iter().map(|(_, rows)| rows[client].len()).collect();
             lines.push(line(&client.to_string(), &self.name(client), counts, others));
         }
-        let totals = count(distinct(&self.clients).into_iter(), targets);
+        let totals = targets.counts(distinct(&self.clients).into_iter());
         lines.push(line("all", "", &totals, others.iter().map(|(_, rows)| distinct(rows).len()).collect()));
 
         let mut text = aligned(&lines, many.then(|| format!("... {} more clients", counts.len() - 25)));

@@ -4,7 +4,6 @@
 
 use super::Partition;
 use super::classes::{Classes, boundaries};
-use super::rows::count;
 use crate::{DataError, Dataset};
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -44,7 +43,7 @@ pub(super) fn of_clients(
             return Err(DataError::Partition { kind, problem });
         }
         let classes = Classes::of(kind, &test.targets)?;
-        let counts: Vec<Vec<usize>> = (0..clients).map(|k| count(partition.assigned(k), &train.targets)).collect();
+        let counts: Vec<Vec<usize>> = (0..clients).map(|k| train.targets.counts(partition.assigned(k))).collect();
         notes.extend(untested(&classes, &counts));
         Ok((classes, counts))
     };

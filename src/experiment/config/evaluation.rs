@@ -20,6 +20,10 @@ pub struct EvaluationConfig {
     pub discrepancy: bool,
     /// Whether each client's predictor is scored on rows of its own.
     pub personal: bool,
+    /// Whether the predictions of each client's predictor are corrected to its frequencies of classes; they are not in a run
+    /// of an earlier version.
+    #[serde(default)]
+    pub prior_correction: bool,
     /// The rows on which metrics are computed; test rows in a run of an earlier version.
     #[serde(default)]
     pub rows: EvaluationRows,
@@ -70,6 +74,12 @@ const KEYS: &[Key] = &[
         Bool,
         B(false),
         "Also scores every client's own predictor on that client's own test rows: columns `personal_*` of rounds.csv, and `clients.csv`. The clients send sums, never rows; this traffic is not counted.",
+    ),
+    key(
+        "prior_correction",
+        Bool,
+        B(false),
+        "With `personal`: multiplies a client's probability of each class by the class's share of the client's training rows over its share of all clients' rows, and normalises (Bayes' rule where classes are as frequent as at the client; Saerens et al. 2002). For classifications with methods whose posterior is that of all clients; personalised methods learn these shares. Needs `tell.class_counts` of every site.",
     ),
     key(
         "rows",

@@ -1,0 +1,99 @@
+//! Prior correction: a client's probabilities of classes, where classes are not as frequent as among all clients.
+//!
+//! A posterior that all clients share has learned the frequencies π_c of the classes among all rows. At a client whose
+//! frequencies are π'_c, and whose rows of a class are as anywhere, Bayes' rule gives (Saerens, Latinne and Decaestecker
+//! 2002, eq. 2.4)
+//!
+//! p'(c | x) ∝ p(c | x) · π'_c / π_c.
+
+/// One row that is spread over the classes as all rows are: a class without rows at the client keeps some probability.
+const PRIOR_ROWS: f64 = 1.0;
+
+/// The correction of one client's predictions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PriorCorrection {
+    /// log(π'_c / π_c), `[C]`.
+    log_ratios: Vec<f64>,
+}
+
+impl PriorCorrection {
+    /// The correction of a client.
+    ///
+    /// # Arguments
+    /// * `rows`: the client's number of training rows in each class, `[C]`
+    /// * `learned`: the frequencies of the classes that the model has learned, `[C]`, with sum 1
+    pub fn new(rows: &[usize], learned: &[f64]) -> Self {
+        let all = rows.iter().sum::<usize>() as f64 + PRIOR_ROWS;
+        let log_ratio = |(rows, learned): (&usize, &f64)| match *rows {
+            0 => (PRIOR_ROWS / all).ln(),
+            rows => ((rows as f64 + PRIOR_ROWS * learned) / (all * learned)).ln(),
+        };
+        Self { log_ratios: rows.iter().zip(learned).map(log_ratio).collect() }
+    }
+
+    /// Corrects log-probabilities in place, those of each particle by themselves.
+    ///
+    /// # Arguments
+    /// * `log_probs`: `[…, C]`
+    pub fn apply(&self, log_probs: &mut [f32]) {
+        for row in log_probs.chunks_exact_mut(self.log_ratios.len()) {
+            let added = |(log_prob, log_ratio): (&f32, &f64)| f64::from(*log_prob) + log_ratio;
+            let corrected: Vec<f64> = row.iter().zip(&self.log_ratios).map(added).collect();
+            let largest = corrected.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            // A prediction that is not finite stays so, for the scores to refuse.
+            let total = corrected.iter().map(|value| (value - largest).exp()).sum::<f64>().ln() + largest;
+            row.iter_mut().zip(corrected).for_each(|(log_prob, value)| *log_prob = (value - total) as f32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(x: f64, mean: f64) -> f64 {
+        (-(x - mean).powi(2) / 2.0).exp()
+    }
+
+    /// Bayes' rule for three normal densities, once with the frequencies of all rows, once with the client's.
+    #[test]
+    fn corrected_probabilities_are_bayes_rule_with_the_clients_frequencies() {
+        let (learned, rows) = ([0.5, 0.3, 0.2], [20_000_000, 0, 60_000_000]);
+        let posterior = |x: f64, frequencies: [f64; 3]| {
+            let joint: Vec<f64> =
+                frequencies.iter().zip([-1.0, 0.0, 2.0]).map(|(f, mean)| f * normal(x, mean)).collect();
+            joint.iter().map(|value| value / joint.iter().sum::<f64>()).collect::<Vec<f64>>()
+        };
+        let correction = PriorCorrection::new(&rows, &learned);
+        for x in [-3.0, -0.4, 0.6, 2.5] {
+            let mut log_probs: Vec<f32> = posterior(x, learned).into_iter().map(|p| p.ln() as f32).collect();
+            correction.apply(&mut log_probs);
+            for (log_prob, expected) in log_probs.iter().zip(posterior(x, [0.25, 0.0, 0.75])) {
+                assert!((f64::from(log_prob.exp()) - expected).abs() < 1e-6, "{x}: {log_probs:?}, expected {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_class_without_rows_keeps_some_probability_and_one_row_moves_little() {
+        let mut log_probs = [0.2_f32.ln(), 0.8_f32.ln(), 1.0_f32.ln(), f32::NEG_INFINITY];
+        PriorCorrection::new(&[9, 0], &[0.5, 0.5]).apply(&mut log_probs);
+        // Odds of .2 to .8, times (9.5/10)/.5 to (.5/10)/.5.
+        assert!((log_probs[0].exp() - 3.8 / (3.8 + 0.8)).abs() < 1e-6, "{log_probs:?}");
+        assert_eq!(log_probs[2..], [0.0, f32::NEG_INFINITY]);
+        let mut few = [0.2_f32.ln(), 0.8_f32.ln()];
+        PriorCorrection::new(&[0, 1], &[0.5, 0.5]).apply(&mut few);
+        assert!((few[1].exp() - 1.2 / (1.2 + 0.1)).abs() < 1e-6, "{few:?}");
+    }
+
+    #[test]
+    fn a_client_like_all_others_is_not_corrected_and_no_class_is_needed_twice() {
+        let mut log_probs = [0.1_f32.ln(), 0.6_f32.ln(), 0.3_f32.ln()];
+        let before = log_probs;
+        PriorCorrection::new(&[50, 30, 20], &[0.5, 0.3, 0.2]).apply(&mut log_probs);
+        assert!(log_probs.iter().zip(before).all(|(after, before)| (after - before).abs() < 1e-6), "{log_probs:?}");
+        // A class that nobody has.
+        PriorCorrection::new(&[2, 2, 0], &[0.5, 0.5, 0.0]).apply(&mut log_probs);
+        assert!(log_probs.iter().all(|value| value.is_finite()), "{log_probs:?}");
+    }
+}
