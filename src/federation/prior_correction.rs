@@ -1,10 +1,11 @@
 //! Prior correction: a client's probabilities of classes, where classes are not as frequent as among all clients.
 //!
 //! A posterior that all clients share has learned the frequencies π_c of the classes among all rows. At a client whose
-//! frequencies are π'_c, and whose rows of a class are as anywhere, Bayes' rule gives (Saerens, Latinne and Decaestecker
-//! 2002, eq. 2.4)
+//! frequencies are π'_c, and whose rows of a class are as anywhere, Bayes' rule gives
 //!
-//! p'(c | x) ∝ p(c | x) · π'_c / π_c.
+//! p'(c | x) ∝ p(c | x) · π'_c / π_c
+//!
+//! (Saerens, Latinne and Decaestecker, *Adjusting the Outputs of a Classifier to New a Priori Probabilities*, 2002).
 
 /// One row that is spread over the classes as all rows are: a class without rows at the client keeps some probability.
 const PRIOR_ROWS: f64 = 1.0;
