@@ -87,13 +87,13 @@ fn figures_of_the_same_runs_share_them() {
 }
 
 #[test]
-fn table_1_runs_the_eleven_methods_of_the_paper_and_two_forms_of_newton_factors_and_of_each_particle_method() {
+fn table_1_runs_the_eleven_methods_of_the_paper_with_forms_of_averaging_newton_factors_and_each_particle_method() {
     let figure = find("fedwba/table1").unwrap();
     let grid = grid(&figure, Scale::Full);
     let cells = grid.cells.iter().filter(|cell| figure.panels[cell.panel].id == "mnist-k100");
     let configs: Vec<Config> = cells.map(|cell| grid.config(&figure, cell, 1).unwrap().0).collect();
     let kinds: BTreeSet<&str> = configs.iter().map(|config| config.algorithm.name()).collect();
-    assert_eq!((configs.len(), kinds.len()), (15, 12));
+    assert_eq!((configs.len(), kinds.len()), (17, 12));
     for config in configs {
         // All have 2000 visits: 100 rounds of twenty, or 2000 rounds of one.
         assert_eq!(config.rounds * config.schedule.clients(), 100 * 20, "{}", config.algorithm.name());
