@@ -52,11 +52,11 @@ pub(super) fn assigned(
         Targets::Classes { names, .. } => names.as_slice(),
         _ => &[],
     };
-    let counts = || Ok(partition.counts(&data.train.targets));
+    let rows = partition.counts(&data.train.targets);
+    let counts = || Ok(rows.clone());
     let (class_weights, note) = class_weights::of(config, counts, names)?.unzip();
     let (learned, corrected) = prior_correction::learned(config, counts, class_weights.as_deref())?.unzip();
-    let of_clients = partition.counts(&data.train.targets).into_iter().enumerate();
-    let corrections = prior_correction::of_clients(of_clients, learned.as_deref());
+    let corrections = prior_correction::of_clients(rows.into_iter().enumerate(), learned.as_deref());
     let notes = data.notes.iter().chain(&partition.notes).chain(&note).chain(&corrected).cloned().collect();
     let rotation = rotation::of(config, &data, &partition)?;
     let data = match &rotation {

@@ -37,13 +37,15 @@ impl PriorCorrection {
     /// # Arguments
     /// * `log_probs`: `[…, C]`
     pub fn apply(&self, log_probs: &mut [f32]) {
+        let mut corrected = vec![0.0; self.log_ratios.len()];
         for row in log_probs.chunks_exact_mut(self.log_ratios.len()) {
-            let added = |(log_prob, log_ratio): (&f32, &f64)| f64::from(*log_prob) + log_ratio;
-            let corrected: Vec<f64> = row.iter().zip(&self.log_ratios).map(added).collect();
+            for ((value, log_prob), log_ratio) in corrected.iter_mut().zip(&*row).zip(&self.log_ratios) {
+                *value = f64::from(*log_prob) + log_ratio;
+            }
             let largest = corrected.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             // A prediction that is not finite stays so, for the scores to refuse.
             let total = corrected.iter().map(|value| (value - largest).exp()).sum::<f64>().ln() + largest;
-            row.iter_mut().zip(corrected).for_each(|(log_prob, value)| *log_prob = (value - total) as f32);
+            row.iter_mut().zip(&corrected).for_each(|(log_prob, value)| *log_prob = (value - total) as f32);
         }
     }
 }

@@ -264,4 +264,5 @@ fn a_correction_of_frequencies_needs_predictors_of_clients_that_have_not_learned
             &[kind, "learn how frequent their classes are", "`evaluation.prior_correction` must be false"],
         );
     }
+    place.refuses(&format!("train --set algorithm.kind=svgd {personal}"), &["svgd", "one place", "must be false"]);
 }

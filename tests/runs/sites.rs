@@ -156,8 +156,8 @@ pub fn federation_of(text: &str, sites: &[SiteConfig], on_the_way: OnTheWay) -> 
     serve::<Flex>(&config, &carrier(sites, &on_the_way), &Quiet, None)
 }
 
-/// What does not depend on clocks: the bits of the particles, the posterior with the scores of the clients' predictors, and of each round its number, its clients and
-/// the bytes in both directions.
+/// What does not depend on clocks: the bits of the particles, the posterior with the scores of the clients' predictors, and
+/// of each round its number, its clients and the bytes in both directions.
 type Essence = (Vec<u64>, String, Vec<(usize, Vec<usize>, [u64; 2])>);
 
 fn essence(outcome: &Outcome<Flex>) -> Essence {

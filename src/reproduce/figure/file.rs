@@ -103,6 +103,22 @@ struct RowFile {
     value: Option<Values>,
 }
 
+impl RowFile {
+    /// The curves, `series` or `series@point`, and their values in the panel with index `panel` among `panels`.
+    fn curves(&self, panel: usize, panels: usize) -> Result<Vec<(String, Option<f64>)>, String> {
+        let series = self.series.all("series")?;
+        let Some(values) = &self.value else { return Ok(series.iter().map(|series| (series.clone(), None)).collect()) };
+        let name = |series: &String, point: Option<&str>| match point {
+            Some(point) => format!("{series}@{point}"),
+            None => series.clone(),
+        };
+        let points = values.at(panel, panels)?.into_iter();
+        Ok(points
+            .flat_map(|(point, value)| series.iter().map(move |series| (name(series, point), Some(value))))
+            .collect())
+    }
+}
+
 /// An assertion, the same about each of its panels.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -241,28 +257,18 @@ impl Figure {
         let mut targets = Vec::new();
         for (at, panel) in panels.iter().enumerate() {
             for row in &rows {
-                let points = match &row.value {
-                    None => vec![(None, None)],
-                    Some(values) => {
-                        let values = values.at(at, panels.len()).map_err(here)?;
-                        values.into_iter().map(|(point, value)| (point, Some(value))).collect()
-                    }
-                };
-                for (point, value) in points {
-                    for series in row.series.all("series").map_err(here)? {
-                        let name = point.map_or_else(|| series.clone(), |point| format!("{series}@{point}"));
-                        let term = self.term(panel, &name).map_err(here)?;
-                        targets.push(Target {
-                            what: file.what.clone(),
-                            source: file.source.clone(),
-                            metric: self.metric(file.metric.clone(), term.panel).map_err(here)?,
-                            term,
-                            statistic,
-                            between: file.between,
-                            value: expected(value).map_err(here)?,
-                            note: file.note.clone(),
-                        });
-                    }
+                for (curve, value) in row.curves(at, panels.len()).map_err(here)? {
+                    let term = self.term(panel, &curve).map_err(here)?;
+                    targets.push(Target {
+                        what: file.what.clone(),
+                        source: file.source.clone(),
+                        metric: self.metric(file.metric.clone(), term.panel).map_err(here)?,
+                        term,
+                        statistic,
+                        between: file.between,
+                        value: expected(value).map_err(here)?,
+                        note: file.note.clone(),
+                    });
                 }
             }
         }

@@ -1,0 +1,390 @@
+//! Keys that are valid one by one and conflict with each other.
+
+use fedstein_schema::{ConfigError, list, nearest};
+
+use super::{
+    ClassWeights, Config, EvaluationRows, FaultsConfig, FederationConfig, LrScheduleConfig, ModelConfig,
+    OptimizerConfig, RobustRule, Rotate,
+};
+use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities, Replies};
+use crate::datasets::{DataConfig, DataProperties, SchemeProperties};
+use crate::federation::faults::Fault;
+use crate::models::ModelKind;
+use crate::protocol::{RequestKind, Wire};
+use crate::statistics::trimmed;
+
+impl Config {
+    /// Finds keys that are valid one by one and conflict with each other.
+    ///
+    /// # Errors
+    /// [`ConfigError::Conflict`], which names both keys and a valid setting.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_for(&self.algorithm, None)
+    }
+
+    /// As [`Self::check`], for an algorithm that need not be the one in `[algorithm]`, and for rows that need not be
+    /// those of `[data]`.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub(in crate::experiment) fn check_for(
+        &self,
+        algorithm: &impl Algorithm,
+        own_data: Option<DataProperties>,
+    ) -> Result<(), ConfigError> {
+        let (name, can) = (self.algorithm.name(), algorithm.capabilities());
+        let data = match own_data {
+            Some(data) => data,
+            None => self.data()?.properties(),
+        };
+        let scheme = self.partition()?.scheme;
+        let conflicts = [
+            self.schedule_conflict(name, can, scheme.clients()),
+            self.model_conflict(data),
+            self.curvature_conflict(name, can),
+            self.rotation_conflict(data)?,
+            self.class_weights_conflict((name, can), data)?,
+            self.partition_conflict(data, scheme.properties()),
+            algorithm.check().err(),
+            self.optimizer_conflict(name, can),
+            self.lr_schedule_conflict(name, can),
+            self.federation_conflict(name, can),
+            self.wire_conflict(name, can),
+            self.faults_conflict(),
+            self.evaluation_conflict()?,
+            self.prior_correction_conflict((name, can), data),
+            self.stop_conflict(data)?,
+            self.calibration_conflict(data)?,
+        ];
+        match conflicts.into_iter().flatten().next() {
+            Some(conflict) => Err(ConfigError::Conflict(conflict)),
+            None => Ok(()),
+        }
+    }
+
+    fn evaluation_conflict(&self) -> Result<Option<String>, ConfigError> {
+        // The rows of a federation are held out by its sites.
+        let none = self.partition()?.validation == 0.0 && !matches!(self.data()?, DataConfig::Sites(_));
+        Ok((none && self.evaluation.rows == EvaluationRows::Validation).then(|| {
+            "`evaluation.rows` = \"validation\" needs rows that clients hold out; set `partition.validation` to their \
+             share, such as 0.1"
+                .to_owned()
+        }))
+    }
+
+    /// Checks that there are predictors of clients, which have the frequencies of all clients' classes.
+    fn prior_correction_conflict(
+        &self,
+        (algorithm, can): (&str, Capabilities),
+        properties: DataProperties,
+    ) -> Option<String> {
+        if !self.evaluation.prior_correction {
+            return None;
+        }
+        let why = if !self.evaluation.personal {
+            return Some(
+                "`evaluation.prior_correction` corrects the predictors of the clients; it needs `evaluation.personal` = true"
+                    .into(),
+            );
+        } else if properties.is_toy() || properties.is_regression() {
+            format!("data kind `{}` has no classes here", self.data_kind())
+        } else if can.centralised {
+            format!("algorithm kind `{algorithm}` has all rows in one place")
+        } else if can.personal {
+            format!("the clients of algorithm kind `{algorithm}` learn how frequent their classes are")
+        } else {
+            return None;
+        };
+        Some(format!("{why}; `evaluation.prior_correction` must be false"))
+    }
+
+    /// Checks that there are validation rows by which a round is the best or the step size becomes smaller.
+    fn stop_conflict(&self, properties: DataProperties) -> Result<Option<String>, ConfigError> {
+        let (metric, Some(key)) = (self.stop.metric, self.validation_key()) else { return Ok(None) };
+        if matches!(self.data()?, DataConfig::Sites(_)) {
+            return Ok(Some(format!(
+                "`{key}` needs validation rows in this process, but with `data.kind` = \"sites\" they are at the sites; use `rounds` \
+                 and the other kinds of `[lr_schedule]`"
+            )));
+        }
+        if properties.is_toy() {
+            return Ok(Some(format!(
+                "`{key}` needs validation rows, but data kind `{}` is a toy density without any",
+                self.data_kind()
+            )));
+        }
+        if self.partition()?.validation == 0.0 {
+            return Ok(Some(format!(
+                "`{key}` needs rows that clients hold out; set `partition.validation` to their share, such as 0.1"
+            )));
+        }
+        if self.evaluation.personal {
+            return Ok(Some(format!(
+                "`{key}` looks at the published particles, but `evaluation.personal` scores predictors of the clients, which \
+                 are not kept; one of the two must go"
+            )));
+        }
+        let task = |classes| if classes { "classification" } else { "regression" };
+        let other = metric.of_classes().filter(|classes| *classes == properties.is_regression());
+        Ok(other.map(|classes| {
+            format!(
+                "`stop.metric` = \"{}\" is one of a {}, but the data are a {}; use \"nll\"",
+                metric.key(),
+                task(classes),
+                task(!classes)
+            )
+        }))
+    }
+
+    fn calibration_conflict(&self, data: DataProperties) -> Result<Option<String>, ConfigError> {
+        let has_rows = self.partition()?.calibration > 0.0 || matches!(self.data()?, DataConfig::Sites(_));
+        Ok(self.calibration.conflict(data.is_regression(), has_rows))
+    }
+
+    fn schedule_conflict(&self, algorithm: &str, can: Capabilities, clients: Option<usize>) -> Option<String> {
+        let (scheduled, schedule) = (self.schedule.clients(), self.schedule.kind().name);
+        if can.one_client_per_round && scheduled != 1 {
+            return Some(format!(
+                "algorithm kind `{algorithm}` moves one client a round, but `schedule.clients` is {scheduled}; it must be 1 \
+                 (`p-dsvgd` moves several)"
+            ));
+        }
+        if self.schedule.is_informed() && !can.tilted {
+            return Some(format!(
+                "schedule kind `{schedule}` compares the clients' tilted densities, which algorithm kind `{algorithm}` does not \
+                 have; use {}, or schedule kind `round-robin` or `random`",
+                either(&tilted_kinds())
+            ));
+        }
+        if self.evaluation.discrepancy && !can.tilted {
+            return Some(format!(
+                "`evaluation.discrepancy` asks for the clients' tilted densities, which algorithm kind `{algorithm}` does not have"
+            ));
+        }
+        let clients = clients?;
+        (scheduled > clients).then(|| {
+            format!("`schedule.clients` is {scheduled}, but there are only `partition.clients` = {clients} clients")
+        })
+    }
+
+    /// Checks that a step size in an algorithm's own formulas equals the optimiser's.
+    fn optimizer_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+        let plain = matches!(self.optimizer, OptimizerConfig::Sgd { .. });
+        (can.plain_gradient_steps && !plain).then(|| {
+            format!("algorithm kind `{algorithm}` is defined by plain gradient steps; it needs optimizer kind `sgd`")
+        })
+    }
+
+    /// Checks that the method's steps are those of `[optimizer]`, where their size changes.
+    fn lr_schedule_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+        (self.lr_schedule != LrScheduleConfig::Constant && !can.scheduled_steps).then(|| {
+            format!(
+                "algorithm kind `{algorithm}` has steps of its own, which do not use `optimizer.lr`; it needs `lr_schedule.kind` = \"constant\""
+            )
+        })
+    }
+
+    /// Checks that the robust rule applies to the algorithm and to enough replies, and that a round can have the
+    /// quorum.
+    fn federation_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+        let FederationConfig { min_replies, robust, robust_trim, .. } = self.federation;
+        let scheduled = self.schedule.clients();
+        if min_replies > scheduled && !can.centralised && !can.chooses_clients {
+            return Some(format!(
+                "`federation.min_replies` is {min_replies}, but a round has only `schedule.clients` = {scheduled} clients"
+            ));
+        }
+        let word = match robust {
+            RobustRule::None => return None,
+            RobustRule::NormClip => "norm-clip",
+            RobustRule::Median => "median",
+            RobustRule::Trimmed => "trimmed",
+        };
+        if can.centralised {
+            return Some(format!(
+                "`federation.robust` = \"{word}\" protects a server from some of its clients, but algorithm kind `{algorithm}` has \
+                 all rows in one place; it must be \"none\""
+            ));
+        }
+        match (robust, can.replies) {
+            (RobustRule::NormClip, _) => None,
+            (_, Replies::Different(why)) => Some(format!(
+                "`federation.robust` = \"{word}\" has no meaning with algorithm kind `{algorithm}`: {why}; use \"norm-clip\" or \"none\""
+            )),
+            _ if scheduled < 3 => Some(format!(
+                "`federation.robust` = \"{word}\" of {scheduled} replies is their mean; `schedule.clients` must be at least 3"
+            )),
+            (RobustRule::Trimmed, _) if trimmed(robust_trim, scheduled) == 0 => Some(format!(
+                "`federation.robust_trim` = {robust_trim} of {scheduled} replies is not even one; it must be at least 1/`schedule.clients`"
+            )),
+            _ => None,
+        }
+    }
+
+    /// Checks that the algorithm's messages are sent, and can be rounded.
+    fn wire_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+        let (wire, word) = (self.federation.wire, self.federation.wire.word());
+        if wire != Wire::Full && can.centralised {
+            return Some(format!(
+                "`federation.wire` = \"{word}\" rounds what server and clients send, but algorithm kind `{algorithm}` has all \
+                 rows in one place; it must be \"full\""
+            ));
+        }
+        (wire.is_half() && can.natural_parameters).then(|| {
+            format!(
+                "`federation.wire` = \"{word}\" leaves too few digits of the natural parameters that algorithm kind \
+                 `{algorithm}` sends, of which clients take differences; it must be \"full\" or \"f32\""
+            )
+        })
+    }
+
+    /// Checks that rotated features are still what the model and the data set need.
+    fn rotation_conflict(&self, properties: DataProperties) -> Result<Option<String>, ConfigError> {
+        if self.rotation()?.rotate == Rotate::None {
+            return Ok(None);
+        }
+        let data = self.data_kind();
+        if properties.is_toy() {
+            return Ok(Some(format!(
+                "data kind `{data}` is a toy density without features; `data.rotate` must be \"none\""
+            )));
+        }
+        let images = matches!(&self.model, ModelConfig::Stack(stack) if stack.reads_images());
+        Ok(images.then(|| {
+            "`data.rotate` = \"principal\" mixes the pixels of an image, and `model.layers` has convolutions or pools; use \
+             dense layers, or `data.rotate` = \"none\""
+                .into()
+        }))
+    }
+
+    /// Checks that there are classes to weigh, and that the method weighs them.
+    fn class_weights_conflict(
+        &self,
+        (algorithm, can): (&str, Capabilities),
+        properties: DataProperties,
+    ) -> Result<Option<String>, ConfigError> {
+        if self.class_weights()? == ClassWeights::None {
+            return Ok(None);
+        }
+        let why = match (properties.is_toy() || properties.is_regression(), can.weighted_rows) {
+            (true, _) => format!("data kind `{}` has no classes here", self.data_kind()),
+            (_, false) => {
+                format!("algorithm kind `{algorithm}` has no likelihood in which rows could count differently")
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(format!("{why}; `data.class_weights` must be \"none\"")))
+    }
+
+    fn faults_conflict(&self) -> Option<String> {
+        let FaultsConfig { kinds, requests, .. } = &self.faults;
+        let unknown = unknown_word("faults.kinds", kinds, &Fault::ALL.map(Fault::word))
+            .or_else(|| unknown_word("faults.requests", requests, &RequestKind::ALL.map(RequestKind::word)));
+        if unknown.is_some() {
+            return unknown;
+        }
+        let late = self.faults.kinds.iter().any(|word| word == Fault::Straggler.word());
+        (late && self.federation.deadline == 0.0).then(|| {
+            "`faults.kinds` has \"straggler\", which has no effect without a `federation.deadline`; it must be greater than 0"
+                .into()
+        })
+    }
+
+    fn curvature_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+        (can.curvature && matches!(self.model, ModelConfig::Mixture(_))).then(|| {
+            format!(
+                "algorithm kind `{algorithm}` needs the curvature of the likelihood, which model kind `mixture` does not \
+                 compute; use `dsvgd`, or model kind `blr`, `bnn` or `stack`"
+            )
+        })
+    }
+
+    fn model_conflict(&self, properties: DataProperties) -> Option<String> {
+        let data = self.data_kind();
+        match &self.model {
+            ModelConfig::Mixture(_) if !properties.is_toy() => Some(format!(
+                "model kind `mixture` is the density of the data `mixture-1d` and `mixture-2d`; it cannot be fitted to `{data}`"
+            )),
+            ModelConfig::Mixture(_) if self.evaluation.personal => Some(format!(
+                "`evaluation.personal` scores predictions on test rows, but data kind `{data}` is a toy density without any"
+            )),
+            ModelConfig::Mixture(_) if ["train_limit", "test_limit"].iter().any(|key| self.limits(key)) => {
+                Some(format!(
+                    "data kind `{data}` is two likelihoods, and its posterior is that of both; `data.train_limit` and \
+                     `data.test_limit` must be 0"
+                ))
+            }
+            ModelConfig::Mixture(_) => None,
+            _ if properties.is_toy() => {
+                Some(format!("data kind `{data}` is a toy density; it needs model kind `mixture`"))
+            }
+            ModelConfig::Blr(_) if properties.is_regression() => {
+                Some("model kind `blr` tells two classes apart; data task `regression` needs model kind `bnn`".into())
+            }
+            ModelConfig::Blr(_) => properties.known_classes().filter(|classes| *classes != 2).map(|classes| {
+                format!(
+                    "model kind `blr` tells two classes apart, but `{data}` has {}; model kind `bnn` takes any number",
+                    in_words(classes)
+                )
+            }),
+            model => model.check().err(),
+        }
+    }
+
+    fn partition_conflict(&self, data: DataProperties, scheme: SchemeProperties) -> Option<String> {
+        let kind = self.partition_kind();
+        if scheme.natural_clients && !data.natural_clients {
+            return Some(format!(
+                "partition kind `{kind}` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the column \
+                 with the client of each row"
+            ));
+        }
+        if scheme.by_class && data.is_regression() {
+            return Some(format!(
+                "partition kind `{kind}` assigns rows by label, but data task `regression` has none; use `iid`"
+            ));
+        }
+        (scheme.superclasses && !data.superclasses).then(|| {
+            format!(
+                "partition kind `{kind}` needs data kind `cifar100`; `{}` has no superclasses, use `labels-per-client`",
+                self.data_kind()
+            )
+        })
+    }
+
+    /// Whether `data.<key>` leaves out rows.
+    fn limits(&self, key: &str) -> bool {
+        self.data.get(key).and_then(toml::Value::as_integer).is_some_and(|limit| limit > 0)
+    }
+}
+
+/// The names of the algorithms whose clients have tilted densities.
+fn tilted_kinds() -> Vec<&'static str> {
+    let kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
+    kinds.filter(|(_, can)| can.tilted).map(|(kind, _)| kind.name).collect()
+}
+
+/// A number of classes as messages spell it.
+fn in_words(classes: usize) -> String {
+    match classes {
+        10 => "ten".into(),
+        100 => "a hundred".into(),
+        other => other.to_string(),
+    }
+}
+
+/// Joins words to a list such as "`a`, `b` or `c`".
+fn either(words: &[&str]) -> String {
+    match words {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or `{last}`", list(rest)),
+        _ => list(words),
+    }
+}
+
+/// The message for a list with a word that is not among `words`.
+fn unknown_word(key: &str, given: &[String], words: &[&'static str]) -> Option<String> {
+    let word = given.iter().find(|word| !words.contains(&word.as_str()))?;
+    let hint = nearest(word, words.iter().copied());
+    let hint = hint.map_or_else(String::new, |word| format!("; did you mean `{word}`?"));
+    Some(format!("`{key}` has \"{word}\"; it takes {}{hint}", list(words)))
+}
