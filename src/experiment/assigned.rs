@@ -55,8 +55,8 @@ pub(super) fn assigned(
     let rows = partition.counts(&data.train.targets);
     let counts = || Ok(rows.clone());
     let (class_weights, note) = class_weights::of(config, counts, names)?.unzip();
-    let (learned, corrected) = prior_correction::learned(config, counts, class_weights.as_deref())?.unzip();
-    let corrections = prior_correction::of_clients(rows.into_iter().enumerate(), learned.as_deref());
+    let (prior, corrected) = prior_correction::class_prior(config, counts, class_weights.as_deref())?.unzip();
+    let corrections = prior_correction::of_clients(rows.into_iter().enumerate(), prior.as_ref());
     let notes = data.notes.iter().chain(&partition.notes).chain(&note).chain(&corrected).cloned().collect();
     let rotation = rotation::of(config, &data, &partition)?;
     let data = match &rotation {

@@ -164,7 +164,7 @@ impl<B: Backend> SiteClient<B> {
             self.ready(terms, initial)?;
         let normalisation = &terms.card.normalisation;
         let own = std::iter::once((client, train.targets.counts(0..rows)));
-        let corrections = prior_correction::of_clients(own, terms.frequencies.as_deref());
+        let corrections = prior_correction::of_clients(own, terms.class_prior.as_ref());
         let table = Table::new(train, normalisation).weighted(terms.class_weights.as_deref());
         let shape = [initial.count(), initial.dim()];
         let shard = Shard::new(table.clone(), (0..rows).collect(), session.clone());

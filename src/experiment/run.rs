@@ -25,6 +25,7 @@ use super::evaluate::Evaluator;
 use super::judge::Judge;
 use super::outcome::Outcome;
 use super::personal::HeldOutRows;
+use super::prior_correction;
 use super::progress::Observer;
 
 /// The description of a run.
@@ -114,6 +115,8 @@ fn run_with<B: Backend>(
     // The data, assigned to the clients.
     let Assigned { data, partition, rotation, class_weights, corrections, notes } =
         assigned(config, experiment.data.as_ref(), &experiment.data_dir, streams)?;
+    let uncorrected = prior_correction::uncorrected(config, can, &partition.counts(&data.train.targets));
+    let notes: Vec<String> = notes.into_iter().chain(uncorrected).collect();
     notes.iter().for_each(|note| observer.note(note));
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 

@@ -19,9 +19,9 @@ use super::evaluate::Evaluator;
 use super::judge::Judge;
 use super::outcome::Outcome;
 use super::progress::Observer;
-use super::rotation;
 use super::sites::{PublicRows, Sites};
 use super::terms;
+use super::{prior_correction, rotation};
 
 /// Runs the server of a federation on backend B over the sites of a carrier. Files go to `artifacts`, if given, as soon as
 /// their content exists.
@@ -51,8 +51,9 @@ pub fn serve<B: Backend>(
     sites.agreement.notes.iter().for_each(|note| observer.note(note));
     sites.check(config, test.as_ref())?;
     let (class_weights, weighted) = sites.class_weights(config)?.unzip();
-    let (frequencies, corrected) = sites.learned_frequencies(config, class_weights.as_deref())?.unzip();
-    let notes: Vec<String> = weighted.into_iter().chain(corrected).collect();
+    let (class_prior, corrected) = sites.class_prior(config, class_weights.as_deref())?.unzip();
+    let uncorrected = sites.counts().and_then(|counts| prior_correction::uncorrected(config, can, &counts));
+    let notes: Vec<String> = weighted.into_iter().chain(corrected).chain(uncorrected).collect();
     notes.iter().for_each(|note| observer.note(note));
     let card = sites.card(&link, config)?;
     let basis = sites.basis(&link, config, &card)?;
@@ -66,7 +67,7 @@ pub fn serve<B: Backend>(
     let roster = sites.agreement.rows.clone();
     let (card_of_sites, config_of_sites) = (card.clone(), terms::for_sites(config)?);
     let terms =
-        Terms { card: card_of_sites, config: config_of_sites, roster: roster.clone(), class_weights, frequencies };
+        Terms { card: card_of_sites, config: config_of_sites, roster: roster.clone(), class_weights, class_prior };
     let drawn = drawn_particles(&*model, algorithm.particles(), streams);
     let sent = |array| {
         let message = Message::default().with_array(PARTICLES, array);

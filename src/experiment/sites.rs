@@ -12,6 +12,7 @@ use crate::checkpoint::digest;
 use crate::datasets::columns::Columns;
 use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Rotation, SecondMoment};
 use crate::error::RunError;
+use crate::federation::class_prior::ClassPrior;
 use crate::models::Task;
 use crate::remote::{Answer, Arrays, Content, Link, MOMENT, Opened, Peer};
 use crate::report::{ClientNames, PartitionTable};
@@ -218,8 +219,7 @@ impl Sites {
     pub fn rows(&self, config: &Config, card: ModelCard, test: Option<&PublicRows>) -> RowsOfRun {
         let Agreement { rows, validation_rows, calibration_rows, test_rows, .. } = &self.agreement;
         let calibrates = calibration_rows.iter().any(|rows| *rows > 0);
-        let counts: Option<Vec<Vec<usize>>> = self.told.iter().map(|site| self.counts(site)).collect();
-        let counts = counts.map(|counts| PartitionTable {
+        let counts = self.counts().map(|counts| PartitionTable {
             class_names: card.classes.clone().unwrap_or_default(),
             counts,
             validation: validation_rows.clone(),
@@ -271,25 +271,30 @@ impl Sites {
         )
     }
 
-    /// The frequencies of the classes that `evaluation.prior_correction` asks for, and a note about them.
+    /// How frequent the classes are, where `evaluation.prior_correction` asks for it, and a note about it.
     ///
     /// # Errors
-    /// A site does not tell how many rows of each class it has.
-    pub fn learned_frequencies(
+    /// It is asked for, and a site does not tell how many rows of each class it has.
+    pub fn class_prior(
         &self,
         config: &Config,
         weights: Option<&[f64]>,
-    ) -> Result<Option<(Vec<f64>, String)>, RunError> {
-        prior_correction::learned(config, || self.all_counts(PRIOR_CORRECTION), weights)
+    ) -> Result<Option<(ClassPrior, String)>, RunError> {
+        prior_correction::class_prior(config, || self.all_counts(PRIOR_CORRECTION), weights)
     }
 
     /// The number of training rows of each site and class, which this setting needs.
     fn all_counts(&self, needed: Needed) -> Result<Vec<Vec<usize>>, RunError> {
-        self.told.iter().map(|site| self.counts(site).ok_or_else(|| no_counts(site, needed))).collect()
+        self.told.iter().map(|site| self.counts_of(site).ok_or_else(|| no_counts(site, needed))).collect()
+    }
+
+    /// The number of training rows of each site and class; `None` where a site does not tell them, or there are no classes.
+    pub fn counts(&self) -> Option<Vec<Vec<usize>>> {
+        self.told.iter().map(|site| self.counts_of(site)).collect()
     }
 
     /// The number of training rows of each agreed class at a site that tells them.
-    fn counts(&self, site: &Description) -> Option<Vec<usize>> {
+    fn counts_of(&self, site: &Description) -> Option<Vec<usize>> {
         let TargetDescription::Classes { names, counts: Some(counts) } = &site.target else { return None };
         let count = |class| names.iter().position(|name| name == class).map_or(0, |place| counts[place]);
         Some(self.agreement.classes.as_ref()?.iter().map(count).collect())

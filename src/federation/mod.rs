@@ -1,5 +1,6 @@
 //! The server, the clients and the messages between them.
 
+pub mod class_prior;
 pub mod client_calibration;
 pub mod client_evaluator;
 mod client_map;

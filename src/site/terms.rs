@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::datasets::ModelCard;
+use crate::federation::class_prior::ClassPrior;
 
 /// What all sites agree on, besides the initial particles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,10 +18,9 @@ pub struct Terms {
     /// How often a training row of each class counts, `[C]`; `None` for once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class_weights: Option<Vec<f64>>,
-    /// The share of each class among all clients' training rows, as the model learns it, `[C]`, where a client's predictions
-    /// are corrected to its own.
+    /// How frequent the classes are at all clients, where a client's predictions are corrected to its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frequencies: Option<Vec<f64>>,
+    pub class_prior: Option<ClassPrior>,
 }
 
 impl Terms {
@@ -30,7 +30,9 @@ impl Terms {
     /// There is not one for each class, or one is negative or not finite.
     pub fn check_classes(&self) -> Result<(), String> {
         self.check_numbers(self.class_weights.as_deref(), "weight")?;
-        self.check_numbers(self.frequencies.as_deref(), "frequency")
+        let prior = self.class_prior.as_ref();
+        self.check_numbers(prior.map(|prior| &*prior.learned), "frequency")?;
+        self.check_numbers(prior.map(|prior| &*prior.pseudo_rows), "number of rows")
     }
 
     fn check_numbers(&self, numbers: Option<&[f64]>, what: &str) -> Result<(), String> {

@@ -266,3 +266,16 @@ fn a_correction_of_frequencies_needs_predictors_of_clients_that_have_not_learned
     }
     place.refuses(&format!("train --set algorithm.kind=svgd {personal}"), &["svgd", "one place", "must be false"]);
 }
+
+#[test]
+fn a_run_whose_clients_differ_in_their_classes_has_a_note_about_the_correction() {
+    let place = Place::new();
+    let noted = |out: &str, keys: &str| {
+        place.works(&format!("{TINY} --set evaluation.personal=true {keys} --out {out}"));
+        place.json(&format!("{out}/summary.json"))["notes"].to_string().contains("evaluation.prior_correction = true")
+    };
+    assert!(noted("labels", "--set partition.kind=labels-per-client --set partition.labels=3"));
+    assert!(!noted("corrected", "--set partition.kind=labels-per-client --set evaluation.prior_correction=true"));
+    assert!(!noted("alike", "--set partition.kind=iid"));
+    assert!(!noted("own", "--set partition.kind=labels-per-client --set algorithm.kind=fedper"));
+}

@@ -79,7 +79,7 @@ const KEYS: &[Key] = &[
         "prior_correction",
         Bool,
         B(false),
-        "With `personal`: multiplies a client's probability of each class by the class's share of the client's training rows over its share of all clients' rows, and normalises (Bayes' rule where classes are as frequent as at the client; Saerens et al. 2002). For classifications with methods whose posterior is that of all clients; personalised methods learn these shares. Needs `tell.class_counts` of every site.",
+        "With `personal`: multiplies a client's probability of each class by the class's share of the client's training rows over its share of all clients' rows, and normalises (Bayes' rule where classes are as frequent as at the client; Saerens et al. 2002). A client with few rows, or one of clients that hardly differ, has shares between its own and those of all rows (empirical Bayes). For classifications with methods whose posterior is that of all clients; personalised methods learn these shares. Needs `tell.class_counts` of every site.",
     ),
     key(
         "rows",
