@@ -185,14 +185,19 @@ impl Section {
 
     /// The names of the kinds that use a key.
     pub fn users(&self, key: &str) -> Vec<&'static str> {
-        let uses = |kind: &&Kind| self.keys_of(kind.name).any(|known| known.name == key);
-        self.kinds.iter().filter(uses).map(|kind| kind.name).collect()
+        self.versions(key).map(|(kind, _)| kind).collect()
+    }
+
+    /// The key of this name as each kind that has it describes it, with the kind's name.
+    pub fn versions(&self, key: &str) -> impl Iterator<Item = (&'static str, &'static Key)> {
+        let of = move |kind: &Kind| Some((kind.name, self.keys_of(kind.name).find(|known| known.name == key)?));
+        self.kinds.iter().filter_map(of)
     }
 
     /// The key of this name as `kind` describes it; if that kind has no such key, as the first kind that has one.
     pub fn key(&self, kind: &str, name: &str) -> Option<&'static Key> {
         let own = self.keys_of(kind).find(|key| key.name == name);
-        own.or_else(|| self.kinds.iter().find_map(|kind| self.keys_of(kind.name).find(|key| key.name == name)))
+        own.or_else(|| self.versions(name).next().map(|(_, key)| key))
     }
 
     /// The names of all keys of all kinds without repetition; `kind` comes first if the section has it.

@@ -6,7 +6,7 @@ use super::error::ConfigError;
 use super::given::{Overrides, Source};
 use super::key::{Key, Schema, Section, join, split};
 use super::lines::{Lines, parse};
-use super::suggest::{list, nearest, shorten};
+use super::suggest::{by_kind, list, nearest, shorten};
 use super::value::not_one_of;
 
 /// A key and the value that one source gives it.
@@ -19,6 +19,8 @@ pub(super) struct Entry<'s> {
     pub key: Option<&'static Key>,
     /// In its final form: the key accepts it.
     pub value: Value,
+    /// As it was written.
+    given: Value,
     /// File and line, or the option.
     at: String,
 }
@@ -27,6 +29,16 @@ impl Entry<'_> {
     /// `section.key`.
     pub fn path(&self) -> String {
         self.section.path(self.name)
+    }
+
+    /// Its value, checked by the key as the section's chosen kind describes it.
+    ///
+    /// # Errors
+    /// The key does not accept the value.
+    pub fn checked_for(&self, key: &Key) -> Result<Value, ConfigError> {
+        key.accepts
+            .check(&self.given)
+            .map_err(|allowed| not_accepted(self.at.clone(), &self.path(), &self.given, allowed))
     }
 
     /// Whether this kind of its section uses it.
@@ -136,7 +148,7 @@ impl<'s> Layer<'s> {
         }
     }
 
-    /// Looks a key up, checks its value and adds both.
+    /// Looks a key up, checks its value and adds both. Without a `kind` it is enough that some kind's key accepts the value.
     fn add(
         &mut self,
         path: &str,
@@ -147,19 +159,15 @@ impl<'s> Layer<'s> {
         let Some((section, found)) = self.find(path, kind) else { return Err(self.unknown_key(path, at())) };
         let (name, key, checked) = match found {
             Found::Kind => ("kind", None, one_of_the_kinds(section, value)),
-            Found::Key(key) => (key.name, Some(key), key.accepts.check(value)),
+            Found::Key(key) if kind.is_some() => (key.name, Some(key), key.accepts.check(value)),
+            Found::Key(key) => (key.name, Some(key), accepted_by_a_kind(section, key.name, value)),
         };
         match checked {
-            Ok(value) => {
-                self.entries.push(Entry { section, name, key, value, at: at() });
+            Ok(accepted) => {
+                self.entries.push(Entry { section, name, key, value: accepted, given: value.clone(), at: at() });
                 Ok(())
             }
-            Err(allowed) => Err(ConfigError::Value {
-                at: at(),
-                path: path.to_string(),
-                given: shorten(&value.to_string()),
-                allowed,
-            }),
+            Err(allowed) => Err(not_accepted(at(), path, value, allowed)),
         }
     }
 
@@ -239,6 +247,22 @@ enum Found {
     /// The section's `kind`.
     Kind,
     Key(&'static Key),
+}
+
+fn not_accepted(at: String, path: &str, value: &Value, allowed: String) -> ConfigError {
+    ConfigError::Value { at, path: path.to_string(), given: shorten(&value.to_string()), allowed }
+}
+
+/// The value as the first kind takes it whose key of this name accepts it; otherwise what each kind allows.
+fn accepted_by_a_kind(section: &Section, name: &str, value: &Value) -> Result<Value, String> {
+    let mut refusals = Vec::new();
+    for (kind, key) in section.versions(name) {
+        match key.accepts.check(value) {
+            Ok(value) => return Ok(value),
+            Err(allowed) => refusals.push((kind, allowed)),
+        }
+    }
+    Err(by_kind(refusals.into_iter(), "; "))
 }
 
 /// Returns `value` if it names a kind of the section; otherwise the allowed values.

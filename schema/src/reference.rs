@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::key::{Key, Schema, Section};
-use super::suggest::list;
+use super::suggest::{by_kind, list};
 use super::value::{Accepts, Literal};
 
 const INTRODUCTION: &str = "\
@@ -42,18 +42,21 @@ impl Schema {
             }
             text += "\n| key | value | default | meaning |\n|---|---|---|---|\n";
             for name in section.key_names() {
-                let of = |kind: &'static str| section.keys_of(kind).find(|key| key.name == name);
-                let users: Vec<(&str, &Key)> =
-                    section.kinds.iter().filter_map(|kind| Some((kind.name, of(kind.name)?))).collect();
-                // Writing to a String cannot fail.
-                if let Some((_, first)) = users.first() {
-                    let (value, default, meaning) = (value(first), default(&users), meaning(section, &users));
+                let users: Vec<(&str, &Key)> = section.versions(name).collect();
+                if !users.is_empty() {
+                    let (value, default, meaning) = (values(&users), default(&users), meaning(section, &users));
+                    // Writing to a String cannot fail.
                     let _ = writeln!(text, "| `{name}` | {value} | {default} | {meaning} |");
                 }
             }
         }
         text
     }
+}
+
+/// What the key accepts, for each kind where kinds differ.
+fn values(users: &[(&str, &Key)]) -> String {
+    by_kind(users.iter().map(|(kind, key)| (*kind, value(key))), "; ")
 }
 
 fn value(key: &Key) -> String {
@@ -104,19 +107,7 @@ fn meaning(section: &Section, users: &[(&str, &Key)]) -> String {
         few if FEW * few <= kinds.len() => format!("Not {}. ", list(&others)),
         _ => format!("Only {}. ", list(&kinds)),
     };
-    let mut docs: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (kind, key) in users {
-        match docs.iter_mut().find(|(doc, _)| *doc == key.doc) {
-            Some((_, kinds)) => kinds.push(kind),
-            None => docs.push((key.doc, vec![kind])),
-        }
-    }
-    let several = docs.len() > 1;
-    let sentence = |(doc, kinds): &(&str, Vec<&str>)| match several {
-        true => format!("{}: {}", list(kinds), cell(doc)),
-        false => cell(doc),
-    };
-    only + &docs.iter().map(sentence).collect::<Vec<_>>().join(" ")
+    only + &by_kind(users.iter().map(|(kind, key)| (*kind, cell(key.doc))), " ")
 }
 
 fn code(literal: Literal) -> String {

@@ -45,7 +45,7 @@ impl Schema {
             }
             for key in section.keys_of(kind) {
                 let value = match given(section.name, key.name) {
-                    Some(entry) => entry.value.clone(),
+                    Some(entry) => entry.checked_for(key)?,
                     None => key.default_for(preset).ok_or_else(|| ConfigError::Missing {
                         at: source.name.to_string(),
                         path: section.path(key.name),

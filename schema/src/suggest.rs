@@ -41,3 +41,18 @@ pub(super) fn shorten(text: &str) -> String {
         None => line,
     }
 }
+
+/// Texts of kinds, each text once: alone where all kinds have the same, else after the kinds that have it.
+pub fn by_kind<'k>(texts: impl Iterator<Item = (&'k str, String)>, separator: &str) -> String {
+    let mut parts: Vec<(String, Vec<&str>)> = Vec::new();
+    for (kind, text) in texts {
+        match parts.iter_mut().find(|(other, _)| *other == text) {
+            Some((_, kinds)) => kinds.push(kind),
+            None => parts.push((text, vec![kind])),
+        }
+    }
+    match &parts[..] {
+        [(text, _)] => text.clone(),
+        _ => parts.iter().map(|(text, kinds)| format!("{}: {text}", list(kinds))).collect::<Vec<_>>().join(separator),
+    }
+}

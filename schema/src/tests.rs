@@ -20,14 +20,20 @@ fn schema() -> Schema {
             STEPS.default(I(20)),
             key("noise", POSITIVE, F(0.5), "Sd."),
             required("path", Accepts::Name, "A name."),
+            key("split", Choice(&["random", "half"]), T("random"), "Rows."),
         ],
+    };
+    const TABLE: Kind = Kind {
+        name: "table",
+        about: "Third.",
+        keys: &[STEPS, key("split", Choice(&["random", "by-class"]), T("random"), "Rows of a table.")],
     };
     const OTHER: &[Key] =
         &[key("on", Bool, Literal::Bool(true), "Whether."), key("rate", Float(Interval::FRACTION), F(0.1), "ρ.")];
     Schema {
         sections: vec![
             Section::plain("", "Top.", TOP),
-            Section::of_kinds("method", "How.", "plain", [PLAIN, NOISY]),
+            Section::of_kinds("method", "How.", "plain", [PLAIN, NOISY, TABLE]),
             Section::plain("other", "Rest.", OTHER),
         ],
     }
@@ -86,7 +92,7 @@ fn messages_name_place_key_and_a_remedy() {
     for (text, expected) in [
         ("[method]\nsteps = 0", "e.toml, line 2: `method.steps` cannot be 0; it must be a whole number from 1"),
         ("[method]\nnoise = 1.0", "`method.noise` is not used by method kind `plain`; it belongs to `noisy`"),
-        ("[method]\nkind = \"noisi\"", "it must be one of `plain`, `noisy`; did you mean `noisy`?"),
+        ("[method]\nkind = \"noisi\"", "it must be one of `plain`, `noisy`, `table`; did you mean `noisy`?"),
         ("[method]\nkind = \"noisy\"", "`method.path` is missing: [method] kind `noisy` needs it"),
         (
             "[method]\nstep = 1",
@@ -155,4 +161,38 @@ fn a_word_is_suggested_for_a_typing_error_only() {
     let overrides = Overrides { backend: Some("gpu".into()), ..Overrides::default() };
     let message = schema().check_overrides(&overrides).unwrap_err().to_string();
     assert!(message.contains("`flex`, `wgpu`; did you mean `wgpu`?"), "{message}");
+}
+
+#[test]
+fn a_value_of_the_command_line_is_checked_as_the_files_kind_has_the_key() {
+    let table = "[method]\nkind = \"table\"";
+    let split = |set: &str| resolve(table, &[set]).map(|resolved| resolved.table["method"]["split"].clone());
+    assert_eq!(split("method.split=by-class").unwrap().as_str(), Some("by-class"));
+    let message = split("method.split=half").unwrap_err();
+    assert!(message.contains("--set: `method.split` cannot be \"half\"") && message.contains("by-class"), "{message}");
+    // A word of no kind is refused without a file, with the words of each kind.
+    let overrides = Overrides { set: vec!["method.split=thirds".into()], ..Overrides::default() };
+    let message = schema().check_overrides(&overrides).unwrap_err().to_string();
+    assert!(message.contains("`noisy`: one of `random`, `half`; `table`: one of `random`, `by-class`"), "{message}");
+    assert!(schema().check_overrides(&Overrides { set: vec!["method.split=half".into()], ..overrides }).is_ok());
+}
+
+#[test]
+fn a_value_of_the_file_is_checked_as_the_kind_of_the_command_line_has_the_key() {
+    let file = "[method]\nkind = \"noisy\"\npath = \"p\"\nsplit = \"half\"";
+    let message = resolve(file, &["method.kind=table"]).unwrap_err();
+    assert!(message.contains("e.toml, line 4") && message.contains("by-class"), "{message}");
+}
+
+#[test]
+fn the_reference_has_the_values_of_each_kind() {
+    let reference = schema().reference();
+    let line = reference.lines().find(|line| line.contains("`split`")).unwrap();
+    assert!(line.contains("`noisy`: `\"random\"`, `\"half\"`; `table`: `\"random\"`, `\"by-class\"`"), "{line}");
+}
+
+#[test]
+fn a_whole_number_beyond_tomls_is_told_the_limit() {
+    let message = resolve("", &["seed=18446744073709551615"]).unwrap_err();
+    assert!(message.contains("at least 0 and at most 9223372036854775807"), "{message}");
 }

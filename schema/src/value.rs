@@ -229,6 +229,10 @@ impl Accepts {
     fn hint(self, value: &Value) -> String {
         match (self, value) {
             (Self::Choice(words) | Self::NumberOr(_, words), Value::String(text)) => did_you_mean(text, words),
+            // TOML has no greater whole numbers; the command line's are texts.
+            (Self::Int { max: i64::MAX, .. }, Value::String(text)) if text.parse::<u64>().is_ok() => {
+                format!(" and at most {}", i64::MAX)
+            }
             _ => String::new(),
         }
     }
