@@ -2,8 +2,8 @@
 //! poisoned ones.
 //!
 //! The input are the validated requests and replies of a round, the output are replies:
-//! - `norm-clip`: the change of each array, reply − sent (or the array itself where it already is a change), is
-//!   shortened to c times the median length of the round's changes. In a round with one or two replies, the median is
+//! - `norm-clip`: the change of each array, reply − sent (or the array itself where it already is a change or none was
+//!   sent), is shortened to c times the median length of the round's changes. In a round with one or two replies, the median is
 //!   that of the latest accepted changes. Lengths are root mean squares, so that arrays with different numbers of rows
 //!   can be compared. Source: Sun et al. 2019.
 //! - `median`, `trimmed`: every reply is replaced by the coordinate-wise median or β-trimmed mean of all replies of the
@@ -12,7 +12,7 @@
 //! The particles of FedWBA's clients are not numbered alike; its server has a median and a trimmed barycenter of its
 //! own ([`crate::ot::robust`]).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +87,8 @@ fn clip(
     norms: &mut Norms,
     events: &mut Vec<Event>,
 ) {
-    let names: Vec<String> = requests.first().into_iter().flat_map(|r| r.message.arrays.keys().cloned()).collect();
+    // A reply may have arrays that no request had, such as those of a client's first visit.
+    let names: BTreeSet<String> = replies.iter().flat_map(|reply| reply.message.arrays.keys().cloned()).collect();
     let mut shortest: Vec<f64> = vec![1.0; replies.len()];
     for name in &names {
         let origin = |request: &Request| match changes.contains(&name.as_str()) {
@@ -216,6 +217,22 @@ mod tests {
         // An array that already is a change is not compared with what was sent.
         let (replies, _) = combined(Robust::NormClip(1.0), &["particles"], &[10.0], &[&[9.0], &[1.0], &[2.0]]);
         assert_eq!(replies, [vec![2.0], vec![1.0], vec![2.0]]);
+    }
+
+    /// The first visits of a method whose clients reply with arrays that the server has not got yet.
+    #[test]
+    fn an_array_that_was_not_sent_is_clipped_too() {
+        let (requests, mut replies) = round(&[0.0], &[&[1.0], &[2.0], &[3.0]]);
+        for (reply, value) in replies.iter_mut().zip([4.0_f32, -500.0, 6.0]) {
+            let score = Array { shape: vec![1], values: Values::F32(vec![value]) };
+            reply.message = reply.message.clone().with_array("gradient", score);
+        }
+        let mut events = Vec::new();
+        combine(Robust::NormClip(2.0), &["gradient"], &requests, &mut replies, &mut Norms::default(), &mut events);
+        let scores: Vec<f64> =
+            replies.iter().flat_map(|reply| reply.message.arrays["gradient"].values.to_f64()).collect();
+        assert_eq!(scores, [4.0, -12.0, 6.0]);
+        assert_eq!(events.len(), 1);
     }
 
     #[test]

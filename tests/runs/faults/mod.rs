@@ -293,6 +293,20 @@ fn a_single_poisoned_reply_is_clipped_by_the_lengths_of_earlier_ones() {
     assert!(clipped < 0.5 * none, "{clipped}, and {none} without");
 }
 
+/// In a client's first visit the replies have arrays that no request had.
+#[test]
+fn a_poisoned_reply_of_newton_factors_is_clipped_where_many_visit_at_once() {
+    let run = |more: &str| {
+        let text = text("newton-dsvgd", more).replace("schedule = { clients = 1 }", "schedule = { clients = 10 }");
+        works(&text.replace("rounds = 21", "rounds = 6"))
+    };
+    let attack = "[faults]\nkinds = [\"huge-norm\"]\nshare = 0.1";
+    let (clean, poisoned) = (run("").last(), run(attack).last());
+    let clipped = run(&format!("{attack}\n[federation]\nrobust = \"norm-clip\""));
+    let (none, clipped) = (distance(&poisoned, &clean), distance(&clipped.last(), &clean));
+    assert!(clipped < 0.2 * none, "{clipped}, and {none} without");
+}
+
 #[test]
 fn the_outlier_score_of_a_huge_update_stands_out() {
     let more = "[faults]\nkinds = [\"huge-norm\"]\nshare = 0.1\n[federation]\noutlier_scores = true";
