@@ -281,7 +281,25 @@ fn a_cell_that_is_not_a_number_is_refused_with_line_and_column() {
     // A target of words is not a regression.
     let words = ["mine.csv: line 2, column 2 (kind)", "`cat`", "a finite number"];
     table_refused(pets(9), "--set data.target=kind --set data.task=regression", &words);
-    table_refused("a,y\n1,u\n2,\n", "--set data.target=y", &["mine.csv: line 3, column 2 (y)", "``", "a label"]);
+    table_refused(
+        "a,y\n1,u\n2,\n",
+        "--set data.target=y",
+        &["mine.csv: line 3, column 2 (y)", "``", "a label; data.missing"],
+    );
+}
+
+#[test]
+fn tables_in_other_encodings_are_refused_with_what_to_do() {
+    let place = Place::new();
+    let utf_16: Vec<u8> = "\u{feff}a,y\n1,u\n2,v\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    place.write("utf16.csv", utf_16).write("latin1.csv", b"a,y\n1,m\xfcde\n2,wach\n".to_vec());
+    for (file, words) in [("utf16.csv", "UTF-16"), ("latin1.csv", "line 2, column 2 (y)")] {
+        for line in
+            [format!("init {file}"), format!("{TINY} --set data.kind=csv --set data.path={file} --set data.target=y")]
+        {
+            place.refuses(&line, &[file, words, "save the table as UTF-8"]);
+        }
+    }
 }
 
 #[test]

@@ -63,6 +63,12 @@ impl Notation {
         }
     }
 
+    /// Whether a cell is a number with either decimal mark, or a date.
+    pub(crate) fn is_value(&self, cell: &str) -> bool {
+        let number = |decimal| Self { decimal, ..Self::default() }.number(cell).is_some();
+        number(Decimal::Point) || number(Decimal::Comma) || self.date.days(cell).is_some() || looks_like_a_date(cell)
+    }
+
     /// The value of a cell; `None` where it does not belong into a column of this kind. A text has none.
     pub(crate) fn value(&self, kind: CellKind, cell: &str) -> Option<f64> {
         match kind {

@@ -193,9 +193,17 @@ pub fn read(
         if !cells.read(&lines, no_target)? {
             continue;
         }
+        if lines.field(target).is_empty() {
+            let what = if options.task == Task::Classification { "a label" } else { "a finite number" };
+            let drop = "data.missing = \"drop\" leaves out rows without a target, and rows with missing cells";
+            return Err(lines.bad(target, format!("{what}; {drop}")));
+        }
         match options.task {
             Task::Classification => labels.push(classes.id(&lines.name(target, "a label")?)),
-            Task::Regression => values.push(lines.number(target, &notation)?),
+            Task::Regression => match lines.number(target, &notation)? {
+                value if (value as f32).is_finite() => values.push(value),
+                _ => return Err(lines.bad(target, "a number below 3.4e38".into())),
+            },
         }
         if let Some(client) = client {
             ids.push(clients.id(&lines.name(client, "a client")?));

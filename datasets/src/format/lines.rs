@@ -35,6 +35,9 @@ pub(super) struct Lines {
     pub names: Option<Vec<String>>,
 }
 
+/// What to do with a table in another encoding.
+const AS_UTF_8: &str = "save the table as UTF-8 (in a spreadsheet: \"CSV UTF-8\")";
+
 impl Lines {
     /// Opens a file. Its first line sets the number of fields per line.
     ///
@@ -64,6 +67,10 @@ impl Lines {
         };
         if !lines.advance()? {
             return Err(DataError::Empty { path: path.to_path_buf() });
+        }
+        let first = lines.record.get(0).unwrap_or_default();
+        if [[0xff, 0xfe], [0xfe, 0xff]].iter().any(|mark| first.starts_with(mark)) {
+            return Err(lines.columns(format!("it is UTF-16 text; {AS_UTF_8}")));
         }
         lines.waiting = true;
         lines.width = lines.record.len();
@@ -256,7 +263,7 @@ impl Lines {
         match std::str::from_utf8(&self.record[column]) {
             Ok("") => Err(self.bad(column, what.to_owned())),
             Ok(name) => Ok(name.to_owned()),
-            Err(_) => Err(self.bad(column, "UTF-8 text".to_owned())),
+            Err(_) => Err(self.not_utf_8(column)),
         }
     }
 
@@ -266,7 +273,20 @@ impl Lines {
     /// [`DataError::Field`] where the field is not UTF-8.
     pub fn text(&self, column: usize) -> Result<String, DataError> {
         let field = std::str::from_utf8(&self.record[column]);
-        field.map(str::to_owned).map_err(|_| self.bad(column, "UTF-8 text".to_owned()))
+        field.map(str::to_owned).map_err(|_| self.not_utf_8(column))
+    }
+
+    /// Checks that all fields are UTF-8.
+    ///
+    /// # Errors
+    /// [`DataError::Field`] with the first that is not.
+    pub fn check_text(&self) -> Result<(), DataError> {
+        let other = self.record.iter().position(|field| std::str::from_utf8(field).is_err());
+        other.map_or(Ok(()), |column| Err(self.not_utf_8(column)))
+    }
+
+    fn not_utf_8(&self, column: usize) -> DataError {
+        self.bad(column, format!("UTF-8 text; {AS_UTF_8}"))
     }
 
     /// The error for a field whose content does not fit its column.

@@ -3,8 +3,9 @@
 use super::csv::CsvOptions;
 use super::lines::Lines;
 use crate::DataError;
-use crate::columns::{CellKind, is_missing};
+use crate::columns::{CellKind, Notation, Purpose, is_missing};
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::path::Path;
 
 /// What a column is.
@@ -92,7 +93,8 @@ impl Named {
 /// number. Empty where the config names the columns.
 ///
 /// # Errors
-/// The file cannot be read, or not twice.
+/// The file cannot be read, or not twice; or a column has a cell that is no number, and most of its others are numbers or
+/// dates.
 pub(super) fn by_content(path: &Path, options: &CsvOptions) -> Result<Vec<bool>, DataError> {
     if !options.reading.categorical.is_automatic() {
         return Ok(Vec::new());
@@ -103,15 +105,84 @@ pub(super) fn by_content(path: &Path, options: &CsvOptions) -> Result<Vec<bool>,
         return Err(DataError::config("data.categorical", "auto", problem));
     }
     let mut lines = Lines::open(path, options.delimiter)?;
-    let roles = roles(&mut lines, options, &[])?;
+    let all = roles(&mut lines, options, &[])?;
     let notation = options.reading.notation();
+    let is_number = |field: &[u8]| std::str::from_utf8(field).is_ok_and(|cell| notation.number(cell).is_some());
     let mut texts = vec![false; lines.width];
     while lines.next()? {
         for (column, found) in texts.iter_mut().enumerate().filter(|(_, found)| !**found) {
             let field = lines.field(column);
-            let is_number = std::str::from_utf8(field).is_ok_and(|cell| notation.number(cell).is_some());
-            *found = roles[column] == Role::Feature(CellKind::Number) && !is_missing(field) && !is_number;
+            *found = all[column] == Role::Feature(CellKind::Number) && !is_missing(field) && !is_number(field);
         }
     }
+    let columns: Vec<usize> = (0..texts.len()).filter(|column| texts[*column]).collect();
+    if !columns.is_empty() {
+        refuse_measured(path, options, &columns)?;
+    }
     Ok(texts)
+}
+
+/// The number of different values from which on a column looks like one of measured values, not of codes.
+const MEASURED: usize = 20;
+
+/// What the cells of a column with texts are.
+#[derive(Clone, Default)]
+struct Content {
+    /// The cells that are not missing.
+    present: u32,
+    /// Those that are numbers with either decimal mark, or dates.
+    values: u32,
+    /// Hashes of different ones of these, one more than [`MEASURED`] at most.
+    distinct: Vec<u32>,
+}
+
+impl Content {
+    fn count(&mut self, field: &[u8], notation: &Notation) {
+        if is_missing(field) {
+            return;
+        }
+        self.present += 1;
+        if std::str::from_utf8(field).is_ok_and(|cell| notation.is_value(cell)) {
+            self.values += 1;
+            let mut hasher = DefaultHasher::new();
+            hasher.write(field);
+            let hash = hasher.finish() as u32;
+            if self.distinct.len() <= MEASURED && !self.distinct.contains(&hash) {
+                self.distinct.push(hash);
+            }
+        }
+    }
+
+    fn is_measured(&self) -> bool {
+        self.distinct.len() > MEASURED && 2 * u64::from(self.values) > u64::from(self.present)
+    }
+}
+
+/// Refuses columns with texts that are mostly numbers or dates: one cell such as `<0.5`, or another decimal mark, would
+/// make a category of every value.
+///
+/// # Errors
+/// There is such a column; the message is about its first cell that is no number.
+fn refuse_measured(path: &Path, options: &CsvOptions, columns: &[usize]) -> Result<(), DataError> {
+    let notation = options.reading.notation();
+    let again = || -> Result<Lines, DataError> {
+        let mut lines = Lines::open(path, options.delimiter)?;
+        roles(&mut lines, options, &[])?;
+        Ok(lines)
+    };
+    let (mut lines, mut contents) = (again()?, vec![Content::default(); columns.len()]);
+    while lines.next()? {
+        columns.iter().zip(&mut contents).for_each(|(&column, content)| content.count(lines.field(column), &notation));
+    }
+    let Some(at) = contents.iter().position(Content::is_measured) else { return Ok(()) };
+    let (column, mut lines) = (columns[at], again()?);
+    while lines.next()? {
+        let field = lines.field(column);
+        if !is_missing(field) && std::str::from_utf8(field).ok().and_then(|cell| notation.number(cell)).is_none() {
+            let remedy = notation.remedy(CellKind::Number, field, &lines.called(column), Purpose::Train);
+            let why = "data.categorical = \"auto\" takes this column for measured values or dates";
+            return Err(lines.bad(column, format!("a number, and {why}{remedy}")));
+        }
+    }
+    Ok(())
 }

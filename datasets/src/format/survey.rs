@@ -57,6 +57,7 @@ pub fn survey(path: &Path) -> Result<Survey, DataError> {
     let mut columns: Vec<Look> = (0..lines.width).map(look).collect();
     let mut rows = 0;
     while lines.next()? {
+        lines.check_text()?;
         let (cells, line) = lines.cells();
         columns.iter_mut().zip(cells).for_each(|(column, cell)| column.add(cell, line, &notations));
         rows += 1;

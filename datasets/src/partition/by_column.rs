@@ -2,10 +2,14 @@
 
 use super::test_rows::TestRows;
 use super::{CALIBRATION, Partition, Scheme, SchemeProperties, VALIDATION};
+use crate::format::table::text;
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
+
+/// The number of clients that a note names.
+const LISTED: usize = 10;
 
 /// The natural clients of the data.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -30,7 +34,7 @@ impl Scheme for ByColumn {
             let name = &train.name;
             refuse(format!("`{name}` does not come with clients; vehicle does, and a csv can, with data.client_column"))
         })?;
-        let Some(&last) = of_row.iter().max() else {
+        let Some(last) = of_row.iter().max() else {
             return Err(refuse("there are no training rows".to_owned()));
         };
         // A BTreeMap, because the numbers of the clients may have large gaps.
@@ -39,9 +43,15 @@ impl Scheme for ByColumn {
             clients.entry(client).or_default().push(row);
         }
         let mut notes = Vec::new();
-        let absent = last + 1 - clients.len();
-        if absent > 0 {
-            notes.push(format!("{absent} of the data's clients hold no training row and are left out"));
+        let known = train.client_names.as_ref().map_or(last + 1, Vec::len);
+        if known > clients.len() {
+            let names =
+                train.client_names.iter().flatten().enumerate().filter(|(client, _)| !clients.contains_key(client));
+            let names: Vec<String> =
+                names.take(LISTED).map(|(_, name)| format!("`{}`", text(name.as_bytes()))).collect();
+            let (absent, more) = (known - clients.len(), if known - clients.len() > LISTED { ", …" } else { "" });
+            let listed = if names.is_empty() { String::new() } else { format!(" ({}{more})", names.join(", ")) };
+            notes.push(format!("{absent} of the data's clients hold no training row and are left out{listed}"));
         }
         let names = train.client_names.as_ref().map_or(Vec::new(), |names| {
             clients.keys().map(|&client| names.get(client).cloned().unwrap_or_else(|| client.to_string())).collect()

@@ -397,8 +397,19 @@ fn note_of_dropped(path: &Path, table: &CsvTable) -> Option<String> {
 fn in_order_of(train: &mut CsvTable, test: CsvTable, test_path: &Path) -> Result<CsvTable, DataError> {
     let refuse = |problem: String| Err(DataError::Columns { path: test_path.to_path_buf(), problem });
     let (expected, found) = (train.features.ncols(), test.features.ncols());
+    let missing = |names: &[String], of: &Option<Vec<String>>| {
+        let absent = of.iter().flatten().find(|name| !names.contains(name));
+        absent.map(|name| table::text(name.as_bytes()))
+    };
     if expected != found {
-        return refuse(format!("{found} feature columns, the training file has {expected}"));
+        let counts = format!("{found} feature columns, the training file has {expected}");
+        let absent = test.names.as_deref().and_then(|own| missing(own, &train.names));
+        let stranger = train.names.as_deref().and_then(|names| missing(names, &test.names));
+        return refuse(match (absent, stranger) {
+            (Some(name), _) => format!("{counts}; it has no column `{name}`"),
+            (None, Some(name)) => format!("{counts}; its column `{name}` is not in the training file"),
+            (None, None) => counts,
+        });
     }
     let (Some(names), Some(own)) = (&train.names, &test.names) else {
         let columns = (0..expected).collect::<Vec<_>>();

@@ -198,6 +198,9 @@ fn damaged_tables_are_refused_by_line_and_column() {
     assert!(complaint("", |_, _| ()).contains("no data rows"));
     assert!(complaint("a,b,y\n", |_, _| ()).contains("no data rows"));
     let change = set!(task = Task::Regression);
+    let large = complaint("1,2,0.5\n3,4,-1e200\n", set!(task = Task::Regression));
+    assert!(large.contains("line 2, column 3: `-1e200` is not a number below 3.4e38"), "{large}");
+    assert!(complaint("1,2,0.5\n3,4,\n", set!(task = Task::Regression)).contains("`` is not a finite number"));
     assert!(complaint("1,2,0\n3,4,high\n", change).contains("line 2, column 3: `high` is not a finite number"));
 }
 

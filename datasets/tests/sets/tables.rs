@@ -467,6 +467,32 @@ fn too_many_texts_are_no_categories() {
     assert!(message.contains("column `x` holds 30 different texts in 30 rows; name it in data.id"), "{message}");
 }
 
+/// A lab value such as `<0.5`, a forgotten `data.decimal` or `data.date` must not become hundreds of categories.
+#[test]
+fn a_column_of_measured_values_with_another_cell_is_no_category() {
+    let auto = || Reading { categorical: Categorical::Rule(auto()), ..Reading::default() };
+    let table = |cell: &dyn Fn(usize) -> String| {
+        (0..60).fold("x,y\n".to_owned(), |table, i| format!("{table}{},{}\n", cell(i), i % 2))
+    };
+    let limit = table(&|i| if i == 16 { "<0.5".into() } else { format!("{i}.5") });
+    let message = complaint(&limit, auto());
+    assert!(message.contains("line 18, column 1 (x): `<0.5`") && message.contains("data.ignore"), "{message}");
+    let quoted = table(&|i| format!("\"{i},5\""));
+    let message = complaint(&quoted, auto());
+    assert!(message.contains("line 2") && message.contains("data.decimal = \",\" reads it"), "{message}");
+    let comma = Reading { decimal: Decimal::Comma, ..auto() };
+    let message = complaint(&table(&|i| format!("{i}.5")), comma);
+    assert!(message.contains("data.decimal = \".\" reads it"), "{message}");
+    let message = complaint(&table(&|i| format!("2024-{:02}-{:02}", 1 + i / 28, 1 + i % 28)), auto());
+    assert!(message.contains("data.date = [\"x\"] reads it"), "{message}");
+    // A few codes are categories, and so are numbers among more texts.
+    let codes = table(&|i| if i % 7 == 0 { "west".into() } else { format!("{}", i % 12) });
+    let read = |table: &str| two(table, table, |csv| (csv.target, csv.reading) = ("y".into(), auto()));
+    assert_eq!(read(&codes).unwrap().train.feature_names.unwrap().len(), 13);
+    let mostly = table(&|i| if i % 5 < 3 { "west".into() } else { format!("{i}") });
+    assert!(read(&mostly).is_ok());
+}
+
 #[test]
 fn labels_stay_as_they_are_and_a_decimal_comma_reads_a_real_target() {
     let data = two("x;y\n1,5;1,0\n2;9\n", "x;y\n0,25;9\n", |csv| {
