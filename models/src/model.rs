@@ -163,6 +163,12 @@ pub trait Architecture: Debug + Send + Sync + 'static {
     fn log_noise_precision(&self, _layout: &Layout) -> Option<usize> {
         None
     }
+
+    /// Why the network has no likelihood of the kind that fedstein trains, one number for each particle that depends on it
+    /// and the rows alone; `None`, the default, where it has one.
+    fn obstacle(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A model whose architecture is chosen at run time. [`Network::new`] builds it for every [`Architecture`].
@@ -211,6 +217,11 @@ pub trait Model: Debug + Send + Sync {
 
     /// See [`Architecture::log_noise_precision`].
     fn log_noise_precision(&self) -> Option<usize>;
+
+    /// Why the model cannot be trained; see [`Architecture::obstacle`].
+    fn obstacle(&self) -> Option<String> {
+        None
+    }
 
     /// The embedding `[N, B, E]` below the last `head_layers` layers, without a tape; see [`ParticleModel::embed`].
     fn embed(&self, _particles: &[Tensor<2>], _inputs: Tensor<2>, _head_layers: usize) -> Option<Tensor<3>> {
@@ -333,6 +344,10 @@ impl<A: Architecture> Model for Network<A> {
 
     fn log_noise_precision(&self) -> Option<usize> {
         self.architecture.log_noise_precision(&self.layout)
+    }
+
+    fn obstacle(&self) -> Option<String> {
+        self.architecture.obstacle()
     }
 
     fn embed(&self, particles: &[Tensor<2>], inputs: Tensor<2>, head_layers: usize) -> Option<Tensor<3>> {

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use burn::module::{Module, ModuleMapper, Param};
+use burn::module::{Flag, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor, activation};
 use rand::Rng;
 
@@ -145,5 +145,39 @@ impl<M: Forward + Send + Sync + 'static> Architecture for ReplicatedConfig<M> {
 
     fn layout(&self) -> Layout {
         Layout::of_module(&(self.build)(&Device::flex()))
+    }
+
+    fn obstacle(&self) -> Option<String> {
+        let mut modes = Modes::default();
+        (self.build)(&Device::flex()).visit(&mut modes);
+        modes.found.map(|path| {
+            format!(
+                "its layer `{path}` acts differently in training, as BatchNorm and Dropout do: it reads the other rows of a \
+                 minibatch, or draws random numbers that no seed governs; use LayerNorm or GroupNorm, or leave it out"
+            )
+        })
+    }
+}
+
+/// Finds the first layer with a training mode: Burn marks these by a flag.
+#[derive(Default)]
+struct Modes {
+    path: Vec<String>,
+    found: Option<String>,
+}
+
+impl ModuleVisitor for Modes {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_flag(&mut self, _flag: &Param<Flag>) {
+        // The last name is that of the flag itself.
+        let layer = &self.path[..self.path.len().saturating_sub(1)];
+        self.found.get_or_insert_with(|| layer.join("."));
     }
 }

@@ -23,6 +23,7 @@ mod lr_schedule;
 mod model_card;
 mod outcome;
 pub mod outside;
+mod own_model;
 mod participation;
 pub mod personal;
 mod prior_correction;

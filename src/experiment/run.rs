@@ -24,6 +24,7 @@ use super::drive::Prepared;
 use super::evaluate::Evaluator;
 use super::judge::Judge;
 use super::outcome::Outcome;
+use super::own_model;
 use super::personal::HeldOutRows;
 use super::prior_correction;
 use super::progress::Observer;
@@ -121,14 +122,14 @@ fn run_with<B: Backend>(
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 
     // The model and its initial particles.
+    let card = ModelCard::of(&data.train, data.normalisation.clone());
+    let session = Session::<B>::open(config.precision)?;
     let model = match &experiment.model {
-        Some(model) => model.clone(),
+        Some(model) => own_model::checked(model, &data.train, &session)?,
         None => config.model(&data.train)?,
     };
     check_size(algorithm, &*model)?;
-    let card = ModelCard::of(&data.train, data.normalisation.clone());
     let calibration = Plan::here(config, model.task(), &card, &partition, can.centralised)?;
-    let session = Session::<B>::open(config.precision)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
         let rows = RowsOfRun::here(config, &data, &partition, notes);
         artifacts.open(config, algorithm.particles(), rows, rotation.as_ref(), &*model, &session)?;
@@ -161,8 +162,7 @@ fn run_with<B: Backend>(
 
     // The rounds.
     let scoring = config.scoring(algorithm);
-    let personal = config.evaluation.personal && !can.centralised;
-    if personal || calibration.is_some() {
+    if config.evaluation.personal || calibration.is_some() {
         let held_out = HeldOutRows::new(&train, train_targets, data.test.clone(), &data.normalisation);
         let rows = rows_of_clients(&partition, can.centralised);
         let (model, scale) = (model.clone(), &data.normalisation);
@@ -189,7 +189,7 @@ fn run_with<B: Backend>(
         names,
         judge,
         validation,
-        personal,
+        personal: config.evaluation.personal,
         calibration,
         policy,
         streams,

@@ -11,6 +11,7 @@ mod judge;
 mod lr_schedule;
 mod maps;
 mod memory_budget;
+mod own_model;
 mod resume;
 mod selection_runs;
 mod site_absent;
