@@ -243,7 +243,7 @@ def test_errors_and_answers_that_are_none_are_reported_with_the_reason() -> None
         (RecordDict(), "the message is not one of fedstein"),
         (RecordDict({"fedstein": ConfigRecord({"protocol": [1, 2]})}), "the message is not one of fedstein"),
         (
-            RecordDict({"fedstein": ConfigRecord({"protocol": 3}), "numbers": MetricRecord({"a": [1.0]})}),
+            RecordDict({"fedstein": ConfigRecord({"protocol": 4}), "numbers": MetricRecord({"a": [1.0]})}),
             "the message has metrics that are not single numbers",
         ),
     ]

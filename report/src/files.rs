@@ -62,8 +62,13 @@ pub(crate) fn line_of(bytes: &[u8], at: usize) -> usize {
 
 /// Foreign text as a message quotes it: on one line, without control characters, cut after 60 characters.
 pub fn quoted(text: &str) -> String {
-    let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
-    if text.chars().nth(60).is_some() {
+    quoted_within(text, 60)
+}
+
+/// As [`quoted`], cut after another number of characters.
+pub fn quoted_within(text: &str, length: usize) -> String {
+    let mut shown: String = text.chars().take(length).flat_map(char::escape_debug).collect();
+    if text.chars().nth(length).is_some() {
         shown.push('…');
     }
     shown

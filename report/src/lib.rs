@@ -80,7 +80,7 @@ pub use analysis::{
 pub use calibrated::{CalibrationResults, MapResults, SetLine, SetResults, TemperatureResults};
 pub use clients::ClientNames;
 pub use error::ReportError;
-pub use files::{FileError, quoted, read_text, read_whole, write_atomic};
+pub use files::{FileError, quoted, quoted_within, read_text, read_whole, write_atomic};
 pub use groups::Groups;
 pub use json::SCHEMA_VERSION;
 pub use overall::Overall;

@@ -97,7 +97,13 @@ impl<B: Backend> SiteClient<B> {
         let run = opened.run;
         let content = match &opened.content {
             Content::Identify {} => Content::Identity(identity(&self.site)),
-            Content::Describe {} => Content::Description(Box::new(describe(&self.site, &self.rows, run))),
+            Content::Describe {} => {
+                // Other rows would change what is asked of all sites next, and each of the others would refuse that.
+                if self.run.as_ref().is_none_or(|part| part.run != run) {
+                    Disk::check_rows(&self.site.state, run, &self.rows.sha256).map_err(in_words)?;
+                }
+                Content::Description(Box::new(describe(&self.site, &self.rows, run)))
+            }
             Content::Measure { features, means, encoding } => {
                 Content::Deviations(self.measured(run, features.as_deref(), means, encoding.as_deref())?)
             }

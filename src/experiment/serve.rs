@@ -139,6 +139,15 @@ fn check(config: &Config) -> Result<(), RunError> {
             config.data_kind()
         ));
     }
+    let partition = config.partition()?;
+    for (share, key) in [(partition.validation, "validation"), (partition.calibration, "calibration")] {
+        if share > 0.0 {
+            return refuse(format!(
+                "`partition.{key}` = {share}: the rows of a federation are held out by its sites; set `data.{key}_fraction` in \
+                 their own files, and `partition.{key}` = 0"
+            ));
+        }
+    }
     if config.algorithm.capabilities().centralised {
         return refuse(format!(
             "algorithm kind `{}` needs all rows in one place; in a federation use `newton-dsvgd`, `dsvgd` or `fedavg`",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::artifact::RowsOfRun;
 use super::calibrate::Plan;
 use super::checkpoints::Digests;
-use super::config::{Config, EvaluationRows};
+use super::config::{CalibrationConfig, Config, EvaluationRows};
 use super::{class_weights, prior_correction, rotation};
 use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
@@ -116,6 +116,15 @@ impl Sites {
                         .into(),
                 ));
             }
+        }
+        if config.calibration != CalibrationConfig::default()
+            && self.agreement.calibration_rows.iter().all(|rows| *rows == 0)
+        {
+            return Err(RunError::Config(
+                "[calibration] is fitted to rows that sites hold out for it, and no site has any; set \
+                 `data.calibration_fraction` in the sites' own files"
+                    .into(),
+            ));
         }
         let fits = test.map_or(Ok(()), |test| fits(Holder::Server, (&test.rows, &test.columns), &self.agreement));
         fits.map_err(|misfit| RunError::Config(misfit.to_string()))

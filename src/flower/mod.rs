@@ -35,7 +35,7 @@ fn is_tested(version: &str) -> bool {
 
 /// A text of the other side for a person: of a bounded length, without control characters.
 fn foreign(text: &str) -> String {
-    text.chars().take(300).flat_map(char::escape_debug).collect()
+    crate::report::quoted_within(text, 300)
 }
 
 #[cfg(test)]

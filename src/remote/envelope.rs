@@ -14,11 +14,11 @@ use super::npy::{self, Sent};
 use super::parcel::Parcel;
 use crate::datasets::{Encoding, ModelCard};
 use crate::protocol::{Ask, ClientId, Message, Reply, Request, RequestKind, Wire};
-use crate::report::quoted;
+use crate::report::quoted_within;
 use crate::site::{Description, Deviations, Means, Squares, Terms};
 
 /// The number of the protocol. Any change to envelopes, contents or arrays requires a new number.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The longest text of the other side that is shown, in characters.
@@ -340,7 +340,7 @@ impl ReplyHead {
 
 /// A text of the other side, short enough for a log and without control characters.
 pub fn shown(text: &str) -> String {
-    quoted(&text.chars().take(SHOWN).collect::<String>())
+    quoted_within(text, SHOWN)
 }
 
 /// Numbers by name: JSON has no infinity and no NaN, which are sent as words.
@@ -446,9 +446,18 @@ mod tests {
         let error = open(parcel("{\"protocol\":99,\"version\":\"0.9\\u001b[31m\",\"other\":[]}")).unwrap_err();
         assert!(error.contains("protocol 99 (fedstein 0.9") && error.contains("install the same version"), "{error}");
         assert!(!error.contains('\u{1b}'), "{error:?}");
-        for text in ["", "[]", "{\"protocol\":3}", "{\"protocol\":-1}", "\u{0}"] {
+        let no_content = format!("{{\"protocol\":{PROTOCOL}}}");
+        for text in ["", "[]", &no_content, "{\"protocol\":-1}", "\u{0}"] {
             assert!(open(parcel(text)).unwrap_err().contains("cannot be read"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_text_of_the_other_side_is_shown_on_one_line_of_bounded_length() {
+        let text = format!("{}\u{1b}[31m\n{}", "a".repeat(150), "b".repeat(1000));
+        let shown = shown(&text);
+        assert!(shown.starts_with(&format!("{}\\u{{1b}}[31m\\nbbb", "a".repeat(150))), "{shown}");
+        assert!(shown.ends_with("b…") && shown.chars().count() < 220, "{shown}");
     }
 
     #[test]

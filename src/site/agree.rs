@@ -70,6 +70,16 @@ pub enum Disagreement {
         /// The name of the other.
         second: String,
     },
+    /// Two sites have one name, by which reports could not tell them apart.
+    #[error("clients {first} and {second} are both named `{name}`; give each site its own `name`")]
+    SameName {
+        /// The one client.
+        first: usize,
+        /// The other.
+        second: usize,
+        /// The name.
+        name: String,
+    },
     /// No site has one of the indices 0 to K − 1.
     #[error("no site is client {missing}: {sites} sites must have the indices 0 to {}", sites - 1)]
     MissingIndex {
@@ -201,7 +211,7 @@ pub enum Disagreement {
 /// - `sites`: descriptions that [`Description::check`] has accepted.
 ///
 /// # Errors
-/// The first [`Disagreement`]: of indices, files, tasks, columns, their content or classes, in this order.
+/// The first [`Disagreement`]: of indices, names, files, tasks, columns, their content or classes, in this order.
 pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
     let mut sites: Vec<&Description> = sites.iter().collect();
     sites.sort_by_key(|site| site.index);
@@ -244,10 +254,16 @@ fn check_indices(sites: &[&Description]) -> Result<(), Disagreement> {
     if let Some([a, b]) = sites.array_windows().find(|[a, b]| a.index == b.index) {
         return Err(Disagreement::SameIndex { index: a.index, first: quoted(&a.name), second: quoted(&b.name) });
     }
-    match sites.iter().enumerate().find(|(expected, site)| site.index != *expected) {
-        Some((missing, _)) => Err(Disagreement::MissingIndex { missing, sites: sites.len() }),
-        None => Ok(()),
+    if let Some((missing, _)) = sites.iter().enumerate().find(|(expected, site)| site.index != *expected) {
+        return Err(Disagreement::MissingIndex { missing, sites: sites.len() });
     }
+    let mut named = HashMap::new();
+    for site in sites {
+        if let Some(first) = named.insert(site.name.as_str(), site.index) {
+            return Err(Disagreement::SameName { first, second: site.index, name: quoted(&site.name) });
+        }
+    }
+    Ok(())
 }
 
 fn check_files(sites: &[&Description]) -> Result<(), Disagreement> {
@@ -472,6 +488,11 @@ mod tests {
         assert_eq!(
             message(&[two(0, &["a", "b"]), two(2, &["a", "b"])]),
             "no site is client 1: 2 sites must have the indices 0 to 1"
+        );
+        let named = Description { name: "site-0".into(), ..two(1, &["a", "b"]) };
+        assert_eq!(
+            message(&[two(0, &["a", "b"]), named]),
+            "clients 0 and 1 are both named `site-0`; give each site its own `name`"
         );
         let same = Description { print: two(0, &["a", "b"]).print, ..two(1, &["a", "b"]) };
         assert_eq!(

@@ -100,6 +100,11 @@ struct Kept {
     terms: Terms,
 }
 
+/// The directory of a run under a site's `state`.
+fn directory(state: &Path, run: u64) -> PathBuf {
+    state.join(format!("{run:016x}"))
+}
+
 /// The directory of one run at one site, locked by this process.
 #[derive(Debug)]
 pub struct Disk {
@@ -116,7 +121,7 @@ impl Disk {
     /// # Errors
     /// Another process of this site has locked it, or it cannot be created.
     pub fn open(state: &Path, run: u64) -> Result<Self, DiskError> {
-        let dir = state.join(format!("{run:016x}"));
+        let dir = directory(state, run);
         create_private(&dir).map_err(CheckpointError::io("create", &dir))?;
         let start = Instant::now();
         loop {
@@ -127,6 +132,17 @@ impl Disk {
                 Err(LockError::Held(holder)) => return Err(DiskError::Busy(holder)),
                 Err(LockError::Io(source)) => return Err(CheckpointError::io("lock", &dir)(source).into()),
             }
+        }
+    }
+
+    /// Checks that the file of training rows is the one with which a run began, where this site has a part in the run.
+    ///
+    /// # Errors
+    /// It is another, or the run's directory cannot be read.
+    pub fn check_rows(state: &Path, run: u64, sha256: &str) -> Result<(), DiskError> {
+        match directory(state, run).join(TERMS).exists() {
+            true => Self::open(state, run)?.terms(sha256).map(drop),
+            false => Ok(()),
         }
     }
 

@@ -87,6 +87,12 @@ fn what_is_wrong_with_the_sites_is_said_before_anything_is_written() {
     place.write("1/rows.csv", rows(1, 100, 0.3)).write("1/test.csv", rows(1, 30, 7.1));
     place.refuses(&line("").replace("2/site.toml", "1/site.toml"), &["client 1 is claimed by two sites"]);
     place.refuses(&line("").replace("2/site.toml", "none.toml"), &["none.toml"]);
+    let site = place.text("2/site.toml");
+    place.write("2/site.toml", site.replace("ward-2", "ward-0"));
+    place.refuses(&line(""), &["clients 0 and 2 are both named `ward-0`"]);
+    place.write("2/site.toml", site);
+    place.refuses(&line("--set partition.calibration=0.2"), &["partition.calibration", "data.calibration_fraction"]);
+    place.refuses(&line("--set calibration.map=vector"), &["[calibration]", "data.calibration_fraction"]);
     place.refuses(&line("--set algorithm.kind=svgd"), &["needs all rows in one place", "dsvgd"]);
     place.refuses(&line("--set data.kind=digits"), &["`data.kind` must be \"sites\""]);
     place.refuses(&line("--set data.normalise=minmax"), &["minmax", "\"standard\", \"none\""]);
@@ -160,9 +166,15 @@ fn a_server_that_is_killed_resumes_with_its_sites_to_the_same_bits() {
         assert!(Command::new("kill").args(["-9", &server.id().to_string()]).status().unwrap().success());
         server.wait().unwrap();
         let sites = "0/site.toml,1/site.toml,2/site.toml";
-        let alone = place.command(&format!("train --quiet --resume {out}")).output().unwrap();
-        assert_eq!(alone.status.code(), Some(2), "{}", String::from_utf8_lossy(&alone.stderr));
-        assert!(String::from_utf8_lossy(&alone.stderr).contains("--sites a.toml,b.toml"));
+        for (sites, words) in [
+            ("", "--sites a.toml,b.toml"),
+            ("--sites 0/site.toml,1/site.toml", "--sites names 2 files, and the run has 3 sites"),
+        ] {
+            // A site of the killed server may still write.
+            let refused = place.command(&format!("train --quiet --resume {out} {sites}")).output().unwrap();
+            let message = String::from_utf8_lossy(&refused.stderr);
+            assert!(refused.status.code() == Some(2) && message.contains(words), "{message}");
+        }
         place.works(&format!("train --quiet --resume {out} --sites {sites}"));
         let same =
             place.bytes("runs/calm/particles.safetensors") == place.bytes(&format!("{out}/particles.safetensors"));
