@@ -54,6 +54,7 @@ pub mod site;
 mod flower;
 mod machine;
 mod reproduce;
+mod shell;
 mod simd;
 mod statistics;
 mod study;

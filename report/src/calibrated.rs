@@ -159,7 +159,7 @@ impl MapResults {
 fn on_test_rows(test: Option<&(Evaluation, Evaluation)>) -> String {
     match test.and_then(|(before, after)| Some((before.nll?, after.nll?))) {
         Some((before, after)) => {
-            format!(", on the test rows, which it was not fitted on, from {} to {}", number(before), number(after))
+            format!(", on the test rows from {} to {}", number(before), number(after))
         }
         None => String::new(),
     }

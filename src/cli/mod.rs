@@ -545,7 +545,9 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
     let mut set = args.set;
     if !args.sites.is_empty() {
         // The sites are the clients. Without a config nothing else says where the rows are.
-        set.push(format!("partition.clients={}", args.sites.len()));
+        if args.resume.is_none() {
+            set.push(format!("partition.clients={}", args.sites.len()));
+        }
         if args.config.is_none() && args.resume.is_none() {
             set.push("data.kind=sites".into());
         }
@@ -553,6 +555,14 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
     let overrides = Overrides { set, seed: args.seed, backend: args.backend };
     let of_run = args.resume.as_ref().map(|run| run.join(run_dir::CONFIG));
     let (config, resolved) = load(of_run.as_deref().or(args.config.as_deref()), &overrides)?;
+    if let (Some(_), Some(clients)) = (&args.resume, config.partition()?.scheme.clients())
+        && ![0, clients].contains(&args.sites.len())
+    {
+        return Err(ConfigError::Conflict(format!(
+            "--sites names {} files, and the run has {clients} sites; name each of them",
+            args.sites.len()
+        )));
+    }
     let display = match (args.json, args.quiet) {
         (true, _) => Display::Json,
         (_, true) => Display::Quiet,

@@ -15,6 +15,7 @@ use signal_hook::flag;
 use crate::experiment::RoundRecord;
 use crate::experiment::progress::Observer;
 use crate::report::ClientNames;
+use crate::shell;
 
 /// The exit code 128 + SIGINT, by the convention of shells.
 pub(super) const INTERRUPTED: i32 = 130;
@@ -23,6 +24,8 @@ pub(super) const INTERRUPTED: i32 = 130;
 pub(super) struct Interruptible {
     shown: Box<dyn Observer>,
     out: PathBuf,
+    /// The sites' own files, of a federation.
+    sites: Vec<PathBuf>,
     asked: Arc<AtomicBool>,
     /// Whether the user has been informed that the signal arrived.
     said: AtomicBool,
@@ -34,18 +37,24 @@ pub(super) struct Interruptible {
 }
 
 impl Interruptible {
-    /// Wraps the observer of a run whose directory is `out`.
-    pub fn new(shown: Box<dyn Observer>, out: PathBuf) -> Self {
+    /// Wraps the observer of a run whose directory is `out`, over the sites of these files.
+    pub fn new(shown: Box<dyn Observer>, out: PathBuf, sites: Vec<PathBuf>) -> Self {
         let (rounds, round, saved) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { shown, out, asked: Arc::default(), said: AtomicBool::new(false), rounds, round, saved }
+        Self { shown, out, sites, asked: Arc::default(), said: AtomicBool::new(false), rounds, round, saved }
     }
 
     /// The advice on how to resume; `None` without a checkpoint.
     pub fn resume_advice(&self) -> Option<String> {
         let saved = self.saved.load(Relaxed);
-        let out = self.out.display();
-        (saved > 0)
-            .then(|| format!("the checkpoint of round {saved} is complete; resume with: fedstein train --resume {out}"))
+        (saved > 0).then(|| {
+            let sites = self.sites.iter().map(|site| site.display().to_string()).collect::<Vec<_>>().join(",");
+            let out = self.out.display().to_string();
+            let mut words = vec!["fedstein", "train", "--resume", &out];
+            if !sites.is_empty() {
+                words.extend(["--sites", &sites]);
+            }
+            format!("the checkpoint of round {saved} is complete; resume with: {}", shell::line(&words))
+        })
     }
 
     /// Installs the handlers: from now on a first signal ends the run, not the process; a second one ends the process.

@@ -1,7 +1,7 @@
 //! `fedstein train --log`: what happens in a run, as JSON lines.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,6 +24,8 @@ pub(super) struct Log {
     /// What the first line says besides the first words of the run.
     about: Map<String, Value>,
     out: Mutex<Option<File>>,
+    /// Why there is no log, or only its beginning.
+    failure: Mutex<Option<String>>,
 }
 
 impl Log {
@@ -32,22 +34,32 @@ impl Log {
     /// # Errors
     /// Something is there that may not be replaced, or a directory or a link.
     pub fn new(
-        path: &Path,
+        (path, out): (&Path, &Path),
         (appends, force): (bool, bool),
         name: &str,
         resolved: &Resolved,
     ) -> Result<Arc<Self>, CliError> {
         output::check_as("--log", path, force || appends)?;
+        // The run's own directory is created with the run.
+        if !path.starts_with(out) {
+            output::check_parent("--log", path)?;
+        }
         let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let mut about = Map::new();
         about.insert("name".into(), json!(name));
         about.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
         about.insert("command".into(), json!(command));
         about.insert("config".into(), Value::Object(keys(&resolved.table)));
-        Ok(Arc::new(Self { path: path.to_path_buf(), appends, about, out: Mutex::new(None) }))
+        Ok(Arc::new(Self {
+            path: path.to_path_buf(),
+            appends,
+            about,
+            out: Mutex::new(None),
+            failure: Mutex::new(None),
+        }))
     }
 
-    fn open(&self) -> std::io::Result<File> {
+    fn open(&self) -> io::Result<File> {
         OpenOptions::new().create(true).write(true).append(self.appends).truncate(!self.appends).open(&self.path)
     }
 
@@ -60,8 +72,27 @@ impl Log {
         line.insert("event".into(), json!(event));
         line.insert("time".into(), json!(time));
         line.extend(fields);
-        if writeln!(file, "{}", Value::Object(line)).is_err() {
+        if let Err(error) = writeln!(file, "{}", Value::Object(line)) {
             *out = None;
+            self.failed(&error);
+        }
+    }
+
+    fn failed(&self, error: &io::Error) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+    }
+
+    /// The error of a run that has ended with all its results but for this log.
+    ///
+    /// # Errors
+    /// The log could not be written.
+    pub fn written(&self) -> Result<(), CliError> {
+        match &*self.failure.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => Ok(()),
+            Some(error) => Err(CliError::Failed(format!(
+                "--log `{}` could not be written: {error}; the run and its files are whole",
+                self.path.display()
+            ))),
         }
     }
 
@@ -109,7 +140,10 @@ impl Observer for Logged {
     fn started(&self, rounds: usize, note: &str) {
         match self.log.open() {
             Ok(file) => *self.log.out.lock().unwrap_or_else(PoisonError::into_inner) = Some(file),
-            Err(error) => self.inner.note(&format!("--log `{}`: {error}; there is no log", self.log.path.display())),
+            Err(error) => {
+                self.inner.note(&format!("--log `{}`: {error}; there is no log", self.log.path.display()));
+                self.log.failed(&error);
+            }
         }
         let mut fields = self.log.about.clone();
         fields.insert("about".into(), json!(note));

@@ -30,9 +30,26 @@ pub(super) fn write(path: &Path, text: &str, force: bool) -> Result<(), CliError
 /// Checks that [`write`] may write there, before the work whose result is written.
 ///
 /// # Errors
-/// A file is there without `force`, or a link or a directory.
+/// A file is there without `force`, or a link or a directory; or its own directory is not there.
 pub(super) fn check(path: &Path, force: bool) -> Result<(), CliError> {
-    check_as("--out", path, force)
+    check_as("--out", path, force)?;
+    check_parent("--out", path)
+}
+
+/// Checks that the directory of a file is there.
+///
+/// # Errors
+/// It is not.
+pub(super) fn check_parent(option: &str, path: &Path) -> Result<(), CliError> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match parent {
+        Some(parent) if !parent.is_dir() => Err(CliError::Usage(format!(
+            "{option} `{}`: there is no directory `{}`; create it, or name another file",
+            path.display(),
+            parent.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// As [`check`], for the file of another option.
@@ -54,6 +71,26 @@ pub(super) fn check_as(option: &str, path: &Path, force: bool) -> Result<(), Cli
     }
 }
 
+/// Checks that a directory can be at a path: that neither it nor one above it is a file.
+///
+/// # Errors
+/// There is a file.
+pub(super) fn check_place(path: &Path) -> Result<(), CliError> {
+    let is_file = |there: &&Path| there.exists() && !there.is_dir();
+    match path.ancestors().find(is_file) {
+        Some(there) if there == path => Err(CliError::Usage(format!(
+            "`{}` exists and is not a directory; choose another with --out",
+            path.display()
+        ))),
+        Some(there) => Err(CliError::Usage(format!(
+            "`{}`: `{}` is not a directory; choose another with --out",
+            path.display(),
+            there.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Checks that a directory of files may be written: a new or an empty one, or with `force` one that exists.
 ///
 /// # Errors
@@ -63,9 +100,7 @@ pub(super) fn check_directory(path: &Path, force: bool) -> Result<(), CliError> 
     if path.is_symlink() {
         return refuse("is a link; name where the report goes with --out");
     }
-    if path.exists() && !path.is_dir() {
-        return refuse("exists and is not a directory; choose another with --out");
-    }
+    check_place(path)?;
     if !force && path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
         return refuse("exists and is not empty; choose another with --out or replace it with --force");
     }

@@ -105,6 +105,7 @@ fn place(typed: &Option<PathBuf>, scale: Scale) -> PathBuf {
 }
 
 pub(super) fn create(directory: &Path) -> Result<(), CliError> {
+    super::output::check_place(directory)?;
     fs::create_dir_all(directory)
         .map_err(|error| CliError::Failed(format!("cannot create {}: {error}", directory.display())))
 }
@@ -120,7 +121,7 @@ impl From<FigureError> for CliError {
             FigureError::Unknown(id) => {
                 let near = nearest(&id, FIGURES.iter().map(|(name, _)| *name));
                 let hint = near.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
-                Self::Usage(format!("there is no figure `{id}`{hint} `fedstein reproduce list` shows all"))
+                Self::Usage(format!("there is no figure `{id}`{hint}; `fedstein reproduce list` shows all"))
             }
             FigureError::Definition { .. } => Self::Failed(error.to_string()),
         }

@@ -9,6 +9,7 @@ use crate::cli::{CliError, Listing, Runs, print_text};
 use crate::experiment::inventory::{self, Difference, Entry, METRICS, RunState};
 use crate::experiment::provenance::Provenance;
 use crate::experiment::run_dir;
+use crate::shell;
 
 /// Runs the command.
 ///
@@ -36,7 +37,8 @@ fn list(Runs { dir, listing, .. }: &Runs) -> Result<String, CliError> {
                 &entries.iter().map(|entry| cells(entry, |value| format!("{value:.4}"))).collect::<Vec<_>>(),
             );
             for entry in entries.iter().filter(|entry| entry.state == RunState::Stopped) {
-                let _ = writeln!(text, "stopped: fedstein train --resume {}", entry.path.display());
+                let resume = shell::line(&["fedstein", "train", "--resume", &entry.path.display().to_string()]);
+                let _ = writeln!(text, "stopped: {resume}");
             }
             Ok(text)
         }

@@ -3,6 +3,7 @@
 use crate::cli::{CliError, SiteSplit, print_text, printable};
 use crate::experiment::progress::to_stderr;
 use crate::experiment::split;
+use crate::shell;
 
 /// Runs the command.
 ///
@@ -14,11 +15,10 @@ pub(super) fn split(typed: &SiteSplit) -> Result<(), CliError> {
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let run = typed.out.join(split::RUN);
     let text = format!(
-        "{} sites in {}. To train with them:\n\nfedstein train {} --sites {}\n",
+        "{} sites in {}. To train with them:\n\n{}\n",
         files.len(),
         typed.out.display(),
-        run.display(),
-        files.join(",")
+        shell::line(&["fedstein", "train", &run.display().to_string(), "--sites", &files.join(",")])
     );
     print_text(&printable(&text))
 }

@@ -67,8 +67,13 @@ fn data_must_be_here(plan: &Plan<'_>, data_dir: &Path) -> Result<(), CliError> {
 }
 
 fn nothing_has(plan: &Plan<'_>, only: &str) -> String {
-    let mut names: Vec<String> = plan.grid.cells.iter().map(|cell| plan.grid.name(&plan.figure, cell)).collect();
-    names.dedup();
+    let mut names: Vec<String> = Vec::new();
+    for cell in &plan.grid.cells {
+        let name = plan.grid.name(&plan.figure, cell);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     const SHOWN: usize = 12;
     let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
     let names: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();

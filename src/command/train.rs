@@ -25,7 +25,7 @@ use crate::report::CalibrationResults;
 /// The configuration, the data or the backend is unusable, the run fails, or an output cannot be written.
 pub(super) fn train(train: Train) -> Result<(), CliError> {
     let Train { config, resolved, data_dir, sites, out, log, tensorboard, force, resume, display } = train;
-    let log = log.map(|path| Log::new(&path, (resume, force), &config.name, &resolved)).transpose()?;
+    let log = log.map(|path| Log::new((&path, &out), (resume, force), &config.name, &resolved)).transpose()?;
     let mut shown = display.observer();
     if let Some(dir) = &tensorboard {
         shown = Box::new(Events::new(dir, shown)?);
@@ -33,7 +33,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     if let Some(log) = &log {
         shown = Box::new(Logged { inner: shown, log: log.clone() });
     }
-    let observer = Interruptible::new(shown, out.clone());
+    let observer = Interruptible::new(shown, out.clone(), sites.clone());
     resolved.notes.iter().for_each(|note| observer.note(note));
     let backend = config.backend.clone();
     let experiment = Experiment::new(config, data_dir);
@@ -66,7 +66,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
             None => writeln!(stdout, "\nrun     {}", out.display())?,
         }
     }
-    Ok(())
+    log.map_or(Ok(()), |log| log.written())
 }
 
 /// Converts the error, and appends how to resume where that is possible.

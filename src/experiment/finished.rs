@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::lock::Lock;
 use crate::datasets::{Dataset, ModelCard, Rotation};
 use crate::error::RunError;
 use crate::metrics::{ClientScores, Evaluation, UncertaintySummary};
@@ -18,6 +19,7 @@ use crate::models::{Layout, Model};
 use crate::particles::Particles;
 use crate::report::files::{read_text, read_whole};
 use crate::report::{CalibrationResults, PartitionTable, RoundRecord, SiteScores};
+use crate::shell;
 use crate::tensor_file::{self, NamedTensor, floats};
 
 use super::config::{Config, Rotate};
@@ -91,13 +93,14 @@ impl Finished {
         let text = |name: &str| {
             let file = path.join(name);
             read_text(&file).map_err(|error| {
-                RunError::Config(match run_dir::stopped(path) {
-                    Some(round) => format!(
-                        "`{run}` has a run that was stopped after round {round}; `fedstein train --resume {run}` goes on \
-                         with it",
-                        run = path.display()
+                let run = path.display();
+                RunError::Config(match (Lock::holder_of(path), run_dir::stopped(path)) {
+                    (Some(holder), _) => format!("`{run}` has a run that {holder} works on; wait for it to end"),
+                    (None, Some(round)) => format!(
+                        "`{run}` has a run that was stopped after round {round}; `{}` goes on with it",
+                        shell::line(&["fedstein", "train", "--resume", &run.to_string()])
                     ),
-                    None => format!("{}: {error}; is this the directory of a finished run?", file.display()),
+                    (None, None) => format!("{}: {error}; is this the directory of a finished run?", file.display()),
                 })
             })
         };

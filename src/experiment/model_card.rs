@@ -277,12 +277,20 @@ fn sizes(text: &mut String, partition: &PartitionTable) {
     let train: Vec<usize> = partition.counts.iter().map(|counts| counts.iter().sum()).collect();
     let of = |rows: &[usize], client: usize| rows.get(client).copied().unwrap_or_default();
     if train.len() <= LISTED {
-        text.push_str("| client | training rows | validation rows | own test rows |\n|---|---|---|---|\n");
+        let calibrates = !partition.calibration.is_empty();
+        let (head, rule) = if calibrates { (" calibration rows |", "---|") } else { ("", "") };
+        let _ = writeln!(
+            text,
+            "| client | training rows | validation rows |{head} own test rows |\n|---|---|---|{rule}---|"
+        );
         for (client, rows) in train.iter().enumerate() {
             let (validation, test) = (of(&partition.validation, client), of(&partition.test, client));
-            let _ = writeln!(text, "| {client} | {rows} | {validation} | {test} |");
+            let calibration =
+                if calibrates { format!(" {} |", of(&partition.calibration, client)) } else { String::new() };
+            let name = plain(&partition.clients.of(client));
+            let _ = writeln!(text, "| {name} | {rows} | {validation} |{calibration} {test} |");
         }
-        text.push_str("\nClients may share test rows.\n\n");
+        text.push_str("\nClients may share test rows, but for those of `by-column`.\n\n");
     } else {
         let mut sorted = train;
         sorted.sort_unstable();

@@ -53,7 +53,7 @@ pub(super) fn of_clients(
 /// # Arguments
 /// * `counts`: the number of training rows of each client and class, `[K][C]`
 pub(super) fn uncorrected(config: &Config, can: Capabilities, counts: &[Vec<usize>]) -> Option<String> {
-    let shared = config.evaluation.personal && !can.personal && !can.centralised;
+    let shared = config.evaluation.personal && !can.personal;
     if !shared || config.evaluation.prior_correction {
         return None;
     }

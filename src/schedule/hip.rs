@@ -51,7 +51,7 @@ impl HipConfig {
     /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "hip",
-        about: "Drawn with probabilities proportional to the inner product of a client's direction with the mean direction ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
+        about: "Drawn with probabilities proportional to the inner product of a client's direction with the mean direction ([C]; for methods whose clients have a tilted density, such as `newton-dsvgd` and `dsvgd`).",
         keys: &[
             CLIENTS,
             KERNEL,

@@ -25,7 +25,7 @@ impl KsdConfig {
     /// The name of the kind, its description and its keys.
     pub const KIND: Kind = Kind {
         name: "ksd",
-        about: "Drawn with probabilities proportional to the Stein discrepancy between Θ and a client's tilted density ([C]; for `dsvgd`, `u-dsvgd`, `p-dsvgd`).",
+        about: "Drawn with probabilities proportional to the Stein discrepancy between Θ and a client's tilted density ([C]; for methods whose clients have a tilted density, such as `newton-dsvgd` and `dsvgd`).",
         keys: &[CLIENTS, KERNEL, BANDWIDTH, ROWS, FLOOR],
     };
 }

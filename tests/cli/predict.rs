@@ -137,8 +137,10 @@ fn rows_that_do_not_fit_the_model_are_refused_with_line_and_column() {
 fn predictions_never_replace_their_input() {
     let place = classification();
     place.refuses("predict run --input more.csv --out ./run/../more.csv", &["--out", "--input"]);
-    let message = place.fails("predict run --input more.csv --out no/such/p.csv", &["no/such/p.csv"]);
-    assert_eq!(message.matches("no/such/p.csv").count(), 1, "{message}");
+    place.refuses(
+        "predict run --input more.csv --out no/such/p.csv",
+        &["--out `no/such/p.csv`", "no directory `no/such`"],
+    );
     place.refuses("predict run --input more.csv --out run", &["--out `run` is a directory; name a file"]);
 }
 

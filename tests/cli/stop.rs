@@ -296,4 +296,18 @@ fn a_log_has_the_start_the_rounds_and_the_end_of_a_run() {
     assert_eq!(kinds(&events("run.jsonl")), ["start", "round", "round", "round", "end", "start", "round", "end"]);
     place.works(&format!("{line} --out run --force --log run.jsonl"));
     assert_eq!(kinds(&events("run.jsonl")), ["start", "round", "round", "round", "end"]);
+    place.refuses(&format!("{line} --out other --log none/run.jsonl"), &["--log", "no directory `none`"]);
+    place.works(&format!("{line} --out inside --log inside/run.jsonl"));
+    assert_eq!(kinds(&events("inside/run.jsonl")).len(), 5);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_log_that_cannot_be_written_is_a_failure_of_a_run_with_all_its_results() {
+    let place = Place::new();
+    let output = place.command(&format!("{SKEWED} --set rounds=2 --out run --log /dev/full")).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("error: --log `/dev/full` could not be written"), "{stderr}");
+    assert!(place.json("run/summary.json")["evaluation"].is_object());
 }

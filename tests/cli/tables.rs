@@ -1,6 +1,6 @@
 //! A table as it comes from a ward: ids, texts, dates, missing cells, a decimal comma.
 
-use super::place::{Place, TINY, assert_near, cells, numbers, prices};
+use super::place::{Place, TINY, assert_near, cells, numbers, pets, prices};
 
 /// Rows of patients; every fifth dose and every seventh ward is missing. Ids have the number `first` and more.
 pub fn patients(first: usize, rows: usize) -> String {
@@ -236,6 +236,19 @@ fn one_particle_of_a_linear_model_with_weights_of_the_classes_is_the_fit_of_scik
 }
 
 #[test]
+fn rows_are_split_by_class_from_the_command_line_as_from_a_file() {
+    let place = Place::new();
+    place.write("pets.csv", pets(60));
+    let split = |word: &str| {
+        format!(
+            "{TINY} --set data.kind=csv --set data.path=pets.csv --set data.target=kind --set data.split={word} --out {word}"
+        )
+    };
+    place.works(&split("by-class"));
+    place.refuses(&split("raetsch"), &["--set: `data.split`", "`random`, `by-class`, `by-client`"]);
+}
+
+#[test]
 fn weights_of_classes_need_classes_and_a_method_that_weighs() {
     let place = Place::new();
     let regression =
@@ -277,5 +290,5 @@ fn a_run_whose_clients_differ_in_their_classes_has_a_note_about_the_correction()
     assert!(noted("labels", "--set partition.kind=labels-per-client --set partition.labels=3"));
     assert!(!noted("corrected", "--set partition.kind=labels-per-client --set evaluation.prior_correction=true"));
     assert!(!noted("alike", "--set partition.kind=iid"));
-    assert!(!noted("own", "--set partition.kind=labels-per-client --set algorithm.kind=fedper"));
+    assert!(!noted("own", "--set partition.kind=labels-per-client --set algorithm.kind=fedwba"));
 }

@@ -35,6 +35,11 @@ pub fn algorithms() -> Vec<&'static str> {
     algorithms_that(|_| true)
 }
 
+/// Whether an algorithm has clients, whose predictors can be scored.
+pub fn has_clients(algorithm: &str) -> bool {
+    !algorithms_that(|can| can.centralised).contains(&algorithm)
+}
+
 /// Whether an algorithm has a key.
 pub fn has_key(algorithm: &str, key: &str) -> bool {
     ALGORITHM_KINDS.iter().any(|kind| kind.name == algorithm && kind.key(key).is_some())

@@ -5,7 +5,7 @@ use fedstein::backend::{Flex, Precision, Session};
 use fedstein::checkpoint::codec;
 use fedstein::protocol::{Ask, ClientHalf, ClientId, Halves, Predictor, Request, Scoring};
 
-use crate::common::{algorithms, experiment, values};
+use crate::common::{algorithms, experiment, has_clients, values};
 use crate::faults::harness::*;
 
 /// Other branches of what is built from the number of clients and of their rows.
@@ -20,7 +20,7 @@ const MORE: [(&str, &str); 6] = [
 
 /// The config of an algorithm whose ten clients have unequal numbers of rows.
 fn unequal(kind: &str, keys: &str) -> String {
-    let text = text(kind, "[evaluation]\npersonal = true");
+    let text = text(kind, &format!("[evaluation]\npersonal = {}", has_clients(kind)));
     let text = text.replace("partition = { clients", "partition = { kind = \"dirichlet\", alpha = 2.0, clients");
     text.replace(&format!("kind = \"{kind}\""), &format!("kind = \"{kind}\"\n{keys}"))
 }

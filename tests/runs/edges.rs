@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::{
-    algorithms, algorithms_that, bits, data, experiment, has_key, needs_plain_steps, outcome, partition_of,
-    small_digits, try_run, values,
+    algorithms, algorithms_that, bits, data, experiment, has_clients, has_key, needs_plain_steps, outcome,
+    partition_of, small_digits, try_run, values,
 };
 use burn::tensor::Tensor;
 use fedstein::backend::Flex;
@@ -72,6 +72,7 @@ fn text(dir: &Path, kind: &str, task: &str, edge: &Edge) -> String {
     let Edge { partition, more, .. } = edge;
     let plain = needs_plain_steps(kind) && !more.contains("[optimizer]");
     let optimizer = if plain { "[optimizer]\nkind = \"sgd\"" } else { "" };
+    let personal = has_clients(kind);
     format!(
         r#"
         name = "edge"
@@ -92,7 +93,7 @@ fn text(dir: &Path, kind: &str, task: &str, edge: &Edge) -> String {
         kind = "{kind}"
         {keys}
         [evaluation]
-        personal = true
+        personal = {personal}
         {optimizer}
         {more}
         "#

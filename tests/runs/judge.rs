@@ -26,7 +26,7 @@ use fedstein::rows::Table;
 use fedstein::schedule::Schedule;
 use serde_json::{Value, json};
 
-use crate::common::{algorithms, data, experiment};
+use crate::common::{algorithms, data, experiment, has_clients};
 use crate::faults::harness::*;
 
 /// The test rows of each client: unequal numbers, and none at the last one.
@@ -137,7 +137,7 @@ fn there_are(judged: &Judged) -> usize {
 #[test]
 fn the_pooled_scores_of_the_clients_are_the_evaluation_of_all_their_rows() {
     for kind in algorithms() {
-        let rounds = judged(&text(kind, "[evaluation]\npersonal = true"), true, None);
+        let rounds = judged(&text(kind, &format!("[evaluation]\npersonal = {}", has_clients(kind))), true, None);
         assert!(!rounds.is_empty());
         for (round, (here, there)) in rounds.iter().enumerate() {
             let what = format!("{kind}, round {}", round + 1);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::common::place::{Place, cells, pets};
-use crate::common::{algorithms, bits, has_key};
+use crate::common::{algorithms, bits, has_clients, has_key};
 use fedstein::backend::Flex;
 use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
@@ -44,7 +44,7 @@ fn small(kind: &str, more: &[&str]) -> Overrides {
         "partition.validation=0.2".into(),
         format!("schedule.clients={}", if several { 2 } else { 1 }),
         "evaluation.every=2".into(),
-        "evaluation.personal=true".into(),
+        format!("evaluation.personal={}", has_clients(kind)),
         "checkpoint.every_seconds=0".into(),
     ];
     for (key, value) in [

@@ -11,6 +11,7 @@ use super::output;
 use crate::cli::{CliError, Init, print_text};
 use crate::datasets::survey;
 use crate::error::RunError;
+use crate::shell;
 use choice::Choice;
 
 /// Runs the command.
@@ -42,5 +43,6 @@ fn said(out: &Path, choice: &Choice<'_>) -> String {
         true => String::new(),
         false => format!("left out: {}; the file says why\n", names.join(", ")),
     };
-    format!("{out}: {}\n{left_out}fedstein train {out}\n", choice.summary())
+    let train = shell::line(&["fedstein", "train", &out.to_string()]);
+    format!("{out}: {}\n{left_out}{train}\n", choice.summary())
 }

@@ -52,6 +52,7 @@ impl Config {
             self.wire_conflict(name, can),
             self.faults_conflict(),
             self.evaluation_conflict()?,
+            self.personal_conflict(name, can),
             self.prior_correction_conflict((name, can), data),
             self.stop_conflict(data)?,
             self.calibration_conflict(data)?,
@@ -72,6 +73,16 @@ impl Config {
         }))
     }
 
+    /// Checks that there are clients whose predictors can be scored.
+    fn personal_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
+        (self.evaluation.personal && can.centralised).then(|| {
+            format!(
+                "`evaluation.personal` scores the predictors of clients, and algorithm kind `{algorithm}` has all rows in one \
+                 place; `evaluation.personal` must be false"
+            )
+        })
+    }
+
     /// Checks that there are predictors of clients, which have the frequencies of all clients' classes.
     fn prior_correction_conflict(
         &self,
@@ -88,8 +99,6 @@ impl Config {
             );
         } else if properties.is_toy() || properties.is_regression() {
             format!("data kind `{}` has no classes here", self.data_kind())
-        } else if can.centralised {
-            format!("algorithm kind `{algorithm}` has all rows in one place")
         } else if can.personal {
             format!("the clients of algorithm kind `{algorithm}` learn how frequent their classes are")
         } else {
