@@ -292,7 +292,7 @@ fn a_cell_that_is_not_a_number_is_refused_with_line_and_column() {
 fn tables_in_other_encodings_are_refused_with_what_to_do() {
     let place = Place::new();
     let utf_16: Vec<u8> = "\u{feff}a,y\n1,u\n2,v\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    place.write("utf16.csv", utf_16).write("latin1.csv", b"a,y\n1,m\xfcde\n2,wach\n".to_vec());
+    place.write("utf16.csv", utf_16).write("latin1.csv", b"a,y\n1,m\xfcde\n2,wach\n");
     for (file, words) in [("utf16.csv", "UTF-16"), ("latin1.csv", "line 2, column 2 (y)")] {
         for line in
             [format!("init {file}"), format!("{TINY} --set data.kind=csv --set data.path={file} --set data.target=y")]
