@@ -1,6 +1,9 @@
 //! Parses the command line into an [`Invocation`]: all arguments are resolved and checked before a command runs.
 
 mod args;
+mod error;
+mod load;
+mod output;
 mod pages;
 
 use std::ffi::OsString;
@@ -11,15 +14,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use toml::Table;
-
-use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS};
 use crate::bench::Workload;
 use crate::experiment::config::Config;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
 use crate::experiment::run_dir;
-use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
-use crate::report::files::read_text;
+use crate::experiment::schema::{ConfigError, Overrides, Resolved};
 use crate::reproduce::Scale;
 
 use args::{
@@ -27,13 +26,12 @@ use args::{
     ReproduceArgs, RunsArgs, SiteAction, SiteArgs, SiteCheckArgs, StudyArgs, TrainArgs,
 };
 
-pub use args::{Format, MoreColumn};
+use load::load;
 
-/// The experiment that `fedstein train` runs without a config.
-pub const DEFAULT_CONFIG: Source<'static> = Source {
-    name: "the built-in configs/digits/newton-bnn.toml",
-    text: include_str!("../../configs/digits/newton-bnn.toml"),
-};
+pub use args::{Format, MoreColumn};
+pub use error::CliError;
+pub use load::load_built_in;
+pub(crate) use output::{print_line, print_note, print_text, printable};
 
 /// The environment variable that names the data directory.
 pub const DATA_VARIABLE: &str = "FEDSTEIN_DATA";
@@ -363,41 +361,6 @@ pub enum DataRequest {
     Fetch(String),
 }
 
-/// An end of a command other than success.
-#[derive(Debug, thiserror::Error)]
-pub enum CliError {
-    /// The arguments, or a file they name, are wrong: exit code 2.
-    #[error("{0}")]
-    Usage(String),
-    /// The command failed: exit code 1.
-    #[error("{0}")]
-    Failed(String),
-    /// The user ended the command: exit code 130.
-    #[error("{0}")]
-    Interrupted(String),
-    /// Standard output was closed by its reader, as in `fedstein data list | head -1`: no failure, exit code 0.
-    #[error("standard output is closed")]
-    Closed,
-}
-
-impl From<ConfigError> for CliError {
-    fn from(error: ConfigError) -> Self {
-        match error {
-            ConfigError::Internal(_) => Self::Failed(error.to_string()),
-            _ => Self::Usage(error.to_string()),
-        }
-    }
-}
-
-impl From<io::Error> for CliError {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::Closed,
-            _ => Self::Failed(error.to_string()),
-        }
-    }
-}
-
 /// Runs the whole command: parses `args` (the program's name first), passes the invocation to `execute`, and reports
 /// errors on standard error.
 ///
@@ -428,17 +391,6 @@ where
         let _ = writeln!(io::stderr(), "{what}{}", printable(&error.to_string()));
     }
     ExitCode::from(code)
-}
-
-/// Makes a message safe for a terminal, for it may quote files: control characters except line ends and tabs are
-/// escaped.
-pub(crate) fn printable(message: &str) -> String {
-    let plain = |c: char| match c {
-        '\n' | '\t' => c.to_string(),
-        _ if c.is_control() => c.escape_debug().to_string(),
-        _ => c.to_string(),
-    };
-    message.chars().map(plain).collect()
 }
 
 impl Invocation {
@@ -543,12 +495,10 @@ fn init(InitArgs { table, target, out, force }: InitArgs) -> Init {
 
 fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
     let mut set = args.set;
-    if !args.sites.is_empty() {
+    if !args.sites.is_empty() && args.resume.is_none() {
         // The sites are the clients. Without a config nothing else says where the rows are.
-        if args.resume.is_none() {
-            set.push(format!("partition.clients={}", args.sites.len()));
-        }
-        if args.config.is_none() && args.resume.is_none() {
+        set.push(format!("partition.clients={}", args.sites.len()));
+        if args.config.is_none() {
             set.push("data.kind=sites".into());
         }
     }
@@ -582,76 +532,6 @@ fn train(args: TrainArgs, data_dir: PathBuf) -> Result<Train, ConfigError> {
         resume,
         display,
     })
-}
-
-/// The experiment of a file, or the built-in one.
-fn load(path: Option<&Path>, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
-    match path {
-        Some(path) => load_file(path, overrides),
-        None => load_built_in(overrides),
-    }
-}
-
-/// The built-in experiment. It is on digits: with other data all keys that are not set begin at their defaults.
-///
-/// # Errors
-/// An override is invalid.
-pub fn load_built_in(overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
-    let data_kind = typed(overrides, "data.kind");
-    if data_kind.is_none_or(|kind| kind == "digits") {
-        return match plain_steps(overrides) {
-            Some(kind) => load_with_plain_steps(kind, overrides),
-            None => Config::load(DEFAULT_CONFIG, overrides),
-        };
-    }
-    let (config, mut resolved) = Config::load(Source { name: "the defaults", text: "" }, overrides)?;
-    resolved.notes.push(
-        "the built-in experiment is on `digits`; with another `data.kind` all keys that are not set have the defaults of \
-         docs/configuration.md"
-            .into(),
-    );
-    Ok((config, resolved))
-}
-
-/// The last value of a key on the command line.
-fn typed<'a>(overrides: &'a Overrides, path: &str) -> Option<&'a str> {
-    overrides.set.iter().rev().find_map(|set| {
-        let (key, value) = set.split_once('=')?;
-        (key.trim() == path).then(|| value.trim().trim_matches('"'))
-    })
-}
-
-/// The kind of algorithm on the command line, where it is defined by plain gradient steps and the command line has no
-/// optimiser.
-fn plain_steps(overrides: &Overrides) -> Option<&'static str> {
-    let kind = typed(overrides, "algorithm.kind")?;
-    let mut kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
-    let (known, _) = kinds.find(|(known, can)| known.name == kind && can.plain_gradient_steps)?;
-    typed(overrides, "optimizer.kind").is_none().then_some(known.name)
-}
-
-/// The built-in experiment without its optimiser, which is not one of plain gradient steps.
-fn load_with_plain_steps(kind: &str, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
-    let text = match DEFAULT_CONFIG.text.parse::<Table>() {
-        Ok(mut table) => {
-            table.remove("optimizer");
-            table.to_string()
-        }
-        Err(error) => return Err(ConfigError::Internal(error.to_string())),
-    };
-    let mut overrides = overrides.clone();
-    overrides.set.push("optimizer.kind=sgd".into());
-    let (config, mut resolved) = Config::load(Source { text: &text, ..DEFAULT_CONFIG }, &overrides)?;
-    resolved.notes.push(format!(
-        "algorithm kind `{kind}` is defined by plain gradient steps: optimizer.kind is `sgd`, with its default keys, in the \
-         place of the built-in experiment's `adagrad`"
-    ));
-    Ok((config, resolved))
-}
-
-fn load_file(path: &Path, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
-    let text = read_text(path).map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
-    Config::load(Source { name: &path.display().to_string(), text: &text }, overrides)
 }
 
 fn report(args: ReportArgs) -> Report {
@@ -704,29 +584,6 @@ fn bench(BenchArgs { backend, only, threads, seconds, json, record, check, growt
 fn data_dir(typed: Option<PathBuf>, variable: Option<OsString>) -> PathBuf {
     let variable = variable.filter(|value| !value.is_empty()).map(PathBuf::from);
     typed.or(variable).unwrap_or_else(|| PathBuf::from("data"))
-}
-
-/// Writes a text to standard output.
-///
-/// # Errors
-/// [`CliError::Closed`] where the reader has closed the output, [`CliError::Failed`] for any other failed write.
-pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    Ok(stdout.flush()?)
-}
-
-/// Writes a note to standard error. A note that cannot be written is lost.
-pub(crate) fn print_note(note: &str) {
-    let _ = writeln!(io::stderr(), "note: {}", printable(note));
-}
-
-/// Writes one line to standard output.
-///
-/// # Errors
-/// [`CliError::Closed`] where the reader has closed the output, [`CliError::Failed`] for any other failed write.
-pub(crate) fn print_line(line: &str) -> Result<(), CliError> {
-    print_text(&format!("{line}\n"))
 }
 
 #[cfg(test)]
