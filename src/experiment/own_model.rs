@@ -12,7 +12,7 @@ use crate::models::{Model, Task};
 use crate::particles::Particles;
 use crate::random::Streams;
 
-/// The model, if it predicts the targets of the data from a row of as many features.
+/// The model, if it is one of the data's targets, or a density, and predicts from a row of as many features.
 ///
 /// # Errors
 /// It has layers that cannot be trained so, predicts something else, or fails on a row; a layer of Burn panics on a row of
@@ -30,7 +30,8 @@ pub(super) fn checked<B: Backend>(
     let outputs = match (task, &data.targets) {
         (Task::Classification { classes }, Targets::Classes { names, .. }) if names.len() == classes => classes,
         (Task::Regression, Targets::Real { .. }) => 2,
-        (Task::Density, Targets::None { .. }) => 1,
+        // A density of rows does not read their targets.
+        (Task::Density, _) => 1,
         (_, targets) => {
             let has = match targets {
                 Targets::Classes { names, .. } => format!("{} classes", names.len()),

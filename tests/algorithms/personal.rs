@@ -2,12 +2,14 @@
 
 use std::sync::Mutex;
 
-use crate::common::{Built, bits, data, experiment, outcome, partition_of, try_run, values};
+use crate::common::{Built, bits, data, experiment, outcome, partition_of, values};
 use fedstein::array::Values;
 use fedstein::backend::Flex;
 use fedstein::datasets::Targets;
 use fedstein::error::RunError;
+use fedstein::experiment::Config;
 use fedstein::experiment::evaluate::Predicted;
+use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::federation::fault_policy::FaultPolicy;
 use fedstein::federation::fleet::{Fleet, InProcess};
 use fedstein::federation::server::{Federation, Round, RoundObserver};
@@ -193,8 +195,8 @@ fn a_round_without_a_usable_reply_fails_with_the_reason() {
 #[test]
 fn a_method_with_all_rows_in_one_place_has_no_clients_to_score() {
     let svgd = FEDAVG.replace(r#"kind = "fedavg""#, r#"kind = "svgd", particles = 2"#);
-    let outcome = try_run(&experiment(&svgd)).unwrap();
-    assert!(outcome.personal.is_none());
+    let error = Config::load(Source { name: "test.toml", text: &svgd }, &Overrides::default()).unwrap_err().to_string();
+    assert!(error.contains("evaluation.personal") && error.contains("all rows in one place"), "{error}");
 }
 
 #[test]

@@ -719,14 +719,17 @@ fn regression_is_refused_in_words() {
         [algorithm]
         kind = "pfedgp"
     "#;
-    let mut experiment = experiment(text);
-    let error = try_run(&experiment).err().unwrap().to_string();
+    let error = try_run(&experiment(text)).err().unwrap().to_string();
     assert!(error.contains("personal_layers") || error.contains("embedding"), "{error}");
     let real = BnnConfig {
         head: fedstein::models::Head::Real { gamma_shape: 1.0, gamma_rate: 1.0 },
         ..BnnConfig::classifier(20, &[4], 1)
     };
-    experiment.model = Some(Arc::new(Network::new(real)));
-    let error = try_run(&experiment).err().unwrap().to_string();
+    let network = experiment(&text.replace("kind = \"blr\"", "kind = \"bnn\"\nhidden = [4]"));
+    let mut rows = data(&network.config);
+    for half in [&mut rows.train, &mut rows.test] {
+        half.targets = fedstein::datasets::Targets::Real { values: vec![0.5; half.rows()] };
+    }
+    let error = try_run(&network.with_data(rows).with_model(Arc::new(Network::new(real)))).err().unwrap().to_string();
     assert!(error.contains("classifies"), "{error}");
 }
