@@ -1,5 +1,15 @@
 //! Command lines for messages, quoted so that a POSIX shell reads them as they are meant.
 
+use std::path::{Path, PathBuf};
+
+/// The command that goes on with a stopped run, over the sites of these files, if it has any.
+pub fn resume(run: &Path, sites: &[PathBuf]) -> String {
+    let run = run.display().to_string();
+    let sites = sites.iter().map(|site| site.display().to_string()).collect::<Vec<_>>().join(",");
+    let of_sites: &[&str] = if sites.is_empty() { &[] } else { &["--sites", &sites] };
+    line(&[&["fedstein", "train", "--resume", &run], of_sites].concat())
+}
+
 /// Words as a command line.
 pub fn line(words: &[&str]) -> String {
     words.iter().map(|word| self::word(word)).collect::<Vec<_>>().join(" ")
@@ -25,6 +35,8 @@ mod tests {
         let script = format!("printf '%s\\n' {}", line(&words));
         let shell = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
         assert_eq!(String::from_utf8(shell.stdout).unwrap(), words.join("\n") + "\n");
-        assert_eq!(line(&["fedstein", "train", "runs/a"]), "fedstein train runs/a");
+        let sites = ["a.toml", "b c.toml"].map(PathBuf::from);
+        assert_eq!(resume(Path::new("runs/a"), &[]), "fedstein train --resume runs/a");
+        assert_eq!(resume(Path::new("runs/a"), &sites), "fedstein train --resume runs/a --sites 'a.toml,b c.toml'");
     }
 }

@@ -47,13 +47,8 @@ impl Interruptible {
     pub fn resume_advice(&self) -> Option<String> {
         let saved = self.saved.load(Relaxed);
         (saved > 0).then(|| {
-            let sites = self.sites.iter().map(|site| site.display().to_string()).collect::<Vec<_>>().join(",");
-            let out = self.out.display().to_string();
-            let mut words = vec!["fedstein", "train", "--resume", &out];
-            if !sites.is_empty() {
-                words.extend(["--sites", &sites]);
-            }
-            format!("the checkpoint of round {saved} is complete; resume with: {}", shell::line(&words))
+            let command = shell::resume(&self.out, &self.sites);
+            format!("the checkpoint of round {saved} is complete; resume with: {command}")
         })
     }
 

@@ -37,8 +37,7 @@ fn list(Runs { dir, listing, .. }: &Runs) -> Result<String, CliError> {
                 &entries.iter().map(|entry| cells(entry, |value| format!("{value:.4}"))).collect::<Vec<_>>(),
             );
             for entry in entries.iter().filter(|entry| entry.state == RunState::Stopped) {
-                let resume = shell::line(&["fedstein", "train", "--resume", &entry.path.display().to_string()]);
-                let _ = writeln!(text, "stopped: {resume}");
+                let _ = writeln!(text, "stopped: {}", shell::resume(&entry.path, &[]));
             }
             Ok(text)
         }

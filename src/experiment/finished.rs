@@ -98,7 +98,7 @@ impl Finished {
                     (Some(holder), _) => format!("`{run}` has a run that {holder} works on; wait for it to end"),
                     (None, Some(round)) => format!(
                         "`{run}` has a run that was stopped after round {round}; `{}` goes on with it",
-                        shell::line(&["fedstein", "train", "--resume", &run.to_string()])
+                        shell::resume(path, &[])
                     ),
                     (None, None) => format!("{}: {error}; is this the directory of a finished run?", file.display()),
                 })

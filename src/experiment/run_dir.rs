@@ -85,8 +85,8 @@ pub enum RunDirError {
     Exists(PathBuf),
     /// The directory has a run that was stopped.
     #[error(
-        "the output directory `{path}` has a run that was stopped after round {round}; go on with `fedstein train --resume \
-         {path}`, choose another with --out, or replace it with --force", path = path.display()
+        "the output directory `{}` has a run that was stopped after round {round}; go on with `{}`, choose another with \
+         --out, or replace it with --force", path.display(), crate::shell::resume(path, &[])
     )]
     Stopped {
         /// The directory.

@@ -93,7 +93,7 @@ impl Named {
 /// number. Empty where the config names the columns.
 ///
 /// # Errors
-/// The file cannot be read, or not twice; or a column has a cell that is no number, and most of its others are numbers or
+/// The file cannot be read, or not twice; or a column has a cell that is not a number, and most of its others are numbers or
 /// dates.
 pub(super) fn by_content(path: &Path, options: &CsvOptions) -> Result<Vec<bool>, DataError> {
     if !options.reading.categorical.is_automatic() {
@@ -162,7 +162,7 @@ impl Content {
 /// make a category of every value.
 ///
 /// # Errors
-/// There is such a column; the message is about its first cell that is no number.
+/// There is such a column; the message is about its first cell that is not a number.
 fn refuse_measured(path: &Path, options: &CsvOptions, columns: &[usize]) -> Result<(), DataError> {
     let notation = options.reading.notation();
     let again = || -> Result<Lines, DataError> {

@@ -44,12 +44,13 @@ impl Scheme for ByColumn {
         }
         let mut notes = Vec::new();
         let known = train.client_names.as_ref().map_or(last + 1, Vec::len);
-        if known > clients.len() {
+        let absent = known - clients.len();
+        if absent > 0 {
             let names =
                 train.client_names.iter().flatten().enumerate().filter(|(client, _)| !clients.contains_key(client));
             let names: Vec<String> =
                 names.take(LISTED).map(|(_, name)| format!("`{}`", text(name.as_bytes()))).collect();
-            let (absent, more) = (known - clients.len(), if known - clients.len() > LISTED { ", …" } else { "" });
+            let more = if absent > LISTED { ", …" } else { "" };
             let listed = if names.is_empty() { String::new() } else { format!(" ({}{more})", names.join(", ")) };
             notes.push(format!("{absent} of the data's clients hold no training row and are left out{listed}"));
         }
