@@ -46,6 +46,7 @@ pub mod format;
 pub mod moments;
 pub mod normalize;
 pub mod partition;
+mod positive;
 mod prepare;
 mod properties;
 mod recalibration;
@@ -68,6 +69,7 @@ pub use format::new_rows::{AskedColumn, Beside, NewRows, NewRowsOptions, read_fe
 pub use format::survey::{Survey, SurveyColumn, survey};
 pub use normalize::{FeatureScale, Normalisation, TargetScale};
 pub use partition::{Cut, PARTITION_KINDS, Partition, PartitionConfig, PartitionScheme, SchemeProperties, partition};
+pub use positive::make_second;
 pub use prepare::Normalise;
 pub use properties::{DataProperties, TargetKind};
 pub use recalibration::{KeptSets, KeptVector, Recalibration};

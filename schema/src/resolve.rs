@@ -13,6 +13,8 @@ use super::suggest::list;
 pub struct Resolved {
     /// Top-level keys, then sections, in the order of the schema: exactly the keys that the chosen kinds use.
     pub table: Table,
+    /// The keys that do not have their default, as `section.key`.
+    pub changed: Vec<String>,
     /// Notes for the user, such as keys that were dropped.
     pub notes: Vec<String>,
 }
@@ -32,7 +34,7 @@ impl Schema {
         let preset = given("", "preset").and_then(|entry| entry.value.as_str()).unwrap_or("sound");
         note_shadowed_preset(&file, &typed, preset, &mut notes);
 
-        let mut table = Table::new();
+        let (mut table, mut changed) = (Table::new(), Vec::new());
         for section in &self.sections {
             let kind = typed.word(section.name).or_else(|| file.word(section.name)).or(section.default_kind);
             let kind = kind.unwrap_or_default();
@@ -40,7 +42,10 @@ impl Schema {
                 layer.refuse_unused(section, kind)?;
             }
             let mut keys = Table::new();
-            if section.default_kind.is_some() {
+            if let Some(default) = section.default_kind {
+                if kind != default {
+                    changed.push(section.path("kind"));
+                }
                 keys.insert("kind".to_string(), Value::String(kind.to_string()));
             }
             for key in section.keys_of(kind) {
@@ -54,6 +59,9 @@ impl Schema {
                         allowed: key.accepts.describe(),
                     })?,
                 };
+                if key.default_for(preset).as_ref() != Some(&value) {
+                    changed.push(section.path(key.name));
+                }
                 keys.insert(key.name.to_string(), value);
             }
             if section.name.is_empty() {
@@ -62,7 +70,7 @@ impl Schema {
                 table.insert(section.name.to_string(), Value::Table(keys));
             }
         }
-        Ok(Resolved { table, notes })
+        Ok(Resolved { table, changed, notes })
     }
 
     /// Checks the values of a command line that comes without a config.

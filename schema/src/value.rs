@@ -127,6 +127,8 @@ pub enum Accepts {
         /// The words.
         words: &'static [&'static str],
     },
+    /// The name of a class, or `""`; a whole number is turned into text.
+    Class,
     /// A run's name, fit to be a directory: letters, digits, `-`, `_`, `.`, not starting with a dot.
     Name,
     /// One ASCII character, or `tab`.
@@ -173,6 +175,7 @@ impl Accepts {
                 let columns = Self::Columns { words: &[] }.describe();
                 format!("{columns}; or {}", list(words))
             }
+            Self::Class => "a class as the target column writes it, or \"\"".to_string(),
             Self::Name => "a name of letters, digits, `-`, `_` and `.`, at most 100, not starting with `.`".to_string(),
             Self::Character => "one ASCII character, or `tab`".to_string(),
             Self::Choice(words) => format!("one of {}", list(words)),
@@ -197,7 +200,8 @@ impl Accepts {
             (Self::Text { may_be_empty } | Self::Column { may_be_empty }, Value::String(text)) => {
                 (may_be_empty || !text.is_empty()).then(|| value.clone())
             }
-            (Self::Column { .. }, Value::Integer(n)) => Some(Value::String(n.to_string())),
+            (Self::Class, Value::String(_)) => Some(value.clone()),
+            (Self::Column { .. } | Self::Class, Value::Integer(n)) => Some(Value::String(n.to_string())),
             (Self::Columns { words }, Value::String(text)) if words.contains(&text.as_str()) => Some(value.clone()),
             (Self::Columns { .. }, Value::Array(items)) => {
                 items.iter().map(column).collect::<Option<Vec<_>>>().map(Value::Array)
@@ -222,7 +226,7 @@ impl Accepts {
 
     /// Whether the value of `--set` is taken as text even where it could be read as a TOML number or date.
     pub(super) fn takes_text(self) -> bool {
-        matches!(self, Self::Text { .. } | Self::Column { .. } | Self::Name | Self::Character)
+        matches!(self, Self::Text { .. } | Self::Column { .. } | Self::Class | Self::Name | Self::Character)
     }
 
     /// "; did you mean …?" where a word is close to one of the choices.

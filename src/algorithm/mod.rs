@@ -118,7 +118,7 @@ pub struct Capabilities {
     pub scheduled_steps: bool,
     /// Its clients train on the model's likelihood, in which rows may count differently (`data.class_weights`).
     pub weighted_rows: bool,
-    /// Particles interact through matrices `[N, N]`.
+    /// Its particles interact through matrices `[N, N]`, such as that of `[kernel]`.
     pub pairs: bool,
     /// Messages hold natural parameters of Gaussians: their differences cancel, and rounded to 16 bits they need not be a
     /// density.

@@ -92,7 +92,7 @@ impl PFedBayesConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, pairs: false, ..Capabilities::FEDERATED };
 }
 
 /// The constants that server and clients share.

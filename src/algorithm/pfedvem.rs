@@ -87,7 +87,7 @@ impl PFedVemConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, pairs: false, ..Capabilities::FEDERATED };
 }
 
 /// The name of the mean of a head in messages, and of the head in a client's state.

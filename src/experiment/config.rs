@@ -16,6 +16,7 @@ mod lr_schedule;
 mod optimizer;
 mod rotation;
 mod stop;
+mod unused;
 
 use std::sync::LazyLock;
 
@@ -212,6 +213,7 @@ impl ConfigLoader {
         make_paths_absolute(&mut resolved.table);
         let config = Config::from_resolved(&resolved)?;
         config.check_for(&config.algorithm, self.data)?;
+        resolved.notes.extend(config.without_effect(&resolved.changed));
         Ok((config, resolved))
     }
 }

@@ -47,7 +47,7 @@ pub fn serve<B: Backend>(
 
     // What the sites hold, and the form in which the model sees it; with the server's own test rows, if it has any.
     let test = PublicRows::read(config)?;
-    let sites = Sites::described(&link)?;
+    let sites = Sites::described(&link, config)?;
     sites.agreement.notes.iter().for_each(|note| observer.note(note));
     sites.check(config, test.as_ref())?;
     let (class_weights, weighted) = sites.class_weights(config)?.unzip();

@@ -10,7 +10,8 @@ use super::{class_weights, prior_correction, rotation};
 use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
 use crate::datasets::columns::Columns;
-use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Rotation, SecondMoment};
+use crate::datasets::format::csv::places;
+use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Rotation, SecondMoment, make_second};
 use crate::error::RunError;
 use crate::federation::class_prior::ClassPrior;
 use crate::models::Task;
@@ -72,8 +73,8 @@ impl Sites {
     /// Asks every site what it holds.
     ///
     /// # Errors
-    /// A site does not answer, or they do not agree.
-    pub fn described(link: &Link<'_>) -> Result<Self, RunError> {
+    /// A site does not answer, they do not agree, or `data.positive` is not one of their two classes.
+    pub fn described(link: &Link<'_>, config: &Config) -> Result<Self, RunError> {
         let peers: Vec<Peer> = (0..link.carrier().peers()).collect();
         let answers = ask(link, &peers, &Content::Describe {}, &Arrays::default())?;
         let mut told = Vec::new();
@@ -83,7 +84,10 @@ impl Sites {
             told.push((peer, *description));
         }
         let descriptions: Vec<Description> = told.iter().map(|(_, description)| description.clone()).collect();
-        let agreement = agree(&descriptions).map_err(|problem| RunError::Config(problem.to_string()))?;
+        let mut agreement = agree(&descriptions).map_err(|problem| RunError::Config(problem.to_string()))?;
+        if let DataConfig::Sites(rows) = config.data()? {
+            make_second(agreement.classes.as_deref_mut().unwrap_or_default(), &rows.positive)?;
+        }
         told.sort_by_key(|(_, description)| description.index);
         let (peers, told) = told.into_iter().unzip();
         Ok(Self { told, peers, agreement })
@@ -305,8 +309,12 @@ impl Sites {
     /// The number of training rows of each agreed class at a site that tells them.
     fn counts_of(&self, site: &Description) -> Option<Vec<usize>> {
         let TargetDescription::Classes { names, counts: Some(counts) } = &site.target else { return None };
-        let count = |class| names.iter().position(|name| name == class).map_or(0, |place| counts[place]);
-        Some(self.agreement.classes.as_ref()?.iter().map(count).collect())
+        let classes = self.agreement.classes.as_ref()?;
+        let mut agreed = vec![0; classes.len()];
+        for (place, count) in places(names, classes).ok()?.into_iter().zip(counts) {
+            agreed[place] += count;
+        }
+        Some(agreed)
     }
 
     /// The line about the run that a user sees at its start.

@@ -205,6 +205,7 @@ impl SiteData {
             target,
             header,
             task,
+            positive: String::new(),
             delimiter,
             client_column: String::new(),
             reading,

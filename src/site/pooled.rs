@@ -99,6 +99,7 @@ fn pooled(directory: &Path, kind: Kind, sites: &[Rows]) -> TrainTest {
         target: "y".into(),
         header: Header::Yes,
         task: kind.task,
+        positive: String::new(),
         delimiter: ",".into(),
         client_column: "client".into(),
         reading: Reading::default(),

@@ -146,6 +146,35 @@ fn runs(edge: Edge) {
 }
 
 #[test]
+fn a_key_that_a_note_calls_without_effect_has_none_and_another_has_one() {
+    let dir = tempfile::tempdir().unwrap();
+    write_rows(dir.path(), "classification", false);
+    let mut wrong = Vec::new();
+    for (particles, kind) in
+        ["1", "4"].iter().flat_map(|count| algorithms().into_iter().map(move |kind| (*count, kind)))
+    {
+        let algorithm = [("particles", particles)];
+        let run = |more: &str| {
+            let text = text(dir.path(), kind, "classification", &Edge { algorithm: &algorithm, more, ..USUAL });
+            let (config, resolved) =
+                Config::load(Source { name: "e.toml", text: &text }, &Overrides::default()).unwrap();
+            (bits(&outcome(&Experiment::new(config, "data"))), resolved.notes.join("\n"))
+        };
+        let optimizer = if needs_plain_steps(kind) { "kind = \"sgd\"\n" } else { "" };
+        let (usual, _) = run(&format!("[optimizer]\n{optimizer}lr = 0.01"));
+        let (faster, of_optimizer) = run(&format!("[optimizer]\n{optimizer}lr = 0.02"));
+        let (wider, of_kernel) = run(&format!("[optimizer]\n{optimizer}lr = 0.01\n[kernel]\nbandwidth = 0.7"));
+        for (what, changed, notes) in [("optimizer.lr", faster, of_optimizer), ("kernel.bandwidth", wider, of_kernel)] {
+            let is_noted = notes.contains(&format!("`{what}` has no effect"));
+            if is_noted != (changed == usual) {
+                wrong.push(format!("{kind}, {particles} particles, {what}: {notes:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
 fn one_particle_two_and_three_run() {
     for particles in ["1", "2", "3"] {
         runs(Edge { algorithm: &[("particles", particles)], ..USUAL });

@@ -5,6 +5,7 @@ use crate::columns::{Categorical, CellKind, Columns, Missing, READING, READING_A
 use crate::format::csv::{self, CsvOptions, CsvTable, Names, Task};
 use crate::format::header::Header;
 use crate::format::table;
+use crate::positive::{self, POSITIVE};
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;
 use crate::{DataError, DataProperties, Dataset, Encoding, Normalise, Targets, split};
@@ -29,6 +30,8 @@ pub struct Csv {
     pub header: Header,
     /// The type of the target column.
     pub task: Task,
+    /// Of two classes, the one with the index 1, as the target column writes it; empty for the second in sorted order.
+    pub positive: String,
     /// The character between the fields; `tab` is accepted.
     pub delimiter: String,
     /// The column of each row's natural client, given like `target`; empty for none. It is not a feature.
@@ -128,8 +131,8 @@ pub(super) const TEST_PATH: Key = key(
     "A second CSV file with the test rows; `test_fraction` is then ignored. `\"\"`: none.",
 );
 
-const KEYS: [Key; 20] = joined(&[
-    &[PATH, TARGET, TASK, HEADER, DELIMITER, CLIENT_COLUMN],
+const KEYS: [Key; 21] = joined(&[
+    &[PATH, TARGET, TASK, POSITIVE, HEADER, DELIMITER, CLIENT_COLUMN],
     &READING,
     &[TEST_PATH, NORMALISE, TEST_FRACTION, SPLIT, TRAIN_LIMIT, TEST_LIMIT],
 ]);
@@ -207,8 +210,12 @@ impl Csv {
             reading: &self.reading,
             is_second: false,
         };
-        let Files { train, test, columns, notes } =
-            read(("data.path", &self.path), &self.test_path, &columns, least_classes)?;
+        let Files { train, test, columns, notes } = read(
+            ("data.path", &self.path),
+            &self.test_path,
+            &columns,
+            Wanted { least_classes, positive: &self.positive },
+        )?;
         let (train, test) = match test {
             Some(test) => (train, test),
             None => self.split.of(&train, self.test_fraction, rng)?,
@@ -299,13 +306,22 @@ pub(super) struct Files {
     pub notes: Vec<String>,
 }
 
+/// The classes that a classification needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    /// The smallest number of classes, 1 or 2.
+    pub least_classes: usize,
+    /// As [`Csv::positive`].
+    pub positive: &'a str,
+}
+
 /// The table that a key names, and the separate table of test rows if there is one. Classes, natural clients and texts are
-/// numbered over both; a classification needs `least_classes` of them.
+/// numbered over both.
 pub(super) fn read(
     (key, path): (&str, &Path),
     test_path: &str,
     options: &CsvOptions,
-    least_classes: usize,
+    wanted: Wanted<'_>,
 ) -> Result<Files, DataError> {
     let (mut classes, mut clients) = (Names::default(), Names::default());
     let mut read_file = |key: &str, path: &Path, options: &CsvOptions| -> Result<CsvTable, DataError> {
@@ -331,13 +347,16 @@ pub(super) fn read(
     }
     let test = test.map(|test| in_order_of(&mut train, test, Path::new(test_path))).transpose()?;
 
-    let (names, class_of) = classes.sorted();
+    let (mut names, mut class_of) = classes.sorted();
     if options.task == Task::Classification {
-        check_classes(path, options.target, &names, least_classes)?;
+        check_classes(path, options.target, &names, wanted.least_classes)?;
         // Other sites may have a class of which this one has test rows alone.
-        if let Some(test) = test.as_ref().filter(|_| least_classes > 1) {
+        if let Some(test) = test.as_ref().filter(|_| wanted.least_classes > 1) {
             check_test_classes(&train, test, &class_of, &names, (Path::new(test_path), options.target))?;
         }
+    }
+    if positive::make_second(&mut names, wanted.positive)? {
+        class_of.iter_mut().for_each(|class| *class = 1 - *class);
     }
     let (client_names, client_of) = clients.sorted();
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -4,9 +4,10 @@ use super::{DataSet, Origin, Rows, Source};
 use crate::columns::{Columns, READING, Reading};
 use crate::format::csv::{CsvOptions, Task};
 use crate::format::header::Header;
+use crate::positive::POSITIVE;
 use crate::prepare::NORMALISE;
 use crate::properties::TargetKind;
-use crate::source::csv::{self, DELIMITER, HEADER, TASK, TEST_PATH};
+use crate::source::csv::{self, DELIMITER, HEADER, TASK, TEST_PATH, Wanted};
 use crate::{DataError, DataProperties, Dataset, Normalise};
 use fedstein_schema::Literal::Text;
 use fedstein_schema::{Accepts, Key, Kind, joined, key};
@@ -19,6 +20,8 @@ use std::path::Path;
 pub struct Sites {
     /// The type of the target.
     pub task: Task,
+    /// Of two classes, the one with the index 1, as [`Csv::positive`](super::csv::Csv::positive).
+    pub positive: String,
     /// The scale of the features; `auto` is `standard`, over the training rows of all sites.
     pub normalise: Normalise,
     /// A file of test rows at the server; empty where each site scores its own test rows.
@@ -40,10 +43,11 @@ pub struct Sites {
     pub test_limit: usize,
 }
 
-const KEYS: [Key; 14] = joined(&[&OF_TEST_ROWS, &READING]);
+const KEYS: [Key; 15] = joined(&[&OF_TEST_ROWS, &READING]);
 
-const OF_TEST_ROWS: [Key; 6] = [
+const OF_TEST_ROWS: [Key; 7] = [
     TASK,
+    POSITIVE,
     NORMALISE,
     TEST_PATH.doc(
         "A CSV file of the server with test rows; its columns are matched by name with those of the sites. `\"\"`: each site \
@@ -81,7 +85,12 @@ impl Sites {
             reading: &self.reading,
             is_second: false,
         };
-        let files = csv::read(("data.test_path", Path::new(&self.test_path)), "", &columns, 1)?;
+        let files = csv::read(
+            ("data.test_path", Path::new(&self.test_path)),
+            "",
+            &columns,
+            Wanted { least_classes: 1, positive: "" },
+        )?;
         Ok(Some((files.train, files.columns)))
     }
 }

@@ -34,6 +34,7 @@ fn loaded_with(path: &Path, delimiter: &str) -> Result<TrainTest, DataError> {
         target: "sick".into(),
         header: fedstein_datasets::Header::Auto,
         task: fedstein_datasets::Task::Classification,
+        positive: String::new(),
         delimiter: delimiter.into(),
         client_column: String::new(),
         reading,

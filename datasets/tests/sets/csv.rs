@@ -25,6 +25,7 @@ fn read(text: &str, change: impl FnOnce(&mut DataConfig, &Path)) -> Result<Train
         target: "-1".into(),
         header: Header::Auto,
         task: Task::Classification,
+        positive: String::new(),
         delimiter: ",".into(),
         client_column: String::new(),
         reading: Reading::default(),
@@ -60,6 +61,35 @@ fn all_rows(data: &TrainTest) -> Vec<(Vec<f32>, usize)> {
         .collect();
     rows.sort_by(|a, b| a.0[0].total_cmp(&b.0[0]));
     rows
+}
+
+#[test]
+fn the_positive_class_of_two_is_the_second_and_rows_keep_their_classes() {
+    let text = "x,outcome\n1,readmitted\n2,not readmitted\n3,readmitted\n4,not readmitted\n";
+    let classes = |data: &TrainTest| {
+        let Targets::Classes { names, .. } = &data.train.targets else { panic!() };
+        all_rows(data).into_iter().map(|(_, label)| names[label].clone()).collect::<Vec<_>>()
+    };
+    let plain = read(text, set!(target = "outcome".into())).unwrap();
+    let chosen = read(text, set!(target = "outcome".into(), positive = "not readmitted".into())).unwrap();
+    let [Targets::Classes { names, .. }, Targets::Classes { names: swapped, .. }] =
+        [&plain.train.targets, &chosen.train.targets]
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (&names[..], &swapped[..]),
+        (&["not readmitted".into(), "readmitted".into()][..], &["readmitted".into(), "not readmitted".into()][..])
+    );
+    assert_eq!(classes(&plain), classes(&chosen));
+    let unknown = read(text, set!(target = "outcome".into(), positive = "yes".into())).unwrap_err().to_string();
+    assert_eq!(
+        unknown,
+        "data.positive = \"yes\": is not a class of the target, which has `not readmitted` and `readmitted`"
+    );
+    let regression = set!(task = Task::Regression, positive = "1".into());
+    let message = read("x,y\n1,1\n2,0\n", regression).unwrap_err().to_string();
+    assert!(message.ends_with("is for `data.task = \"classification\"`"), "{message}");
 }
 
 #[test]
@@ -137,7 +167,7 @@ fn the_training_file_cannot_be_the_test_file_under_whatever_name() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("t.csv"), "1,0\n2,1\n").unwrap();
         let mut config = serde_json::from_str::<DataConfig>(
-            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","delimiter":",","client_column":"","ignore":[],"id":[],"categorical":[],"boolean":[],"date":[],"date_format":"YYYY-MM-DD","decimal":".","missing":"error","normalise":"none","test_fraction":0.5,"split":"random","train_limit":0,"test_limit":0}"#,
+            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","positive":"","delimiter":",","client_column":"","ignore":[],"id":[],"categorical":[],"boolean":[],"date":[],"date_format":"YYYY-MM-DD","decimal":".","missing":"error","normalise":"none","test_fraction":0.5,"split":"random","train_limit":0,"test_limit":0}"#,
         )
         .unwrap();
         let DataConfig::Csv(Csv { path, test_path, .. }) = &mut config else { panic!() };

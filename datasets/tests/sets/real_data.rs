@@ -116,6 +116,7 @@ fn csv(path: PathBuf, target: &str, task: Task, client: &str) -> DataConfig {
         target: target.into(),
         header: Header::Auto,
         task,
+        positive: String::new(),
         delimiter: ",".into(),
         client_column: client.into(),
         reading: Reading::default(),

@@ -62,6 +62,7 @@ fn table(path: &Path, reading: Reading) -> Csv {
         target: "-1".into(),
         header: fedstein_datasets::Header::Auto,
         task: fedstein_datasets::Task::Classification,
+        positive: String::new(),
         delimiter: ",".into(),
         client_column: String::new(),
         reading,

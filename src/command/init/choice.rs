@@ -2,6 +2,7 @@
 
 use super::uses::Use;
 use crate::datasets::columns::Missing;
+use crate::datasets::format::csv::Names;
 use crate::datasets::{Survey, SurveyColumn, Task};
 
 /// Names that columns to predict have, in lower case.
@@ -146,6 +147,19 @@ impl<'a> Choice<'a> {
             _ => None,
         });
         left_out.collect()
+    }
+
+    /// The second of two classes in sorted order, and the first; `None` where there are not two.
+    pub fn positive(&self) -> Option<(String, String)> {
+        let values = self.target.values.as_ref().filter(|_| self.task == Task::Classification)?;
+        let mut names = Names::default();
+        values.keys().for_each(|value| {
+            names.id(value);
+        });
+        match &names.sorted().0[..] {
+            [first, second] => Some((second.clone(), first.clone())),
+            _ => None,
+        }
     }
 
     /// The choice in a sentence.

@@ -87,9 +87,14 @@ fn lines(path: &str, survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
         data("path", text(path), String::new()),
         data("target", text(&choice.target_key), others("could be predicted as well", &choice.other_targets)),
         data("task", text(task(choice.task)), about_target(choice)),
+    ];
+    if let Some((positive, other)) = choice.positive() {
+        lines.push(data("positive", text(&positive), format!("The other class is `{}`.", one_line(&other))));
+    }
+    lines.extend([
         data("header", text(if survey.header { "yes" } else { "no" }), String::new()),
         data("delimiter", text(&delimiter(survey.delimiter)), String::new()),
-    ];
+    ]);
     if let Some(client) = choice.client {
         let key = key_of(client, survey.columns.len());
         lines.push(data("client_column", text(&key), others("could be the clients as well", &choice.other_clients)));

@@ -1,0 +1,73 @@
+//! The class of two whose probability reports are about.
+
+use crate::DataError;
+use crate::format::csv::Places;
+use crate::format::table;
+use fedstein_schema::Literal::Text;
+use fedstein_schema::{Accepts, Key, key};
+
+pub(crate) const POSITIVE: Key = key(
+    "positive",
+    Accepts::Class,
+    Text(""),
+    "Of two classes, the one whose probability the report is about (AUROC, calibration, thresholds); it has the index 1. \
+     `\"\"`: the second of the classes in sorted order.",
+);
+
+/// Brings two classes into the order in which the second one is `positive`. An empty text keeps their order.
+///
+/// # Returns
+/// Whether the classes changed places.
+///
+/// # Errors
+/// `data.positive` is not one of these classes, or there are not two.
+pub fn make_second(names: &mut [String], positive: &str) -> Result<bool, DataError> {
+    if positive.is_empty() {
+        return Ok(false);
+    }
+    let refuse = |problem: String| DataError::config("data.positive", format!("\"{positive}\""), problem);
+    if names.len() != 2 {
+        return Err(refuse(match names.len() {
+            0 => "is for `data.task = \"classification\"`".to_owned(),
+            classes => format!("is for a target with two classes, and this one has {classes}"),
+        }));
+    }
+    let Some(place) = Places::of(names).find(positive) else {
+        let [first, second] = [0, 1].map(|class: usize| table::text(names[class].as_bytes()));
+        return Err(refuse(format!("is not a class of the target, which has `{first}` and `{second}`")));
+    };
+    if place == 0 {
+        names.swap(0, 1);
+    }
+    Ok(place == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ordered(names: &[&str], positive: &str) -> Result<(Vec<String>, bool), String> {
+        let mut names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let moved = make_second(&mut names, positive).map_err(|error| error.to_string())?;
+        Ok((names, moved))
+    }
+
+    #[test]
+    fn the_positive_class_is_the_second() {
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        assert_eq!(ordered(&["alive", "dead"], ""), Ok((names(["alive", "dead"]), false)));
+        assert_eq!(ordered(&["alive", "dead"], "dead"), Ok((names(["alive", "dead"]), false)));
+        assert_eq!(ordered(&["alive", "dead"], "alive"), Ok((names(["dead", "alive"]), true)));
+        assert_eq!(ordered(&["0", "1"], "0.0"), Ok((names(["1", "0"]), true)));
+    }
+
+    #[test]
+    fn a_class_that_is_none_of_the_two_is_refused_with_their_names() {
+        let message = |names: &[&str], positive: &str| ordered(names, positive).unwrap_err();
+        assert!(
+            message(&["alive", "dead"], "Dead").ends_with("not a class of the target, which has `alive` and `dead`")
+        );
+        assert!(message(&["a", "b", "c"], "a").ends_with("is for a target with two classes, and this one has 3"));
+        assert!(message(&[], "a").ends_with("is for `data.task = \"classification\"`"));
+    }
+}
